@@ -1,0 +1,78 @@
+//! The router: which front answers which path, and what every answer carries.
+
+use axum::{
+    Router,
+    extract::{FromRef, Path, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{Redirect, Response},
+    routing::get,
+};
+use leptos::{nonce::use_nonce, prelude::*};
+use leptos_axum::{LeptosRoutes, ResponseOptions, generate_route_list};
+
+use crate::{
+    app::{App, shell},
+    assets::Assets,
+};
+
+/// What handlers may ask for.
+#[derive(Clone, FromRef)]
+pub struct AppState {
+    pub assets: Assets,
+    pub leptos: LeptosOptions,
+}
+
+impl AppState {
+    pub fn new(assets: Assets) -> Self {
+        Self {
+            leptos: assets.leptos_options(),
+            assets,
+        }
+    }
+}
+
+/// The whole server as one service.
+pub fn router(state: AppState) -> Router {
+    Router::new()
+        .leptos_routes_with_context(&state, generate_route_list(App), page_context, {
+            let options = state.leptos.clone();
+            move || shell(options.clone())
+        })
+        // `/ui/` is a route of its own in axum; it would reach the fallback.
+        .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
+        .route("/ui/pkg/{version}/{name}", get(package_file))
+        .route("/favicon.svg", get(favicon))
+        .fallback(|| async { StatusCode::NOT_FOUND })
+        .with_state(state)
+}
+
+/// Runs before a page is rendered or a server function is called: hands them what they need
+/// (`provide_context`), and gives the answer its Content-Security-Policy.
+fn page_context() {
+    let Some(response) = use_context::<ResponseOptions>() else {
+        return;
+    };
+    // leptos_axum makes a fresh nonce for each page; Leptos puts it on every inline script it writes.
+    let nonce = use_nonce()
+        .map(|nonce| format!(" 'nonce-{nonce}'"))
+        .unwrap_or_default();
+    let policy = format!(
+        "default-src 'none'; script-src 'self'{nonce} 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; \
+         font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    );
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        response.insert_header(header::CONTENT_SECURITY_POLICY, policy);
+    }
+}
+
+async fn package_file(
+    State(assets): State<Assets>,
+    Path((version, name)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    assets.package_file(&version, &name, &headers)
+}
+
+async fn favicon(State(assets): State<Assets>, headers: HeaderMap) -> Response {
+    assets.public_file("favicon.svg", &headers)
+}
