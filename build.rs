@@ -33,7 +33,10 @@ fn embed(root: &Path, folder: &Path, list: &mut String) -> io::Result<()> {
         let path = entry?.path();
         if path.is_dir() {
             embed(root, &path, list)?;
-        } else if let Ok(name) = path.strip_prefix(root) {
+        } else if let (Ok(name), false) = (
+            path.strip_prefix(root),
+            path.to_string_lossy().contains(".d.ts"),
+        ) {
             let name = name.to_string_lossy().replace('\\', "/");
             list.push_str(&format!(
                 "({name:?}, include_bytes!({:?})),\n",

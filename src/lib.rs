@@ -7,13 +7,23 @@ pub mod app;
 /// The files of the page: style sheet, script, WebAssembly, icon.
 #[cfg(feature = "ssr")]
 pub mod assets;
+/// The queues and jobs behind every protocol and the dashboard.
+#[cfg(feature = "ssr")]
+pub mod engine;
 /// The HTTP server: router, limits, security headers.
 #[cfg(feature = "ssr")]
 pub mod server;
+/// The database: transactions, group commit, readers.
+#[cfg(feature = "ssr")]
+pub mod store;
 
-/// Called by the page's script once the WebAssembly is there. The islands then wake one by one.
+/// Called by the page's script once the WebAssembly is there; the script then wakes all islands before anything
+/// else can run. `<html data-live>` tells style sheets and tests so.
 #[cfg(feature = "hydrate")]
 #[wasm_bindgen::prelude::wasm_bindgen]
 pub fn hydrate() {
     leptos::mount::hydrate_islands();
+    if let Some(html) = leptos::prelude::document().document_element() {
+        html.set_attribute("data-live", "").ok();
+    }
 }
