@@ -1,0 +1,75 @@
+// The frame of every page: delivery, hydration, security headers.
+
+import assert from "node:assert/strict";
+import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+
+const dashboard = startDashboard();
+
+dashboard.test("an island comes to life", async ({ page }) => {
+  await page.goto("/ui");
+  await live(page);
+  const button = page.getByRole("button", { name: "Clicked" });
+  await button.click();
+  await button.click();
+  assert.equal(await button.textContent(), "Clicked 2 times");
+  await screenshot(page, "overview");
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  dashboard.test(`axe finds nothing, ${colorScheme}`, { colorScheme }, async ({ page }) => {
+    await page.goto("/ui");
+    await assertAccessible(page);
+  });
+}
+
+dashboard.test("the page is complete without JavaScript", { javaScriptEnabled: false }, async ({ page }) => {
+  await page.goto("/ui");
+  assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Switchyard");
+});
+
+dashboard.test("a strict policy lets only our own scripts run, with a fresh nonce each time", async ({ url }) => {
+  const policies = [];
+  for (let i = 0; i < 2; i++) policies.push((await fetch(`${url}/ui`)).headers.get("content-security-policy"));
+  assert.notEqual(policies[0], policies[1]);
+  for (const policy of policies) {
+    assert.match(policy, /default-src 'none'/);
+    assert.match(policy, /script-src 'self' 'nonce-[\w-]{20,}' 'wasm-unsafe-eval';/);
+    assert.doesNotMatch(policy, /unsafe-inline|'unsafe-eval'|\*/);
+  }
+});
+
+dashboard.test("an inline script that is not ours does not run", async ({ page }) => {
+  const refused = [];
+  await page.goto("/ui");
+  page.removeAllListeners("console");
+  page.on("console", (message) => refused.push(message.text()));
+  await page.evaluate(() => {
+    const script = document.createElement("script");
+    script.textContent = "window.broken = true";
+    document.body.append(script);
+  });
+  assert.equal(await page.evaluate(() => window.broken), undefined);
+  assert.match(refused.join(), /Content Security Policy/);
+});
+
+dashboard.test("what the page loads may be kept for ever and comes compressed", async ({ page }) => {
+  const loaded = [];
+  page.on("response", (response) => loaded.push(response));
+  await page.goto("/ui");
+  await live(page);
+  const assets = loaded.filter((response) => response.url().includes("/ui/pkg/"));
+  assert.deepEqual(
+    [...new Set(assets.map((response) => response.url().split(".").pop()))].sort(),
+    ["css", "js", "wasm"],
+  );
+  for (const response of assets) {
+    assert.equal(response.status(), 200);
+    assert.match(response.headers()["cache-control"], /immutable/);
+    assert.equal(response.headers()["content-encoding"], "br");
+  }
+});
+
+dashboard.test("the address with a slash leads to the one without", async ({ page, url }) => {
+  await page.goto("/ui/");
+  assert.equal(page.url(), `${url}/ui`);
+});
