@@ -1,0 +1,99 @@
+//! Time: integer microseconds since 1970, UTC. The only room that reads a clock.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+const MICROS: f64 = 1_000_000.0;
+const DAY_S: i64 = 86_400;
+
+/// The largest distance from 1970 that a request may name, in seconds: far beyond any date in use,
+/// and small enough that sums of two such times cannot overflow.
+const SECONDS_MAX: f64 = 4.0e12;
+
+/// A moment in microseconds since 1970, UTC. Zero and negative moments are moments.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Time(pub i64);
+
+impl Time {
+    /// From unix seconds with fractions; `None` if it is not finite or absurdly far away.
+    pub fn from_seconds(seconds: f64) -> Option<Time> {
+        (seconds.is_finite() && seconds.abs() <= SECONDS_MAX)
+            .then(|| Time((seconds * MICROS).round() as i64))
+    }
+
+    /// Unix seconds with fractions.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / MICROS
+    }
+
+    /// Unix seconds, rounded down.
+    pub fn whole_seconds(self) -> i64 {
+        self.0.div_euclid(MICROS as i64)
+    }
+
+    /// The number of the UTC day.
+    pub fn day(self) -> i64 {
+        self.whole_seconds().div_euclid(DAY_S)
+    }
+
+    /// This moment and `seconds` (may be negative) after it.
+    pub fn plus_seconds(self, seconds: f64) -> Time {
+        Time(self.0.saturating_add((seconds * MICROS).round() as i64))
+    }
+
+    /// How long after `earlier` this is, in seconds; 0 where clocks disagree.
+    pub fn seconds_since(self, earlier: Time) -> f64 {
+        (self.0.saturating_sub(earlier.0)).max(0) as f64 / MICROS
+    }
+}
+
+/// The server's clock. It never goes backwards while the server runs, so that setting the machine's
+/// clock back neither revives nor ends a lease.
+#[derive(Debug, Default)]
+pub struct Clock {
+    latest: AtomicI64,
+}
+
+impl Clock {
+    /// The present moment.
+    pub fn now(&self) -> Time {
+        let wall = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO)
+            .as_micros() as i64;
+        Time(self.latest.fetch_max(wall, Ordering::AcqRel).max(wall))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_begin_at_midnight_before_and_after_1970() {
+        assert_eq!(Time(0).day(), 0);
+        assert_eq!(Time(86_400 * 1_000_000 - 1).day(), 0);
+        assert_eq!(Time(86_400 * 1_000_000).day(), 1);
+        assert_eq!(Time(-1).day(), -1);
+    }
+
+    #[test]
+    fn seconds_that_are_no_time_are_refused() {
+        assert_eq!(Time::from_seconds(f64::NAN), None);
+        assert_eq!(Time::from_seconds(f64::INFINITY), None);
+        assert_eq!(Time::from_seconds(1e300), None);
+        assert_eq!(Time::from_seconds(-1.5), Some(Time(-1_500_000)));
+    }
+
+    #[test]
+    fn the_clock_never_goes_backwards() {
+        let clock = Clock::default();
+        clock.latest.store(i64::MAX, Ordering::Release);
+        assert_eq!(clock.now(), Time(i64::MAX));
+    }
+}

@@ -1,0 +1,37 @@
+//! Why a verb refused. One enum for all protocols; each protocol has one table from it to its answers.
+
+use super::job::State;
+
+/// A refusal. Nothing was changed by the verb that returned it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    #[error("there is no job \"{id}\"")]
+    NoSuchJob { id: String },
+    #[error("job \"{id}\" is not running but {state}")]
+    NotRunning { id: String, state: State },
+    #[error("job \"{id}\" is with another worker, \"{worker}\"")]
+    WrongWorker { id: String, worker: String },
+    #[error("job \"{id}\" is in another queue, \"{queue}\"")]
+    WrongQueue { id: String, queue: String },
+    #[error("job \"{id}\" cannot be cancelled: {} depend on it", dependents.join(", "))]
+    HasDependents { id: String, dependents: Vec<String> },
+    #[error("job \"{id}\" is complete already")]
+    AlreadyComplete { id: String },
+    #[error("job \"{id}\" would wait for itself")]
+    DependencyCycle { id: String },
+    #[error("job \"{id}\" is not failed but {state}")]
+    NotFailed { id: String, state: State },
+    #[error("{what} has a limit of {max}")]
+    TooMany { what: &'static str, max: usize },
+    /// The database could not be read or written. Nothing is known to have changed.
+    #[error("the database is not available: {0}")]
+    Store(String),
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<crate::store::StoreError> for Error {
+    fn from(error: crate::store::StoreError) -> Self {
+        Error::Store(error.to_string())
+    }
+}

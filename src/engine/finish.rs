@@ -1,0 +1,184 @@
+//! How a worker's turn at a job ends: complete, fail or retry.
+
+use super::claim::exhaust;
+use super::error::Result;
+use super::history::What;
+use super::job::{Failure, JobKey, QueueKey, State};
+use super::lease::{Holder, held};
+use super::put::{enter, place, unmet};
+use super::tally::Kind;
+use super::work::Work;
+
+/// Where a completed job goes on.
+#[derive(Clone, Debug)]
+pub struct Next {
+    pub queue: QueueKey,
+    /// Seconds before it becomes available there; 0 or less means now.
+    pub delay: f64,
+    /// Ids of jobs to wait for there.
+    pub depends: Vec<String>,
+}
+
+/// Completes the job; for good, or to go on in another queue. Its failure is forgotten, its retries
+/// start anew. Jobs that wait for it are released only when it is complete for good.
+/// Returns the state it is in now.
+///
+/// # Errors
+/// Those of [`held`], and [`super::Error::DependencyCycle`].
+pub(super) fn complete(
+    work: &mut Work,
+    key: &JobKey,
+    holder: &Holder,
+    body: &str,
+    next: Option<&Next>,
+) -> Result<State> {
+    let job = held(work, key, holder)?;
+    let (queue, ran, now) = (job.queue, work.now.seconds_since(job.since), work.now);
+    let depends = match next {
+        Some(next) => unmet(work, key, &next.depends)?,
+        None => Vec::new(),
+    };
+    work.tally.duration(queue, Kind::Run, ran, now);
+    if let Some(job) = work.job_mut(key) {
+        job.history.push(What::Done, now, None, None);
+        body.clone_into(&mut job.body);
+        job.failure = None;
+        job.lease = None;
+        job.remaining = job.retries;
+        job.since = now;
+        job.state = State::Complete;
+    }
+    let Some(next) = next else {
+        release_dependents(work, key);
+        return Ok(State::Complete);
+    };
+    let queue = work.queue_for(&next.queue);
+    work.set_dependencies(key, depends);
+    if let Some(job) = work.job_mut(key) {
+        job.queue = queue;
+    }
+    enter(work, key, &next.queue.name, next.delay);
+    Ok(work.job(key).map_or(State::Waiting, |job| job.state))
+}
+
+/// Frees the jobs that waited for this one. Whoever waits for nothing more becomes available.
+fn release_dependents(work: &mut Work, key: &JobKey) {
+    let dependents = work
+        .job(key)
+        .map(|job| job.dependents.clone())
+        .unwrap_or_default();
+    for id in dependents {
+        let dependent = JobKey {
+            scope: key.scope,
+            id,
+        };
+        work.unlink(&dependent, key);
+        free(work, &dependent);
+    }
+}
+
+/// Makes a job available that has nothing left to wait for; at once, or when its delay is over.
+fn free(work: &mut Work, key: &JobKey) {
+    let now = work.now;
+    let is_free = |job: &super::Job| job.state == State::Depends && job.dependencies.is_empty();
+    if !work.job(key).is_some_and(is_free) {
+        return;
+    }
+    if let Some(job) = work.job_mut(key) {
+        job.state = if job.ready_at > now {
+            State::Scheduled
+        } else {
+            State::Waiting
+        };
+        job.ready_at = job.ready_at.max(now);
+    }
+}
+
+/// Fails the job: it stays, under `group`, until somebody retries or cancels it.
+///
+/// # Errors
+/// Those of [`held`].
+pub(super) fn fail(
+    work: &mut Work,
+    key: &JobKey,
+    holder: &Holder,
+    group: &str,
+    message: &str,
+    body: Option<&str>,
+) -> Result<()> {
+    let queue = held(work, key, holder)?.queue;
+    let now = work.now;
+    work.tally.failure(queue, now);
+    if let Some(job) = work.job_mut(key) {
+        job.history
+            .push(What::Failed, now, Some(group), Some(&holder.worker));
+        if let Some(body) = body {
+            body.clone_into(&mut job.body);
+        }
+        job.lease = None;
+        job.state = State::Failed;
+        job.since = now;
+        job.failure = Some(Failure {
+            group: group.to_owned(),
+            message: message.to_owned(),
+            worker: holder.worker.clone(),
+            at: now,
+        });
+    }
+    Ok(())
+}
+
+/// Gives the job back to its queue, at the cost of one retry, to be tried again after `delay` seconds.
+/// Without a retry left it is failed. `reason` is a failure's group and message.
+/// Returns the retries left; negative if it was failed.
+///
+/// # Errors
+/// Those of [`held`].
+pub(super) fn retry(
+    work: &mut Work,
+    key: &JobKey,
+    holder: &Holder,
+    delay: f64,
+    reason: Option<(&str, &str)>,
+) -> Result<i64> {
+    let queue = held(work, key, holder)?.queue;
+    let queue_name = work.queue_name(queue);
+    let now = work.now;
+    let Some(job) = work.job_mut(key) else {
+        return Ok(0);
+    };
+    job.remaining -= 1;
+    let remaining = job.remaining;
+    let failure = reason.map(|(group, message)| Failure {
+        group: group.to_owned(),
+        message: message.to_owned(),
+        worker: holder.worker.clone(),
+        at: now,
+    });
+    if remaining >= 0 {
+        job.history.push(
+            What::Retried,
+            now,
+            failure.as_ref().map(|failure| failure.group.as_str()),
+            None,
+        );
+        if failure.is_some() {
+            job.failure = failure;
+        }
+        place(job, now, delay);
+        return Ok(remaining);
+    }
+    match failure {
+        Some(failure) => {
+            job.history
+                .push(What::Failed, now, Some(&failure.group), None);
+            job.lease = None;
+            job.state = State::Failed;
+            job.since = now;
+            job.failure = Some(failure);
+        }
+        None => exhaust(job, &queue_name, holder.worker.clone(), now),
+    }
+    work.tally.failure(queue, now);
+    Ok(remaining)
+}

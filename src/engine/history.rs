@@ -1,0 +1,135 @@
+//! What happened to a job, kept as text in its row.
+
+use serde::{Deserialize, Serialize};
+
+use super::clock::Time;
+
+/// How many events a job keeps: the first one, and the newest after it (qless-core `max-job-history`).
+pub const EVENTS_MAX: usize = 100;
+
+/// A history shorter than this in bytes cannot hold [`EVENTS_MAX`] events, so need not be counted.
+const BYTES_UNCOUNTED: usize = EVENTS_MAX * 16;
+
+/// What kind of thing happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// Put, moved, retried by hand or advanced into the queue that `subject` names.
+    Put,
+    /// Claimed by the worker that `subject` names.
+    Popped,
+    /// The lease was lost.
+    TimedOut,
+    /// Given back by its worker, with the failure's group in `subject` if it gave one. The qless API does
+    /// not show this, for qless-core has no such entry; the dashboard does.
+    Retried,
+    /// Failed with the group that `subject` names, by the worker in `detail` if a worker said so.
+    Failed,
+    /// Completed.
+    Done,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    pub what: What,
+    pub when: Time,
+    pub subject: Option<String>,
+    pub detail: Option<String>,
+}
+
+/// The events of a job, oldest first. It stays text until somebody wants to read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History(String);
+
+impl Default for History {
+    fn default() -> Self {
+        History("[]".to_owned())
+    }
+}
+
+impl History {
+    /// From the text of the row.
+    pub fn from_text(text: String) -> History {
+        History(text)
+    }
+
+    /// The text for the row: a JSON array of `[what, when, subject, detail]`.
+    pub fn as_text(&self) -> &str {
+        &self.0
+    }
+
+    /// The events, oldest first.
+    pub fn events(&self) -> Vec<Event> {
+        let rows: Vec<(What, Time, Option<String>, Option<String>)> =
+            serde_json::from_str(&self.0).unwrap_or_default();
+        rows.into_iter()
+            .map(|(what, when, subject, detail)| Event {
+                what,
+                when,
+                subject,
+                detail,
+            })
+            .collect()
+    }
+
+    /// Appends an event, and drops the second oldest where there are too many.
+    pub fn push(&mut self, what: What, when: Time, subject: Option<&str>, detail: Option<&str>) {
+        let Ok(event) = serde_json::to_string(&(what, when, subject, detail)) else {
+            return;
+        };
+        self.0.pop();
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        self.0.push_str(&event);
+        self.0.push(']');
+        if self.0.len() > BYTES_UNCOUNTED {
+            self.shorten();
+        }
+    }
+
+    fn shorten(&mut self) {
+        let mut events = self.events();
+        if events.len() <= EVENTS_MAX {
+            return;
+        }
+        events.drain(1..=events.len() - EVENTS_MAX);
+        let rows: Vec<_> = events
+            .iter()
+            .map(|event| (event.what, event.when, &event.subject, &event.detail))
+            .collect();
+        if let Ok(text) = serde_json::to_string(&rows) {
+            self.0 = text;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_back_in_order() {
+        let mut history = History::default();
+        history.push(What::Put, Time(1), Some("a \"queue\""), None);
+        history.push(What::Failed, Time(2), Some("group"), Some("worker"));
+        let events = history.events();
+        assert_eq!(events.len(), 2);
+        assert_eq!(events[0].subject.as_deref(), Some("a \"queue\""));
+        assert_eq!(events[1].detail.as_deref(), Some("worker"));
+    }
+
+    #[test]
+    fn the_first_event_and_the_newest_survive() {
+        let mut history = History::default();
+        for moment in 0..250 {
+            history.push(What::Put, Time(moment), Some("q"), None);
+        }
+        let times: Vec<i64> = history.events().iter().map(|event| event.when.0).collect();
+        assert_eq!(times.len(), EVENTS_MAX);
+        assert_eq!(times[0], 0);
+        assert_eq!(times[1], 151);
+        assert_eq!(times[99], 249);
+    }
+}

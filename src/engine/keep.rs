@@ -1,0 +1,105 @@
+//! Upkeep: what the server does of its own accord, in bounded batches.
+
+use std::collections::HashMap;
+
+use super::clock::Time;
+use super::job::State;
+use super::work::Work;
+use crate::store::{Answer, Connection, Statement, StoreError};
+
+/// How long complete jobs are kept, in seconds (qless-core, `jobs-history`).
+const COMPLETE_KEPT_S: f64 = 604_800.0;
+
+/// How many complete jobs are kept (qless-core, `jobs-history-count`).
+const COMPLETE_KEPT: i64 = 50_000;
+
+/// After how many seconds without a sign a worker counts as gone (qless-core, `max-worker-age`).
+pub const WORKER_AGE_MAX_S: f64 = 86_400.0;
+
+/// Rows of each kind that one round of upkeep concerns.
+const BATCH: i64 = 1_000;
+
+/// Starts what is due, drops what is old. A bounded batch of each; the next round goes on.
+pub async fn upkeep(
+    connection: &mut Connection,
+    work: &mut Work,
+) -> Result<Vec<Statement>, StoreError> {
+    let now = work.now;
+    let kept_since = now.plus_seconds(-COMPLETE_KEPT_S).0;
+    let batch = vec![
+        Statement::new(PROMOTE, [now.0.into(), BATCH.into()]),
+        Statement::new(RETIRE_OLD, [kept_since.into(), BATCH.into()]),
+        Statement::new(RETIRE_SURPLUS, [COMPLETE_KEPT.into(), BATCH.into()]),
+        Statement::new(
+            FORGET_WORKERS,
+            [now.plus_seconds(-WORKER_AGE_MAX_S).0.into()],
+        ),
+    ];
+    let mut answers = connection.run(batch).await?.into_iter();
+    for queue in queues_of(answers.next())? {
+        work.promoted(queue, 1);
+    }
+    for queue in queues_of(answers.next())?
+        .into_iter()
+        .chain(queues_of(answers.next())?)
+    {
+        work.tally.count(queue, State::Complete, -1);
+    }
+    Ok(Vec::new())
+}
+
+fn queues_of(answer: Option<Answer>) -> Result<Vec<i64>, StoreError> {
+    answer
+        .unwrap_or_default()
+        .rows
+        .iter()
+        .map(|row| row.int(0))
+        .collect()
+}
+
+/// Notes when workers were seen last.
+pub fn save_seen(seen: &HashMap<String, Time>) -> Statement {
+    Statement::of_rows(SAVE_SEEN, &seen.iter().collect::<Vec<_>>())
+}
+
+/// Empties every table.
+pub fn flush() -> Vec<Statement> {
+    FLUSH.iter().map(|sql| Statement::new(sql, [])).collect()
+}
+
+const PROMOTE: &str = "
+UPDATE jobs SET state = 1, version = version + 1 WHERE seq IN (
+    SELECT j.seq FROM queues AS q CROSS JOIN jobs AS j
+    WHERE j.queue = q.id AND j.state = 2 AND j.ready_at <= $1 LIMIT $2)
+RETURNING queue";
+
+const RETIRE_OLD: &str = "
+DELETE FROM jobs WHERE seq IN (
+    SELECT seq FROM jobs WHERE state = 6 AND since <= $1 ORDER BY since, seq LIMIT $2)
+RETURNING queue";
+
+// A negative limit would mean none.
+const RETIRE_SURPLUS: &str = "
+DELETE FROM jobs WHERE seq IN (
+    SELECT seq FROM jobs WHERE state = 6 ORDER BY since, seq
+    LIMIT max(0, min($2, (SELECT coalesce(sum(n), 0) FROM counts WHERE state = 6) - $1)))
+RETURNING queue";
+
+const FORGET_WORKERS: &str = "DELETE FROM workers WHERE last_seen <= $1";
+
+const SAVE_SEEN: &str = "
+INSERT INTO workers (protocol, name, last_seen)
+SELECT 'qless', value->>0, value->>1 FROM json_each($1) WHERE true
+ON CONFLICT (protocol, name) DO UPDATE SET last_seen = excluded.last_seen";
+
+const FLUSH: &[&str] = &[
+    "DELETE FROM jobs",
+    "DELETE FROM dependencies",
+    "DELETE FROM queues",
+    "DELETE FROM counts",
+    "DELETE FROM failure_counts",
+    "DELETE FROM durations",
+    "DELETE FROM histograms",
+    "DELETE FROM outcomes",
+    "DELETE FROM workers",
+];

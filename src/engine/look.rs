@@ -1,0 +1,443 @@
+//! Looking: everything that reads and changes nothing. It sees what has been committed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+
+use super::Engine;
+use super::clock::Time;
+use super::error::Result;
+use super::job::{Job, JobKey, QueueId, QueueKey, State};
+use super::keep::WORKER_AGE_MAX_S;
+use super::queues::Queue;
+use super::rows::{self, job_columns};
+use crate::store::{Answer, Statement};
+
+/// Which part of a list is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub offset: usize,
+    pub limit: usize,
+}
+
+/// A list of jobs by where they stand at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// Also those that are due though nobody has looked yet. In the order in which they are claimed.
+    Waiting,
+    /// By due time.
+    Scheduled,
+    /// By when they began to wait.
+    Depends,
+    /// With a lease that is not lost; by its end.
+    Running,
+    /// With a lost lease that nobody has taken over; by its end.
+    Stalled,
+    /// Newest failure first.
+    Failed,
+    /// Newest completion first.
+    Complete,
+}
+
+impl Standing {
+    pub const ALL: [Standing; 7] = [
+        Standing::Waiting,
+        Standing::Scheduled,
+        Standing::Depends,
+        Standing::Running,
+        Standing::Stalled,
+        Standing::Failed,
+        Standing::Complete,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Standing::Waiting => "waiting",
+            Standing::Scheduled => "scheduled",
+            Standing::Depends => "depends",
+            Standing::Running => "running",
+            Standing::Stalled => "stalled",
+            Standing::Failed => "failed",
+            Standing::Complete => "complete",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Standing> {
+        Standing::ALL
+            .into_iter()
+            .find(|standing| standing.as_str() == text)
+    }
+}
+
+/// How many jobs of a queue stand where, at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub waiting: i64,
+    pub scheduled: i64,
+    pub depends: i64,
+    pub running: i64,
+    pub stalled: i64,
+    pub failed: i64,
+    pub complete: i64,
+}
+
+impl Counts {
+    pub fn of(&self, standing: Standing) -> i64 {
+        match standing {
+            Standing::Waiting => self.waiting,
+            Standing::Scheduled => self.scheduled,
+            Standing::Depends => self.depends,
+            Standing::Running => self.running,
+            Standing::Stalled => self.stalled,
+            Standing::Failed => self.failed,
+            Standing::Complete => self.complete,
+        }
+    }
+
+    fn slot(&mut self, state: State) -> &mut i64 {
+        match state {
+            State::Waiting => &mut self.waiting,
+            State::Scheduled => &mut self.scheduled,
+            State::Depends => &mut self.depends,
+            State::Running => &mut self.running,
+            State::Failed => &mut self.failed,
+            State::Complete => &mut self.complete,
+        }
+    }
+}
+
+/// A queue and its counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueCounts {
+    pub queue: Arc<Queue>,
+    pub counts: Counts,
+    /// When the job that has waited longest became available; of those with the lowest priority number.
+    pub oldest_waiting: Option<Time>,
+}
+
+/// A worker, and how many leases it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerCounts {
+    pub name: String,
+    pub last_seen: Time,
+    /// Leases that are not lost.
+    pub jobs: i64,
+    /// Leases that are lost, of jobs that nobody has taken over.
+    pub stalled: i64,
+}
+
+/// A group of failures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureGroup {
+    pub group: String,
+    pub count: i64,
+    /// The oldest of its failures.
+    pub first: Option<Time>,
+    /// The newest of its failures, and its message.
+    pub last: Option<Time>,
+    pub message: Option<String>,
+}
+
+impl Engine {
+    /// All queues by when they were first seen, then by name.
+    pub async fn queues(&self, now: Option<Time>) -> Result<Vec<QueueCounts>> {
+        let now = self.now(now).0;
+        let answers = self
+            .readers()
+            .read(vec![
+                Statement::new(COUNTS, []),
+                Statement::new(COUNT_STALLED, [now.into()]),
+                Statement::new(COUNT_DUE, [now.into()]),
+                Statement::new(OLDEST_WAITING, []),
+            ])
+            .await?;
+        let (mut counts, oldest) = counts(answers)?;
+        let with_counts = |queue: Arc<Queue>| QueueCounts {
+            counts: counts.remove(&queue.id).unwrap_or_default(),
+            oldest_waiting: oldest.get(&queue.id).copied(),
+            queue,
+        };
+        Ok(self
+            .known_queues()
+            .all()
+            .into_iter()
+            .map(with_counts)
+            .collect())
+    }
+
+    /// One queue; `None` if it is not known.
+    pub async fn queue(&self, key: &QueueKey, now: Option<Time>) -> Result<Option<QueueCounts>> {
+        Ok(self
+            .queues(now)
+            .await?
+            .into_iter()
+            .find(|queue| queue.queue.key == *key))
+    }
+
+    /// The job; `None` if it is not there.
+    pub async fn job(&self, key: &JobKey) -> Result<Option<Job>> {
+        let statement = Statement::new(JOB, [key.scope.into(), key.id.as_str().into()]);
+        Ok(self.list(statement).await?.pop())
+    }
+
+    /// Jobs of one queue (or, complete and failed ones, of all) by where they stand.
+    pub async fn jobs(
+        &self,
+        standing: Standing,
+        queue: Option<&QueueKey>,
+        page: Page,
+        now: Option<Time>,
+    ) -> Result<Vec<Job>> {
+        let now = self.now(now).0;
+        let queue = match queue.map(|key| self.known_queues().get(key)) {
+            Some(None) => return Ok(Vec::new()),
+            Some(Some(queue)) => Some(queue.id),
+            None => None,
+        };
+        let (limit, offset) = (page.limit as i64, page.offset as i64);
+        let statement = match (standing, queue) {
+            (Standing::Complete, None) => Statement::new(COMPLETE, [limit.into(), offset.into()]),
+            (Standing::Failed, None) => Statement::new(FAILED, [limit.into(), offset.into()]),
+            (_, None) => return Ok(Vec::new()),
+            (standing, Some(queue)) => {
+                let sql = match standing {
+                    Standing::Waiting => WAITING_IN,
+                    Standing::Scheduled => SCHEDULED_IN,
+                    Standing::Depends => DEPENDS_IN,
+                    Standing::Running => RUNNING_IN,
+                    Standing::Stalled => STALLED_IN,
+                    Standing::Failed => FAILED_IN,
+                    Standing::Complete => COMPLETE_IN,
+                };
+                Statement::new(sql, [limit.into(), offset.into(), queue.into(), now.into()])
+            }
+        };
+        self.list(statement).await
+    }
+
+    /// The jobs that a claim of `count` would meet, in its order; nothing is changed by looking.
+    pub async fn peek(
+        &self,
+        queue: &QueueKey,
+        count: usize,
+        now: Option<Time>,
+    ) -> Result<Vec<Job>> {
+        let page = |limit| Page { offset: 0, limit };
+        let mut jobs = self
+            .jobs(Standing::Stalled, Some(queue), page(count), now)
+            .await?;
+        let rest = count - jobs.len();
+        if rest > 0 {
+            jobs.extend(
+                self.jobs(Standing::Waiting, Some(queue), page(rest), now)
+                    .await?,
+            );
+        }
+        Ok(jobs)
+    }
+
+    /// Workers that showed themselves within a day, last seen first.
+    pub async fn workers(&self, now: Option<Time>) -> Result<Vec<WorkerCounts>> {
+        let now = self.now(now);
+        let mut seen: HashMap<String, Time> = HashMap::new();
+        let mut held: HashMap<String, (i64, i64)> = HashMap::new();
+        let answers = self
+            .readers()
+            .read(vec![
+                Statement::new(WORKERS, []),
+                Statement::new(HELD, [now.0.into()]),
+            ])
+            .await?;
+        let mut answers = answers.into_iter();
+        for row in answers.next().unwrap_or_default().rows {
+            seen.insert(row.text(0)?, Time(row.int(1)?));
+        }
+        for row in answers.next().unwrap_or_default().rows {
+            held.insert(row.text(0)?, (row.int(1)?, row.int(2)?));
+        }
+        seen.extend(
+            self.seen()
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+        );
+        let forgotten = now.plus_seconds(-WORKER_AGE_MAX_S);
+        let mut workers: Vec<_> = seen
+            .into_iter()
+            .filter(|(_, last_seen)| *last_seen > forgotten)
+            .map(|(name, last_seen)| {
+                let (jobs, stalled) = held.remove(&name).unwrap_or_default();
+                WorkerCounts {
+                    name,
+                    last_seen,
+                    jobs,
+                    stalled,
+                }
+            })
+            .collect();
+        workers.sort_by(|a, b| {
+            b.last_seen
+                .cmp(&a.last_seen)
+                .then_with(|| a.name.cmp(&b.name))
+        });
+        Ok(workers)
+    }
+
+    /// The jobs whose lease `worker` holds, latest end first: those in time, and those lost.
+    pub async fn worker(&self, worker: &str, now: Option<Time>) -> Result<(Vec<Job>, Vec<Job>)> {
+        let now = self.now(now);
+        let jobs = self.list(Statement::new(HELD_BY, [worker.into()])).await?;
+        Ok(jobs.into_iter().partition(|job| !job.is_stalled(now)))
+    }
+
+    /// The groups that have failed jobs, by name.
+    pub async fn failures(&self) -> Result<Vec<FailureGroup>> {
+        let rows = self.readers().rows(Statement::new(FAILURES, [])).await?;
+        let group = |row: &crate::store::Row| {
+            Ok(FailureGroup {
+                group: row.text(0)?,
+                count: row.int(1)?,
+                first: row.int_or_null(2)?.map(Time),
+                last: row.int_or_null(3)?.map(Time),
+                message: row.text_or_null(4)?,
+            })
+        };
+        rows.iter().map(group).collect()
+    }
+
+    /// How many jobs have failed with `group`, and some of them, newest failure first.
+    pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
+        let (limit, offset) = (page.limit as i64, page.offset as i64);
+        let batch = vec![
+            Statement::new(FAILURE_COUNT, [group.into()]),
+            Statement::new(FAILED_WITH, [limit.into(), offset.into(), group.into()]),
+        ];
+        let mut answers = self.readers().read(batch).await?.into_iter();
+        let total = match answers.next().unwrap_or_default().rows.first() {
+            Some(row) => row.int(0)?,
+            None => 0,
+        };
+        Ok((total, jobs(&answers.next().unwrap_or_default())?))
+    }
+
+    async fn list(&self, statement: Statement) -> Result<Vec<Job>> {
+        let answers = self.readers().read(vec![statement]).await?;
+        answers.first().map_or(Ok(Vec::new()), jobs)
+    }
+}
+
+fn jobs(answer: &Answer) -> Result<Vec<Job>> {
+    answer
+        .rows
+        .iter()
+        .map(|row| Ok(rows::job(row)?.0))
+        .collect()
+}
+
+/// The counts of every queue, and when its oldest waiting job became available.
+fn counts(answers: Vec<Answer>) -> Result<(HashMap<QueueId, Counts>, HashMap<QueueId, Time>)> {
+    let mut counts: HashMap<QueueId, Counts> = HashMap::new();
+    let mut oldest = HashMap::new();
+    for (index, answer) in answers.into_iter().enumerate() {
+        for row in answer.rows {
+            let (queue, n) = (row.int(0)?, row.int(1)?);
+            let of_queue = counts.entry(queue).or_default();
+            match index {
+                0 => {
+                    if let Some(state) = State::from_code(row.int(2)?) {
+                        *of_queue.slot(state) = n;
+                    }
+                }
+                1 => {
+                    of_queue.stalled = n;
+                    of_queue.running -= n;
+                }
+                2 => {
+                    of_queue.waiting += n;
+                    of_queue.scheduled -= n;
+                }
+                _ => {
+                    oldest.insert(queue, Time(n));
+                }
+            }
+        }
+    }
+    Ok((counts, oldest))
+}
+
+const COUNTS: &str = "SELECT queue, sum(n), state FROM counts GROUP BY queue, state";
+
+// A lost lease and a due job are found at the beginning of an index, queue by queue.
+const COUNT_STALLED: &str = "
+SELECT q.id, count(*) FROM queues AS q CROSS JOIN jobs AS j
+WHERE j.queue = q.id AND j.state = 4 AND j.lease_until <= $1 GROUP BY q.id";
+
+const COUNT_DUE: &str = "
+SELECT q.id, count(*) FROM queues AS q CROSS JOIN jobs AS j
+WHERE j.queue = q.id AND j.state = 2 AND j.ready_at <= $1 GROUP BY q.id";
+
+const OLDEST_WAITING: &str = "
+SELECT queue, ready_at FROM (
+    SELECT q.id AS queue, (SELECT j.ready_at FROM jobs AS j WHERE j.queue = q.id AND j.state = 1
+                           ORDER BY j.priority, j.ready_at, j.seq LIMIT 1) AS ready_at
+    FROM queues AS q) AS o WHERE ready_at IS NOT NULL";
+
+const JOB: &str = concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM jobs AS j WHERE j.scope = $1 AND j.id = $2"
+);
+
+macro_rules! list {
+    ($rest:literal) => {
+        concat!(
+            "SELECT ",
+            job_columns!(),
+            " FROM jobs AS j WHERE ",
+            $rest,
+            " LIMIT $1 OFFSET $2"
+        )
+    };
+}
+
+const WAITING_IN: &str = list!(
+    "j.queue = $3 AND (j.state = 1 OR (j.state = 2 AND j.ready_at <= $4))
+     ORDER BY j.priority, j.ready_at, j.seq"
+);
+const SCHEDULED_IN: &str =
+    list!("j.queue = $3 AND j.state = 2 AND j.ready_at > $4 ORDER BY j.ready_at, j.seq");
+const DEPENDS_IN: &str = list!("j.queue = $3 AND j.state = 3 ORDER BY j.since, j.seq");
+const RUNNING_IN: &str =
+    list!("j.queue = $3 AND j.state = 4 AND j.lease_until > $4 ORDER BY j.lease_until, j.seq");
+const STALLED_IN: &str =
+    list!("j.queue = $3 AND j.state = 4 AND j.lease_until <= $4 ORDER BY j.lease_until, j.seq");
+const FAILED_IN: &str = list!("j.queue = $3 AND j.state = 5 ORDER BY j.since DESC, j.seq DESC");
+const COMPLETE_IN: &str = list!("j.queue = $3 AND j.state = 6 ORDER BY j.since DESC, j.seq DESC");
+const COMPLETE: &str = list!("j.state = 6 ORDER BY j.since DESC, j.seq DESC");
+const FAILED: &str = list!("j.state = 5 ORDER BY j.since DESC, j.seq DESC");
+const FAILED_WITH: &str =
+    list!("j.state = 5 AND j.failure_group = $3 ORDER BY j.since DESC, j.seq DESC");
+
+const WORKERS: &str = "SELECT name, last_seen FROM workers WHERE protocol = 'qless'";
+
+const HELD: &str = "
+SELECT worker, sum(CASE WHEN lease_until > $1 THEN 1 ELSE 0 END),
+    sum(CASE WHEN lease_until <= $1 THEN 1 ELSE 0 END)
+FROM jobs WHERE state = 4 GROUP BY worker";
+
+const HELD_BY: &str = concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM jobs AS j WHERE j.state = 4 AND j.worker = $1 ORDER BY j.lease_until DESC, j.seq DESC LIMIT 10000"
+);
+
+const FAILURES: &str = "
+SELECT c.failure_group, c.n,
+    (SELECT min(j.since) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group),
+    (SELECT max(j.since) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group),
+    (SELECT j.failure_message FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group
+     ORDER BY j.since DESC, j.seq DESC LIMIT 1)
+FROM (SELECT failure_group, sum(n) AS n FROM failure_counts GROUP BY failure_group) AS c
+WHERE c.n > 0 ORDER BY c.failure_group";
+
+const FAILURE_COUNT: &str =
+    "SELECT coalesce(sum(n), 0) FROM failure_counts WHERE failure_group = $1";

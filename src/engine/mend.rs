@@ -1,0 +1,97 @@
+//! What an operator does with jobs: cancel, retry what has failed, move.
+
+use std::collections::HashSet;
+
+use super::error::{Error, Result};
+use super::job::{JobKey, QueueKey, State};
+use super::put::{enter, leave};
+use super::work::Work;
+
+/// Cancels all of these jobs or none: they are gone, with everything that is known of them.
+/// Ids that are not there are passed over.
+///
+/// # Errors
+/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not among them waits for one.
+pub(super) fn cancel(work: &mut Work, keys: &[JobKey]) -> Result<()> {
+    let ids: HashSet<&str> = keys.iter().map(|key| key.id.as_str()).collect();
+    for key in keys {
+        let Some(job) = work.job(key) else { continue };
+        if job.state == State::Complete {
+            return Err(Error::AlreadyComplete { id: key.id.clone() });
+        }
+        let others: Vec<String> = job
+            .dependents
+            .iter()
+            .filter(|id| !ids.contains(id.as_str()))
+            .cloned()
+            .collect();
+        if !others.is_empty() {
+            return Err(Error::HasDependents {
+                id: key.id.clone(),
+                dependents: others,
+            });
+        }
+    }
+    for key in keys {
+        leave(work, key);
+        work.remove(key);
+    }
+    Ok(())
+}
+
+/// Puts failed jobs back to work, into `queue` or else each into its own, with all their retries.
+/// What is not failed any more is passed over. Returns how many were moved.
+pub(super) fn unfail(work: &mut Work, keys: &[JobKey], queue: Option<&QueueKey>) -> usize {
+    let failed: Vec<&JobKey> = keys.iter().filter(|key| is_failed(work, key)).collect();
+    for key in &failed {
+        revive(work, key, queue);
+    }
+    failed.len()
+}
+
+/// Puts one failed job back to work in its own queue.
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::NotFailed`].
+pub(super) fn unfail_one(work: &mut Work, key: &JobKey) -> Result<()> {
+    let job = work
+        .job(key)
+        .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
+    if job.state != State::Failed {
+        return Err(Error::NotFailed {
+            id: key.id.clone(),
+            state: job.state,
+        });
+    }
+    revive(work, key, None);
+    Ok(())
+}
+
+/// Moves a job, whatever its state, to another queue, where it is put anew with what it has.
+///
+/// # Errors
+/// [`Error::NoSuchJob`].
+pub(super) fn relocate(work: &mut Work, key: &JobKey, queue: &QueueKey) -> Result<()> {
+    if work.job(key).is_none() {
+        return Err(Error::NoSuchJob { id: key.id.clone() });
+    }
+    revive(work, key, Some(queue));
+    Ok(())
+}
+
+fn is_failed(work: &Work, key: &JobKey) -> bool {
+    work.job(key).is_some_and(|job| job.state == State::Failed)
+}
+
+fn revive(work: &mut Work, key: &JobKey, queue: Option<&QueueKey>) {
+    leave(work, key);
+    let (id, name) = match (queue, work.job(key)) {
+        (Some(queue), _) => (work.queue_for(queue), queue.name.clone()),
+        (None, Some(job)) => (job.queue, work.queue_name(job.queue)),
+        (None, None) => return,
+    };
+    if let Some(job) = work.job_mut(key) {
+        job.queue = id;
+    }
+    enter(work, key, &name, 0.0);
+}

@@ -1,0 +1,159 @@
+//! Put: a new job, or an old one moved.
+
+use super::clock::Time;
+use super::error::{Error, Result};
+use super::history::{History, What};
+use super::job::{Job, JobKey, QueueKey, State};
+use super::work::Work;
+
+/// Tries after the first that a new job has (qless-core, Put).
+const RETRIES: i64 = 5;
+
+/// A job to be put. What is `None` stays as it is on a job that exists, and has its default on a new one.
+#[derive(Clone, Debug, Default)]
+pub struct Put {
+    pub id: String,
+    /// As it was written.
+    pub body: String,
+    pub klass: Option<String>,
+    /// Seconds before the job becomes available; 0 or less means now.
+    pub delay: Option<f64>,
+    /// Lowest first.
+    pub priority: Option<f64>,
+    pub tags: Option<Vec<String>>,
+    /// Tries after the first.
+    pub retries: Option<i64>,
+    /// Ids of jobs to wait for; those that are complete or not there are passed over.
+    pub depends: Option<Vec<String>>,
+}
+
+/// Puts a job into `queue`, or moves the job that has this id there: its lease is lost, its retries
+/// start anew, its failure is undone.
+///
+/// # Errors
+/// [`Error::DependencyCycle`] if it would wait for itself.
+pub(super) fn put(work: &mut Work, queue: &QueueKey, put: &Put) -> Result<()> {
+    let key = JobKey::qless(&put.id);
+    let depends = match &put.depends {
+        Some(ids) => Some(unmet(work, &key, ids)?),
+        None => None,
+    };
+    let queue_id = work.queue_for(queue);
+    if work.job(&key).is_some() {
+        leave(work, &key);
+    } else {
+        let job = new_job(work, &key);
+        work.insert(job);
+    }
+    if let Some(job) = work.job_mut(&key) {
+        job.body.clone_from(&put.body);
+        if put.klass.is_some() {
+            job.klass.clone_from(&put.klass);
+        }
+        job.priority = put.priority.unwrap_or(job.priority);
+        job.retries = put.retries.unwrap_or(job.retries);
+        if let Some(tags) = &put.tags {
+            job.tags = distinct(tags);
+        }
+        job.queue = queue_id;
+    }
+    if let Some(depends) = depends {
+        work.set_dependencies(&key, depends);
+    }
+    enter(work, &key, &queue.name, put.delay.unwrap_or(0.0));
+    Ok(())
+}
+
+fn new_job(work: &mut Work, key: &JobKey) -> Job {
+    Job {
+        seq: work.next_seq(),
+        key: key.clone(),
+        queue: 0,
+        state: State::Waiting,
+        priority: 0.0,
+        ready_at: work.now,
+        since: work.now,
+        lease: None,
+        retries: RETRIES,
+        remaining: RETRIES,
+        klass: None,
+        tags: Vec::new(),
+        history: History::default(),
+        failure: None,
+        body: String::new(),
+        created_at: work.now,
+        dependencies: Vec::new(),
+        dependents: Vec::new(),
+    }
+}
+
+fn distinct(tags: &[String]) -> Vec<String> {
+    let mut distinct: Vec<String> = Vec::with_capacity(tags.len());
+    for tag in tags {
+        if !distinct.contains(tag) {
+            distinct.push(tag.clone());
+        }
+    }
+    distinct
+}
+
+/// Of the jobs that `key` is to wait for, those that are there and not complete.
+pub(super) fn unmet(work: &Work, key: &JobKey, ids: &[String]) -> Result<Vec<String>> {
+    if work.would_wait_for_itself(key, ids) {
+        return Err(Error::DependencyCycle { id: key.id.clone() });
+    }
+    let is_unmet = |id: &String| {
+        work.job(&JobKey {
+            scope: key.scope,
+            id: id.clone(),
+        })
+        .is_some_and(|job| job.state != State::Complete)
+    };
+    Ok(distinct(
+        &ids.iter()
+            .filter(|id| is_unmet(id))
+            .cloned()
+            .collect::<Vec<_>>(),
+    ))
+}
+
+/// Takes the job out of where it is: whatever lease or failure it has is undone.
+pub(super) fn leave(work: &mut Work, key: &JobKey) {
+    if let Some(job) = work.job(key)
+        && let (State::Failed, Some(failure)) = (job.state, &job.failure)
+    {
+        let (queue, at) = (job.queue, failure.at);
+        work.tally.failure_undone(queue, at);
+    }
+    if let Some(job) = work.job_mut(key) {
+        job.lease = None;
+    }
+}
+
+/// Lets the job enter its queue anew: it waits, is scheduled, or depends on others.
+pub(super) fn enter(work: &mut Work, key: &JobKey, queue_name: &str, delay: f64) {
+    let now = work.now;
+    if let Some(job) = work.job_mut(key) {
+        job.history.push(What::Put, now, Some(queue_name), None);
+        job.remaining = job.retries;
+        place(job, now, delay);
+    }
+}
+
+/// Sets the state in which a job that left another waits to be claimed.
+pub(super) fn place(job: &mut Job, now: Time, delay: f64) {
+    job.lease = None;
+    job.since = now;
+    job.ready_at = if delay > 0.0 {
+        now.plus_seconds(delay)
+    } else {
+        now
+    };
+    job.state = if !job.dependencies.is_empty() {
+        State::Depends
+    } else if job.ready_at > now {
+        State::Scheduled
+    } else {
+        State::Waiting
+    };
+}

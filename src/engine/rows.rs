@@ -1,0 +1,242 @@
+//! A job as a row: how it is read, and how sets of jobs are written.
+
+use std::borrow::Cow;
+
+use serde::ser::{Serialize, SerializeSeq, Serializer};
+
+use super::clock::Time;
+use super::history::History;
+use super::job::{Failure, Job, JobKey, Lease, State};
+use crate::store::{Row, Statement, StoreError};
+
+/// The columns of a job, in the order in which [`job`] reads them, out of `jobs AS j`.
+/// Ids hold no control characters, so a line break parts them.
+macro_rules! job_columns {
+    () => {
+        "j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
+         j.lease_until, j.retries, j.remaining, j.klass, j.tags, j.history, j.failure_group,
+         j.failure_message, j.failure_worker, j.failure_at, j.body, j.created_at, j.version,
+         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
+            JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq),
+         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
+            JOIN jobs AS o ON o.seq = d.job WHERE d.needs = j.seq)"
+    };
+}
+pub(super) use job_columns;
+
+/// A job and the version of its row.
+pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
+    let lease = match (
+        row.text_or_null(8)?,
+        row.text_or_null(9)?,
+        row.int_or_null(10)?,
+    ) {
+        (Some(worker), Some(id), Some(until)) => Some(Lease {
+            worker,
+            id,
+            until: Time(until),
+        }),
+        _ => None,
+    };
+    let failure = match row.text_or_null(16)? {
+        Some(group) => Some(Failure {
+            group,
+            message: row.text_or_null(17)?.unwrap_or_default(),
+            worker: row.text_or_null(18)?.unwrap_or_default(),
+            at: Time(row.int_or_null(19)?.unwrap_or_default()),
+        }),
+        None => None,
+    };
+    let job = Job {
+        seq: row.int(0)?,
+        key: JobKey {
+            scope: row.int(1)?,
+            id: row.text(2)?,
+        },
+        queue: row.int(3)?,
+        state: State::from_code(row.int(4)?).ok_or(StoreError::Corrupt("an unknown state"))?,
+        priority: row.real(5)?,
+        ready_at: Time(row.int(6)?),
+        since: Time(row.int(7)?),
+        lease,
+        retries: row.int(11)?,
+        remaining: row.int(12)?,
+        klass: row.text_or_null(13)?,
+        tags: tags(&row.text(14)?),
+        history: History::from_text(row.text(15)?),
+        failure,
+        body: row.text(20)?,
+        created_at: Time(row.int(21)?),
+        dependencies: lines(row.text_or_null(23)?),
+        dependents: lines(row.text_or_null(24)?),
+    };
+    Ok((job, row.int(22)?))
+}
+
+fn tags(text: &str) -> Vec<String> {
+    if text == NO_TAGS {
+        Vec::new()
+    } else {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+}
+
+const NO_TAGS: &str = "[]";
+
+fn lines(text: Option<String>) -> Vec<String> {
+    text.map(|text| text.split('\n').map(str::to_owned).collect())
+        .unwrap_or_default()
+}
+
+/// How much of a job a row for the database holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Extent {
+    /// What a claim, a heartbeat or a completion changes: all that moves with a job's life.
+    Progress,
+    /// Also what a client may set, and the last failure.
+    Settings,
+    /// Also what never changes.
+    Identity,
+}
+
+/// A job as a flat JSON array; the statements below name its elements by position.
+struct Values<'a> {
+    job: &'a Job,
+    /// The version that was read.
+    version: i64,
+    extent: Extent,
+}
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Values {
+            job,
+            version,
+            extent,
+        } = self;
+        let lease = job.lease.as_ref();
+        let mut row = serializer.serialize_seq(None)?;
+        row.serialize_element(&job.seq)?; // 0
+        row.serialize_element(version)?;
+        row.serialize_element(&job.queue)?;
+        row.serialize_element(&job.state.code())?;
+        row.serialize_element(&job.ready_at)?;
+        row.serialize_element(&job.since)?; // 5
+        row.serialize_element(&lease.map(|lease| &lease.worker))?;
+        row.serialize_element(&lease.map(|lease| &lease.id))?;
+        row.serialize_element(&lease.map(|lease| lease.until))?;
+        row.serialize_element(&job.remaining)?;
+        row.serialize_element(job.history.as_text())?; // 10
+        if *extent >= Extent::Settings {
+            let failure = job.failure.as_ref();
+            row.serialize_element(&job.priority)?;
+            row.serialize_element(&job.retries)?;
+            row.serialize_element(&job.klass)?;
+            row.serialize_element(&tags_text(&job.tags))?;
+            row.serialize_element(&failure.map(|failure| &failure.group))?; // 15
+            row.serialize_element(&failure.map(|failure| &failure.message))?;
+            row.serialize_element(&failure.map(|failure| &failure.worker))?;
+            row.serialize_element(&failure.map(|failure| failure.at))?;
+            row.serialize_element(&job.body)?;
+        }
+        if *extent >= Extent::Identity {
+            row.serialize_element(&job.key.scope)?; // 20
+            row.serialize_element(&job.key.id)?;
+            row.serialize_element(&job.created_at)?;
+        }
+        row.end()
+    }
+}
+
+fn tags_text(tags: &[String]) -> Cow<'static, str> {
+    if tags.is_empty() {
+        Cow::Borrowed(NO_TAGS)
+    } else {
+        Cow::Owned(serde_json::to_string(tags).unwrap_or_default())
+    }
+}
+
+fn values<'a>(jobs: &[(&'a Job, i64)], extent: Extent) -> Vec<Values<'a>> {
+    jobs.iter()
+        .map(|(job, version)| Values {
+            job,
+            version: *version,
+            extent,
+        })
+        .collect()
+}
+
+/// Whether a client's settings, the failure or the body differ, so that the row is to be written whole.
+pub fn settings_differ(a: &Job, b: &Job) -> bool {
+    a.body != b.body
+        || a.failure != b.failure
+        || a.tags != b.tags
+        || a.klass != b.klass
+        || a.retries != b.retries
+        || a.priority.to_bits() != b.priority.to_bits()
+}
+
+/// Inserts new jobs.
+pub fn insert(jobs: &[(&Job, i64)]) -> Statement {
+    Statement::of_rows(INSERT, &values(jobs, Extent::Identity))
+}
+
+/// Updates jobs of which only the progress has changed; with each the version that was read.
+pub fn update_progress(jobs: &[(&Job, i64)]) -> Statement {
+    Statement::of_rows(UPDATE_PROGRESS, &values(jobs, Extent::Progress))
+}
+
+/// Updates jobs whole; with each the version that was read.
+pub fn update(jobs: &[(&Job, i64)]) -> Statement {
+    Statement::of_rows(UPDATE, &values(jobs, Extent::Settings))
+}
+
+/// Deletes jobs; with each the version that was read.
+pub fn delete(jobs: &[(i64, i64)]) -> Statement {
+    Statement::of_rows(DELETE, jobs)
+}
+
+/// Adds edges `(job, needs)`.
+pub fn add_dependencies(edges: &[(i64, i64)]) -> Statement {
+    Statement::of_rows(ADD_DEPENDENCIES, edges)
+}
+
+/// Removes edges `(job, needs)`.
+pub fn remove_dependencies(edges: &[(i64, i64)]) -> Statement {
+    Statement::of_rows(REMOVE_DEPENDENCIES, edges)
+}
+
+const INSERT: &str = "
+INSERT INTO jobs (seq, version, queue, state, ready_at, since, worker, lease_id, lease_until, remaining,
+    history, priority, retries, klass, tags, failure_group, failure_message, failure_worker, failure_at,
+    body, scope, id, created_at)
+SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8,
+    value->>9, value->>10, value->>11, value->>12, value->>13, value->>14, value->>15, value->>16,
+    value->>17, value->>18, value->>19, value->>20, value->>21, value->>22
+FROM json_each($1)";
+
+const UPDATE_PROGRESS: &str = "
+UPDATE jobs SET version = version + 1, queue = value->>2, state = value->>3, ready_at = value->>4,
+    since = value->>5, worker = value->>6, lease_id = value->>7, lease_until = value->>8,
+    remaining = value->>9, history = value->>10
+FROM json_each($1) WHERE jobs.seq = value->>0 AND jobs.version = value->>1";
+
+const UPDATE: &str = "
+UPDATE jobs SET version = version + 1, queue = value->>2, state = value->>3, ready_at = value->>4,
+    since = value->>5, worker = value->>6, lease_id = value->>7, lease_until = value->>8,
+    remaining = value->>9, history = value->>10, priority = value->>11, retries = value->>12,
+    klass = value->>13, tags = value->>14, failure_group = value->>15, failure_message = value->>16,
+    failure_worker = value->>17, failure_at = value->>18, body = value->>19
+FROM json_each($1) WHERE jobs.seq = value->>0 AND jobs.version = value->>1";
+
+const DELETE: &str = "
+DELETE FROM jobs WHERE seq IN (
+    SELECT j.seq FROM json_each($1) AS k CROSS JOIN jobs AS j
+    WHERE j.seq = k.value->>0 AND j.version = k.value->>1)";
+
+const ADD_DEPENDENCIES: &str = "
+INSERT INTO dependencies (job, needs) SELECT value->>0, value->>1 FROM json_each($1) WHERE true
+ON CONFLICT (job, needs) DO NOTHING";
+
+const REMOVE_DEPENDENCIES: &str = "
+DELETE FROM dependencies WHERE (job, needs) IN (SELECT value->>0, value->>1 FROM json_each($1))";

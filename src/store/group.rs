@@ -1,0 +1,158 @@
+//! Group commit: one writer takes whatever is queued, runs it in one transaction and answers after
+//! the commit. It never waits for more to come, so a quiet server answers at once; on a busy one the
+//! next group gathers while the last is being written.
+
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::{Connection, StoreError};
+
+/// Steps that may be queued before a caller has to wait.
+const QUEUED_MAX: usize = 4_096;
+
+/// Steps in one group.
+const STEPS_MAX: usize = 512;
+
+/// Items (jobs and the like) in one group, unless a single step has more.
+const ITEMS_MAX: usize = 4_096;
+
+/// How often a group is run again after a conflict before it is given up.
+const ATTEMPTS_MAX: usize = 5;
+
+/// What the writer does with a group; the engine implements it.
+pub trait Group: Send + 'static {
+    /// One write, with the means to answer it.
+    type Step: Send + 'static;
+
+    /// How many items the step has.
+    fn items(step: &Self::Step) -> usize;
+
+    /// Whether the step must have a transaction to itself.
+    fn is_alone(step: &Self::Step) -> bool;
+
+    /// Runs the steps and commits. Called again with the same steps after a conflict.
+    fn run(
+        &mut self,
+        connection: &mut Connection,
+        steps: &mut [Self::Step],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Answers every step: with its own result after a commit, with the error otherwise.
+    fn answer(&mut self, steps: Vec<Self::Step>, outcome: Result<(), StoreError>);
+}
+
+/// The way to the writer.
+pub struct Writer<S> {
+    queue: mpsc::Sender<S>,
+    stop: CancellationToken,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl<S: Send + 'static> Writer<S> {
+    /// Starts the writer, which owns the connection from now on.
+    pub fn start<G: Group<Step = S>>(connection: Connection, group: G) -> Writer<S> {
+        let (queue, steps) = mpsc::channel(QUEUED_MAX);
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(write(connection, group, steps, stop.clone()));
+        Writer {
+            queue,
+            stop,
+            task: Mutex::new(Some(task)),
+        }
+    }
+
+    /// Refuses further steps, finishes what is queued and closes the connection.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        let task = self
+            .task
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(task) = task
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the writer did not end well");
+        }
+    }
+
+    /// Queues a step. It will be run whatever becomes of the caller.
+    pub async fn submit(&self, step: S) -> Result<(), StoreError> {
+        self.queue.send(step).await.map_err(|_| StoreError::Stopped)
+    }
+}
+
+async fn write<G: Group>(
+    mut connection: Connection,
+    mut group: G,
+    mut queue: mpsc::Receiver<G::Step>,
+    stop: CancellationToken,
+) {
+    let mut held_over = None;
+    loop {
+        if stop.is_cancelled() {
+            queue.close();
+        }
+        let next = match held_over.take() {
+            Some(step) => Some(step),
+            None => tokio::select! {
+                biased;
+                step = queue.recv() => step,
+                () = stop.cancelled(), if !stop.is_cancelled() => continue,
+            },
+        };
+        let Some(first) = next else { break };
+        let mut steps = gather::<G>(first, &mut queue, &mut held_over);
+        let outcome = attempt(&mut connection, &mut group, &mut steps).await;
+        if let Err(error) = &outcome {
+            tracing::error!(%error, steps = steps.len(), "a group of writes failed");
+        }
+        group.answer(steps, outcome);
+    }
+    if let Err(error) = connection.close().await {
+        tracing::error!(%error, "the database could not be closed");
+    }
+}
+
+fn gather<G: Group>(
+    first: G::Step,
+    queue: &mut mpsc::Receiver<G::Step>,
+    held_over: &mut Option<G::Step>,
+) -> Vec<G::Step> {
+    let mut items = G::items(&first);
+    let mut closed = G::is_alone(&first);
+    let mut steps = vec![first];
+    while !closed && steps.len() < STEPS_MAX && items < ITEMS_MAX {
+        let Ok(step) = queue.try_recv() else { break };
+        items += G::items(&step);
+        closed = G::is_alone(&step) || items > ITEMS_MAX;
+        if closed {
+            *held_over = Some(step);
+        } else {
+            steps.push(step);
+        }
+    }
+    steps
+}
+
+async fn attempt<G: Group>(
+    connection: &mut Connection,
+    group: &mut G,
+    steps: &mut [G::Step],
+) -> Result<(), StoreError> {
+    let mut attempts = 1;
+    loop {
+        let outcome = group.run(connection, steps).await;
+        if outcome.is_err() {
+            connection.roll_back().await?;
+        }
+        match outcome {
+            Err(StoreError::Conflict) if attempts < ATTEMPTS_MAX => attempts += 1,
+            outcome => return outcome,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Statements, their arguments and their answers, the same for every database.
+
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use super::StoreError;
+
+/// One SQL statement with its arguments `$1`, `$2`, … Arguments are always bound, never spliced.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    pub sql: &'static str,
+    pub args: Vec<Arg>,
+    /// How many rows it must change, if that is known: the guard against other writers.
+    pub expected: Option<u64>,
+}
+
+impl Statement {
+    pub fn new(sql: &'static str, args: impl IntoIterator<Item = Arg>) -> Statement {
+        Statement {
+            sql,
+            args: args.into_iter().collect(),
+            expected: None,
+        }
+    }
+
+    /// A statement whose `$1` is a set of rows, as a JSON array.
+    pub fn of_rows<T: serde::Serialize>(sql: &'static str, rows: &[T]) -> Statement {
+        Statement {
+            sql,
+            args: vec![Arg::rows(rows)],
+            expected: None,
+        }
+    }
+
+    /// The statement must change one row for each of its set, or the group fails with a conflict.
+    pub fn exactly(mut self, rows: usize) -> Statement {
+        self.expected = Some(rows as u64);
+        self
+    }
+
+    /// Another argument.
+    pub fn with(mut self, arg: impl Into<Arg>) -> Statement {
+        self.args.push(arg.into());
+        self
+    }
+}
+
+/// A bound value.
+#[derive(Clone, Debug)]
+pub enum Arg {
+    Int(i64),
+    Text(String),
+}
+
+impl Arg {
+    /// A set of rows as a JSON array, to be unfolded by `json_each`.
+    pub fn rows<T: serde::Serialize>(rows: &[T]) -> Arg {
+        // Rows are tuples of numbers and text; only a map with keys that are not text could fail.
+        Arg::Text(serde_json::to_string(rows).unwrap_or_default())
+    }
+}
+
+impl From<i64> for Arg {
+    fn from(value: i64) -> Self {
+        Arg::Int(value)
+    }
+}
+
+impl From<&str> for Arg {
+    fn from(value: &str) -> Self {
+        Arg::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Arg {
+    fn from(value: String) -> Self {
+        Arg::Text(value)
+    }
+}
+
+/// What one statement of a batch answered.
+#[derive(Debug, Default)]
+pub struct Answer {
+    pub rows: Vec<Row>,
+    /// Rows inserted, updated or deleted.
+    pub affected: u64,
+}
+
+/// One row of an answer; columns are read by position.
+#[derive(Debug)]
+pub struct Row(SqliteRow);
+
+impl Row {
+    pub(super) fn new(row: SqliteRow) -> Row {
+        Row(row)
+    }
+
+    /// How many columns the row has.
+    pub fn columns(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn int(&self, column: usize) -> Result<i64, StoreError> {
+        Ok(self.0.try_get_unchecked(column)?)
+    }
+
+    pub fn real(&self, column: usize) -> Result<f64, StoreError> {
+        Ok(self.0.try_get_unchecked(column)?)
+    }
+
+    pub fn text(&self, column: usize) -> Result<String, StoreError> {
+        Ok(self.0.try_get_unchecked(column)?)
+    }
+
+    pub fn int_or_null(&self, column: usize) -> Result<Option<i64>, StoreError> {
+        Ok(self.0.try_get_unchecked(column)?)
+    }
+
+    pub fn text_or_null(&self, column: usize) -> Result<Option<String>, StoreError> {
+        Ok(self.0.try_get_unchecked(column)?)
+    }
+}

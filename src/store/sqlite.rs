@@ -1,0 +1,299 @@
+//! SQLite: how a database is opened, and how a batch of statements becomes one call.
+//!
+//! Every call to the driver hands over to the connection's thread and back, which costs far more than
+//! the statement itself. So a batch travels as one text of several statements, `BEGIN` and `COMMIT`
+//! included; the driver keeps its prepared form.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use futures::TryStreamExt;
+use sqlx::sqlite::{
+    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
+    SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor};
+
+use super::rows::{Answer, Arg, Row, Statement};
+use super::{BUSY_TIMEOUT, Durability, StoreError};
+
+/// Connections that only read.
+const READERS: u32 = 4;
+
+/// Rows on their way from the connection's thread; more than a usual answer has, so that the thread
+/// need not wait for us in the middle of one.
+const ROWS_UNDER_WAY: usize = 4_096;
+
+/// Pages of 4 KiB written before the log is folded back into the file.
+const CHECKPOINT_PAGES: &str = "4000";
+
+/// Page cache of the writer, in KiB (SQLite wants it negative).
+const CACHE_KIB: &str = "-65536";
+
+/// The file that an address names, and the folder to remove afterwards if it is a temporary one.
+pub fn locate(address: &str) -> Result<(PathBuf, Option<tempfile::TempDir>), StoreError> {
+    let wrong = || StoreError::Address(address.to_owned());
+    let rest = address.strip_prefix("sqlite:").ok_or_else(wrong)?;
+    if matches!(rest, ":memory:" | "//:memory:") {
+        let folder = tempfile::Builder::new()
+            .prefix("switchyard-")
+            .tempdir()
+            .map_err(|error| StoreError::Database(error.into()))?;
+        return Ok((folder.path().join("switchyard.db"), Some(folder)));
+    }
+    let path = rest.strip_prefix("//").unwrap_or(rest);
+    if path.is_empty() || path.contains('?') {
+        return Err(wrong());
+    }
+    Ok((PathBuf::from(path), None))
+}
+
+fn options(path: &Path) -> Result<SqliteConnectOptions, StoreError> {
+    Ok(SqliteConnectOptions::from_str("sqlite:")?
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .foreign_keys(false)
+        .busy_timeout(BUSY_TIMEOUT)
+        .statement_cache_capacity(256)
+        .row_buffer_size(ROWS_UNDER_WAY)
+        .disable_statement_logging())
+}
+
+/// The connection that writes. There is one, so a transaction of it sees and locks everything.
+pub struct Connection {
+    inner: SqliteConnection,
+    open: bool,
+}
+
+impl Connection {
+    pub(super) async fn open(
+        path: &Path,
+        durability: Durability,
+        scratch: bool,
+    ) -> Result<Connection, StoreError> {
+        let synchronous = match durability {
+            _ if scratch => SqliteSynchronous::Off,
+            Durability::Full => SqliteSynchronous::Full,
+            Durability::Process => SqliteSynchronous::Normal,
+        };
+        let inner = options(path)?
+            .synchronous(synchronous)
+            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+            .pragma("cache_size", CACHE_KIB)
+            .connect()
+            .await?;
+        Ok(Connection { inner, open: false })
+    }
+
+    pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {
+        sqlx::migrate!("migrations/sqlite")
+            .run(&mut self.inner)
+            .await?;
+        Ok(())
+    }
+
+    /// Runs the statements in the group's transaction, which begins with the first batch.
+    /// One answer a statement.
+    pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        self.call(batch, false).await
+    }
+
+    /// Runs the statements and commits. When this returns, what was written is as durable as the
+    /// database was opened for.
+    pub async fn commit_with(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        if batch.is_empty() && !self.open {
+            return Ok(Vec::new());
+        }
+        let answers = self.call(batch, true).await?;
+        self.open = false;
+        Ok(answers)
+    }
+
+    /// Undoes what the group has written, if anything.
+    pub async fn roll_back(&mut self) -> Result<(), StoreError> {
+        if std::mem::take(&mut self.open) {
+            // After some errors (a full disk) SQLite has rolled back by itself; to be told so is fine.
+            let _ = self.inner.execute("ROLLBACK").await;
+        }
+        Ok(())
+    }
+
+    async fn call(
+        &mut self,
+        batch: Vec<Statement>,
+        commit: bool,
+    ) -> Result<Vec<Answer>, StoreError> {
+        let begin = !std::mem::replace(&mut self.open, true);
+        let expected: Vec<_> = batch.iter().map(|statement| statement.expected).collect();
+        let (text, arguments) = joined(batch, begin, commit)?;
+        let mut answers = fetch(&mut self.inner, text, arguments).await?;
+        if begin && !answers.is_empty() {
+            answers.remove(0);
+        }
+        answers.truncate(expected.len());
+        // With one writer, whose transactions lock the file from their beginning, this never differs.
+        let differs = |(expected, answer): (&Option<u64>, &Answer)| {
+            expected.is_some_and(|n| n != answer.affected)
+        };
+        if expected.iter().zip(&answers).any(differs) {
+            return Err(StoreError::Conflict);
+        }
+        Ok(answers)
+    }
+
+    /// Closes the connection; SQLite then folds its log into the file.
+    pub async fn close(self) -> Result<(), StoreError> {
+        Ok(self.inner.close().await?)
+    }
+}
+
+/// The pool of connections that read. They see what has been committed, and never wait for the writer.
+#[derive(Clone)]
+pub struct Readers(SqlitePool);
+
+impl Readers {
+    pub(super) async fn open(path: &Path) -> Result<Readers, StoreError> {
+        let pool = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .connect_with(options(path)?.pragma("query_only", "true"))
+            .await?;
+        Ok(Readers(pool))
+    }
+
+    /// Runs the statements on one snapshot of the database. One answer a statement.
+    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        let statements = batch.len();
+        let snapshot = statements > 1;
+        let (text, arguments) = if snapshot {
+            let (text, arguments) = joined(batch, false, true)?;
+            (format!("BEGIN;{text}"), arguments)
+        } else {
+            joined(batch, false, false)?
+        };
+        let mut connection = self.0.acquire().await?;
+        let mut answers = match fetch(&mut connection, text, arguments).await {
+            Ok(answers) => answers,
+            Err(error) => {
+                let _ = connection.execute("ROLLBACK").await;
+                return Err(error);
+            }
+        };
+        if snapshot && !answers.is_empty() {
+            answers.remove(0);
+        }
+        answers.truncate(statements);
+        Ok(answers)
+    }
+
+    /// Runs one statement and gives its rows.
+    pub async fn rows(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        let answers = self.read(vec![statement]).await?;
+        Ok(answers
+            .into_iter()
+            .next()
+            .map(|answer| answer.rows)
+            .unwrap_or_default())
+    }
+
+    pub async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+/// One text of all the statements, with their placeholders numbered through.
+fn joined(
+    batch: Vec<Statement>,
+    begin: bool,
+    commit: bool,
+) -> Result<(String, SqliteArguments), StoreError> {
+    let mut text =
+        String::with_capacity(batch.iter().map(|statement| statement.sql.len() + 16).sum());
+    let mut arguments = SqliteArguments::default();
+    if begin {
+        text.push_str("BEGIN IMMEDIATE;");
+    }
+    for Statement { sql, args, .. } in batch {
+        renumber(sql, arguments.len(), &mut text);
+        text.push(';');
+        for arg in args {
+            match arg {
+                Arg::Int(value) => arguments.add(value),
+                Arg::Text(value) => arguments.add(value),
+            }
+            .map_err(sqlx::Error::Encode)?;
+        }
+    }
+    if commit {
+        text.push_str("COMMIT;");
+    }
+    Ok((text, arguments))
+}
+
+/// Appends `sql` with `$n` turned into `$(n + offset)`. Our own statements hold no other dollar sign.
+fn renumber(sql: &str, offset: usize, text: &mut String) {
+    let mut parts = sql.split('$');
+    text.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = part.split_at(digits);
+        text.push('$');
+        text.push_str(&(number.parse::<usize>().unwrap_or_default() + offset).to_string());
+        text.push_str(rest);
+    }
+}
+
+async fn fetch(
+    connection: &mut SqliteConnection,
+    text: String,
+    arguments: SqliteArguments,
+) -> Result<Vec<Answer>, StoreError> {
+    // Safe: the text is joined from literals of this program, and every value is bound.
+    let mut stream = connection.fetch_many(sqlx::query_with(AssertSqlSafe(text), arguments));
+    let mut answers = Vec::new();
+    let mut rows = Vec::new();
+    while let Some(part) = stream.try_next().await? {
+        match part {
+            Either::Right(row) => rows.push(Row::new(row)),
+            Either::Left(done) => {
+                let affected = done.rows_affected();
+                answers.push(Answer {
+                    rows: std::mem::take(&mut rows),
+                    affected,
+                });
+            }
+        }
+    }
+    Ok(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_numbered_through() {
+        let mut text = String::new();
+        renumber("SELECT $1, $12 FROM x WHERE y = $2", 3, &mut text);
+        assert_eq!(text, "SELECT $4, $15 FROM x WHERE y = $5");
+    }
+
+    #[test]
+    fn addresses_that_are_no_database_are_refused() {
+        for address in [
+            "",
+            "sqlite:",
+            "sqlite://",
+            "mysql://x",
+            "x.db",
+            "sqlite://x?mode=ro",
+        ] {
+            assert!(locate(address).is_err(), "{address}");
+        }
+        assert_eq!(
+            locate("sqlite://a/b.db").unwrap().0,
+            PathBuf::from("a/b.db")
+        );
+        assert!(locate("sqlite::memory:").unwrap().1.is_some());
+    }
+}
