@@ -43,17 +43,23 @@ export function startDashboard({ args = [] } = {}) {
     await dashboard.server?.stop();
   });
 
-  /** `options` are those of a Playwright context: `javaScriptEnabled`, `colorScheme`, `viewport`, … */
+  /**
+   * `options` are those of a Playwright context (`javaScriptEnabled`, `colorScheme`, `viewport`, …), and `expected`,
+   * a pattern of the problems that the test provokes: one must come, and no other kind.
+   */
   dashboard.test = (name, options, body) => {
     if (body === undefined) [options, body] = [{}, options];
+    const { expected, ...contextOptions } = options;
     test(name, { timeout: 60_000 }, async () => {
       const { url } = dashboard.server;
-      const context = await dashboard.browser.newContext({ baseURL: url, ...options });
+      const context = await dashboard.browser.newContext({ baseURL: url, ...contextOptions });
       try {
         const page = await context.newPage();
         const problems = watch(page, url);
         await body({ page, context, url, server: dashboard.server, browser: dashboard.browser });
-        assert.deepEqual(problems, [], "the page must log no error and ask no other site");
+        const surprises = problems.filter((problem) => !expected?.test(problem));
+        assert.deepEqual(surprises, [], "the page must log no error and ask no other site");
+        if (expected) assert.notEqual(problems.length, 0, `expected a problem like ${expected}`);
       } finally {
         await context.close();
       }

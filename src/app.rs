@@ -21,7 +21,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <meta charset="utf-8" />
                 <meta name="viewport" content="width=device-width, initial-scale=1" />
                 <meta name="color-scheme" content="light dark" />
-                <link rel="icon" href="/favicon.svg" type="image/svg+xml" />
+                <link rel="icon" href="/ui/favicon.svg" type="image/svg+xml" />
                 <link rel="stylesheet" href=format!("{pkg}.css") />
                 <HydrationScripts options islands=true />
                 <MetaTags />

@@ -2,13 +2,15 @@
 
 use axum::{
     Router,
-    extract::{FromRef, Path, State},
+    extract::{FromRef, Path, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{Redirect, Response},
+    response::{IntoResponse, Redirect, Response},
     routing::get,
 };
 use leptos::{nonce::use_nonce, prelude::*};
-use leptos_axum::{LeptosRoutes, ResponseOptions, generate_route_list};
+use leptos_axum::{
+    LeptosRoutes, ResponseOptions, generate_route_list, render_app_async_with_context,
+};
 
 use crate::{
     app::{App, shell},
@@ -40,8 +42,9 @@ pub fn router(state: AppState) -> Router {
         })
         // `/ui/` is a route of its own in axum; it would reach the fallback.
         .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
+        .route("/ui/favicon.svg", get(favicon))
         .route("/ui/pkg/{version}/{name}", get(package_file))
-        .route("/favicon.svg", get(favicon))
+        .route("/ui/{*rest}", get(missing_page))
         .fallback(|| async { StatusCode::NOT_FOUND })
         .with_state(state)
 }
@@ -63,6 +66,14 @@ fn page_context() {
     if let Ok(policy) = HeaderValue::from_str(&policy) {
         response.insert_header(header::CONTENT_SECURITY_POLICY, policy);
     }
+}
+
+/// A page that no route knows: the shell around "Not found".
+async fn missing_page(State(options): State<LeptosOptions>, request: Request) -> Response {
+    let render = render_app_async_with_context(page_context, move || shell(options.clone()));
+    let mut response = render(request).await.into_response();
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 async fn package_file(
