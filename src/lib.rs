@@ -7,10 +7,22 @@ pub mod app;
 /// The files of the page: style sheet, script, WebAssembly, icon.
 #[cfg(feature = "ssr")]
 pub mod assets;
+/// The command line's settings.
+#[cfg(feature = "ssr")]
+pub mod config;
+/// The dashboard's router: pages, files, headers.
+#[cfg(feature = "ssr")]
+pub mod dashboard;
+/// Made-up queues and workers, to look at the dashboard with.
+#[cfg(feature = "ssr")]
+pub mod demo;
 /// The queues and jobs behind every protocol and the dashboard.
 #[cfg(feature = "ssr")]
 pub mod engine;
-/// The HTTP server: router, limits, security headers.
+/// The fronts: one file per protocol.
+#[cfg(feature = "ssr")]
+pub mod protocol;
+/// The HTTP server: which front answers which path, start and stop.
 #[cfg(feature = "ssr")]
 pub mod server;
 /// The database: transactions, group commit, readers.

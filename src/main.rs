@@ -1,39 +1,104 @@
-//! The command line.
+//! The command line: start, signals, end.
 
-use std::{error::Error, net::SocketAddr};
+use std::net::SocketAddr;
+use std::process::ExitCode;
 
 use clap::Parser;
-use switchyard::{
-    assets::Assets,
-    server::{AppState, router},
-};
-
-#[derive(Parser)]
-#[command(version, about)]
-enum Command {
-    /// Serve the queues and the dashboard.
-    Serve {
-        /// Address to listen on; port 0 takes a free one.
-        #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
-        listen: SocketAddr,
-        /// Where the jobs live: sqlite://FILE or sqlite::memory:.
-        #[arg(
-            long,
-            env = "SWITCHYARD_DATABASE",
-            default_value = "sqlite://switchyard.db"
-        )]
-        database: String,
-    },
-}
+use switchyard::config::{Action, Command};
+use switchyard::demo;
+use switchyard::engine::{Engine, Options};
+use switchyard::server::{Settings, serve_engine};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let Command::Serve {
-        listen,
-        database: _,
-    } = Command::parse();
-    let listener = tokio::net::TcpListener::bind(listen).await?;
-    println!("listening on http://{}", listener.local_addr()?);
-    axum::serve(listener, router(AppState::new(Assets::load()))).await?;
+async fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    let outcome = match Command::parse().action {
+        Action::Serve(serve) => run(serve.listen, serve.settings(), false).await,
+        Action::Dev { listen } => {
+            let engine = Options {
+                database: "sqlite::memory:".to_owned(),
+                ..Options::default()
+            };
+            run(
+                listen,
+                Settings {
+                    engine,
+                    allow_flush: true,
+                },
+                true,
+            )
+            .await
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(
+    listen: SocketAddr,
+    settings: Settings,
+    demonstrate: bool,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let (terminate, interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    let listener = TcpListener::bind(listen)
+        .await
+        .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
+    let database = &settings.engine.database;
+    let engine = Engine::open(&settings.engine)
+        .await
+        .map_err(|error| format!("cannot open {database}: {error}"))?;
+    greet(listener.local_addr()?, database);
+    if demonstrate {
+        tokio::spawn(demo::play(engine.clone()));
+    }
+    serve_engine(
+        listener,
+        engine,
+        &settings,
+        told_to_stop(terminate, interrupt),
+    )
+    .await?;
     Ok(())
+}
+
+fn greet(address: SocketAddr, database: &str) {
+    println!("listening on http://{address}");
+    println!("  dashboard  http://{address}/ui");
+    println!("  API        http://{address} (qless)");
+    println!("  database   {database}");
+    println!("A first job:");
+    println!(
+        r#"  curl http://{address}/add/work -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'"#
+    );
+}
+
+/// Ends with the first SIGTERM or SIGINT; the second ends the process at once.
+async fn told_to_stop(mut terminate: Signal, mut interrupt: Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping");
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        std::process::exit(1);
+    });
 }

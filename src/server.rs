@@ -1,89 +1,123 @@
-//! The router: which front answers which path, and what every answer carries.
+//! The server: which front answers which path, and how it starts and stops.
 
-use axum::{
-    Router,
-    extract::{FromRef, Path, Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Redirect, Response},
-    routing::get,
-};
-use leptos::{nonce::use_nonce, prelude::*};
-use leptos_axum::{
-    LeptosRoutes, ResponseOptions, generate_route_list, render_app_async_with_context,
-};
+use std::any::Any;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
 
-use crate::{
-    app::{App, shell},
-    assets::Assets,
-};
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::serve::ListenerExt;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
 
-/// What handlers may ask for.
-#[derive(Clone, FromRef)]
-pub struct AppState {
-    pub assets: Assets,
-    pub leptos: LeptosOptions,
+use crate::assets::Assets;
+use crate::dashboard::{self, Dashboard};
+use crate::engine::{Engine, Error, Options, Result};
+use crate::protocol::qless;
+
+/// How long requests that are under way may take to end once the server has been told to stop.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// How a server is to behave.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub engine: Options,
+    /// Whether `/flush` may empty everything.
+    pub allow_flush: bool,
 }
 
-impl AppState {
-    pub fn new(assets: Assets) -> Self {
-        Self {
-            leptos: assets.leptos_options(),
-            assets,
+/// Opens the database and serves on `listener` until `stop` ends. Then running requests finish, long
+/// polls and live feeds end, and the database is closed.
+///
+/// # Errors
+/// If the database cannot be opened, or the listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    settings: &Settings,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<()> {
+    let engine = Engine::open(&settings.engine).await?;
+    serve_engine(listener, engine, settings, stop).await
+}
+
+/// [`serve`] with an engine that is open already.
+///
+/// # Errors
+/// If the listener fails.
+pub async fn serve_engine(
+    listener: TcpListener,
+    engine: Engine,
+    settings: &Settings,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<()> {
+    let stopping = CancellationToken::new();
+    let router = router(&engine, settings, &stopping);
+    // Answers are small and wanted at once.
+    let listener = listener.tap_io(|connection| {
+        if let Err(error) = connection.set_nodelay(true) {
+            tracing::debug!(%error, "a connection would not send at once");
+        }
+    });
+    let stopped = stopping.clone();
+    tokio::spawn(async move {
+        stop.await;
+        stopped.cancel();
+    });
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let server =
+        axum::serve(listener, service).with_graceful_shutdown(stopping.clone().cancelled_owned());
+    let too_late = async {
+        stopping.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    let outcome = tokio::select! {
+        outcome = server.into_future() => outcome.map_err(|error| Error::Store(error.to_string())),
+        () = too_late => {
+            tracing::warn!("some requests did not end in time");
+            Ok(())
+        }
+    };
+    engine.close().await;
+    outcome
+}
+
+/// The whole server as one service. Its live feeds end when `stop` is cancelled.
+pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) -> Router {
+    let front = qless::Front {
+        engine: engine.clone(),
+        allow_flush: settings.allow_flush,
+    };
+    let dashboard = Dashboard::new(engine.clone(), Assets::load(), stop.clone());
+    Router::new()
+        .route("/health", get(health).with_state(engine.clone()))
+        .merge(dashboard::router(dashboard))
+        .merge(qless::router(front))
+        .fallback(qless::no_such_endpoint)
+        .layer(CatchPanicLayer::custom(panicked))
+}
+
+/// Whether the database answers.
+async fn health(State(engine): State<Engine>) -> Response {
+    match engine.queues(None).await {
+        Ok(_) => "ok\n".into_response(),
+        Err(error) => {
+            tracing::error!(%error, "the database does not answer");
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the database does not answer\n",
+            )
+                .into_response()
         }
     }
 }
 
-/// The whole server as one service.
-pub fn router(state: AppState) -> Router {
-    Router::new()
-        .leptos_routes_with_context(&state, generate_route_list(App), page_context, {
-            let options = state.leptos.clone();
-            move || shell(options.clone())
-        })
-        // `/ui/` is a route of its own in axum; it would reach the fallback.
-        .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
-        .route("/ui/favicon.svg", get(favicon))
-        .route("/ui/pkg/{version}/{name}", get(package_file))
-        .route("/ui/{*rest}", get(missing_page))
-        .fallback(|| async { StatusCode::NOT_FOUND })
-        .with_state(state)
-}
-
-/// Runs before a page is rendered or a server function is called: hands them what they need
-/// (`provide_context`), and gives the answer its Content-Security-Policy.
-fn page_context() {
-    let Some(response) = use_context::<ResponseOptions>() else {
-        return;
-    };
-    // leptos_axum makes a fresh nonce for each page; Leptos puts it on every inline script it writes.
-    let nonce = use_nonce()
-        .map(|nonce| format!(" 'nonce-{nonce}'"))
-        .unwrap_or_default();
-    let policy = format!(
-        "default-src 'none'; script-src 'self'{nonce} 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; \
-         font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    );
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        response.insert_header(header::CONTENT_SECURITY_POLICY, policy);
-    }
-}
-
-/// A page that no route knows: the shell around "Not found".
-async fn missing_page(State(options): State<LeptosOptions>, request: Request) -> Response {
-    let render = render_app_async_with_context(page_context, move || shell(options.clone()));
-    let mut response = render(request).await.into_response();
-    *response.status_mut() = StatusCode::NOT_FOUND;
-    response
-}
-
-async fn package_file(
-    State(assets): State<Assets>,
-    Path((version, name)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Response {
-    assets.package_file(&version, &name, &headers)
-}
-
-async fn favicon(State(assets): State<Assets>, headers: HeaderMap) -> Response {
-    assets.public_file("favicon.svg", &headers)
+/// A bug ends its request, not the server.
+fn panicked(_: Box<dyn Any + Send>) -> Response {
+    tracing::error!("a request panicked");
+    qless::internal_error().into_response()
 }

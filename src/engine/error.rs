@@ -21,8 +21,6 @@ pub enum Error {
     DependencyCycle { id: String },
     #[error("job \"{id}\" is not failed but {state}")]
     NotFailed { id: String, state: State },
-    #[error("{what} has a limit of {max}")]
-    TooMany { what: &'static str, max: usize },
     /// The database could not be read or written. Nothing is known to have changed.
     #[error("the database is not available: {0}")]
     Store(String),

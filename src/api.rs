@@ -1,0 +1,43 @@
+//! What the dashboard asks the server for: views (`api/views.rs`, for server and browser alike), server
+//! functions that read (`api/read.rs`) and server functions that act (`api/act.rs`).
+//!
+//! A server function is three lines: who asks, call the engine's verb, turn the result into a view.
+//! The addresses are fixed, so that a form on an old page still works after an update.
+
+/// Server functions that change something, each for a plain form.
+pub mod act;
+/// The server's side of a server function: the engine, the answer, the way back.
+#[cfg(feature = "ssr")]
+pub mod desk;
+/// Server functions that read.
+pub mod read;
+/// From the engine's types to views.
+#[cfg(feature = "ssr")]
+mod turn;
+/// What pages show.
+pub mod views;
+
+use leptos::server_fn::{codec::JsonEncoding, error::FromServerFnError, error::ServerFnErrorErr};
+use serde::{Deserialize, Serialize};
+
+/// Why a server function has nothing to show.
+#[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
+pub enum Trouble {
+    /// What was asked for is not there.
+    #[error("{0}")]
+    Missing(String),
+    /// The engine cannot answer now.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The question was malformed, or the way to the server is broken.
+    #[error("{0}")]
+    Request(String),
+}
+
+impl FromServerFnError for Trouble {
+    type Encoder = JsonEncoding;
+
+    fn from_server_fn_error(error: ServerFnErrorErr) -> Self {
+        Trouble::Request(error.to_string())
+    }
+}

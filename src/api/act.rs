@@ -1,0 +1,47 @@
+//! Server functions that change something. Each is the target of a plain form, with or without
+//! JavaScript: it acts, then leads back to the page it came from, which tells what happened.
+
+use leptos::prelude::*;
+
+use super::Trouble;
+
+/// Puts one failed job back to work.
+#[server(endpoint = "retry")]
+pub async fn retry(id: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = desk.engine.unfail_one(super::desk::job_key(&id), None).await;
+    desk.back(&back, done.map(|()| format!("Job “{id}” waits in its queue again.")))
+}
+
+/// Puts the oldest `count` failed jobs of a group back to work, each into its own queue. `count` is the
+/// number that stood on the button: what failed after that stays.
+#[server(endpoint = "retry-group")]
+pub async fn retry_group(group: String, count: usize, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = desk.engine.unfail(&group, None, count, None).await;
+    desk.back(&back, done.map(|n| super::desk::retried(n, count, &group)))
+}
+
+/// Cancels a job: it is gone.
+#[server(endpoint = "cancel")]
+pub async fn cancel(id: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::cancel(&desk.engine, &id).await;
+    desk.back(&back, done.map(|()| format!("Job “{id}” is cancelled and gone.")))
+}
+
+/// Moves a job to another queue, where it is put anew.
+#[server(endpoint = "move")]
+pub async fn move_job(id: String, queue: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::relocate(&desk.engine, &id, &queue).await;
+    desk.back(&back, done.map(|()| format!("Job “{id}” is in queue “{queue}” now.")))
+}
+
+/// Remembers which colours this browser wants: `light`, `dark`, or anything else for the system's.
+#[server(endpoint = "theme")]
+pub async fn theme(theme: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.remember_theme(&theme);
+    desk.lead_back(&back)
+}

@@ -1,0 +1,70 @@
+//! Server functions that read. The pages call them while they are rendered.
+
+use leptos::prelude::*;
+
+use super::Trouble;
+use super::views::{
+    GroupRow, GroupView, JobView, Overview, QueueRow, QueueView, Stand, WorkerRow, WorkerView,
+};
+
+/// Jobs on one page of a list.
+pub const PAGE_JOBS: usize = 50;
+
+/// Everything the overview shows.
+#[server(endpoint = "overview")]
+pub async fn overview() -> Result<Overview, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::overview(&desk.engine).await)
+}
+
+/// All queues.
+#[server(endpoint = "queues")]
+pub async fn queues() -> Result<Vec<QueueRow>, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::queues(&desk.engine).await)
+}
+
+/// The queue of that name, and a page of its jobs from `offset` on.
+#[server(endpoint = "queue")]
+pub async fn queue(name: String, stand: Stand, offset: usize) -> Result<QueueView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::queue(&desk.engine, &name, stand, offset).await;
+    desk.found(found, || format!("There is no queue “{name}”."))
+}
+
+/// The job with that id.
+#[server(endpoint = "job")]
+pub async fn job(id: String) -> Result<JobView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::job(&desk.engine, &id).await;
+    desk.found(found, || format!("There is no job “{id}”."))
+}
+
+/// All failure groups, newest failure first.
+#[server(endpoint = "failures")]
+pub async fn failures() -> Result<Vec<GroupRow>, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::failures(&desk.engine).await)
+}
+
+/// One failure group, and a page of its jobs from `offset` on.
+#[server(endpoint = "failure")]
+pub async fn failure(group: String, offset: usize) -> Result<GroupView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::failure(&desk.engine, &group, offset).await)
+}
+
+/// All workers, last seen first.
+#[server(endpoint = "workers")]
+pub async fn workers() -> Result<Vec<WorkerRow>, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::workers(&desk.engine).await)
+}
+
+/// The worker of that name and the jobs it holds.
+#[server(endpoint = "worker")]
+pub async fn worker(name: String) -> Result<WorkerView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::worker(&desk.engine, &name).await;
+    desk.found(found, || format!("No worker “{name}” has shown itself within a day."))
+}

@@ -1,0 +1,215 @@
+//! What pages show. Times are integer microseconds since 1970, UTC.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a job stands, as the dashboard names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stand {
+    Waiting,
+    Scheduled,
+    Depends,
+    Running,
+    Stalled,
+    Failed,
+    Complete,
+}
+
+impl Stand {
+    /// In the order of a job's life; so stand the tabs and the bars.
+    pub const ALL: [Stand; 7] = [
+        Stand::Waiting,
+        Stand::Scheduled,
+        Stand::Depends,
+        Stand::Running,
+        Stand::Stalled,
+        Stand::Failed,
+        Stand::Complete,
+    ];
+
+    /// As it stands in addresses and class names.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stand::Waiting => "waiting",
+            Stand::Scheduled => "scheduled",
+            Stand::Depends => "depends",
+            Stand::Running => "running",
+            Stand::Stalled => "stalled",
+            Stand::Failed => "failed",
+            Stand::Complete => "complete",
+        }
+    }
+
+    /// The state that an address names.
+    pub fn parse(text: &str) -> Option<Stand> {
+        Stand::ALL.into_iter().find(|stand| stand.as_str() == text)
+    }
+}
+
+/// How many jobs stand where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    pub waiting: i64,
+    pub scheduled: i64,
+    pub depends: i64,
+    pub running: i64,
+    pub stalled: i64,
+    pub failed: i64,
+    pub complete: i64,
+}
+
+impl Tally {
+    pub fn of(&self, stand: Stand) -> i64 {
+        match stand {
+            Stand::Waiting => self.waiting,
+            Stand::Scheduled => self.scheduled,
+            Stand::Depends => self.depends,
+            Stand::Running => self.running,
+            Stand::Stalled => self.stalled,
+            Stand::Failed => self.failed,
+            Stand::Complete => self.complete,
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Tally) -> Tally {
+        Tally {
+            waiting: self.waiting + other.waiting,
+            scheduled: self.scheduled + other.scheduled,
+            depends: self.depends + other.depends,
+            running: self.running + other.running,
+            stalled: self.stalled + other.stalled,
+            failed: self.failed + other.failed,
+            complete: self.complete + other.complete,
+        }
+    }
+}
+
+/// A queue and what is in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueRow {
+    pub name: String,
+    pub tally: Tally,
+    /// When the job that is next in line became available.
+    pub oldest_waiting: Option<i64>,
+}
+
+/// A job in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRow {
+    pub id: String,
+    pub queue: String,
+    pub klass: Option<String>,
+    pub stand: Stand,
+    pub priority: f64,
+    pub retries: i64,
+    /// −1 when it failed for want of retries.
+    pub remaining: i64,
+    pub tags: Vec<String>,
+    pub worker: Option<String>,
+    /// The one moment that matters where the job stands: due, end of the lease, failed, completed, available.
+    pub when: i64,
+    /// The beginning of the payload on one line.
+    pub glimpse: String,
+    pub failure: Option<FailureNote>,
+    /// How many jobs it waits for.
+    pub waits_for: usize,
+}
+
+/// A job's last failure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailureNote {
+    pub group: String,
+    pub message: String,
+    pub worker: String,
+    pub when: i64,
+}
+
+/// What a job's history tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Happening {
+    Put,
+    Popped,
+    TimedOut,
+    Retried,
+    Failed,
+    Done,
+}
+
+/// One entry of a job's history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub what: Happening,
+    pub when: i64,
+    /// Queue, worker or failure group, by what happened.
+    pub subject: Option<String>,
+    pub detail: Option<String>,
+}
+
+/// A job with everything that is known of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobView {
+    pub row: JobRow,
+    pub created: i64,
+    /// When it came into its present state.
+    pub since: i64,
+    /// When it became, or becomes, available.
+    pub ready: i64,
+    /// The end of its worker's lease.
+    pub expires: Option<i64>,
+    pub history: Vec<Entry>,
+    /// The payload as it was written.
+    pub body: String,
+    pub dependencies: Vec<String>,
+    pub dependents: Vec<String>,
+}
+
+/// Failed jobs that share a group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupRow {
+    pub group: String,
+    pub count: i64,
+    pub first: Option<i64>,
+    pub last: Option<i64>,
+    /// Of the newest failure.
+    pub message: Option<String>,
+}
+
+/// A worker and what it holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerRow {
+    pub name: String,
+    pub last_seen: i64,
+    pub running: i64,
+    pub stalled: i64,
+}
+
+/// The overview.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overview {
+    pub queues: Vec<QueueRow>,
+    pub groups: Vec<GroupRow>,
+    pub workers: Vec<WorkerRow>,
+}
+
+/// A queue and a page of its jobs in one state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueView {
+    pub queue: QueueRow,
+    pub jobs: Vec<JobRow>,
+}
+
+/// A failure group and a page of its jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupView {
+    pub group: GroupRow,
+    pub jobs: Vec<JobRow>,
+}
+
+/// A worker and the jobs it holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerView {
+    pub worker: WorkerRow,
+    /// Those in time, then those whose lease is lost.
+    pub jobs: Vec<JobRow>,
+}

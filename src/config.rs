@@ -1,0 +1,67 @@
+//! Settings: one struct, from flags and the environment.
+
+use std::net::SocketAddr;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, Parser, Subcommand};
+
+use crate::engine::Options;
+use crate::server::Settings;
+use crate::store::Durability;
+
+/// A job-queue server that speaks several protocols, with a dashboard at /ui.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+pub struct Command {
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Serve queues and dashboard.
+    Serve(Serve),
+    /// Serve a temporary database in which made-up queues, workers, jobs and failures keep moving.
+    Dev {
+        /// Address to listen on; port 0 takes a free one.
+        #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
+        listen: SocketAddr,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Address to listen on; port 0 takes a free one.
+    #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
+    pub listen: SocketAddr,
+    /// Where the jobs live: sqlite://FILE, or sqlite::memory: for a temporary file.
+    #[arg(
+        long,
+        env = "SWITCHYARD_DATABASE",
+        default_value = "sqlite://switchyard.db"
+    )]
+    pub database: String,
+    /// What an acknowledged write survives: full (loss of power) or process (kill -9).
+    #[arg(long, env = "SWITCHYARD_DURABILITY", value_enum, default_value_t)]
+    pub durability: Durability,
+    /// Let the `now` of a request be its time, and do nothing of our own accord. For tests of clients.
+    #[arg(long, env = "SWITCHYARD_TRUST_CLIENT_CLOCK", value_parser = FalseyValueParser::new())]
+    pub trust_client_clock: bool,
+    /// Let POST /flush empty the whole database.
+    #[arg(long, env = "SWITCHYARD_ALLOW_FLUSH", value_parser = FalseyValueParser::new())]
+    pub allow_flush: bool,
+}
+
+impl Serve {
+    /// How the server is to behave.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            engine: Options {
+                database: self.database.clone(),
+                durability: self.durability,
+                trust_client_clock: self.trust_client_clock,
+            },
+            allow_flush: self.allow_flush,
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The fronts: each turns its protocol's requests into verbs of the engine, and what they return into
+//! its protocol's answers.
+
+pub mod qless;

@@ -1,0 +1,244 @@
+//! Answers: the envelope around results, and a job as it is shown.
+
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::refusal::Refusal;
+use crate::engine::{Event, Failure, Job, Queues, State, Time, What};
+
+/// What a handler gives: the results, and whatever stands beside them, each as JSON text.
+pub struct Answer {
+    results: String,
+    beside: Vec<(&'static str, String)>,
+}
+
+impl Answer {
+    pub fn new(results: &impl Serialize) -> Answer {
+        Answer {
+            results: text(results),
+            beside: Vec::new(),
+        }
+    }
+
+    /// Another key beside `results`.
+    pub fn beside(mut self, key: &'static str, value: &impl Serialize) -> Answer {
+        self.beside.push((key, text(value)));
+        self
+    }
+
+    /// The answer to one item or an array of them: `results` parallel to the items, `false` where one
+    /// was refused, and `errors` if any was. A single item's refusal is the request's.
+    pub fn of_items<T: Serialize>(
+        items: Vec<Result<T, Refusal>>,
+        array: bool,
+    ) -> Result<Answer, Refusal> {
+        if !array {
+            return match items.into_iter().next() {
+                Some(item) => Ok(Answer::new(&item?)),
+                None => Ok(Answer::new(&Value::Null)),
+            };
+        }
+        let results: Vec<Option<&T>> = items.iter().map(|item| item.as_ref().ok()).collect();
+        let answer = Answer::new(
+            &results
+                .iter()
+                .map(|result| OrFalse(*result))
+                .collect::<Vec<_>>(),
+        );
+        Ok(answer.with_errors(&items))
+    }
+
+    /// `errors`, parallel to the items, if any was refused.
+    pub fn with_errors<T>(self, items: &[Result<T, Refusal>]) -> Answer {
+        if items.iter().all(Result::is_ok) {
+            return self;
+        }
+        let errors: Vec<Option<Map<String, Value>>> = items
+            .iter()
+            .map(|item| item.as_ref().err().map(Refusal::to_object))
+            .collect();
+        self.beside("errors", &errors)
+    }
+}
+
+/// A result, or `false`.
+struct OrFalse<'a, T>(Option<&'a T>);
+
+impl<T: Serialize> Serialize for OrFalse<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(result) => result.serialize(serializer),
+            None => serializer.serialize_bool(false),
+        }
+    }
+}
+
+fn text(value: &impl Serialize) -> String {
+    // Our own types have text for keys, and no number that JSON lacks.
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+/// The whole response.
+pub fn response(outcome: Result<Answer, Refusal>, started: Instant) -> Response<Body> {
+    let (status, mut body) = match outcome {
+        Ok(Answer { results, beside }) => {
+            let mut body = format!("{{\"results\":{results}");
+            for (key, value) in beside {
+                body.push_str(&format!(",\"{key}\":{value}"));
+            }
+            (StatusCode::OK, body)
+        }
+        Err(refusal) => {
+            if let Refusal::Engine(crate::engine::Error::Store(error)) = &refusal {
+                tracing::error!(%error, "a request failed");
+            }
+            let object = text(&refusal.to_object());
+            let fields = object
+                .strip_prefix('{')
+                .and_then(|rest| rest.strip_suffix('}'));
+            (
+                refusal.status(),
+                format!("{{\"results\":null,{}", fields.unwrap_or_default()),
+            )
+        }
+    };
+    let total_ms = started.elapsed().as_micros() as f64 / 1_000.0;
+    body.push_str(&format!(",\"time\":{{\"total\":{total_ms}}}}}"));
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A number of seconds; whole ones without a fraction.
+pub struct Seconds(pub f64);
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        number(self.0).serialize(serializer)
+    }
+}
+
+/// A number as people write it: 5, not 5.0.
+pub fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        json!(value as i64)
+    } else {
+        json!(value)
+    }
+}
+
+/// A job as the document's clients see it.
+pub struct JobView<'a> {
+    pub job: &'a Job,
+    pub queues: &'a Queues,
+    /// At which moment: a lease may be lost by then.
+    pub now: Time,
+    /// With the answer to a claim, the seconds until the worker must heartbeat.
+    pub heartbeat: Option<f64>,
+}
+
+impl Serialize for JobView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let job = self.job;
+        let complete = job.state == State::Complete;
+        // A claim's answer is about a running job, even where the lease was given lost.
+        let stalled = self.heartbeat.is_none() && job.is_stalled(self.now);
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &job.key.id)?;
+        map.serialize_entry("queue", &(!complete).then(|| self.queues.name(job.queue)))?;
+        map.serialize_entry("meta", &json_text(&job.body))?;
+        map.serialize_entry("klass", &job.klass)?;
+        map.serialize_entry(
+            "state",
+            if stalled {
+                "stalled"
+            } else {
+                job.state.as_str()
+            },
+        )?;
+        map.serialize_entry("worker", &job.lease.as_ref().map(|lease| &lease.worker))?;
+        map.serialize_entry(
+            "expires",
+            &job.lease
+                .as_ref()
+                .map(|lease| Seconds(lease.until.seconds())),
+        )?;
+        map.serialize_entry("priority", &number(job.priority))?;
+        map.serialize_entry("retries", &job.retries)?;
+        map.serialize_entry("remaining", &job.remaining)?;
+        map.serialize_entry("tags", &job.tags)?;
+        map.serialize_entry("tracked", &false)?;
+        map.serialize_entry("dependencies", &job.dependencies)?;
+        map.serialize_entry("dependents", &job.dependents)?;
+        map.serialize_entry("failure", &job.failure.as_ref().map(FailureView))?;
+        let events = job.history.events();
+        let shown = |event: &&Event| event.what != What::Retried;
+        map.serialize_entry(
+            "history",
+            &events
+                .iter()
+                .filter(shown)
+                .map(EventView)
+                .collect::<Vec<_>>(),
+        )?;
+        map.serialize_entry("spawned_from", &None::<String>)?;
+        if let Some(heartbeat) = self.heartbeat {
+            map.serialize_entry("heartbeat", &Seconds(heartbeat))?;
+        }
+        map.end()
+    }
+}
+
+/// JSON as it was written. It was checked when it came in.
+fn json_text(text: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(text.to_owned()).ok()
+}
+
+struct FailureView<'a>(&'a Failure);
+
+impl Serialize for FailureView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("group", &self.0.group)?;
+        map.serialize_entry("message", &self.0.message)?;
+        map.serialize_entry("when", &self.0.at.whole_seconds())?;
+        map.serialize_entry("worker", &self.0.worker)?;
+        map.end()
+    }
+}
+
+/// An event; its time is cut to the second, as qless-core's clients know it.
+struct EventView<'a>(&'a Event);
+
+impl Serialize for EventView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let event = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("what", &event.what)?;
+        map.serialize_entry("when", &event.when.whole_seconds())?;
+        let (subject, detail) = match event.what {
+            What::Put => (Some("q"), None),
+            What::Popped => (Some("worker"), None),
+            What::Failed => (Some("group"), Some("worker")),
+            What::TimedOut | What::Retried | What::Done => (None, None),
+        };
+        if let (Some(key), Some(value)) = (subject, &event.subject) {
+            map.serialize_entry(key, value)?;
+        }
+        if let (Some(key), Some(value)) = (detail, &event.detail) {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,433 @@
+//! A request: its path, query, body and sender, and how fields are read out of them.
+//!
+//! Every refusal of a field names it, as the table of errors wants.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::SocketAddr;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, FromRequest, RawPathParams, Request};
+use axum::http::Method;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::refusal::Refusal;
+use crate::engine::{NAME_BYTES_MAX, Page, Time};
+
+/// The largest request body.
+pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How much of a body that is too large is read and thrown away, so that the client, which is still
+/// writing, gets to read our answer.
+const BODY_BYTES_DRAINED: usize = 4 * BODY_BYTES_MAX;
+
+/// Items in one request, and entries in one page of a list.
+pub const ITEMS_MAX: usize = 10_000;
+
+/// Entries in a page of a list, unless the request says otherwise (qless-core, Failed, Jobs, Tag).
+const PAGE: usize = 25;
+
+/// A request.
+pub struct Call {
+    path: Vec<(String, String)>,
+    query: Vec<(String, String)>,
+    body: Bytes,
+    peer: String,
+    has_body: bool,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Call {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Call, Refusal> {
+        let (mut parts, body) = request.into_parts();
+        let path = <RawPathParams as axum::extract::FromRequestParts<S>>::from_request_parts(
+            &mut parts, state,
+        )
+        .await
+        .map_err(|_| Refusal::bad("path", "the path is not UTF-8"))?;
+        let path: Vec<_> = path
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        if path.iter().any(|(_, value)| value.is_empty()) {
+            return Err(Refusal::NoSuchEndpoint);
+        }
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical().to_string());
+        let query = parts.uri.query().unwrap_or_default();
+        Ok(Call {
+            path,
+            query: form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .collect(),
+            body: read(body).await?,
+            peer: peer.unwrap_or_default(),
+            has_body: matches!(parts.method, Method::POST | Method::PUT),
+        })
+    }
+}
+
+async fn read(body: Body) -> Result<Bytes, Refusal> {
+    let mut stream = body.into_data_stream();
+    let mut first: Option<Bytes> = None;
+    let mut rest = BytesMut::new();
+    let mut length = 0;
+    while let Some(part) = stream.next().await {
+        let part = part.map_err(|_| Refusal::bad("body", "the body broke off"))?;
+        length += part.len();
+        if length > BODY_BYTES_DRAINED {
+            break;
+        }
+        if length > BODY_BYTES_MAX {
+            continue;
+        }
+        match &first {
+            None => first = Some(part),
+            Some(first) => {
+                if rest.is_empty() {
+                    rest.extend_from_slice(first);
+                }
+                rest.extend_from_slice(&part);
+            }
+        }
+    }
+    if length > BODY_BYTES_MAX {
+        return Err(Refusal::TooLarge);
+    }
+    Ok(if rest.is_empty() {
+        first.unwrap_or_default()
+    } else {
+        rest.freeze()
+    })
+}
+
+impl Call {
+    /// A name out of the path.
+    pub fn name(&self, field: &'static str) -> Result<&str, Refusal> {
+        self.name_up_to(field, NAME_BYTES_MAX)
+    }
+
+    /// A name out of the path, if the path has it.
+    pub fn optional_name(&self, field: &'static str) -> Result<Option<&str>, Refusal> {
+        self.path(field).map(|_| self.name(field)).transpose()
+    }
+
+    /// A name out of the path that may be longer than most.
+    pub fn name_up_to(&self, field: &'static str, bytes_max: usize) -> Result<&str, Refusal> {
+        let value = self.path(field).ok_or(Refusal::NoSuchEndpoint)?;
+        check_name(field, value, bytes_max)?;
+        Ok(value)
+    }
+
+    /// A count out of the path: from 1 to [`ITEMS_MAX`]; `None` if the path has none.
+    pub fn count(&self) -> Result<Option<usize>, Refusal> {
+        let Some(text) = self.path("count") else {
+            return Ok(None);
+        };
+        match digits(text) {
+            Some(count) if (1..=ITEMS_MAX).contains(&count) => Ok(Some(count)),
+            _ => Err(Refusal::bad(
+                "count",
+                &format!("count must be an integer from 1 to {ITEMS_MAX}"),
+            )),
+        }
+    }
+
+    /// `offset` and `limit` of the query.
+    pub fn page(&self) -> Result<Page, Refusal> {
+        let number = |field: &'static str, default: usize, max: usize| match self.query(field) {
+            None => Ok(default),
+            Some(text) => digits(text).filter(|number| *number <= max).ok_or_else(|| {
+                Refusal::bad(
+                    field,
+                    &format!("{field} must be an integer from 0 to {max}"),
+                )
+            }),
+        };
+        Ok(Page {
+            offset: number("offset", 0, u32::MAX as usize)?,
+            limit: number("limit", PAGE, ITEMS_MAX)?,
+        })
+    }
+
+    /// A switch of the query, `true` or `false`.
+    pub fn switch(&self, field: &'static str) -> Result<bool, Refusal> {
+        match self.query(field) {
+            None | Some("false" | "0") => Ok(false),
+            Some("true" | "1") => Ok(true),
+            Some(_) => Err(Refusal::bad(
+                field,
+                &format!("{field} must be true or false"),
+            )),
+        }
+    }
+
+    /// Who asks and when, of a request of either kind; `data` is empty where there is no body.
+    pub fn envelope(&self) -> Result<Envelope<'_>, Refusal> {
+        let fields = if self.has_body && !self.body.is_empty() {
+            let text = std::str::from_utf8(&self.body)
+                .map_err(|_| Refusal::bad("body", "the body is not UTF-8"))?;
+            serde_json::from_str::<Fields<'_>>(text).map_err(|error| {
+                Refusal::bad("body", &format!("the body must be a JSON object: {error}"))
+            })?
+        } else {
+            Fields::default()
+        };
+        let host = match (fields.text("host")?, self.query("host")) {
+            (Some(host), _) => host,
+            (None, Some(host)) if !self.has_body => Cow::Borrowed(host),
+            _ => Cow::Borrowed(self.peer.as_str()),
+        };
+        check_name("host", &host, NAME_BYTES_MAX)?;
+        Ok(Envelope {
+            data: fields.get("data"),
+            host: host.into_owned(),
+            now: fields.get("now"),
+            query_now: self.query("now").filter(|_| !self.has_body),
+        })
+    }
+
+    fn path(&self, field: &str) -> Option<&str> {
+        self.path
+            .iter()
+            .find(|(name, _)| name == field)
+            .map(|(_, value)| value.as_str())
+    }
+
+    fn query(&self, field: &str) -> Option<&str> {
+        self.query
+            .iter()
+            .find(|(name, _)| name == field)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// What every request may say besides its path.
+pub struct Envelope<'a> {
+    data: Option<&'a RawValue>,
+    /// Who asks: the worker or client.
+    pub host: String,
+    now: Option<&'a RawValue>,
+    query_now: Option<&'a str>,
+}
+
+impl<'a> Envelope<'a> {
+    /// The client's time, if the server goes by it.
+    pub fn now(&self, trusted: bool) -> Result<Option<Time>, Refusal> {
+        if !trusted {
+            return Ok(None);
+        }
+        let text = match (self.now, self.query_now) {
+            (Some(raw), _) if raw.get() == "null" => return Ok(None),
+            (Some(raw), _) => raw.get(),
+            (None, Some(text)) => text,
+            (None, None) => return Ok(None),
+        };
+        let seconds = text.parse::<f64>().ok().and_then(Time::from_seconds);
+        seconds
+            .map(Some)
+            .ok_or_else(|| Refusal::bad("now", "now must be a finite number of unix seconds"))
+    }
+
+    /// `data`, which must be there.
+    pub fn data(&self) -> Result<&'a RawValue, Refusal> {
+        self.data
+            .ok_or_else(|| Refusal::bad("data", "data is missing"))
+    }
+
+    /// `data` as one item or an array of items; whether it was an array.
+    pub fn items(&self) -> Result<(Vec<&'a RawValue>, bool), Refusal> {
+        let data = self.data()?;
+        if !data.get().starts_with('[') {
+            return Ok((vec![data], false));
+        }
+        let items: Vec<&RawValue> = serde_json::from_str(data.get())
+            .map_err(|error| Refusal::bad("data", &error.to_string()))?;
+        if items.len() > ITEMS_MAX {
+            return Err(Refusal::bad(
+                "data",
+                &format!("data may have {ITEMS_MAX} items at most"),
+            ));
+        }
+        Ok((items, true))
+    }
+}
+
+/// The fields of a JSON object, each as it was written. Of equal names the last counts.
+#[derive(Default)]
+pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::with_capacity(4);
+                while let Some((Key(name), value)) = map.next_entry()? {
+                    fields.push((name, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// A name that borrows from the text where it can.
+#[derive(serde::Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Fields<'a> {
+    /// The fields of an item.
+    pub fn of(item: &'a RawValue) -> Result<Fields<'a>, Refusal> {
+        serde_json::from_str(item.get())
+            .map_err(|_| Refusal::bad("data", "an item must be an object"))
+    }
+
+    /// The fields of an item for which its id may stand alone.
+    pub fn of_id_or_item(item: &'a RawValue) -> Result<Fields<'a>, Refusal> {
+        if item.get().starts_with('"') {
+            return Ok(Fields(vec![(Cow::Borrowed("id"), item)]));
+        }
+        serde_json::from_str(item.get())
+            .map_err(|_| Refusal::bad("data", "an item must be an id or an object"))
+    }
+
+    /// A field as it was written, `null` included.
+    pub fn get(&self, field: &str) -> Option<&'a RawValue> {
+        self.0
+            .iter()
+            .rev()
+            .find(|(name, _)| name == field)
+            .map(|(_, value)| *value)
+    }
+
+    /// A field as it was written; it must be there, though it may be `null`.
+    pub fn required(&self, field: &'static str) -> Result<&'a RawValue, Refusal> {
+        self.get(field)
+            .ok_or_else(|| Refusal::bad(field, &format!("{field} is missing")))
+    }
+
+    /// The text of a field; `None` if it is not there or `null`.
+    pub fn text(&self, field: &'static str) -> Result<Option<Cow<'a, str>>, Refusal> {
+        self.read::<Option<Key<'a>>>(field, "text")
+            .map(|text| text.flatten().map(|Key(text)| text))
+    }
+
+    /// A name, if it is there.
+    pub fn name(&self, field: &'static str) -> Result<Option<String>, Refusal> {
+        let Some(name) = self.text(field)? else {
+            return Ok(None);
+        };
+        check_name(field, &name, NAME_BYTES_MAX)?;
+        Ok(Some(name.into_owned()))
+    }
+
+    /// A name that must be there.
+    pub fn required_name(&self, field: &'static str) -> Result<String, Refusal> {
+        self.name(field)?
+            .ok_or_else(|| Refusal::bad(field, &format!("{field} is missing")))
+    }
+
+    /// A finite number, if it is there.
+    pub fn number(&self, field: &'static str) -> Result<Option<f64>, Refusal> {
+        Ok(self
+            .read::<Option<f64>>(field, "a number")?
+            .flatten()
+            .filter(|number| number.is_finite()))
+    }
+
+    /// A duration in seconds that leads to a time we can write down.
+    pub fn seconds(&self, field: &'static str) -> Result<Option<f64>, Refusal> {
+        match self.number(field)? {
+            Some(seconds) if Time::from_seconds(seconds).is_none() => {
+                Err(Refusal::bad(field, &format!("{field} is too large")))
+            }
+            seconds => Ok(seconds),
+        }
+    }
+
+    /// An integer of at least `min` and at most 2³¹ − 1, if it is there.
+    pub fn integer(&self, field: &'static str, min: i64) -> Result<Option<i64>, Refusal> {
+        let Some(number) = self.number(field)? else {
+            return Ok(None);
+        };
+        let whole = number as i64;
+        if number.fract() == 0.0 && (min..=i64::from(i32::MAX)).contains(&whole) {
+            return Ok(Some(whole));
+        }
+        Err(Refusal::bad(
+            field,
+            &format!("{field} must be an integer from {min} to {}", i32::MAX),
+        ))
+    }
+
+    /// A list of names, if it is there.
+    pub fn names(&self, field: &'static str) -> Result<Option<Vec<String>>, Refusal> {
+        let Some(names) = self
+            .read::<Option<Vec<String>>>(field, "an array of text")?
+            .flatten()
+        else {
+            return Ok(None);
+        };
+        if names.len() > ITEMS_MAX {
+            return Err(Refusal::bad(
+                field,
+                &format!("{field} may have {ITEMS_MAX} entries at most"),
+            ));
+        }
+        names
+            .iter()
+            .try_for_each(|name| check_name(field, name, NAME_BYTES_MAX))?;
+        Ok(Some(names))
+    }
+
+    fn read<T: Deserialize<'a>>(
+        &self,
+        field: &'static str,
+        kind: &str,
+    ) -> Result<Option<T>, Refusal> {
+        let Some(raw) = self.get(field) else {
+            return Ok(None);
+        };
+        serde_json::from_str(raw.get())
+            .map(Some)
+            .map_err(|_| Refusal::bad(field, &format!("{field} must be {kind}")))
+    }
+}
+
+fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(), Refusal> {
+    if name.is_empty() {
+        return Err(Refusal::bad(field, &format!("{field} must not be empty")));
+    }
+    if name.len() > bytes_max {
+        return Err(Refusal::bad(
+            field,
+            &format!("{field} may have {bytes_max} bytes at most"),
+        ));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(Refusal::bad(
+            field,
+            &format!("{field} must not hold control characters"),
+        ));
+    }
+    Ok(())
+}
+
+/// A plain decimal number without sign.
+fn digits(text: &str) -> Option<usize> {
+    (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())
+        .flatten()
+}

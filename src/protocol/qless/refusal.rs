@@ -1,0 +1,141 @@
+//! Refusals, and the one table from them to statuses, codes and details.
+
+use std::time::Instant;
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use crate::engine::Error;
+
+/// Why a request, or an item of it, was not done.
+#[derive(Clone, Debug)]
+pub enum Refusal {
+    Bad {
+        field: &'static str,
+        message: String,
+    },
+    NoSuchEndpoint,
+    MethodNotAllowed,
+    NotEnabled {
+        message: &'static str,
+    },
+    TooLarge,
+    Internal,
+    Engine(Error),
+}
+
+impl Refusal {
+    /// A field that is missing, of a wrong type or out of range.
+    pub fn bad(field: &'static str, message: &str) -> Refusal {
+        Refusal::Bad {
+            field,
+            message: message.to_owned(),
+        }
+    }
+
+    /// `{"error", "code", …details}`, as it stands in the answer or, for an item, in `errors`.
+    pub fn to_object(&self) -> Map<String, Value> {
+        let (_, code, details) = self.parts();
+        let mut object = Map::new();
+        object.insert("error".to_owned(), json!(self.message()));
+        object.insert("code".to_owned(), json!(code));
+        if let Value::Object(details) = details {
+            object.extend(details);
+        }
+        object
+    }
+
+    pub fn status(&self) -> StatusCode {
+        self.parts().0
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Refusal::Bad { message, .. } => message.clone(),
+            Refusal::NoSuchEndpoint => "there is no such endpoint".to_owned(),
+            Refusal::MethodNotAllowed => "the endpoint has no such method".to_owned(),
+            Refusal::NotEnabled { message } => (*message).to_owned(),
+            Refusal::TooLarge => format!(
+                "the body may have {} bytes at most",
+                super::call::BODY_BYTES_MAX
+            ),
+            Refusal::Internal => "the server made a mistake; its log says more".to_owned(),
+            // What is wrong with the database concerns the operator, who finds it in the log.
+            Refusal::Engine(Error::Store(_)) => "the database is not available".to_owned(),
+            Refusal::Engine(error) => error.to_string(),
+        }
+    }
+
+    fn parts(&self) -> (StatusCode, &'static str, Value) {
+        let error = match self {
+            Refusal::Bad { field, .. } => {
+                return (
+                    StatusCode::BAD_REQUEST,
+                    "bad_request",
+                    json!({ "field": field }),
+                );
+            }
+            Refusal::NoSuchEndpoint => {
+                return (StatusCode::NOT_FOUND, "no_such_endpoint", Value::Null);
+            }
+            Refusal::MethodNotAllowed => {
+                return (
+                    StatusCode::METHOD_NOT_ALLOWED,
+                    "method_not_allowed",
+                    Value::Null,
+                );
+            }
+            Refusal::NotEnabled { .. } => {
+                return (StatusCode::FORBIDDEN, "not_enabled", Value::Null);
+            }
+            Refusal::TooLarge => return (StatusCode::PAYLOAD_TOO_LARGE, "too_large", Value::Null),
+            Refusal::Internal => {
+                return (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null);
+            }
+            Refusal::Engine(error) => error,
+        };
+        let conflict = StatusCode::CONFLICT;
+        match error {
+            Error::NoSuchJob { id } => (StatusCode::NOT_FOUND, "no_such_job", json!({ "id": id })),
+            Error::NotRunning { id, state } => (
+                conflict,
+                "not_running",
+                json!({ "id": id, "state": state.as_str() }),
+            ),
+            Error::WrongWorker { id, worker } => (
+                conflict,
+                "wrong_worker",
+                json!({ "id": id, "worker": worker }),
+            ),
+            Error::WrongQueue { id, queue } => {
+                (conflict, "wrong_queue", json!({ "id": id, "queue": queue }))
+            }
+            Error::HasDependents { id, dependents } => (
+                conflict,
+                "has_dependents",
+                json!({ "id": id, "dependents": dependents }),
+            ),
+            Error::AlreadyComplete { id } => (conflict, "already_complete", json!({ "id": id })),
+            Error::DependencyCycle { id } => (conflict, "dependency_cycle", json!({ "id": id })),
+            Error::NotFailed { id, state } => (
+                conflict,
+                "not_failed",
+                json!({ "id": id, "state": state.as_str() }),
+            ),
+            Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null),
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        super::answer::response(Err(self), Instant::now())
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal::Engine(error)
+    }
+}
