@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use super::Trouble;
 
 /// Puts one failed job back to work.
-#[server(endpoint = "retry")]
+#[server]
 pub async fn retry(id: String, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     let done = desk.engine.unfail_one(super::desk::job_key(&id), None).await;
@@ -15,7 +15,7 @@ pub async fn retry(id: String, back: String) -> Result<(), Trouble> {
 
 /// Puts the oldest `count` failed jobs of a group back to work, each into its own queue. `count` is the
 /// number that stood on the button: what failed after that stays.
-#[server(endpoint = "retry-group")]
+#[server]
 pub async fn retry_group(group: String, count: usize, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     let done = desk.engine.unfail(&group, None, count, None).await;
@@ -23,7 +23,7 @@ pub async fn retry_group(group: String, count: usize, back: String) -> Result<()
 }
 
 /// Cancels a job: it is gone.
-#[server(endpoint = "cancel")]
+#[server]
 pub async fn cancel(id: String, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     let done = super::turn::cancel(&desk.engine, &id).await;
@@ -31,7 +31,7 @@ pub async fn cancel(id: String, back: String) -> Result<(), Trouble> {
 }
 
 /// Moves a job to another queue, where it is put anew.
-#[server(endpoint = "move")]
+#[server]
 pub async fn move_job(id: String, queue: String, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     let done = super::turn::relocate(&desk.engine, &id, &queue).await;
@@ -39,7 +39,7 @@ pub async fn move_job(id: String, queue: String, back: String) -> Result<(), Tro
 }
 
 /// Remembers which colours this browser wants: `light`, `dark`, or anything else for the system's.
-#[server(endpoint = "theme")]
+#[server]
 pub async fn theme(theme: String, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.remember_theme(&theme);

@@ -11,21 +11,21 @@ use super::views::{
 pub const PAGE_JOBS: usize = 50;
 
 /// Everything the overview shows.
-#[server(endpoint = "overview")]
+#[server]
 pub async fn overview() -> Result<Overview, Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.answer(super::turn::overview(&desk.engine).await)
 }
 
 /// All queues.
-#[server(endpoint = "queues")]
+#[server]
 pub async fn queues() -> Result<Vec<QueueRow>, Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.answer(super::turn::queues(&desk.engine).await)
 }
 
 /// The queue of that name, and a page of its jobs from `offset` on.
-#[server(endpoint = "queue")]
+#[server]
 pub async fn queue(name: String, stand: Stand, offset: usize) -> Result<QueueView, Trouble> {
     let desk = super::desk::Desk::here()?;
     let found = super::turn::queue(&desk.engine, &name, stand, offset).await;
@@ -33,7 +33,7 @@ pub async fn queue(name: String, stand: Stand, offset: usize) -> Result<QueueVie
 }
 
 /// The job with that id.
-#[server(endpoint = "job")]
+#[server]
 pub async fn job(id: String) -> Result<JobView, Trouble> {
     let desk = super::desk::Desk::here()?;
     let found = super::turn::job(&desk.engine, &id).await;
@@ -41,28 +41,28 @@ pub async fn job(id: String) -> Result<JobView, Trouble> {
 }
 
 /// All failure groups, newest failure first.
-#[server(endpoint = "failures")]
+#[server]
 pub async fn failures() -> Result<Vec<GroupRow>, Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.answer(super::turn::failures(&desk.engine).await)
 }
 
 /// One failure group, and a page of its jobs from `offset` on.
-#[server(endpoint = "failure")]
+#[server]
 pub async fn failure(group: String, offset: usize) -> Result<GroupView, Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.answer(super::turn::failure(&desk.engine, &group, offset).await)
 }
 
 /// All workers, last seen first.
-#[server(endpoint = "workers")]
+#[server]
 pub async fn workers() -> Result<Vec<WorkerRow>, Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.answer(super::turn::workers(&desk.engine).await)
 }
 
 /// The worker of that name and the jobs it holds.
-#[server(endpoint = "worker")]
+#[server]
 pub async fn worker(name: String) -> Result<WorkerView, Trouble> {
     let desk = super::desk::Desk::here()?;
     let found = super::turn::worker(&desk.engine, &name).await;

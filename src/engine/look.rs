@@ -141,16 +141,13 @@ impl Engine {
     /// All queues by when they were first seen, then by name.
     pub async fn queues(&self, now: Option<Time>) -> Result<Vec<QueueCounts>> {
         let now = self.now(now).0;
-        let answers = self
-            .readers()
-            .read(vec![
-                Statement::new(COUNTS, []),
-                Statement::new(COUNT_STALLED, [now.into()]),
-                Statement::new(COUNT_DUE, [now.into()]),
-                Statement::new(OLDEST_WAITING, []),
-            ])
-            .await?;
-        let (mut counts, oldest) = counts(answers)?;
+        let batch = vec![
+            Statement::new(COUNTS, []),
+            Statement::new(COUNT_STALLED, [now.into()]),
+            Statement::new(COUNT_DUE, [now.into()]),
+            Statement::new(OLDEST_WAITING, []),
+        ];
+        let (mut counts, oldest) = counts(self.readers().read(batch).await?)?;
         let with_counts = |queue: Arc<Queue>| QueueCounts {
             counts: counts.remove(&queue.id).unwrap_or_default(),
             oldest_waiting: oldest.get(&queue.id).copied(),
@@ -166,11 +163,23 @@ impl Engine {
 
     /// One queue; `None` if it is not known.
     pub async fn queue(&self, key: &QueueKey, now: Option<Time>) -> Result<Option<QueueCounts>> {
-        Ok(self
-            .queues(now)
-            .await?
-            .into_iter()
-            .find(|queue| queue.queue.key == *key))
+        let now = self.now(now).0;
+        let Some(queue) = self.known_queues().get(key) else {
+            return Ok(None);
+        };
+        let batch = vec![
+            Statement::new(COUNTS_OF, [queue.id.into()]),
+            Statement::new(COUNT_STALLED_OF, [queue.id.into(), now.into()]),
+            Statement::new(COUNT_DUE_OF, [queue.id.into(), now.into()]),
+            Statement::new(OLDEST_WAITING_OF, [queue.id.into()]),
+        ];
+        let (mut counts, oldest) = counts(self.readers().read(batch).await?)?;
+        let counts = counts.remove(&queue.id).unwrap_or_default();
+        Ok(Some(QueueCounts {
+            counts,
+            oldest_waiting: oldest.get(&queue.id).copied(),
+            queue,
+        }))
     }
 
     /// The job; `None` if it is not there.
@@ -179,7 +188,7 @@ impl Engine {
         Ok(self.list(statement).await?.pop())
     }
 
-    /// Jobs of one queue (or, complete and failed ones, of all) by where they stand.
+    /// Jobs of one queue (or, complete ones, of all) by where they stand.
     pub async fn jobs(
         &self,
         standing: Standing,
@@ -196,7 +205,6 @@ impl Engine {
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let statement = match (standing, queue) {
             (Standing::Complete, None) => Statement::new(COMPLETE, [limit.into(), offset.into()]),
-            (Standing::Failed, None) => Statement::new(FAILED, [limit.into(), offset.into()]),
             (_, None) => return Ok(Vec::new()),
             (standing, Some(queue)) => {
                 let sql = match standing {
@@ -381,6 +389,16 @@ SELECT queue, ready_at FROM (
                            ORDER BY j.priority, j.ready_at, j.seq LIMIT 1) AS ready_at
     FROM queues AS q) AS o WHERE ready_at IS NOT NULL";
 
+const COUNTS_OF: &str =
+    "SELECT queue, sum(n), state FROM counts WHERE queue = $1 GROUP BY queue, state";
+
+const COUNT_STALLED_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2 GROUP BY queue";
+
+const COUNT_DUE_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2 GROUP BY queue";
+
+const OLDEST_WAITING_OF: &str = "
+SELECT queue, ready_at FROM jobs WHERE queue = $1 AND state = 1 ORDER BY priority, ready_at, seq LIMIT 1";
+
 const JOB: &str = concat!(
     "SELECT ",
     job_columns!(),
@@ -399,9 +417,19 @@ macro_rules! list {
     };
 }
 
-const WAITING_IN: &str = list!(
-    "j.queue = $3 AND (j.state = 1 OR (j.state = 2 AND j.ready_at <= $4))
-     ORDER BY j.priority, j.ready_at, j.seq"
+// Each half is cut off at the page's end before they are sorted together. The second is short: due jobs
+// that nobody has promoted yet.
+const WAITING_IN: &str = concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM (
+        SELECT seq FROM (SELECT w.seq FROM jobs AS w WHERE w.queue = $3 AND w.state = 1
+                         ORDER BY w.priority, w.ready_at, w.seq LIMIT $1 + $2) AS waiting
+        UNION ALL
+        SELECT seq FROM (SELECT s.seq FROM jobs AS s WHERE s.queue = $3 AND s.state = 2 AND s.ready_at <= $4
+                         ORDER BY s.priority, s.ready_at, s.seq LIMIT $1 + $2) AS due
+    ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq
+    ORDER BY j.priority, j.ready_at, j.seq LIMIT $1 OFFSET $2"
 );
 const SCHEDULED_IN: &str =
     list!("j.queue = $3 AND j.state = 2 AND j.ready_at > $4 ORDER BY j.ready_at, j.seq");
@@ -413,7 +441,6 @@ const STALLED_IN: &str =
 const FAILED_IN: &str = list!("j.queue = $3 AND j.state = 5 ORDER BY j.since DESC, j.seq DESC");
 const COMPLETE_IN: &str = list!("j.queue = $3 AND j.state = 6 ORDER BY j.since DESC, j.seq DESC");
 const COMPLETE: &str = list!("j.state = 6 ORDER BY j.since DESC, j.seq DESC");
-const FAILED: &str = list!("j.state = 5 ORDER BY j.since DESC, j.seq DESC");
 const FAILED_WITH: &str =
     list!("j.state = 5 AND j.failure_group = $3 ORDER BY j.since DESC, j.seq DESC");
 

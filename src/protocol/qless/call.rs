@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, FromRequest, RawPathParams, Request};
@@ -19,6 +20,9 @@ use crate::engine::{NAME_BYTES_MAX, Page, Time};
 
 /// The largest request body.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How long a client may take to send its body.
+const BODY_WAIT: Duration = Duration::from_secs(30);
 
 /// How much of a body that is too large is read and thrown away, so that the client, which is still
 /// writing, gets to read our answer.
@@ -64,7 +68,9 @@ impl<S: Send + Sync> FromRequest<S> for Call {
             query: form_urlencoded::parse(query.as_bytes())
                 .into_owned()
                 .collect(),
-            body: read(body).await?,
+            body: tokio::time::timeout(BODY_WAIT, read(body))
+                .await
+                .map_err(|_| Refusal::bad("body", "the body did not come in time"))??,
             peer: peer.unwrap_or_default(),
             has_body: matches!(parts.method, Method::POST | Method::PUT),
         })

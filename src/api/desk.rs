@@ -1,0 +1,156 @@
+//! The server's side of a server function: it finds the engine, gives the answer its status, and leads
+//! a form back to the page it came from.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use leptos::prelude::*;
+use leptos_axum::ResponseOptions;
+
+use super::Trouble;
+use crate::app::visit::{self, Flash};
+use crate::dashboard::Dashboard;
+use crate::engine::{Engine, Error, JobKey};
+
+/// Seconds for which a browser keeps the chosen theme.
+const THEME_AGE_S: u32 = 31_536_000;
+
+/// Seconds within which the page after an action must be asked for.
+const FLASH_AGE_S: u32 = 60;
+
+/// The longest flash in characters; a cookie has a limit of 4 kB, percent-encoded.
+const FLASH_CHARS_MAX: usize = 400;
+
+/// What a server function has at hand.
+pub struct Desk {
+    pub engine: Engine,
+    response: ResponseOptions,
+}
+
+impl Desk {
+    /// From the context that the dashboard's router provides.
+    pub fn here() -> Result<Desk, Trouble> {
+        match (use_context::<Dashboard>(), use_context::<ResponseOptions>()) {
+            (Some(dashboard), Some(response)) => Ok(Desk {
+                engine: dashboard.engine,
+                response,
+            }),
+            _ => Err(Trouble::Unavailable("The server is not ready.".to_owned())),
+        }
+    }
+
+    /// What the engine said; if it could not, with the status that tells so.
+    pub fn answer<T>(&self, result: Result<T, Error>) -> Result<T, Trouble> {
+        result.map_err(|error| {
+            tracing::error!(%error, "a page could not be shown");
+            self.response.set_status(StatusCode::SERVICE_UNAVAILABLE);
+            Trouble::Unavailable(sentence(&error))
+        })
+    }
+
+    /// What the engine found; if there is none, with status 404.
+    pub fn found<T>(
+        &self,
+        result: Result<Option<T>, Error>,
+        missing: impl FnOnce() -> String,
+    ) -> Result<T, Trouble> {
+        self.answer(result)?.ok_or_else(|| {
+            self.response.set_status(StatusCode::NOT_FOUND);
+            Trouble::Missing(missing())
+        })
+    }
+
+    /// Ends an action: back to where its form stood, where a flash tells what happened.
+    pub fn back(&self, back: &str, done: Result<String, Error>) -> Result<(), Trouble> {
+        let flash = match done {
+            Ok(text) => Flash { done: true, text },
+            Err(error) => Flash {
+                done: false,
+                text: sentence(&error),
+            },
+        };
+        let short: String = flash.text.chars().take(FLASH_CHARS_MAX).collect();
+        let value = visit::segment(&short);
+        let done = if flash.done { "done" } else { "refused" };
+        self.set_cookie(&format!(
+            "{}={done}.{value}; Path=/ui; Max-Age={FLASH_AGE_S}; HttpOnly; SameSite=Strict",
+            visit::FLASH_COOKIE
+        ));
+        self.lead_back(back)
+    }
+
+    /// Back to where the form stood.
+    pub fn lead_back(&self, back: &str) -> Result<(), Trouble> {
+        let target = if visit::is_ours(back) { back } else { "/ui" };
+        let location = HeaderValue::from_str(target)
+            .map_err(|_| Trouble::Request("The form names no page to go back to.".to_owned()))?;
+        self.response.insert_header(header::LOCATION, location);
+        self.response.set_status(StatusCode::SEE_OTHER);
+        Ok(())
+    }
+
+    /// Keeps the theme in a cookie, or forgets it.
+    pub fn remember_theme(&self, theme: &str) {
+        let age = match theme {
+            "light" | "dark" => THEME_AGE_S,
+            _ => 0,
+        };
+        let theme = if age > 0 { theme } else { "" };
+        self.set_cookie(&format!(
+            "{}={theme}; Path=/ui; Max-Age={age}; HttpOnly; SameSite=Lax",
+            visit::THEME_COOKIE
+        ));
+    }
+
+    fn set_cookie(&self, cookie: &str) {
+        if let Ok(cookie) = HeaderValue::from_str(cookie) {
+            self.response.append_header(header::SET_COOKIE, cookie);
+        }
+    }
+}
+
+/// The engine's refusal as a sentence.
+fn sentence(error: &Error) -> String {
+    let text = error.to_string();
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
+        None => text,
+    }
+}
+
+/// The key of a job that a page names.
+pub fn job_key(id: &str) -> JobKey {
+    JobKey::qless(id)
+}
+
+/// What a retry of a whole group says: `count` was asked for, `moved` were there.
+pub fn retried(moved: usize, count: usize, group: &str) -> String {
+    let jobs = |n: usize| if n == 1 { "job" } else { "jobs" };
+    if moved == count {
+        format!("Retried {moved} {} of “{group}”.", jobs(moved))
+    } else {
+        format!(
+            "Retried {moved} of {count} {} of “{group}”; the others were not failed any more.",
+            jobs(count)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_a_sentence() {
+        let error = Error::AlreadyComplete { id: "a".to_owned() };
+        assert_eq!(sentence(&error), "Job \"a\" is complete already.");
+    }
+
+    #[test]
+    fn a_retry_says_how_many_and_what_became_of_the_rest() {
+        assert_eq!(retried(1, 1, "E"), "Retried 1 job of “E”.");
+        assert_eq!(
+            retried(10, 12, "E"),
+            "Retried 10 of 12 jobs of “E”; the others were not failed any more."
+        );
+    }
+}

@@ -1,0 +1,289 @@
+//! From the engine's verbs and types to views.
+
+use crate::engine::{
+    Counts, Engine, Error, FailureGroup, Job, JobKey, Page, QueueCounts, QueueKey, Result, Standing,
+    State, Time, What, WorkerCounts,
+};
+
+use super::read::PAGE_JOBS;
+use super::views::{
+    Entry, FailureNote, GroupRow, GroupView, Happening, JobRow, JobView, Overview, QueueRow, QueueView,
+    Stand, Tally, WorkerRow, WorkerView,
+};
+
+/// Characters of a payload that a list shows.
+const GLIMPSE_CHARS: usize = 160;
+
+pub async fn overview(engine: &Engine) -> Result<Overview> {
+    let (queues, groups, workers) =
+        futures::try_join!(queues(engine), failures(engine), workers(engine))?;
+    Ok(Overview {
+        queues,
+        groups,
+        workers,
+    })
+}
+
+pub async fn queues(engine: &Engine) -> Result<Vec<QueueRow>> {
+    Ok(engine.queues(None).await?.iter().map(queue_row).collect())
+}
+
+pub async fn queue(
+    engine: &Engine,
+    name: &str,
+    stand: Stand,
+    offset: usize,
+) -> Result<Option<QueueView>> {
+    let key = QueueKey::qless(name);
+    let Some(queue) = engine.queue(&key, None).await? else {
+        return Ok(None);
+    };
+    let page = Page {
+        offset,
+        limit: PAGE_JOBS,
+    };
+    let jobs = engine
+        .jobs(standing(stand), Some(&key), page, None)
+        .await?;
+    Ok(Some(QueueView {
+        queue: queue_row(&queue),
+        jobs: rows(engine, &jobs),
+    }))
+}
+
+pub async fn job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
+    let now = engine.now(None);
+    let found = engine.job(&JobKey::qless(id)).await?;
+    Ok(found.map(|job| JobView {
+        row: job_row(engine, &job, now),
+        created: job.created_at.0,
+        since: job.since.0,
+        ready: job.ready_at.0,
+        expires: job.lease.as_ref().map(|lease| lease.until.0),
+        history: job.history.events().into_iter().map(entry).collect(),
+        body: job.body,
+        dependencies: job.dependencies,
+        dependents: job.dependents,
+    }))
+}
+
+pub async fn failures(engine: &Engine) -> Result<Vec<GroupRow>> {
+    let mut groups: Vec<GroupRow> = engine.failures().await?.into_iter().map(group_row).collect();
+    groups.sort_by(|a, b| b.last.cmp(&a.last).then_with(|| a.group.cmp(&b.group)));
+    Ok(groups)
+}
+
+/// A group that has no failed job (any more) is an empty group: it may have had some a moment ago.
+pub async fn failure(engine: &Engine, group: &str, offset: usize) -> Result<GroupView> {
+    let page = Page {
+        offset,
+        limit: PAGE_JOBS,
+    };
+    let (count, jobs) = engine.failed(group, page).await?;
+    let known = engine.failures().await?;
+    let row = known.into_iter().find(|row| row.group == group).map(group_row);
+    Ok(GroupView {
+        group: row.unwrap_or_else(|| GroupRow {
+            group: group.to_owned(),
+            count,
+            first: None,
+            last: None,
+            message: None,
+        }),
+        jobs: rows(engine, &jobs),
+    })
+}
+
+pub async fn workers(engine: &Engine) -> Result<Vec<WorkerRow>> {
+    Ok(engine.workers(None).await?.into_iter().map(worker_row).collect())
+}
+
+/// A worker that holds a lease is there, even if it has not shown itself for long.
+pub async fn worker(engine: &Engine, name: &str) -> Result<Option<WorkerView>> {
+    let (running, stalled) = engine.worker(name, None).await?;
+    let known = engine.workers(None).await?;
+    let jobs: Vec<Job> = running.into_iter().chain(stalled).collect();
+    let worker = match known.into_iter().find(|worker| worker.name == name) {
+        Some(worker) => worker_row(worker),
+        None if jobs.is_empty() => return Ok(None),
+        None => WorkerRow {
+            name: name.to_owned(),
+            last_seen: jobs.iter().map(|job| job.since.0).max().unwrap_or_default(),
+            running: 0,
+            stalled: i64::try_from(jobs.len()).unwrap_or(i64::MAX),
+        },
+    };
+    Ok(Some(WorkerView {
+        worker,
+        jobs: rows(engine, &jobs),
+    }))
+}
+
+/// Cancels the job. Unlike the verb, says so if it is not there.
+pub async fn cancel(engine: &Engine, id: &str) -> Result<()> {
+    let key = JobKey::qless(id);
+    if engine.job(&key).await?.is_none() {
+        return Err(Error::NoSuchJob { id: id.to_owned() });
+    }
+    engine.cancel(vec![key], None).await
+}
+
+/// Moves the job into the queue of that name, which need not exist yet.
+pub async fn relocate(engine: &Engine, id: &str, queue: &str) -> Result<()> {
+    engine
+        .relocate(JobKey::qless(id), QueueKey::qless(queue), None)
+        .await
+}
+
+fn standing(stand: Stand) -> Standing {
+    match stand {
+        Stand::Waiting => Standing::Waiting,
+        Stand::Scheduled => Standing::Scheduled,
+        Stand::Depends => Standing::Depends,
+        Stand::Running => Standing::Running,
+        Stand::Stalled => Standing::Stalled,
+        Stand::Failed => Standing::Failed,
+        Stand::Complete => Standing::Complete,
+    }
+}
+
+pub fn tally(counts: &Counts) -> Tally {
+    Tally {
+        waiting: counts.waiting,
+        scheduled: counts.scheduled,
+        depends: counts.depends,
+        running: counts.running,
+        stalled: counts.stalled,
+        failed: counts.failed,
+        complete: counts.complete,
+    }
+}
+
+fn queue_row(queue: &QueueCounts) -> QueueRow {
+    QueueRow {
+        name: queue.queue.key.name.clone(),
+        tally: tally(&queue.counts),
+        oldest_waiting: queue.oldest_waiting.map(|time| time.0),
+    }
+}
+
+fn group_row(group: FailureGroup) -> GroupRow {
+    GroupRow {
+        group: group.group,
+        count: group.count,
+        first: group.first.map(|time| time.0),
+        last: group.last.map(|time| time.0),
+        message: group.message,
+    }
+}
+
+fn worker_row(worker: WorkerCounts) -> WorkerRow {
+    WorkerRow {
+        name: worker.name,
+        last_seen: worker.last_seen.0,
+        running: worker.jobs,
+        stalled: worker.stalled,
+    }
+}
+
+fn rows(engine: &Engine, jobs: &[Job]) -> Vec<JobRow> {
+    let now = engine.now(None);
+    jobs.iter().map(|job| job_row(engine, job, now)).collect()
+}
+
+fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
+    let stand = stand(job, now);
+    let lease = job.lease.as_ref();
+    let when = match stand {
+        Stand::Waiting | Stand::Scheduled => job.ready_at,
+        Stand::Running | Stand::Stalled => lease.map_or(job.since, |lease| lease.until),
+        Stand::Depends | Stand::Failed | Stand::Complete => job.since,
+    };
+    JobRow {
+        id: job.key.id.clone(),
+        queue: engine.known_queues().name(job.queue),
+        klass: job.klass.clone(),
+        stand,
+        priority: job.priority,
+        retries: job.retries,
+        remaining: job.remaining,
+        tags: job.tags.clone(),
+        worker: lease.map(|lease| lease.worker.clone()),
+        when: when.0,
+        glimpse: glimpse(&job.body),
+        failure: job.failure.as_ref().map(|failure| FailureNote {
+            group: failure.group.clone(),
+            message: failure.message.clone(),
+            worker: failure.worker.clone(),
+            when: failure.at.0,
+        }),
+        waits_for: job.dependencies.len(),
+    }
+}
+
+/// A scheduled job that is due waits, whether or not upkeep has come by.
+fn stand(job: &Job, now: Time) -> Stand {
+    match job.state {
+        State::Waiting => Stand::Waiting,
+        State::Scheduled if job.ready_at <= now => Stand::Waiting,
+        State::Scheduled => Stand::Scheduled,
+        State::Depends => Stand::Depends,
+        State::Running if job.is_stalled(now) => Stand::Stalled,
+        State::Running => Stand::Running,
+        State::Failed => Stand::Failed,
+        State::Complete => Stand::Complete,
+    }
+}
+
+fn entry(event: crate::engine::Event) -> Entry {
+    Entry {
+        what: match event.what {
+            What::Put => Happening::Put,
+            What::Popped => Happening::Popped,
+            What::TimedOut => Happening::TimedOut,
+            What::Retried => Happening::Retried,
+            What::Failed => Happening::Failed,
+            What::Done => Happening::Done,
+        },
+        when: event.when.0,
+        subject: event.subject,
+        detail: event.detail,
+    }
+}
+
+/// The beginning of a payload, its white space made single.
+fn glimpse(body: &str) -> String {
+    let mut short = String::new();
+    let mut space = false;
+    let mut length = 0;
+    for c in body.chars() {
+        if c.is_whitespace() || c.is_control() {
+            space = length > 0;
+            continue;
+        }
+        if length >= GLIMPSE_CHARS {
+            short.push('…');
+            break;
+        }
+        if std::mem::take(&mut space) {
+            short.push(' ');
+            length += 1;
+        }
+        short.push(c);
+        length += 1;
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glimpse_is_one_short_line() {
+        assert_eq!(glimpse(" {\n  \"a\":\t1 }\n"), "{ \"a\": 1 }");
+        let long = glimpse(&"ä".repeat(1000));
+        assert_eq!(long.chars().count(), GLIMPSE_CHARS + 1);
+        assert!(long.ends_with('…'));
+    }
+}

@@ -1,0 +1,117 @@
+//! What stands around every page: the way to the others, the live indicator, the theme, the flash.
+
+use leptos::prelude::*;
+
+use super::icons::{icon, sprite};
+use super::live::Live;
+use super::parts::hidden;
+use super::time;
+use super::visit::{Visit, visit};
+use crate::api::act::Theme;
+use crate::api::read;
+
+/// Address, icon and word of each main page.
+const PAGES: [(&str, &str, &str); 4] = [
+    ("/ui", "overview", "Overview"),
+    ("/ui/queues", "queues", "Queues"),
+    ("/ui/failures", "failures", "Failures"),
+    ("/ui/workers", "workers", "Workers"),
+];
+
+/// The frame around the page that `children` is.
+#[component]
+pub fn Frame(children: Children) -> impl IntoView {
+    let visit = visit();
+    view! {
+        <a class="skip" href="#main">"Skip to content"</a>
+        {sprite()}
+        <header class="top">
+            <a class="brand" href="/ui">
+                <svg viewBox="0 0 32 32" aria-hidden="true">
+                    <path d="M5 22h9L20 10h7M5 10h9l2 4M18 18l2 4h7" />
+                </svg>
+                "Switchyard"
+            </a>
+            <div class="tools">
+                <noscript><a class="button" href=visit.here()>"Refresh"</a></noscript>
+                <Live now=visit.now seq=visit.seq />
+                {theme_switch(&visit)}
+            </div>
+        </header>
+        <nav class="rail" id="rail" aria-label="Main" data-region="">
+            {PAGES.map(|(address, shape, name)| rail_link(&visit, address, shape, name)).collect_view()}
+        </nav>
+        <main id="main" tabindex="-1" data-region="" data-seq=visit.seq.to_string()>
+            {flash(&visit)}
+            {children()}
+        </main>
+    }
+}
+
+fn rail_link(visit: &Visit, address: &'static str, shape: &'static str, name: &'static str) -> AnyView {
+    let here = visit.path == address;
+    let within = here || address != "/ui" && visit.path.starts_with(&format!("{address}/"))
+        // A job is part of a queue.
+        || address == "/ui/queues" && visit.path.starts_with("/ui/jobs/");
+    let current = if here {
+        Some("page")
+    } else {
+        within.then_some("true")
+    };
+    view! {
+        <a href=address aria-current=current>
+            {icon(shape)} <span>{name}</span> {(shape == "failures").then(failed_badge)}
+        </a>
+    }
+    .into_any()
+}
+
+/// How many jobs are failed, beside the word.
+fn failed_badge() -> AnyView {
+    Suspend::new(async {
+        // A badge that is missing says enough; the page itself tells what is wrong.
+        let failed = read::glance().await.map_or(0, |tally| tally.failed);
+        (failed > 0).then(|| {
+            view! {
+                <span class="badge">
+                    {time::number(failed)} <span class="unseen">" failed jobs"</span>
+                </span>
+            }
+        })
+    })
+    .into_any()
+}
+
+fn theme_switch(visit: &Visit) -> AnyView {
+    let (next, label) = match visit.theme {
+        "dark" => ("light", "Light"),
+        "light" => ("auto", "Auto"),
+        _ => ("dark", "Dark"),
+    };
+    view! {
+        <form method="post" action=Theme::PATH>
+            {hidden(vec![("theme", next.to_owned()), ("back", visit.here())])}
+            <button type="submit" class="button quiet" aria-label=format!("Colours: {label}")>
+                {icon("theme")} <span>{label}</span>
+            </button>
+        </form>
+    }
+    .into_any()
+}
+
+/// What the last action did. It stays while the page is refreshed, until the next one is opened.
+fn flash(visit: &Visit) -> AnyView {
+    let flash = visit.flash.clone();
+    let look = match &flash {
+        Some(flash) if flash.done => "flash done",
+        Some(_) => "flash refused",
+        None => "flash",
+    };
+    let shape = if flash.as_ref().is_some_and(|flash| flash.done) { "complete" } else { "failed" };
+    view! {
+        <div id="flash" class=look role="status" data-keep="">
+            {flash.map(|flash| view! { {icon(shape)} <span>{flash.text}</span> })}
+        </div>
+    }
+    .into_any()
+}

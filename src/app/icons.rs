@@ -1,0 +1,45 @@
+//! Drawn icons, once per page as symbols. Every state has its own shape, so that nobody needs the colour.
+
+use leptos::prelude::*;
+
+/// A symbol's name in the page, and its path on a grid of 16.
+const SHAPES: &[(&str, &str)] = &[
+    // States.
+    ("running", "M4 2.5v11l9.5-5.5z"),
+    ("waiting", "M8 1.75a6.25 6.25 0 1 0 0 12.5a6.25 6.25 0 1 0 0-12.5M8 4.5V8l2.5 1.75"),
+    ("scheduled", "M4 1.75h8M4 14.25h8M5 2v2.5L8 8l3-3.5V2M5 14v-2.5L8 8l3 3.5V14"),
+    ("depends", "M5 2v12M5 9c4 0 6-1 6-4.5M9 6l2-2.5L13 6"),
+    ("stalled", "M8 2L1.75 13.5h12.5zM8 6.5v3.25M8 11.25v.5"),
+    ("failed", "M3 3l10 10M13 3L3 13"),
+    ("complete", "M2.5 8.5l3.75 3.75L13.5 4"),
+    // Pages.
+    ("overview", "M2 2h5v6H2zM9 2h5v3H9zM9 7h5v7H9zM2 10h5v4H2z"),
+    ("queues", "M2 3h12v3H2zM2 8h12v3H2zM2 13.5h7"),
+    ("failures", "M8 1.75a6.25 6.25 0 1 0 0 12.5a6.25 6.25 0 1 0 0-12.5M8 4.5v4.25M8 10.75v.5"),
+    ("workers", "M4.5 4.5h7v7h-7zM6.5 2v2.5M9.5 2v2.5M6.5 11.5V14M9.5 11.5V14M2 6.5h2.5M2 9.5h2.5M11.5 6.5H14M11.5 9.5H14"),
+    // Deeds.
+    ("retry", "M13 8a5 5 0 1 1-1.5-3.5L13.25 6M13.25 2.5V6H9.75"),
+    ("theme", "M8 1.75a6.25 6.25 0 1 0 0 12.5zM8 1.75a6.25 6.25 0 1 1 0 12.5"),
+];
+
+/// All icons, to stand once in the page, invisible.
+pub fn sprite() -> impl IntoView {
+    let symbols = SHAPES.iter().map(|(name, path)| {
+        view! {
+            <symbol id=format!("i-{name}") viewBox="0 0 16 16">
+                <path d=*path />
+            </symbol>
+        }
+    });
+    view! { <svg class="sprite" aria-hidden="true">{symbols.collect_view()}</svg> }
+}
+
+/// An icon beside a word that says the same.
+pub fn icon(name: &str) -> AnyView {
+    view! {
+        <svg class=format!("i i-{name}") aria-hidden="true">
+            <use_ href=format!("#i-{name}") />
+        </svg>
+    }
+    .into_any()
+}

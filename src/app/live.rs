@@ -1,0 +1,78 @@
+//! The island that keeps pages fresh. It listens to the one feed of the server, and when that tells of
+//! changes, fetches the page anew and carries the differences over (`live/morph.rs`). So lists and counts
+//! are drawn in one place, on the server, and whatever a person has open, typed or selected stays.
+
+#[cfg(feature = "hydrate")]
+mod copy;
+#[cfg(feature = "hydrate")]
+mod morph;
+#[cfg(feature = "hydrate")]
+mod wire;
+#[cfg(not(feature = "hydrate"))]
+mod wire {
+    //! The server has nobody to listen to.
+    use super::Link;
+    use leptos::prelude::RwSignal;
+
+    pub fn start(_: RwSignal<Link>, _: i64, _: u64) {}
+    pub fn set_paused(_: bool) {}
+}
+
+use leptos::prelude::*;
+
+/// How fresh the page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    Connecting,
+    Live,
+    /// The feed broke; the page is fetched now and then until it is back.
+    Stale,
+    Paused,
+}
+
+impl Link {
+    fn word(self) -> &'static str {
+        match self {
+            Link::Connecting => "Connecting",
+            Link::Live => "Live",
+            Link::Stale => "Stale",
+            Link::Paused => "Paused",
+        }
+    }
+
+    fn about(self) -> &'static str {
+        match self {
+            Link::Connecting => "Connecting to the live feed",
+            Link::Live => "This page follows every change within a second",
+            Link::Stale => "The live feed does not answer; trying again",
+            Link::Paused => "This page stands still until you resume",
+        }
+    }
+}
+
+/// The indicator, and the switch that holds the page still.
+#[island]
+pub fn Live(
+    /// The server's time at which the page was made, in microseconds.
+    now: i64,
+    /// The state of the feed that the page shows.
+    seq: u64,
+) -> impl IntoView {
+    let link = RwSignal::new(Link::Connecting);
+    Effect::new(move |_| wire::start(link, now, seq));
+    let paused = move || link.get() == Link::Paused;
+    view! {
+        <span class="live" class:on=move || link.get() == Link::Live class:off=move || link.get() == Link::Stale>
+            <span class="dot" aria-hidden="true"></span>
+            <span role="status" title=move || link.get().about()>{move || link.get().word()}</span>
+            <button
+                type="button"
+                class="button quiet"
+                on:click=move |_| wire::set_paused(!paused())
+                aria-label=move || if paused() { "Resume live updates" } else { "Pause live updates" }
+            >
+                {move || if paused() { "Resume" } else { "Pause" }}
+            </button>
+        </span>
+    }
+}

@@ -1,0 +1,105 @@
+//! Carries the differences between two trees over to the first, and leaves alone what is equal: focus,
+//! selection, what is open and what has been typed survive.
+
+use std::collections::HashSet;
+
+use leptos::wasm_bindgen::JsCast;
+use web_sys::{Element, Node};
+
+/// Children that must not be touched: they are not the server's any more.
+const KEEP: &str = "data-keep";
+
+/// Makes `old` like `new`.
+pub fn element(old: &Element, new: &Element) {
+    if old.is_equal_node(Some(new)) || old.has_attribute(KEEP) {
+        return;
+    }
+    attributes(old, new);
+    children(old, new);
+}
+
+fn attributes(old: &Element, new: &Element) {
+    for name in names(old) {
+        // A person has opened it, not the server.
+        if name != "open" && !new.has_attribute(&name) {
+            old.remove_attribute(&name).ok();
+        }
+    }
+    for name in names(new) {
+        let value = new.get_attribute(&name).unwrap_or_default();
+        if old.get_attribute(&name).as_deref() != Some(&value) {
+            old.set_attribute(&name, &value).ok();
+        }
+    }
+}
+
+fn names(element: &Element) -> Vec<String> {
+    element
+        .get_attribute_names()
+        .iter()
+        .filter_map(|name| name.as_string())
+        .collect()
+}
+
+/// Rows are known by their key, everything else by its place. What has gone is removed first, so that
+/// what stays need not move; moving would lose focus.
+fn children(old: &Element, new: &Element) {
+    let wanted: Vec<Node> = list(new);
+    let keys: HashSet<String> = wanted.iter().filter_map(key).collect();
+    for child in list(old) {
+        if key(&child).is_some_and(|key| !keys.contains(&key)) {
+            old.remove_child(&child).ok();
+        }
+    }
+    let mut at = old.first_child();
+    for node in wanted {
+        let place = at.clone();
+        let found = match (key(&node), &place) {
+            (Some(wanted), _) => from(place.clone()).find(|child| key(child).as_ref() == Some(&wanted)),
+            (None, Some(place)) if key(place).is_none() && place.node_name() == node.node_name() => Some(place.clone()),
+            (None, _) => None,
+        };
+        match found {
+            Some(found) => {
+                if place.as_ref() == Some(&found) {
+                    at = found.next_sibling();
+                } else {
+                    old.insert_before(&found, place.as_ref()).ok();
+                }
+                one(&found, &node);
+            }
+            None => {
+                old.insert_before(&node, place.as_ref()).ok();
+            }
+        }
+    }
+    for surplus in from(at).collect::<Vec<_>>() {
+        old.remove_child(&surplus).ok();
+    }
+}
+
+fn one(old: &Node, new: &Node) {
+    match (old.dyn_ref::<Element>(), new.dyn_ref::<Element>()) {
+        (Some(old), Some(new)) => element(old, new),
+        _ => {
+            let value = new.node_value();
+            if old.node_value() != value {
+                old.set_node_value(value.as_deref());
+            }
+        }
+    }
+}
+
+/// What names a node among its siblings.
+fn key(node: &Node) -> Option<String> {
+    let element = node.dyn_ref::<Element>()?;
+    element.get_attribute("data-key").or_else(|| element.get_attribute("id"))
+}
+
+fn list(parent: &Element) -> Vec<Node> {
+    from(parent.first_child()).collect()
+}
+
+fn from(first: Option<Node>) -> impl Iterator<Item = Node> {
+    std::iter::successors(first, Node::next_sibling)
+}

@@ -1,0 +1,252 @@
+//! The browser's end of the feed.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use js_sys::futures::JsFuture;
+use js_sys::{Date, JSON, Reflect};
+use leptos::prelude::{GetUntracked, RwSignal, Set, document, set_interval, window};
+use leptos::task::spawn_local;
+use leptos::wasm_bindgen::{JsCast, JsValue, closure::Closure};
+use web_sys::{DomParser, Element, Event, EventSource, MessageEvent, RequestCache, RequestInit, Response, SupportedType};
+
+use super::{Link, copy, morph};
+use crate::app::time;
+
+/// Milliseconds without a word after which the feed counts as broken. The server speaks every 15 seconds.
+const SILENCE_MS: f64 = 35_000.0;
+
+/// Milliseconds between two tries while it is broken.
+const RETRY_MS: f64 = 10_000.0;
+
+/// Where a tab remembers that it stands still.
+const PAUSED: &str = "switchyard-paused";
+
+/// The state of this page's link to the server.
+struct Wire {
+    link: RwSignal<Link>,
+    source: RefCell<Option<EventSource>>,
+    /// The state of the feed that the page shows.
+    seq: Cell<u64>,
+    /// What the server's clock is ahead of the browser's, in microseconds.
+    ahead: Cell<f64>,
+    /// When the server was heard last, and asked last, by the browser's clock in milliseconds.
+    heard: Cell<f64>,
+    asked: Cell<f64>,
+    /// Whether the page is being fetched, and whether it must be fetched once more after that.
+    busy: Cell<bool>,
+    again: Cell<bool>,
+}
+
+thread_local! {
+    static WIRE: RefCell<Option<Rc<Wire>>> = const { RefCell::new(None) };
+}
+
+/// Begins to listen, unless this tab was paused before.
+pub fn start(link: RwSignal<Link>, now: i64, seq: u64) {
+    let wire = Rc::new(Wire {
+        link,
+        source: RefCell::new(None),
+        seq: Cell::new(seq),
+        ahead: Cell::new(now as f64 - Date::now() * 1000.0),
+        heard: Cell::new(Date::now()),
+        asked: Cell::new(Date::now()),
+        busy: Cell::new(false),
+        again: Cell::new(false),
+    });
+    WIRE.set(Some(Rc::clone(&wire)));
+    copy::start();
+    if remembered_pause() {
+        link.set(Link::Paused);
+    } else {
+        wire.connect();
+    }
+    let ticking = Rc::clone(&wire);
+    set_interval(move || ticking.tick(), Duration::from_secs(1));
+    let waking = Rc::clone(&wire);
+    listen(&document(), "visibilitychange", move |_| waking.wake());
+    listen(&window(), "pageshow", move |_| wire.wake());
+}
+
+/// Holds the page still, or lets it go on.
+pub fn set_paused(paused: bool) {
+    let Some(wire) = WIRE.with_borrow(Clone::clone) else {
+        return;
+    };
+    if let Ok(Some(storage)) = window().session_storage() {
+        if paused {
+            storage.set_item(PAUSED, "1").ok();
+        } else {
+            storage.remove_item(PAUSED).ok();
+        }
+    }
+    if paused {
+        wire.disconnect();
+        wire.link.set(Link::Paused);
+    } else {
+        wire.link.set(Link::Connecting);
+        wire.connect();
+        wire.refresh();
+    }
+}
+
+fn remembered_pause() -> bool {
+    let storage = window().session_storage().ok().flatten();
+    storage.is_some_and(|storage| storage.get_item(PAUSED).ok().flatten().is_some())
+}
+
+fn listen(target: &web_sys::EventTarget, event: &str, hear: impl Fn(Event) + 'static) {
+    let hear = Closure::<dyn Fn(Event)>::new(hear);
+    target.add_event_listener_with_callback(event, hear.as_ref().unchecked_ref()).ok();
+    // For as long as the page is there.
+    hear.forget();
+}
+
+impl Wire {
+    fn connect(self: &Rc<Self>) {
+        self.disconnect();
+        if document().hidden() {
+            return;
+        }
+        let Ok(source) = EventSource::new("/ui/events") else {
+            return;
+        };
+        self.heard.set(Date::now());
+        let wire = Rc::clone(self);
+        listen(&source, "change", move |event| wire.hear(&event));
+        let wire = Rc::clone(self);
+        listen(&source, "beat", move |event| wire.hear(&event));
+        let wire = Rc::clone(self);
+        listen(&source, "error", move |_| wire.link.set(Link::Stale));
+        *self.source.borrow_mut() = Some(source);
+    }
+
+    fn disconnect(&self) {
+        if let Some(source) = self.source.borrow_mut().take() {
+            source.close();
+        }
+    }
+
+    /// The server says how things stand.
+    fn hear(self: &Rc<Self>, event: &Event) {
+        let data = event.dyn_ref::<MessageEvent>().and_then(|event| event.data().as_string());
+        let Some(news) = data.and_then(|data| JSON::parse(&data).ok()) else {
+            return;
+        };
+        self.heard.set(Date::now());
+        if let Some(now) = number(&news, "now") {
+            self.ahead.set(now - Date::now() * 1000.0);
+        }
+        if self.link.get_untracked() == Link::Paused {
+            return;
+        }
+        self.link.set(Link::Live);
+        if number(&news, "seq").is_some_and(|seq| seq != self.seq.get() as f64) {
+            self.refresh();
+        }
+    }
+
+    /// The tab is looked at again, or not any more.
+    fn wake(self: &Rc<Self>) {
+        if self.link.get_untracked() == Link::Paused {
+            return;
+        }
+        if document().hidden() {
+            self.disconnect();
+        } else if self.source.borrow().is_none() {
+            self.connect();
+            self.refresh();
+        }
+    }
+
+    /// Once a second: times move on, and a feed that has fallen silent is replaced.
+    fn tick(self: &Rc<Self>) {
+        if self.link.get_untracked() == Link::Paused || document().hidden() {
+            return;
+        }
+        self.show_times();
+        let now = Date::now();
+        if now - self.heard.get() > SILENCE_MS {
+            self.link.set(Link::Stale);
+        }
+        if self.link.get_untracked() == Link::Stale && now - self.asked.get() > RETRY_MS {
+            self.connect();
+            self.refresh();
+        }
+    }
+
+    fn show_times(&self) {
+        let now = (Date::now() * 1000.0 + self.ahead.get()) as i64;
+        let Ok(times) = document().query_selector_all("time[data-t]") else {
+            return;
+        };
+        for node in (0..times.length()).filter_map(|i| times.item(i)) {
+            let moment = node.dyn_ref::<Element>().and_then(|element| element.get_attribute("data-t"));
+            let Some(moment) = moment.and_then(|text| text.parse().ok()) else {
+                continue;
+            };
+            let text = time::ago(moment, now);
+            if node.text_content().as_deref() != Some(&text) {
+                node.set_text_content(Some(&text));
+            }
+        }
+    }
+
+    /// Fetches the page and carries over what has changed; once at a time.
+    fn refresh(self: &Rc<Self>) {
+        if self.busy.replace(true) {
+            self.again.set(true);
+            return;
+        }
+        self.asked.set(Date::now());
+        let wire = Rc::clone(self);
+        spawn_local(async move {
+            if let Ok(html) = fetch_page().await
+                && wire.link.get_untracked() != Link::Paused
+            {
+                wire.show(&html);
+            }
+            wire.busy.set(false);
+            if wire.again.replace(false) {
+                wire.refresh();
+            }
+        });
+    }
+
+    fn show(&self, html: &str) {
+        let Ok(parser) = DomParser::new() else { return };
+        let Ok(page) = parser.parse_from_string(html, SupportedType::TextHtml) else {
+            return;
+        };
+        for id in ["rail", "main"] {
+            if let (Some(old), Some(new)) = (document().get_element_by_id(id), page.get_element_by_id(id)) {
+                morph::element(&old, &new);
+                if let Some(seq) = new.get_attribute("data-seq").and_then(|seq| seq.parse().ok()) {
+                    self.seq.set(seq);
+                }
+            }
+        }
+        if document().title() != page.title() {
+            document().set_title(&page.title());
+        }
+        self.show_times();
+    }
+}
+
+/// This page as the server would show it now, whatever its status; a job that has gone is news, too.
+async fn fetch_page() -> Result<String, JsValue> {
+    let init = RequestInit::new();
+    init.set_cache(RequestCache::NoStore);
+    let address = window().location().href()?;
+    // A refresh must not use up the message that another tab is to show.
+    Reflect::set(&init, &"headers".into(), &JSON::parse(r#"{"x-switchyard-refresh":"1"}"#)?)?;
+    let answer = JsFuture::from(window().fetch_with_str_and_init(&address, &init)).await?;
+    let answer: Response = answer.dyn_into()?;
+    let text = JsFuture::from(answer.text()?).await?;
+    text.as_string().ok_or(JsValue::NULL)
+}
+
+fn number(object: &JsValue, key: &str) -> Option<f64> {
+    Reflect::get(object, &key.into()).ok()?.as_f64()
+}

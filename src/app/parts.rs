@@ -1,0 +1,268 @@
+//! What several pages are made of.
+
+use std::future::Future;
+
+use leptos::prelude::*;
+
+use super::icons::icon;
+use super::time;
+use super::visit::{Visit, to};
+use crate::api::Trouble;
+use crate::api::views::{Stand, Tally};
+
+/// A page that asks the server first: what `show` makes of the answer, or what went wrong.
+pub fn loaded<T: Send + 'static>(
+    ask: impl Future<Output = Result<T, Trouble>> + Send + 'static,
+    show: impl FnOnce(T) -> AnyView + Send + 'static,
+) -> AnyView {
+    Suspend::new(async move {
+        match ask.await {
+            Ok(found) => show(found),
+            Err(trouble) => super::missing::trouble(&trouble),
+        }
+    })
+    .into_any()
+}
+
+/// The word for a state.
+pub fn word(stand: Stand) -> &'static str {
+    match stand {
+        Stand::Depends => "depending",
+        other => other.as_str(),
+    }
+}
+
+/// A state as icon, word and colour.
+pub fn chip(stand: Stand) -> AnyView {
+    view! { <span class=format!("chip s-{}", stand.as_str())>{icon(stand.as_str())} {word(stand)}</span> }
+        .into_any()
+}
+
+/// A moment as its distance from now. The browser keeps it fresh; the exact time stands in the title.
+pub fn ago(moment: i64, now: i64) -> AnyView {
+    view! {
+        <time datetime=time::iso(moment) title=time::utc(moment) data-t=moment.to_string()>
+            {time::ago(moment, now)}
+        </time>
+    }
+    .into_any()
+}
+
+/// A moment to the second.
+pub fn exact(moment: i64) -> AnyView {
+    view! { <time datetime=time::iso(moment)>{time::utc(moment)}</time> }.into_any()
+}
+
+/// A cell with a count; zeros step back, and what needs eyes has its state's colour.
+pub fn count_cell(n: i64, stand: Stand, class: &str) -> AnyView {
+    let look = match (n, stand) {
+        (0, _) => "zero".to_owned(),
+        (_, Stand::Failed | Stand::Stalled) => format!("s-{}", stand.as_str()),
+        _ => String::new(),
+    };
+    view! { <td class=format!("n {look} {class}")>{time::number(n)}</td> }.into_any()
+}
+
+/// Shares of the states as a bar; what is complete is not part of it, for it only grows.
+pub fn bar(tally: &Tally) -> AnyView {
+    let shown: Vec<(Stand, i64)> = Stand::ALL
+        .into_iter()
+        .filter(|stand| *stand != Stand::Complete)
+        .map(|stand| (stand, tally.of(stand)))
+        .filter(|(_, n)| *n > 0)
+        .collect();
+    let total: i64 = shown.iter().map(|(_, n)| n).sum();
+    let mut at = 0.0;
+    let mut parts = Vec::new();
+    for (stand, n) in &shown {
+        let width = *n as f64 / total.max(1) as f64 * 1000.0;
+        parts.push(view! {
+            <rect
+                class=format!("s-{}", stand.as_str())
+                x=format!("{at:.1}")
+                width=format!("{width:.1}")
+                height="8"
+            />
+        });
+        at += width;
+    }
+    let words: Vec<String> = shown
+        .iter()
+        .map(|(stand, n)| format!("{} {}", time::number(*n), word(*stand)))
+        .collect();
+    let label = if words.is_empty() {
+        "empty".to_owned()
+    } else {
+        words.join(", ")
+    };
+    view! {
+        <svg class="bar" viewBox="0 0 1000 8" preserveAspectRatio="none" role="img" aria-label=label.clone()>
+            <title>{label}</title>
+            {parts}
+        </svg>
+    }
+    .into_any()
+}
+
+/// A question before something is done. It opens above the page without any script.
+pub struct Ask {
+    /// Of this question on its page.
+    pub id: String,
+    /// On the button that opens it.
+    pub button: String,
+    pub danger: bool,
+    pub title: String,
+    pub text: String,
+    pub action: &'static str,
+    /// Sent with the form.
+    pub fields: Vec<(&'static str, String)>,
+    /// On the button that does it.
+    pub yes: String,
+    /// On the button that leaves everything as it is.
+    pub no: &'static str,
+}
+
+/// The button, and the question behind it.
+pub fn ask(ask: Ask) -> AnyView {
+    let Ask { id, button, danger, title, text, action, fields, yes, no } = ask;
+    let look = if danger { "button danger" } else { "button" };
+    let title_id = format!("{id}-title");
+    view! {
+        <button type="button" class=look popovertarget=id.clone()>{button}</button>
+        <div id=id.clone() class="ask" popover="auto" role="dialog" aria-labelledby=title_id.clone()>
+            <h2 id=title_id>{title}</h2>
+            <p>{text}</p>
+            <form method="post" action=action class="row">
+                {hidden(fields)}
+                <button type="submit" class=format!("{look} strong")>{yes}</button>
+                <button type="button" class="button" popovertarget=id popovertargetaction="hide">{no}</button>
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+/// Hidden fields of a form.
+pub fn hidden(fields: Vec<(&'static str, String)>) -> AnyView {
+    fields
+        .into_iter()
+        .map(|(name, value)| view! { <input type="hidden" name=name value=value /> })
+        .collect_view()
+        .into_any()
+}
+
+/// A button that does one thing at once.
+pub fn deed(action: &'static str, fields: Vec<(&'static str, String)>, label: &'static str, about: String) -> AnyView {
+    view! {
+        <form method="post" action=action>
+            {hidden(fields)}
+            <button type="submit" class="button" aria-label=about>{label}</button>
+        </form>
+    }
+    .into_any()
+}
+
+/// Links to the pages of a list before and after this one.
+pub fn pager(visit: &Visit, path: &str, offset: usize, shown: usize, total: i64) -> AnyView {
+    let size = crate::api::read::PAGE_JOBS;
+    let address = |offset: usize| match offset {
+        0 => path.to_owned(),
+        _ => format!("{path}?offset={offset}"),
+    };
+    // The last page may have been emptied since; then the way back must still be there.
+    if offset == 0 && visit.offset() == 0 && i64::try_from(shown).unwrap_or(i64::MAX) >= total {
+        return ().into_any();
+    }
+    let range = if shown == 0 {
+        "None here any more".to_owned()
+    } else {
+        format!("{}–{} of {}", offset + 1, offset + shown, time::number(total))
+    };
+    view! {
+        <nav class="pager" aria-label="Pages of this list">
+            {(offset > 0).then(|| view! { <a class="button" rel="prev" href=address(offset.saturating_sub(size))>"Previous"</a> })}
+            <span>{range}</span>
+            {(shown == size)
+                .then(|| view! { <a class="button" rel="next" href=address(offset + size)>"Next"</a> })}
+        </nav>
+    }
+    .into_any()
+}
+
+/// Commands to copy, each with what it does.
+pub fn commands(id: &'static str, lines: Vec<(&'static str, String)>) -> AnyView {
+    let lines = lines.into_iter().enumerate().map(|(i, (what, line))| {
+        let line_id = format!("{id}-{i}");
+        view! {
+            <div class="command">
+                <dt>{what}</dt>
+                <dd>
+                    <code id=line_id.clone() tabindex="0">{line}</code>
+                    {copy(line_id, format!("Copy the command: {what}"))}
+                </dd>
+            </div>
+        }
+    });
+    view! { <dl class="commands">{lines.collect_view()}</dl> }.into_any()
+}
+
+/// A button that copies the text of an element. It shows once the page lives.
+pub fn copy(of: String, about: String) -> AnyView {
+    view! { <button type="button" class="button copy" data-copy=of aria-label=about>"Copy"</button> }
+        .into_any()
+}
+
+/// A text as one word of a shell command.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// An address of the API for curl: names percent-encoded, the whole quoted only where a shell needs it.
+pub fn api(visit: &Visit, path: &str) -> String {
+    format!("{}{path}", visit.origin)
+}
+
+/// A link to a queue.
+pub fn queue_link(name: &str) -> AnyView {
+    view! { <a class="name" href=to::queue(name)>{name.to_owned()}</a> }.into_any()
+}
+
+/// A link to a worker.
+pub fn worker_link(name: &str) -> AnyView {
+    view! { <a class="name" href=to::worker(name)>{name.to_owned()}</a> }.into_any()
+}
+
+/// An id for an element that belongs to `name`, the same at every rendering of the page.
+pub fn element_id(prefix: &str, name: &str) -> String {
+    let mut id = prefix.to_owned();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            id.push(byte.into());
+        } else {
+            id.push_str(&format!("_{byte:x}"));
+        }
+    }
+    id
+}
+
+/// What a number counts: `1 job`, `2 jobs`.
+pub fn many(n: i64, one: &str, more: &str) -> String {
+    format!("{} {}", time::number(n), if n == 1 { one } else { more })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_sees_one_word() {
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn different_names_have_different_ids() {
+        assert_eq!(element_id("x-", "a/b"), "x-a_2fb");
+        assert_ne!(element_id("", "a/b"), element_id("", "a_2fb"));
+    }
+}

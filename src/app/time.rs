@@ -1,0 +1,157 @@
+//! Moments and spans as text, the same on the server and in the browser.
+
+const SECOND: i64 = 1_000_000;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// A moment as `2026-11-20 13:22:05 UTC`.
+pub fn utc(moment: i64) -> String {
+    let (date, time, _) = parts(moment);
+    format!("{date} {time} UTC")
+}
+
+/// A moment as `2026-11-20T13:22:05.123Z`, for machines.
+pub fn iso(moment: i64) -> String {
+    let (date, time, millis) = parts(moment);
+    format!("{date}T{time}.{millis:03}Z")
+}
+
+/// The time of the day, `13:22:05`.
+pub fn clock(moment: i64) -> String {
+    parts(moment).1
+}
+
+fn parts(moment: i64) -> (String, String, i64) {
+    let (days, in_day) = (moment.div_euclid(DAY), moment.rem_euclid(DAY));
+    let (year, month, day) = civil(days);
+    (
+        format!("{year:04}-{month:02}-{day:02}"),
+        format!(
+            "{:02}:{:02}:{:02}",
+            in_day / HOUR,
+            in_day / MINUTE % 60,
+            in_day / SECOND % 60
+        ),
+        in_day / 1000 % 1000,
+    )
+}
+
+/// Year, month and day of the `days`th day after 1970-01-01, in the Gregorian calendar
+/// (Howard Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`).
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day)
+}
+
+/// How far `moment` is from `now`: `12 s ago`, `in 3 m`.
+pub fn ago(moment: i64, now: i64) -> String {
+    let distance = now.saturating_sub(moment);
+    if distance.abs() < SECOND {
+        "now".to_owned()
+    } else if distance > 0 {
+        format!("{} ago", rough(distance))
+    } else {
+        format!("in {}", rough(distance.saturating_neg()))
+    }
+}
+
+/// A span to the precision of a glance: whole seconds, minutes, hours or days.
+fn rough(span: i64) -> String {
+    match span {
+        ..MINUTE => format!("{} s", span / SECOND),
+        ..HOUR => format!("{} m", span / MINUTE),
+        ..DAY => format!("{} h", span / HOUR),
+        _ => format!("{} d", span / DAY),
+    }
+}
+
+/// A span with its two largest units: `250 ms`, `1.5 s`, `3 m 12 s`, `2 d 4 h`. Negative ones, which only
+/// clocks that disagree make, count as none.
+pub fn span(span: i64) -> String {
+    let two = |large: i64, large_unit: &str, small: i64, small_unit: &str| {
+        if small == 0 {
+            format!("{large} {large_unit}")
+        } else {
+            format!("{large} {large_unit} {small} {small_unit}")
+        }
+    };
+    match span {
+        ..1_000 => "0 ms".to_owned(),
+        ..SECOND => format!("{} ms", span / 1_000),
+        ..10_000_000 => format!("{}.{} s", span / SECOND, span / 100_000 % 10),
+        ..MINUTE => format!("{} s", span / SECOND),
+        ..HOUR => two(span / MINUTE, "m", span / SECOND % 60, "s"),
+        ..DAY => two(span / HOUR, "h", span / MINUTE % 60, "m"),
+        _ => two(span / DAY, "d", span / HOUR % 24, "h"),
+    }
+}
+
+/// A number with its thousands apart: `12,406`.
+pub fn number(n: i64) -> String {
+    let digits = n.unsigned_abs().to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
+    if n < 0 {
+        text.push('−');
+    }
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_in_utc() {
+        assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(utc(-1), "1969-12-31 23:59:59 UTC");
+        assert_eq!(iso(1_352_375_209_500_000), "2012-11-08T11:46:49.500Z");
+        assert_eq!(utc(951_782_400_000_000), "2000-02-29 00:00:00 UTC");
+        assert_eq!(clock(1_352_375_209_500_000), "11:46:49");
+        assert!(utc(i64::MAX).ends_with(" UTC"));
+        assert!(utc(i64::MIN).ends_with(" UTC"));
+    }
+
+    #[test]
+    fn distances_are_read_at_a_glance() {
+        assert_eq!(ago(0, 999_999), "now");
+        assert_eq!(ago(0, 12_900_000), "12 s ago");
+        assert_eq!(ago(0, 59 * MINUTE), "59 m ago");
+        assert_eq!(ago(3 * HOUR, 0), "in 3 h");
+        assert_eq!(ago(0, 40 * DAY), "40 d ago");
+        assert!(ago(i64::MIN, i64::MAX).ends_with("ago"));
+    }
+
+    #[test]
+    fn spans_have_two_units() {
+        assert_eq!(span(-5), "0 ms");
+        assert_eq!(span(250_000), "250 ms");
+        assert_eq!(span(1_560_000), "1.5 s");
+        assert_eq!(span(59 * SECOND), "59 s");
+        assert_eq!(span(192 * SECOND), "3 m 12 s");
+        assert_eq!(span(2 * HOUR), "2 h");
+        assert_eq!(span(2 * DAY + 4 * HOUR), "2 d 4 h");
+    }
+
+    #[test]
+    fn numbers_have_their_thousands_apart() {
+        assert_eq!(number(0), "0");
+        assert_eq!(number(999), "999");
+        assert_eq!(number(12_406), "12,406");
+        assert_eq!(number(-1_000_000), "−1,000,000");
+    }
+}

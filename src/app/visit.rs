@@ -1,0 +1,217 @@
+//! What a page knows about the request that asks for it, and how names stand in addresses.
+
+use leptos::prelude::use_context;
+
+/// The cookie that carries a [`Flash`] from an action to the page after it: `done.<text>` or
+/// `refused.<text>`, the text percent-encoded.
+pub const FLASH_COOKIE: &str = "switchyard_flash";
+
+/// The cookie that keeps the chosen theme: `light` or `dark`.
+pub const THEME_COOKIE: &str = "switchyard_theme";
+
+/// The request, as far as pages want to know it. The server puts it into the context.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Visit {
+    /// As it was sent, percent-encoded.
+    pub path: String,
+    /// As it was sent, without `?`.
+    pub query: String,
+    /// Scheme and host as the client calls them, for curl lines.
+    pub origin: String,
+    /// The moment at which the page is made, in microseconds.
+    pub now: i64,
+    /// `light`, `dark`, or empty for the system's choice.
+    pub theme: &'static str,
+    pub flash: Option<Flash>,
+    /// Which state of the live feed the page shows at least.
+    pub seq: u64,
+}
+
+/// What the last action did, shown once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flash {
+    /// Whether it was done, or refused.
+    pub done: bool,
+    pub text: String,
+}
+
+/// The visit that is being answered.
+pub fn visit() -> Visit {
+    use_context().unwrap_or_default()
+}
+
+impl Visit {
+    /// The name in the path's `index`th segment, `ui` being the zeroth.
+    pub fn name(&self, index: usize) -> String {
+        let segment = self.path.split('/').nth(index + 1).unwrap_or_default();
+        name_of(segment)
+    }
+
+    /// A parameter of the query.
+    pub fn param(&self, key: &str) -> Option<String> {
+        self.query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| decode(&value.replace('+', " ")))
+    }
+
+    /// The offset that the query names; 0 if none or nonsense.
+    pub fn offset(&self) -> usize {
+        self.param("offset")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
+    }
+
+    /// The address of this page, to come back to.
+    pub fn here(&self) -> String {
+        if self.query.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}?{}", self.path, self.query)
+        }
+    }
+}
+
+/// Whether an address that a form wants to go back to is a page of the dashboard.
+pub fn is_ours(address: &str) -> bool {
+    address
+        .strip_prefix("/ui")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+        && address.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+/// A name as one segment of a path. Browsers resolve the segments `.` and `..` (also when they are
+/// percent-encoded), and an empty one is none: such names, and those that begin with it, get a `~` first.
+pub fn segment(name: &str) -> String {
+    let mut segment = String::with_capacity(name.len());
+    if name.is_empty() || name == "." || name == ".." || name.starts_with('~') {
+        segment.push('~');
+    }
+    encode(name, &mut segment);
+    segment
+}
+
+/// The name that a segment carries.
+pub fn name_of(segment: &str) -> String {
+    let name = decode(segment);
+    match name.strip_prefix('~') {
+        Some(rest) => rest.to_owned(),
+        None => name,
+    }
+}
+
+/// Percent-encodes everything but unreserved characters.
+pub fn encode(text: &str, into: &mut String) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            into.push(byte.into());
+        } else {
+            into.push('%');
+            into.extend([byte >> 4, byte & 15].map(|digit| {
+                char::from_digit(digit.into(), 16).map_or('0', |c| c.to_ascii_uppercase())
+            }));
+        }
+    }
+}
+
+/// Undoes percent-encoding, once. What is no encoding stays as it is.
+pub fn decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        let digits = after.split_at_checked(2).filter(|_| first == b'%');
+        let coded = digits.and_then(|(digits, after)| {
+            let text = std::str::from_utf8(digits).ok()?;
+            // from_str_radix would also take a sign.
+            let byte = u8::from_str_radix(text, 16).ok().filter(|_| !text.starts_with('+'))?;
+            Some((byte, after))
+        });
+        match coded {
+            Some((byte, after)) => {
+                bytes.push(byte);
+                rest = after;
+            }
+            None => bytes.push(first),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Addresses of the pages.
+pub mod to {
+    use super::segment;
+    use crate::api::views::Stand;
+
+    pub fn queue(name: &str) -> String {
+        format!("/ui/queues/{}", segment(name))
+    }
+
+    pub fn stand(queue: &str, stand: Stand) -> String {
+        format!("/ui/queues/{}/{}", segment(queue), stand.as_str())
+    }
+
+    pub fn job(id: &str) -> String {
+        format!("/ui/jobs/{}", segment(id))
+    }
+
+    pub fn failure(group: &str) -> String {
+        format!("/ui/failures/{}", segment(group))
+    }
+
+    pub fn worker(name: &str) -> String {
+        format!("/ui/workers/{}", segment(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_survives_the_way_through_an_address() {
+        for name in [
+            "mail", "a/b", "../x", "..", ".", "", "~", "~..", "日本", "<img src=x onerror=alert(1)>", "?", "#", "%", "%2F",
+            "%2e%2e", "a b", "a+b", "\\", "\"", "'",
+        ] {
+            let segment = segment(name);
+            assert_eq!(name_of(&segment), name);
+            assert!(!segment.is_empty() && segment != "." && segment != "..");
+            assert!(segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_encoding_stays_as_it_is() {
+        for text in ["%", "%2", "%zz", "%+1", "100%"] {
+            assert_eq!(decode(text), text);
+        }
+        assert_eq!(decode("%41%"), "A%");
+    }
+
+    #[test]
+    fn a_visit_reads_its_own_address() {
+        let visit = Visit {
+            path: "/ui/queues/a%2Fb/failed".to_owned(),
+            query: "q=a+b%26c&offset=50".to_owned(),
+            ..Visit::default()
+        };
+        assert_eq!(visit.name(2), "a/b");
+        assert_eq!(visit.name(3), "failed");
+        assert_eq!(visit.name(4), "");
+        assert_eq!(visit.param("q").as_deref(), Some("a b&c"));
+        assert_eq!(visit.offset(), 50);
+        assert_eq!(visit.here(), "/ui/queues/a%2Fb/failed?q=a+b%26c&offset=50");
+    }
+
+    #[test]
+    fn forms_lead_back_into_the_dashboard_only() {
+        for ours in ["/ui", "/ui?x=1", "/ui/jobs/a%2Fb"] {
+            assert!(is_ours(ours), "{ours}");
+        }
+        for foreign in ["", "/", "//ui", "/uix", "https://x.example/ui", "/ui/\r\nX: y", "/ui/\\x"] {
+            assert!(!is_ours(foreign), "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Jobs, failures, queues and workers: what operators ask for.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::answer::{Answer, JobView};
+use super::call::{Call, Fields};
+use super::refusal::Refusal;
+use super::{Front, Outcome};
+use crate::engine::{
+    Error, Job, JobKey, NAME_BYTES_MAX, QueueCounts, QueueKey, Standing, WorkerCounts,
+};
+
+/// Failures that one `/unfail` moves, unless it says otherwise (qless-core, Unfail).
+const UNFAIL: i64 = 25;
+
+/// A failure group's name may be `failed-retries-` and a queue's name.
+const GROUP_BYTES_MAX: usize = NAME_BYTES_MAX + "failed-retries-".len();
+
+// ---- jobs ----
+
+pub async fn cancel(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let now = front.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let ids = items
+        .into_iter()
+        .map(|item| Fields::of_id_or_item(item)?.required_name("id"))
+        .collect::<Result<Vec<_>, _>>()?;
+    front
+        .engine
+        .cancel(ids.iter().map(JobKey::qless).collect(), now)
+        .await?;
+    Answer::of_items(ids.into_iter().map(Ok).collect(), array)
+}
+
+pub async fn job(front: Front, call: Call) -> Outcome {
+    let (id, envelope) = (call.name("id")?, call.envelope()?);
+    let now = front.now(&envelope)?;
+    match front.engine.job(&JobKey::qless(id)).await? {
+        Some(job) => Ok(Answer::new(&front.view(&job, now, None))),
+        None => Err(Error::NoSuchJob { id: id.to_owned() }.into()),
+    }
+}
+
+pub async fn jobs(front: Front, call: Call) -> Outcome {
+    let standing = match Standing::parse(call.name("state")?) {
+        Some(Standing::Failed | Standing::Complete) | None => {
+            let message = "state must be waiting, running, stalled, scheduled or depends";
+            return Err(Refusal::bad("state", message));
+        }
+        Some(standing) => standing,
+    };
+    list(
+        &front,
+        &call,
+        standing,
+        Some(QueueKey::qless(call.name("queue")?)),
+    )
+    .await
+}
+
+pub async fn complete_jobs(front: Front, call: Call) -> Outcome {
+    list(&front, &call, Standing::Complete, None).await
+}
+
+async fn list(front: &Front, call: &Call, standing: Standing, queue: Option<QueueKey>) -> Outcome {
+    let (page, full, envelope) = (call.page()?, call.switch("full")?, call.envelope()?);
+    let now = front.now(&envelope)?;
+    let jobs = front
+        .engine
+        .jobs(standing, queue.as_ref(), page, now)
+        .await?;
+    Ok(if full {
+        Answer::new(&front.views(&jobs, now, None))
+    } else {
+        Answer::new(&ids(&jobs))
+    })
+}
+
+// ---- failures ----
+
+pub async fn failed(front: Front, call: Call) -> Outcome {
+    call.envelope()?;
+    let groups = front.engine.failures().await?;
+    let groups: Map<String, Value> = groups
+        .into_iter()
+        .map(|group| (group.group, json!(group.count)))
+        .collect();
+    Ok(Answer::new(&groups))
+}
+
+pub async fn failed_group(front: Front, call: Call) -> Outcome {
+    let (group, page) = (call.name_up_to("group", GROUP_BYTES_MAX)?, call.page()?);
+    let now = front.now(&call.envelope()?)?;
+    let (total, jobs) = front.engine.failed(group, page).await?;
+    #[derive(Serialize)]
+    struct Failed<'a> {
+        total: i64,
+        jobs: Vec<JobView<'a>>,
+    }
+    Ok(Answer::new(&Failed {
+        total,
+        jobs: front.views(&jobs, now, None),
+    }))
+}
+
+pub async fn unfail(front: Front, call: Call) -> Outcome {
+    let (queue, envelope) = (call.name("queue")?, call.envelope()?);
+    let now = front.now(&envelope)?;
+    let fields = Fields::of(envelope.data()?)?;
+    let group = fields
+        .text("group")?
+        .ok_or_else(|| Refusal::bad("group", "group is missing"))?;
+    let count = fields.integer("count", 0)?.unwrap_or(UNFAIL);
+    let count = usize::try_from(count).unwrap_or_default();
+    let moved = front
+        .engine
+        .unfail(&group, Some(QueueKey::qless(queue)), count, now)
+        .await?;
+    Ok(Answer::new(&moved))
+}
+
+// ---- queues and workers ----
+
+pub async fn queues(front: Front, call: Call) -> Outcome {
+    let now = front.now(&call.envelope()?)?;
+    let queues = front.engine.queues(now).await?;
+    Ok(Answer::new(
+        &queues
+            .iter()
+            .map(|queue| counts(&queue.queue.key.name, Some(queue)))
+            .collect::<Vec<_>>(),
+    ))
+}
+
+pub async fn queue(front: Front, call: Call) -> Outcome {
+    let name = call.name("queue")?;
+    let now = front.now(&call.envelope()?)?;
+    let queue = front.engine.queue(&QueueKey::qless(name), now).await?;
+    Ok(Answer::new(&counts(name, queue.as_ref())))
+}
+
+fn counts(name: &str, queue: Option<&QueueCounts>) -> Value {
+    let counts = queue.map(|queue| queue.counts.clone()).unwrap_or_default();
+    json!({
+        "name": name,
+        "waiting": counts.waiting,
+        "running": counts.running,
+        "stalled": counts.stalled,
+        "scheduled": counts.scheduled,
+        "depends": counts.depends,
+        "recurring": 0,
+        "paused": false,
+        "length": counts.waiting + counts.running + counts.stalled + counts.scheduled,
+    })
+}
+
+pub async fn workers(front: Front, call: Call) -> Outcome {
+    let now = front.now(&call.envelope()?)?;
+    let workers = front.engine.workers(now).await?;
+    let view = |worker: &WorkerCounts| json!({ "name": worker.name, "jobs": worker.jobs, "stalled": worker.stalled });
+    Ok(Answer::new(&workers.iter().map(view).collect::<Vec<_>>()))
+}
+
+pub async fn worker(front: Front, call: Call) -> Outcome {
+    let name = call.name("worker")?;
+    let now = front.now(&call.envelope()?)?;
+    let (jobs, stalled) = front.engine.worker(name, now).await?;
+    Ok(Answer::new(
+        &json!({ "jobs": ids(&jobs), "stalled": ids(&stalled) }),
+    ))
+}
+
+pub async fn flush(front: Front, call: Call) -> Outcome {
+    call.envelope()?;
+    if !front.allow_flush {
+        return Err(Refusal::NotEnabled {
+            message: "the server was started without --allow-flush",
+        });
+    }
+    front.engine.flush().await?;
+    Ok(Answer::new(&true))
+}
+
+fn ids(jobs: &[Job]) -> Vec<&str> {
+    jobs.iter().map(|job| job.key.id.as_str()).collect()
+}

@@ -1,0 +1,252 @@
+//! Getting work and working: what workers ask for.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::answer::{Answer, JobView, Seconds};
+use super::call::{Call, Envelope, Fields};
+use super::refusal::Refusal;
+use super::{Front, Outcome};
+use crate::engine::{self, Error, Fail, HEARTBEAT_S, Holder, JobKey, Next, Put, QueueKey, Retry};
+
+// ---- getting work ----
+
+pub async fn claim(front: Front, call: Call) -> Outcome {
+    let (queue, count, envelope) = (call.name("queue")?, call.count()?, call.envelope()?);
+    let now = front.now(&envelope)?;
+    let jobs = front
+        .engine
+        .claim(
+            QueueKey::qless(queue),
+            envelope.host,
+            count.unwrap_or(1),
+            now,
+        )
+        .await?;
+    Ok(one_or_many(
+        front.views(&jobs, now, Some(HEARTBEAT_S)),
+        count,
+    ))
+}
+
+pub async fn peek(front: Front, call: Call) -> Outcome {
+    let (queue, count, envelope) = (call.name("queue")?, call.count()?, call.envelope()?);
+    let now = front.now(&envelope)?;
+    let jobs = front
+        .engine
+        .peek(&QueueKey::qless(queue), count.unwrap_or(1), now)
+        .await?;
+    Ok(one_or_many(front.views(&jobs, now, None), count))
+}
+
+/// A single item is that item or null; more than one asked for are an array.
+fn one_or_many(jobs: Vec<JobView<'_>>, count: Option<usize>) -> Answer {
+    match count {
+        None | Some(1) => Answer::new(&jobs.into_iter().next()),
+        Some(_) => Answer::new(&jobs),
+    }
+}
+
+// ---- working ----
+
+pub async fn add(front: Front, call: Call) -> Outcome {
+    let (queue, envelope) = (call.name("queue")?, call.envelope()?);
+    let now = front.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let puts: Vec<_> = items.into_iter().map(read_put).collect();
+    let ids: Vec<_> = puts
+        .iter()
+        .map(|put| put.as_ref().map(|put| put.id.clone()).ok())
+        .collect();
+    let queue = QueueKey::qless(queue);
+    let done = each(puts, async |puts| front.engine.put(queue, puts, now).await).await?;
+    Answer::of_items(with_ids(ids, done), array)
+}
+
+fn read_put(item: &RawValue) -> Result<Put, Refusal> {
+    let fields = Fields::of(item)?;
+    Ok(Put {
+        body: fields.required("meta")?.get().to_owned(),
+        id: fields
+            .name("id")?
+            .unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string()),
+        klass: fields.text("klass")?.map(Cow::into_owned),
+        delay: fields.seconds("delay")?,
+        priority: fields.number("priority")?,
+        tags: fields.names("tags")?,
+        retries: fields.integer("retries", 0)?,
+        depends: fields.names("depends")?,
+    })
+}
+
+pub async fn heartbeat(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let (now, holder) = (front.now(&envelope)?, holder(&call, &envelope)?);
+    let (items, array) = envelope.items()?;
+    let beats = items.into_iter().map(|item| {
+        let fields = Fields::of_id_or_item(item)?;
+        Ok((
+            JobKey::qless(fields.required_name("id")?),
+            fields.get("meta").map(|meta| meta.get().to_owned()),
+        ))
+    });
+    let done = each(beats.collect(), async |beats| {
+        front.engine.heartbeat(beats, holder, now).await
+    })
+    .await?;
+    Answer::of_items(
+        done.into_iter().map(|beat| beat.map(Seconds)).collect(),
+        array,
+    )
+}
+
+pub async fn complete(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let (now, holder) = (front.now(&envelope)?, holder(&call, &envelope)?);
+    let (items, array) = envelope.items()?;
+    let turns: Vec<_> = items.into_iter().map(read_completion).collect();
+    let ids: Vec<_> = turns
+        .iter()
+        .map(|turn| turn.as_ref().map(|(key, ..)| key.id.clone()).ok())
+        .collect();
+    let done = each(turns, async |turns| {
+        front.engine.complete(turns, holder, now).await
+    })
+    .await?;
+    let states: Vec<_> = done
+        .iter()
+        .map(|state| state.as_ref().ok().map(|state| state.as_str()))
+        .collect();
+    let ids = with_ids(ids, done);
+    if !array {
+        let state = states.into_iter().next().flatten();
+        return Ok(Answer::of_items(ids, false)?.beside("state", &state));
+    }
+    // The document: the ids that were marked as complete. So refused ones are left out.
+    let completed: Vec<_> = ids.iter().filter_map(|id| id.as_ref().ok()).collect();
+    Ok(Answer::new(&completed)
+        .beside("states", &states)
+        .with_errors(&ids))
+}
+
+fn read_completion(item: &RawValue) -> Result<(JobKey, String, Option<Next>), Refusal> {
+    let fields = Fields::of(item)?;
+    let key = JobKey::qless(fields.required_name("id")?);
+    let body = fields.required("meta")?.get().to_owned();
+    let (delay, depends) = (fields.seconds("delay")?, fields.names("depends")?);
+    let next = match fields.name("next")? {
+        Some(queue) => Some(Next {
+            queue: QueueKey::qless(queue),
+            delay: delay.unwrap_or(0.0),
+            depends: depends.unwrap_or_default(),
+        }),
+        None if delay.is_some() => return Err(Refusal::bad("delay", "delay needs next")),
+        None if depends.is_some() => return Err(Refusal::bad("depends", "depends needs next")),
+        None => None,
+    };
+    Ok((key, body, next))
+}
+
+pub async fn fail(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let (now, holder) = (front.now(&envelope)?, holder(&call, &envelope)?);
+    let (items, array) = envelope.items()?;
+    let fails: Vec<_> = items.into_iter().map(read_failure).collect();
+    let ids: Vec<_> = fails
+        .iter()
+        .map(|fail| fail.as_ref().map(|fail| fail.key.id.clone()).ok())
+        .collect();
+    let done = each(fails, async |fails| {
+        front.engine.fail(fails, holder, now).await
+    })
+    .await?;
+    Answer::of_items(with_ids(ids, done), array)
+}
+
+fn read_failure(item: &RawValue) -> Result<Fail, Refusal> {
+    let fields = Fields::of(item)?;
+    let message = fields
+        .text("message")?
+        .ok_or_else(|| Refusal::bad("message", "message is missing"))?;
+    Ok(Fail {
+        key: JobKey::qless(fields.required_name("id")?),
+        group: fields.required_name("group")?,
+        message: message.into_owned(),
+        body: fields.get("meta").map(|meta| meta.get().to_owned()),
+    })
+}
+
+pub async fn retry(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let (now, holder) = (front.now(&envelope)?, holder(&call, &envelope)?);
+    let (items, array) = envelope.items()?;
+    let retries = items.into_iter().map(|item| {
+        let fields = Fields::of_id_or_item(item)?;
+        Ok(Retry {
+            key: JobKey::qless(fields.required_name("id")?),
+            delay: fields.seconds("delay")?.unwrap_or(0.0),
+            reason: fields
+                .name("group")?
+                .zip(fields.text("message")?.map(Cow::into_owned)),
+        })
+    });
+    let done = each(retries.collect(), async |retries| {
+        front.engine.retry(retries, holder, now).await
+    })
+    .await?;
+    Answer::of_items(done, array)
+}
+
+fn holder(call: &Call, envelope: &Envelope<'_>) -> Result<Holder, Refusal> {
+    let queue = call.optional_name("queue")?.map(str::to_owned);
+    Ok(Holder {
+        worker: envelope.host.clone(),
+        queue,
+    })
+}
+
+/// Does those items that could be read with one verb; the results are parallel to the items.
+async fn each<P, T>(
+    items: Vec<Result<P, Refusal>>,
+    verb: impl AsyncFnOnce(Vec<P>) -> engine::Result<Vec<engine::Result<T>>>,
+) -> Result<Vec<Result<T, Refusal>>, Refusal> {
+    let mut readable = Vec::with_capacity(items.len());
+    let mut unreadable = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            Ok(item) => {
+                readable.push(item);
+                unreadable.push(None);
+            }
+            Err(refusal) => unreadable.push(Some(refusal)),
+        }
+    }
+    let mut done = if readable.is_empty() {
+        Vec::new()
+    } else {
+        verb(readable).await?
+    }
+    .into_iter();
+    let result = |refusal: Option<Refusal>| match refusal {
+        Some(refusal) => Err(refusal),
+        None => match done.next() {
+            Some(result) => result.map_err(Refusal::from),
+            None => Err(Refusal::from(Error::Store(
+                "an item was not answered".to_owned(),
+            ))),
+        },
+    };
+    Ok(unreadable.into_iter().map(result).collect())
+}
+
+/// The items' ids where they were done.
+fn with_ids<T>(
+    ids: Vec<Option<String>>,
+    done: Vec<Result<T, Refusal>>,
+) -> Vec<Result<String, Refusal>> {
+    ids.into_iter()
+        .zip(done)
+        .map(|(id, done)| done.map(|_| id.unwrap_or_default()))
+        .collect()
+}
