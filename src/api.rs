@@ -13,7 +13,7 @@ pub mod desk;
 pub mod read;
 /// From the engine's types to views.
 #[cfg(feature = "ssr")]
-mod turn;
+pub mod turn;
 /// What pages show.
 pub mod views;
 

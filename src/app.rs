@@ -3,20 +3,49 @@
 use leptos::prelude::*;
 use leptos_meta::{MetaTags, Title, provide_meta_context};
 use leptos_router::{
-    SsrMode, StaticSegment,
+    ParamSegment, SsrMode, StaticSegment,
     components::{Route, Router, Routes},
 };
 
+mod failure;
+mod failures;
+mod frame;
+mod icons;
+mod job;
+mod live;
+mod missing;
 mod overview;
+mod parts;
+mod payload;
+mod problems;
+mod queue;
+mod queues;
+mod tables;
+mod time;
+mod timeline;
+/// The request that a page answers, and how names stand in addresses.
+pub mod visit;
+mod worker;
+mod workers;
 
+use failure::FailurePage;
+use failures::FailuresPage;
+use frame::Frame;
+use job::JobPage;
+use missing::MissingPage;
 use overview::OverviewPage;
+use queue::QueuePage;
+use queues::QueuesPage;
+use worker::WorkerPage;
+use workers::WorkersPage;
 
 /// The document around every page.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
     let pkg = format!("/{}/{}", options.site_pkg_dir, options.output_name);
+    let theme = visit::visit().theme;
     view! {
         <!DOCTYPE html>
-        <html lang="en">
+        <html lang="en" data-theme=(!theme.is_empty()).then_some(theme)>
             <head>
                 <meta charset="utf-8" />
                 <meta name="viewport" content="width=device-width, initial-scale=1" />
@@ -38,25 +67,27 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
 #[component]
 pub fn App() -> impl IntoView {
     provide_meta_context();
+    let (ui, name) = (StaticSegment("ui"), ParamSegment("name"));
+    let (queues, jobs) = (StaticSegment("queues"), StaticSegment("jobs"));
+    let (failures, workers) = (StaticSegment("failures"), StaticSegment("workers"));
     view! {
         <Title formatter=|title: String| {
             if title.is_empty() { "Switchyard".to_owned() } else { format!("{title} · Switchyard") }
         } />
         <Router>
-            <main>
-                <Routes fallback=NotFoundPage>
-                    <Route path=StaticSegment("ui") view=OverviewPage ssr=SsrMode::Async />
+            <Frame>
+                <Routes fallback=MissingPage>
+                    <Route path=ui view=OverviewPage ssr=SsrMode::Async />
+                    <Route path=(ui, queues) view=QueuesPage ssr=SsrMode::Async />
+                    <Route path=(ui, queues, name) view=QueuePage ssr=SsrMode::Async />
+                    <Route path=(ui, queues, name, ParamSegment("state")) view=QueuePage ssr=SsrMode::Async />
+                    <Route path=(ui, jobs, name) view=JobPage ssr=SsrMode::Async />
+                    <Route path=(ui, failures) view=FailuresPage ssr=SsrMode::Async />
+                    <Route path=(ui, failures, name) view=FailurePage ssr=SsrMode::Async />
+                    <Route path=(ui, workers) view=WorkersPage ssr=SsrMode::Async />
+                    <Route path=(ui, workers, name) view=WorkerPage ssr=SsrMode::Async />
                 </Routes>
-            </main>
+            </Frame>
         </Router>
-    }
-}
-
-#[component]
-fn NotFoundPage() -> impl IntoView {
-    view! {
-        <Title text="Not found" />
-        <h1>"Not found"</h1>
-        <p><a href="/ui">"To the overview"</a></p>
     }
 }

@@ -1,10 +1,14 @@
 //! The dashboard's side of HTTP: its pages, their files, and what every page carries. The pages
 //! themselves stand in `app`.
 
+mod feed;
+mod guard;
+
 use axum::{
     Router,
     extract::{FromRef, Path, Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
+    middleware,
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
@@ -12,57 +16,88 @@ use leptos::{nonce::use_nonce, prelude::*};
 use leptos_axum::{
     LeptosRoutes, ResponseOptions, generate_route_list, render_app_async_with_context,
 };
-
 use tokio_util::sync::CancellationToken;
 
+pub use feed::Feed;
+
 use crate::{
-    app::{App, shell},
+    app::{
+        App, shell,
+        visit::{self, Flash, Visit},
+    },
     assets::Assets,
     engine::Engine,
 };
+
+/// Sent by the live island when it fetches the page anew. Such a visit leaves a flash for the next page.
+const REFRESH: &str = "x-switchyard-refresh";
 
 /// What the dashboard's handlers may ask for.
 #[derive(Clone, FromRef)]
 pub struct Dashboard {
     pub engine: Engine,
+    pub feed: Feed,
     pub assets: Assets,
     pub leptos: LeptosOptions,
-    /// Cancelled when the server stops; live feeds then end.
-    pub stop: CancellationToken,
 }
 
 impl Dashboard {
+    /// Live feeds end when `stop` is cancelled.
     pub fn new(engine: Engine, assets: Assets, stop: CancellationToken) -> Self {
         Self {
+            feed: Feed::start(engine.clone(), stop),
             engine,
             leptos: assets.leptos_options(),
             assets,
-            stop,
         }
     }
 }
 
 /// Everything under `/ui`.
 pub fn router(state: Dashboard) -> Router {
+    let context = {
+        let dashboard = state.clone();
+        move || page_context(&dashboard)
+    };
     Router::new()
-        .leptos_routes_with_context(&state, generate_route_list(App), page_context, {
+        .leptos_routes_with_context(&state, generate_route_list(App), context, {
             let options = state.leptos.clone();
             move || shell(options.clone())
         })
         // `/ui/` is a route of its own in axum; it would reach the fallback.
         .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
+        .route("/ui/events", get(feed::events))
         .route("/ui/favicon.svg", get(favicon))
         .route("/ui/pkg/{version}/{name}", get(package_file))
         .route("/ui/{*rest}", get(missing_page))
+        .layer(middleware::from_fn(guard::guard))
         .with_state(state)
 }
 
 /// Runs before a page is rendered or a server function is called: hands them what they need
 /// (`provide_context`), and gives the answer its Content-Security-Policy.
-fn page_context() {
-    let Some(response) = use_context::<ResponseOptions>() else {
+fn page_context(dashboard: &Dashboard) {
+    let (Some(response), Some(request)) =
+        (use_context::<ResponseOptions>(), use_context::<Parts>())
+    else {
         return;
     };
+    provide_context(dashboard.clone());
+    let visit = visit(&request, dashboard);
+    if visit.flash.is_some() {
+        let used = format!(
+            "{}=; Path=/ui; Max-Age=0; HttpOnly; SameSite=Strict",
+            visit::FLASH_COOKIE
+        );
+        if let Ok(used) = HeaderValue::from_str(&used) {
+            response.append_header(header::SET_COOKIE, used);
+        }
+    }
+    provide_context(visit);
+    response.insert_header(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("private, no-cache"),
+    );
     // leptos_axum makes a fresh nonce for each page; Leptos puts it on every inline script it writes.
     let nonce = use_nonce()
         .map(|nonce| format!(" 'nonce-{nonce}'"))
@@ -76,9 +111,70 @@ fn page_context() {
     }
 }
 
+/// What the page may know about the request.
+fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
+    let header = |name: &str| {
+        request
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
+    let cookies = header("cookie").unwrap_or_default();
+    let refresh = header(REFRESH).is_some() || request.method != Method::GET;
+    Visit {
+        path: request.uri.path().to_owned(),
+        query: request.uri.query().unwrap_or_default().to_owned(),
+        origin: origin(header("x-forwarded-proto"), header("host")),
+        now: dashboard.engine.now(None).0,
+        seq: dashboard.feed.seq(),
+        theme: match cookie(cookies, visit::THEME_COOKIE) {
+            Some("light") => "light",
+            Some("dark") => "dark",
+            _ => "",
+        },
+        flash: cookie(cookies, visit::FLASH_COOKIE)
+            .filter(|_| !refresh)
+            .and_then(flash),
+    }
+}
+
+/// Where the API is, as the client calls it.
+fn origin(scheme: Option<&str>, host: Option<&str>) -> String {
+    let scheme = if scheme == Some("https") {
+        "https"
+    } else {
+        "http"
+    };
+    let is_host = |host: &&str| {
+        host.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte))
+    };
+    format!(
+        "{scheme}://{}",
+        host.filter(is_host).unwrap_or("127.0.0.1:3000")
+    )
+}
+
+fn cookie<'a>(cookies: &'a str, name: &str) -> Option<&'a str> {
+    cookies
+        .split(';')
+        .filter_map(|cookie| cookie.trim().split_once('='))
+        .find_map(|(key, value)| (key == name).then_some(value))
+}
+
+fn flash(value: &str) -> Option<Flash> {
+    let (outcome, text) = value.split_once('.')?;
+    Some(Flash {
+        done: outcome == "done",
+        text: visit::name_of(text),
+    })
+}
+
 /// A page that no route knows: the shell around "Not found".
-async fn missing_page(State(options): State<LeptosOptions>, request: Request) -> Response {
-    let render = render_app_async_with_context(page_context, move || shell(options.clone()));
+async fn missing_page(State(dashboard): State<Dashboard>, request: Request) -> Response {
+    let options = dashboard.leptos.clone();
+    let context = move || page_context(&dashboard);
+    let render = render_app_async_with_context(context, move || shell(options.clone()));
     let mut response = render(request).await.into_response();
     *response.status_mut() = StatusCode::NOT_FOUND;
     response

@@ -2,6 +2,8 @@
 //!
 //! The rooms, and which of the two builds they belong to. `ARCHITECTURE.md` has the walls between them.
 
+/// What the dashboard asks the server for: views and server functions (server and browser).
+pub mod api;
 /// The dashboard: shell, routes, pages and islands (server and browser).
 pub mod app;
 /// The files of the page: style sheet, script, WebAssembly, icon.

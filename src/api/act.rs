@@ -9,8 +9,14 @@ use super::Trouble;
 #[server]
 pub async fn retry(id: String, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
-    let done = desk.engine.unfail_one(super::desk::job_key(&id), None).await;
-    desk.back(&back, done.map(|()| format!("Job “{id}” waits in its queue again.")))
+    let done = desk
+        .engine
+        .unfail_one(super::desk::job_key(&id), None)
+        .await;
+    desk.back(
+        &back,
+        done.map(|()| format!("Job “{id}” waits in its queue again.")),
+    )
 }
 
 /// Puts the oldest `count` failed jobs of a group back to work, each into its own queue. `count` is the
@@ -27,7 +33,10 @@ pub async fn retry_group(group: String, count: usize, back: String) -> Result<()
 pub async fn cancel(id: String, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     let done = super::turn::cancel(&desk.engine, &id).await;
-    desk.back(&back, done.map(|()| format!("Job “{id}” is cancelled and gone.")))
+    desk.back(
+        &back,
+        done.map(|()| format!("Job “{id}” is cancelled and gone.")),
+    )
 }
 
 /// Moves a job to another queue, where it is put anew.
@@ -35,7 +44,10 @@ pub async fn cancel(id: String, back: String) -> Result<(), Trouble> {
 pub async fn move_job(id: String, queue: String, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     let done = super::turn::relocate(&desk.engine, &id, &queue).await;
-    desk.back(&back, done.map(|()| format!("Job “{id}” is in queue “{queue}” now.")))
+    desk.back(
+        &back,
+        done.map(|()| format!("Job “{id}” is in queue “{queue}” now.")),
+    )
 }
 
 /// Remembers which colours this browser wants: `light`, `dark`, or anything else for the system's.

@@ -7,7 +7,7 @@ use leptos_axum::ResponseOptions;
 
 use super::Trouble;
 use crate::app::visit::{self, Flash};
-use crate::dashboard::Dashboard;
+use crate::dashboard::{Dashboard, Feed};
 use crate::engine::{Engine, Error, JobKey};
 
 /// Seconds for which a browser keeps the chosen theme.
@@ -22,6 +22,7 @@ const FLASH_CHARS_MAX: usize = 400;
 /// What a server function has at hand.
 pub struct Desk {
     pub engine: Engine,
+    pub feed: Feed,
     response: ResponseOptions,
 }
 
@@ -31,6 +32,7 @@ impl Desk {
         match (use_context::<Dashboard>(), use_context::<ResponseOptions>()) {
             (Some(dashboard), Some(response)) => Ok(Desk {
                 engine: dashboard.engine,
+                feed: dashboard.feed,
                 response,
             }),
             _ => Err(Trouble::Unavailable("The server is not ready.".to_owned())),

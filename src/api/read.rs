@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use super::Trouble;
 use super::views::{
-    GroupRow, GroupView, JobView, Overview, QueueRow, QueueView, Stand, WorkerRow, WorkerView,
+    GroupRow, GroupView, JobView, OverviewView, QueueRow, QueueView, Tally, WorkerRow, WorkerView,
 };
 
 /// Jobs on one page of a list.
@@ -12,7 +12,7 @@ pub const PAGE_JOBS: usize = 50;
 
 /// Everything the overview shows.
 #[server]
-pub async fn overview() -> Result<Overview, Trouble> {
+pub async fn overview() -> Result<OverviewView, Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.answer(super::turn::overview(&desk.engine).await)
 }
@@ -24,12 +24,14 @@ pub async fn queues() -> Result<Vec<QueueRow>, Trouble> {
     desk.answer(super::turn::queues(&desk.engine).await)
 }
 
-/// The queue of that name, and a page of its jobs from `offset` on.
+/// The queue of that name, and a page of its jobs in the state of that name from `offset` on.
 #[server]
-pub async fn queue(name: String, stand: Stand, offset: usize) -> Result<QueueView, Trouble> {
+pub async fn queue(name: String, state: String, offset: usize) -> Result<QueueView, Trouble> {
     let desk = super::desk::Desk::here()?;
-    let found = super::turn::queue(&desk.engine, &name, stand, offset).await;
-    desk.found(found, || format!("There is no queue “{name}”."))
+    let found = super::turn::queue(&desk.engine, &name, &state, offset).await;
+    desk.found(found, || {
+        format!("There is no queue “{name}” with a list “{state}”.")
+    })
 }
 
 /// The job with that id.
@@ -66,5 +68,14 @@ pub async fn workers() -> Result<Vec<WorkerRow>, Trouble> {
 pub async fn worker(name: String) -> Result<WorkerView, Trouble> {
     let desk = super::desk::Desk::here()?;
     let found = super::turn::worker(&desk.engine, &name).await;
-    desk.found(found, || format!("No worker “{name}” has shown itself within a day."))
+    desk.found(found, || {
+        format!("No worker “{name}” has shown itself within a day.")
+    })
+}
+
+/// The numbers of the whole server, as the live feed has them.
+#[server]
+pub async fn glance() -> Result<Tally, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(desk.feed.glance().await)
 }

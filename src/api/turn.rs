@@ -1,23 +1,23 @@
 //! From the engine's verbs and types to views.
 
 use crate::engine::{
-    Counts, Engine, Error, FailureGroup, Job, JobKey, Page, QueueCounts, QueueKey, Result, Standing,
-    State, Time, What, WorkerCounts,
+    Counts, Engine, Error, FailureGroup, Job, JobKey, Page, QueueCounts, QueueKey, Result,
+    Standing, State, Time, What, WorkerCounts,
 };
 
 use super::read::PAGE_JOBS;
 use super::views::{
-    Entry, FailureNote, GroupRow, GroupView, Happening, JobRow, JobView, Overview, QueueRow, QueueView,
-    Stand, Tally, WorkerRow, WorkerView,
+    Entry, FailureNote, GroupRow, GroupView, Happening, JobRow, JobView, OverviewView, QueueRow,
+    QueueView, Stand, Tally, WorkerRow, WorkerView,
 };
 
 /// Characters of a payload that a list shows.
 const GLIMPSE_CHARS: usize = 160;
 
-pub async fn overview(engine: &Engine) -> Result<Overview> {
+pub async fn overview(engine: &Engine) -> Result<OverviewView> {
     let (queues, groups, workers) =
         futures::try_join!(queues(engine), failures(engine), workers(engine))?;
-    Ok(Overview {
+    Ok(OverviewView {
         queues,
         groups,
         workers,
@@ -28,25 +28,32 @@ pub async fn queues(engine: &Engine) -> Result<Vec<QueueRow>> {
     Ok(engine.queues(None).await?.iter().map(queue_row).collect())
 }
 
+/// The jobs of the whole server.
+pub async fn total(engine: &Engine) -> Result<Tally> {
+    let queues = engine.queues(None).await?;
+    Ok(queues.iter().fold(Tally::default(), |sum, queue| {
+        sum.plus(tally(&queue.counts))
+    }))
+}
+
 pub async fn queue(
     engine: &Engine,
     name: &str,
-    stand: Stand,
+    state: &str,
     offset: usize,
 ) -> Result<Option<QueueView>> {
     let key = QueueKey::qless(name);
-    let Some(queue) = engine.queue(&key, None).await? else {
+    let (Some(stand), Some(queue)) = (Stand::parse(state), engine.queue(&key, None).await?) else {
         return Ok(None);
     };
     let page = Page {
         offset,
         limit: PAGE_JOBS,
     };
-    let jobs = engine
-        .jobs(standing(stand), Some(&key), page, None)
-        .await?;
+    let jobs = engine.jobs(standing(stand), Some(&key), page, None).await?;
     Ok(Some(QueueView {
         queue: queue_row(&queue),
+        stand,
         jobs: rows(engine, &jobs),
     }))
 }
@@ -68,7 +75,12 @@ pub async fn job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
 }
 
 pub async fn failures(engine: &Engine) -> Result<Vec<GroupRow>> {
-    let mut groups: Vec<GroupRow> = engine.failures().await?.into_iter().map(group_row).collect();
+    let mut groups: Vec<GroupRow> = engine
+        .failures()
+        .await?
+        .into_iter()
+        .map(group_row)
+        .collect();
     groups.sort_by(|a, b| b.last.cmp(&a.last).then_with(|| a.group.cmp(&b.group)));
     Ok(groups)
 }
@@ -81,7 +93,10 @@ pub async fn failure(engine: &Engine, group: &str, offset: usize) -> Result<Grou
     };
     let (count, jobs) = engine.failed(group, page).await?;
     let known = engine.failures().await?;
-    let row = known.into_iter().find(|row| row.group == group).map(group_row);
+    let row = known
+        .into_iter()
+        .find(|row| row.group == group)
+        .map(group_row);
     Ok(GroupView {
         group: row.unwrap_or_else(|| GroupRow {
             group: group.to_owned(),
@@ -95,7 +110,12 @@ pub async fn failure(engine: &Engine, group: &str, offset: usize) -> Result<Grou
 }
 
 pub async fn workers(engine: &Engine) -> Result<Vec<WorkerRow>> {
-    Ok(engine.workers(None).await?.into_iter().map(worker_row).collect())
+    Ok(engine
+        .workers(None)
+        .await?
+        .into_iter()
+        .map(worker_row)
+        .collect())
 }
 
 /// A worker that holds a lease is there, even if it has not shown itself for long.
@@ -147,7 +167,7 @@ fn standing(stand: Stand) -> Standing {
     }
 }
 
-pub fn tally(counts: &Counts) -> Tally {
+fn tally(counts: &Counts) -> Tally {
     Tally {
         waiting: counts.waiting,
         scheduled: counts.scheduled,

@@ -186,7 +186,7 @@ pub struct WorkerRow {
 
 /// The overview.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Overview {
+pub struct OverviewView {
     pub queues: Vec<QueueRow>,
     pub groups: Vec<GroupRow>,
     pub workers: Vec<WorkerRow>,
@@ -196,6 +196,7 @@ pub struct Overview {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueView {
     pub queue: QueueRow,
+    pub stand: Stand,
     pub jobs: Vec<JobRow>,
 }
 

@@ -1,6 +1,7 @@
 //! What stands around every page: the way to the others, the live indicator, the theme, the flash.
 
 use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
 
 use super::icons::{icon, sprite};
 use super::live::Live;
@@ -48,7 +49,12 @@ pub fn Frame(children: Children) -> impl IntoView {
     }
 }
 
-fn rail_link(visit: &Visit, address: &'static str, shape: &'static str, name: &'static str) -> AnyView {
+fn rail_link(
+    visit: &Visit,
+    address: &'static str,
+    shape: &'static str,
+    name: &'static str,
+) -> AnyView {
     let here = visit.path == address;
     let within = here || address != "/ui" && visit.path.starts_with(&format!("{address}/"))
         // A job is part of a queue.
@@ -107,7 +113,11 @@ fn flash(visit: &Visit) -> AnyView {
         Some(_) => "flash refused",
         None => "flash",
     };
-    let shape = if flash.as_ref().is_some_and(|flash| flash.done) { "complete" } else { "failed" };
+    let shape = if flash.as_ref().is_some_and(|flash| flash.done) {
+        "complete"
+    } else {
+        "failed"
+    };
     view! {
         <div id="flash" class=look role="status" data-keep="">
             {flash.map(|flash| view! { {icon(shape)} <span>{flash.text}</span> })}

@@ -1,24 +1,176 @@
-//! `/ui`: the overview.
+//! `/ui`: what needs eyes first, then the numbers, the queues by need, failures and workers.
 
 use leptos::prelude::*;
 use leptos_meta::Title;
 
+use super::icons::icon;
+use super::parts::{api, commands, loaded, many, quoted, word};
+use super::problems::problems;
+use super::queues::{Sort, heads, sort};
+use super::tables;
+use super::time;
+use super::visit::{Visit, visit};
+use crate::api::read;
+use crate::api::views::{OverviewView, Stand, Tally};
+
+/// Queues, groups and workers that the overview lists.
+const QUEUES_SHOWN: usize = 12;
+const GROUPS_SHOWN: usize = 6;
+const WORKERS_SHOWN: usize = 8;
+
 #[component]
 pub fn OverviewPage() -> impl IntoView {
-    view! {
-        <Title text="Overview" />
-        <h1>"Switchyard"</h1>
-        <Counter start=0 />
-    }
+    let visit = visit();
+    loaded(read::overview(), move |overview| {
+        view! {
+            <Title text="Overview" />
+            {if overview.queues.is_empty() { nothing_yet(&visit) } else { everything(overview, &visit) }}
+        }
+        .into_any()
+    })
 }
 
-/// A first island, to prove the way from Rust to a living button.
-#[island]
-fn Counter(start: i32) -> impl IntoView {
-    let count = RwSignal::new(start);
+fn everything(mut overview: OverviewView, visit: &Visit) -> AnyView {
+    sort(&mut overview.queues, Sort::Need, visit.now);
+    let total = overview
+        .queues
+        .iter()
+        .fold(Tally::default(), |sum, queue| sum.plus(queue.tally));
     view! {
-        <button type="button" on:click=move |_| count.update(|n| *n += 1)>
-            "Clicked " {count} " times"
-        </button>
+        <h1>"Overview"</h1>
+        {strip(&overview, visit.now)}
+        {numbers(&total)}
+        <div class="columns">
+            <section class="card main-column" aria-labelledby="queues">
+                {title("queues", "Queues", "/ui/queues", overview.queues.len(), QUEUES_SHOWN)}
+                {tables::table(
+                    "Queues by need",
+                    heads(None),
+                    tables::queue_rows(first(&overview.queues, QUEUES_SHOWN), visit.now),
+                )}
+            </section>
+            <section class="card" aria-labelledby="failures">
+                {title("failures", "Failures", "/ui/failures", overview.groups.len(), GROUPS_SHOWN)}
+                {if overview.groups.is_empty() {
+                    view! { <p class="empty">"No failed jobs."</p> }.into_any()
+                } else {
+                    tables::groups(first(&overview.groups, GROUPS_SHOWN), visit, false)
+                }}
+            </section>
+            <section class="card" aria-labelledby="workers">
+                {title("workers", "Workers", "/ui/workers", overview.workers.len(), WORKERS_SHOWN)}
+                {if overview.workers.is_empty() {
+                    view! { <p class="empty">"No worker has shown itself within a day."</p> }.into_any()
+                } else {
+                    tables::workers(first(&overview.workers, WORKERS_SHOWN), visit.now)
+                }}
+            </section>
+        </div>
     }
+    .into_any()
+}
+
+fn first<T>(list: &[T], n: usize) -> &[T] {
+    list.get(..n).unwrap_or(list)
+}
+
+fn title(
+    id: &'static str,
+    name: &'static str,
+    address: &'static str,
+    there: usize,
+    shown: usize,
+) -> AnyView {
+    let all = if there > shown {
+        format!("All {there}")
+    } else {
+        "Details".to_owned()
+    };
+    let label = format!("{name}: {all}");
+    view! {
+        <div class="card-title">
+            <h2 id=id>{name}</h2>
+            <a href=address aria-label=label>{all}</a>
+        </div>
+    }
+    .into_any()
+}
+
+/// The problems, or one line that says that there are none.
+fn strip(overview: &OverviewView, now: i64) -> AnyView {
+    let found = problems(overview, now);
+    if found.is_empty() {
+        let queues = i64::try_from(overview.queues.len()).unwrap_or(i64::MAX);
+        return view! {
+            <p class="strip fine">
+                {icon("complete")}
+                <span>
+                    {format!("{} healthy", many(queues, "queue is", "queues are"))}
+                    <span class="aside">{format!(" · checked {} UTC", time::clock(now))}</span>
+                </span>
+            </p>
+        }
+        .into_any();
+    }
+    let rows = found.into_iter().map(|problem| {
+        let shape = problem.stand.as_str();
+        view! {
+            <li class=format!("s-{shape}")>
+                <a href=problem.address>{icon(shape)} <span>{problem.text}</span></a>
+            </li>
+        }
+    });
+    view! { <ul class="strip" aria-label="Problems">{rows.collect_view()}</ul> }.into_any()
+}
+
+/// How many jobs stand where in the whole server.
+fn numbers(total: &Tally) -> AnyView {
+    let tiles = [
+        Stand::Running,
+        Stand::Waiting,
+        Stand::Scheduled,
+        Stand::Depends,
+        Stand::Stalled,
+        Stand::Failed,
+        Stand::Complete,
+    ]
+    .map(|stand| {
+        let n = total.of(stand);
+        let look = if n == 0 { "tile zero" } else { "tile" };
+        let address = match stand {
+            Stand::Failed => "/ui/failures".to_owned(),
+            other => format!("/ui/queues?sort={}", other.as_str()),
+        };
+        view! {
+            <li class=look>
+                <a href=address>
+                    <span class=format!("tile-name s-{}", stand.as_str())>{icon(stand.as_str())} {word(stand)}</span>
+                    <span class="tile-n">{time::number(n)}</span>
+                </a>
+            </li>
+        }
+    });
+    view! { <ul class="tiles" aria-label="Jobs by state">{tiles.collect_view()}</ul> }.into_any()
+}
+
+/// A server without queues: how to make one.
+fn nothing_yet(visit: &Visit) -> AnyView {
+    let job = r#"{"data": {"meta": {"to": "ada@example.com"}, "klass": "Mail::Send"}}"#;
+    view! {
+        <h1>"No queue yet"</h1>
+        <p class="lead">
+            "A queue comes into being with its first job. Run these three lines in a shell, and watch this page."
+        </p>
+        <section class="card padded">
+            {commands(
+                "first",
+                vec![
+                    ("Add a job to the queue mail", format!("curl {} -d {}", api(visit, "/add/mail"), quoted(job))),
+                    ("Take it as the worker ada", format!("curl {}", quoted(&api(visit, "/get/mail?host=ada")))),
+                    ("See how the queue stands", format!("curl {}", api(visit, "/queue/mail"))),
+                ],
+            )}
+        </section>
+    }
+    .into_any()
 }

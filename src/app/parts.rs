@@ -96,8 +96,8 @@ pub fn bar(tally: &Tally) -> AnyView {
         words.join(", ")
     };
     view! {
-        <svg class="bar" viewBox="0 0 1000 8" preserveAspectRatio="none" role="img" aria-label=label.clone()>
-            <title>{label}</title>
+        <svg class="bar" viewBox="0 0 1000 8" preserveAspectRatio="none" role="img" aria-label=label>
+            <title>{label.clone()}</title>
             {parts}
         </svg>
     }
@@ -124,18 +124,28 @@ pub struct Ask {
 
 /// The button, and the question behind it.
 pub fn ask(ask: Ask) -> AnyView {
-    let Ask { id, button, danger, title, text, action, fields, yes, no } = ask;
+    let Ask {
+        id,
+        button,
+        danger,
+        title,
+        text,
+        action,
+        fields,
+        yes,
+        no,
+    } = ask;
     let look = if danger { "button danger" } else { "button" };
     let title_id = format!("{id}-title");
     view! {
         <button type="button" class=look popovertarget=id.clone()>{button}</button>
-        <div id=id.clone() class="ask" popover="auto" role="dialog" aria-labelledby=title_id.clone()>
-            <h2 id=title_id>{title}</h2>
+        <div id=id class="ask" popover="auto" role="dialog" aria-labelledby=title_id>
+            <h2 id=title_id.clone()>{title}</h2>
             <p>{text}</p>
             <form method="post" action=action class="row">
                 {hidden(fields)}
                 <button type="submit" class=format!("{look} strong")>{yes}</button>
-                <button type="button" class="button" popovertarget=id popovertargetaction="hide">{no}</button>
+                <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">{no}</button>
             </form>
         </div>
     }
@@ -152,7 +162,12 @@ pub fn hidden(fields: Vec<(&'static str, String)>) -> AnyView {
 }
 
 /// A button that does one thing at once.
-pub fn deed(action: &'static str, fields: Vec<(&'static str, String)>, label: &'static str, about: String) -> AnyView {
+pub fn deed(
+    action: &'static str,
+    fields: Vec<(&'static str, String)>,
+    label: &'static str,
+    about: String,
+) -> AnyView {
     view! {
         <form method="post" action=action>
             {hidden(fields)}
@@ -176,7 +191,12 @@ pub fn pager(visit: &Visit, path: &str, offset: usize, shown: usize, total: i64)
     let range = if shown == 0 {
         "None here any more".to_owned()
     } else {
-        format!("{}–{} of {}", offset + 1, offset + shown, time::number(total))
+        format!(
+            "{}–{} of {}",
+            offset + 1,
+            offset + shown,
+            time::number(total)
+        )
     };
     view! {
         <nav class="pager" aria-label="Pages of this list">
@@ -215,6 +235,20 @@ pub fn copy(of: String, about: String) -> AnyView {
 /// A text as one word of a shell command.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// A text as JSON.
+pub fn json(text: &str) -> String {
+    let mut json = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => json.extend(['\\', c]),
+            c if c.is_control() => json.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+    json
 }
 
 /// An address of the API for curl: names percent-encoded, the whole quoted only where a shell needs it.
@@ -258,6 +292,12 @@ mod tests {
     fn a_shell_sees_one_word() {
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn a_text_as_json_is_read_back() {
+        let text = "a \"b\" \\ \n 日本";
+        assert_eq!(json(text), r#""a \"b\" \\ \u000a 日本""#);
     }
 
     #[test]

@@ -78,7 +78,9 @@ pub fn is_ours(address: &str) -> bool {
     address
         .strip_prefix("/ui")
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
-        && address.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+        && address
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
 /// A name as one segment of a path. Browsers resolve the segments `.` and `..` (also when they are
@@ -125,7 +127,9 @@ pub fn decode(text: &str) -> String {
         let coded = digits.and_then(|(digits, after)| {
             let text = std::str::from_utf8(digits).ok()?;
             // from_str_radix would also take a sign.
-            let byte = u8::from_str_radix(text, 16).ok().filter(|_| !text.starts_with('+'))?;
+            let byte = u8::from_str_radix(text, 16)
+                .ok()
+                .filter(|_| !text.starts_with('+'))?;
             Some((byte, after))
         });
         match coded {
@@ -172,13 +176,35 @@ mod tests {
     #[test]
     fn every_name_survives_the_way_through_an_address() {
         for name in [
-            "mail", "a/b", "../x", "..", ".", "", "~", "~..", "日本", "<img src=x onerror=alert(1)>", "?", "#", "%", "%2F",
-            "%2e%2e", "a b", "a+b", "\\", "\"", "'",
+            "mail",
+            "a/b",
+            "../x",
+            "..",
+            ".",
+            "",
+            "~",
+            "~..",
+            "日本",
+            "<img src=x onerror=alert(1)>",
+            "?",
+            "#",
+            "%",
+            "%2F",
+            "%2e%2e",
+            "a b",
+            "a+b",
+            "\\",
+            "\"",
+            "'",
         ] {
             let segment = segment(name);
             assert_eq!(name_of(&segment), name);
             assert!(!segment.is_empty() && segment != "." && segment != "..");
-            assert!(segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte)));
+            assert!(
+                segment
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte))
+            );
         }
     }
 
@@ -210,7 +236,15 @@ mod tests {
         for ours in ["/ui", "/ui?x=1", "/ui/jobs/a%2Fb"] {
             assert!(is_ours(ours), "{ours}");
         }
-        for foreign in ["", "/", "//ui", "/uix", "https://x.example/ui", "/ui/\r\nX: y", "/ui/\\x"] {
+        for foreign in [
+            "",
+            "/",
+            "//ui",
+            "/uix",
+            "https://x.example/ui",
+            "/ui/\r\nX: y",
+            "/ui/\\x",
+        ] {
             assert!(!is_ours(foreign), "{foreign}");
         }
     }

@@ -11,13 +11,17 @@ const THANKS: Duration = Duration::from_secs(2);
 /// Listens for clicks on `[data-copy]`.
 pub fn start() {
     let listen = Closure::<dyn Fn(Event)>::new(|event: Event| {
-        let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+        let target = event
+            .target()
+            .and_then(|target| target.dyn_into::<Element>().ok());
         let button = target.and_then(|target| target.closest("[data-copy]").ok().flatten());
         if let Some(button) = button {
             copy(&button);
         }
     });
-    document().add_event_listener_with_callback("click", listen.as_ref().unchecked_ref()).ok();
+    document()
+        .add_event_listener_with_callback("click", listen.as_ref().unchecked_ref())
+        .ok();
     // For as long as the page is there.
     listen.forget();
 }

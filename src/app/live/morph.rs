@@ -55,8 +55,14 @@ fn children(old: &Element, new: &Element) {
     for node in wanted {
         let place = at.clone();
         let found = match (key(&node), &place) {
-            (Some(wanted), _) => from(place.clone()).find(|child| key(child).as_ref() == Some(&wanted)),
-            (None, Some(place)) if key(place).is_none() && place.node_name() == node.node_name() => Some(place.clone()),
+            (Some(wanted), _) => {
+                from(place.clone()).find(|child| key(child).as_ref() == Some(&wanted))
+            }
+            (None, Some(place))
+                if key(place).is_none() && place.node_name() == node.node_name() =>
+            {
+                Some(place.clone())
+            }
             (None, _) => None,
         };
         match found {
@@ -93,7 +99,9 @@ fn one(old: &Node, new: &Node) {
 /// What names a node among its siblings.
 fn key(node: &Node) -> Option<String> {
     let element = node.dyn_ref::<Element>()?;
-    element.get_attribute("data-key").or_else(|| element.get_attribute("id"))
+    element
+        .get_attribute("data-key")
+        .or_else(|| element.get_attribute("id"))
 }
 
 fn list(parent: &Element) -> Vec<Node> {

@@ -9,7 +9,10 @@ use js_sys::{Date, JSON, Reflect};
 use leptos::prelude::{GetUntracked, RwSignal, Set, document, set_interval, window};
 use leptos::task::spawn_local;
 use leptos::wasm_bindgen::{JsCast, JsValue, closure::Closure};
-use web_sys::{DomParser, Element, Event, EventSource, MessageEvent, RequestCache, RequestInit, Response, SupportedType};
+use web_sys::{
+    DomParser, Element, Event, EventSource, MessageEvent, RequestCache, RequestInit, Response,
+    SupportedType,
+};
 
 use super::{Link, copy, morph};
 use crate::app::time;
@@ -98,7 +101,9 @@ fn remembered_pause() -> bool {
 
 fn listen(target: &web_sys::EventTarget, event: &str, hear: impl Fn(Event) + 'static) {
     let hear = Closure::<dyn Fn(Event)>::new(hear);
-    target.add_event_listener_with_callback(event, hear.as_ref().unchecked_ref()).ok();
+    target
+        .add_event_listener_with_callback(event, hear.as_ref().unchecked_ref())
+        .ok();
     // For as long as the page is there.
     hear.forget();
 }
@@ -130,7 +135,9 @@ impl Wire {
 
     /// The server says how things stand.
     fn hear(self: &Rc<Self>, event: &Event) {
-        let data = event.dyn_ref::<MessageEvent>().and_then(|event| event.data().as_string());
+        let data = event
+            .dyn_ref::<MessageEvent>()
+            .and_then(|event| event.data().as_string());
         let Some(news) = data.and_then(|data| JSON::parse(&data).ok()) else {
             return;
         };
@@ -182,7 +189,9 @@ impl Wire {
             return;
         };
         for node in (0..times.length()).filter_map(|i| times.item(i)) {
-            let moment = node.dyn_ref::<Element>().and_then(|element| element.get_attribute("data-t"));
+            let moment = node
+                .dyn_ref::<Element>()
+                .and_then(|element| element.get_attribute("data-t"));
             let Some(moment) = moment.and_then(|text| text.parse().ok()) else {
                 continue;
             };
@@ -220,9 +229,14 @@ impl Wire {
             return;
         };
         for id in ["rail", "main"] {
-            if let (Some(old), Some(new)) = (document().get_element_by_id(id), page.get_element_by_id(id)) {
+            if let (Some(old), Some(new)) =
+                (document().get_element_by_id(id), page.get_element_by_id(id))
+            {
                 morph::element(&old, &new);
-                if let Some(seq) = new.get_attribute("data-seq").and_then(|seq| seq.parse().ok()) {
+                if let Some(seq) = new
+                    .get_attribute("data-seq")
+                    .and_then(|seq| seq.parse().ok())
+                {
                     self.seq.set(seq);
                 }
             }
@@ -240,7 +254,11 @@ async fn fetch_page() -> Result<String, JsValue> {
     init.set_cache(RequestCache::NoStore);
     let address = window().location().href()?;
     // A refresh must not use up the message that another tab is to show.
-    Reflect::set(&init, &"headers".into(), &JSON::parse(r#"{"x-switchyard-refresh":"1"}"#)?)?;
+    Reflect::set(
+        &init,
+        &"headers".into(),
+        &JSON::parse(r#"{"x-switchyard-refresh":"1"}"#)?,
+    )?;
     let answer = JsFuture::from(window().fetch_with_str_and_init(&address, &init)).await?;
     let answer: Response = answer.dyn_into()?;
     let text = JsFuture::from(answer.text()?).await?;

@@ -1,0 +1,46 @@
+//! Pages that tell what is not there, or what went wrong.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::api::Trouble;
+
+/// What an address that leads nowhere says.
+pub const NO_PAGE: &str = "No page has this address.";
+
+/// An address that leads nowhere.
+#[component]
+pub fn MissingPage() -> impl IntoView {
+    missing(NO_PAGE)
+}
+
+/// Instead of a page whose server function had nothing to show.
+pub fn trouble(trouble: &Trouble) -> AnyView {
+    match trouble {
+        Trouble::Missing(what) => missing(what),
+        Trouble::Unavailable(why) | Trouble::Request(why) => view! {
+            <Title text="Not available" />
+            <h1>"Not available"</h1>
+            <p class="lead">"The server could not put this page together. Nothing has been changed."</p>
+            <p class="reason">{why.clone()}</p>
+            <p>
+                "It tries again when you " <a href="">"load the page again"</a>
+                ". If this goes on, the server’s log and the disk under its database are the places to look."
+            </p>
+        }
+        .into_any(),
+    }
+}
+
+fn missing(what: &str) -> AnyView {
+    view! {
+        <Title text="Not found" />
+        <h1>"Not found"</h1>
+        <p class="lead">{what.to_owned()}</p>
+        <p>
+            "It may have been cancelled, or have been complete for so long that it was dropped. "
+            <a href="/ui">"To the overview"</a>
+        </p>
+    }
+    .into_any()
+}

@@ -1,0 +1,189 @@
+//! A payload as text: indented and coloured where it is JSON, and every number and word as it was written.
+
+use leptos::prelude::*;
+
+/// A payload longer than this in bytes is shown in part.
+const SHOWN_BYTES: usize = 200_000;
+
+/// A payload longer than this in bytes is not coloured.
+const COLOURED_BYTES: usize = 30_000;
+
+/// What a piece of JSON text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    Key,
+    Text,
+    /// A number, true, false or null.
+    Value,
+    /// Brackets, commas and the white space around them.
+    Frame,
+}
+
+/// The payload, ready to be read.
+pub fn payload(body: &str) -> AnyView {
+    let cut = body.floor_char_boundary(SHOWN_BYTES.min(body.len()));
+    let shown = body.get(..cut).unwrap_or_default();
+    let inner = match pieces(shown) {
+        Some(pieces) if cut == body.len() && body.len() <= COLOURED_BYTES => coloured(&pieces),
+        Some(pieces) if cut == body.len() => pieces
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect::<String>()
+            .into_any(),
+        _ => shown.to_owned().into_any(),
+    };
+    view! {
+        <pre id="payload" class="payload" tabindex="0" aria-label="Payload">{inner}</pre>
+        {(cut < body.len())
+            .then(|| {
+                view! { <p class="aside">{format!("The first {cut} of {} bytes. The API gives all of it.", body.len())}</p> }
+            })}
+    }
+    .into_any()
+}
+
+fn coloured(pieces: &[(Piece, String)]) -> AnyView {
+    pieces
+        .iter()
+        .map(|(piece, text)| {
+            let class = match piece {
+                Piece::Key => "j-key",
+                Piece::Text => "j-text",
+                Piece::Value => "j-value",
+                Piece::Frame => return text.clone().into_any(),
+            };
+            view! { <span class=class>{text.clone()}</span> }.into_any()
+        })
+        .collect_view()
+        .into_any()
+}
+
+/// Cuts JSON text into pieces and lays it out anew; the pieces themselves stay as they are.
+/// `None` where it is no JSON.
+fn pieces(text: &str) -> Option<Vec<(Piece, String)>> {
+    let mut pieces: Vec<(Piece, String)> = Vec::new();
+    let mut depth = 0_usize;
+    let mut rest = text.trim();
+    while let Some(first) = rest.chars().next() {
+        match first {
+            '"' => {
+                let end = string_end(rest)?;
+                let (word, after) = rest.split_at_checked(end)?;
+                let is_key = after.trim_start().starts_with(':');
+                push(
+                    &mut pieces,
+                    if is_key { Piece::Key } else { Piece::Text },
+                    word,
+                );
+                rest = after;
+            }
+            '{' | '[' => {
+                let close = if first == '{' { '}' } else { ']' };
+                rest = rest.get(1..)?.trim_start();
+                if let Some(after) = rest.strip_prefix(close) {
+                    push(
+                        &mut pieces,
+                        Piece::Frame,
+                        if first == '{' { "{}" } else { "[]" },
+                    );
+                    rest = after;
+                } else {
+                    depth += 1;
+                    push(
+                        &mut pieces,
+                        Piece::Frame,
+                        &format!("{first}{}", line(depth)),
+                    );
+                }
+            }
+            '}' | ']' => {
+                depth = depth.checked_sub(1)?;
+                push(
+                    &mut pieces,
+                    Piece::Frame,
+                    &format!("{}{first}", line(depth)),
+                );
+                rest = rest.get(1..)?;
+            }
+            ',' => {
+                push(&mut pieces, Piece::Frame, &format!(",{}", line(depth)));
+                rest = rest.get(1..)?;
+            }
+            ':' => {
+                push(&mut pieces, Piece::Frame, ": ");
+                rest = rest.get(1..)?;
+            }
+            _ => {
+                let end = rest
+                    .find(|c: char| c.is_whitespace() || "\"{}[],:".contains(c))
+                    .unwrap_or(rest.len());
+                let (word, after) = rest.split_at_checked(end)?;
+                push(&mut pieces, Piece::Value, word);
+                rest = after;
+            }
+        }
+        rest = rest.trim_start();
+    }
+    (depth == 0).then_some(pieces)
+}
+
+fn push(pieces: &mut Vec<(Piece, String)>, piece: Piece, text: &str) {
+    match pieces.last_mut() {
+        Some((Piece::Frame, before)) if piece == Piece::Frame => before.push_str(text),
+        _ => pieces.push((piece, text.to_owned())),
+    }
+}
+
+fn line(depth: usize) -> String {
+    format!("\n{}", "  ".repeat(depth))
+}
+
+/// Where the string that `text` begins with ends, in bytes.
+fn string_end(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn laid_out(text: &str) -> Option<String> {
+        Some(pieces(text)?.into_iter().map(|(_, text)| text).collect())
+    }
+
+    #[test]
+    fn layout_changes_nothing_but_white_space() {
+        let exact = r#"{"a":12345678901234567890,"a":1.0,"b":[],"c":{ },"d":"x\" {,:} \\","e":[1e400,-0,null]}"#;
+        let shown = laid_out(exact).unwrap();
+        let bare = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(bare(&shown), bare(exact));
+        assert!(
+            shown.starts_with("{\n  \"a\": 12345678901234567890,\n  \"a\": 1.0,\n  \"b\": [],")
+        );
+    }
+
+    #[test]
+    fn scalars_and_rubbish_are_shown_as_they_are() {
+        assert_eq!(laid_out("12").as_deref(), Some("12"));
+        assert_eq!(laid_out("\"open"), None);
+        assert_eq!(laid_out("]"), None);
+        assert_eq!(laid_out("{"), None);
+        assert_eq!(laid_out("").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn keys_differ_from_texts() {
+        let pieces = pieces(r#"{"k" : "t"}"#).unwrap();
+        assert_eq!(pieces[1], (Piece::Key, "\"k\"".to_owned()));
+        assert_eq!(pieces[3], (Piece::Text, "\"t\"".to_owned()));
+    }
+}

@@ -1,0 +1,194 @@
+//! What is wrong, found in the numbers of the overview.
+
+use super::parts::many;
+use super::tables::LATE_US;
+use super::time;
+use super::visit::to;
+use crate::api::views::{OverviewView, QueueRow, Stand};
+
+/// A waiting time in microseconds that deserves a look.
+const LONG_US: i64 = 300_000_000;
+
+/// Problems of one kind that are named one by one; the rest is summed up.
+const NAMED_MAX: usize = 3;
+
+/// Something that an operator should look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Gives icon and colour.
+    pub stand: Stand,
+    pub text: String,
+    /// Where to look.
+    pub address: String,
+}
+
+/// The problems, worst first.
+pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let queues = &overview.queues;
+    problems.extend(nobody_works(overview, now));
+    per_queue(&mut problems, queues, Stand::Stalled, |queue| {
+        let n = queue.tally.stalled;
+        (n > 0).then(|| format!("{} stalled in {}", many(n, "job", "jobs"), queue.name))
+    });
+    per_queue(&mut problems, queues, Stand::Waiting, |queue| {
+        let wait = now.saturating_sub(queue.oldest_waiting?);
+        (queue.tally.waiting > 0 && wait > LONG_US).then(|| {
+            format!(
+                "{} has kept a job waiting for {}",
+                queue.name,
+                time::span(wait)
+            )
+        })
+    });
+    let failed: i64 = overview.groups.iter().map(|group| group.count).sum();
+    if failed > 0 {
+        let groups = i64::try_from(overview.groups.len()).unwrap_or(i64::MAX);
+        problems.push(Problem {
+            stand: Stand::Failed,
+            text: format!(
+                "{} failed, in {}",
+                many(failed, "job has", "jobs have"),
+                many(groups, "group", "groups")
+            ),
+            address: "/ui/failures".to_owned(),
+        });
+    }
+    problems
+}
+
+fn nobody_works(overview: &OverviewView, now: i64) -> Option<Problem> {
+    let waiting: i64 = overview
+        .queues
+        .iter()
+        .map(|queue| queue.tally.waiting)
+        .sum();
+    let alive = overview
+        .workers
+        .iter()
+        .any(|worker| now.saturating_sub(worker.last_seen) < LATE_US);
+    (waiting > 0 && !alive).then(|| Problem {
+        stand: Stand::Stalled,
+        text: format!(
+            "{}, and no worker has asked for any in the last minute",
+            many(waiting, "job waits", "jobs wait")
+        ),
+        address: "/ui/workers".to_owned(),
+    })
+}
+
+fn per_queue(
+    problems: &mut Vec<Problem>,
+    queues: &[QueueRow],
+    stand: Stand,
+    check: impl Fn(&QueueRow) -> Option<String>,
+) {
+    let mut found: Vec<Problem> = queues
+        .iter()
+        .filter_map(|queue| {
+            Some(Problem {
+                stand,
+                text: check(queue)?,
+                address: to::stand(&queue.name, stand),
+            })
+        })
+        .collect();
+    if found.len() > NAMED_MAX {
+        let more = found.len() - NAMED_MAX;
+        found.truncate(NAMED_MAX);
+        found.push(Problem {
+            stand,
+            text: format!(
+                "… and {}",
+                many(
+                    i64::try_from(more).unwrap_or(i64::MAX),
+                    "more queue",
+                    "more queues"
+                )
+            ),
+            address: format!("/ui/queues?sort={}", stand.as_str()),
+        });
+    }
+    problems.extend(found);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::views::{Tally, WorkerRow};
+
+    fn queue(name: &str, tally: Tally, oldest_waiting: Option<i64>) -> QueueRow {
+        QueueRow {
+            name: name.to_owned(),
+            tally,
+            oldest_waiting,
+        }
+    }
+
+    fn seen(last_seen: i64) -> WorkerRow {
+        WorkerRow {
+            name: "w".to_owned(),
+            last_seen,
+            running: 0,
+            stalled: 0,
+        }
+    }
+
+    #[test]
+    fn a_healthy_server_has_no_problems() {
+        let tally = Tally {
+            waiting: 3,
+            running: 1,
+            complete: 9,
+            ..Tally::default()
+        };
+        let overview = OverviewView {
+            queues: vec![queue("mail", tally, Some(0))],
+            groups: vec![],
+            workers: vec![seen(0)],
+        };
+        assert_eq!(problems(&overview, 1_000_000), []);
+    }
+
+    #[test]
+    fn waiting_without_workers_is_the_first_problem() {
+        let tally = Tally {
+            waiting: 3,
+            stalled: 1,
+            ..Tally::default()
+        };
+        let overview = OverviewView {
+            queues: vec![queue("mail", tally, Some(0))],
+            groups: vec![],
+            workers: vec![],
+        };
+        let found = problems(&overview, 1_000_000);
+        assert_eq!(
+            found[0].text,
+            "3 jobs wait, and no worker has asked for any in the last minute"
+        );
+        assert_eq!(found[1].text, "1 job stalled in mail");
+        assert_eq!(found[1].address, "/ui/queues/mail/stalled");
+    }
+
+    #[test]
+    fn many_queues_with_one_problem_are_summed_up() {
+        let tally = Tally {
+            stalled: 1,
+            ..Tally::default()
+        };
+        let queues = (0..10)
+            .map(|i| queue(&format!("q{i}"), tally, None))
+            .collect();
+        let found = problems(
+            &OverviewView {
+                queues,
+                groups: vec![],
+                workers: vec![],
+            },
+            0,
+        );
+        assert_eq!(found.len(), NAMED_MAX + 1);
+        assert_eq!(found[NAMED_MAX].text, "… and 7 more queues");
+    }
+}

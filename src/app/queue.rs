@@ -1,0 +1,129 @@
+//! `/ui/queues/{queue}` and `/ui/queues/{queue}/{state}`: one queue, its jobs by state.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use super::icons::icon;
+use super::parts::{ago, api, bar, commands, loaded, pager, quoted, word};
+use super::tables::{self, JobList};
+use super::time;
+use super::visit::{Visit, segment, to, visit};
+use crate::api::read;
+use crate::api::views::{QueueView, Stand};
+
+#[component]
+pub fn QueuePage() -> impl IntoView {
+    let visit = visit();
+    let state = Some(visit.name(3)).filter(|state| !state.is_empty());
+    let state = state.unwrap_or_else(|| Stand::Waiting.as_str().to_owned());
+    loaded(
+        read::queue(visit.name(2), state, visit.offset()),
+        move |view| page(&view, &visit),
+    )
+}
+
+fn page(view: &QueueView, visit: &Visit) -> AnyView {
+    let (queue, stand) = (&view.queue, view.stand);
+    let tally = &queue.tally;
+    let oldest = queue.oldest_waiting.filter(|_| tally.waiting > 0);
+    view! {
+        <Title text=queue.name.clone() />
+        <p class="crumb"><a href="/ui/queues">"Queues"</a></p>
+        <h1 class="name">{queue.name.clone()}</h1>
+        <div class="queue-head">
+            {bar(tally)}
+            {oldest.map(|since| view! { <span class="aside">"Next in line since " {ago(since, visit.now)}</span> })}
+        </div>
+        {tabs(view, stand)}
+        <section class="card" aria-label=format!("{} jobs", word(stand))>
+            {if view.jobs.is_empty() && visit.offset() == 0 {
+                view! { <p class="empty">{nothing(stand)}</p> }.into_any()
+            } else {
+                tables::jobs(&format!("Jobs, {}", word(stand)), JobList::Queue(stand), &view.jobs, visit)
+            }}
+        </section>
+        {pager(visit, &to::stand(&queue.name, stand), visit.offset(), view.jobs.len(), tally.of(stand))}
+        {curl(view, stand, visit)}
+    }
+    .into_any()
+}
+
+fn tabs(view: &QueueView, here: Stand) -> AnyView {
+    let tabs = Stand::ALL.map(|stand| {
+        let n = view.queue.tally.of(stand);
+        let look = if n == 0 { "tab zero" } else { "tab" };
+        view! {
+            <a
+                class=look
+                href=to::stand(&view.queue.name, stand)
+                aria-current=(stand == here).then_some("page")
+            >
+                <span class=format!("s-{}", stand.as_str())>{icon(stand.as_str())}</span>
+                <span>{word(stand)}</span>
+                <span class="tab-n">{time::number(n)}</span>
+            </a>
+        }
+    });
+    view! { <nav class="tabs" aria-label="States">{tabs.collect_view()}</nav> }.into_any()
+}
+
+fn nothing(stand: Stand) -> &'static str {
+    match stand {
+        Stand::Waiting => {
+            "Nothing waits. Jobs appear here when they are added, and leave when a worker asks for work."
+        }
+        Stand::Scheduled => {
+            "Nothing is scheduled. Jobs with a delay appear here until they are due."
+        }
+        Stand::Depends => {
+            "Nothing depends on other jobs. Jobs appear here until all that they wait for is complete."
+        }
+        Stand::Running => "Nothing runs. Jobs appear here while a worker holds their lease.",
+        Stand::Stalled => {
+            "Nothing has stalled. Jobs appear here when a worker misses its heartbeat."
+        }
+        Stand::Failed => {
+            "Nothing has failed. Jobs appear here with their failure until they are retried or cancelled."
+        }
+        Stand::Complete => {
+            "Nothing is complete yet. The newest 50,000 complete jobs of the last seven days are kept."
+        }
+    }
+}
+
+fn curl(view: &QueueView, stand: Stand, visit: &Visit) -> AnyView {
+    let name = segment_of_api(&view.queue.name);
+    let list = match stand {
+        Stand::Complete => "/jobs/complete".to_owned(),
+        Stand::Failed => "/failed".to_owned(),
+        other => format!("/jobs/{}/{name}", other.as_str()),
+    };
+    view! {
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands(
+                "curl",
+                vec![
+                    ("This list", format!("curl {}", quoted(&api(visit, &list)))),
+                    (
+                        "Add a job",
+                        format!(
+                            "curl {} -d {}",
+                            quoted(&api(visit, &format!("/add/{name}"))),
+                            quoted(r#"{"data": {"meta": {}}}"#),
+                        ),
+                    ),
+                    ("Take a job", format!("curl {}", quoted(&api(visit, &format!("/get/{name}?host=me"))))),
+                    ("The numbers", format!("curl {}", quoted(&api(visit, &format!("/queue/{name}"))))),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}
+
+/// A name in a path of the API. curl resolves `..` like a browser, and the API knows no way around that.
+fn segment_of_api(name: &str) -> String {
+    let coded = segment(name);
+    coded.strip_prefix('~').map_or(coded.clone(), str::to_owned)
+}

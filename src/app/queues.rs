@@ -1,0 +1,241 @@
+//! `/ui/queues`: all queues, sorted and filtered by the address.
+
+use std::cmp::Reverse;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use super::parts::{loaded, many};
+use super::tables;
+use super::visit::{Visit, encode, visit};
+use crate::api::read;
+use crate::api::views::{QueueRow, Stand};
+
+/// In which order queues stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// What needs eyes first: stalled, long waits, failures, then backlog.
+    Need,
+    Name,
+    /// Most jobs in that state first.
+    Count(Stand),
+    /// Longest wait first.
+    Wait,
+}
+
+impl Sort {
+    fn parse(text: &str) -> Sort {
+        match text {
+            "name" => Sort::Name,
+            "wait" => Sort::Wait,
+            other => Stand::parse(other).map_or(Sort::Need, Sort::Count),
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Sort::Need => "need",
+            Sort::Name => "name",
+            Sort::Wait => "wait",
+            Sort::Count(stand) => stand.as_str(),
+        }
+    }
+}
+
+/// Waits are compared by the minute, so that rows do not change places at every glance.
+const MINUTE_US: i64 = 60_000_000;
+
+/// Sorts queues; equals by name.
+pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
+    let wait = |queue: &QueueRow| match queue.oldest_waiting {
+        Some(since) if queue.tally.waiting > 0 => now.saturating_sub(since),
+        _ => 0,
+    };
+    queues.sort_by(|a, b| a.name.cmp(&b.name));
+    match by {
+        Sort::Name => {}
+        Sort::Wait => queues.sort_by_key(|queue| Reverse(wait(queue))),
+        Sort::Count(stand) => queues.sort_by_key(|queue| Reverse(queue.tally.of(stand))),
+        Sort::Need => queues.sort_by_key(|queue| {
+            let tally = &queue.tally;
+            let busy = tally.running + tally.waiting + tally.scheduled + tally.depends > 0;
+            Reverse((tally.stalled, wait(queue) / MINUTE_US, tally.failed, busy))
+        }),
+    }
+}
+
+/// The columns after the name: word, class, and what a click on it sorts by.
+const COLUMNS: [(&str, &str, Sort); 9] = [
+    ("Queue", "first", Sort::Name),
+    ("Share", "mid bar-cell", Sort::Need),
+    ("Running", "n", Sort::Count(Stand::Running)),
+    ("Waiting", "n", Sort::Count(Stand::Waiting)),
+    ("Scheduled", "n mid", Sort::Count(Stand::Scheduled)),
+    ("Depending", "n wide", Sort::Count(Stand::Depends)),
+    ("Stalled", "n mid", Sort::Count(Stand::Stalled)),
+    ("Failed", "n", Sort::Count(Stand::Failed)),
+    ("Oldest waiting", "n wide", Sort::Wait),
+];
+
+/// The headings; with a sort order and a filter, each leads to its own order.
+pub fn heads(sorted: Option<(Sort, &str)>) -> AnyView {
+    COLUMNS
+        .map(|(word, class, by)| {
+            let order = sorted.filter(|(now, _)| *now == by && by != Sort::Need);
+            let direction = order.map(|_| {
+                if by == Sort::Name {
+                    "ascending"
+                } else {
+                    "descending"
+                }
+            });
+            let inner = match sorted {
+                Some((_, filter)) if by != Sort::Need => {
+                    view! { <a href=address(by, filter)>{word}</a> }.into_any()
+                }
+                _ => word.into_any(),
+            };
+            view! { <th scope="col" class=class aria-sort=direction>{inner}</th> }
+        })
+        .collect_view()
+        .into_any()
+}
+
+fn address(by: Sort, filter: &str) -> String {
+    let mut address = format!("/ui/queues?sort={}", by.as_str());
+    if !filter.is_empty() {
+        address.push_str("&q=");
+        encode(filter, &mut address);
+    }
+    address
+}
+
+#[component]
+pub fn QueuesPage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::queues(), move |queues| {
+        view! {
+            <Title text="Queues" />
+            <h1>"Queues"</h1>
+            {list(queues, &visit)}
+        }
+        .into_any()
+    })
+}
+
+fn list(mut queues: Vec<QueueRow>, visit: &Visit) -> AnyView {
+    let by = Sort::parse(&visit.param("sort").unwrap_or_default());
+    let filter = visit.param("q").unwrap_or_default();
+    let there = queues.len();
+    let wanted = filter.to_lowercase();
+    queues.retain(|queue| queue.name.to_lowercase().contains(&wanted));
+    sort(&mut queues, by, visit.now);
+    let table = if there == 0 {
+        view! { <p class="empty">"No queue yet. " <a href="/ui">"How to add a first job"</a></p> }
+            .into_any()
+    } else if queues.is_empty() {
+        view! {
+            <p class="empty">
+                {format!("No queue matches “{filter}”. ")} <a href=address(by, "")>"Clear the filter"</a>
+            </p>
+        }
+        .into_any()
+    } else {
+        tables::table(
+            "Queues",
+            heads(Some((by, &filter))),
+            tables::queue_rows(&queues, visit.now),
+        )
+    };
+    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let shown = if queues.len() == there {
+        many(n(there), "queue", "queues")
+    } else {
+        format!("{} of {}", queues.len(), many(n(there), "queue", "queues"))
+    };
+    view! {
+        <div class="bar-above">
+            <form method="get" action="/ui/queues" role="search" class="row">
+                <label for="q">"Name contains"</label>
+                <input id="q" name="q" type="search" value=filter.clone() maxlength="255" autocomplete="off" />
+                <input type="hidden" name="sort" value=by.as_str() />
+                <button type="submit" class="button">"Filter"</button>
+            </form>
+            <span class="aside">{shown}</span>
+            {(by != Sort::Need).then(|| view! { <a href=address(Sort::Need, &filter)>"Sort by need"</a> })}
+        </div>
+        <section class="card">{table}</section>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::views::Tally;
+
+    fn queue(name: &str, tally: Tally, oldest_waiting: Option<i64>) -> QueueRow {
+        QueueRow {
+            name: name.to_owned(),
+            tally,
+            oldest_waiting,
+        }
+    }
+
+    fn names(queues: &[QueueRow]) -> Vec<&str> {
+        queues.iter().map(|queue| queue.name.as_str()).collect()
+    }
+
+    #[test]
+    fn need_puts_trouble_before_work_and_work_before_rest() {
+        let mut queues = vec![
+            queue("idle", Tally::default(), None),
+            queue(
+                "busy",
+                Tally {
+                    running: 2,
+                    ..Tally::default()
+                },
+                None,
+            ),
+            queue(
+                "late",
+                Tally {
+                    waiting: 1,
+                    ..Tally::default()
+                },
+                Some(0),
+            ),
+            queue(
+                "lost",
+                Tally {
+                    stalled: 1,
+                    ..Tally::default()
+                },
+                None,
+            ),
+            queue(
+                "broken",
+                Tally {
+                    failed: 7,
+                    ..Tally::default()
+                },
+                None,
+            ),
+        ];
+        sort(&mut queues, Sort::Need, 2 * MINUTE_US);
+        assert_eq!(names(&queues), ["lost", "late", "broken", "busy", "idle"]);
+        sort(&mut queues, Sort::Name, 0);
+        assert_eq!(names(&queues), ["broken", "busy", "idle", "late", "lost"]);
+        sort(&mut queues, Sort::Count(Stand::Running), 0);
+        assert_eq!(names(&queues)[0], "busy");
+    }
+
+    #[test]
+    fn an_order_survives_its_address() {
+        for by in COLUMNS.map(|(_, _, by)| by) {
+            assert_eq!(Sort::parse(by.as_str()), by);
+        }
+        assert_eq!(Sort::parse("nonsense"), Sort::Need);
+    }
+}

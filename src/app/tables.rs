@@ -1,0 +1,290 @@
+//! The tables that more than one page shows: queues, jobs, failure groups, workers.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+use super::parts::{
+    Ask, ago, ask, bar, chip, count_cell, deed, element_id, many, queue_link, worker_link,
+};
+use super::time;
+use super::visit::{Visit, to};
+use crate::api::act::{Retry, RetryGroup};
+use crate::api::views::{GroupRow, JobRow, QueueRow, Stand, WorkerRow};
+
+/// Microseconds after which a worker that has not shown itself counts as late, and as lost.
+pub const LATE_US: i64 = 60_000_000;
+pub const LOST_US: i64 = 300_000_000;
+
+/// A table with its caption, in a frame that scrolls by itself where the screen is too narrow.
+pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {
+    let id = element_id("t-", caption);
+    view! {
+        <div class="scroll" role="region" tabindex="0" aria-labelledby=id>
+            <table>
+                <caption id=id.clone() class="unseen">{caption.to_owned()}</caption>
+                <thead>
+                    <tr>{head}</tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+    }
+    .into_any()
+}
+
+/// Headings: a word, and the class of its column.
+pub fn head(columns: &[(&'static str, &'static str)]) -> AnyView {
+    columns
+        .iter()
+        .map(|(word, class)| view! { <th scope="col" class=*class>{*word}</th> })
+        .collect_view()
+        .into_any()
+}
+
+/// The cells of a queue after its name.
+pub fn queue_cells(queue: &QueueRow, now: i64) -> AnyView {
+    let tally = &queue.tally;
+    let count = |stand: Stand, class: &str| count_cell(tally.of(stand), stand, class);
+    view! {
+        <td class="mid bar-cell">{bar(tally)}</td>
+        {count(Stand::Running, "")}
+        {count(Stand::Waiting, "")}
+        {count(Stand::Scheduled, "mid")}
+        {count(Stand::Depends, "wide")}
+        {count(Stand::Stalled, "mid")}
+        {count(Stand::Failed, "")}
+        <td class="n wide">{queue.oldest_waiting.filter(|_| tally.waiting > 0).map(|since| waited(since, now))}</td>
+    }
+    .into_any()
+}
+
+fn waited(since: i64, now: i64) -> AnyView {
+    ago(since, now)
+}
+
+/// One row per queue.
+pub fn queue_rows(queues: &[QueueRow], now: i64) -> AnyView {
+    queues
+        .iter()
+        .map(|queue| {
+            view! {
+                <tr data-key=queue.name.clone()>
+                    <th scope="row" class="first">{queue_link(&queue.name)}</th>
+                    {queue_cells(queue, now)}
+                </tr>
+            }
+        })
+        .collect_view()
+        .into_any()
+}
+
+/// What a list of jobs shows besides the job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum JobList {
+    /// Of one queue, all in one state.
+    Queue(Stand),
+    /// Of one failure group, from any queue.
+    Group,
+    /// Of one worker, running or stalled, from any queue.
+    Worker,
+}
+
+/// A list of jobs.
+pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], visit: &Visit) -> AnyView {
+    let moment = match list {
+        JobList::Queue(Stand::Waiting) => "Available",
+        JobList::Queue(Stand::Scheduled) => "Due",
+        JobList::Queue(Stand::Depends) => "Waits since",
+        JobList::Queue(Stand::Running) => "Lease ends",
+        JobList::Queue(Stand::Stalled) => "Lease ended",
+        JobList::Queue(Stand::Failed) | JobList::Group => "Failed",
+        JobList::Queue(Stand::Complete) => "Completed",
+        JobList::Worker => "Lease end",
+    };
+    let mut columns = vec![("Job", "first")];
+    if list == JobList::Worker {
+        columns.push(("State", ""));
+    }
+    if matches!(list, JobList::Group | JobList::Worker) {
+        columns.push(("Queue", "mid"));
+    }
+    columns.push((moment, "n"));
+    columns.extend(subject_column(list).map(|word| (word, "mid")));
+    columns.extend([
+        ("Priority", "n wide"),
+        ("Retries left", "n wide"),
+        ("Payload", "wide payload-cell"),
+    ]);
+    if retriable(list) {
+        columns.push(("Action", "act"));
+    }
+    let rows = jobs
+        .iter()
+        .map(|job| job_row(list, job, visit))
+        .collect_view();
+    table(caption, head(&columns), rows.into_any())
+}
+
+fn retriable(list: JobList) -> bool {
+    matches!(list, JobList::Group | JobList::Queue(Stand::Failed))
+}
+
+/// The one thing about a job that its state makes interesting.
+fn subject_column(list: JobList) -> Option<&'static str> {
+    match list {
+        JobList::Queue(Stand::Running | Stand::Stalled) => Some("Worker"),
+        JobList::Queue(Stand::Failed) => Some("Failure"),
+        JobList::Queue(Stand::Depends) => Some("Waits for"),
+        JobList::Group => Some("Message"),
+        JobList::Queue(_) | JobList::Worker => None,
+    }
+}
+
+fn job_row(list: JobList, job: &JobRow, visit: &Visit) -> AnyView {
+    let now = visit.now;
+    let subject =
+        subject_column(list).map(|_| view! { <td class="mid text">{subject(list, job)}</td> });
+    view! {
+        <tr data-key=job.id.clone()>
+            <th scope="row" class="first">
+                <a class="id" href=to::job(&job.id)>{job.id.clone()}</a>
+                {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
+            </th>
+            {(list == JobList::Worker).then(|| view! { <td>{chip(job.stand)}</td> })}
+            {matches!(list, JobList::Group | JobList::Worker)
+                .then(|| view! { <td class="mid">{queue_link(&job.queue)}</td> })}
+            <td class="n">{ago(job.when, now)}</td>
+            {subject}
+            <td class="n wide">{job.priority.to_string()}</td>
+            <td class="n wide">{format!("{} of {}", job.remaining.max(0), job.retries)}</td>
+            <td class="wide payload-cell"><code>{job.glimpse.clone()}</code></td>
+            {retriable(list).then(|| view! { <td class="act">{retry_one(&job.id, visit)}</td> })}
+        </tr>
+    }
+    .into_any()
+}
+
+fn subject(list: JobList, job: &JobRow) -> AnyView {
+    match list {
+        JobList::Queue(Stand::Failed) => job
+            .failure
+            .as_ref()
+            .map(|failure| {
+                view! {
+                    <a class="name" href=to::failure(&failure.group)>{failure.group.clone()}</a>
+                    <span class="note">{failure.message.clone()}</span>
+                }
+            })
+            .into_any(),
+        JobList::Group => job
+            .failure
+            .as_ref()
+            .map(|failure| failure.message.clone())
+            .into_any(),
+        JobList::Queue(Stand::Depends) => many(
+            i64::try_from(job.waits_for).unwrap_or(i64::MAX),
+            "job",
+            "jobs",
+        )
+        .into_any(),
+        JobList::Queue(_) | JobList::Worker => job.worker.as_deref().map(worker_link).into_any(),
+    }
+}
+
+/// Retry one job, at once: it costs nothing to fail again.
+pub fn retry_one(id: &str, visit: &Visit) -> AnyView {
+    let fields = vec![("id", id.to_owned()), ("back", visit.here())];
+    deed(Retry::PATH, fields, "Retry", format!("Retry job {id}"))
+}
+
+/// Retry all jobs of a group, after the question whether that is meant.
+pub fn retry_all(group: &GroupRow, visit: &Visit) -> AnyView {
+    let jobs = many(group.count, "job", "jobs");
+    let fields = vec![
+        ("group", group.group.clone()),
+        ("count", group.count.to_string()),
+        ("back", visit.here()),
+    ];
+    ask(Ask {
+        id: element_id("retry-", &group.group),
+        button: if group.count == 1 {
+            "Retry 1…".to_owned()
+        } else {
+            format!("Retry all {}…", time::number(group.count))
+        },
+        danger: false,
+        title: format!("Retry {jobs}?"),
+        text: format!(
+            "All {jobs} that failed with “{}” go back to their queues now, each with all its retries.",
+            group.group
+        ),
+        action: RetryGroup::PATH,
+        fields,
+        yes: format!("Retry {jobs}"),
+        no: "Leave them",
+    })
+}
+
+/// The failure groups.
+pub fn groups(groups: &[GroupRow], visit: &Visit, full: bool) -> AnyView {
+    let mut columns = vec![("Failure", "first"), ("Jobs", "n")];
+    if full {
+        columns.push(("First", "n mid"));
+    }
+    columns.extend([("Last", "n"), ("Action", "act")]);
+    let rows = groups.iter().map(|group| {
+        let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, visit.now));
+        view! {
+            <tr data-key=group.group.clone()>
+                <th scope="row" class="first text">
+                    <a class="name" href=to::failure(&group.group)>{group.group.clone()}</a>
+                    {group.message.clone().map(|message| view! { <span class="note">{message}</span> })}
+                </th>
+                <td class="n s-failed">{time::number(group.count)}</td>
+                {full.then(|| view! { <td class="n mid">{moment(group.first)}</td> })}
+                <td class="n">{moment(group.last)}</td>
+                <td class="act">{retry_all(group, visit)}</td>
+            </tr>
+        }
+    });
+    table(
+        "Failures by group",
+        head(&columns),
+        rows.collect_view().into_any(),
+    )
+}
+
+/// Whether a worker still shows itself.
+pub fn pulse(worker: &WorkerRow, now: i64) -> AnyView {
+    let silent = now.saturating_sub(worker.last_seen);
+    let (look, shape, word) = match silent {
+        ..LATE_US => ("s-complete", "complete", "alive"),
+        LATE_US..LOST_US => ("s-waiting", "waiting", "late"),
+        _ => ("s-paused", "failed", "silent"),
+    };
+    view! { <span class=format!("chip {look}")>{super::icons::icon(shape)} {word}</span> }
+        .into_any()
+}
+
+/// The workers.
+pub fn workers(workers: &[WorkerRow], now: i64) -> AnyView {
+    let columns = [
+        ("Worker", "first"),
+        ("State", ""),
+        ("Seen", "n"),
+        ("Running", "n"),
+        ("Stalled", "n"),
+    ];
+    let rows = workers.iter().map(|worker| {
+        view! {
+            <tr data-key=worker.name.clone()>
+                <th scope="row" class="first">{worker_link(&worker.name)}</th>
+                <td>{pulse(worker, now)}</td>
+                <td class="n">{ago(worker.last_seen, now)}</td>
+                {count_cell(worker.running, Stand::Running, "")}
+                {count_cell(worker.stalled, Stand::Stalled, "")}
+            </tr>
+        }
+    });
+    table("Workers", head(&columns), rows.collect_view().into_any())
+}

@@ -1,0 +1,45 @@
+//! `/ui/workers`: who works.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use super::parts::{loaded, many};
+use super::tables::{self, LATE_US};
+use super::visit::visit;
+use crate::api::read;
+
+#[component]
+pub fn WorkersPage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::workers(), move |workers| {
+        let alive = workers
+            .iter()
+            .filter(|worker| visit.now.saturating_sub(worker.last_seen) < LATE_US)
+            .count();
+        let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        view! {
+            <Title text="Workers" />
+            <h1>"Workers"</h1>
+            {if workers.is_empty() {
+                view! {
+                    <section class="card">
+                        <p class="empty">
+                            "No worker has shown itself within a day. A worker appears here when it asks for work under its name: "
+                            <code>"GET /get/<queue>?host=<name>"</code> "."
+                        </p>
+                    </section>
+                }
+                    .into_any()
+            } else {
+                view! {
+                    <p class="lead">
+                        {format!("{} within a day, {} alive", many(n(workers.len()), "worker", "workers"), alive)}
+                    </p>
+                    <section class="card" aria-label="Workers">{tables::workers(&workers, visit.now)}</section>
+                }
+                    .into_any()
+            }}
+        }
+        .into_any()
+    })
+}

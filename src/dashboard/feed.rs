@@ -1,0 +1,176 @@
+//! The live feed: one measurement for everybody who listens, at most once a second.
+//!
+//! An event is a hint that the numbers or lists may have changed, with the numbers as they stand. It is
+//! never more than that: who misses one sees the next, and loses a second.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderName, header};
+use axum::response::sse::{Event, Sse};
+use axum::response::{AppendHeaders, IntoResponse};
+use futures::{Stream, stream};
+use serde::Serialize;
+use tokio::sync::{Mutex, Notify, watch};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::Dashboard;
+use crate::api::turn;
+use crate::api::views::Tally;
+use crate::engine::{Engine, Result};
+
+/// The least time between two events, and for how long a measurement counts as fresh.
+const PACE: Duration = Duration::from_secs(1);
+
+/// How often is measured though nothing was written: leases are lost and delays end by themselves.
+const LULL: Duration = Duration::from_secs(3);
+
+/// How often a listener hears something, so that both sides know when the other has gone.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How things stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+struct News {
+    /// Grows with every change; the same number means the same state.
+    seq: u64,
+    #[serde(flatten)]
+    tally: Tally,
+    /// The engine's count of changes.
+    #[serde(skip)]
+    version: u64,
+}
+
+/// The feed; cheap to clone.
+#[derive(Clone)]
+pub struct Feed(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    stop: CancellationToken,
+    news: watch::Sender<News>,
+    /// Wakes the measuring when the first listener comes.
+    wanted: Notify,
+    glance: Mutex<Option<(Instant, Tally)>>,
+}
+
+impl Feed {
+    /// Begins to measure, as long as somebody listens and until `stop`.
+    pub fn start(engine: Engine, stop: CancellationToken) -> Feed {
+        let feed = Feed(Arc::new(Inner {
+            engine,
+            stop: stop.clone(),
+            news: watch::Sender::new(News::default()),
+            wanted: Notify::new(),
+            glance: Mutex::new(None),
+        }));
+        let measuring = feed.clone();
+        tokio::spawn(async move {
+            stop.run_until_cancelled(measuring.measure()).await;
+        });
+        feed
+    }
+
+    /// The state that a page made now shows at least.
+    pub fn seq(&self) -> u64 {
+        self.0.news.borrow().seq
+    }
+
+    /// The numbers of the whole server, not older than a second.
+    pub async fn glance(&self) -> Result<Tally> {
+        let mut glance = self.0.glance.lock().await;
+        if let Some((at, tally)) = *glance
+            && at.elapsed() < PACE
+        {
+            return Ok(tally);
+        }
+        let tally = turn::total(&self.0.engine).await?;
+        *glance = Some((Instant::now(), tally));
+        Ok(tally)
+    }
+
+    async fn measure(&self) {
+        let mut changes = self.0.engine.changes();
+        loop {
+            while self.0.news.receiver_count() == 0 {
+                self.0.wanted.notified().await;
+            }
+            let version = *changes.borrow_and_update();
+            match turn::total(&self.0.engine).await {
+                Ok(tally) => self.publish(version, tally).await,
+                Err(error) => tracing::warn!(%error, "the live feed cannot measure"),
+            }
+            sleep(PACE).await;
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                () = sleep(LULL) => {}
+                () = self.0.wanted.notified() => {}
+            }
+        }
+    }
+
+    async fn publish(&self, version: u64, tally: Tally) {
+        *self.0.glance.lock().await = Some((Instant::now(), tally));
+        self.0.news.send_if_modified(|news| {
+            let changed = news.seq == 0 || news.version != version || news.tally != tally;
+            if changed {
+                *news = News {
+                    seq: news.seq + 1,
+                    tally,
+                    version,
+                };
+            }
+            changed
+        });
+    }
+
+    /// What one listener hears: how things stand, then every change, and a word now and then.
+    fn listen(&self) -> impl Stream<Item = Result<Event, Infallible>> + use<> {
+        let mut news = self.0.news.subscribe();
+        if news.borrow().seq > 0 {
+            news.mark_changed();
+        }
+        self.0.wanted.notify_one();
+        let (engine, stop) = (self.0.engine.clone(), self.0.stop.clone());
+        stream::unfold(news, move |mut news| {
+            let (engine, stop) = (engine.clone(), stop.clone());
+            async move {
+                let kind = tokio::select! {
+                    () = stop.cancelled() => return None,
+                    changed = news.changed() => changed.map(|()| "change").ok()?,
+                    () = sleep(HEARTBEAT) => "beat",
+                };
+                let latest = *news.borrow_and_update();
+                let now = engine.now(None).0;
+                Some((Ok(event(kind, &latest, now)), news))
+            }
+        })
+    }
+}
+
+fn event(kind: &'static str, news: &News, now: i64) -> Event {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        #[serde(flatten)]
+        news: &'a News,
+        /// The server's time, in microseconds.
+        now: i64,
+    }
+    let event = Event::default()
+        .event(kind)
+        .id(news.seq.to_string())
+        .retry(PACE * 2);
+    event.json_data(Data { news, now }).unwrap_or_default()
+}
+
+/// `GET /ui/events`
+pub async fn events(State(dashboard): State<Dashboard>) -> impl IntoResponse {
+    let headers = AppendHeaders([
+        (header::CACHE_CONTROL, "no-store"),
+        // Else nginx would collect events before it passes them on.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ]);
+    (headers, Sse::new(dashboard.feed.listen()))
+}
