@@ -65,9 +65,7 @@ impl<S: Send + Sync> FromRequest<S> for Call {
         let query = parts.uri.query().unwrap_or_default();
         Ok(Call {
             path,
-            query: form_urlencoded::parse(query.as_bytes())
-                .into_owned()
-                .collect(),
+            query: pairs(query).ok_or_else(|| Refusal::bad("query", "the query is not UTF-8"))?,
             body: tokio::time::timeout(BODY_WAIT, read(body))
                 .await
                 .map_err(|_| Refusal::bad("body", "the body did not come in time"))??,
@@ -75,6 +73,21 @@ impl<S: Send + Sync> FromRequest<S> for Call {
             has_body: matches!(parts.method, Method::POST | Method::PUT),
         })
     }
+}
+
+/// The names and values of a query; `None` if they are not UTF-8. The parser would write U+FFFD for what
+/// is not, and so make one name of many.
+fn pairs(query: &str) -> Option<Vec<(String, String)>> {
+    let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes())
+        .into_owned()
+        .collect();
+    let count = |text: &str| text.matches('\u{fffd}').count();
+    let read: usize = pairs
+        .iter()
+        .map(|(name, value)| count(name) + count(value))
+        .sum();
+    let meant = || count(query) + query.to_ascii_uppercase().matches("%EF%BF%BD").count();
+    (read == 0 || read == meant()).then_some(pairs)
 }
 
 async fn read(body: Body) -> Result<Bytes, Refusal> {

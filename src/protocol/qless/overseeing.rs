@@ -44,20 +44,22 @@ pub async fn job(front: Front, call: Call) -> Outcome {
 }
 
 pub async fn jobs(front: Front, call: Call) -> Outcome {
-    let standing = match Standing::parse(call.name("state")?) {
+    let (state, queue) = (call.name("state")?, QueueKey::qless(call.name("queue")?));
+    let standing = match Standing::parse(state) {
+        // No job recurs yet.
+        None if state == "recurring" => {
+            call.page()?;
+            front.now(&call.envelope()?)?;
+            return Ok(Answer::new(&[""; 0]));
+        }
         Some(Standing::Failed | Standing::Complete) | None => {
-            let message = "state must be waiting, running, stalled, scheduled or depends";
+            let message =
+                "state must be waiting, running, stalled, scheduled, depends or recurring";
             return Err(Refusal::bad("state", message));
         }
         Some(standing) => standing,
     };
-    list(
-        &front,
-        &call,
-        standing,
-        Some(QueueKey::qless(call.name("queue")?)),
-    )
-    .await
+    list(&front, &call, standing, Some(queue)).await
 }
 
 pub async fn complete_jobs(front: Front, call: Call) -> Outcome {
@@ -81,7 +83,7 @@ async fn list(front: &Front, call: &Call, standing: Standing, queue: Option<Queu
 // ---- failures ----
 
 pub async fn failed(front: Front, call: Call) -> Outcome {
-    call.envelope()?;
+    front.now(&call.envelope()?)?;
     let groups = front.engine.failures().await?;
     let groups: Map<String, Value> = groups
         .into_iter()

@@ -1,0 +1,192 @@
+//! `/cancel` and `/flush`.
+
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+#[tokio::test]
+async fn a_cancelled_job_is_gone_from_everywhere() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    worker
+        .add_ids("work", &["running", "failed", "waiting"])
+        .await;
+    worker.pop_ids("work", 2).await;
+    worker.fail("failed", "g").await;
+    worker
+        .add("work", json!({"id": "scheduled", "meta": 1, "delay": 9}))
+        .await;
+    // As an id and as an item.
+    assert_eq!(
+        worker.post("/cancel", json!({"id": "running"})).await.ok(),
+        "running"
+    );
+    for id in ["failed", "waiting", "scheduled"] {
+        assert_eq!(worker.post("/cancel", json!(id)).await.ok(), id);
+    }
+    for id in ["running", "failed", "waiting", "scheduled"] {
+        worker
+            .get(&format!("/job/{id}"))
+            .await
+            .refused(404, "no_such_job");
+        worker
+            .post("/heartbeat", json!(id))
+            .await
+            .refused(404, "no_such_job");
+        let done = worker
+            .post("/complete/work", json!({"id": id, "meta": 1}))
+            .await;
+        done.refused(404, "no_such_job");
+    }
+    assert_eq!(worker.get("/failed").await.ok(), json!({}));
+    assert_eq!(
+        worker.get("/worker/w").await.ok(),
+        json!({"jobs": [], "stalled": []})
+    );
+    let queue = worker.get("/queue/work").await.ok();
+    for state in [
+        "waiting",
+        "running",
+        "stalled",
+        "scheduled",
+        "depends",
+        "length",
+    ] {
+        assert_eq!(queue[state], 0, "{state}");
+    }
+    assert_eq!(worker.at(1000).pop("work").await, Value::Null);
+}
+
+#[tokio::test]
+async fn an_array_is_cancelled_whatever_is_not_there() {
+    let server = Server::start();
+    server.anyone().add_ids("work", &["a", "b", "c"]).await;
+    let answer = server
+        .anyone()
+        .post("/cancel", json!(["a", "nope", "b"]))
+        .await;
+    assert_eq!(answer.ok(), json!(["a", "nope", "b"]));
+    assert_eq!(server.anyone().peek_ids("work").await, ["c"]);
+}
+
+#[tokio::test]
+async fn a_complete_job_is_not_cancelled_nor_any_other_with_it() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
+    worker.complete("work", "a").await;
+    worker.add_ids("work", &["b"]).await;
+    assert_eq!(
+        worker
+            .post("/cancel", json!("a"))
+            .await
+            .refused(409, "already_complete")["id"],
+        "a"
+    );
+    let answer = worker.post("/cancel", json!(["b", "a"])).await;
+    assert_eq!(answer.refused(409, "already_complete")["id"], "a");
+    assert_eq!(worker.state("a").await, "complete");
+    assert_eq!(worker.state("b").await, "waiting");
+}
+
+#[tokio::test]
+async fn a_job_that_others_wait_for_is_cancelled_only_with_them() {
+    let server = Server::start();
+    let who = server.at(0);
+    who.add_ids("work", &["a", "x"]).await;
+    who.add("work", json!({"id": "b", "meta": 1, "depends": ["a"]}))
+        .await;
+    who.add("work", json!({"id": "c", "meta": 1, "depends": ["b"]}))
+        .await;
+    let refused = who
+        .post("/cancel", json!("a"))
+        .await
+        .refused(409, "has_dependents");
+    assert_eq!(
+        (&refused["id"], &refused["dependents"]),
+        (&json!("a"), &json!(["b"]))
+    );
+    let refused = who
+        .post("/cancel", json!(["x", "a", "b"]))
+        .await
+        .refused(409, "has_dependents");
+    assert_eq!(
+        (&refused["id"], &refused["dependents"]),
+        (&json!("b"), &json!(["c"]))
+    );
+    for id in ["a", "b", "c", "x"] {
+        who.job(id).await;
+    }
+    // The whole chain, in whatever order; or from its end.
+    assert_eq!(who.post("/cancel", json!("c")).await.ok(), "c");
+    assert_eq!(who.job("b").await["dependents"], json!([]));
+    who.add("work", json!({"id": "c", "meta": 1, "depends": ["b"]}))
+        .await;
+    assert_eq!(
+        who.post("/cancel", json!(["b", "c", "a"])).await.ok(),
+        json!(["b", "c", "a"])
+    );
+    assert_eq!(who.peek_ids("work").await, ["x"]);
+}
+
+#[tokio::test]
+async fn a_bad_cancellation_is_refused() {
+    let server = Server::start();
+    server.anyone().add_ids("work", &["a"]).await;
+    for data in [
+        json!({}),
+        json!({"id": 1}),
+        json!(""),
+        json!(["a", 17]),
+        json!(["a", ""]),
+    ] {
+        server
+            .anyone()
+            .post("/cancel", data)
+            .await
+            .refused(400, "bad_request");
+    }
+    assert_eq!(server.anyone().state("a").await, "waiting");
+}
+
+#[tokio::test]
+async fn flush_is_refused_unless_it_was_enabled() {
+    let server = Server::start();
+    server.anyone().add_ids("work", &["a"]).await;
+    server
+        .anyone()
+        .post("/flush", Value::Null)
+        .await
+        .refused(403, "not_enabled");
+    assert_eq!(server.anyone().state("a").await, "waiting");
+}
+
+#[tokio::test]
+async fn flush_empties_everything() {
+    let server = Server::with(&["--trust-client-clock", "--allow-flush"]);
+    let worker = server.by("w").at(0);
+    worker.add_ids("work", &["a", "b", "c", "d"]).await;
+    worker.pop_ids("work", 3).await;
+    worker.fail("a", "g").await;
+    worker.complete("work", "b").await;
+    worker
+        .add("work", json!({"id": "e", "meta": 1, "depends": ["d"]}))
+        .await;
+    assert_eq!(worker.post("/flush", Value::Null).await.ok(), true);
+    assert_eq!(worker.get("/queues").await.ok(), json!([]));
+    assert_eq!(worker.get("/workers").await.ok(), json!([]));
+    assert_eq!(worker.get("/failed").await.ok(), json!({}));
+    assert_eq!(worker.get("/jobs/complete").await.ok(), json!([]));
+    for id in ["a", "b", "c", "d", "e"] {
+        worker
+            .get(&format!("/job/{id}"))
+            .await
+            .refused(404, "no_such_job");
+    }
+    // And everything works as on the first day.
+    worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
+    worker.complete("work", "a").await;
+    let queues = worker.get("/queues").await.ok();
+    assert_eq!(queues.as_array().map(Vec::len), Some(1));
+    assert_eq!(queues[0]["waiting"], 0);
+}

@@ -1,0 +1,289 @@
+//! What all requests and answers have in common. That every answer is JSON with `results`, a time and
+//! no permission to store it, `Answer::checked` holds in all tests.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Server, raw};
+
+#[tokio::test]
+async fn a_path_that_nobody_serves_is_no_such_endpoint() {
+    let server = Server::start();
+    for path in [
+        "/nope",
+        "/get",
+        "/get/",
+        "/get//5",
+        "/get/q/",
+        "/get/q/1/2",
+        "//get/q",
+        "/peek//1",
+        "/job/",
+        "/jobs//q",
+        "/jobs/running/",
+        "/queue/",
+        "/queues/",
+        "/worker/",
+        "/failed/",
+        "/job/a/b",
+    ] {
+        let (status, body) = raw::request(&server, "GET", path, b"").await;
+        let body: Value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{path}: {body}"));
+        assert_eq!(
+            (status, &body["code"]),
+            (404, &json!("no_such_endpoint")),
+            "{path}"
+        );
+        assert_eq!(body["results"], Value::Null, "{path}");
+    }
+    for path in [
+        "/add",
+        "/add/",
+        "/complete/",
+        "/retry/",
+        "/unfail/",
+        "/fail/",
+    ] {
+        let answer = server
+            .anyone()
+            .post(path, json!({"meta": 1, "id": "a"}))
+            .await;
+        answer.refused(404, "no_such_endpoint");
+    }
+}
+
+#[tokio::test]
+async fn a_known_path_with_another_method_says_which_it_allows() {
+    let server = Server::start();
+    for (method, path, allowed) in [
+        (Method::GET, "/add/q", "POST"),
+        (Method::GET, "/complete/q", "POST"),
+        (Method::GET, "/cancel", "POST"),
+        (Method::GET, "/flush", "POST"),
+        (Method::PUT, "/unfail/q", "POST"),
+        (Method::POST, "/queues", "GET"),
+        (Method::POST, "/peek/q", "GET"),
+        (Method::DELETE, "/get/q", "GET"),
+        (Method::DELETE, "/get/q", "POST"),
+        (Method::DELETE, "/job/x", "GET"),
+        (Method::PUT, "/failed", "GET"),
+    ] {
+        let answer = server.send(method.clone(), path, None).await;
+        let allow = answer
+            .headers
+            .get("allow")
+            .map(|allow| allow.to_str().unwrap().to_owned());
+        answer.refused(405, "method_not_allowed");
+        let allow = allow.unwrap_or_else(|| panic!("{method} {path}: no Allow"));
+        assert!(
+            allow.split(',').any(|method| method.trim() == allowed),
+            "{method} {path}: {allow}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_object_is_refused() {
+    let server = Server::start();
+    for body in [
+        "",
+        " ",
+        "{",
+        "null",
+        "[]",
+        "17",
+        "\"data\"",
+        "[{\"data\": {\"meta\": 1}}]",
+        "{\"data\": {\"meta\": 1}} trailing",
+        "\u{feff}{\"data\": {\"meta\": 1}}",
+        "{'data': {'meta': 1}}",
+        "{\"data\": {\"meta\": 1,}}",
+        "{\"data\": {\"meta\": 01}}",
+        "{\"data\": {\"meta\": NaN}}",
+        "{\"data\": {\"meta\": \"\n\"}}",
+        "data=1",
+    ] {
+        let answer = server
+            .send(Method::POST, "/add/q", Some(body.to_owned()))
+            .await;
+        answer.refused(400, "bad_request");
+    }
+    assert_eq!(
+        server.anyone().pop("q").await,
+        Value::Null,
+        "nothing was added"
+    );
+}
+
+#[tokio::test]
+async fn a_body_cut_off_at_any_byte_is_refused() {
+    let server = Server::start();
+    let body = r#"{"host":"w","data":[{"id":"日","meta":{"a":[1,"\u00e9"]}}],"now":1.5}"#;
+    for end in 0..body.len() {
+        let (status, answer) =
+            raw::request(&server, "POST", "/add/q", &body.as_bytes()[..end]).await;
+        assert_eq!(status, 400, "{end}: {answer}");
+    }
+    let (status, _) = raw::request(&server, "POST", "/add/q", body.as_bytes()).await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn text_that_is_not_utf_8_is_refused() {
+    let server = Server::start();
+    for body in [
+        &b"{\"data\": {\"meta\": \"\xff\"}}"[..],
+        &b"{\"data\": {\"meta\": 1, \"id\": \"\xc3\"}}"[..],
+        &b"{\"host\": \"\xed\xa0\x80\", \"data\": {\"meta\": 1}}"[..],
+    ] {
+        let (status, answer) = raw::request(&server, "POST", "/add/q", body).await;
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer.contains("\"bad_request\""), "{answer}");
+    }
+    for path in [
+        "/job/%FF",
+        "/get/%C3",
+        "/get/q?host=%FF",
+        "/get/q?host=%EF%BF%BD%FF",
+    ] {
+        let (status, answer) = raw::request(&server, "GET", path, b"").await;
+        assert_eq!(status, 400, "{path}: {answer}");
+        assert!(answer.contains("\"bad_request\""), "{path}: {answer}");
+    }
+    // The sign for what could not be read is a letter like any other, where somebody means it.
+    let worker = server.by("\u{fffd}").pop("q").await;
+    assert_eq!(worker, Value::Null);
+    let workers = server.anyone().get("/workers").await.ok();
+    assert_eq!(workers[0]["name"], "\u{fffd}");
+}
+
+#[tokio::test]
+async fn a_request_without_data_names_it() {
+    let server = Server::start();
+    for path in [
+        "/add/q",
+        "/heartbeat",
+        "/heartbeat/q",
+        "/complete/q",
+        "/fail",
+        "/fail/q",
+        "/retry/q",
+        "/cancel",
+        "/unfail/q",
+    ] {
+        let answer = server.anyone().post_whole(path, json!({})).await;
+        answer.refused_field("data");
+        for data in [json!(null), json!(17), json!(true)] {
+            let answer = server.anyone().post(path, data).await;
+            answer.refused(400, "bad_request");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_is_no_name_is_refused() {
+    let server = Server::start();
+    let long = "h".repeat(256);
+    for host in [
+        json!(17),
+        json!(["a"]),
+        json!({}),
+        json!(""),
+        json!("a\nb"),
+        json!(long),
+    ] {
+        let body = json!({"host": host, "data": {"meta": 1}});
+        server
+            .anyone()
+            .post_whole("/add/q", body)
+            .await
+            .refused_field("host");
+    }
+    for host in ["%00", "a%0Ab", &"h".repeat(256)] {
+        let answer = server.anyone().get(&format!("/get/q?host={host}")).await;
+        answer.refused_field("host");
+    }
+}
+
+#[tokio::test]
+async fn keys_that_nobody_knows_are_ignored() {
+    let server = Server::start();
+    let body = json!({"data": {"meta": 1, "id": "a", "colour": "red"}, "load": {"cpu": 1}});
+    let added = server.anyone().post_whole("/add/q", body).await;
+    assert_eq!(added.ok(), "a");
+    let job = server.anyone().get("/get/q?colour=red").await.ok();
+    assert_eq!(job["id"], "a");
+    assert_eq!(job.get("colour"), None);
+}
+
+#[tokio::test]
+async fn an_item_can_be_posted_back_as_it_came() {
+    let server = Server::start();
+    let worker = server.by("w");
+    let item = json!({"id": "a", "meta": {"x": [1]}, "priority": 2.5, "tags": ["t"], "retries": 3});
+    let job = worker.add_and_pop(item).await;
+    let completed = worker.post("/complete/work", job.clone()).await;
+    assert_eq!(completed.ok(), "a");
+    let again = worker.post("/add/work", job.clone()).await;
+    assert_eq!(again.ok(), "a");
+    let as_array = worker.post("/add/work", json!([job, job])).await;
+    assert_eq!(as_array.ok(), json!(["a", "a"]));
+    let job = worker.pop("work").await;
+    assert_eq!(job["meta"], json!({"x": [1]}));
+    assert_eq!(job["priority"], 2.5);
+    assert_eq!(job["tags"], json!(["t"]));
+    assert_eq!(job["retries"], 3);
+}
+
+#[tokio::test]
+async fn an_empty_array_gives_an_empty_array() {
+    let server = Server::start();
+    for path in [
+        "/add/q",
+        "/heartbeat",
+        "/complete/q",
+        "/fail",
+        "/retry/q",
+        "/cancel",
+    ] {
+        let whole = server.anyone().post(path, json!([])).await.whole();
+        assert_eq!(whole["results"], json!([]), "{path}");
+        assert_eq!(whole.get("errors"), None, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_has_a_sentence_that_names_the_job() {
+    let server = Server::start();
+    let refused = server
+        .anyone()
+        .get("/job/deadbeef")
+        .await
+        .refused(404, "no_such_job");
+    assert_eq!(refused["id"], "deadbeef");
+    let sentence = refused["error"].as_str().unwrap();
+    assert!(sentence.contains("deadbeef"), "{sentence}");
+}
+
+#[tokio::test]
+async fn head_and_options_take_no_job() {
+    let server = Server::start();
+    server.anyone().add_ids("q", &["a"]).await;
+    let before = server.anyone().get("/queues").await.ok();
+    for method in [Method::HEAD, Method::OPTIONS] {
+        for path in [
+            "/get/q",
+            "/get/q/10",
+            "/get/q?host=ghost",
+            "/peek/q",
+            "/peek/q/10",
+        ] {
+            // What it answers is its own business, as long as it answers.
+            let answer = server.try_send(method.clone(), path, None).await;
+            assert!(answer.is_ok(), "{method} {path}");
+        }
+    }
+    assert_eq!(server.anyone().state("a").await, "waiting");
+    assert_eq!(server.anyone().get("/queues").await.ok(), before);
+    assert_eq!(server.anyone().get("/workers").await.ok(), json!([]));
+}

@@ -1,0 +1,417 @@
+//! `/fail`, `/retry`, `/failed` and `/unfail`.
+
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+#[tokio::test]
+async fn a_failed_job_tells_why_when_and_by_whom() {
+    let server = Server::start();
+    let worker = server.by("w");
+    worker
+        .at(0)
+        .add_and_pop(json!({"id": "a", "meta": "old", "retries": 2}))
+        .await;
+    let data =
+        json!({"id": "a", "group": "ValueError", "message": "it <broke>\nhere", "meta": "new"});
+    assert_eq!(worker.at(7).post("/fail", data).await.ok(), "a");
+    let job = server.at(8).job("a").await;
+    assert_eq!(job["state"], "failed");
+    assert_eq!(job["queue"], "work", "it stays");
+    assert_eq!(job["remaining"], 2);
+    assert_eq!(job["meta"], "new");
+    assert_eq!(job["worker"], Value::Null);
+    assert_eq!(job["expires"], Value::Null);
+    let failure =
+        json!({"group": "ValueError", "message": "it <broke>\nhere", "when": 7, "worker": "w"});
+    assert_eq!(job["failure"], failure);
+    let last = job["history"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        *last,
+        json!({"what": "failed", "when": 7, "group": "ValueError", "worker": "w"})
+    );
+    assert_eq!(server.at(1000).pop("work").await, Value::Null);
+}
+
+#[tokio::test]
+async fn a_failure_without_meta_keeps_it_and_one_with_a_queue_checks_it() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    worker.add_and_pop(json!({"id": "a", "meta": "old"})).await;
+    let data = json!({"id": "a", "group": "g", "message": "m"});
+    let refused = worker
+        .post("/fail/other", data.clone())
+        .await
+        .refused(409, "wrong_queue");
+    assert_eq!(refused["queue"], "work");
+    assert_eq!(worker.post("/fail/work", data).await.ok(), "a");
+    assert_eq!(worker.job("a").await["meta"], "old");
+}
+
+#[tokio::test]
+async fn a_bad_failure_is_refused_with_the_name_of_its_field() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
+    for (item, field) in [
+        (json!({"group": "g", "message": "m"}), "id"),
+        (json!({"id": "a", "message": "m"}), "group"),
+        (json!({"id": "a", "group": "g"}), "message"),
+        (json!({"id": "a", "group": 1, "message": "m"}), "group"),
+        (json!({"id": "a", "group": "", "message": "m"}), "group"),
+        (json!({"id": "a", "group": "g", "message": {}}), "message"),
+    ] {
+        worker
+            .post("/fail", item.clone())
+            .await
+            .refused_field(field);
+    }
+    worker
+        .post("/fail", json!("a"))
+        .await
+        .refused(400, "bad_request");
+    assert_eq!(worker.state("a").await, "running");
+}
+
+#[tokio::test]
+async fn only_a_running_job_fails_and_only_by_its_worker() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    worker.add_ids("work", &["a", "b"]).await;
+    worker.pop("work").await;
+    let item = |id: &str| json!({"id": id, "group": "g", "message": "m"});
+    worker
+        .post("/fail", item("nope"))
+        .await
+        .refused(404, "no_such_job");
+    assert_eq!(
+        worker
+            .post("/fail", item("b"))
+            .await
+            .refused(409, "not_running")["state"],
+        "waiting"
+    );
+    let other = server
+        .by("v")
+        .at(0)
+        .post("/fail", item("a"))
+        .await
+        .refused(409, "wrong_worker");
+    assert_eq!(other["worker"], "w");
+    let whole = worker
+        .post("/fail", json!([item("b"), item("a"), item("a")]))
+        .await
+        .whole();
+    assert_eq!(whole["results"], json!([false, "a", false]));
+    assert_eq!(whole["errors"][2]["state"], "failed");
+}
+
+#[tokio::test]
+async fn a_job_given_back_may_be_tried_again() {
+    let server = Server::start();
+    let worker = server.by("w");
+    worker
+        .at(0)
+        .add_and_pop(json!({"id": "a", "meta": 1, "retries": 5}))
+        .await;
+    assert_eq!(
+        worker
+            .at(1)
+            .post("/retry/work", json!({"id": "a"}))
+            .await
+            .ok(),
+        4
+    );
+    let job = server.at(1).job("a").await;
+    assert_eq!(
+        (&job["state"], &job["remaining"]),
+        (&json!("waiting"), &json!(4))
+    );
+    assert_eq!(
+        (&job["worker"], &job["expires"], &job["failure"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
+    worker.at(2).pop("work").await;
+    assert_eq!(
+        worker
+            .at(2)
+            .post("/retry/work", json!({"id": "a", "delay": 10}))
+            .await
+            .ok(),
+        3
+    );
+    assert_eq!(server.at(11).state("a").await, "scheduled");
+    assert_eq!(worker.at(12).pop("work").await["id"], "a");
+    // With group and message the reason is kept.
+    let data = json!({"id": "a", "group": "flaky", "message": "again"});
+    assert_eq!(worker.at(13).post("/retry/work", data).await.ok(), 2);
+    let job = server.at(13).job("a").await;
+    assert_eq!(job["state"], "waiting");
+    assert_eq!(
+        job["failure"],
+        json!({"group": "flaky", "message": "again", "when": 13, "worker": "w"})
+    );
+    assert_eq!(server.at(13).get("/failed").await.ok(), json!({}));
+}
+
+#[tokio::test]
+async fn an_id_alone_is_enough_for_a_retry() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
+    assert_eq!(
+        worker
+            .post("/retry/work", json!([{"id": "a"}, {"id": "b"}]))
+            .await
+            .ok(),
+        json!([4, false])
+    );
+}
+
+#[tokio::test]
+async fn a_job_given_back_once_too_often_is_failed() {
+    let server = Server::start();
+    let worker = server.by("w").at(5);
+    for (id, reason, group, message) in [
+        (
+            "a",
+            json!({}),
+            "failed-retries-work",
+            "Job exhausted retries in queue \"work\"",
+        ),
+        (
+            "b",
+            json!({"group": "mine", "message": "gave up"}),
+            "mine",
+            "gave up",
+        ),
+    ] {
+        worker
+            .add_and_pop(json!({"id": id, "meta": 1, "retries": 0}))
+            .await;
+        let mut data = reason;
+        data["id"] = id.into();
+        let left = worker.post("/retry/work", data).await.ok();
+        assert!(left.as_i64().unwrap() < 0, "{left}");
+        let job = worker.job(id).await;
+        assert_eq!(
+            (&job["state"], &job["remaining"]),
+            (&json!("failed"), &json!(-1))
+        );
+        assert_eq!(job["failure"]["group"], group);
+        assert_eq!(job["failure"]["message"], message);
+        let last = job["history"].as_array().unwrap().last().unwrap();
+        assert_eq!(
+            (&last["what"], &last["group"]),
+            (&json!("failed"), &json!(group))
+        );
+    }
+    assert_eq!(
+        worker.get("/failed").await.ok(),
+        json!({"failed-retries-work": 1, "mine": 1})
+    );
+}
+
+#[tokio::test]
+async fn a_bad_retry_is_refused() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    worker.add_ids("work", &["a", "b"]).await;
+    worker.pop("work").await;
+    worker
+        .post("/retry/work", json!({}))
+        .await
+        .refused_field("id");
+    worker
+        .post("/retry/work", json!({"id": "a", "delay": "x"}))
+        .await
+        .refused_field("delay");
+    worker
+        .post(
+            "/retry/work",
+            json!({"id": "a", "group": 1, "message": "m"}),
+        )
+        .await
+        .refused_field("group");
+    worker
+        .post("/retry/work", json!({"id": "nope"}))
+        .await
+        .refused(404, "no_such_job");
+    worker
+        .post("/retry/work", json!({"id": "b"}))
+        .await
+        .refused(409, "not_running");
+    assert_eq!(
+        worker
+            .post("/retry/other", json!({"id": "a"}))
+            .await
+            .refused(409, "wrong_queue")["queue"],
+        "work"
+    );
+    server
+        .by("v")
+        .at(0)
+        .post("/retry/work", json!({"id": "a"}))
+        .await
+        .refused(409, "wrong_worker");
+    assert_eq!(worker.job("a").await["remaining"], 5);
+}
+
+/// Fails jobs `0`, `1`, … of a group, one each second.
+async fn fail_many(server: &Server, group: &str, count: usize) {
+    for index in 0..count {
+        let worker = server.by("w").at(f64::from(u32::try_from(index).unwrap()));
+        let id = format!("{group}{index}");
+        worker
+            .add_and_pop(json!({"id": id, "meta": index, "retries": 1}))
+            .await;
+        worker.fail(&id, group).await;
+    }
+}
+
+fn ids(jobs: &Value) -> Vec<&str> {
+    jobs.as_array()
+        .unwrap()
+        .iter()
+        .map(|job| job["id"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn failures_are_counted_by_group_and_listed_newest_first() {
+    let server = Server::start();
+    assert_eq!(server.anyone().get("/failed").await.ok(), json!({}));
+    fail_many(&server, "x", 30).await;
+    fail_many(&server, "y", 1).await;
+    assert_eq!(
+        server.at(99).get("/failed").await.ok(),
+        json!({"x": 30, "y": 1})
+    );
+    let page = server.at(99).get("/failed/x").await.ok();
+    assert_eq!(page["total"], 30);
+    let newest: Vec<String> = (5..30).rev().map(|index| format!("x{index}")).collect();
+    assert_eq!(ids(&page["jobs"]), newest, "25 unless a limit is given");
+    assert_eq!(page["jobs"][0]["meta"], 29, "whole jobs");
+    assert_eq!(page["jobs"][0]["failure"]["message"], "x29 went wrong");
+    let page = server.at(99).get("/failed/x?offset=28&limit=10").await.ok();
+    assert_eq!(
+        (&page["total"], ids(&page["jobs"])),
+        (&json!(30), vec!["x1", "x0"])
+    );
+    let none = server.at(99).get("/failed/z").await.ok();
+    assert_eq!(none, json!({"total": 0, "jobs": []}));
+    for (query, field) in [
+        ("offset=x", "offset"),
+        ("limit=x", "limit"),
+        ("offset=-1", "offset"),
+        ("limit=-1", "limit"),
+        ("limit=1.5", "limit"),
+    ] {
+        server
+            .anyone()
+            .get(&format!("/failed/x?{query}"))
+            .await
+            .refused_field(field);
+    }
+}
+
+#[tokio::test]
+async fn unfail_puts_the_oldest_failures_back_to_work() {
+    let server = Server::start();
+    fail_many(&server, "x", 30).await;
+    let data = json!({"group": "x", "count": 2});
+    assert_eq!(server.at(100).post("/unfail/work", data).await.ok(), 2);
+    let job = server.at(100).job("x0").await;
+    assert_eq!(
+        (&job["state"], &job["queue"], &job["remaining"]),
+        (&json!("waiting"), &json!("work"), &json!(1))
+    );
+    assert_eq!(job["failure"]["group"], "x", "until it is completed");
+    assert_eq!(
+        job["history"].as_array().unwrap().last().unwrap()["what"],
+        "put"
+    );
+    assert_eq!(server.at(100).peek_ids("work").await, ["x0", "x1"]);
+    assert_eq!(server.at(100).get("/failed").await.ok(), json!({"x": 28}));
+    // 25 unless a count is given, and into whatever queue is named.
+    assert_eq!(
+        server
+            .at(100)
+            .post("/unfail/other", json!({"group": "x"}))
+            .await
+            .ok(),
+        25
+    );
+    assert_eq!(server.at(100).job("x2").await["queue"], "other");
+    let data = json!({"group": "x", "count": 1000});
+    assert_eq!(
+        server
+            .at(100)
+            .post("/unfail/other", data.clone())
+            .await
+            .ok(),
+        3
+    );
+    assert_eq!(server.at(100).post("/unfail/other", data).await.ok(), 0);
+    assert_eq!(server.at(100).get("/failed").await.ok(), json!({}));
+    assert_eq!(
+        server
+            .at(100)
+            .post("/unfail/other", json!({"group": "nobody"}))
+            .await
+            .ok(),
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_bad_unfail_is_refused() {
+    let server = Server::start();
+    for (data, field) in [
+        (json!({}), "group"),
+        (json!({"group": 1}), "group"),
+        (json!({"group": "g", "count": "x"}), "count"),
+        (json!({"group": "g", "count": 1.5}), "count"),
+        (json!({"group": "g", "count": -1}), "count"),
+    ] {
+        server
+            .anyone()
+            .post("/unfail/work", data)
+            .await
+            .refused_field(field);
+    }
+    server
+        .anyone()
+        .post("/unfail/work", json!("g"))
+        .await
+        .refused(400, "bad_request");
+}
+
+#[tokio::test]
+async fn the_group_of_a_job_out_of_retries_can_be_looked_at_whatever_its_queue_is_called() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    // The longest name makes the longest group.
+    let queue = "q".repeat(255);
+    worker
+        .add(&queue, json!({"id": "a", "meta": 1, "retries": 0}))
+        .await;
+    worker.pop(&queue).await;
+    worker
+        .post(&format!("/retry/{queue}"), json!({"id": "a"}))
+        .await
+        .ok();
+    let group = format!("failed-retries-{queue}");
+    assert_eq!(
+        worker.get(&format!("/failed/{group}")).await.ok()["total"],
+        1
+    );
+    assert_eq!(
+        worker
+            .post("/unfail/work", json!({"group": group}))
+            .await
+            .ok(),
+        1
+    );
+    assert_eq!(worker.state("a").await, "waiting");
+}

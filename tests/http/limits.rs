@@ -1,0 +1,238 @@
+//! Every limit at one less, exactly, and one more.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Server, escape};
+
+/// Names of 254, 255 and 256 bytes, the last ones of characters of several bytes each; and whether
+/// they are names.
+fn names() -> [(String, bool); 5] {
+    [
+        ("n".repeat(254), true),
+        ("n".repeat(255), true),
+        ("n".repeat(256), false),
+        ("日".repeat(85), true),
+        (format!("{}b", "日".repeat(85)), false),
+    ]
+}
+
+#[tokio::test]
+async fn a_name_has_up_to_255_bytes() {
+    let server = Server::start();
+    for (name, fits) in names() {
+        let worker = server.by("w").at(0);
+        let path = escape(&name);
+        let expect = |answer: crate::support::Answer, field: &str| match fits {
+            true => drop(answer.whole()),
+            false => answer.refused_field(field),
+        };
+        expect(
+            worker
+                .post(&format!("/add/{path}"), json!({"meta": 1}))
+                .await,
+            "queue",
+        );
+        expect(worker.get(&format!("/get/{path}")).await, "queue");
+        expect(worker.get(&format!("/peek/{path}/5")).await, "queue");
+        expect(worker.get(&format!("/queue/{path}")).await, "queue");
+        expect(worker.get(&format!("/worker/{path}")).await, "worker");
+        expect(worker.get(&format!("/jobs/waiting/{path}")).await, "queue");
+        expect(
+            worker
+                .post("/add/work", json!({"id": name, "meta": 1}))
+                .await,
+            "id",
+        );
+        expect(
+            worker
+                .post(
+                    "/add/work",
+                    json!({"id": "tags", "meta": 1, "tags": [name]}),
+                )
+                .await,
+            "tags",
+        );
+        expect(
+            worker
+                .post(
+                    "/add/work",
+                    json!({"id": "dep", "meta": 1, "depends": [name]}),
+                )
+                .await,
+            "depends",
+        );
+        expect(server.by(&name).at(0).get("/get/nowhere").await, "host");
+        expect(
+            server.by(&name).at(0).post("/cancel", json!([])).await,
+            "host",
+        );
+        worker.add("own", json!({"id": "x", "meta": 1})).await;
+        worker.pop("own").await;
+        let next = json!({"id": "x", "meta": 1, "next": name});
+        expect(worker.post("/complete/own", next).await, "next");
+        let job = worker.get(&format!("/job/{path}")).await;
+        if fits {
+            assert_eq!(job.ok()["id"], *name);
+        } else {
+            job.refused_field("id");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_not_empty_and_has_no_control_characters() {
+    let server = Server::start();
+    for name in ["%00", "a%00", "%1F", "%7F", "a%0D%0Ab", "%C2%85"] {
+        for (path, field) in [
+            ("queue", "queue"),
+            ("get", "queue"),
+            ("job", "id"),
+            ("worker", "worker"),
+        ] {
+            server
+                .anyone()
+                .get(&format!("/{path}/{name}"))
+                .await
+                .refused_field(field);
+        }
+    }
+}
+
+/// The largest body of a request.
+const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+#[tokio::test]
+async fn a_body_has_up_to_16_mib() {
+    let server = Server::start();
+    let body = |bytes: usize| {
+        let head = "{\"data\":{\"id\":\"big\",\"meta\":\"";
+        let tail = "\"}}";
+        format!(
+            "{head}{}{tail}",
+            "x".repeat(bytes - head.len() - tail.len())
+        )
+    };
+    for bytes in [BODY_BYTES_MAX - 1, BODY_BYTES_MAX] {
+        let answer = server
+            .send(Method::POST, "/add/work", Some(body(bytes)))
+            .await;
+        assert_eq!(answer.ok(), "big", "{bytes} bytes");
+        let got = server.anyone().get("/job/big").await;
+        assert!(got.meta_text().len() > bytes - 100, "it comes back whole");
+    }
+    for path in ["/add/work", "/cancel", "/get/work", "/complete/work"] {
+        let answer = server
+            .send(Method::POST, path, Some(body(BODY_BYTES_MAX + 1)))
+            .await;
+        answer.refused(413, "too_large");
+    }
+}
+
+#[tokio::test]
+async fn an_array_has_up_to_10000_items() {
+    let server = Server::start();
+    for (count, fits) in [(9_999, true), (10_000, true), (10_001, false)] {
+        let items = vec![json!("nobody"); count];
+        let answer = server.anyone().post("/cancel", items.into()).await;
+        if fits {
+            assert_eq!(answer.ok().as_array().unwrap().len(), count);
+        } else {
+            answer.refused_field("data");
+        }
+        let ids: Vec<String> = (0..count).map(|index| format!("d{index}")).collect();
+        for field in ["depends", "tags"] {
+            let answer = server
+                .anyone()
+                .post("/add/work", json!({"id": "a", "meta": 1, field: ids}))
+                .await;
+            if fits {
+                assert_eq!(answer.ok(), "a");
+            } else {
+                answer.refused_field(field);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_has_up_to_10000_entries() {
+    let server = Server::start();
+    for path in ["/jobs/waiting/work", "/jobs/complete", "/failed/g"] {
+        for (limit, fits) in [(9_999, true), (10_000, true), (10_001, false)] {
+            let answer = server.anyone().get(&format!("{path}?limit={limit}")).await;
+            if fits {
+                answer.ok();
+            } else {
+                answer.refused_field("limit");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn numbers_far_out_are_numbers_or_refused_and_never_a_fault() {
+    let server = Server::start();
+    let numbers = [
+        "0",
+        "-0",
+        "-1",
+        "1e15",
+        "-1e15",
+        "1e18",
+        "9223372036854775807",
+        "9223372036854775808",
+        "-9223372036854775808",
+        "18446744073709551616",
+        "1e300",
+        "-1e300",
+        "1e-300",
+        "1e400",
+        "-1e400",
+    ];
+    for number in numbers {
+        for field in ["delay", "priority", "retries"] {
+            let body =
+                format!("{{\"now\":0,\"data\":{{\"id\":\"a\",\"meta\":1,\"{field}\":{number}}}}}");
+            let answer = server.send(Method::POST, "/add/work", Some(body)).await;
+            assert!([200, 400].contains(&answer.status), "{answer:?}");
+            // And what it made of the number does not break what comes after it.
+            server.at(0).get("/queues").await.ok();
+            server.at(0).get("/peek/work/10").await.ok();
+            server.at(0).get("/get/work/10").await.ok();
+            server
+                .at(0)
+                .get("/jobs/scheduled/work?full=true")
+                .await
+                .ok();
+        }
+        let body = format!("{{\"now\":{number},\"data\":{{\"id\":\"b\",\"meta\":1}}}}");
+        let answer = server.send(Method::POST, "/add/work", Some(body)).await;
+        assert!([200, 400].contains(&answer.status), "{answer:?}");
+        for path in ["/get/work", "/queues", "/workers", "/jobs/stalled/work"] {
+            let answer = server.anyone().get(&format!("{path}?now={number}")).await;
+            assert!([200, 400].contains(&answer.status), "{answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_long_array_is_done_whole() {
+    let server = Server::start();
+    let items: Vec<Value> = (0..10_000)
+        .map(|index| json!({"id": format!("j{index}"), "meta": index}))
+        .collect();
+    let added = server.at(0).post("/add/work", items.into()).await.ok();
+    assert_eq!(added.as_array().unwrap().len(), 10_000);
+    assert_eq!(
+        server.at(0).get("/queue/work").await.ok()["waiting"],
+        10_000
+    );
+    let ids = server.at(0).pop_ids("work", 10_000).await;
+    let done: Vec<Value> = ids
+        .iter()
+        .map(|id| json!({"id": id, "meta": null}))
+        .collect();
+    let done = server.at(0).post("/complete/work", done.into()).await.ok();
+    assert_eq!(done, json!(ids));
+}

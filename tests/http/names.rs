@@ -1,0 +1,147 @@
+//! Names that break what is careless with them are names like any other.
+
+use serde_json::json;
+
+use crate::support::{HOSTILE_NAMES, Server, escape, raw};
+
+#[tokio::test]
+async fn a_queue_may_have_any_name() {
+    let server = Server::start();
+    for name in HOSTILE_NAMES {
+        server.at(0).add_ids("decoy", &["decoy"]).await;
+        let path = escape(name);
+        // By hand, because clients take `..` in a path for a step upwards, escaped or not.
+        let get = async |path: String| {
+            let (status, body) =
+                raw::request(&server, "GET", &format!("{path}?now=0&host=w"), b"").await;
+            assert_eq!(status, 200, "{path}: {body}");
+            serde_json::from_str::<serde_json::Value>(&body).unwrap()["results"].take()
+        };
+        let body = json!({"now": 0, "data": {"id": name, "meta": name}}).to_string();
+        let (status, answer) =
+            raw::request(&server, "POST", &format!("/add/{path}"), body.as_bytes()).await;
+        assert_eq!(status, 200, "{answer}");
+        assert_eq!(get(format!("/peek/{path}")).await["queue"], *name);
+        assert_eq!(get(format!("/queue/{path}")).await["name"], *name);
+        assert_eq!(get(format!("/queue/{path}")).await["waiting"], 1, "{name}");
+        assert_eq!(get(format!("/jobs/waiting/{path}")).await, json!([name]));
+        let job = get(format!("/get/{path}/1")).await;
+        assert_eq!(
+            (&job["id"], &job["queue"], &job["meta"]),
+            (&json!(name), &json!(name), &json!(name))
+        );
+        assert_eq!(job["history"][0]["q"], *name);
+        let body = json!({"host": "w", "data": {"id": name, "meta": 1}}).to_string();
+        let (status, answer) = raw::request(
+            &server,
+            "POST",
+            &format!("/complete/{path}"),
+            body.as_bytes(),
+        )
+        .await;
+        assert_eq!(status, 200, "{answer}");
+        assert_eq!(
+            get(format!("/job/{path}")).await["state"],
+            "complete",
+            "{name}"
+        );
+    }
+    let queues = server.at(0).get("/queues").await.ok();
+    let mut names: Vec<&str> = queues
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|queue| queue["name"].as_str().unwrap())
+        .collect();
+    let mut expected: Vec<&str> = HOSTILE_NAMES.iter().copied().chain(["decoy"]).collect();
+    expected.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(names, expected);
+}
+
+#[tokio::test]
+async fn a_worker_and_a_group_may_have_any_name() {
+    let server = Server::start();
+    for name in HOSTILE_NAMES {
+        let worker = server.by(name).at(0);
+        let job = worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
+        assert_eq!(job["worker"], *name);
+        let path = escape(name);
+        let (status, body) =
+            raw::request(&server, "GET", &format!("/worker/{path}?now=0"), b"").await;
+        assert!(
+            status == 200 && body.contains(r#""jobs":["a"]"#),
+            "{name}: {body}"
+        );
+        let data = json!({"id": "a", "group": name, "message": name});
+        worker.post("/fail", data).await.ok();
+        assert_eq!(worker.get("/failed").await.ok(), json!({*name: 1}));
+        let job = worker.job("a").await;
+        assert_eq!(
+            (&job["failure"]["group"], &job["failure"]["message"]),
+            (&json!(name), &json!(name))
+        );
+        assert_eq!(job["failure"]["worker"], *name);
+        let (status, body) =
+            raw::request(&server, "GET", &format!("/failed/{path}?now=0"), b"").await;
+        assert!(
+            status == 200 && body.contains(r#""total":1"#),
+            "{name}: {body}"
+        );
+        assert_eq!(
+            worker
+                .post("/unfail/work", json!({"group": name}))
+                .await
+                .ok(),
+            1
+        );
+        worker.post("/cancel", json!("a")).await.ok();
+    }
+    let workers = server.at(0).get("/workers").await.ok();
+    assert_eq!(workers.as_array().unwrap().len(), HOSTILE_NAMES.len());
+}
+
+#[tokio::test]
+async fn tags_and_klass_may_be_any_text() {
+    let server = Server::start();
+    for name in HOSTILE_NAMES {
+        server
+            .at(0)
+            .add(
+                "work",
+                json!({"id": "a", "meta": 1, "klass": name, "tags": [name, "x"]}),
+            )
+            .await;
+        let job = server.at(0).job("a").await;
+        assert_eq!(
+            (&job["klass"], &job["tags"]),
+            (&json!(name), &json!([name, "x"]))
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_id_is_the_same_however_a_path_escapes_it() {
+    let server = Server::start();
+    server
+        .at(0)
+        .add_ids("work", &["aé-_.~!$&'()*+,;=:@z"])
+        .await;
+    for path in [
+        "/job/aé-_.~!$&'()*+,;=:@z",
+        "/job/%61%c3%a9-_.~!$&'()*+,;=:@z",
+        "/job/a%C3%A9%2D%5F%2E%7E!$&'()*%2B,;=:@z",
+    ] {
+        let (status, body) = raw::request(&server, "GET", path, b"").await;
+        assert_eq!(status, 200, "{path}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_look_alike_are_different() {
+    let server = Server::start();
+    // Composed and decomposed, upper and lower case, with and without a space at the end.
+    let ids = ["é", "e\u{301}", "a", "A", "a ", "0", "00", "0.0"];
+    server.at(0).add_ids("work", &ids).await;
+    assert_eq!(server.at(0).peek_ids("work").await, ids);
+}

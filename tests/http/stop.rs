@@ -1,0 +1,112 @@
+//! SIGTERM stops the server in good order.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use reqwest::Method;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::support::{Server, raw};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_load_it_stops_in_time_and_keeps_what_it_acknowledged() {
+    const CLIENTS: usize = 16;
+    let folder = TempDir::new().unwrap();
+    let database = folder.path().join("jobs.db");
+    let server = Arc::new(Server::on(&database, &[]));
+    let mut clients = JoinSet::new();
+    let (told, mut acknowledgements) = tokio::sync::mpsc::unbounded_channel();
+    for client in 0..CLIENTS {
+        let (server, told) = (Arc::clone(&server), told.clone());
+        clients.spawn(async move {
+            for job in 0.. {
+                let id = format!("{client}-{job}");
+                let body = json!({"data": {"id": id, "meta": null}}).to_string();
+                match server.try_send(Method::POST, "/add/work", Some(body)).await {
+                    Ok(answer) if answer.status == 200 => told.send(id).unwrap(),
+                    // Turned away, one way or another: the server is going.
+                    Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
+                    Err(_) => return,
+                }
+            }
+        });
+    }
+    drop(told);
+    let mut acknowledged = BTreeSet::new();
+    while acknowledged.len() < 20 * CLIENTS {
+        acknowledged.insert(acknowledgements.recv().await.unwrap());
+    }
+    server.terminate();
+    clients.join_all().await;
+    let mut server = Arc::into_inner(server).unwrap();
+    let status = server.stopped().await;
+    assert_eq!(status.code(), Some(0));
+    while let Some(id) = acknowledgements.recv().await {
+        acknowledged.insert(id);
+    }
+    let server = Server::on(&database, &[]);
+    let mut found = BTreeSet::new();
+    loop {
+        let ids = server.anyone().pop_ids("work", 1000).await;
+        if ids.is_empty() {
+            break;
+        }
+        found.extend(ids);
+    }
+    let lost: Vec<&String> = acknowledged.difference(&found).collect();
+    assert_eq!(lost, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_request_that_has_begun_is_finished() {
+    let mut server = Server::with(&[]);
+    let body = json!({"data": {"id": "a", "meta": null}}).to_string();
+    let mut connection = raw::Connection::to(&server).await;
+    let length = body.len();
+    let head = format!(
+        "POST /add/work HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+    );
+    connection.write(head).await;
+    // The server asks for the body, so it is at it.
+    let interim = connection.read_until("\r\n\r\n").await;
+    assert!(interim.starts_with("HTTP/1.1 100 "), "{interim}");
+    server.terminate();
+    // It lets nobody else in, so it has heard.
+    while TcpStream::connect(&server.address).await.is_ok() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    connection.write(body).await;
+    let answer = connection.read_to_end().await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(answer.contains(r#""results":"a""#), "{answer}");
+    assert_eq!(server.stopped().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn connections_that_wait_for_nothing_do_not_hold_it_up() {
+    let mut server = Server::with(&[]);
+    // One that has never said a word, and one that is kept alive.
+    let _silent = raw::Connection::to(&server).await;
+    let mut idle = raw::Connection::to(&server).await;
+    idle.write("GET /queues HTTP/1.1\r\nhost: test\r\n\r\n")
+        .await;
+    idle.read_until("}").await;
+    server.terminate();
+    assert_eq!(server.stopped().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_request_that_never_ends_does_not_hold_it_up() {
+    let mut server = Server::with(&[]);
+    let mut stuck = raw::Connection::to(&server).await;
+    stuck
+        .write("POST /add/work HTTP/1.1\r\nhost: test\r\ncontent-length: 1000\r\n\r\n{\"data\":")
+        .await;
+    // Answered on another connection, so the first one has been read too, or soon is.
+    server.anyone().get("/queues").await.ok();
+    server.terminate();
+    assert_eq!(server.stopped().await.code(), Some(0));
+}

@@ -1,0 +1,142 @@
+//! Someone who calls the server: under a name, at a time.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Answer, Server, escape};
+
+/// Calls the server as `host` (else nameless) at `now` (else without saying a time).
+#[derive(Clone, Copy, Debug)]
+pub struct Caller<'a> {
+    server: &'a Server,
+    host: Option<&'a str>,
+    now: Option<f64>,
+}
+
+impl<'a> Caller<'a> {
+    pub fn new(server: &'a Server) -> Caller<'a> {
+        Caller {
+            server,
+            host: None,
+            now: None,
+        }
+    }
+
+    pub fn by(self, host: &'a str) -> Caller<'a> {
+        let host = Some(host);
+        Caller { host, ..self }
+    }
+
+    pub fn at(self, now: impl Into<f64>) -> Caller<'a> {
+        let now = Some(now.into());
+        Caller { now, ..self }
+    }
+
+    /// A request without a body; who and when go into the query.
+    pub async fn get(self, path: &str) -> Answer {
+        let mut path = path.to_owned();
+        let host = self.host.map(|host| format!("host={}", escape(host)));
+        let now = self.now.map(|now| format!("now={now}"));
+        for part in [host, now].into_iter().flatten() {
+            path.push(if path.contains('?') { '&' } else { '?' });
+            path.push_str(&part);
+        }
+        self.server.send(Method::GET, &path, None).await
+    }
+
+    /// A request with `data` in its body.
+    pub async fn post(self, path: &str, data: Value) -> Answer {
+        self.post_whole(path, json!({ "data": data })).await
+    }
+
+    /// A request with this body, to which who and when are added.
+    pub async fn post_whole(self, path: &str, mut body: Value) -> Answer {
+        if let Some(host) = self.host {
+            body["host"] = host.into();
+        }
+        if let Some(now) = self.now {
+            body["now"] = now.into();
+        }
+        self.server
+            .send(Method::POST, path, Some(body.to_string()))
+            .await
+    }
+
+    // ---- what many tests do on their way ----
+
+    /// Adds a job to the queue, and returns its id.
+    pub async fn add(self, queue: &str, item: Value) -> String {
+        let id = self
+            .post(&format!("/add/{}", escape(queue)), item)
+            .await
+            .ok();
+        id.as_str().expect("an id").to_owned()
+    }
+
+    /// Adds jobs with these ids and `meta` null.
+    pub async fn add_ids(self, queue: &str, ids: &[&str]) {
+        let items: Vec<Value> = ids
+            .iter()
+            .map(|id| json!({"id": id, "meta": null}))
+            .collect();
+        let added = self
+            .post(&format!("/add/{}", escape(queue)), items.into())
+            .await;
+        assert_eq!(added.ok(), json!(ids));
+    }
+
+    /// Takes one job of the queue, or null.
+    pub async fn pop(self, queue: &str) -> Value {
+        self.get(&format!("/get/{}", escape(queue))).await.ok()
+    }
+
+    /// Takes up to `count` jobs, and returns their ids.
+    pub async fn pop_ids(self, queue: &str, count: usize) -> Vec<String> {
+        ids(&self
+            .get(&format!("/get/{}/{count}", escape(queue)))
+            .await
+            .ok())
+    }
+
+    /// The ids of up to 100 jobs that `/peek` shows.
+    pub async fn peek_ids(self, queue: &str) -> Vec<String> {
+        ids(&self.get(&format!("/peek/{}/100", escape(queue))).await.ok())
+    }
+
+    pub async fn job(self, id: &str) -> Value {
+        self.get(&format!("/job/{}", escape(id))).await.ok()
+    }
+
+    /// The state of a job.
+    pub async fn state(self, id: &str) -> String {
+        let job = self.job(id).await;
+        job["state"].as_str().expect("a state").to_owned()
+    }
+
+    /// Adds the job to the queue `work` and takes it.
+    pub async fn add_and_pop(self, item: Value) -> Value {
+        let id = self.add("work", item).await;
+        let job = self.pop("work").await;
+        assert_eq!(job["id"], *id);
+        job
+    }
+
+    /// Fails a job that the caller holds.
+    pub async fn fail(self, id: &str, group: &str) {
+        let failed = json!({"id": id, "group": group, "message": format!("{id} went wrong")});
+        assert_eq!(self.post("/fail", failed).await.ok(), *id);
+    }
+
+    /// Completes a job that the caller holds.
+    pub async fn complete(self, queue: &str, id: &str) {
+        let done = json!({"id": id, "meta": null});
+        let path = format!("/complete/{}", escape(queue));
+        assert_eq!(self.post(&path, done).await.ok(), *id);
+    }
+}
+
+fn ids(jobs: &Value) -> Vec<String> {
+    let jobs = jobs.as_array().expect("an array of jobs");
+    let id = |job: &Value| job["id"].as_str().expect("an id").to_owned();
+    jobs.iter().map(id).collect()
+}

@@ -1,0 +1,46 @@
+//! What the tests need to meet the server as its clients do: a server of their own, and someone to call it.
+
+mod answer;
+mod caller;
+pub mod history;
+pub mod raw;
+mod server;
+
+pub use answer::{Answer, meta_text};
+pub use caller::Caller;
+pub use server::Server;
+
+/// A name as it stands in a path or a query: everything but letters and digits escaped.
+pub fn escape(name: &str) -> String {
+    name.bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
+/// Names that break what is careless with paths, queries, pages or SQL.
+pub const HOSTILE_NAMES: &[&str] = &[
+    "a/b",
+    "../x",
+    "..",
+    ".",
+    "日本",
+    "<img src=x onerror=alert(1)>",
+    "%",
+    "%2F",
+    "a b",
+    "a+b",
+    "?q=1&r=2#s",
+    "\"quoted\"",
+    "'; DROP TABLE jobs; --",
+    "back\\slash",
+    "🦀",
+    "{queue}",
+    "null",
+    "complete",
+];

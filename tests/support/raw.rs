@@ -1,0 +1,65 @@
+//! HTTP by hand, for what an orderly client would not send: paths with dots, halves of requests.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::Server;
+
+/// A connection on which every byte is the test's own.
+#[derive(Debug)]
+pub struct Connection(TcpStream);
+
+impl Connection {
+    pub async fn to(server: &Server) -> Connection {
+        Connection(
+            TcpStream::connect(&server.address)
+                .await
+                .expect("the server listens"),
+        )
+    }
+
+    pub async fn write(&mut self, text: impl AsRef<[u8]>) {
+        self.0
+            .write_all(text.as_ref())
+            .await
+            .expect("the server reads");
+    }
+
+    /// Reads up to and with `end`.
+    pub async fn read_until(&mut self, end: &str) -> String {
+        let mut read = Vec::new();
+        while !read.ends_with(end.as_bytes()) {
+            match self.0.read_u8().await {
+                Ok(byte) => read.push(byte),
+                Err(error) => panic!("{error} after {:?}", String::from_utf8_lossy(&read)),
+            }
+        }
+        String::from_utf8(read).expect("text")
+    }
+
+    /// Reads until the server closes the connection.
+    pub async fn read_to_end(&mut self) -> String {
+        let mut read = Vec::new();
+        // A connection that is reset after the answer has been read all the same.
+        self.0.read_to_end(&mut read).await.ok();
+        String::from_utf8(read).expect("text")
+    }
+}
+
+/// The status and the body of the answer to one request.
+pub async fn request(server: &Server, method: &str, path: &str, body: &[u8]) -> (u16, String) {
+    let mut connection = Connection::to(server).await;
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+    );
+    connection.write(head).await;
+    connection.write(body).await;
+    let answer = connection.read_to_end().await;
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    (status.expect("a status"), body.to_owned())
+}

@@ -1,0 +1,179 @@
+//! The real program, started for one test on a database of its own, and gone with it.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use tempfile::TempDir;
+
+use super::{Answer, Caller};
+
+/// How long the server may take to stop.
+pub const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// `host:port`.
+    pub address: String,
+    pub http: reqwest::Client,
+    /// How long it took from the start to the line that tells the address.
+    pub ready_after: Duration,
+    _folder: Option<TempDir>,
+}
+
+impl Server {
+    /// A server on a new database, where requests tell the time and nothing happens by itself.
+    pub fn start() -> Server {
+        Server::with(&["--trust-client-clock"])
+    }
+
+    /// A server on a new database with these options.
+    pub fn with(options: &[&str]) -> Server {
+        let folder = TempDir::new().expect("a folder for the database");
+        let database = folder.path().join("jobs.db");
+        let mut server = Server::on(&database, options);
+        server._folder = Some(folder);
+        server
+    }
+
+    /// A server on this database, which outlives it.
+    pub fn on(database: &Path, options: &[&str]) -> Server {
+        Server::at_url(&format!("sqlite://{}", database.display()), options)
+    }
+
+    /// A server on the database with this address.
+    pub fn at_url(database: &str, options: &[&str]) -> Server {
+        let began = Instant::now();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_switchyard"))
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(["--durability", "process", "--database", database])
+            .args(options)
+            .env("RUST_LOG", "warn")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let address = address(&mut child);
+        Server {
+            child,
+            address,
+            ready_after: began.elapsed(),
+            // A proxy of the environment must not come between.
+            http: reqwest::Client::builder()
+                .no_proxy()
+                .build()
+                .expect("a client"),
+            _folder: None,
+        }
+    }
+
+    /// Someone who calls under this name.
+    pub fn by<'a>(&'a self, host: &'a str) -> Caller<'a> {
+        Caller::new(self).by(host)
+    }
+
+    /// Someone nameless who calls at this time.
+    pub fn at(&self, now: impl Into<f64>) -> Caller<'_> {
+        Caller::new(self).at(now)
+    }
+
+    /// Someone nameless who says no time.
+    pub fn anyone(&self) -> Caller<'_> {
+        Caller::new(self)
+    }
+
+    /// A request of the API, whose answer is held to what every answer must be.
+    pub async fn send(&self, method: Method, path: &str, body: Option<String>) -> Answer {
+        let asked = format!("{method} {path} {}", body.as_deref().unwrap_or_default());
+        let answer = self.try_send(method, path, body).await;
+        answer
+            .unwrap_or_else(|error| panic!("{asked}: {error}"))
+            .checked()
+    }
+
+    /// A request that may be left without an answer.
+    pub async fn try_send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+    ) -> reqwest::Result<Answer> {
+        let asked = format!("{method} {path} {}", body.as_deref().unwrap_or_default());
+        let mut request = self
+            .http
+            .request(method, format!("http://{}{path}", self.address));
+        if let Some(body) = body {
+            request = request
+                .header("content-type", "application/json")
+                .body(body);
+        }
+        let response = request.send().await?;
+        Ok(Answer {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            text: response.text().await?,
+            asked,
+        })
+    }
+
+    /// Asks the server to stop (SIGTERM), as a service manager does.
+    pub fn terminate(&self) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// Waits until the server, asked to stop, has done so in time.
+    pub async fn stopped(&mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the server is a child") {
+                return status;
+            }
+            assert!(began.elapsed() < STOP_MAX, "the server does not stop");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Stops the server in the ordinary way.
+    pub async fn stop(mut self) {
+        self.terminate();
+        let status = self.stopped().await;
+        assert!(status.success(), "{status}");
+    }
+
+    /// Kills the server as a crash would (SIGKILL).
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the server can be killed");
+        self.child.wait().expect("the server is a child");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be gone already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Reads the line that tells where the server listens, and lets the rest of what it prints go.
+fn address(child: &mut Child) -> String {
+    let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
+    let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
+        let (_, address) = line.split_once("listening on http://")?;
+        Some(
+            address
+                .split_whitespace()
+                .next()?
+                .trim_end_matches('/')
+                .to_owned(),
+        )
+    });
+    std::thread::spawn(move || lines.for_each(drop));
+    address.expect("the server tells its address")
+}
