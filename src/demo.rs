@@ -125,7 +125,7 @@ async fn produce(engine: Engine, scene: &'static Scene) {
 /// One job; now and then a second one that waits for it, and some that are for later.
 fn jobs(scene: &Scene, number: u64) -> Vec<Put> {
     let job = |number: u64| Put {
-        id: uuid::Uuid::new_v4().simple().to_string(),
+        id: Some(uuid::Uuid::new_v4().simple().to_string()),
         body: format!(
             r#"{{"number": {number}, "customer": {{"id": {}, "name": "Ada Example"}}, "trace": 12345678901234567890}}"#,
             1_000 + up_to(9_000)
@@ -139,7 +139,7 @@ fn jobs(scene: &Scene, number: u64) -> Vec<Put> {
     };
     let first = job(number);
     let after = one_in(12).then(|| Put {
-        depends: Some(vec![first.id.clone()]),
+        depends: first.id.clone().map(|id| vec![id]),
         ..job(number)
     });
     std::iter::once(first).chain(after).collect()

@@ -13,6 +13,7 @@ mod clock;
 mod error;
 mod finish;
 mod group;
+mod held;
 mod history;
 mod job;
 mod keep;
@@ -103,6 +104,7 @@ impl Engine {
             changes: changed,
             server: 0,
             next_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
+            held: held::Held::default(),
         };
         let engine = Engine(Arc::new(Inner {
             writer: Writer::start(connection, runner),
@@ -130,16 +132,16 @@ impl Engine {
 
     // ---- verbs that change something; each returns after the commit ----
 
-    /// Puts jobs into `queue` one after the other, each for itself.
+    /// Puts jobs into `queue` one after the other, each for itself. Per job, its id.
     pub async fn put(
         &self,
         queue: QueueKey,
         jobs: Vec<Put>,
         now: Option<Time>,
-    ) -> Result<Vec<Result<()>>> {
+    ) -> Result<Vec<Result<String>>> {
         let mut needs = Needs::default();
         for job in &jobs {
-            needs.jobs.push(JobKey::qless(&job.id));
+            needs.jobs.extend(job.id.iter().map(JobKey::qless));
             if let Some(depends) = &job.depends {
                 needs.jobs.extend(depends.iter().map(JobKey::qless));
                 needs.reach.extend(depends.iter().cloned());

@@ -26,6 +26,8 @@ pub enum StoreError {
     Conflict,
     #[error("\"{0}\" is no database address: expected sqlite://FILE or sqlite::memory:")]
     Address(String),
+    #[error("another server has this database open")]
+    InUse,
     #[error("the writer has stopped")]
     Stopped,
     #[error("a row is not as it should be: {0}")]

@@ -29,7 +29,7 @@ fn q() -> QueueKey {
 
 fn new(id: &str) -> Put {
     Put {
-        id: id.to_owned(),
+        id: Some(id.to_owned()),
         body: "{}".to_owned(),
         ..Put::default()
     }
@@ -336,7 +336,10 @@ async fn a_job_may_not_wait_for_itself_even_through_others() {
         .unwrap();
     assert_eq!(
         both,
-        [Ok(()), Err(Error::DependencyCycle { id: "p".to_owned() })]
+        [
+            Ok("r".to_owned()),
+            Err(Error::DependencyCycle { id: "p".to_owned() })
+        ]
     );
     assert_counts(&engine, 3.0).await;
 }
@@ -510,7 +513,7 @@ async fn many_at_once_get_every_job_exactly_once() {
                     .put(q(), vec![new(&format!("{producer}-{number}"))], None)
                     .await
                     .unwrap();
-                assert_eq!(done, [Ok(())]);
+                assert_eq!(done, [Ok(format!("{producer}-{number}"))]);
             }
         })
     });

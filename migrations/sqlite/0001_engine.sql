@@ -58,12 +58,22 @@ CREATE INDEX dependencies_by_need ON dependencies (needs, job);
 -- Counts and statistics are folded in as deltas, once per group commit. A server adds to rows of its
 -- own number only, and readers add the servers up, so that servers never wait for each other here.
 
-CREATE TABLE counts (
+-- All that is counted per queue, by `kind` (`engine::tally::Kind`):
+--   0 jobs by state        slot is the state, day is 0
+--   1 waits, 2 runs        slot 0..=147 is the histogram (60 seconds, 59 minutes, 23 hours, 6 days);
+--                          slot -1 has mean and m2, in seconds
+--   3 outcomes             slot 0 how many times a job failed on that day, 1 how many of these are
+--                          failed still, 2 how many leases were lost and handed on
+CREATE TABLE tallies (
+    kind   SMALLINT NOT NULL,
     queue  BIGINT   NOT NULL,
-    state  SMALLINT NOT NULL,
+    day    BIGINT   NOT NULL,                   -- number of the UTC day
+    slot   SMALLINT NOT NULL,
     server BIGINT   NOT NULL,
     n      BIGINT   NOT NULL,
-    PRIMARY KEY (queue, state, server)
+    mean   DOUBLE PRECISION,
+    m2     DOUBLE PRECISION,                    -- sum of squared distances from the mean (Welford)
+    PRIMARY KEY (kind, queue, day, slot, server)
 ) WITHOUT ROWID;
 
 -- Failed jobs by group, apart per queue.
@@ -73,38 +83,6 @@ CREATE TABLE failure_counts (
     server BIGINT NOT NULL,
     n      BIGINT NOT NULL,
     PRIMARY KEY (failure_group, queue, server)
-) WITHOUT ROWID;
-
--- Wait and run time in seconds, per queue and UTC day (the day's first second / 86400).
-CREATE TABLE durations (
-    queue  BIGINT   NOT NULL,
-    day    BIGINT   NOT NULL,
-    kind   SMALLINT NOT NULL,                   -- 0 wait, 1 run
-    server BIGINT   NOT NULL,
-    n      BIGINT   NOT NULL,
-    mean   DOUBLE PRECISION NOT NULL,
-    m2     DOUBLE PRECISION NOT NULL,           -- sum of squared distances from the mean (Welford)
-    PRIMARY KEY (queue, day, kind, server)
-) WITHOUT ROWID;
-
-CREATE TABLE histograms (
-    queue  BIGINT   NOT NULL,
-    day    BIGINT   NOT NULL,
-    kind   SMALLINT NOT NULL,
-    slot   SMALLINT NOT NULL,                   -- 0..=147: 60 seconds, 59 minutes, 23 hours, 6 days
-    server BIGINT   NOT NULL,
-    n      BIGINT   NOT NULL,
-    PRIMARY KEY (queue, day, kind, slot, server)
-) WITHOUT ROWID;
-
-CREATE TABLE outcomes (
-    queue    BIGINT NOT NULL,
-    day      BIGINT NOT NULL,
-    server   BIGINT NOT NULL,
-    failures BIGINT NOT NULL,                   -- how many times a job failed on that day
-    failed   BIGINT NOT NULL,                   -- of these, how many are failed still
-    retries  BIGINT NOT NULL,                   -- how many leases were lost and handed on
-    PRIMARY KEY (queue, day, server)
 ) WITHOUT ROWID;
 
 CREATE TABLE workers (

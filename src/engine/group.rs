@@ -7,6 +7,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::clock::{Clock, Time};
 use super::error::{Error, Result};
+use super::held::Held;
 use super::job::QueueId;
 use super::keep;
 use super::queues::Queues;
@@ -104,6 +105,7 @@ pub struct Runner {
     /// The number of this server, under which it keeps its counts.
     pub server: i64,
     pub next_seq: i64,
+    pub held: Held,
 }
 
 impl Group for Runner {
@@ -132,6 +134,7 @@ impl Group for Runner {
             Some(Chore::Flush) => keep::flush(),
             Some(Chore::Upkeep) => keep::upkeep(connection, &mut work).await?,
             None => {
+                self.prime(&mut work, steps);
                 let writes = run_named(connection, &mut work, steps).await?;
                 run_claims(connection, &mut work, steps, writes).await?
             }
@@ -151,12 +154,16 @@ impl Group for Runner {
         connection.commit_with(writes).await?;
         if flush {
             self.queues.clear();
+            self.held.clear();
         }
         self.committed(work, if save_seen { HashMap::new() } else { seen }, written);
         Ok(())
     }
 
     fn answer(&mut self, steps: Vec<Step>, outcome: Result<(), StoreError>) {
+        if outcome.is_err() {
+            self.held.clear();
+        }
         let outcome = outcome.map_err(Error::from);
         for step in steps {
             step.task.answer(outcome.clone());
@@ -165,6 +172,15 @@ impl Group for Runner {
 }
 
 impl Runner {
+    /// Puts under work what is at hand of the jobs that are named.
+    fn prime(&mut self, work: &mut Work, steps: &[Step]) {
+        for key in steps.iter().flat_map(|step| &step.needs.jobs) {
+            if let Some((job, version)) = self.held.take(key) {
+                work.prime(job, version);
+            }
+        }
+    }
+
     /// Workers seen and not yet saved, those of this group included.
     fn seen_before(&self, work: &Work) -> HashMap<String, Time> {
         let mut seen = self
@@ -180,6 +196,9 @@ impl Runner {
     fn committed(&mut self, work: Work, unsaved: HashMap<String, Time>, written: bool) {
         let finished = work.finish();
         self.next_seq = finished.next_seq;
+        for (job, version) in finished.held {
+            self.held.keep(job, version);
+        }
         for queue in finished.new_queues {
             self.queues.add(queue);
         }

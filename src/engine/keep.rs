@@ -17,7 +17,7 @@ const COMPLETE_KEPT: i64 = 50_000;
 pub const WORKER_AGE_MAX_S: f64 = 86_400.0;
 
 /// Rows of each kind that one round of upkeep concerns.
-const BATCH: i64 = 1_000;
+const BATCH: i64 = 10_000;
 
 /// Starts what is due, drops what is old. A bounded batch of each; the next round goes on.
 pub async fn upkeep(
@@ -82,7 +82,7 @@ RETURNING queue";
 const RETIRE_SURPLUS: &str = "
 DELETE FROM jobs WHERE seq IN (
     SELECT seq FROM jobs WHERE state = 6 ORDER BY since, seq
-    LIMIT max(0, min($2, (SELECT coalesce(sum(n), 0) FROM counts WHERE state = 6) - $1)))
+    LIMIT max(0, min($2, (SELECT coalesce(sum(n), 0) FROM tallies WHERE kind = 0 AND slot = 6) - $1)))
 RETURNING queue";
 
 const FORGET_WORKERS: &str = "DELETE FROM workers WHERE last_seen <= $1";
@@ -96,10 +96,7 @@ const FLUSH: &[&str] = &[
     "DELETE FROM jobs",
     "DELETE FROM dependencies",
     "DELETE FROM queues",
-    "DELETE FROM counts",
+    "DELETE FROM tallies",
     "DELETE FROM failure_counts",
-    "DELETE FROM durations",
-    "DELETE FROM histograms",
-    "DELETE FROM outcomes",
     "DELETE FROM workers",
 ];

@@ -372,7 +372,7 @@ fn counts(answers: Vec<Answer>) -> Result<(HashMap<QueueId, Counts>, HashMap<Que
     Ok((counts, oldest))
 }
 
-const COUNTS: &str = "SELECT queue, sum(n), state FROM counts GROUP BY queue, state";
+const COUNTS: &str = "SELECT queue, sum(n), slot FROM tallies WHERE kind = 0 GROUP BY queue, slot";
 
 // A lost lease and a due job are found at the beginning of an index, queue by queue.
 const COUNT_STALLED: &str = "
@@ -390,7 +390,7 @@ SELECT queue, ready_at FROM (
     FROM queues AS q) AS o WHERE ready_at IS NOT NULL";
 
 const COUNTS_OF: &str =
-    "SELECT queue, sum(n), state FROM counts WHERE queue = $1 GROUP BY queue, state";
+    "SELECT queue, sum(n), slot FROM tallies WHERE kind = 0 AND queue = $1 GROUP BY queue, slot";
 
 const COUNT_STALLED_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2 GROUP BY queue";
 

@@ -12,7 +12,8 @@ const RETRIES: i64 = 5;
 /// A job to be put. What is `None` stays as it is on a job that exists, and has its default on a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Put {
-    pub id: String,
+    /// Made up (32 hex digits) if there is none.
+    pub id: Option<String>,
     /// As it was written.
     pub body: String,
     pub klass: Option<String>,
@@ -28,12 +29,13 @@ pub struct Put {
 }
 
 /// Puts a job into `queue`, or moves the job that has this id there: its lease is lost, its retries
-/// start anew, its failure is undone.
+/// start anew, its failure is undone. Returns its id.
 ///
 /// # Errors
 /// [`Error::DependencyCycle`] if it would wait for itself.
-pub(super) fn put(work: &mut Work, queue: &QueueKey, put: &Put) -> Result<()> {
-    let key = JobKey::qless(&put.id);
+pub(super) fn put(work: &mut Work, queue: &QueueKey, put: &Put) -> Result<String> {
+    let made_up = || uuid::Uuid::new_v4().simple().to_string();
+    let key = JobKey::qless(put.id.clone().unwrap_or_else(made_up));
     let depends = match &put.depends {
         Some(ids) => Some(unmet(work, &key, ids)?),
         None => None,
@@ -61,7 +63,7 @@ pub(super) fn put(work: &mut Work, queue: &QueueKey, put: &Put) -> Result<()> {
         work.set_dependencies(&key, depends);
     }
     enter(work, &key, &queue.name, put.delay.unwrap_or(0.0));
-    Ok(())
+    Ok(key.id)
 }
 
 fn new_job(work: &mut Work, key: &JobKey) -> Job {

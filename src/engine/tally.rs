@@ -11,14 +11,26 @@ use crate::store::Statement;
 /// one holds all that is longer). qless-core, "Stats", as its code has it.
 pub const SLOTS: usize = 148;
 
-/// Which duration is measured.
+/// What is counted; the codes are those of the table `tallies`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// From put to claim.
-    Wait = 0,
-    /// From claim to completion.
-    Run = 1,
+    /// Jobs by state.
+    State = 0,
+    /// Seconds from put to claim.
+    Wait = 1,
+    /// Seconds from claim to completion.
+    Run = 2,
+    /// Failures and lost leases.
+    Outcome = 3,
 }
+
+/// The slot that holds the moments of a duration, beside those of its histogram.
+const MOMENTS: i64 = -1;
+
+/// Slots of [`Kind::Outcome`].
+const FAILURES: i64 = 0;
+const FAILED: i64 = 1;
+const RETRIES: i64 = 2;
 
 /// Count, mean and sum of squared distances of some numbers (Welford), without the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,7 +51,7 @@ impl Moments {
 }
 
 /// The slot of a duration in seconds; what is negative belongs to the first.
-pub fn slot(seconds: f64) -> usize {
+pub fn slot(seconds: f64) -> i64 {
     let seconds = if seconds > 0.0 { seconds as u64 } else { 0 };
     let slot = match seconds {
         0..60 => seconds,
@@ -47,31 +59,42 @@ pub fn slot(seconds: f64) -> usize {
         3_600..86_400 => 118 + seconds / 3_600,
         _ => (141 + seconds / 86_400).min(SLOTS as u64 - 1),
     };
-    slot as usize
-}
-
-/// What changed on one day in one queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Outcomes {
-    failures: i64,
-    failed: i64,
-    retries: i64,
+    slot as i64
 }
 
 /// The deltas of one group.
 #[derive(Debug, Default)]
 pub struct Tally {
-    counts: HashMap<(QueueId, State), i64>,
+    counters: HashMap<Counter, i64>,
+    moments: HashMap<Counter, Moments>,
     failures: HashMap<(String, QueueId), i64>,
-    durations: HashMap<(QueueId, i64, Kind), Moments>,
-    slots: HashMap<(QueueId, i64, Kind, usize), i64>,
-    outcomes: HashMap<(QueueId, i64), Outcomes>,
+}
+
+/// The key of something that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Counter {
+    kind: Kind,
+    queue: QueueId,
+    day: i64,
+    slot: i64,
 }
 
 impl Tally {
+    fn add(&mut self, kind: Kind, queue: QueueId, day: i64, slot: i64, n: i64) {
+        *self
+            .counters
+            .entry(Counter {
+                kind,
+                queue,
+                day,
+                slot,
+            })
+            .or_default() += n;
+    }
+
     /// `n` more (or fewer) jobs of `queue` are in `state`.
     pub fn count(&mut self, queue: QueueId, state: State, n: i64) {
-        *self.counts.entry((queue, state)).or_default() += n;
+        self.add(Kind::State, queue, 0, state.code(), n);
     }
 
     /// A job was this before the group, and is that after it.
@@ -91,121 +114,83 @@ impl Tally {
     /// A job waited or ran for `seconds`, and ceased to do so at `now`.
     pub fn duration(&mut self, queue: QueueId, kind: Kind, seconds: f64, now: Time) {
         let day = now.day();
-        self.durations
-            .entry((queue, day, kind))
+        self.add(kind, queue, day, slot(seconds), 1);
+        self.moments
+            .entry(Counter {
+                kind,
+                queue,
+                day,
+                slot: MOMENTS,
+            })
             .or_default()
             .add(seconds);
-        *self
-            .slots
-            .entry((queue, day, kind, slot(seconds)))
-            .or_default() += 1;
     }
 
     /// A job failed at `now`.
     pub fn failure(&mut self, queue: QueueId, now: Time) {
-        let outcomes = self.outcomes.entry((queue, now.day())).or_default();
-        outcomes.failures += 1;
-        outcomes.failed += 1;
+        self.add(Kind::Outcome, queue, now.day(), FAILURES, 1);
+        self.add(Kind::Outcome, queue, now.day(), FAILED, 1);
     }
 
     /// A job that failed at `failed_at` is failed no longer.
     pub fn failure_undone(&mut self, queue: QueueId, failed_at: Time) {
-        self.outcomes
-            .entry((queue, failed_at.day()))
-            .or_default()
-            .failed -= 1;
+        self.add(Kind::Outcome, queue, failed_at.day(), FAILED, -1);
     }
 
     /// A lost lease was handed on, or ended the job, at `now`.
     pub fn lost(&mut self, queue: QueueId, now: Time) {
-        self.outcomes.entry((queue, now.day())).or_default().retries += 1;
+        self.add(Kind::Outcome, queue, now.day(), RETRIES, 1);
     }
 
     /// The statements that fold everything into the rows of `server`.
     pub fn into_statements(self, server: i64) -> Vec<Statement> {
-        let counts: Vec<_> = (self.counts.iter())
-            .filter(|(_, n)| **n != 0)
-            .map(|((queue, state), n)| (queue, state.code(), n))
-            .collect();
-        let failures: Vec<_> = (self.failures.iter())
-            .filter(|(_, n)| **n != 0)
+        let row = |key: Counter, n, moments: Option<Moments>| {
+            let (mean, m2) = moments.map(|moments| (moments.mean, moments.m2)).unzip();
+            (key.kind as u8, key.queue, key.day, key.slot, n, mean, m2)
+        };
+        let counters = self
+            .counters
+            .into_iter()
+            .filter(|(_, n)| *n != 0)
+            .map(|(key, n)| row(key, n, None));
+        let moments = self
+            .moments
+            .into_iter()
+            .map(|(key, moments)| row(key, moments.n, Some(moments)));
+        let tallies: Vec<_> = counters.chain(moments).collect();
+        let failures: Vec<_> = (self.failures.into_iter())
+            .filter(|(_, n)| *n != 0)
             .map(|((group, queue), n)| (group, queue, n))
             .collect();
-        let durations: Vec<_> = (self.durations.iter())
-            .map(|((queue, day, kind), moments)| {
-                (queue, day, *kind as u8, moments.n, moments.mean, moments.m2)
-            })
-            .collect();
-        let slots: Vec<_> = (self.slots.iter())
-            .map(|((queue, day, kind, slot), n)| (queue, day, *kind as u8, slot, n))
-            .collect();
-        let outcomes: Vec<_> = (self.outcomes.iter())
-            .map(|((queue, day), sums)| (queue, day, sums.failures, sums.failed, sums.retries))
-            .collect();
         let mut statements = Vec::new();
-        let mut fold = |empty: bool, statement: Statement| {
-            if !empty {
-                statements.push(statement.with(server));
-            }
-        };
-        fold(counts.is_empty(), Statement::of_rows(FOLD_COUNTS, &counts));
-        fold(
-            failures.is_empty(),
-            Statement::of_rows(FOLD_FAILURES, &failures),
-        );
-        fold(
-            durations.is_empty(),
-            Statement::of_rows(FOLD_DURATIONS, &durations),
-        );
-        fold(
-            slots.is_empty(),
-            Statement::of_rows(FOLD_HISTOGRAMS, &slots),
-        );
-        fold(
-            outcomes.is_empty(),
-            Statement::of_rows(FOLD_OUTCOMES, &outcomes),
-        );
+        if !tallies.is_empty() {
+            statements.push(Statement::of_rows(FOLD, &tallies).with(server));
+        }
+        if !failures.is_empty() {
+            statements.push(Statement::of_rows(FOLD_FAILURES, &failures).with(server));
+        }
         statements
     }
 }
 
-// `WHERE true` keeps SQLite from reading ON CONFLICT as the condition of a join.
-
-const FOLD_COUNTS: &str = "
-INSERT INTO counts (queue, state, server, n)
-SELECT value->>0, value->>1, $2, value->>2 FROM json_each($1) WHERE true
-ON CONFLICT (queue, state, server) DO UPDATE SET n = counts.n + excluded.n";
+// Two sets of numbers become one by Chan's formula for the sum of squared distances; plain counters have
+// neither mean nor m2. `WHERE true` keeps SQLite from reading ON CONFLICT as the condition of a join.
+const FOLD: &str = "
+INSERT INTO tallies (kind, queue, day, slot, server, n, mean, m2)
+SELECT value->>0, value->>1, value->>2, value->>3, $2, value->>4, value->>5, value->>6
+FROM json_each($1) WHERE true
+ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET
+    n    = tallies.n + excluded.n,
+    mean = CASE WHEN excluded.mean IS NOT NULL THEN
+               tallies.mean + (excluded.mean - tallies.mean) * excluded.n / (tallies.n + excluded.n) END,
+    m2   = CASE WHEN excluded.m2 IS NOT NULL THEN
+               tallies.m2 + excluded.m2 + (excluded.mean - tallies.mean) * (excluded.mean - tallies.mean)
+               * tallies.n * excluded.n / (tallies.n + excluded.n) END";
 
 const FOLD_FAILURES: &str = "
 INSERT INTO failure_counts (failure_group, queue, server, n)
 SELECT value->>0, value->>1, $2, value->>2 FROM json_each($1) WHERE true
 ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + excluded.n";
-
-// Two sets of numbers become one by Chan's formula for the sum of squared distances.
-const FOLD_DURATIONS: &str = "
-INSERT INTO durations (queue, day, kind, server, n, mean, m2)
-SELECT value->>0, value->>1, value->>2, $2, value->>3, value->>4, value->>5
-FROM json_each($1) WHERE true
-ON CONFLICT (queue, day, kind, server) DO UPDATE SET
-    n    = durations.n + excluded.n,
-    mean = durations.mean
-         + (excluded.mean - durations.mean) * excluded.n / (durations.n + excluded.n),
-    m2   = durations.m2 + excluded.m2
-         + (excluded.mean - durations.mean) * (excluded.mean - durations.mean)
-         * durations.n * excluded.n / (durations.n + excluded.n)";
-
-const FOLD_HISTOGRAMS: &str = "
-INSERT INTO histograms (queue, day, kind, slot, server, n)
-SELECT value->>0, value->>1, value->>2, value->>3, $2, value->>4 FROM json_each($1) WHERE true
-ON CONFLICT (queue, day, kind, slot, server) DO UPDATE SET n = histograms.n + excluded.n";
-
-const FOLD_OUTCOMES: &str = "
-INSERT INTO outcomes (queue, day, server, failures, failed, retries)
-SELECT value->>0, value->>1, $2, value->>2, value->>3, value->>4 FROM json_each($1) WHERE true
-ON CONFLICT (queue, day, server) DO UPDATE SET
-    failures = outcomes.failures + excluded.failures,
-    failed   = outcomes.failed + excluded.failed,
-    retries  = outcomes.retries + excluded.retries";
 
 #[cfg(test)]
 mod tests {
@@ -222,7 +207,7 @@ mod tests {
         assert_eq!(slot(86_399.0), 141);
         assert_eq!(slot(86_400.0), 142);
         assert_eq!(slot(6.0 * 86_400.0), 147);
-        assert_eq!(slot(1e12), SLOTS - 1);
+        assert_eq!(slot(1e12), SLOTS as i64 - 1);
     }
 
     #[test]

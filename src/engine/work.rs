@@ -62,6 +62,8 @@ pub struct Work {
     candidates: HashMap<QueueId, Candidates>,
     failing: Vec<JobKey>,
     seen: HashSet<String>,
+    /// Running jobs and their versions, as they will be once the group is committed.
+    held: Vec<(Job, i64)>,
     next_seq: i64,
 }
 
@@ -79,6 +81,7 @@ impl Work {
             candidates: HashMap::new(),
             failing: Vec::new(),
             seen: HashSet::new(),
+            held: Vec::new(),
             next_seq,
         }
     }
@@ -158,14 +161,22 @@ impl Work {
             self.unlink(key, &JobKey { scope, id });
         }
         for id in &needs {
-            if let Some(other) = self.slots.get_mut(&JobKey {
+            let need = JobKey {
                 scope,
                 id: id.clone(),
-            }) {
-                if !other.job.dependents.contains(&key.id) {
-                    other.job.dependents.push(key.id.clone());
-                }
-                self.edges.insert((seq, other.job.seq), true);
+            };
+            if !self
+                .job(&need)
+                .is_some_and(|other| !other.dependents.contains(&key.id))
+            {
+                continue;
+            }
+            // The other end is written too: its version guards against a completion elsewhere that has
+            // not seen this edge.
+            if let Some(other) = self.job_mut(&need) {
+                other.dependents.push(key.id.clone());
+                let edge = (seq, other.seq);
+                self.edges.insert(edge, true);
             }
         }
         if let Some(job) = self.job_mut(key) {
@@ -322,6 +333,16 @@ impl Work {
         if !added.is_empty() {
             writes.push(rows::add_dependencies(&added));
         }
+        self.held.extend(
+            slots
+                .into_iter()
+                .filter(|slot| slot.job.state == State::Running)
+                .map(|slot| {
+                    let version =
+                        slot.version.unwrap_or_default() + i64::from(slot.before.is_some());
+                    (slot.job, version)
+                }),
+        );
         writes
     }
 
@@ -352,6 +373,7 @@ impl Work {
     pub fn finish(self) -> Finished {
         Finished {
             new_queues: self.new_queues,
+            held: self.held,
             next_seq: self.next_seq,
         }
     }
@@ -365,6 +387,7 @@ impl Work {
 /// See [`Work::finish`].
 pub struct Finished {
     pub new_queues: Vec<Queue>,
+    pub held: Vec<(Job, i64)>,
     pub next_seq: i64,
 }
 

@@ -4,6 +4,7 @@
 //! the statement itself. So a batch travels as one text of several statements, `BEGIN` and `COMMIT`
 //! included; the driver keeps its prepared form.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -48,6 +49,18 @@ pub fn locate(address: &str) -> Result<(PathBuf, Option<tempfile::TempDir>), Sto
     Ok((PathBuf::from(path), None))
 }
 
+/// Keeps other servers away from the file: each of them would take itself for the only writer.
+pub fn lock(path: &Path) -> Result<File, StoreError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let file = File::create(name).map_err(|error| StoreError::Database(error.into()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse),
+        Err(TryLockError::Error(error)) => Err(StoreError::Database(error.into())),
+    }
+}
+
 fn options(path: &Path) -> Result<SqliteConnectOptions, StoreError> {
     Ok(SqliteConnectOptions::from_str("sqlite:")?
         .filename(path)
@@ -63,7 +76,10 @@ fn options(path: &Path) -> Result<SqliteConnectOptions, StoreError> {
 /// The connection that writes. There is one, so a transaction of it sees and locks everything.
 pub struct Connection {
     inner: SqliteConnection,
+    /// Whether a transaction is open.
     open: bool,
+    /// Held as long as the connection is.
+    _lock: File,
 }
 
 impl Connection {
@@ -72,6 +88,7 @@ impl Connection {
         durability: Durability,
         scratch: bool,
     ) -> Result<Connection, StoreError> {
+        let lock = lock(path)?;
         let synchronous = match durability {
             _ if scratch => SqliteSynchronous::Off,
             Durability::Full => SqliteSynchronous::Full,
@@ -83,7 +100,11 @@ impl Connection {
             .pragma("cache_size", CACHE_KIB)
             .connect()
             .await?;
-        Ok(Connection { inner, open: false })
+        Ok(Connection {
+            inner,
+            open: false,
+            _lock: lock,
+        })
     }
 
     pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Candidates, Needs, Slot, Work};
-use crate::engine::job::{JobKey, QueueId};
+use crate::engine::job::{Job, JobKey, QueueId};
 use crate::engine::rows::{self, job_columns};
 use crate::store::{Answer, Row, Statement, StoreError};
 
@@ -14,7 +14,8 @@ impl Work {
         let mut reach: Vec<&str> = Vec::new();
         let mut batch = Vec::new();
         for need in needs {
-            keys.extend(need.jobs.iter().map(|key| (key.scope, key.id.as_str())));
+            let missing = need.jobs.iter().filter(|key| !self.slots.contains_key(key));
+            keys.extend(missing.map(|key| (key.scope, key.id.as_str())));
             reach.extend(need.reach.iter().map(String::as_str));
             if let Some((group, count)) = &need.failures {
                 batch.push(Statement::new(
@@ -75,64 +76,61 @@ impl Work {
     fn load(&mut self, row: &Row) -> Result<JobKey, StoreError> {
         let (job, version) = rows::job(row)?;
         let key = job.key.clone();
-        self.slots.entry(key.clone()).or_insert(Slot {
-            job,
-            version: Some(version),
-            before: None,
-        });
+        if !self.slots.contains_key(&key) {
+            self.prime(job, version);
+        }
         Ok(key)
     }
 
-    /// Statements that read the next jobs of each queue: three a queue, see [`Work::candidates_loaded`].
+    /// Statements that read the next jobs of each queue.
     pub fn loading_candidates(&self, wanted: &[(QueueId, usize)]) -> Vec<Statement> {
-        let now = self.now.0;
-        wanted
-            .iter()
-            .flat_map(|(queue, count)| {
-                let count = *count as i64;
-                [
-                    Statement::new(PROMOTE_QUEUE, [(*queue).into(), now.into()]),
-                    Statement::new(NEXT_LOST, [(*queue).into(), now.into(), count.into()]),
-                    Statement::new(NEXT_READY, [(*queue).into(), count.into()]),
-                ]
-            })
-            .collect()
+        let next = |(queue, count): &(QueueId, usize)| {
+            Statement::new(
+                NEXT,
+                [(*queue).into(), self.now.0.into(), (*count as i64).into()],
+            )
+        };
+        wanted.iter().map(next).collect()
     }
 
-    /// Takes in what [`Work::loading_candidates`] has read.
+    /// Takes in what [`Work::loading_candidates`] has read, in the order in which claims take it.
     pub fn candidates_loaded(
         &mut self,
         wanted: &[(QueueId, usize)],
         answers: impl Iterator<Item = Answer>,
     ) -> Result<(), StoreError> {
-        self.slots.clear();
-        let mut answers = answers;
-        for (queue, _) in wanted {
-            let promoted = answers.next().unwrap_or_default();
-            self.promoted(*queue, promoted.affected);
-            let mut candidates = Candidates::default();
-            for row in answers.next().unwrap_or_default().rows {
-                candidates.lost.push_back(self.load(&row)?);
+        for ((queue, _), answer) in wanted.iter().zip(answers) {
+            let (mut lost, mut ready) = (Vec::new(), Vec::new());
+            for row in answer.rows {
+                let (job, version) = rows::job(&row)?;
+                match &job.lease {
+                    Some(lease) => lost.push((lease.until, job.seq, job.key.clone())),
+                    None => ready.push((job.priority, job.ready_at, job.seq, job.key.clone())),
+                }
+                self.prime(job, version);
             }
-            for row in answers.next().unwrap_or_default().rows {
-                candidates.ready.push_back(self.load(&row)?);
-            }
-            self.candidates.insert(*queue, candidates);
+            lost.sort_by_key(|(until, seq, _)| (*until, *seq));
+            ready.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+            let lost = lost.into_iter().map(|(.., key)| key).collect();
+            let ready = ready.into_iter().map(|(.., key)| key).collect();
+            self.candidates.insert(*queue, Candidates { lost, ready });
         }
         Ok(())
+    }
+
+    /// Puts a job under work as it stands in the database.
+    pub fn prime(&mut self, job: Job, version: i64) {
+        let slot = Slot {
+            job,
+            version: Some(version),
+            before: None,
+        };
+        self.slots.insert(slot.job.key.clone(), slot);
     }
 }
 
 /// Columns of an answer to [`LOAD_REACH`]; a job has many more.
 const REACH_COLUMNS: usize = 2;
-
-/// Due jobs that one claim makes waiting at the most, so that no claim takes long. In the rare moment
-/// when more fall due at once, the next claim goes on with them.
-macro_rules! promoted_max {
-    () => {
-        "10000"
-    };
-}
 
 // CROSS JOIN keeps SQLite from walking through the jobs and looking each up in the list.
 const LOAD_JOBS: &str = concat!(
@@ -157,23 +155,22 @@ WITH RECURSIVE reached (seq) AS (
 SELECT a.id, b.id FROM reached AS r JOIN dependencies AS d ON d.job = r.seq
 JOIN jobs AS a ON a.seq = d.job JOIN jobs AS b ON b.seq = d.needs";
 
-const PROMOTE_QUEUE: &str = concat!(
-    "UPDATE jobs SET state = 1, version = version + 1 WHERE seq IN (
-        SELECT seq FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2
-        ORDER BY ready_at, seq LIMIT ",
-    promoted_max!(),
-    ")"
-);
-
-const NEXT_LOST: &str = concat!(
+/// Lost leases, waiting jobs, and scheduled jobs that are due though upkeep has not made them waiting yet:
+/// of each the first few. If more than ten thousand are due at once, those due first go first.
+const NEXT: &str = concat!(
     "SELECT ",
     job_columns!(),
-    " FROM jobs AS j WHERE j.queue = $1 AND j.state = 4 AND j.lease_until <= $2
-      ORDER BY j.lease_until, j.seq LIMIT $3"
-);
-
-const NEXT_READY: &str = concat!(
-    "SELECT ",
-    job_columns!(),
-    " FROM jobs AS j WHERE j.queue = $1 AND j.state = 1 ORDER BY j.priority, j.ready_at, j.seq LIMIT $2"
+    " FROM (
+        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
+                         ORDER BY lease_until, seq LIMIT $3) AS lost
+        UNION ALL
+        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 1
+                         ORDER BY priority, ready_at, seq LIMIT $3) AS waiting
+        UNION ALL
+        SELECT seq FROM (SELECT seq FROM (
+                             SELECT seq, priority, ready_at FROM jobs
+                             WHERE queue = $1 AND state = 2 AND ready_at <= $2
+                             ORDER BY ready_at, seq LIMIT 10000) AS soonest
+                         ORDER BY priority, ready_at, seq LIMIT $3) AS due
+    ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq"
 );

@@ -55,22 +55,16 @@ pub async fn add(front: Front, call: Call) -> Outcome {
     let now = front.now(&envelope)?;
     let (items, array) = envelope.items()?;
     let puts: Vec<_> = items.into_iter().map(read_put).collect();
-    let ids: Vec<_> = puts
-        .iter()
-        .map(|put| put.as_ref().map(|put| put.id.clone()).ok())
-        .collect();
     let queue = QueueKey::qless(queue);
     let done = each(puts, async |puts| front.engine.put(queue, puts, now).await).await?;
-    Answer::of_items(with_ids(ids, done), array)
+    Answer::of_items(done, array)
 }
 
 fn read_put(item: &RawValue) -> Result<Put, Refusal> {
     let fields = Fields::of(item)?;
     Ok(Put {
         body: fields.required("meta")?.get().to_owned(),
-        id: fields
-            .name("id")?
-            .unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string()),
+        id: fields.name("id")?,
         klass: fields.text("klass")?.map(Cow::into_owned),
         delay: fields.seconds("delay")?,
         priority: fields.number("priority")?,
