@@ -26,7 +26,7 @@ node_modules/.package-lock.json: package-lock.json
 	@touch $@
 
 $(site): $(front) | setup
-	cargo leptos build --release --precompress --frontend-only --cargo-locked
+	RUST_BACKTRACE=0 cargo leptos build --release --precompress --frontend-only --cargo-locked
 	@touch $@
 
 $(server): $(back) $(site)
