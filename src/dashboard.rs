@@ -29,7 +29,7 @@ use crate::{
     engine::Engine,
 };
 
-/// Sent by the live island when it fetches the page anew. Such a visit leaves a flash for the next page.
+/// Sent by the live island when it fetches the page anew.
 const REFRESH: &str = "x-switchyard-refresh";
 
 /// What the dashboard's handlers may ask for.
@@ -120,12 +120,14 @@ fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
             .and_then(|value| value.to_str().ok())
     };
     let cookies = header("cookie").unwrap_or_default();
-    let refresh = header(REFRESH).is_some() || request.method != Method::GET;
+    let refresh = header(REFRESH).is_some();
+    let shows_a_page = request.method == Method::GET && !refresh;
     Visit {
         path: request.uri.path().to_owned(),
         query: request.uri.query().unwrap_or_default().to_owned(),
         origin: origin(header("x-forwarded-proto"), header("host")),
         now: dashboard.engine.now(None).0,
+        refresh,
         seq: dashboard.feed.seq(),
         theme: match cookie(cookies, visit::THEME_COOKIE) {
             Some("light") => "light",
@@ -133,7 +135,7 @@ fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
             _ => "",
         },
         flash: cookie(cookies, visit::FLASH_COOKIE)
-            .filter(|_| !refresh)
+            .filter(|_| shows_a_page)
             .and_then(flash),
     }
 }
@@ -175,8 +177,11 @@ async fn missing_page(State(dashboard): State<Dashboard>, request: Request) -> R
     let options = dashboard.leptos.clone();
     let context = move || page_context(&dashboard);
     let render = render_app_async_with_context(context, move || shell(options.clone()));
+    let refresh = request.headers().contains_key(REFRESH);
     let mut response = render(request).await.into_response();
-    *response.status_mut() = StatusCode::NOT_FOUND;
+    if !refresh {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+    }
     response
 }
 

@@ -23,6 +23,7 @@ const FLASH_CHARS_MAX: usize = 400;
 pub struct Desk {
     pub engine: Engine,
     pub feed: Feed,
+    refresh: bool,
     response: ResponseOptions,
 }
 
@@ -33,6 +34,7 @@ impl Desk {
             (Some(dashboard), Some(response)) => Ok(Desk {
                 engine: dashboard.engine,
                 feed: dashboard.feed,
+                refresh: visit::visit().refresh,
                 response,
             }),
             _ => Err(Trouble::Unavailable("The server is not ready.".to_owned())),
@@ -43,7 +45,7 @@ impl Desk {
     pub fn answer<T>(&self, result: Result<T, Error>) -> Result<T, Trouble> {
         result.map_err(|error| {
             tracing::error!(%error, "a page could not be shown");
-            self.response.set_status(StatusCode::SERVICE_UNAVAILABLE);
+            self.set_status(StatusCode::SERVICE_UNAVAILABLE);
             Trouble::Unavailable(sentence(&error))
         })
     }
@@ -55,7 +57,7 @@ impl Desk {
         missing: impl FnOnce() -> String,
     ) -> Result<T, Trouble> {
         self.answer(result)?.ok_or_else(|| {
-            self.response.set_status(StatusCode::NOT_FOUND);
+            self.set_status(StatusCode::NOT_FOUND);
             Trouble::Missing(missing())
         })
     }
@@ -100,6 +102,12 @@ impl Desk {
             "{}={theme}; Path=/ui; Max-Age={age}; HttpOnly; SameSite=Lax",
             visit::THEME_COOKIE
         ));
+    }
+
+    fn set_status(&self, status: StatusCode) {
+        if !self.refresh {
+            self.response.set_status(status);
+        }
     }
 
     fn set_cookie(&self, cookie: &str) {

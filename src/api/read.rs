@@ -42,7 +42,7 @@ pub async fn job(id: String) -> Result<JobView, Trouble> {
     desk.found(found, || format!("There is no job “{id}”."))
 }
 
-/// All failure groups, newest failure first.
+/// All failure groups, most jobs first.
 #[server]
 pub async fn failures() -> Result<Vec<GroupRow>, Trouble> {
     let desk = super::desk::Desk::here()?;
@@ -56,7 +56,7 @@ pub async fn failure(group: String, offset: usize) -> Result<GroupView, Trouble>
     desk.answer(super::turn::failure(&desk.engine, &group, offset).await)
 }
 
-/// All workers, last seen first.
+/// All workers, those with stalled jobs first.
 #[server]
 pub async fn workers() -> Result<Vec<WorkerRow>, Trouble> {
     let desk = super::desk::Desk::here()?;

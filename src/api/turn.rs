@@ -1,5 +1,7 @@
 //! From the engine's verbs and types to views.
 
+use std::cmp::Reverse;
+
 use crate::engine::{
     Counts, Engine, Error, FailureGroup, Job, JobKey, Page, QueueCounts, QueueKey, Result,
     Standing, State, Time, What, WorkerCounts,
@@ -81,7 +83,7 @@ pub async fn failures(engine: &Engine) -> Result<Vec<GroupRow>> {
         .into_iter()
         .map(group_row)
         .collect();
-    groups.sort_by(|a, b| b.last.cmp(&a.last).then_with(|| a.group.cmp(&b.group)));
+    groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.group.cmp(&b.group)));
     Ok(groups)
 }
 
@@ -109,13 +111,21 @@ pub async fn failure(engine: &Engine, group: &str, offset: usize) -> Result<Grou
     })
 }
 
+/// Those with stalled jobs first, then those alive, by name: rows that change places with every sign of
+/// life could not be read.
 pub async fn workers(engine: &Engine) -> Result<Vec<WorkerRow>> {
-    Ok(engine
+    let mut workers: Vec<WorkerRow> = engine
         .workers(None)
         .await?
         .into_iter()
         .map(worker_row)
-        .collect())
+        .collect();
+    let now = engine.now(None).0;
+    workers.sort_by(|a, b| {
+        let order = |worker: &WorkerRow| (Reverse(worker.stalled), worker.pulse(now));
+        order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
+    });
+    Ok(workers)
 }
 
 /// A worker that holds a lease is there, even if it has not shown itself for long.

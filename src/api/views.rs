@@ -184,6 +184,26 @@ pub struct WorkerRow {
     pub stalled: i64,
 }
 
+/// Whether a worker still shows itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pulse {
+    /// Within the last minute.
+    Alive,
+    /// Within the last five minutes.
+    Late,
+    Silent,
+}
+
+impl WorkerRow {
+    pub fn pulse(&self, now: i64) -> Pulse {
+        match now.saturating_sub(self.last_seen) / 60_000_000 {
+            ..1 => Pulse::Alive,
+            1..5 => Pulse::Late,
+            _ => Pulse::Silent,
+        }
+    }
+}
+
 /// The overview.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OverviewView {

@@ -30,11 +30,11 @@ fn page(view: &GroupView, visit: &Visit) -> AnyView {
 
 fn nothing() -> impl IntoView {
     view! {
-        <section class="card">
+        <div class="card">
             <p class="empty">
                 "No job of this group is failed: they have been retried, moved or cancelled, or there never was one."
             </p>
-        </section>
+        </div>
     }
 }
 
@@ -70,9 +70,9 @@ fn some(view: &GroupView, visit: &Visit) -> AnyView {
                     </section>
                 }
             })}
-        <section class="card" aria-label="Jobs">
+        <div class="card">
             {tables::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, visit)}
-        </section>
+        </div>
         {pager(visit, &to::failure(&group.group), visit.offset(), view.jobs.len(), group.count)}
         <details class="more">
             <summary>"The same by curl"</summary>

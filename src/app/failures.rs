@@ -19,11 +19,11 @@ pub fn FailuresPage() -> impl IntoView {
             <h1>"Failures"</h1>
             {if groups.is_empty() {
                 view! {
-                    <section class="card">
+                    <div class="card">
                         <p class="empty">
                             "No failed jobs. When a worker fails a job, it appears here under its group, to be retried."
                         </p>
-                    </section>
+                    </div>
                 }
                     .into_any()
             } else {
@@ -31,7 +31,7 @@ pub fn FailuresPage() -> impl IntoView {
                     <p class="lead">
                         {format!("{} in {}", many(failed, "failed job", "failed jobs"), many(count, "group", "groups"))}
                     </p>
-                    <section class="card" aria-label="Groups">{tables::groups(&groups, &visit, true)}</section>
+                    <div class="card">{tables::groups(&groups, &visit, true)}</div>
                 }
                     .into_any()
             }}

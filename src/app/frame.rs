@@ -27,11 +27,11 @@ pub fn Frame(children: Children) -> impl IntoView {
         <a class="skip" href="#main">"Skip to content"</a>
         {sprite()}
         <header class="top">
-            <a class="brand" href="/ui">
+            <a class="brand" href="/ui" aria-label="Switchyard, overview">
                 <svg viewBox="0 0 32 32" aria-hidden="true">
                     <path d="M5 22h9L20 10h7M5 10h9l2 4M18 18l2 4h7" />
                 </svg>
-                "Switchyard"
+                <span>"Switchyard"</span>
             </a>
             <div class="tools">
                 <noscript><a class="button" href=visit.here()>"Refresh"</a></noscript>
@@ -95,7 +95,7 @@ fn theme_switch(visit: &Visit) -> AnyView {
         _ => ("dark", "Dark"),
     };
     view! {
-        <form method="post" action=Theme::PATH>
+        <form class="theme" method="post" action=Theme::PATH>
             {hidden(vec![("theme", next.to_owned()), ("back", visit.here())])}
             <button type="submit" class="button quiet" aria-label=format!("Colours: {label}")>
                 {icon("theme")} <span>{label}</span>

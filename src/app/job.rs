@@ -48,8 +48,10 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
             <section class="card padded" aria-labelledby="data">
                 <div class="card-title">
                     <h2 id="data">"Payload"</h2>
-                    <span class="aside">{many(i64::try_from(job.body.len()).unwrap_or(i64::MAX), "byte", "bytes")}</span>
-                    {copy("payload".to_owned(), "Copy the payload".to_owned())}
+                    <span class="row">
+                        <span class="aside">{many(i64::try_from(job.body.len()).unwrap_or(i64::MAX), "byte", "bytes")}</span>
+                        {copy("payload".to_owned(), "Copy the payload".to_owned())}
+                    </span>
                 </div>
                 {payload(&job.body)}
             </section>

@@ -40,31 +40,31 @@ fn everything(mut overview: OverviewView, visit: &Visit) -> AnyView {
         <h1>"Overview"</h1>
         {strip(&overview, visit.now)}
         {numbers(&total)}
+        <div class="card">
+            {title("Queues", "/ui/queues", overview.queues.len())}
+            {tables::table(
+                "Queues by need",
+                heads(None),
+                tables::queue_rows(first(&overview.queues, QUEUES_SHOWN), visit.now),
+            )}
+        </div>
         <div class="columns">
-            <section class="card main-column" aria-labelledby="queues">
-                {title("queues", "Queues", "/ui/queues", overview.queues.len(), QUEUES_SHOWN)}
-                {tables::table(
-                    "Queues by need",
-                    heads(None),
-                    tables::queue_rows(first(&overview.queues, QUEUES_SHOWN), visit.now),
-                )}
-            </section>
-            <section class="card" aria-labelledby="failures">
-                {title("failures", "Failures", "/ui/failures", overview.groups.len(), GROUPS_SHOWN)}
+            <div class="card">
+                {title("Failures", "/ui/failures", overview.groups.len())}
                 {if overview.groups.is_empty() {
                     view! { <p class="empty">"No failed jobs."</p> }.into_any()
                 } else {
                     tables::groups(first(&overview.groups, GROUPS_SHOWN), visit, false)
                 }}
-            </section>
-            <section class="card" aria-labelledby="workers">
-                {title("workers", "Workers", "/ui/workers", overview.workers.len(), WORKERS_SHOWN)}
+            </div>
+            <div class="card">
+                {title("Workers", "/ui/workers", overview.workers.len())}
                 {if overview.workers.is_empty() {
                     view! { <p class="empty">"No worker has shown itself within a day."</p> }.into_any()
                 } else {
                     tables::workers(first(&overview.workers, WORKERS_SHOWN), visit.now)
                 }}
-            </section>
+            </div>
         </div>
     }
     .into_any()
@@ -74,22 +74,12 @@ fn first<T>(list: &[T], n: usize) -> &[T] {
     list.get(..n).unwrap_or(list)
 }
 
-fn title(
-    id: &'static str,
-    name: &'static str,
-    address: &'static str,
-    there: usize,
-    shown: usize,
-) -> AnyView {
-    let all = if there > shown {
-        format!("All {there}")
-    } else {
-        "Details".to_owned()
-    };
-    let label = format!("{name}: {all}");
+fn title(name: &'static str, address: &'static str, there: usize) -> AnyView {
+    let all = format!("All {there}");
+    let label = format!("{name}: all {there}");
     view! {
         <div class="card-title">
-            <h2 id=id>{name}</h2>
+            <h2>{name}</h2>
             <a href=address aria-label=label>{all}</a>
         </div>
     }

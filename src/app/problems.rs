@@ -1,10 +1,9 @@
 //! What is wrong, found in the numbers of the overview.
 
 use super::parts::many;
-use super::tables::LATE_US;
 use super::time;
 use super::visit::to;
-use crate::api::views::{OverviewView, QueueRow, Stand};
+use crate::api::views::{OverviewView, Pulse, QueueRow, Stand};
 
 /// A waiting time in microseconds that deserves a look.
 const LONG_US: i64 = 300_000_000;
@@ -66,7 +65,7 @@ fn nobody_works(overview: &OverviewView, now: i64) -> Option<Problem> {
     let alive = overview
         .workers
         .iter()
-        .any(|worker| now.saturating_sub(worker.last_seen) < LATE_US);
+        .any(|worker| worker.pulse(now) == Pulse::Alive);
     (waiting > 0 && !alive).then(|| Problem {
         stand: Stand::Stalled,
         text: format!(

@@ -35,13 +35,13 @@ fn page(view: &QueueView, visit: &Visit) -> AnyView {
             {oldest.map(|since| view! { <span class="aside">"Next in line since " {ago(since, visit.now)}</span> })}
         </div>
         {tabs(view, stand)}
-        <section class="card" aria-label=format!("{} jobs", word(stand))>
+        <div class="card">
             {if view.jobs.is_empty() && visit.offset() == 0 {
                 view! { <p class="empty">{nothing(stand)}</p> }.into_any()
             } else {
                 tables::jobs(&format!("Jobs, {}", word(stand)), JobList::Queue(stand), &view.jobs, visit)
             }}
-        </section>
+        </div>
         {pager(visit, &to::stand(&queue.name, stand), visit.offset(), view.jobs.len(), tally.of(stand))}
         {curl(view, stand, visit)}
     }

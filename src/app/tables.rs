@@ -3,17 +3,14 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
+use super::icons::icon;
 use super::parts::{
     Ask, ago, ask, bar, chip, count_cell, deed, element_id, many, queue_link, worker_link,
 };
 use super::time;
 use super::visit::{Visit, to};
 use crate::api::act::{Retry, RetryGroup};
-use crate::api::views::{GroupRow, JobRow, QueueRow, Stand, WorkerRow};
-
-/// Microseconds after which a worker that has not shown itself counts as late, and as lost.
-pub const LATE_US: i64 = 60_000_000;
-pub const LOST_US: i64 = 300_000_000;
+use crate::api::views::{GroupRow, JobRow, Pulse, QueueRow, Stand, WorkerRow};
 
 /// A table with its caption, in a frame that scrolls by itself where the screen is too narrow.
 pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {
@@ -231,7 +228,7 @@ pub fn groups(groups: &[GroupRow], visit: &Visit, full: bool) -> AnyView {
     if full {
         columns.push(("First", "n mid"));
     }
-    columns.extend([("Last", "n"), ("Action", "act")]);
+    columns.extend([("Last", "n mid"), ("Action", "act")]);
     let rows = groups.iter().map(|group| {
         let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, visit.now));
         view! {
@@ -242,7 +239,7 @@ pub fn groups(groups: &[GroupRow], visit: &Visit, full: bool) -> AnyView {
                 </th>
                 <td class="n s-failed">{time::number(group.count)}</td>
                 {full.then(|| view! { <td class="n mid">{moment(group.first)}</td> })}
-                <td class="n">{moment(group.last)}</td>
+                <td class="n mid">{moment(group.last)}</td>
                 <td class="act">{retry_all(group, visit)}</td>
             </tr>
         }
@@ -256,14 +253,12 @@ pub fn groups(groups: &[GroupRow], visit: &Visit, full: bool) -> AnyView {
 
 /// Whether a worker still shows itself.
 pub fn pulse(worker: &WorkerRow, now: i64) -> AnyView {
-    let silent = now.saturating_sub(worker.last_seen);
-    let (look, shape, word) = match silent {
-        ..LATE_US => ("s-complete", "complete", "alive"),
-        LATE_US..LOST_US => ("s-waiting", "waiting", "late"),
-        _ => ("s-paused", "failed", "silent"),
+    let (look, shape, word) = match worker.pulse(now) {
+        Pulse::Alive => ("s-complete", "complete", "alive"),
+        Pulse::Late => ("s-waiting", "waiting", "late"),
+        Pulse::Silent => ("s-paused", "failed", "silent"),
     };
-    view! { <span class=format!("chip {look}")>{super::icons::icon(shape)} {word}</span> }
-        .into_any()
+    view! { <span class=format!("chip {look}")>{icon(shape)} {word}</span> }.into_any()
 }
 
 /// The workers.

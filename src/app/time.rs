@@ -11,6 +11,12 @@ pub fn utc(moment: i64) -> String {
     format!("{date} {time} UTC")
 }
 
+/// A moment as `2026-11-20 13:22:05.123 UTC`.
+pub fn utc_millis(moment: i64) -> String {
+    let (date, time, millis) = parts(moment);
+    format!("{date} {time}.{millis:03} UTC")
+}
+
 /// A moment as `2026-11-20T13:22:05.123Z`, for machines.
 pub fn iso(moment: i64) -> String {
     let (date, time, millis) = parts(moment);
@@ -72,8 +78,8 @@ pub fn ago(moment: i64, now: i64) -> String {
 fn rough(span: i64) -> String {
     match span {
         ..MINUTE => format!("{} s", span / SECOND),
-        ..HOUR => format!("{} m", span / MINUTE),
-        ..DAY => format!("{} h", span / HOUR),
+        MINUTE..HOUR => format!("{} m", span / MINUTE),
+        HOUR..DAY => format!("{} h", span / HOUR),
         _ => format!("{} d", span / DAY),
     }
 }
@@ -90,11 +96,11 @@ pub fn span(span: i64) -> String {
     };
     match span {
         ..1_000 => "0 ms".to_owned(),
-        ..SECOND => format!("{} ms", span / 1_000),
-        ..10_000_000 => format!("{}.{} s", span / SECOND, span / 100_000 % 10),
-        ..MINUTE => format!("{} s", span / SECOND),
-        ..HOUR => two(span / MINUTE, "m", span / SECOND % 60, "s"),
-        ..DAY => two(span / HOUR, "h", span / MINUTE % 60, "m"),
+        1_000..SECOND => format!("{} ms", span / 1_000),
+        SECOND..10_000_000 => format!("{}.{} s", span / SECOND, span / 100_000 % 10),
+        10_000_000..MINUTE => format!("{} s", span / SECOND),
+        MINUTE..HOUR => two(span / MINUTE, "m", span / SECOND % 60, "s"),
+        HOUR..DAY => two(span / HOUR, "h", span / MINUTE % 60, "m"),
         _ => two(span / DAY, "d", span / HOUR % 24, "h"),
     }
 }
@@ -107,7 +113,7 @@ pub fn number(n: i64) -> String {
         text.push('−');
     }
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

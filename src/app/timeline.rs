@@ -172,7 +172,7 @@ fn entries(job: &JobView) -> AnyView {
             before = Some(entry.when);
             view! {
                 <li>
-                    <time datetime=time::iso(entry.when)>{time::utc(entry.when)}</time>
+                    <time datetime=time::iso(entry.when)>{time::utc_millis(entry.when)}</time>
                     <span class="gap">{gap}</span>
                     <span class="what">{line(entry)}</span>
                 </li>

@@ -23,6 +23,9 @@ pub struct Visit {
     /// `light`, `dark`, or empty for the system's choice.
     pub theme: &'static str,
     pub flash: Option<Flash>,
+    /// Whether the live island fetches the page anew. Such a visit leaves a flash to the next page, and is
+    /// answered with status 200, for browsers log every other one as an error.
+    pub refresh: bool,
     /// Which state of the live feed the page shows at least.
     pub seq: u64,
 }

@@ -21,13 +21,13 @@ pub fn WorkerPage() -> impl IntoView {
                 {tables::pulse(worker, visit.now)} <span>"seen " {ago(worker.last_seen, visit.now)}</span>
                 <span>{format!("{} running, {} stalled", worker.running, many(worker.stalled, "job", "jobs"))}</span>
             </p>
-            <section class="card" aria-label="Jobs">
+            <div class="card">
                 {if view.jobs.is_empty() {
                     view! { <p class="empty">"This worker holds no job."</p> }.into_any()
                 } else {
                     tables::jobs("Jobs of this worker", JobList::Worker, &view.jobs, &visit)
                 }}
-            </section>
+            </div>
         }
         .into_any()
     })

@@ -4,9 +4,10 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use super::parts::{loaded, many};
-use super::tables::{self, LATE_US};
+use super::tables;
 use super::visit::visit;
 use crate::api::read;
+use crate::api::views::Pulse;
 
 #[component]
 pub fn WorkersPage() -> impl IntoView {
@@ -14,7 +15,7 @@ pub fn WorkersPage() -> impl IntoView {
     loaded(read::workers(), move |workers| {
         let alive = workers
             .iter()
-            .filter(|worker| visit.now.saturating_sub(worker.last_seen) < LATE_US)
+            .filter(|worker| worker.pulse(visit.now) == Pulse::Alive)
             .count();
         let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         view! {
@@ -22,12 +23,12 @@ pub fn WorkersPage() -> impl IntoView {
             <h1>"Workers"</h1>
             {if workers.is_empty() {
                 view! {
-                    <section class="card">
+                    <div class="card">
                         <p class="empty">
                             "No worker has shown itself within a day. A worker appears here when it asks for work under its name: "
                             <code>"GET /get/<queue>?host=<name>"</code> "."
                         </p>
-                    </section>
+                    </div>
                 }
                     .into_any()
             } else {
@@ -35,7 +36,7 @@ pub fn WorkersPage() -> impl IntoView {
                     <p class="lead">
                         {format!("{} within a day, {} alive", many(n(workers.len()), "worker", "workers"), alive)}
                     </p>
-                    <section class="card" aria-label="Workers">{tables::workers(&workers, visit.now)}</section>
+                    <div class="card">{tables::workers(&workers, visit.now)}</div>
                 }
                     .into_any()
             }}
