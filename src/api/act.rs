@@ -28,13 +28,14 @@ pub async fn retry_group(group: String, count: usize, back: String) -> Result<()
     desk.back(&back, done.map(|n| super::desk::retried(n, count, &group)))
 }
 
-/// Cancels a job: it is gone.
+/// Cancels a job: it is gone, so its page cannot be gone back to. Leads to `after`; if refused, `back`.
 #[server]
-pub async fn cancel(id: String, back: String) -> Result<(), Trouble> {
+pub async fn cancel(id: String, back: String, after: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     let done = super::turn::cancel(&desk.engine, &id).await;
+    let next = if done.is_ok() { &after } else { &back };
     desk.back(
-        &back,
+        next,
         done.map(|()| format!("Job “{id}” is cancelled and gone.")),
     )
 }

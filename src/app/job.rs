@@ -123,7 +123,11 @@ fn actions(job: &JobView, visit: &Visit) -> AnyView {
                 None => "The job and its history are gone then. This cannot be undone.".to_owned(),
             },
             action: Cancel::PATH,
-            fields: vec![("id", row.id.clone()), ("back", visit.here())],
+            fields: vec![
+                ("id", row.id.clone()),
+                ("back", visit.here()),
+                ("after", to::stand(&row.queue, row.stand)),
+            ],
             yes: "Cancel the job".to_owned(),
             no: "Keep it",
         })
