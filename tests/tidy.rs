@@ -1,0 +1,318 @@
+//! Holds the walls between the rooms (`ARCHITECTURE.md`) by reading the sources.
+
+#![cfg(test)]
+
+use std::fs;
+use std::path::Path;
+
+/// A file, by its path below the checkout with `/` between names.
+struct Source {
+    path: String,
+    text: String,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All text files in these files and folders.
+fn sources(places: &[&str]) -> Vec<Source> {
+    let mut found = Vec::new();
+    for place in places {
+        collect(&root().join(place), &mut found);
+    }
+    assert!(!found.is_empty(), "nothing in {places:?}");
+    found
+}
+
+fn collect(path: &Path, found: &mut Vec<Source>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            collect(&entry.unwrap().path(), found);
+        }
+    } else if let Ok(text) = fs::read_to_string(path) {
+        let path = path.strip_prefix(root()).unwrap().to_string_lossy();
+        found.push(Source {
+            path: path.replace('\\', "/"),
+            text,
+        });
+    }
+}
+
+fn is_in(path: &str, rooms: &[&str]) -> bool {
+    rooms
+        .iter()
+        .any(|room| path == format!("src/{room}.rs") || path.starts_with(&format!("src/{room}/")))
+}
+
+/// The lines of code that hold one of these words; what only a comment says is allowed.
+fn mentions<'a>(source: &'a Source, words: &'a [&str]) -> impl Iterator<Item = String> + 'a {
+    let code = |line: &str| !line.trim_start().starts_with("//");
+    source
+        .text
+        .lines()
+        .enumerate()
+        .filter(move |(_, line)| code(line) && words.iter().any(|word| line.contains(word)))
+        .map(|(number, line)| format!("{}:{}: {}", source.path, number + 1, line.trim()))
+}
+
+#[track_caller]
+fn assert_none(wrong: &[String], rule: &str) {
+    assert!(wrong.is_empty(), "{rule}:\n{}", wrong.join("\n"));
+}
+
+/// In these rooms nobody mentions these words.
+#[track_caller]
+fn forbid(rooms: &[&str], words: &[&str], rule: &str) {
+    let sources = sources(&["src"]);
+    let inside = sources.iter().filter(|source| is_in(&source.path, rooms));
+    let wrong: Vec<String> = inside.flat_map(|source| mentions(source, words)).collect();
+    assert_none(&wrong, rule);
+}
+
+/// Only in these rooms somebody mentions these words.
+#[track_caller]
+fn confine(rooms: &[&str], words: &[&str], rule: &str) {
+    let sources = sources(&["src"]);
+    let outside = sources.iter().filter(|source| !is_in(&source.path, rooms));
+    let wrong: Vec<String> = outside.flat_map(|source| mentions(source, words)).collect();
+    assert_none(&wrong, rule);
+}
+
+#[test]
+fn the_engine_and_the_store_know_neither_http_nor_pages() {
+    let words = ["axum", "leptos", "hyper", "tower", "http::", "StatusCode"];
+    forbid(&["engine", "store"], &words, "no HTTP behind the fronts");
+}
+
+#[test]
+fn nobody_looks_upwards() {
+    let above = [
+        "crate::protocol",
+        "crate::server",
+        "crate::api",
+        "crate::app",
+        "crate::dashboard",
+    ];
+    forbid(
+        &["engine", "store"],
+        &above,
+        "the engine knows nobody in front of it",
+    );
+    forbid(
+        &["store"],
+        &["crate::engine"],
+        "the store knows no job logic",
+    );
+    let behind = [
+        "crate::engine",
+        "crate::store",
+        "crate::server",
+        "crate::protocol",
+    ];
+    forbid(&["app"], &behind, "pages ask the api");
+    forbid(
+        &["protocol"],
+        &["crate::store", "crate::api", "crate::app"],
+        "a front calls verbs",
+    );
+}
+
+#[test]
+fn the_engine_holds_bodies_as_text_and_no_protocols_json() {
+    let words = ["serde_json::Value", "serde_json::{", "json!(", "RawValue"];
+    forbid(
+        &["engine", "store"],
+        &words,
+        "bodies are opaque to the engine",
+    );
+}
+
+#[test]
+fn only_the_store_names_the_database_driver() {
+    confine(
+        &["store"],
+        &["sqlx", "sqlite3", "rusqlite"],
+        "the driver is the store's",
+    );
+}
+
+#[test]
+fn only_the_engine_and_the_store_speak_sql() {
+    let words = [
+        "SELECT ",
+        "INSERT INTO ",
+        "DELETE FROM ",
+        "UPDATE jobs",
+        "ON CONFLICT",
+        "PRAGMA ",
+        "CREATE TABLE",
+        "ORDER BY ",
+        "GROUP BY ",
+    ];
+    confine(
+        &["engine", "store"],
+        &words,
+        "SQL is the engine's and the store's",
+    );
+}
+
+#[test]
+fn only_the_clock_reads_the_time_of_day() {
+    let words = [
+        "SystemTime::now",
+        "Utc::now",
+        "Local::now",
+        "CURRENT_TIMESTAMP",
+        "strftime(",
+        "unixepoch(",
+    ];
+    let sources = sources(&[
+        "src/engine.rs",
+        "src/engine",
+        "src/store.rs",
+        "src/store",
+        "src/protocol",
+    ]);
+    let others = sources
+        .iter()
+        .filter(|source| source.path != "src/engine/clock.rs");
+    let wrong: Vec<String> = others.flat_map(|source| mentions(source, &words)).collect();
+    assert_none(&wrong, "time is an argument");
+}
+
+/// A build is chosen by which modules it has, never inside a function.
+#[test]
+fn a_feature_is_asked_for_only_on_a_modules_line() {
+    let mut wrong = Vec::new();
+    for source in sources(&["src"]) {
+        let lines: Vec<&str> = source.text.lines().map(str::trim).collect();
+        for (number, line) in lines.iter().enumerate() {
+            let asks = line.contains("cfg(feature")
+                || line.contains("cfg(not(feature")
+                || line.contains("cfg!(feature");
+            if line.starts_with("//") || !asks {
+                continue;
+            }
+            let below = &lines[number + 1..];
+            let item = below
+                .iter()
+                .find(|line| !line.starts_with("#[") && !line.starts_with("//"));
+            let is_module = item.is_some_and(|item| {
+                item.starts_with("mod ")
+                    || item.starts_with("pub mod ")
+                    || *item == "pub fn hydrate() {"
+            });
+            if !is_module {
+                wrong.push(format!("{}:{}: {line}", source.path, number + 1));
+            }
+        }
+    }
+    assert_none(&wrong, "#[cfg(feature)] stands on modules");
+}
+
+#[test]
+fn files_stay_under_500_lines() {
+    let mut wrong = Vec::new();
+    for source in sources(&["src", "benches", "build.rs", "tests/http", "tests/support"]) {
+        let lines = source.text.lines().count();
+        if source.path.ends_with(".rs") && lines >= 500 {
+            wrong.push(format!("{}: {lines} lines", source.path));
+        }
+    }
+    assert_none(&wrong, "a file that long is two");
+}
+
+#[test]
+fn migrations_are_numbered_without_gaps_and_alike_for_every_database() {
+    let mut sets = Vec::new();
+    for folder in fs::read_dir(root().join("migrations")).unwrap() {
+        let folder = folder.unwrap().path();
+        let names = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = names
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        for (number, name) in names.iter().enumerate() {
+            let start = format!("{:04}_", number + 1);
+            assert!(
+                name.starts_with(&start) && name.ends_with(".sql"),
+                "{}: {name}",
+                folder.display()
+            );
+        }
+        sets.push(names);
+    }
+    assert!(!sets.is_empty());
+    for set in &sets {
+        assert_eq!(*set, sets[0], "databases that differ");
+    }
+}
+
+/// Where a machine gets its packages from is its own affair.
+#[test]
+fn no_file_names_a_host_of_packages() {
+    let index = "registry+https://github.com/rust-lang/crates.io-index";
+    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    let elsewhere = |line: &&str| line.starts_with("source = ") && !line.contains(index);
+    let wrong: Vec<String> = lock.lines().filter(elsewhere).map(str::to_owned).collect();
+    assert_none(&wrong, "Cargo.lock names the public index only");
+    let mut places = vec![
+        "src",
+        "benches",
+        "build.rs",
+        "scripts",
+        "end2end",
+        "style",
+        "migrations",
+    ];
+    for place in [
+        "Cargo.toml",
+        "Makefile",
+        "README.md",
+        "ARCHITECTURE.md",
+        "package.json",
+        "package-lock.json",
+        "deny.toml",
+        "clippy.toml",
+        ".cargo",
+        ".npmrc",
+        ".ci",
+        ".gitignore",
+    ] {
+        if root().join(place).exists() {
+            places.push(place);
+        }
+    }
+    let mut wrong = Vec::new();
+    for source in sources(&places) {
+        if source.path.contains("node_modules/") || source.path.contains("screenshots/") {
+            continue;
+        }
+        for line in source.text.lines() {
+            let address = line.split("://").skip(1).find(|rest| {
+                let host = rest
+                    .split(['/', '"', ' ', '>', ')'])
+                    .next()
+                    .unwrap_or_default();
+                [
+                    "registry",
+                    "mirror",
+                    "proxy",
+                    "npmjs",
+                    "static.crates",
+                    "index.crates",
+                    "pypi",
+                ]
+                .iter()
+                .any(|word| host.contains(word))
+            });
+            if address.is_some() {
+                wrong.push(format!("{}: {}", source.path, line.trim()));
+            }
+        }
+    }
+    assert_none(&wrong, "no host of packages");
+}
