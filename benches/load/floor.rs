@@ -1,0 +1,149 @@
+//! The floor: the same routes and answers of the same size, out of memory. What a server that keeps its
+//! promises costs beyond this is the price of the promises.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::routing::{get, post};
+use axum::serve::ListenerExt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Result;
+
+type Queues = Arc<Mutex<HashMap<String, VecDeque<(String, String)>>>>;
+
+/// Serves until it is killed.
+pub fn serve() -> Result<()> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+            println!("listening on http://{}", listener.local_addr()?);
+            let listener = listener.tap_io(|connection| {
+                connection.set_nodelay(true).ok();
+            });
+            let router = Router::new()
+                .route("/add/{queue}", post(add))
+                .route("/get/{queue}", get(take_one))
+                .route("/get/{queue}/{count}", get(take))
+                .route("/complete/{queue}", post(complete))
+                .with_state(Queues::default());
+            axum::serve(listener, router).await?;
+            Ok(())
+        })
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    data: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Item<'a> {
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    meta: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Asker {
+    host: String,
+}
+
+type Answer = Result<([(HeaderName, &'static str); 2], String), StatusCode>;
+
+async fn add(State(queues): State<Queues>, Path(queue): Path<String>, body: Bytes) -> Answer {
+    let (items, array) = items(&body)?;
+    let mut ids = Vec::with_capacity(items.len());
+    let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
+    let queue = queues.entry(queue).or_default();
+    for item in items {
+        let id = match item.id {
+            Some(id) => id.into_owned(),
+            None => uuid::Uuid::new_v4().simple().to_string(),
+        };
+        queue.push_back((id.clone(), item.meta.get().to_owned()));
+        ids.push(id);
+    }
+    Ok(answer(&list(&ids, array)))
+}
+
+async fn take_one(queues: State<Queues>, Path(queue): Path<String>, asker: Query<Asker>) -> Answer {
+    take(queues, Path((queue, 1)), asker).await
+}
+
+async fn take(
+    State(queues): State<Queues>,
+    Path((name, count)): Path<(String, usize)>,
+    Query(Asker { host }): Query<Asker>,
+) -> Answer {
+    let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
+    let queue = queues.entry(name.clone()).or_default();
+    let there = queue.len().min(count);
+    let jobs = queue.drain(..there).map(|(id, meta)| {
+        format!(
+            r#"{{"id":"{id}","queue":"{name}","meta":{meta},"klass":null,"state":"running","worker":"{host}","expires":1352375209.512345,"priority":0,"retries":5,"remaining":5,"tags":[],"tracked":false,"dependencies":[],"dependents":[],"failure":null,"history":[{{"what":"put","when":1352375149,"q":"{name}"}},{{"what":"popped","when":1352375149,"worker":"{host}"}}],"spawned_from":null,"heartbeat":60}}"#
+        )
+    });
+    let jobs: Vec<String> = jobs.collect();
+    Ok(match jobs.as_slice() {
+        [] if count == 1 => answer("null"),
+        [job] if count == 1 => answer(job),
+        jobs => answer(&format!("[{}]", jobs.join(","))),
+    })
+}
+
+async fn complete(Path(_): Path<String>, body: Bytes) -> Answer {
+    let (items, array) = items(&body)?;
+    let ids: Vec<String> = items
+        .into_iter()
+        .filter_map(|item| Some(item.id?.into_owned()))
+        .collect();
+    let mut text = list(&ids, array);
+    // As the server does: what became of each.
+    if array {
+        let states = vec![r#""complete""#; ids.len()].join(",");
+        write!(text, r#","states":[{states}]"#).ok();
+    } else {
+        text.push_str(r#","state":"complete""#);
+    }
+    Ok(answer(&text))
+}
+
+fn items(body: &[u8]) -> Result<(Vec<Item<'_>>, bool), StatusCode> {
+    let read = || {
+        let envelope: Envelope<'_> = serde_json::from_slice(body)?;
+        let data = envelope.data.get();
+        if data.starts_with('[') {
+            return Ok((serde_json::from_str(data)?, true));
+        }
+        Ok((vec![serde_json::from_str(data)?], false))
+    };
+    read().map_err(|_: serde_json::Error| StatusCode::BAD_REQUEST)
+}
+
+fn list(ids: &[String], array: bool) -> String {
+    match ids {
+        [id] if !array => format!("\"{id}\""),
+        ids => format!("[\"{}\"]", ids.join("\",\"")),
+    }
+}
+
+fn answer(results: &str) -> ([(HeaderName, &'static str); 2], String) {
+    (
+        [
+            (header::CONTENT_TYPE, "application/json"),
+            (header::CACHE_CONTROL, "no-store"),
+        ],
+        format!(r#"{{"results":{results},"time":{{"total":0.042}}}}"#),
+    )
+}

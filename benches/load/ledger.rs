@@ -1,0 +1,52 @@
+//! Who keeps count of the jobs: each that was added must be completed, once.
+
+use std::collections::HashMap;
+
+use super::Result;
+
+/// What is known of a job.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    added: bool,
+    completed: bool,
+}
+
+#[derive(Default)]
+pub struct Ledger(HashMap<u128, Entry>);
+
+impl Ledger {
+    /// Another connection may have told of the job's completion already: its answer came first.
+    pub fn added(&mut self, id: &str) -> Result<()> {
+        let entry = self.entry(id)?;
+        if std::mem::replace(&mut entry.added, true) {
+            return Err(format!("id {id} was made up twice").into());
+        }
+        Ok(())
+    }
+
+    pub fn completed(&mut self, id: &str) -> Result<()> {
+        let entry = self.entry(id)?;
+        if std::mem::replace(&mut entry.completed, true) {
+            return Err(format!("job {id} was completed twice").into());
+        }
+        Ok(())
+    }
+
+    /// Once all connections are done, so are all jobs.
+    pub fn close(&self) -> Result<()> {
+        match self
+            .0
+            .iter()
+            .find(|(_, entry)| !(entry.added && entry.completed))
+        {
+            Some((id, Entry { added: true, .. })) => Err(format!("job {id:032x} was lost").into()),
+            Some((id, _)) => Err(format!("job {id:032x} came from nowhere").into()),
+            None => Ok(()),
+        }
+    }
+
+    fn entry(&mut self, id: &str) -> Result<&mut Entry> {
+        let number = u128::from_str_radix(id, 16).map_err(|_| format!("no made-up id: {id:?}"))?;
+        Ok(self.0.entry(number).or_default())
+    }
+}

@@ -1,0 +1,84 @@
+//! Medians, ratios, and the table.
+
+use super::drive::{Load, Measured};
+
+/// A line of the table.
+pub struct Row {
+    load: String,
+    name: String,
+    median: Measured,
+    /// Relative to the floor in the same round.
+    cpu_ratio: f64,
+    throughput_ratio: f64,
+}
+
+impl Row {
+    /// The medians of the rounds of one server under one load; `floor` are the same rounds of the floor.
+    pub fn new(name: &str, load: &Load, rounds: &[Measured], floor: &[Measured]) -> Row {
+        let median = |value: fn(&Measured) -> f64| middle(rounds.iter().map(value).collect());
+        let ratio = |value: fn(&Measured) -> f64| {
+            middle(
+                rounds
+                    .iter()
+                    .zip(floor)
+                    .map(|(own, floor)| value(own) / value(floor))
+                    .collect(),
+            )
+        };
+        Row {
+            load: load.to_string(),
+            name: name.to_owned(),
+            median: Measured {
+                jobs_per_s: median(|one| one.jobs_per_s),
+                p50_ms: median(|one| one.p50_ms),
+                p95_ms: median(|one| one.p95_ms),
+                p99_ms: median(|one| one.p99_ms),
+                cpu_us: median(|one| one.cpu_us),
+                memory_mb: median(|one| one.memory_mb),
+            },
+            cpu_ratio: ratio(|one| one.cpu_us),
+            throughput_ratio: ratio(|one| one.jobs_per_s),
+        }
+    }
+}
+
+/// Prints the table.
+pub fn print(rows: &[Row]) {
+    println!(
+        "| load | server | jobs/s | cycle p50 | p95 | p99 ms | CPU µs/job | memory MB | CPU : floor | jobs/s : floor |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for Row {
+        load,
+        name,
+        median,
+        cpu_ratio,
+        throughput_ratio,
+    } in rows
+    {
+        println!(
+            "| {load} | {name} | {:.0} | {:.2} | {:.2} | {:.2} | {:.1} | {:.0} | {cpu_ratio:.2} | {throughput_ratio:.2} |",
+            median.jobs_per_s,
+            median.p50_ms,
+            median.p95_ms,
+            median.p99_ms,
+            median.cpu_us,
+            median.memory_mb,
+        );
+    }
+}
+
+/// The value below which this part of the sorted values lies; 0 where there are none.
+pub fn percentile(sorted: &[f64], part: f64) -> f64 {
+    // A length of measurements is far from where this could be off by one.
+    let mut rank = 0;
+    while rank + 1 < sorted.len() && ((rank + 1) as f64) < part * sorted.len() as f64 {
+        rank += 1;
+    }
+    sorted.get(rank).copied().unwrap_or_default()
+}
+
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    percentile(&values, 0.5)
+}
