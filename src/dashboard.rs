@@ -3,6 +3,7 @@
 
 mod feed;
 mod guard;
+mod shared;
 
 use axum::{
     Router,
@@ -19,6 +20,7 @@ use leptos_axum::{
 use tokio_util::sync::CancellationToken;
 
 pub use feed::Feed;
+use shared::Shared;
 
 use crate::{
     app::{
@@ -37,6 +39,7 @@ const REFRESH: &str = "x-switchyard-refresh";
 pub struct Dashboard {
     pub engine: Engine,
     pub feed: Feed,
+    shared: Shared,
     pub assets: Assets,
     pub leptos: LeptosOptions,
 }
@@ -46,6 +49,7 @@ impl Dashboard {
     pub fn new(engine: Engine, assets: Assets, stop: CancellationToken) -> Self {
         Self {
             feed: Feed::start(engine.clone(), stop),
+            shared: Shared::default(),
             engine,
             leptos: assets.leptos_options(),
             assets,
@@ -70,6 +74,7 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/favicon.svg", get(favicon))
         .route("/ui/pkg/{version}/{name}", get(package_file))
         .route("/ui/{*rest}", get(missing_page))
+        .layer(middleware::from_fn_with_state(state.clone(), shared::share))
         .layer(middleware::from_fn(guard::guard))
         .with_state(state)
 }

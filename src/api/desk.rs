@@ -1,6 +1,8 @@
 //! The server's side of a server function: it finds the engine, gives the answer its status, and leads
 //! a form back to the page it came from.
 
+use std::fmt;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use leptos::prelude::*;
 use leptos_axum::ResponseOptions;
@@ -63,7 +65,11 @@ impl Desk {
     }
 
     /// Ends an action: back to where its form stood, where a flash tells what happened.
-    pub fn back(&self, back: &str, done: Result<String, Error>) -> Result<(), Trouble> {
+    pub fn back<E: fmt::Display>(
+        &self,
+        back: &str,
+        done: Result<String, E>,
+    ) -> Result<(), Trouble> {
         let flash = match done {
             Ok(text) => Flash { done: true, text },
             Err(error) => Flash {
@@ -117,8 +123,8 @@ impl Desk {
     }
 }
 
-/// The engine's refusal as a sentence.
-fn sentence(error: &Error) -> String {
+/// A refusal as a sentence.
+fn sentence(error: &impl fmt::Display) -> String {
     let text = error.to_string();
     let mut chars = text.chars();
     match chars.next() {

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use crate::engine::{
-    Counts, Engine, Error, FailureGroup, Job, JobKey, Page, QueueCounts, QueueKey, Result,
-    Standing, State, Time, What, WorkerCounts,
+    Counts, Engine, Error, FailureGroup, Job, JobKey, NAME_BYTES_MAX, Page, QueueCounts, QueueKey,
+    Result, Standing, State, Time, What, WorkerCounts,
 };
 
 use super::read::PAGE_JOBS;
@@ -158,11 +158,15 @@ pub async fn cancel(engine: &Engine, id: &str) -> Result<()> {
     engine.cancel(vec![key], None).await
 }
 
-/// Moves the job into the queue of that name, which need not exist yet.
-pub async fn relocate(engine: &Engine, id: &str, queue: &str) -> Result<()> {
-    engine
-        .relocate(JobKey::qless(id), QueueKey::qless(queue), None)
-        .await
+/// Moves the job into the queue of that name, which need not exist yet. If it cannot, says why.
+pub async fn relocate(engine: &Engine, id: &str, queue: &str) -> Result<(), String> {
+    if queue.is_empty() || queue.len() > NAME_BYTES_MAX || queue.chars().any(char::is_control) {
+        return Err(format!(
+            "a queue's name has 1 to {NAME_BYTES_MAX} bytes and no control characters"
+        ));
+    }
+    let moved = engine.relocate(JobKey::qless(id), QueueKey::qless(queue), None);
+    moved.await.map_err(|error| error.to_string())
 }
 
 fn standing(stand: Stand) -> Standing {

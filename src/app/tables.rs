@@ -176,7 +176,7 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
         JobList::Group => job
             .failure
             .as_ref()
-            .map(|failure| failure.message.clone())
+            .map(|failure| view! { <span class="note">{failure.message.clone()}</span> })
             .into_any(),
         JobList::Queue(Stand::Depends) => many(
             i64::try_from(job.waits_for).unwrap_or(i64::MAX),

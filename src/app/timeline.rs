@@ -68,6 +68,10 @@ fn lanes(job: &JobView, now: i64) -> Vec<Lane> {
 /// A wait that begins before the job is due is a schedule first.
 fn stretches(lane: &mut Lane, how: Stand, from: i64, to: i64, ready: i64) {
     let to = to.max(from);
+    // A lost lease is noticed when the job is handed on, in the same moment.
+    if how == Stand::Stalled && to == from {
+        return;
+    }
     if how == Stand::Waiting && ready > from && ready < to {
         lane.push(Stretch {
             how: Stand::Scheduled,

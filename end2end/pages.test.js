@@ -1,0 +1,184 @@
+// Every page: reachable, readable, accessible, safe against names, and moving by itself.
+
+import assert from "node:assert/strict";
+import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { client } from "./client.js";
+
+const dashboard = startDashboard();
+
+const NAMES = [
+  "mail", "a/b", "../x", "日本", "<img src=x onerror=alert(1)>", "?", "%", "%2F", "%2e%2e", "a b", "~x", "#", "\\", "'\"&",
+];
+
+/** Something of everything, once. */
+let filled;
+function fill(url) {
+  filled ??= (async () => {
+    const api = client(url);
+    await api.failed("post", "Unreadable", "no address\n  at desk 4", "letter-1");
+    await api.failed("post", "Unreadable", "no stamp", "letter-2");
+    await api.add("post", { total: 1 }, "letter-3", { klass: "Letter", tags: ["vip"] });
+    await api.add("post", {}, "letter-4", { depends: ["letter-3"] });
+    await api.add("post", {}, "letter-5", { delay: 3600 });
+    await api.add("desk", {}, "form-1");
+    await api.take("desk", "ada");
+    await api.add("done", {}, "form-2");
+    await api.take("done", "bob");
+    await api.post("/complete/done", { id: "form-2", meta: {} }, "bob");
+  })();
+  return filled;
+}
+
+const PAGES = [
+  "/ui", "/ui/queues", "/ui/queues?q=zzz", "/ui/queues?sort=name", "/ui/queues/post", "/ui/queues/post/scheduled",
+  "/ui/queues/post/depends", "/ui/queues/post/failed", "/ui/queues/post/stalled", "/ui/queues/desk/running",
+  "/ui/queues/done/complete", "/ui/jobs/letter-1", "/ui/jobs/letter-3", "/ui/jobs/letter-4", "/ui/jobs/form-1",
+  "/ui/jobs/form-2", "/ui/failures", "/ui/failures/Unreadable", "/ui/failures/Nothing", "/ui/workers", "/ui/workers/ada",
+];
+
+dashboard.test("an empty server shows how to begin", async ({ page }) => {
+  await page.goto("/ui");
+  assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "No queue yet");
+  await page.getByText("/add/mail -d").waitFor();
+  await live(page);
+  await assertAccessible(page);
+  for (const path of ["/ui/queues", "/ui/failures", "/ui/workers"]) {
+    await page.goto(path);
+    await assertAccessible(page);
+  }
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1440, 320]) {
+    const options = { colorScheme, viewport: { width, height: 800 } };
+    dashboard.test(`every page is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
+      await fill(url);
+      for (const path of PAGES) {
+        const answer = await page.goto(path);
+        assert.equal(answer.status(), 200, path);
+        await live(page);
+        assert.equal(await page.getByRole("heading", { level: 1 }).count(), 1, path);
+        await assertAccessible(page);
+        const beyond = await page.evaluate(() => {
+          const { scrollWidth, clientWidth } = document.documentElement;
+          return scrollWidth - clientWidth;
+        });
+        assert.equal(beyond, 0, `${path} scrolls sideways`);
+      }
+    });
+  }
+}
+
+const missing = { expected: /404/ };
+dashboard.test("what is not there answers 404 in its frame", missing, async ({ page, url }) => {
+  await fill(url);
+  for (const path of ["/ui/jobs/none", "/ui/queues/none", "/ui/queues/post/nonsense", "/ui/workers/none", "/ui/nonsense"]) {
+    const answer = await page.goto(path);
+    assert.equal(answer.status(), 404, path);
+    assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Not found");
+  }
+  await assertAccessible(page);
+});
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  dashboard.test(`any name leads to its pages and back, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+    const api = client(url);
+    const title = () => page.getByRole("heading", { level: 1 }).textContent();
+    const follow = (name) => page.getByRole("main").getByRole("link", { name, exact: true }).first().click();
+    for (const name of NAMES) {
+      const job = await api.failed(name, `G ${name}`, `message of ${name}`, `${name} ${javaScriptEnabled}`, `W ${name}`);
+      await page.goto("/ui/queues");
+      await follow(name);
+      assert.equal(await title(), name);
+      await page.getByRole("link", { name: /^failed/ }).click();
+      await follow(`G ${name}`);
+      assert.equal(await title(), `G ${name}`);
+      await follow(job);
+      await page.getByText(`message of ${name}`).first().waitFor();
+      assert.equal(await page.locator("#jid").textContent(), job);
+      await follow(`W ${name}`);
+      assert.equal(await title(), `W ${name}`);
+      assert.equal(await page.locator("img").count(), 0);
+    }
+  });
+}
+
+dashboard.test("queues named by dots can be reached", async ({ page, url }) => {
+  const api = client(url);
+  for (const name of [".", ".."]) {
+    const job = await api.add("dots", {}, `to ${name}`);
+    await page.goto(`/ui/jobs/${encodeURIComponent(job)}`);
+    await page.getByRole("button", { name: "Move…" }).click();
+    await page.getByLabel("Queue").fill(name);
+    await page.getByRole("button", { name: "Move", exact: true }).click();
+    await page.getByRole("main").getByRole("link", { name, exact: true }).first().click();
+    assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), name);
+    await page.getByRole("link", { name: job }).waitFor();
+  }
+});
+
+dashboard.test("a payload is shown as it was written", async ({ page, url }) => {
+  const body = '{"data": {"id": "exact", "meta": {"big": 12345678901234567890, "one": 1.0, "tiny": 1e-400, "b": "<b>&amp;", "a": []}}}';
+  await fetch(`${url}/add/exact`, { method: "POST", body });
+  await page.goto("/ui/jobs/exact");
+  const shown = await page.locator("#payload").textContent();
+  assert.equal(
+    shown,
+    '{\n  "big": 12345678901234567890,\n  "one": 1.0,\n  "tiny": 1e-400,\n  "b": "<b>&amp;",\n  "a": []\n}',
+  );
+});
+
+dashboard.test("a long list has pages", async ({ page, url }) => {
+  const api = client(url);
+  const jobs = Array.from({ length: 120 }, (_, i) => ({ id: `long-${i}`, meta: i }));
+  await api.post("/add/long", jobs);
+  await page.goto("/ui/queues/long");
+  await page.getByText("1–50 of 120").waitFor();
+  await page.getByRole("link", { name: "Next" }).click();
+  await page.getByText("51–100 of 120").waitFor();
+  await page.getByRole("link", { name: "Next" }).click();
+  await page.getByRole("link", { name: "long-119" }).waitFor();
+  await page.getByRole("link", { name: "Previous" }).click();
+  await page.getByText("51–100 of 120").waitFor();
+});
+
+dashboard.test("lists move by themselves within 1.5 seconds, and what a person has open stays", async ({ page, url }) => {
+  const api = client(url);
+  await api.add("moving", {}, "first");
+  await page.goto("/ui/queues/moving");
+  await page.locator(".live.on").waitFor();
+  await page.getByText("The same by curl").click();
+  await page.getByRole("link", { name: "first" }).focus();
+  for (let i = 0; i < 5; i++) {
+    const added = Date.now();
+    await api.add("moving", {}, `next ${i}`);
+    await page.getByRole("link", { name: `next ${i}` }).waitFor();
+    const took = Date.now() - added;
+    assert.ok(took < 1_500, `it took ${took} ms`);
+  }
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "first");
+  assert.ok(await page.locator("details.more").evaluate((details) => details.open));
+  await page.getByRole("navigation", { name: "States" }).getByRole("link", { name: "waiting 6" }).waitFor();
+});
+
+dashboard.test("a page stands still while it is paused", async ({ page, url }) => {
+  const api = client(url);
+  await api.add("still", {}, "before");
+  await page.goto("/ui/queues/still");
+  await page.locator(".live.on").waitFor();
+  await page.getByRole("button", { name: "Pause live updates" }).click();
+  await api.add("still", {}, "after");
+  // Nothing happens, and nothing tells of it: two rounds of the feed must pass.
+  await page.waitForTimeout(2_500);
+  assert.equal(await page.getByRole("link", { name: "after" }).count(), 0);
+  await page.getByRole("button", { name: "Resume live updates" }).click();
+  await page.getByRole("link", { name: "after" }).waitFor();
+});
+
+dashboard.test("the overview, to look at", async ({ page, url }) => {
+  await fill(url);
+  await page.goto("/ui");
+  await page.locator(".live.on").waitFor();
+  await screenshot(page, "overview");
+});
