@@ -12,6 +12,8 @@ mod cancel;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod command;
+#[cfg(test)]
 mod complete;
 #[cfg(test)]
 mod crash;

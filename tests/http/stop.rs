@@ -110,3 +110,38 @@ async fn a_request_that_never_ends_does_not_hold_it_up() {
     server.terminate();
     assert_eq!(server.stopped().await.code(), Some(0));
 }
+
+#[tokio::test]
+async fn a_live_feed_ends_with_it() {
+    let mut server = Server::with(&[]);
+    let mut feed = raw::Connection::to(&server).await;
+    feed.write("GET /ui/events HTTP/1.1\r\nhost: test\r\naccept: text/event-stream\r\n\r\n")
+        .await;
+    let head = feed.read_until("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert!(head.contains("text/event-stream"), "{head}");
+    server.terminate();
+    // To the last chunk, in order: not merely cut off.
+    let rest = feed.read_to_end().await;
+    assert!(rest.ends_with("0\r\n\r\n"), "{rest:?}");
+    assert_eq!(server.stopped().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once() {
+    let mut server = Server::with(&[]);
+    let mut stuck = raw::Connection::to(&server).await;
+    stuck
+        .write("POST /add/work HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n")
+        .await;
+    stuck.read_until("\r\n\r\n").await;
+    server.terminate();
+    while TcpStream::connect(&server.address).await.is_ok() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let began = std::time::Instant::now();
+    server.terminate();
+    assert_ne!(server.stopped().await.code(), Some(0));
+    // The first alone would have waited for the request.
+    assert!(began.elapsed() < std::time::Duration::from_secs(4));
+}

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use tempfile::TempDir;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{Answer, Caller};
 
@@ -20,6 +21,8 @@ pub struct Server {
     /// `host:port`.
     pub address: String,
     pub http: reqwest::Client,
+    /// The lines that it prints after that with its address.
+    pub greeting: UnboundedReceiver<String>,
     /// How long it took from the start to the line that tells the address.
     pub ready_after: Duration,
     _folder: Option<TempDir>,
@@ -47,20 +50,38 @@ impl Server {
 
     /// A server on the database with this address.
     pub fn at_url(database: &str, options: &[&str]) -> Server {
-        let began = Instant::now();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_switchyard"))
+        let mut command = Server::program();
+        command
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(["--durability", "process", "--database", database])
-            .args(options)
-            .env("RUST_LOG", "warn")
-            .stdin(Stdio::null())
+            .args(options);
+        Server::run(command)
+    }
+
+    /// The program, untouched by the settings of whoever runs the tests.
+    pub fn program() -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
+        command.env("RUST_LOG", "warn").stdin(Stdio::null());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("SWITCHYARD_") {
+                command.env_remove(name);
+            }
+        }
+        command
+    }
+
+    /// The server that this command starts, once it tells where it listens.
+    pub fn run(mut command: Command) -> Server {
+        let began = Instant::now();
+        let mut child = command
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server starts");
-        let address = address(&mut child);
+        let (address, greeting) = address(&mut child);
         Server {
             child,
             address,
+            greeting,
             ready_after: began.elapsed(),
             // A proxy of the environment must not come between.
             http: reqwest::Client::builder()
@@ -161,19 +182,19 @@ impl Drop for Server {
     }
 }
 
-/// Reads the line that tells where the server listens, and lets the rest of what it prints go.
-fn address(child: &mut Child) -> String {
+/// Reads the line that tells where the server listens. The rest of what it prints comes as it prints it.
+fn address(child: &mut Child) -> (String, UnboundedReceiver<String>) {
     let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
     let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
         let (_, address) = line.split_once("listening on http://")?;
-        Some(
-            address
-                .split_whitespace()
-                .next()?
-                .trim_end_matches('/')
-                .to_owned(),
-        )
+        Some(address.split_whitespace().next()?.to_owned())
     });
-    std::thread::spawn(move || lines.for_each(drop));
-    address.expect("the server tells its address")
+    let (sender, greeting) = unbounded_channel();
+    std::thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            // Nobody may be interested; the pipe must be emptied all the same.
+            sender.send(line).ok();
+        }
+    });
+    (address.expect("the server tells its address"), greeting)
 }
