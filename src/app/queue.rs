@@ -32,7 +32,7 @@ fn page(view: &QueueView, visit: &Visit) -> AnyView {
         <h1 class="name">{queue.name.clone()}</h1>
         <div class="queue-head">
             {bar(tally)}
-            {oldest.map(|since| view! { <span class="aside">"Next in line since " {ago(since, visit.now)}</span> })}
+            {oldest.map(|since| view! { <span class="aside">"Oldest waiting: " {ago(since, visit.now)}</span> })}
         </div>
         {tabs(view, stand)}
         <div class="card">

@@ -212,8 +212,18 @@ pub fn retry_all(group: &GroupRow, visit: &Visit) -> AnyView {
         danger: false,
         title: format!("Retry {jobs}?"),
         text: format!(
-            "All {jobs} that failed with “{}” go back to their queues now, each with all its retries.",
-            group.group
+            "{} with “{}” {} now, with all retries.",
+            if group.count == 1 {
+                "The job that failed".to_owned()
+            } else {
+                format!("All {jobs} that failed")
+            },
+            group.group,
+            if group.count == 1 {
+                "goes back to its queue"
+            } else {
+                "go back to their queues"
+            },
         ),
         action: RetryGroup::PATH,
         fields,

@@ -133,23 +133,21 @@ impl Wire {
         }
     }
 
-    /// The server says how things stand.
+    /// The server says how things stand. The id of its message is the state of the feed.
     fn hear(self: &Rc<Self>, event: &Event) {
-        let data = event
-            .dyn_ref::<MessageEvent>()
-            .and_then(|event| event.data().as_string());
-        let Some(news) = data.and_then(|data| JSON::parse(&data).ok()) else {
+        let Some(event) = event.dyn_ref::<MessageEvent>() else {
             return;
         };
         self.heard.set(Date::now());
-        if let Some(now) = number(&news, "now") {
+        let news = event.data().as_string();
+        if let Some(now) = news.and_then(|news| number(&news, "now")) {
             self.ahead.set(now - Date::now() * 1000.0);
         }
         if self.link.get_untracked() == Link::Paused {
             return;
         }
         self.link.set(Link::Live);
-        if number(&news, "seq").is_some_and(|seq| seq != self.seq.get() as f64) {
+        if event.last_event_id() != self.seq.get().to_string() {
             self.refresh();
         }
     }
@@ -183,8 +181,14 @@ impl Wire {
         }
     }
 
+    /// The server's time, as far as it is known, in microseconds.
+    #[expect(clippy::cast_possible_truncation, reason = "a time of our days")]
+    fn now(&self) -> i64 {
+        (Date::now() * 1000.0 + self.ahead.get()) as i64
+    }
+
     fn show_times(&self) {
-        let now = (Date::now() * 1000.0 + self.ahead.get()) as i64;
+        let now = self.now();
         let Ok(times) = document().query_selector_all("time[data-t]") else {
             return;
         };
@@ -265,6 +269,8 @@ async fn fetch_page() -> Result<String, JsValue> {
     text.as_string().ok_or(JsValue::NULL)
 }
 
-fn number(object: &JsValue, key: &str) -> Option<f64> {
-    Reflect::get(object, &key.into()).ok()?.as_f64()
+/// A number of a JSON object.
+fn number(json: &str, key: &str) -> Option<f64> {
+    let object = JSON::parse(json).ok()?;
+    Reflect::get(&object, &key.into()).ok()?.as_f64()
 }
