@@ -1,6 +1,7 @@
 //! The command line: start, signals, end.
 
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -12,13 +13,32 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
+    // A core for the database's thread: where more threads than cores want to run, each handing over of
+    // a request or a result waits for the scheduler.
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.saturating_sub(1).max(1))
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(start()),
+        Err(error) => {
+            tracing::error!("no threads: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn start() -> ExitCode {
     let outcome = match Command::parse().action {
         Action::Serve(serve) => run(serve.listen, serve.settings(), false).await,
         Action::Dev { listen } => {

@@ -218,11 +218,11 @@ async fn run_named(
     let failures = steps.iter().any(|step| step.needs.failures.is_some());
     let load = work.loading(steps.iter().map(|step| &step.needs));
     if !load.is_empty() {
-        let answers = connection.run(load).await?;
+        let answers = connection.look(load).await?;
         work.loaded(answers, failures)?;
     }
     if let Some(neighbours) = work.loading_neighbours() {
-        let answers = connection.run(vec![neighbours]).await?;
+        let answers = connection.look(vec![neighbours]).await?;
         work.loaded(answers, false)?;
     }
     for step in steps.iter_mut().filter(|step| step.needs.claim.is_none()) {
@@ -243,7 +243,11 @@ async fn run_claims(
     if !wanted.is_empty() {
         let before = writes.len();
         writes.extend(work.loading_candidates(&wanted));
-        let answers = connection.run(writes).await?;
+        let answers = if before == 0 {
+            connection.look(writes).await?
+        } else {
+            connection.run(writes).await?
+        };
         work.candidates_loaded(&wanted, answers.into_iter().skip(before))?;
         writes = Vec::new();
     }

@@ -89,7 +89,7 @@ const FORGET_WORKERS: &str = "DELETE FROM workers WHERE last_seen <= $1";
 
 const SAVE_SEEN: &str = "
 INSERT INTO workers (protocol, name, last_seen)
-SELECT 'qless', value->>0, value->>1 FROM json_each($1) WHERE true
+SELECT 'qless', value->>0, value->>1 FROM jsonb_each($1) WHERE true
 ON CONFLICT (protocol, name) DO UPDATE SET last_seen = excluded.last_seen";
 
 const FLUSH: &[&str] = &[

@@ -446,6 +446,7 @@ const FAILED_WITH: &str =
 
 const WORKERS: &str = "SELECT name, last_seen FROM workers WHERE protocol = 'qless'";
 
+// There are only as many running jobs as workers can hold, and the index has all that is asked for.
 const HELD: &str = "
 SELECT worker, sum(CASE WHEN lease_until > $1 THEN 1 ELSE 0 END),
     sum(CASE WHEN lease_until <= $1 THEN 1 ELSE 0 END)

@@ -213,13 +213,13 @@ INSERT INTO jobs (seq, version, queue, state, ready_at, since, worker, lease_id,
 SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8,
     value->>9, value->>10, value->>11, value->>12, value->>13, value->>14, value->>15, value->>16,
     value->>17, value->>18, value->>19, value->>20, value->>21, value->>22
-FROM json_each($1)";
+FROM jsonb_each($1)";
 
 const UPDATE_PROGRESS: &str = "
 UPDATE jobs SET version = version + 1, queue = value->>2, state = value->>3, ready_at = value->>4,
     since = value->>5, worker = value->>6, lease_id = value->>7, lease_until = value->>8,
     remaining = value->>9, history = value->>10
-FROM json_each($1) WHERE jobs.seq = value->>0 AND jobs.version = value->>1";
+FROM jsonb_each($1) WHERE jobs.seq = value->>0 AND jobs.version = value->>1";
 
 const UPDATE: &str = "
 UPDATE jobs SET version = version + 1, queue = value->>2, state = value->>3, ready_at = value->>4,
@@ -227,16 +227,16 @@ UPDATE jobs SET version = version + 1, queue = value->>2, state = value->>3, rea
     remaining = value->>9, history = value->>10, priority = value->>11, retries = value->>12,
     klass = value->>13, tags = value->>14, failure_group = value->>15, failure_message = value->>16,
     failure_worker = value->>17, failure_at = value->>18, body = value->>19
-FROM json_each($1) WHERE jobs.seq = value->>0 AND jobs.version = value->>1";
+FROM jsonb_each($1) WHERE jobs.seq = value->>0 AND jobs.version = value->>1";
 
 const DELETE: &str = "
 DELETE FROM jobs WHERE seq IN (
-    SELECT j.seq FROM json_each($1) AS k CROSS JOIN jobs AS j
+    SELECT j.seq FROM jsonb_each($1) AS k CROSS JOIN jobs AS j
     WHERE j.seq = k.value->>0 AND j.version = k.value->>1)";
 
 const ADD_DEPENDENCIES: &str = "
-INSERT INTO dependencies (job, needs) SELECT value->>0, value->>1 FROM json_each($1) WHERE true
+INSERT INTO dependencies (job, needs) SELECT value->>0, value->>1 FROM jsonb_each($1) WHERE true
 ON CONFLICT (job, needs) DO NOTHING";
 
 const REMOVE_DEPENDENCIES: &str = "
-DELETE FROM dependencies WHERE (job, needs) IN (SELECT value->>0, value->>1 FROM json_each($1))";
+DELETE FROM dependencies WHERE (job, needs) IN (SELECT value->>0, value->>1 FROM jsonb_each($1))";

@@ -178,7 +178,7 @@ impl Tally {
 const FOLD: &str = "
 INSERT INTO tallies (kind, queue, day, slot, server, n, mean, m2)
 SELECT value->>0, value->>1, value->>2, value->>3, $2, value->>4, value->>5, value->>6
-FROM json_each($1) WHERE true
+FROM jsonb_each($1) WHERE true
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET
     n    = tallies.n + excluded.n,
     mean = CASE WHEN excluded.mean IS NOT NULL THEN
@@ -189,7 +189,7 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET
 
 const FOLD_FAILURES: &str = "
 INSERT INTO failure_counts (failure_group, queue, server, n)
-SELECT value->>0, value->>1, $2, value->>2 FROM json_each($1) WHERE true
+SELECT value->>0, value->>1, $2, value->>2 FROM jsonb_each($1) WHERE true
 ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + excluded.n";
 
 #[cfg(test)]

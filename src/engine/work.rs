@@ -393,4 +393,4 @@ pub struct Finished {
 
 const ADD_QUEUES: &str = "
 INSERT INTO queues (id, protocol, namespace, name, first_seen)
-SELECT value->>0, value->>1, value->>2, value->>3, value->>4 FROM json_each($1)";
+SELECT value->>0, value->>1, value->>2, value->>3, value->>4 FROM jsonb_each($1)";

@@ -53,7 +53,7 @@ pub enum Arg {
 }
 
 impl Arg {
-    /// A set of rows as a JSON array, to be unfolded by `json_each`.
+    /// A set of rows as a JSON array, to be unfolded by `jsonb_each`.
     pub fn rows<T: serde::Serialize>(rows: &[T]) -> Arg {
         // Rows are tuples of numbers and text; only a map with keys that are not text could fail.
         Arg::Text(serde_json::to_string(rows).unwrap_or_default())

@@ -7,13 +7,17 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
-    SqlitePoolOptions, SqliteSynchronous,
+    SqlitePoolOptions, SqliteQueryResult, SqliteRow, SqliteSynchronous,
 };
 use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor};
+use tokio::sync::Notify;
 
 use super::rows::{Answer, Arg, Row, Statement};
 use super::{BUSY_TIMEOUT, Durability, StoreError};
@@ -24,6 +28,9 @@ const READERS: u32 = 4;
 /// Rows on their way from the connection's thread; more than a usual answer has, so that the thread
 /// need not wait for us in the middle of one.
 const ROWS_UNDER_WAY: usize = 4_096;
+
+/// How often whoever waits for a commit to begin looks whether a statement has failed before it.
+const FAILED_SEEN_WITHIN: Duration = Duration::from_millis(50);
 
 /// Pages of 4 KiB written before the log is folded back into the file.
 const CHECKPOINT_PAGES: &str = "4000";
@@ -67,6 +74,8 @@ fn options(path: &Path) -> Result<SqliteConnectOptions, StoreError> {
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .foreign_keys(false)
+        // Else every statement that could fail half-way makes a file to undo itself from.
+        .pragma("temp_store", "memory")
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(256)
         .row_buffer_size(ROWS_UNDER_WAY)
@@ -78,6 +87,8 @@ pub struct Connection {
     inner: SqliteConnection,
     /// Whether a transaction is open.
     open: bool,
+    /// Told when a commit begins.
+    committing: Arc<Notify>,
     /// Held as long as the connection is.
     _lock: File,
 }
@@ -94,15 +105,23 @@ impl Connection {
             Durability::Full => SqliteSynchronous::Full,
             Durability::Process => SqliteSynchronous::Normal,
         };
-        let inner = options(path)?
+        let mut inner = options(path)?
             .synchronous(synchronous)
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             .pragma("cache_size", CACHE_KIB)
             .connect()
             .await?;
+        let committing = Arc::new(Notify::new());
+        let begins = Arc::clone(&committing);
+        tokio::spawn(tick(Arc::downgrade(&committing)));
+        inner.lock_handle().await?.set_commit_hook(move || {
+            begins.notify_one();
+            true
+        });
         Ok(Connection {
             inner,
             open: false,
+            committing,
             _lock: lock,
         })
     }
@@ -112,6 +131,13 @@ impl Connection {
             .run(&mut self.inner)
             .await?;
         Ok(())
+    }
+
+    /// Runs statements that only read. Before anything is written this needs no transaction: all that is
+    /// ever written goes through this connection, so nothing can change in between.
+    pub async fn look(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        let (text, arguments) = joined(batch, false, false)?;
+        fetch(&mut self.inner, text, arguments, None).await
     }
 
     /// Runs the statements in the group's transaction, which begins with the first batch.
@@ -148,7 +174,13 @@ impl Connection {
         let begin = !std::mem::replace(&mut self.open, true);
         let expected: Vec<_> = batch.iter().map(|statement| statement.expected).collect();
         let (text, arguments) = joined(batch, begin, commit)?;
-        let mut answers = fetch(&mut self.inner, text, arguments).await?;
+        let mut answers = fetch(
+            &mut self.inner,
+            text,
+            arguments,
+            commit.then_some(&*self.committing),
+        )
+        .await?;
         if begin && !answers.is_empty() {
             answers.remove(0);
         }
@@ -193,7 +225,7 @@ impl Readers {
             joined(batch, false, false)?
         };
         let mut connection = self.0.acquire().await?;
-        let mut answers = match fetch(&mut connection, text, arguments).await {
+        let mut answers = match fetch(&mut connection, text, arguments, None).await {
             Ok(answers) => answers,
             Err(error) => {
                 let _ = connection.execute("ROLLBACK").await;
@@ -264,28 +296,62 @@ fn renumber(sql: &str, offset: usize, text: &mut String) {
     }
 }
 
+/// Runs the text and collects its answers. `committing` is told when a commit begins, if the text has one.
 async fn fetch(
     connection: &mut SqliteConnection,
     text: String,
     arguments: SqliteArguments,
+    committing: Option<&Notify>,
 ) -> Result<Vec<Answer>, StoreError> {
     // Safe: the text is joined from literals of this program, and every value is bound.
     let mut stream = connection.fetch_many(sqlx::query_with(AssertSqlSafe(text), arguments));
-    let mut answers = Vec::new();
-    let mut rows = Vec::new();
+    let mut collected = Collected::default();
+    if let Some(committing) = committing {
+        // The driver tells of each statement as it is done, and to be woken for each costs more than the
+        // statements do. So nobody listens until the commit begins (or, for a statement may fail before it,
+        // until the next tick); what was told meanwhile is kept.
+        let early = stream.poll_next_unpin(&mut Context::from_waker(Waker::noop()));
+        if let Poll::Ready(Some(part)) = early {
+            collected.add(part?);
+        }
+        committing.notified().await;
+    }
     while let Some(part) = stream.try_next().await? {
+        collected.add(part);
+    }
+    Ok(collected.answers)
+}
+
+/// Wakes whoever waits for a commit that may never begin.
+async fn tick(committing: Weak<Notify>) {
+    let mut ticks = tokio::time::interval(FAILED_SEEN_WITHIN);
+    while let Some(committing) = committing.upgrade() {
+        committing.notify_one();
+        drop(committing);
+        ticks.tick().await;
+    }
+}
+
+/// Rows and ends of statements, as the driver tells of them.
+#[derive(Default)]
+struct Collected {
+    answers: Vec<Answer>,
+    rows: Vec<Row>,
+}
+
+impl Collected {
+    fn add(&mut self, part: Either<SqliteQueryResult, SqliteRow>) {
         match part {
-            Either::Right(row) => rows.push(Row::new(row)),
+            Either::Right(row) => self.rows.push(Row::new(row)),
             Either::Left(done) => {
-                let affected = done.rows_affected();
-                answers.push(Answer {
-                    rows: std::mem::take(&mut rows),
-                    affected,
+                let rows = std::mem::take(&mut self.rows);
+                self.answers.push(Answer {
+                    rows,
+                    affected: done.rows_affected(),
                 });
             }
         }
     }
-    Ok(answers)
 }
 
 #[cfg(test)]

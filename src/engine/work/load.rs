@@ -136,7 +136,7 @@ const REACH_COLUMNS: usize = 2;
 const LOAD_JOBS: &str = concat!(
     "SELECT ",
     job_columns!(),
-    " FROM json_each($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.value->>0 AND j.id = k.value->>1"
+    " FROM jsonb_each($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.value->>0 AND j.id = k.value->>1"
 );
 
 const LOAD_FAILURES: &str = concat!(
@@ -148,7 +148,7 @@ const LOAD_FAILURES: &str = concat!(
 /// All edges that can be reached from some qless ids, as pairs of ids.
 const LOAD_REACH: &str = "
 WITH RECURSIVE reached (seq) AS (
-    SELECT j.seq FROM json_each($1) AS k CROSS JOIN jobs AS j WHERE j.scope = 0 AND j.id = k.value
+    SELECT j.seq FROM jsonb_each($1) AS k CROSS JOIN jobs AS j WHERE j.scope = 0 AND j.id = k.value
     UNION
     SELECT d.needs FROM reached AS r JOIN dependencies AS d ON d.job = r.seq
 )
