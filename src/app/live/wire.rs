@@ -123,7 +123,11 @@ impl Wire {
         let wire = Rc::clone(self);
         listen(&source, "beat", move |event| wire.hear(&event));
         let wire = Rc::clone(self);
-        listen(&source, "error", move |_| wire.link.set(Link::Stale));
+        listen(&source, "error", move |_| {
+            wire.link.set(Link::Stale);
+            // Another server may answer next, and count anew: whatever it says is news.
+            wire.seq.set(u64::MAX);
+        });
         *self.source.borrow_mut() = Some(source);
     }
 
