@@ -18,7 +18,7 @@ struct Scene {
     run_ms: u64,
     workers: usize,
     /// Of a hundred jobs, how many fail.
-    fails: u128,
+    fails: u64,
     next: Option<&'static str>,
 }
 
@@ -169,10 +169,11 @@ async fn finish(engine: &Engine, scene: &Scene, name: &str, job: Job) -> Result<
         queue: None,
     };
     let key: JobKey = job.key;
-    let dice = random() % 100;
+    let dice = up_to(100);
     if dice < scene.fails {
-        let (group, message) = FAILURES
-            .get(dice as usize % FAILURES.len())
+        let (group, message) = usize::try_from(dice)
+            .ok()
+            .and_then(|dice| FAILURES.get(dice % FAILURES.len()))
             .copied()
             .unwrap_or_default();
         let message = message.replace("{}", &up_to(100_000).to_string());
@@ -210,14 +211,15 @@ async fn finish(engine: &Engine, scene: &Scene, name: &str, job: Job) -> Result<
     Ok(())
 }
 
-fn random() -> u128 {
-    uuid::Uuid::new_v4().as_u128() >> 70
+/// Above the bits that say which kind of UUID it is.
+fn random() -> u64 {
+    uuid::Uuid::new_v4().as_u64_pair().0 >> 16
 }
 
 fn up_to(max: u64) -> u64 {
-    (random() % u128::from(max.max(1))) as u64
+    random() % max.max(1)
 }
 
-fn one_in(n: u128) -> bool {
-    random() % n == 0
+fn one_in(n: u64) -> bool {
+    random().is_multiple_of(n)
 }

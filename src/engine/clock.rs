@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 const MICROS: f64 = 1_000_000.0;
+const MICROS_A_SECOND: i64 = 1_000_000;
 const DAY_S: i64 = 86_400;
 
 /// The largest distance from 1970 that a request may name, in seconds: far beyond any date in use,
@@ -22,8 +23,7 @@ pub struct Time(pub i64);
 impl Time {
     /// From unix seconds with fractions; `None` if it is not finite or absurdly far away.
     pub fn from_seconds(seconds: f64) -> Option<Time> {
-        (seconds.is_finite() && seconds.abs() <= SECONDS_MAX)
-            .then(|| Time((seconds * MICROS).round() as i64))
+        (seconds.is_finite() && seconds.abs() <= SECONDS_MAX).then(|| Time(micros(seconds)))
     }
 
     /// Unix seconds with fractions.
@@ -33,7 +33,7 @@ impl Time {
 
     /// Unix seconds, rounded down.
     pub fn whole_seconds(self) -> i64 {
-        self.0.div_euclid(MICROS as i64)
+        self.0.div_euclid(MICROS_A_SECOND)
     }
 
     /// The number of the UTC day.
@@ -43,13 +43,18 @@ impl Time {
 
     /// This moment and `seconds` (may be negative) after it.
     pub fn plus_seconds(self, seconds: f64) -> Time {
-        Time(self.0.saturating_add((seconds * MICROS).round() as i64))
+        Time(self.0.saturating_add(micros(seconds)))
     }
 
     /// How long after `earlier` this is, in seconds; 0 where clocks disagree.
     pub fn seconds_since(self, earlier: Time) -> f64 {
         (self.0.saturating_sub(earlier.0)).max(0) as f64 / MICROS
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounded; and it saturates")]
+fn micros(seconds: f64) -> i64 {
+    (seconds * MICROS).round() as i64
 }
 
 /// The server's clock. It never goes backwards while the server runs, so that setting the machine's
@@ -65,7 +70,8 @@ impl Clock {
         let wall = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or(Duration::ZERO)
-            .as_micros() as i64;
+            .as_micros();
+        let wall = i64::try_from(wall).unwrap_or(i64::MAX);
         Time(self.latest.fetch_max(wall, Ordering::AcqRel).max(wall))
     }
 }

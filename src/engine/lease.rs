@@ -19,14 +19,11 @@ pub struct Holder {
 pub(super) fn held<'w>(work: &'w Work, key: &JobKey, holder: &Holder) -> Result<&'w Job> {
     let id = || key.id.clone();
     let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
-    let lease = match (&job.lease, job.state) {
-        (Some(lease), State::Running) => lease,
-        _ => {
-            return Err(Error::NotRunning {
-                id: id(),
-                state: job.state,
-            });
-        }
+    let (Some(lease), State::Running) = (&job.lease, job.state) else {
+        return Err(Error::NotRunning {
+            id: id(),
+            state: job.state,
+        });
     };
     if lease.worker != holder.worker {
         return Err(Error::WrongWorker {

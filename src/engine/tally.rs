@@ -51,6 +51,7 @@ impl Moments {
 }
 
 /// The slot of a duration in seconds; what is negative belongs to the first.
+#[expect(clippy::cast_possible_truncation, reason = "whole seconds; saturates")]
 pub fn slot(seconds: f64) -> i64 {
     let seconds = if seconds > 0.0 { seconds as u64 } else { 0 };
     let slot = match seconds {

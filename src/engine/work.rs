@@ -165,9 +165,9 @@ impl Work {
                 scope,
                 id: id.clone(),
             };
-            if !self
+            if self
                 .job(&need)
-                .is_some_and(|other| !other.dependents.contains(&key.id))
+                .is_none_or(|other| other.dependents.contains(&key.id))
             {
                 continue;
             }

@@ -161,7 +161,7 @@ impl Connection {
     pub async fn roll_back(&mut self) -> Result<(), StoreError> {
         if std::mem::take(&mut self.open) {
             // After some errors (a full disk) SQLite has rolled back by itself; to be told so is fine.
-            let _ = self.inner.execute("ROLLBACK").await;
+            drop(self.inner.execute("ROLLBACK").await);
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ impl Readers {
         let mut answers = match fetch(&mut connection, text, arguments, None).await {
             Ok(answers) => answers,
             Err(error) => {
-                let _ = connection.execute("ROLLBACK").await;
+                drop(connection.execute("ROLLBACK").await);
                 return Err(error);
             }
         };

@@ -130,6 +130,7 @@ impl Serialize for Seconds {
 }
 
 /// A number as people write it: 5, not 5.0.
+#[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
 pub fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 {
         json!(value as i64)

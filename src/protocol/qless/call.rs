@@ -381,6 +381,7 @@ impl<'a> Fields<'a> {
         let Some(number) = self.number(field)? else {
             return Ok(None);
         };
+        #[expect(clippy::cast_possible_truncation, reason = "a fraction is refused")]
         let whole = number as i64;
         if number.fract() == 0.0 && (min..=i64::from(i32::MAX)).contains(&whole) {
             return Ok(Some(whole));
