@@ -1,0 +1,115 @@
+//! Jobs that wait for jobs.
+
+use super::*;
+
+#[tokio::test]
+async fn dependents_are_released_by_completion_and_not_by_advancing() {
+    let engine = engine().await;
+    put(&engine, 0.0, new("a")).await;
+    put(&engine, 0.0, new("b")).await;
+    let depends = Some(vec!["a".to_owned(), "b".to_owned(), "unknown".to_owned()]);
+    put(
+        &engine,
+        1.0,
+        Put {
+            depends,
+            delay: Some(100.0),
+            ..new("c")
+        },
+    )
+    .await;
+    assert_eq!(job(&engine, "c").await.dependencies, ["a", "b"]);
+    assert_eq!(job(&engine, "a").await.dependents, ["c"]);
+    assert_eq!(pop(&engine, 2.0, "w", 5).await, ["a", "b"]);
+    let next = Some(Next {
+        queue: q(),
+        delay: 0.0,
+        depends: Vec::new(),
+    });
+    let turn = vec![(JobKey::qless("a"), "{}".to_owned(), next)];
+    assert_eq!(
+        engine.complete(turn, holder("w"), at(3.0)).await.unwrap(),
+        [Ok(State::Waiting)]
+    );
+    assert_eq!(complete(&engine, 4.0, "w", "b").await, Ok(State::Complete));
+    assert_eq!(job(&engine, "c").await.dependencies, ["a"]);
+    assert_eq!(pop(&engine, 5.0, "w", 5).await, ["a"]);
+    assert_eq!(complete(&engine, 6.0, "w", "a").await, Ok(State::Complete));
+    assert_eq!(job(&engine, "c").await.state, State::Scheduled);
+    assert_counts(&engine, 6.0).await;
+    assert_eq!(pop(&engine, 101.0, "w", 5).await, ["c"]);
+}
+
+#[tokio::test]
+async fn a_job_may_not_wait_for_itself_even_through_others() {
+    let engine = engine().await;
+    let waits = |id: &str, on: &str| Put {
+        depends: Some(vec![on.to_owned()]),
+        ..new(id)
+    };
+    put(&engine, 0.0, new("a")).await;
+    put(&engine, 0.0, waits("b", "a")).await;
+    put(&engine, 0.0, waits("c", "b")).await;
+    let cycle = |id: &str| vec![Err(Error::DependencyCycle { id: id.to_owned() })];
+    assert_eq!(
+        engine
+            .put(q(), vec![waits("a", "c")], at(1.0))
+            .await
+            .unwrap(),
+        cycle("a")
+    );
+    assert_eq!(
+        engine
+            .put(q(), vec![waits("x", "x")], at(1.0))
+            .await
+            .unwrap(),
+        cycle("x")
+    );
+    // In one request, too: the second of two jobs that would wait for each other is refused.
+    put(&engine, 2.0, new("p")).await;
+    let both = engine
+        .put(q(), vec![waits("r", "p"), waits("p", "r")], at(3.0))
+        .await
+        .unwrap();
+    assert_eq!(
+        both,
+        [
+            Ok("r".to_owned()),
+            Err(Error::DependencyCycle { id: "p".to_owned() })
+        ]
+    );
+    assert_counts(&engine, 3.0).await;
+}
+
+#[tokio::test]
+async fn cancel_takes_a_whole_chain_or_nothing() {
+    let engine = engine().await;
+    put(&engine, 0.0, new("a")).await;
+    put(
+        &engine,
+        0.0,
+        Put {
+            depends: Some(vec!["a".to_owned()]),
+            ..new("b")
+        },
+    )
+    .await;
+    let keys = |ids: &[&str]| ids.iter().map(|id| JobKey::qless(*id)).collect::<Vec<_>>();
+    put(&engine, 0.0, new("z")).await;
+    let refused = engine.cancel(keys(&["z", "a"]), at(1.0)).await;
+    assert_eq!(
+        refused,
+        Err(Error::HasDependents {
+            id: "a".to_owned(),
+            dependents: vec!["b".to_owned()]
+        })
+    );
+    assert_eq!(job(&engine, "z").await.state, State::Waiting);
+    engine
+        .cancel(keys(&["b", "a", "unknown"]), at(2.0))
+        .await
+        .unwrap();
+    assert_eq!(engine.job(&JobKey::qless("a")).await.unwrap(), None);
+    assert_eq!(engine.job(&JobKey::qless("b")).await.unwrap(), None);
+    assert_counts(&engine, 2.0).await;
+}

@@ -1,0 +1,107 @@
+//! The engine's verbs on a real SQLite database, with the time told by the test.
+
+#![cfg(test)]
+
+mod chains;
+mod claims;
+mod turns;
+
+use switchyard::engine::{
+    Engine, Error, Fail, Holder, Job, JobKey, Next, Options, Page, Put, QueueKey, Retry, Standing,
+    State, Time,
+};
+
+const PAGE: Page = Page {
+    offset: 0,
+    limit: 1_000,
+};
+
+async fn engine() -> Engine {
+    let options = Options {
+        database: "sqlite::memory:".to_owned(),
+        trust_client_clock: true,
+        ..Options::default()
+    };
+    Engine::open(&options).await.unwrap()
+}
+
+fn at(seconds: f64) -> Option<Time> {
+    Time::from_seconds(seconds)
+}
+
+fn q() -> QueueKey {
+    QueueKey::qless("q")
+}
+
+fn new(id: &str) -> Put {
+    Put {
+        id: Some(id.to_owned()),
+        body: "{}".to_owned(),
+        ..Put::default()
+    }
+}
+
+fn holder(worker: &str) -> Holder {
+    Holder {
+        worker: worker.to_owned(),
+        queue: None,
+    }
+}
+
+async fn put(engine: &Engine, now: f64, job: Put) {
+    engine
+        .put(q(), vec![job], at(now))
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
+}
+
+async fn pop(engine: &Engine, now: f64, worker: &str, count: usize) -> Vec<String> {
+    ids(&engine
+        .claim(q(), worker.to_owned(), count, at(now))
+        .await
+        .unwrap())
+}
+
+async fn complete(engine: &Engine, now: f64, worker: &str, id: &str) -> Result<State, Error> {
+    let turn = (JobKey::qless(id), "{}".to_owned(), None);
+    engine
+        .complete(vec![turn], holder(worker), at(now))
+        .await
+        .unwrap()
+        .remove(0)
+}
+
+async fn job(engine: &Engine, id: &str) -> Job {
+    engine.job(&JobKey::qless(id)).await.unwrap().unwrap()
+}
+
+fn ids(jobs: &[Job]) -> Vec<String> {
+    jobs.iter().map(|job| job.key.id.clone()).collect()
+}
+
+/// Counts that are kept must equal counts that are counted, by way of the lists.
+async fn assert_counts(engine: &Engine, now: f64) {
+    for queue in engine.queues(at(now)).await.unwrap() {
+        for standing in Standing::ALL {
+            let listed = engine
+                .jobs(standing, Some(&queue.queue.key), PAGE, at(now))
+                .await
+                .unwrap();
+            let kept = queue.counts.of(standing);
+            assert_eq!(
+                kept,
+                i64::try_from(listed.len()).unwrap(),
+                "{} in {:?}",
+                standing.as_str(),
+                queue.queue.key
+            );
+        }
+    }
+    for group in engine.failures().await.unwrap() {
+        let (total, jobs) = engine.failed(&group.group, PAGE).await.unwrap();
+        assert_eq!(total, i64::try_from(jobs.len()).unwrap());
+        assert_eq!(group.count, total);
+    }
+}
