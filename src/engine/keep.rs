@@ -70,12 +70,12 @@ pub fn flush() -> Vec<Statement> {
 const PROMOTE: &str = "
 UPDATE jobs SET state = 1, version = version + 1 WHERE seq IN (
     SELECT j.seq FROM queues AS q CROSS JOIN jobs AS j
-    WHERE j.queue = q.id AND j.state = 2 AND j.ready_at <= $1 LIMIT $2)
+    WHERE j.queue = q.id AND j.state = 2 AND j.ready_at <= $1 LIMIT $2 + 0)
 RETURNING queue";
 
 const RETIRE_OLD: &str = "
 DELETE FROM jobs WHERE seq IN (
-    SELECT seq FROM jobs WHERE state = 6 AND since <= $1 ORDER BY since, seq LIMIT $2)
+    SELECT seq FROM jobs WHERE state = 6 AND since <= $1 ORDER BY since, seq LIMIT $2 + 0)
 RETURNING queue";
 
 // A negative limit would mean none.

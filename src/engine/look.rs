@@ -412,7 +412,7 @@ macro_rules! list {
             job_columns!(),
             " FROM jobs AS j WHERE ",
             $rest,
-            " LIMIT $1 OFFSET $2"
+            " LIMIT $1 + 0 OFFSET $2 + 0"
         )
     };
 }
@@ -429,7 +429,7 @@ const WAITING_IN: &str = concat!(
         SELECT seq FROM (SELECT s.seq FROM jobs AS s WHERE s.queue = $3 AND s.state = 2 AND s.ready_at <= $4
                          ORDER BY s.priority, s.ready_at, s.seq LIMIT $1 + $2) AS due
     ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq
-    ORDER BY j.priority, j.ready_at, j.seq LIMIT $1 OFFSET $2"
+    ORDER BY j.priority, j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
 const SCHEDULED_IN: &str =
     list!("j.queue = $3 AND j.state = 2 AND j.ready_at > $4 ORDER BY j.ready_at, j.seq");

@@ -9,6 +9,9 @@ use super::history::History;
 use super::job::{Failure, Job, JobKey, Lease, State};
 use crate::store::{Row, Statement, StoreError};
 
+// A limit in these statements reads `LIMIT $1 + 0`: SQLite looks into a bare parameter there while it
+// compiles the statement, and then compiles it anew whenever one is bound.
+
 /// The columns of a job, in the order in which [`job`] reads them, out of `jobs AS j`.
 /// Ids hold no control characters, so a line break parts them.
 macro_rules! job_columns {

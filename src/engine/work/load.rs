@@ -142,7 +142,7 @@ const LOAD_JOBS: &str = concat!(
 const LOAD_FAILURES: &str = concat!(
     "SELECT ",
     job_columns!(),
-    " FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 ORDER BY j.since, j.seq LIMIT $2"
+    " FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 ORDER BY j.since, j.seq LIMIT $2 + 0"
 );
 
 /// All edges that can be reached from some qless ids, as pairs of ids.
@@ -162,15 +162,15 @@ const NEXT: &str = concat!(
     job_columns!(),
     " FROM (
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
-                         ORDER BY lease_until, seq LIMIT $3) AS lost
+                         ORDER BY lease_until, seq LIMIT $3 + 0) AS lost
         UNION ALL
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 1
-                         ORDER BY priority, ready_at, seq LIMIT $3) AS waiting
+                         ORDER BY priority, ready_at, seq LIMIT $3 + 0) AS waiting
         UNION ALL
         SELECT seq FROM (SELECT seq FROM (
                              SELECT seq, priority, ready_at FROM jobs
                              WHERE queue = $1 AND state = 2 AND ready_at <= $2
                              ORDER BY ready_at, seq LIMIT 10000) AS soonest
-                         ORDER BY priority, ready_at, seq LIMIT $3) AS due
+                         ORDER BY priority, ready_at, seq LIMIT $3 + 0) AS due
     ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq"
 );
