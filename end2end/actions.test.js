@@ -70,6 +70,10 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(page.url(), /\/ui\/workers$/);
     await page.getByRole("button", { name: "Colours: Light" }).click();
     assert.equal(await page.locator("html").getAttribute("data-theme"), "light");
+    await page.getByRole("button", { name: "Colours: Auto" }).click();
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.getByRole("button", { name: "Colours: Light" }).click();
+    assert.equal(await page.locator("html").getAttribute("data-theme"), "light");
   });
 }
 

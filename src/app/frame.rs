@@ -89,17 +89,30 @@ fn failed_badge() -> AnyView {
 }
 
 fn theme_switch(visit: &Visit) -> AnyView {
-    let (next, label) = match visit.theme {
-        "dark" => ("light", "Light"),
-        "light" => ("auto", "Auto"),
-        _ => ("dark", "Dark"),
+    // Left to the system, the page offers the colours that the system has not chosen; the style sheet
+    // knows which those are.
+    let offers: &[(&str, &str, &str)] = match visit.theme {
+        "dark" => &[("light", "Light", "")],
+        "light" => &[("auto", "Auto", "")],
+        _ => &[("dark", "Dark", "on-light"), ("light", "Light", "on-dark")],
+    };
+    let button = |(theme, label, when): &(&'static str, &'static str, &'static str)| {
+        view! {
+            <button
+                type="submit"
+                name="theme"
+                value=*theme
+                class=format!("button quiet {when}")
+                aria-label=format!("Colours: {label}")
+            >
+                {icon("theme")} <span>{*label}</span>
+            </button>
+        }
     };
     view! {
         <form class="theme" method="post" action=Theme::PATH>
-            {hidden(vec![("theme", next.to_owned()), ("back", visit.here())])}
-            <button type="submit" class="button quiet" aria-label=format!("Colours: {label}")>
-                {icon("theme")} <span>{label}</span>
-            </button>
+            {hidden(vec![("back", visit.here())])}
+            {offers.iter().map(button).collect_view()}
         </form>
     }
     .into_any()

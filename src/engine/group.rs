@@ -78,7 +78,7 @@ where
     }
 }
 
-/// A chore as a task; its answer is how many rows it concerned.
+/// A chore as a task.
 pub struct Duty {
     pub chore: Chore,
     pub tell: oneshot::Sender<Result<()>>,
