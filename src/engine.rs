@@ -23,6 +23,7 @@ mod mend;
 mod put;
 mod queues;
 mod rows;
+mod stats;
 mod tally;
 mod work;
 
@@ -45,6 +46,8 @@ pub use lease::Holder;
 pub use look::{Counts, FailureGroup, Page, QueueCounts, Standing, WorkerCounts};
 pub use put::Put;
 pub use queues::{Queue, Queues};
+pub use stats::{Durations, Stats};
+pub use tally::{Moments, SLOTS};
 use work::{Needs, Work};
 
 use crate::store::{Durability, Readers, Statement, Store, Writer};
@@ -317,6 +320,26 @@ impl Engine {
         self.write(Self::named([&key]), now, 1, move |work| {
             mend::relocate(work, &key, &queue)
         })
+        .await
+    }
+
+    /// Gives jobs other priorities.
+    pub async fn prioritize(
+        &self,
+        jobs: Vec<(JobKey, f64)>,
+        now: Option<Time>,
+    ) -> Result<Vec<Result<()>>> {
+        self.write(
+            Self::named(jobs.iter().map(|(key, _)| key)),
+            now,
+            jobs.len(),
+            move |work| {
+                Ok(jobs
+                    .iter()
+                    .map(|(key, priority)| mend::prioritize(work, key, *priority))
+                    .collect())
+            },
+        )
         .await
     }
 

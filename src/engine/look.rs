@@ -10,6 +10,7 @@ use super::job::{Job, JobKey, QueueId, QueueKey, State};
 use super::keep::WORKER_AGE_MAX_S;
 use super::queues::Queue;
 use super::rows::{self, job_columns};
+use super::work::LOAD_JOBS;
 use crate::store::{Answer, Statement};
 
 /// Which part of a list is wanted.
@@ -186,6 +187,20 @@ impl Engine {
     pub async fn job(&self, key: &JobKey) -> Result<Option<Job>> {
         let statement = Statement::new(JOB, [key.scope.into(), key.id.as_str().into()]);
         Ok(self.list(statement).await?.pop())
+    }
+
+    /// The jobs, in the order of their keys; `None` where one is not there.
+    pub async fn jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
+        let rows: Vec<_> = keys
+            .iter()
+            .map(|key| (key.scope, key.id.as_str()))
+            .collect();
+        let found = self.list(Statement::of_rows(LOAD_JOBS, &rows)).await?;
+        let found: HashMap<JobKey, Job> = found
+            .into_iter()
+            .map(|job| (job.key.clone(), job))
+            .collect();
+        Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
     }
 
     /// Jobs of one queue (or, complete ones, of all) by where they stand.

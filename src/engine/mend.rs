@@ -79,6 +79,19 @@ pub(super) fn relocate(work: &mut Work, key: &JobKey, queue: &QueueKey) -> Resul
     Ok(())
 }
 
+/// Gives a job another priority; where it waits, its place changes at once, among equals by the moment at
+/// which it became available.
+///
+/// # Errors
+/// [`Error::NoSuchJob`].
+pub(super) fn prioritize(work: &mut Work, key: &JobKey, priority: f64) -> Result<()> {
+    let job = work
+        .job_mut(key)
+        .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
+    job.priority = priority;
+    Ok(())
+}
+
 fn is_failed(work: &Work, key: &JobKey) -> bool {
     work.job(key).is_some_and(|job| job.state == State::Failed)
 }

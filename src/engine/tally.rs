@@ -24,13 +24,35 @@ pub enum Kind {
     Outcome = 3,
 }
 
-/// The slot that holds the moments of a duration, beside those of its histogram.
-const MOMENTS: i64 = -1;
+impl Kind {
+    pub fn from_code(code: i64) -> Option<Kind> {
+        [Kind::State, Kind::Wait, Kind::Run, Kind::Outcome]
+            .into_iter()
+            .find(|kind| *kind as i64 == code)
+    }
+}
 
-/// Slots of [`Kind::Outcome`].
-const FAILURES: i64 = 0;
-const FAILED: i64 = 1;
-const RETRIES: i64 = 2;
+/// The slots of [`Kind::Outcome`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// How many times a job failed.
+    Failures = 0,
+    /// Of these, how many are failed still.
+    Failed = 1,
+    /// How many leases were lost and handed on, or ended the job.
+    Retries = 2,
+}
+
+impl Outcome {
+    pub fn from_slot(slot: i64) -> Option<Outcome> {
+        [Outcome::Failures, Outcome::Failed, Outcome::Retries]
+            .into_iter()
+            .find(|outcome| *outcome as i64 == slot)
+    }
+}
+
+/// The slot that holds the moments of a duration, beside those of its histogram.
+pub const MOMENTS: i64 = -1;
 
 /// Count, mean and sum of squared distances of some numbers (Welford), without the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -47,6 +69,29 @@ impl Moments {
         let distance = value - self.mean;
         self.mean += distance / self.n as f64;
         self.m2 += distance * (value - self.mean);
+    }
+}
+
+impl Moments {
+    /// Takes the numbers of another set in (Chan's formula).
+    pub fn merge(&mut self, other: Moments) {
+        let n = self.n + other.n;
+        if n == 0 {
+            return;
+        }
+        let distance = other.mean - self.mean;
+        self.mean += distance * other.n as f64 / n as f64;
+        self.m2 += other.m2 + distance * distance * self.n as f64 * other.n as f64 / n as f64;
+        self.n = n;
+    }
+
+    /// The sample variance (n − 1); 0 below two numbers.
+    pub fn variance(&self) -> f64 {
+        if self.n < 2 {
+            0.0
+        } else {
+            self.m2 / (self.n - 1) as f64
+        }
     }
 }
 
@@ -129,18 +174,24 @@ impl Tally {
 
     /// A job failed at `now`.
     pub fn failure(&mut self, queue: QueueId, now: Time) {
-        self.add(Kind::Outcome, queue, now.day(), FAILURES, 1);
-        self.add(Kind::Outcome, queue, now.day(), FAILED, 1);
+        self.add(Kind::Outcome, queue, now.day(), Outcome::Failures as i64, 1);
+        self.add(Kind::Outcome, queue, now.day(), Outcome::Failed as i64, 1);
     }
 
     /// A job that failed at `failed_at` is failed no longer.
     pub fn failure_undone(&mut self, queue: QueueId, failed_at: Time) {
-        self.add(Kind::Outcome, queue, failed_at.day(), FAILED, -1);
+        self.add(
+            Kind::Outcome,
+            queue,
+            failed_at.day(),
+            Outcome::Failed as i64,
+            -1,
+        );
     }
 
     /// A lost lease was handed on, or ended the job, at `now`.
     pub fn lost(&mut self, queue: QueueId, now: Time) {
-        self.add(Kind::Outcome, queue, now.day(), RETRIES, 1);
+        self.add(Kind::Outcome, queue, now.day(), Outcome::Retries as i64, 1);
     }
 
     /// The statements that fold everything into the rows of `server`.
@@ -217,6 +268,23 @@ mod tests {
         (0..20).for_each(|value| moments.add(f64::from(value)));
         assert_eq!(moments.n, 20);
         assert!((moments.mean - 9.5).abs() < 1e-9);
-        assert!(((moments.m2 / 19.0).sqrt() - 5.916_079_783).abs() < 1e-6);
+        assert!((moments.variance().sqrt() - 5.916_079_783).abs() < 1e-6);
+    }
+
+    #[test]
+    fn two_sets_merge_into_what_they_would_be_as_one() {
+        let set = |range: std::ops::Range<i32>| {
+            let mut moments = Moments::default();
+            range.for_each(|value| moments.add(f64::from(value * value)));
+            moments
+        };
+        let mut merged = Moments::default();
+        for part in [set(0..3), set(3..4), Moments::default(), set(4..50)] {
+            merged.merge(part);
+        }
+        let whole = set(0..50);
+        assert_eq!(merged.n, whole.n);
+        assert!((merged.mean - whole.mean).abs() < 1e-9);
+        assert!((merged.variance() - whole.variance()).abs() < 1e-6);
     }
 }

@@ -16,6 +16,7 @@ use super::queues::{Queue, Queues};
 use super::rows;
 use super::tally::Tally;
 use crate::store::Statement;
+pub(super) use load::LOAD_JOBS;
 
 /// What a verb wants to find in [`Work`].
 #[derive(Debug, Default)]

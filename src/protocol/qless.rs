@@ -22,8 +22,8 @@ use axum::routing::{self, MethodFilter, MethodRouter};
 use answer::{Answer, JobView, response};
 use call::{Call, Envelope};
 use overseeing::{
-    cancel, complete_jobs, failed, failed_group, flush, job, jobs, queue, queues, unfail, worker,
-    workers,
+    cancel, complete_jobs, failed, failed_group, flush, job, jobs, multiget, priority, queue,
+    queues, stats, unfail, worker, workers,
 };
 use refusal::Refusal;
 use working::{add, claim, complete, fail, heartbeat, peek, retry};
@@ -54,11 +54,15 @@ pub fn router(front: Front) -> Router {
         .route("/fail/{queue}", post(fail))
         .route("/retry/{queue}", post(retry))
         .route("/cancel", post(cancel))
+        .route("/priority", post(priority))
         .route("/job/{id}", get(job))
+        .route("/jobs", get(multiget))
         .route("/jobs/complete", get(complete_jobs))
         .route("/jobs/{state}/{queue}", get(jobs))
         .route("/queues", get(queues))
         .route("/queue/{queue}", get(queue))
+        .route("/stats/{queue}", get(stats))
+        .route("/stats/{queue}/{date}", get(stats))
         .route("/workers", get(workers))
         .route("/worker/{worker}", get(worker))
         .route("/failed", get(failed))

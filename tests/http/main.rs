@@ -40,11 +40,15 @@ mod names;
 #[cfg(test)]
 mod order;
 #[cfg(test)]
+mod priority;
+#[cfg(test)]
 mod queues;
 #[cfg(test)]
 mod restart;
 #[cfg(test)]
 mod seed;
+#[cfg(test)]
+mod stats;
 #[cfg(test)]
 mod stop;
 #[cfg(test)]

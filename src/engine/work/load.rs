@@ -132,8 +132,9 @@ impl Work {
 /// Columns of an answer to [`LOAD_REACH`]; a job has many more.
 const REACH_COLUMNS: usize = 2;
 
+/// Jobs by pairs of scope and id.
 // CROSS JOIN keeps SQLite from walking through the jobs and looking each up in the list.
-const LOAD_JOBS: &str = concat!(
+pub(in crate::engine) const LOAD_JOBS: &str = concat!(
     "SELECT ",
     job_columns!(),
     " FROM jsonb_each($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.value->>0 AND j.id = k.value->>1"

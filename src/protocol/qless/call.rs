@@ -11,6 +11,7 @@ use axum::body::Body;
 use axum::extract::{ConnectInfo, FromRequest, RawPathParams, Request};
 use axum::http::Method;
 use bytes::{Bytes, BytesMut};
+use chrono::{NaiveDate, NaiveTime};
 use futures::StreamExt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -142,6 +143,22 @@ impl Call {
         Ok(value)
     }
 
+    /// All the names that the query gives for a field.
+    pub fn names(&self, field: &'static str) -> Result<Vec<&str>, Refusal> {
+        let given = self.query.iter().filter(|(name, _)| name == field);
+        let names: Vec<&str> = given.map(|(_, value)| value.as_str()).collect();
+        if names.len() > ITEMS_MAX {
+            return Err(Refusal::bad(
+                field,
+                &format!("{field} may be given {ITEMS_MAX} times at most"),
+            ));
+        }
+        names
+            .iter()
+            .try_for_each(|name| check_name(field, name, NAME_BYTES_MAX))?;
+        Ok(names)
+    }
+
     /// A count out of the path: from 1 to [`ITEMS_MAX`]; `None` if the path has none.
     pub fn count(&self) -> Result<Option<usize>, Refusal> {
         let Some(text) = self.path("count") else {
@@ -154,6 +171,27 @@ impl Call {
                 &format!("count must be an integer from 1 to {ITEMS_MAX}"),
             )),
         }
+    }
+
+    /// A date out of the path: unix seconds, or a UTC day as YYYY-MM-DD; `None` if the path has none.
+    pub fn date(&self) -> Result<Option<Time>, Refusal> {
+        let Some(text) = self.path("date") else {
+            return Ok(None);
+        };
+        let day = || {
+            let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+            Some(Time(
+                day.and_time(NaiveTime::MIN).and_utc().timestamp_micros(),
+            ))
+        };
+        let moment = text
+            .parse::<f64>()
+            .ok()
+            .and_then(Time::from_seconds)
+            .or_else(day);
+        moment
+            .map(Some)
+            .ok_or_else(|| Refusal::bad("date", "date must be unix seconds or YYYY-MM-DD"))
     }
 
     /// `offset` and `limit` of the query.

@@ -3,12 +3,13 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::answer::{Answer, JobView};
+use super::answer::{Answer, JobView, number};
 use super::call::{Call, Fields};
 use super::refusal::Refusal;
+use super::working::each;
 use super::{Front, Outcome};
 use crate::engine::{
-    Error, Job, JobKey, NAME_BYTES_MAX, QueueCounts, QueueKey, Standing, WorkerCounts,
+    Durations, Error, Job, JobKey, NAME_BYTES_MAX, QueueCounts, QueueKey, Standing, WorkerCounts,
 };
 
 /// Failures that one `/unfail` moves, unless it says otherwise (qless-core, Unfail).
@@ -41,6 +42,46 @@ pub async fn job(front: Front, call: Call) -> Outcome {
         Some(job) => Ok(Answer::new(&front.view(&job, now, None))),
         None => Err(Error::NoSuchJob { id: id.to_owned() }.into()),
     }
+}
+
+pub async fn multiget(front: Front, call: Call) -> Outcome {
+    let (ids, envelope) = (call.names("id")?, call.envelope()?);
+    let now = front.now(&envelope)?;
+    let keys: Vec<_> = ids.into_iter().map(JobKey::qless).collect();
+    let jobs = front.engine.jobs_by_key(&keys).await?;
+    let views: Vec<_> = jobs
+        .iter()
+        .map(|job| job.as_ref().map(|job| front.view(job, now, None)))
+        .collect();
+    Ok(Answer::new(&views))
+}
+
+pub async fn priority(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let now = front.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let items = items.into_iter().map(|item| {
+        let fields = Fields::of(item)?;
+        let key = JobKey::qless(fields.required_name("id")?);
+        let priority = fields.number("priority")?;
+        Ok((
+            key,
+            priority.ok_or_else(|| Refusal::bad("priority", "priority is missing"))?,
+        ))
+    });
+    let items: Vec<Result<(JobKey, f64), Refusal>> = items.collect();
+    let given: Vec<_> = items
+        .iter()
+        .map(|item| item.as_ref().map(|(_, priority)| *priority).ok())
+        .collect();
+    let done = each(items, async |items| {
+        front.engine.prioritize(items, now).await
+    })
+    .await?;
+    let now_given = |(priority, done): (Option<f64>, Result<(), Refusal>)| {
+        done.map(|()| number(priority.unwrap_or_default()))
+    };
+    Answer::of_items(given.into_iter().zip(done).map(now_given).collect(), array)
 }
 
 pub async fn jobs(front: Front, call: Call) -> Outcome {
@@ -172,6 +213,28 @@ pub async fn worker(front: Front, call: Call) -> Outcome {
     Ok(Answer::new(
         &json!({ "jobs": ids(&jobs), "stalled": ids(&stalled) }),
     ))
+}
+
+pub async fn stats(front: Front, call: Call) -> Outcome {
+    let queue = call.name("queue")?;
+    let now = front.now(&call.envelope()?)?;
+    let moment = call.date()?.unwrap_or_else(|| front.engine.now(now));
+    let stats = front.engine.stats(&QueueKey::qless(queue), moment).await?;
+    let durations = |durations: &Durations| {
+        json!({
+            "total": durations.moments.n,
+            "mean": number(durations.moments.mean),
+            "variance": number(durations.moments.variance()),
+            "histogram": durations.histogram,
+        })
+    };
+    Ok(Answer::new(&json!({
+        "failed": stats.failed,
+        "failures": stats.failures,
+        "retries": stats.retries,
+        "wait": durations(&stats.wait),
+        "run": durations(&stats.run),
+    })))
 }
 
 pub async fn flush(front: Front, call: Call) -> Outcome {

@@ -201,7 +201,7 @@ fn holder(call: &Call, envelope: &Envelope<'_>) -> Result<Holder, Refusal> {
 }
 
 /// Does those items that could be read with one verb; the results are parallel to the items.
-async fn each<P, T>(
+pub async fn each<P, T>(
     items: Vec<Result<P, Refusal>>,
     verb: impl AsyncFnOnce(Vec<P>) -> engine::Result<Vec<engine::Result<T>>>,
 ) -> Result<Vec<Result<T, Refusal>>, Refusal> {
