@@ -10,6 +10,7 @@
 
 mod claim;
 mod clock;
+mod config;
 mod error;
 mod finish;
 mod group;
@@ -33,8 +34,8 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use claim::HEARTBEAT_S;
 pub use clock::{Clock, Time};
+pub use config::Config;
 pub use error::{Error, Result};
 pub use finish::Next;
 use group::{Chore, Duty, Runner, Seen, Step, Verb};
@@ -79,6 +80,7 @@ struct Inner {
     writer: Writer<Step>,
     readers: Readers,
     queues: Arc<Queues>,
+    config: Arc<Config>,
     clock: Arc<Clock>,
     seen: Arc<Seen>,
     changes: watch::Receiver<u64>,
@@ -94,6 +96,7 @@ impl Engine {
         let store = Store::open(&options.database, options.durability).await?;
         let (readers, connection, scratch) = store.split();
         let queues = Arc::new(Queues::load(&readers).await?);
+        let config = Arc::new(Config::load(&readers).await?);
         let clock = Arc::new(Clock::default());
         let seen = Arc::new(Seen::default());
         let (changed, changes) = watch::channel(0);
@@ -102,9 +105,11 @@ impl Engine {
             .await?;
         let runner = Runner {
             queues: Arc::clone(&queues),
+            config: Arc::clone(&config),
             clock: Arc::clone(&clock),
             seen: Arc::clone(&seen),
             changes: changed,
+            clients_tell_time: options.trust_client_clock,
             server: 0,
             next_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
             held: held::Held::default(),
@@ -113,6 +118,7 @@ impl Engine {
             writer: Writer::start(connection, runner),
             readers,
             queues,
+            config,
             clock,
             seen,
             changes,
@@ -343,6 +349,22 @@ impl Engine {
         .await
     }
 
+    /// Sets an option to a value, which is JSON text, or forgets it (`None`), so that its default is in
+    /// force again.
+    pub async fn configure(
+        &self,
+        option: &str,
+        value: Option<String>,
+        now: Option<Time>,
+    ) -> Result<()> {
+        let option = option.to_owned();
+        self.write(Needs::default(), now, 1, move |work| {
+            work.configure(&option, value.clone());
+            Ok(())
+        })
+        .await
+    }
+
     /// Forgets everything.
     pub async fn flush(&self) -> Result<()> {
         self.chore(Chore::Flush).await
@@ -363,6 +385,11 @@ impl Engine {
     /// Changes with every commit that changed something. A hint to look again, never data.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.clone()
+    }
+
+    /// The options in force.
+    pub fn config(&self) -> &Config {
+        &self.0.config
     }
 
     /// The queues that are known.

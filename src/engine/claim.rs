@@ -5,9 +5,6 @@ use super::job::{Failure, Job, JobKey, Lease, QueueId, QueueKey, State};
 use super::tally::Kind;
 use super::work::Work;
 
-/// Seconds until a worker must heartbeat (qless-core, Configuration Options, `heartbeat`).
-pub const HEARTBEAT_S: f64 = 60.0;
-
 /// Gives `worker` up to `count` jobs of `queue`: first those whose lease is lost, oldest first, each at
 /// the cost of one retry; then those that wait, in order. A lost job without retries left is failed
 /// instead. The worker counts as seen, even if there is nothing for it.
@@ -16,18 +13,19 @@ pub(super) fn claim(work: &mut Work, queue: &QueueKey, worker: &str, count: usiz
     let Some(id) = work.queue(queue) else {
         return Vec::new();
     };
+    let lease_s = lease_s(work, &queue.name);
     let mut taken = Vec::new();
     for _ in 0..count {
         let Some(key) = work.next_lost(id) else { break };
         if lose(work, &key, &queue.name) {
-            taken.extend(give(work, &key, id, worker));
+            taken.extend(give(work, &key, id, worker, lease_s));
         }
     }
     while taken.len() < count {
         let Some(key) = work.next_ready(id) else {
             break;
         };
-        taken.extend(give(work, &key, id, worker));
+        taken.extend(give(work, &key, id, worker, lease_s));
     }
     taken
 }
@@ -71,7 +69,15 @@ pub(super) fn exhaust(job: &mut Job, queue_name: &str, worker: String, now: supe
     });
 }
 
-fn give(work: &mut Work, key: &JobKey, queue: QueueId, worker: &str) -> Option<Job> {
+/// For how many seconds a lease is given: until the next heartbeat is due, or until the cutoff.
+fn lease_s(work: &Work, queue_name: &str) -> f64 {
+    let heartbeat_s = work.config.heartbeat_s(queue_name);
+    work.config
+        .cutoff_s(queue_name)
+        .map_or(heartbeat_s, |cutoff_s| heartbeat_s.min(cutoff_s))
+}
+
+fn give(work: &mut Work, key: &JobKey, queue: QueueId, worker: &str, lease_s: f64) -> Option<Job> {
     let now = work.now;
     let job = work.job_mut(key)?;
     let waited = now.seconds_since(job.since);
@@ -81,7 +87,7 @@ fn give(work: &mut Work, key: &JobKey, queue: QueueId, worker: &str) -> Option<J
     job.lease = Some(Lease {
         worker: worker.to_owned(),
         id: uuid::Uuid::new_v4().simple().to_string(),
-        until: now.plus_seconds(HEARTBEAT_S),
+        until: now.plus_seconds(lease_s),
     });
     let job = job.clone();
     work.tally.duration(queue, Kind::Wait, waited, now);

@@ -46,6 +46,11 @@ impl Time {
         Time(self.0.saturating_add(micros(seconds)))
     }
 
+    /// How long after `other` this is, in seconds; negative if it is before it.
+    pub fn seconds_from(self, other: Time) -> f64 {
+        self.0.saturating_sub(other.0) as f64 / MICROS
+    }
+
     /// How long after `earlier` this is, in seconds; 0 where clocks disagree.
     pub fn seconds_since(self, earlier: Time) -> f64 {
         (self.0.saturating_sub(earlier.0)).max(0) as f64 / MICROS

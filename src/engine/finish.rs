@@ -49,6 +49,7 @@ pub(super) fn complete(
         job.state = State::Complete;
     }
     let Some(next) = next else {
+        work.completed = true;
         release_dependents(work, key);
         return Ok(State::Complete);
     };

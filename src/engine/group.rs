@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{oneshot, watch};
 
 use super::clock::{Clock, Time};
+use super::config::Config;
 use super::error::{Error, Result};
 use super::held::Held;
 use super::job::QueueId;
@@ -99,9 +100,11 @@ impl Task for Duty {
 /// The engine's side of group commit.
 pub struct Runner {
     pub queues: Arc<Queues>,
+    pub config: Arc<Config>,
     pub clock: Arc<Clock>,
     pub seen: Arc<Seen>,
     pub changes: watch::Sender<u64>,
+    pub clients_tell_time: bool,
     /// The number of this server, under which it keeps its counts.
     pub server: i64,
     pub next_seq: i64,
@@ -128,7 +131,12 @@ impl Group for Runner {
             .iter()
             .find_map(|step| step.now)
             .unwrap_or_else(|| self.clock.now());
-        let mut work = Work::new(now, Arc::clone(&self.queues), self.next_seq);
+        let mut work = Work::new(
+            now,
+            Arc::clone(&self.queues),
+            Arc::clone(&self.config),
+            self.next_seq,
+        );
         let chore = steps.iter().find_map(|step| step.task.chore());
         let mut writes = match chore {
             Some(Chore::Flush) => keep::flush(),
@@ -139,6 +147,11 @@ impl Group for Runner {
                 run_claims(connection, &mut work, steps, writes).await?
             }
         };
+        if work.completed && self.clients_tell_time {
+            // There is no upkeep; what is old goes with the completion, as in qless-core.
+            connection.run(std::mem::take(&mut writes)).await?;
+            keep::retire(connection, &mut work).await?;
+        }
         writes.extend(work.closing_writes(self.server));
         let flush = chore == Some(Chore::Flush);
         let seen = if flush {
@@ -154,6 +167,7 @@ impl Group for Runner {
         connection.commit_with(writes).await?;
         if flush {
             self.queues.clear();
+            self.config.clear();
             self.held.clear();
         }
         self.committed(work, if save_seen { HashMap::new() } else { seen }, written);
@@ -198,6 +212,9 @@ impl Runner {
         self.next_seq = finished.next_seq;
         for (job, version) in finished.held {
             self.held.keep(job, version);
+        }
+        for (option, value) in finished.settings {
+            self.config.apply(&option, value);
         }
         for queue in finished.new_queues {
             self.queues.add(queue);

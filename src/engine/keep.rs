@@ -7,15 +7,6 @@ use super::job::State;
 use super::work::Work;
 use crate::store::{Answer, Connection, Statement, StoreError};
 
-/// How long complete jobs are kept, in seconds (qless-core, `jobs-history`).
-const COMPLETE_KEPT_S: f64 = 604_800.0;
-
-/// How many complete jobs are kept (qless-core, `jobs-history-count`).
-const COMPLETE_KEPT: i64 = 50_000;
-
-/// After how many seconds without a sign a worker counts as gone (qless-core, `max-worker-age`).
-pub const WORKER_AGE_MAX_S: f64 = 86_400.0;
-
 /// Rows of each kind that one round of upkeep concerns.
 const BATCH: i64 = 10_000;
 
@@ -25,27 +16,56 @@ pub async fn upkeep(
     work: &mut Work,
 ) -> Result<Vec<Statement>, StoreError> {
     let now = work.now;
-    let kept_since = now.plus_seconds(-COMPLETE_KEPT_S).0;
+    let gone = now.plus_seconds(-work.config.known("max-worker-age"));
     let batch = vec![
         Statement::new(PROMOTE, [now.0.into(), BATCH.into()]),
-        Statement::new(RETIRE_OLD, [kept_since.into(), BATCH.into()]),
-        Statement::new(RETIRE_SURPLUS, [COMPLETE_KEPT.into(), BATCH.into()]),
-        Statement::new(
-            FORGET_WORKERS,
-            [now.plus_seconds(-WORKER_AGE_MAX_S).0.into()],
-        ),
+        Statement::new(FORGET_WORKERS, [gone.0.into()]),
     ];
     let mut answers = connection.run(batch).await?.into_iter();
     for queue in queues_of(answers.next())? {
         work.promoted(queue, 1);
     }
-    for queue in queues_of(answers.next())?
-        .into_iter()
-        .chain(queues_of(answers.next())?)
-    {
+    retire(connection, work).await?;
+    Ok(Vec::new())
+}
+
+/// Drops complete jobs that are older than `jobs-history`, then those that are more than
+/// `jobs-history-count`.
+pub async fn retire(connection: &mut Connection, work: &mut Work) -> Result<(), StoreError> {
+    let oldest = work.now.plus_seconds(-work.config.known("jobs-history"));
+    drop_complete(
+        connection,
+        work,
+        Statement::new(RETIRE_OLD, [oldest.0.into(), BATCH.into()]),
+    )
+    .await?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a count; a cast that saturates is right"
+    )]
+    let kept = work.config.known("jobs-history-count") as i64;
+    // What this group has completed and dropped is not in the tallies yet.
+    let kept = kept
+        .max(0)
+        .saturating_sub(work.tally.pending(State::Complete));
+    drop_complete(
+        connection,
+        work,
+        Statement::new(RETIRE_SURPLUS, [kept.into(), BATCH.into()]),
+    )
+    .await
+}
+
+async fn drop_complete(
+    connection: &mut Connection,
+    work: &mut Work,
+    statement: Statement,
+) -> Result<(), StoreError> {
+    let answers = connection.run(vec![statement]).await?;
+    for queue in queues_of(answers.into_iter().next())? {
         work.tally.count(queue, State::Complete, -1);
     }
-    Ok(Vec::new())
+    Ok(())
 }
 
 fn queues_of(answer: Option<Answer>) -> Result<Vec<i64>, StoreError> {
@@ -99,4 +119,5 @@ const FLUSH: &[&str] = &[
     "DELETE FROM tallies",
     "DELETE FROM failure_counts",
     "DELETE FROM workers",
+    "DELETE FROM config",
 ];

@@ -1,6 +1,5 @@
 //! Who may do what with a running job, and heartbeats.
 
-use super::claim::HEARTBEAT_S;
 use super::error::{Error, Result};
 use super::job::{Job, JobKey, State};
 use super::work::Work;
@@ -41,16 +40,23 @@ pub(super) fn held<'w>(work: &'w Work, key: &JobKey, holder: &Holder) -> Result<
 }
 
 /// Renews the lease; also one that is lost, as long as nobody else has claimed the job. A body
-/// replaces the job's. Returns the seconds until the next heartbeat is due.
+/// replaces the job's. Returns the seconds until the next heartbeat is due: those of the queue's
+/// `heartbeat`, but never beyond its `cutoff`.
 pub(super) fn heartbeat(
     work: &mut Work,
     key: &JobKey,
     holder: &Holder,
     body: Option<&str>,
 ) -> Result<f64> {
-    held(work, key, holder)?;
+    let job = held(work, key, holder)?;
+    let (queue, since) = (work.queue_name(job.queue), job.since);
     work.saw(&holder.worker);
-    let until = work.now.plus_seconds(HEARTBEAT_S);
+    let next = work.now.plus_seconds(work.config.heartbeat_s(&queue));
+    let until = match work.config.cutoff_s(&queue) {
+        Some(cutoff_s) => next.min(since.plus_seconds(cutoff_s)),
+        None => next,
+    };
+    let due_s = until.seconds_from(work.now);
     if let Some(job) = work.job_mut(key) {
         if let Some(lease) = &mut job.lease {
             lease.until = until;
@@ -59,5 +65,5 @@ pub(super) fn heartbeat(
             body.clone_into(&mut job.body);
         }
     }
-    Ok(HEARTBEAT_S)
+    Ok(due_s)
 }

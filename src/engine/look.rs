@@ -7,7 +7,6 @@ use super::Engine;
 use super::clock::Time;
 use super::error::Result;
 use super::job::{Job, JobKey, QueueId, QueueKey, State};
-use super::keep::WORKER_AGE_MAX_S;
 use super::queues::Queue;
 use super::rows::{self, job_columns};
 use super::work::LOAD_JOBS;
@@ -258,7 +257,7 @@ impl Engine {
         Ok(jobs)
     }
 
-    /// Workers that showed themselves within a day, last seen first.
+    /// Workers that showed themselves within `max-worker-age`, last seen first.
     pub async fn workers(&self, now: Option<Time>) -> Result<Vec<WorkerCounts>> {
         let now = self.now(now);
         let mut seen: HashMap<String, Time> = HashMap::new();
@@ -283,7 +282,7 @@ impl Engine {
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
         );
-        let forgotten = now.plus_seconds(-WORKER_AGE_MAX_S);
+        let forgotten = now.plus_seconds(-self.config().known("max-worker-age"));
         let mut workers: Vec<_> = seen
             .into_iter()
             .filter(|(_, last_seen)| *last_seen > forgotten)

@@ -143,6 +143,16 @@ impl Tally {
         self.add(Kind::State, queue, 0, state.code(), n);
     }
 
+    /// How many more jobs are in `state`, in all queues, than has been folded in.
+    pub fn pending(&self, state: State) -> i64 {
+        let of_state = |key: &Counter| key.kind == Kind::State && key.slot == state.code();
+        self.counters
+            .iter()
+            .filter(|(key, _)| of_state(key))
+            .map(|(_, n)| n)
+            .sum()
+    }
+
     /// A job was this before the group, and is that after it.
     pub fn recount(&mut self, before: Option<&Job>, after: Option<&Job>) {
         for (job, n) in [(before, -1), (after, 1)] {

@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::clock::Time;
+use super::config::{self, Config};
 use super::job::{Job, JobKey, QueueId, QueueKey, State};
 use super::queues::{Queue, Queues};
 use super::rows;
@@ -52,6 +53,10 @@ pub struct Work {
     /// The moment at which all of the group happens.
     pub now: Time,
     pub tally: Tally,
+    /// The options in force; changes of this group come after it.
+    pub config: Arc<Config>,
+    /// Whether a job was completed for good.
+    pub completed: bool,
     queues: Arc<Queues>,
     new_queues: Vec<Queue>,
     slots: HashMap<JobKey, Slot>,
@@ -63,16 +68,19 @@ pub struct Work {
     candidates: HashMap<QueueId, Candidates>,
     failing: Vec<JobKey>,
     seen: HashSet<String>,
+    settings: Vec<(String, Option<String>)>,
     /// Running jobs and their versions, as they will be once the group is committed.
     held: Vec<(Job, i64)>,
     next_seq: i64,
 }
 
 impl Work {
-    pub fn new(now: Time, queues: Arc<Queues>, next_seq: i64) -> Work {
+    pub fn new(now: Time, queues: Arc<Queues>, config: Arc<Config>, next_seq: i64) -> Work {
         Work {
             now,
             tally: Tally::default(),
+            config,
+            completed: false,
             queues,
             new_queues: Vec::new(),
             slots: HashMap::new(),
@@ -82,6 +90,7 @@ impl Work {
             candidates: HashMap::new(),
             failing: Vec::new(),
             seen: HashSet::new(),
+            settings: Vec::new(),
             held: Vec::new(),
             next_seq,
         }
@@ -270,6 +279,11 @@ impl Work {
             .unwrap_or_else(|| self.queues.name(id))
     }
 
+    /// Sets an option, or forgets it.
+    pub fn configure(&mut self, option: &str, value: Option<String>) {
+        self.settings.push((option.to_owned(), value));
+    }
+
     /// The worker showed itself.
     pub fn saw(&mut self, worker: &str) {
         if !self.seen.contains(worker) {
@@ -347,7 +361,7 @@ impl Work {
         writes
     }
 
-    /// What is to be written when the group ends: queues, counts and statistics.
+    /// What is to be written when the group ends: queues, options, counts and statistics.
     pub fn closing_writes(&mut self, server: i64) -> Vec<Statement> {
         let mut writes = Vec::new();
         if !self.new_queues.is_empty() {
@@ -365,6 +379,9 @@ impl Work {
                 .collect();
             writes.push(Statement::of_rows(ADD_QUEUES, &rows));
         }
+        let save =
+            |(option, value): &(String, Option<String>)| config::save(option, value.as_deref());
+        writes.extend(self.settings.iter().map(save));
         let tally = std::mem::take(&mut self.tally);
         writes.extend(tally.into_statements(server));
         writes
@@ -375,6 +392,7 @@ impl Work {
         Finished {
             new_queues: self.new_queues,
             held: self.held,
+            settings: self.settings,
             next_seq: self.next_seq,
         }
     }
@@ -389,6 +407,7 @@ impl Work {
 pub struct Finished {
     pub new_queues: Vec<Queue>,
     pub held: Vec<(Job, i64)>,
+    pub settings: Vec<(String, Option<String>)>,
     pub next_seq: i64,
 }
 

@@ -6,6 +6,7 @@
 
 mod answer;
 mod call;
+mod configuring;
 mod overseeing;
 mod refusal;
 mod working;
@@ -21,6 +22,7 @@ use axum::routing::{self, MethodFilter, MethodRouter};
 
 use answer::{Answer, JobView, response};
 use call::{Call, Envelope};
+use configuring::{option, options, set_option, unset_option};
 use overseeing::{
     cancel, complete_jobs, failed, failed_group, flush, job, jobs, multiget, priority, queue,
     queues, stats, unfail, worker, workers,
@@ -68,6 +70,13 @@ pub fn router(front: Front) -> Router {
         .route("/failed", get(failed))
         .route("/failed/{group}", get(failed_group))
         .route("/unfail/{queue}", post(unfail))
+        .route("/config", get(options))
+        .route(
+            "/config/{option}",
+            get(option)
+                .merge(put(set_option))
+                .merge(delete(unset_option)),
+        )
         .route("/flush", post(flush))
         .method_not_allowed_fallback(async || Refusal::MethodNotAllowed)
         .with_state(front)
@@ -118,6 +127,22 @@ where
     on(MethodFilter::POST, handler)
 }
 
+fn put<F, Fut>(handler: F) -> MethodRouter<Front>
+where
+    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Outcome> + Send,
+{
+    on(MethodFilter::PUT, handler)
+}
+
+fn delete<F, Fut>(handler: F) -> MethodRouter<Front>
+where
+    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Outcome> + Send,
+{
+    on(MethodFilter::DELETE, handler)
+}
+
 /// GET or POST of something that takes jobs. axum would answer HEAD with GET's handler, so it is refused.
 fn taking<F, Fut>(handler: F) -> MethodRouter<Front>
 where
@@ -135,23 +160,17 @@ impl Front {
         envelope.now(self.engine.trusts_client_clock())
     }
 
-    fn view<'a>(&'a self, job: &'a Job, now: Option<Time>, heartbeat: Option<f64>) -> JobView<'a> {
+    fn view<'a>(&'a self, job: &'a Job, now: Option<Time>) -> JobView<'a> {
+        let engine = &self.engine;
         JobView {
             job,
-            queues: self.engine.known_queues(),
-            now: self.engine.now(now),
-            heartbeat,
+            queues: engine.known_queues(),
+            now: engine.now(now),
+            claimed: None,
         }
     }
 
-    fn views<'a>(
-        &'a self,
-        jobs: &'a [Job],
-        now: Option<Time>,
-        heartbeat: Option<f64>,
-    ) -> Vec<JobView<'a>> {
-        jobs.iter()
-            .map(|job| self.view(job, now, heartbeat))
-            .collect()
+    fn views<'a>(&'a self, jobs: &'a [Job], now: Option<Time>) -> Vec<JobView<'a>> {
+        jobs.iter().map(|job| self.view(job, now)).collect()
     }
 }

@@ -16,6 +16,8 @@ mod command;
 #[cfg(test)]
 mod complete;
 #[cfg(test)]
+mod config;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod crowd;

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::refusal::Refusal;
-use crate::engine::{Event, Failure, Job, Queues, State, Time, What};
+use crate::engine::{Config, Event, Failure, Job, Queues, State, Time, What};
 
 /// What a handler gives: the results, and whatever stands beside them, each as JSON text.
 pub struct Answer {
@@ -145,8 +145,8 @@ pub struct JobView<'a> {
     pub queues: &'a Queues,
     /// At which moment: a lease may be lost by then.
     pub now: Time,
-    /// With the answer to a claim, the seconds until the worker must heartbeat.
-    pub heartbeat: Option<f64>,
+    /// The queue's options, with the answer to a claim: it tells how long the worker has.
+    pub claimed: Option<&'a Config>,
 }
 
 impl Serialize for JobView<'_> {
@@ -154,7 +154,7 @@ impl Serialize for JobView<'_> {
         let job = self.job;
         let complete = job.state == State::Complete;
         // A claim's answer is about a running job, even where the lease was given lost.
-        let stalled = self.heartbeat.is_none() && job.is_stalled(self.now);
+        let stalled = self.claimed.is_none() && job.is_stalled(self.now);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &job.key.id)?;
         map.serialize_entry("queue", &(!complete).then(|| self.queues.name(job.queue)))?;
@@ -194,15 +194,18 @@ impl Serialize for JobView<'_> {
                 .collect::<Vec<_>>(),
         )?;
         map.serialize_entry("spawned_from", &None::<String>)?;
-        if let Some(heartbeat) = self.heartbeat {
-            map.serialize_entry("heartbeat", &Seconds(heartbeat))?;
+        if let (Some(config), Some(lease)) = (self.claimed, &job.lease) {
+            map.serialize_entry("heartbeat", &Seconds(lease.until.seconds_from(job.since)))?;
+            if let Some(cutoff) = config.cutoff_s(&self.queues.name(job.queue)) {
+                map.serialize_entry("cutoff", &Seconds(cutoff))?;
+            }
         }
         map.end()
     }
 }
 
 /// JSON as it was written. It was checked when it came in.
-fn json_text(text: &str) -> Option<Box<RawValue>> {
+pub fn json_text(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(text.to_owned()).ok()
 }
 

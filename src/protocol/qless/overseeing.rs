@@ -39,7 +39,7 @@ pub async fn job(front: Front, call: Call) -> Outcome {
     let (id, envelope) = (call.name("id")?, call.envelope()?);
     let now = front.now(&envelope)?;
     match front.engine.job(&JobKey::qless(id)).await? {
-        Some(job) => Ok(Answer::new(&front.view(&job, now, None))),
+        Some(job) => Ok(Answer::new(&front.view(&job, now))),
         None => Err(Error::NoSuchJob { id: id.to_owned() }.into()),
     }
 }
@@ -51,7 +51,7 @@ pub async fn multiget(front: Front, call: Call) -> Outcome {
     let jobs = front.engine.jobs_by_key(&keys).await?;
     let views: Vec<_> = jobs
         .iter()
-        .map(|job| job.as_ref().map(|job| front.view(job, now, None)))
+        .map(|job| job.as_ref().map(|job| front.view(job, now)))
         .collect();
     Ok(Answer::new(&views))
 }
@@ -115,7 +115,7 @@ async fn list(front: &Front, call: &Call, standing: Standing, queue: Option<Queu
         .jobs(standing, queue.as_ref(), page, now)
         .await?;
     Ok(if full {
-        Answer::new(&front.views(&jobs, now, None))
+        Answer::new(&front.views(&jobs, now))
     } else {
         Answer::new(&ids(&jobs))
     })
@@ -144,7 +144,7 @@ pub async fn failed_group(front: Front, call: Call) -> Outcome {
     }
     Ok(Answer::new(&Failed {
         total,
-        jobs: front.views(&jobs, now, None),
+        jobs: front.views(&jobs, now),
     }))
 }
 

@@ -20,6 +20,9 @@ pub enum Refusal {
     NotEnabled {
         message: &'static str,
     },
+    NoSuchOption {
+        option: String,
+    },
     TooLarge,
     Internal,
     Engine(Error),
@@ -60,6 +63,7 @@ impl Refusal {
                 "the body may have {} bytes at most",
                 super::call::BODY_BYTES_MAX
             ),
+            Refusal::NoSuchOption { option } => format!("there is no option \"{option}\""),
             Refusal::Internal => "the server made a mistake; its log says more".to_owned(),
             // What is wrong with the database concerns the operator, who finds it in the log.
             Refusal::Engine(Error::Store(_)) => "the database is not available".to_owned(),
@@ -88,6 +92,13 @@ impl Refusal {
             }
             Refusal::NotEnabled { .. } => {
                 return (StatusCode::FORBIDDEN, "not_enabled", Value::Null);
+            }
+            Refusal::NoSuchOption { option } => {
+                return (
+                    StatusCode::NOT_FOUND,
+                    "no_such_option",
+                    json!({ "option": option }),
+                );
             }
             Refusal::TooLarge => return (StatusCode::PAYLOAD_TOO_LARGE, "too_large", Value::Null),
             Refusal::Internal => {

@@ -8,7 +8,7 @@ use super::answer::{Answer, JobView, Seconds};
 use super::call::{Call, Envelope, Fields};
 use super::refusal::Refusal;
 use super::{Front, Outcome};
-use crate::engine::{self, Error, Fail, HEARTBEAT_S, Holder, JobKey, Next, Put, QueueKey, Retry};
+use crate::engine::{self, Error, Fail, Holder, JobKey, Next, Put, QueueKey, Retry};
 
 // ---- getting work ----
 
@@ -24,10 +24,11 @@ pub async fn claim(front: Front, call: Call) -> Outcome {
             now,
         )
         .await?;
-    Ok(one_or_many(
-        front.views(&jobs, now, Some(HEARTBEAT_S)),
-        count,
-    ))
+    let mut views = front.views(&jobs, now);
+    for view in &mut views {
+        view.claimed = Some(front.engine.config());
+    }
+    Ok(one_or_many(views, count))
 }
 
 pub async fn peek(front: Front, call: Call) -> Outcome {
@@ -37,7 +38,7 @@ pub async fn peek(front: Front, call: Call) -> Outcome {
         .engine
         .peek(&QueueKey::qless(queue), count.unwrap_or(1), now)
         .await?;
-    Ok(one_or_many(front.views(&jobs, now, None), count))
+    Ok(one_or_many(front.views(&jobs, now), count))
 }
 
 /// A single item is that item or null; more than one asked for are an array.

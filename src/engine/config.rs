@@ -1,0 +1,136 @@
+//! Options: their defaults, what has been set, and what follows for a queue. A copy of the table
+//! `config` in memory. A change applies to the next claim, heartbeat or completion, not to leases that
+//! have been given (qless-core, Configuration Options).
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
+use super::error::Result;
+use crate::store::{Readers, Statement};
+
+/// Options that may be set for one queue, as `<queue>-<option>` (or, for a heartbeat, `heartbeat-<queue>`).
+const PER_QUEUE: [&str; 2] = ["heartbeat", "cutoff"];
+
+/// The options that the server knows; all of them are numbers.
+const DEFAULTS: [(&str, i64); 6] = [
+    ("heartbeat", 60),
+    ("stats-history", 30),
+    ("histogram-history", 7),
+    ("jobs-history", 604_800),
+    ("jobs-history-count", 50_000),
+    ("max-worker-age", 86_400),
+];
+
+/// The options in force: what has been set, each value as the JSON text that was given.
+#[derive(Debug, Default)]
+pub struct Config(RwLock<BTreeMap<String, String>>);
+
+impl Config {
+    /// Reads the table.
+    pub async fn load(readers: &Readers) -> Result<Config> {
+        let config = Config::default();
+        for row in readers.rows(Statement::new(ALL, [])).await? {
+            config.apply(&row.text(0)?, Some(row.text(1)?));
+        }
+        Ok(config)
+    }
+
+    /// The option's value, or its default, if it has one.
+    pub fn get(&self, option: &str) -> Option<String> {
+        let set = self
+            .0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(option)
+            .cloned();
+        set.or_else(|| {
+            DEFAULTS
+                .iter()
+                .find(|(name, _)| *name == option)
+                .map(|(_, value)| value.to_string())
+        })
+    }
+
+    /// Every option that has a value.
+    pub fn all(&self) -> BTreeMap<String, String> {
+        let mut all: BTreeMap<_, _> = DEFAULTS
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.to_string()))
+            .collect();
+        all.extend(
+            self.0
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+        );
+        all
+    }
+
+    /// Whether the option's value must be a number.
+    pub fn is_number(option: &str) -> bool {
+        let of_queue = |name: &&str| {
+            option
+                .strip_suffix(*name)
+                .is_some_and(|rest| rest.ends_with('-'))
+        };
+        DEFAULTS.iter().any(|(name, _)| *name == option)
+            || PER_QUEUE.iter().any(|name| of_queue(&name))
+            || option.starts_with("heartbeat-")
+    }
+
+    /// Seconds until a worker of the queue must heartbeat. Negative: the lease is lost at once.
+    pub fn heartbeat_s(&self, queue: &str) -> f64 {
+        let of_queue = [format!("{queue}-heartbeat"), format!("heartbeat-{queue}")];
+        of_queue
+            .iter()
+            .find_map(|option| self.number(option))
+            .unwrap_or_else(|| self.known("heartbeat"))
+    }
+
+    /// Seconds that a worker may spend on a job of the queue, however often it heartbeats.
+    pub fn cutoff_s(&self, queue: &str) -> Option<f64> {
+        self.number(&format!("{queue}-cutoff"))
+    }
+
+    /// An option that has a default.
+    pub fn known(&self, option: &str) -> f64 {
+        self.number(option).unwrap_or_default()
+    }
+
+    fn number(&self, option: &str) -> Option<f64> {
+        self.get(option)?.parse().ok()
+    }
+
+    /// Takes over a setting, or forgets it, once it has been committed.
+    pub fn apply(&self, option: &str, value: Option<String>) {
+        let mut set = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match value {
+            Some(value) => set.insert(option.to_owned(), value),
+            None => set.remove(option),
+        };
+    }
+
+    /// Everything has been emptied.
+    pub fn clear(&self) {
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+}
+
+/// The statement that stores a setting, or forgets it.
+pub fn save(option: &str, value: Option<&str>) -> Statement {
+    match value {
+        Some(value) => Statement::new(SET, [option.into(), value.into()]),
+        None => Statement::new(UNSET, [option.into()]),
+    }
+}
+
+const ALL: &str = "SELECT option, value FROM config";
+
+const SET: &str = "
+INSERT INTO config (option, value) VALUES ($1, $2)
+ON CONFLICT (option) DO UPDATE SET value = excluded.value";
+
+const UNSET: &str = "DELETE FROM config WHERE option = $1";

@@ -1,0 +1,69 @@
+//! Options: GetConfig and SetConfig.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use super::answer::{Answer, json_text};
+use super::call::Call;
+use super::refusal::Refusal;
+use super::{Front, Outcome};
+use crate::engine::{Config, NAME_BYTES_MAX};
+
+/// An option's name may be a queue's name and what is set for it.
+const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
+
+/// The longest value, as JSON.
+const VALUE_BYTES_MAX: usize = 4_096;
+
+pub async fn options(front: Front, call: Call) -> Outcome {
+    front.now(&call.envelope()?)?;
+    let all = front.engine.config().all();
+    let all: BTreeMap<String, Option<Box<RawValue>>> = all
+        .into_iter()
+        .map(|(option, value)| (option, json_text(&value)))
+        .collect();
+    Ok(Answer::new(&all))
+}
+
+pub async fn option(front: Front, call: Call) -> Outcome {
+    let option = call.name_up_to("option", OPTION_BYTES_MAX)?;
+    front.now(&call.envelope()?)?;
+    match front.engine.config().get(option) {
+        Some(value) => Ok(Answer::new(&json_text(&value))),
+        None => Err(Refusal::NoSuchOption {
+            option: option.to_owned(),
+        }),
+    }
+}
+
+pub async fn set_option(front: Front, call: Call) -> Outcome {
+    let (option, envelope) = (
+        call.name_up_to("option", OPTION_BYTES_MAX)?,
+        call.envelope()?,
+    );
+    let (now, data) = (front.now(&envelope)?, envelope.data()?);
+    if data.get().len() > VALUE_BYTES_MAX {
+        return Err(Refusal::bad(
+            "data",
+            &format!("a value may have {VALUE_BYTES_MAX} bytes at most"),
+        ));
+    }
+    let value = data.get();
+    let unset = value == "null";
+    if Config::is_number(option) && !unset && value.parse::<f64>().is_err() {
+        return Err(Refusal::bad("data", &format!("{option} must be a number")));
+    }
+    front
+        .engine
+        .configure(option, (!unset).then(|| value.to_owned()), now)
+        .await?;
+    Ok(Answer::new(&data))
+}
+
+pub async fn unset_option(front: Front, call: Call) -> Outcome {
+    let option = call.name_up_to("option", OPTION_BYTES_MAX)?;
+    let now = front.now(&call.envelope()?)?;
+    front.engine.configure(option, None, now).await?;
+    Ok(Answer::new(&true))
+}
