@@ -106,10 +106,6 @@ async fn write<G: Group>(
             },
         };
         let Some(first) = next else { break };
-        if !queue.is_empty() {
-            // Busy: let requests that have arrived come into this group.
-            tokio::task::yield_now().await;
-        }
         let mut steps = gather::<G>(first, &mut queue, &mut held_over);
         let outcome = attempt(&mut connection, &mut group, &mut steps).await;
         if let Err(error) = &outcome {

@@ -33,7 +33,7 @@ const ROWS_UNDER_WAY: usize = 4_096;
 const FAILED_SEEN_WITHIN: Duration = Duration::from_millis(50);
 
 /// Pages of 4 KiB written before the log is folded back into the file.
-const CHECKPOINT_PAGES: &str = "8000";
+const CHECKPOINT_PAGES: &str = "2000";
 
 /// Page cache of the writer, in KiB (SQLite wants it negative).
 const CACHE_KIB: &str = "-65536";
