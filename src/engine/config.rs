@@ -74,7 +74,7 @@ impl Config {
                 .is_some_and(|rest| rest.ends_with('-'))
         };
         DEFAULTS.iter().any(|(name, _)| *name == option)
-            || PER_QUEUE.iter().any(|name| of_queue(&name))
+            || PER_QUEUE.iter().any(of_queue)
             || option.starts_with("heartbeat-")
     }
 
