@@ -20,7 +20,7 @@ use crate::support::history::{History, Outcome, Verdict, What};
 const PRODUCERS: usize = 16;
 const CONSUMERS: usize = 16;
 const LEASE: Duration = Duration::from_secs(60);
-const READY_MAX: Duration = Duration::from_secs(3);
+const READY_MAX: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {

@@ -139,9 +139,7 @@ async fn a_second_signal_ends_it_at_once() {
     while TcpStream::connect(&server.address).await.is_ok() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    let began = std::time::Instant::now();
     server.terminate();
+    // The first alone would have waited for the request and then ended well.
     assert_ne!(server.stopped().await.code(), Some(0));
-    // The first alone would have waited for the request.
-    assert!(began.elapsed() < std::time::Duration::from_secs(4));
 }
