@@ -215,28 +215,12 @@ impl Readers {
     }
 
     /// Runs the statements on one snapshot of the database. One answer a statement.
+    /// Whoever gives up waiting does not end it: what is half read would leave its snapshot open, for the
+    /// next one to stumble upon.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
-        let statements = batch.len();
-        let snapshot = statements > 1;
-        let (text, arguments) = if snapshot {
-            let (text, arguments) = joined(batch, false, true)?;
-            (format!("BEGIN;{text}"), arguments)
-        } else {
-            joined(batch, false, false)?
-        };
-        let mut connection = self.0.acquire().await?;
-        let mut answers = match fetch(&mut connection, text, arguments, None).await {
-            Ok(answers) => answers,
-            Err(error) => {
-                drop(connection.execute("ROLLBACK").await);
-                return Err(error);
-            }
-        };
-        if snapshot && !answers.is_empty() {
-            answers.remove(0);
-        }
-        answers.truncate(statements);
-        Ok(answers)
+        let pool = self.0.clone();
+        let reading = tokio::spawn(async move { read(&pool, batch).await });
+        reading.await.map_err(|_| StoreError::Stopped)?
     }
 
     /// Runs one statement and gives its rows.
@@ -252,6 +236,30 @@ impl Readers {
     pub async fn close(&self) {
         self.0.close().await;
     }
+}
+
+async fn read(pool: &SqlitePool, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    let statements = batch.len();
+    let snapshot = statements > 1;
+    let (text, arguments) = if snapshot {
+        let (text, arguments) = joined(batch, false, true)?;
+        (format!("BEGIN;{text}"), arguments)
+    } else {
+        joined(batch, false, false)?
+    };
+    let mut connection = pool.acquire().await?;
+    let mut answers = match fetch(&mut connection, text, arguments, None).await {
+        Ok(answers) => answers,
+        Err(error) => {
+            drop(connection.execute("ROLLBACK").await);
+            return Err(error);
+        }
+    };
+    if snapshot && !answers.is_empty() {
+        answers.remove(0);
+    }
+    answers.truncate(statements);
+    Ok(answers)
 }
 
 /// One text of all the statements, with their placeholders numbered through.

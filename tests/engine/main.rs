@@ -4,6 +4,7 @@
 
 mod chains;
 mod claims;
+mod readers;
 mod turns;
 
 use switchyard::engine::{

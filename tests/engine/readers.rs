@@ -1,0 +1,37 @@
+//! Looks that nobody waits for any more.
+
+use switchyard::engine::{Options, QueueKey};
+
+use crate::{Engine, new};
+
+#[tokio::test]
+async fn a_look_that_is_given_up_leaves_the_next_ones_as_they_should_be() {
+    let options = Options {
+        database: "sqlite::memory:".to_owned(),
+        ..Options::default()
+    };
+    let engine = Engine::open(&options).await.unwrap();
+    let queue = QueueKey::qless("q");
+    for round in 0..60 {
+        for patience in 0..8 {
+            let give_up = async {
+                for _ in 0..patience {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                () = give_up => {}
+                _ = engine.queues(None) => {}
+            }
+        }
+        let done = engine
+            .put(queue.clone(), vec![new(&round.to_string())], None)
+            .await;
+        assert_eq!(done.unwrap(), [Ok(round.to_string())]);
+        for _ in 0..6 {
+            let queues = engine.queues(None).await.unwrap();
+            assert_eq!(queues[0].counts.waiting, round + 1);
+        }
+    }
+}
