@@ -66,14 +66,6 @@ impl Assets {
             .build()
     }
 
-    /// Whether the browser half is there.
-    pub fn is_complete(&self) -> bool {
-        ["js", "wasm", "css"].iter().all(|kind| {
-            self.files
-                .contains_key(&format!("{PKG_DIR}/{OUTPUT_NAME}.{kind}"))
-        })
-    }
-
     /// A file under `/ui/pkg/<version>/`. Another version's files are gone: 404.
     pub fn package_file(&self, version: &str, name: &str, request: &HeaderMap) -> Response {
         if version == &*self.version {

@@ -53,9 +53,6 @@ use work::{Needs, Work};
 
 use crate::store::{Durability, Readers, Statement, Store, Writer};
 
-/// Jobs that one claim may take.
-pub const CLAIM_MAX: usize = 10_000;
-
 /// Failures that are moved in one transaction; more are moved in several.
 const UNFAIL_BATCH: usize = 1_000;
 

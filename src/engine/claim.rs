@@ -1,5 +1,6 @@
 //! Claim: handing jobs to a worker.
 
+use super::clock::Time;
 use super::history::What;
 use super::job::{Failure, Job, JobKey, Lease, QueueId, QueueKey, State};
 use super::tally::Kind;
@@ -54,19 +55,26 @@ fn lose(work: &mut Work, key: &JobKey, queue_name: &str) -> bool {
 }
 
 /// Fails a job that has no retries left.
-pub(super) fn exhaust(job: &mut Job, queue_name: &str, worker: String, now: super::clock::Time) {
+pub(super) fn exhaust(job: &mut Job, queue_name: &str, worker: String, now: Time) {
     let group = format!("failed-retries-{queue_name}");
-    job.history.push(What::Failed, now, Some(&group), None);
-    job.lease = None;
-    job.state = State::Failed;
-    job.since = now;
     let message = format!("Job exhausted retries in queue \"{queue_name}\"");
-    job.failure = Some(Failure {
+    let failure = Failure {
         group,
         message,
         worker,
         at: now,
-    });
+    };
+    become_failed(job, failure, None);
+}
+
+/// Ends the job's turn with a failure. `by` is the worker that said so, if one did.
+pub(super) fn become_failed(job: &mut Job, failure: Failure, by: Option<&str>) {
+    job.history
+        .push(What::Failed, failure.at, Some(&failure.group), by);
+    job.lease = None;
+    job.state = State::Failed;
+    job.since = failure.at;
+    job.failure = Some(failure);
 }
 
 /// For how many seconds a lease is given: until the next heartbeat is due, or until the cutoff.

@@ -1,6 +1,7 @@
 //! How a worker's turn at a job ends: complete, fail or retry.
 
-use super::claim::exhaust;
+use super::claim::{become_failed, exhaust};
+use super::clock::Time;
 use super::error::Result;
 use super::history::What;
 use super::job::{Failure, JobKey, QueueKey, State};
@@ -110,23 +111,24 @@ pub(super) fn fail(
     let queue = held(work, key, holder)?.queue;
     let now = work.now;
     work.tally.failure(queue, now);
+    let failure = failure(group, message, holder, now);
     if let Some(job) = work.job_mut(key) {
-        job.history
-            .push(What::Failed, now, Some(group), Some(&holder.worker));
         if let Some(body) = body {
             body.clone_into(&mut job.body);
         }
-        job.lease = None;
-        job.state = State::Failed;
-        job.since = now;
-        job.failure = Some(Failure {
-            group: group.to_owned(),
-            message: message.to_owned(),
-            worker: holder.worker.clone(),
-            at: now,
-        });
+        become_failed(job, failure, Some(&holder.worker));
     }
     Ok(())
+}
+
+fn failure(group: &str, message: &str, holder: &Holder, at: Time) -> Failure {
+    let (group, message, worker) = (group.to_owned(), message.to_owned(), holder.worker.clone());
+    Failure {
+        group,
+        message,
+        worker,
+        at,
+    }
 }
 
 /// Gives the job back to its queue, at the cost of one retry, to be tried again after `delay` seconds.
@@ -150,12 +152,7 @@ pub(super) fn retry(
     };
     job.remaining -= 1;
     let remaining = job.remaining;
-    let failure = reason.map(|(group, message)| Failure {
-        group: group.to_owned(),
-        message: message.to_owned(),
-        worker: holder.worker.clone(),
-        at: now,
-    });
+    let failure = reason.map(|(group, message)| failure(group, message, holder, now));
     if remaining >= 0 {
         job.history.push(
             What::Retried,
@@ -170,14 +167,7 @@ pub(super) fn retry(
         return Ok(remaining);
     }
     match failure {
-        Some(failure) => {
-            job.history
-                .push(What::Failed, now, Some(&failure.group), None);
-            job.lease = None;
-            job.state = State::Failed;
-            job.since = now;
-            job.failure = Some(failure);
-        }
+        Some(failure) => become_failed(job, failure, None),
         None => exhaust(job, &queue_name, holder.worker.clone(), now),
     }
     work.tally.failure(queue, now);

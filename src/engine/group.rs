@@ -140,7 +140,10 @@ impl Group for Runner {
         let chore = steps.iter().find_map(|step| step.task.chore());
         let mut writes = match chore {
             Some(Chore::Flush) => keep::flush(),
-            Some(Chore::Upkeep) => keep::upkeep(connection, &mut work).await?,
+            Some(Chore::Upkeep) => {
+                keep::upkeep(connection, &mut work).await?;
+                Vec::new()
+            }
             None => {
                 self.prime(&mut work, steps);
                 let writes = run_named(connection, &mut work, steps).await?;

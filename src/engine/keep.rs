@@ -11,10 +11,7 @@ use crate::store::{Answer, Connection, Statement, StoreError};
 const BATCH: i64 = 10_000;
 
 /// Starts what is due, drops what is old. A bounded batch of each; the next round goes on.
-pub async fn upkeep(
-    connection: &mut Connection,
-    work: &mut Work,
-) -> Result<Vec<Statement>, StoreError> {
+pub async fn upkeep(connection: &mut Connection, work: &mut Work) -> Result<(), StoreError> {
     let now = work.now;
     let gone = now.plus_seconds(-work.config.known("max-worker-age"));
     let batch = vec![
@@ -25,8 +22,7 @@ pub async fn upkeep(
     for queue in queues_of(answers.next())? {
         work.promoted(queue, 1);
     }
-    retire(connection, work).await?;
-    Ok(Vec::new())
+    retire(connection, work).await
 }
 
 /// Drops complete jobs that are older than `jobs-history`, then those that are more than

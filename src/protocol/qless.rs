@@ -32,6 +32,11 @@ use working::{add, claim, complete, fail, heartbeat, peek, retry};
 
 use crate::engine::{Engine, Job, Time};
 
+const GET: MethodFilter = MethodFilter::GET;
+const POST: MethodFilter = MethodFilter::POST;
+const PUT: MethodFilter = MethodFilter::PUT;
+const DELETE: MethodFilter = MethodFilter::DELETE;
+
 /// What the handlers work with.
 #[derive(Clone)]
 pub struct Front {
@@ -46,38 +51,38 @@ pub fn router(front: Front) -> Router {
     Router::new()
         .route("/get/{queue}", taking(claim))
         .route("/get/{queue}/{count}", taking(claim))
-        .route("/peek/{queue}", get(peek))
-        .route("/peek/{queue}/{count}", get(peek))
-        .route("/add/{queue}", post(add))
-        .route("/heartbeat", post(heartbeat))
-        .route("/heartbeat/{queue}", post(heartbeat))
-        .route("/complete/{queue}", post(complete))
-        .route("/fail", post(fail))
-        .route("/fail/{queue}", post(fail))
-        .route("/retry/{queue}", post(retry))
-        .route("/cancel", post(cancel))
-        .route("/priority", post(priority))
-        .route("/job/{id}", get(job))
-        .route("/jobs", get(multiget))
-        .route("/jobs/complete", get(complete_jobs))
-        .route("/jobs/{state}/{queue}", get(jobs))
-        .route("/queues", get(queues))
-        .route("/queue/{queue}", get(queue))
-        .route("/stats/{queue}", get(stats))
-        .route("/stats/{queue}/{date}", get(stats))
-        .route("/workers", get(workers))
-        .route("/worker/{worker}", get(worker))
-        .route("/failed", get(failed))
-        .route("/failed/{group}", get(failed_group))
-        .route("/unfail/{queue}", post(unfail))
-        .route("/config", get(options))
+        .route("/peek/{queue}", on(GET, peek))
+        .route("/peek/{queue}/{count}", on(GET, peek))
+        .route("/add/{queue}", on(POST, add))
+        .route("/heartbeat", on(POST, heartbeat))
+        .route("/heartbeat/{queue}", on(POST, heartbeat))
+        .route("/complete/{queue}", on(POST, complete))
+        .route("/fail", on(POST, fail))
+        .route("/fail/{queue}", on(POST, fail))
+        .route("/retry/{queue}", on(POST, retry))
+        .route("/cancel", on(POST, cancel))
+        .route("/priority", on(POST, priority))
+        .route("/job/{id}", on(GET, job))
+        .route("/jobs", on(GET, multiget))
+        .route("/jobs/complete", on(GET, complete_jobs))
+        .route("/jobs/{state}/{queue}", on(GET, jobs))
+        .route("/queues", on(GET, queues))
+        .route("/queue/{queue}", on(GET, queue))
+        .route("/stats/{queue}", on(GET, stats))
+        .route("/stats/{queue}/{date}", on(GET, stats))
+        .route("/workers", on(GET, workers))
+        .route("/worker/{worker}", on(GET, worker))
+        .route("/failed", on(GET, failed))
+        .route("/failed/{group}", on(GET, failed_group))
+        .route("/unfail/{queue}", on(POST, unfail))
+        .route("/config", on(GET, options))
         .route(
             "/config/{option}",
-            get(option)
-                .merge(put(set_option))
-                .merge(delete(unset_option)),
+            on(GET, option)
+                .merge(on(PUT, set_option))
+                .merge(on(DELETE, unset_option)),
         )
-        .route("/flush", post(flush))
+        .route("/flush", on(POST, flush))
         .method_not_allowed_fallback(async || Refusal::MethodNotAllowed)
         .with_state(front)
 }
@@ -111,45 +116,13 @@ where
     )
 }
 
-fn get<F, Fut>(handler: F) -> MethodRouter<Front>
-where
-    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Outcome> + Send,
-{
-    on(MethodFilter::GET, handler)
-}
-
-fn post<F, Fut>(handler: F) -> MethodRouter<Front>
-where
-    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Outcome> + Send,
-{
-    on(MethodFilter::POST, handler)
-}
-
-fn put<F, Fut>(handler: F) -> MethodRouter<Front>
-where
-    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Outcome> + Send,
-{
-    on(MethodFilter::PUT, handler)
-}
-
-fn delete<F, Fut>(handler: F) -> MethodRouter<Front>
-where
-    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Outcome> + Send,
-{
-    on(MethodFilter::DELETE, handler)
-}
-
 /// GET or POST of something that takes jobs. axum would answer HEAD with GET's handler, so it is refused.
 fn taking<F, Fut>(handler: F) -> MethodRouter<Front>
 where
     F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Outcome> + Send,
 {
-    on(MethodFilter::GET.or(MethodFilter::POST), handler)
+    on(GET.or(POST), handler)
         .head(async || ([(header::ALLOW, "GET,POST")], Refusal::MethodNotAllowed))
 }
 

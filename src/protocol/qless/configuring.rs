@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::value::RawValue;
-
 use super::answer::{Answer, json_text};
 use super::call::Call;
 use super::refusal::Refusal;
@@ -19,9 +17,9 @@ const VALUE_BYTES_MAX: usize = 4_096;
 pub async fn options(front: Front, call: Call) -> Outcome {
     front.now(&call.envelope()?)?;
     let all = front.engine.config().all();
-    let all: BTreeMap<String, Option<Box<RawValue>>> = all
-        .into_iter()
-        .map(|(option, value)| (option, json_text(&value)))
+    let all: BTreeMap<_, _> = all
+        .iter()
+        .map(|(option, value)| (option, json_text(value)))
         .collect();
     Ok(Answer::new(&all))
 }
