@@ -3,7 +3,13 @@
 
 use std::time::Duration;
 
-use crate::engine::{Engine, Fail, Holder, Job, JobKey, Next, Put, QueueKey, Result, Retry};
+use crate::engine::{Claim, Engine, Fail, Holder, Job, JobKey, Next, Put, QueueKey, Result, Retry};
+
+/// Who puts the jobs.
+const PRODUCER: &str = "made-up";
+
+/// How long a worker waits for a job at a time.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waiting jobs at which a producer pauses, so that the demonstration may run for days.
 const BACKLOG_MAX: i64 = 400;
@@ -113,7 +119,11 @@ async fn produce(engine: Engine, scene: &'static Scene) {
             .map_or(0, |queue| queue.counts.waiting);
         if waiting < BACKLOG_MAX {
             let jobs = jobs(scene, number);
-            drop(engine.put(queue.clone(), jobs, None).await);
+            drop(
+                engine
+                    .put(queue.clone(), jobs, PRODUCER.to_owned(), None)
+                    .await,
+            );
         }
         tokio::time::sleep(Duration::from_millis(
             scene.every_ms / 2 + up_to(scene.every_ms),
@@ -147,9 +157,8 @@ fn jobs(scene: &Scene, number: u64) -> Vec<Put> {
 
 async fn work(engine: Engine, scene: &'static Scene, name: String) {
     loop {
-        let claimed = engine
-            .claim(QueueKey::qless(scene.queue), name.clone(), 1, None)
-            .await;
+        let claim = Claim::of(QueueKey::qless(scene.queue), name.as_str(), 1);
+        let claimed = engine.claim_or_wait(claim, PATIENCE, None).await;
         match claimed.unwrap_or_default().pop() {
             Some(job) => {
                 tokio::time::sleep(Duration::from_millis(

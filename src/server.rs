@@ -63,10 +63,11 @@ pub async fn serve_engine(
             tracing::debug!(%error, "a connection would not send at once");
         }
     });
-    let stopped = stopping.clone();
+    let (stopped, waiting) = (stopping.clone(), engine.clone());
     tokio::spawn(async move {
         stop.await;
         stopped.cancel();
+        waiting.stop_waiting();
     });
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
     let server =
@@ -91,6 +92,7 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
     let front = qless::Front {
         engine: engine.clone(),
         allow_flush: settings.allow_flush,
+        stop: stop.clone(),
     };
     let dashboard = Dashboard::new(engine.clone(), Assets::load(), stop.clone());
     Router::new()

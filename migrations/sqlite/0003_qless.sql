@@ -61,5 +61,5 @@ CREATE TABLE events (
     first   BIGINT PRIMARY KEY,                 -- number of its first event; they are numbered from 1
     n       BIGINT NOT NULL,
     at      BIGINT NOT NULL,
-    entries TEXT   NOT NULL                     -- JSON array of [channel, data]
+    entries TEXT   NOT NULL                     -- JSON array of [channel, JSON text of data]
 ) WITHOUT ROWID;

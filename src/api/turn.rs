@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::engine::{
     Counts, Engine, Error, FailureGroup, Job, JobKey, NAME_BYTES_MAX, Page, QueueCounts, QueueKey,
-    Result, Standing, State, Time, What, WorkerCounts,
+    Result, Standing, Time, What, WorkerCounts,
 };
 
 use super::read::PAGE_JOBS;
@@ -226,7 +226,7 @@ fn rows(engine: &Engine, jobs: &[Job]) -> Vec<JobRow> {
 }
 
 fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
-    let stand = stand(job, now);
+    let stand = stand(job.standing(now));
     let lease = job.lease.as_ref();
     let when = match stand {
         Stand::Waiting | Stand::Scheduled => job.ready_at,
@@ -255,17 +255,15 @@ fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
     }
 }
 
-/// A scheduled job that is due waits, whether or not upkeep has come by.
-fn stand(job: &Job, now: Time) -> Stand {
-    match job.state {
-        State::Waiting => Stand::Waiting,
-        State::Scheduled if job.ready_at <= now => Stand::Waiting,
-        State::Scheduled => Stand::Scheduled,
-        State::Depends => Stand::Depends,
-        State::Running if job.is_stalled(now) => Stand::Stalled,
-        State::Running => Stand::Running,
-        State::Failed => Stand::Failed,
-        State::Complete => Stand::Complete,
+fn stand(standing: Standing) -> Stand {
+    match standing {
+        Standing::Waiting => Stand::Waiting,
+        Standing::Scheduled => Stand::Scheduled,
+        Standing::Depends => Stand::Depends,
+        Standing::Running => Stand::Running,
+        Standing::Stalled => Stand::Stalled,
+        Standing::Failed => Stand::Failed,
+        Standing::Complete => Stand::Complete,
     }
 }
 
@@ -278,6 +276,7 @@ fn entry(event: crate::engine::Event) -> Entry {
             What::Retried => Happening::Retried,
             What::Failed => Happening::Failed,
             What::Done => Happening::Done,
+            What::Note => Happening::Note,
         },
         when: event.when.0,
         subject: event.subject,

@@ -134,6 +134,8 @@ pub enum Happening {
     Retried,
     Failed,
     Done,
+    /// Somebody's word: the message is the subject, more may be in the detail.
+    Note,
 }
 
 /// One entry of a job's history.

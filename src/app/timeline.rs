@@ -27,8 +27,14 @@ type Lane = Vec<Stretch>;
 /// Cuts the history into attempts. What lasts still, lasts until `now`.
 fn lanes(job: &JobView, now: i64) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = vec![Vec::new()];
-    for (i, entry) in job.history.iter().enumerate() {
-        let next = job.history.get(i + 1);
+    // A word that somebody had to say changes nothing.
+    let happened = job
+        .history
+        .iter()
+        .filter(|entry| entry.what != Happening::Note);
+    let happened: Vec<&Entry> = happened.collect();
+    for (i, entry) in happened.iter().enumerate() {
+        let next = happened.get(i + 1);
         let how = match (entry.what, next) {
             // How it stands now is known better than the history can tell.
             (_, None) => job.row.stand,
@@ -36,7 +42,7 @@ fn lanes(job: &JobView, now: i64) -> Vec<Lane> {
             (Happening::TimedOut, _) => Stand::Stalled,
             (Happening::Failed, _) => Stand::Failed,
             (Happening::Done, _) => Stand::Complete,
-            (Happening::Put | Happening::Retried, _) => Stand::Waiting,
+            (Happening::Put | Happening::Retried | Happening::Note, _) => Stand::Waiting,
         };
         let ends = matches!(
             entry.what,
@@ -201,6 +207,11 @@ fn line(entry: &Entry) -> AnyView {
         },
         Happening::Failed => view! { "failed: " {subject.map(group)} }.into_any(),
         Happening::Done => "completed".into_any(),
+        Happening::Note => view! {
+            <q>{subject.unwrap_or_default().to_owned()}</q>
+            {entry.detail.clone().map(|more| view! { " " <code>{more}</code> })}
+        }
+        .into_any(),
     }
 }
 

@@ -1,19 +1,122 @@
 //! Claim: handing jobs to a worker.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
 use super::clock::Time;
+use super::events::Said;
 use super::history::What;
 use super::job::{Failure, Job, JobKey, Lease, QueueId, QueueKey, State};
+use super::put::lock_lost;
 use super::tally::Kind;
-use super::work::Work;
+use super::work::{Wanted, Work};
 
-/// Gives `worker` up to `count` jobs of `queue`: first those whose lease is lost, oldest first, each at
-/// the cost of one retry; then those that wait, in order. A lost job without retries left is failed
-/// instead. The worker counts as seen, even if there is nothing for it.
-pub(super) fn claim(work: &mut Work, queue: &QueueKey, worker: &str, count: usize) -> Vec<Job> {
+/// Workers and lists of queues of which is remembered whose turn it is.
+const TURNS_MAX: usize = 10_000;
+
+/// How a claim goes through several queues (qless-core, Queue Popping Order).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// A queue's turn comes when there is nothing in those before it.
+    #[default]
+    Ordered,
+    /// One job of each queue after the other, going on where the worker's last claim ended.
+    RoundRobin,
+}
+
+/// What a worker asks for.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    pub worker: String,
+    /// At least one; none twice.
+    pub queues: Vec<QueueKey>,
+    pub count: usize,
+    pub order: Order,
+}
+
+impl Claim {
+    /// Of one queue.
+    pub fn of(queue: QueueKey, worker: impl Into<String>, count: usize) -> Claim {
+        Claim {
+            worker: worker.into(),
+            queues: vec![queue],
+            count,
+            order: Order::Ordered,
+        }
+    }
+
+    /// What the group should have at hand.
+    pub(super) fn wanted(&self) -> Vec<Wanted> {
+        let wanted = |queue: &QueueKey| Wanted {
+            queue: queue.clone(),
+            count: self.count,
+            paused_too: false,
+        };
+        self.queues.iter().map(wanted).collect()
+    }
+}
+
+/// Whose turn it is where workers take from several queues in turn. Kept in memory: after a restart, or when
+/// there are too many to remember, the first queue is the first again.
+#[derive(Debug, Default)]
+pub(super) struct Turns(Mutex<HashMap<(String, Vec<QueueKey>), usize>>);
+
+impl Turns {
+    /// The number of the queue that the worker's next claim begins with.
+    pub fn next(&self, claim: &Claim) -> usize {
+        let turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (claim.worker.clone(), claim.queues.clone());
+        turns.get(&key).copied().unwrap_or_default()
+    }
+
+    /// Remembers it.
+    pub fn set(&self, claim: &Claim, next: usize) {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() >= TURNS_MAX {
+            turns.clear();
+        }
+        turns.insert((claim.worker.clone(), claim.queues.clone()), next);
+    }
+}
+
+/// Gives the worker up to `count` jobs. Those that it gets in turn begin with the queue numbered `first`.
+/// Returns them, and whose turn it is next.
+pub(super) fn claim(work: &mut Work, claim: &Claim, first: usize) -> (Vec<Job>, usize) {
+    let (mut taken, mut turn) = (Vec::new(), first);
+    match claim.order {
+        Order::Ordered => {
+            for queue in &claim.queues {
+                let rest = claim.count - taken.len();
+                taken.extend(take(work, queue, &claim.worker, rest));
+            }
+        }
+        Order::RoundRobin => {
+            let mut empty = 0;
+            while taken.len() < claim.count && empty < claim.queues.len() {
+                let queue = &claim.queues[turn % claim.queues.len()];
+                let got = take(work, queue, &claim.worker, 1);
+                empty = if got.is_empty() { empty + 1 } else { 0 };
+                turn = (turn + 1) % claim.queues.len();
+                taken.extend(got);
+            }
+        }
+    }
+    (taken, turn)
+}
+
+/// Gives `worker` up to `count` jobs of `queue`, unless it is paused: first those whose lease is lost,
+/// oldest first, each at the cost of one retry; then those that wait, in order. A lost job without retries
+/// left is failed instead. The worker counts as seen, even if there is nothing for it.
+fn take(work: &mut Work, queue: &QueueKey, worker: &str, count: usize) -> Vec<Job> {
+    let known = work.queue(queue);
+    if known.as_ref().is_some_and(|queue| queue.paused) {
+        return Vec::new();
+    }
     work.saw(worker);
-    let Some(id) = work.queue(queue) else {
+    let Some(id) = known.map(|queue| queue.id) else {
         return Vec::new();
     };
+    let count = count.min(work.room(id));
     let lease_s = lease_s(work, &queue.name);
     let mut taken = Vec::new();
     for _ in 0..count {
@@ -31,27 +134,60 @@ pub(super) fn claim(work: &mut Work, queue: &QueueKey, worker: &str, count: usiz
     taken
 }
 
-/// Takes a lost lease away. Whether the job may be tried again.
+/// Takes a lost lease away; where there is a grace period, only the second time. Whether the job may be
+/// given to somebody now.
 fn lose(work: &mut Work, key: &JobKey, queue_name: &str) -> bool {
     let now = work.now;
+    let grace_s = work.config.known("grace-period");
+    let Some(lease) = work.job(key).and_then(|job| job.lease.clone()) else {
+        return false;
+    };
+    if grace_s > 0.0 && !lease.warned {
+        if let Some(job) = work.job_mut(key)
+            && let Some(lease) = &mut job.lease
+        {
+            lease.warned = true;
+            lease.until = now.plus_seconds(grace_s);
+        }
+        warn(work, key, &lease.worker);
+        return false;
+    }
+    if grace_s <= 0.0 {
+        warn(work, key, &lease.worker);
+    }
     let Some(job) = work.job_mut(key) else {
         return false;
     };
-    let queue = job.queue;
-    job.history.push(What::TimedOut, now, None, None);
     job.remaining -= 1;
-    let again = job.remaining >= 0;
-    if !again {
-        let worker = job
-            .lease
-            .take()
-            .map(|lease| lease.worker)
-            .unwrap_or_default();
-        exhaust(job, queue_name, worker, now);
-        work.tally.failure(queue, now);
+    if job.remaining >= 0 {
+        return true;
     }
-    work.tally.lost(queue, now);
-    again
+    let queue = job.queue;
+    exhaust(job, queue_name, lease.worker, now);
+    let failure = job.failure.clone();
+    work.tally.failure(queue, now);
+    work.tell("failed", key);
+    if let Some(failure) = failure {
+        work.events.log(&Said::Failed {
+            id: &key.id,
+            group: &failure.group,
+            message: &failure.message,
+            worker: &failure.worker,
+        });
+    }
+    false
+}
+
+/// Notes that the lease was lost, and says so.
+fn warn(work: &mut Work, key: &JobKey, worker: &str) {
+    let now = work.now;
+    work.tell("stalled", key);
+    if let Some(job) = work.job_mut(key) {
+        job.history.push(What::TimedOut, now, None, None);
+        let queue = job.queue;
+        work.tally.lost(queue, now);
+    }
+    lock_lost(work, key, worker);
 }
 
 /// Fails a job that has no retries left.
@@ -86,18 +222,22 @@ fn lease_s(work: &Work, queue_name: &str) -> f64 {
 }
 
 fn give(work: &mut Work, key: &JobKey, queue: QueueId, worker: &str, lease_s: f64) -> Option<Job> {
-    let now = work.now;
+    let (now, history_max) = (work.now, work.history_max);
     let job = work.job_mut(key)?;
     let waited = now.seconds_since(job.since);
     job.history.push(What::Popped, now, Some(worker), None);
+    job.history.shorten(history_max);
     job.state = State::Running;
     job.since = now;
     job.lease = Some(Lease {
         worker: worker.to_owned(),
         id: uuid::Uuid::new_v4().simple().to_string(),
         until: now.plus_seconds(lease_s),
+        warned: false,
     });
     let job = job.clone();
     work.tally.duration(queue, Kind::Wait, waited, now);
+    work.take_room(queue);
+    work.tell("popped", key);
     Some(job)
 }

@@ -6,20 +6,27 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use super::error::Result;
+use super::events::Said;
+use super::work::Work;
 use crate::store::{Readers, Statement};
 
 /// Options that may be set for one queue, as `<queue>-<option>` (or, for a heartbeat, `heartbeat-<queue>`).
-const PER_QUEUE: [&str; 2] = ["heartbeat", "cutoff"];
+pub const PER_QUEUE: [&str; 3] = ["heartbeat", "cutoff", "max-concurrency"];
 
-/// The options that the server knows; all of them are numbers.
-const DEFAULTS: [(&str, i64); 6] = [
+/// The options that the server goes by; all of them are numbers.
+const DEFAULTS: [(&str, i64); 8] = [
+    ("grace-period", 0),
     ("heartbeat", 60),
-    ("stats-history", 30),
     ("histogram-history", 7),
     ("jobs-history", 604_800),
     ("jobs-history-count", 50_000),
+    ("max-job-history", 100),
     ("max-worker-age", 86_400),
+    ("stats-history", 30),
 ];
+
+/// An option that clients of qless-core expect to find, and its value as JSON. Nothing follows from it.
+const APPLICATION: (&str, &str) = ("application", "\"qless\"");
 
 /// The options in force: what has been set, each value as the JSON text that was given.
 #[derive(Debug, Default)]
@@ -43,20 +50,12 @@ impl Config {
             .unwrap_or_else(PoisonError::into_inner)
             .get(option)
             .cloned();
-        set.or_else(|| {
-            DEFAULTS
-                .iter()
-                .find(|(name, _)| *name == option)
-                .map(|(_, value)| value.to_string())
-        })
+        set.or_else(|| default(option))
     }
 
     /// Every option that has a value.
     pub fn all(&self) -> BTreeMap<String, String> {
-        let mut all: BTreeMap<_, _> = DEFAULTS
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.to_string()))
-            .collect();
+        let mut all = defaults();
         all.extend(
             self.0
                 .read()
@@ -92,6 +91,18 @@ impl Config {
         self.number(&format!("{queue}-cutoff"))
     }
 
+    /// How many jobs of the queue may run at once, if that is limited.
+    pub fn concurrency_max(&self, queue: &str) -> Option<usize> {
+        self.number(&format!("{queue}-max-concurrency"))
+            .filter(|max| *max > 0.0)
+            .map(whole)
+    }
+
+    /// An option that has a default, as a whole number; what is negative counts as 0.
+    pub fn count(&self, option: &str) -> usize {
+        whole(self.known(option))
+    }
+
     /// An option that has a default.
     pub fn known(&self, option: &str) -> f64 {
         self.number(option).unwrap_or_default()
@@ -117,6 +128,42 @@ impl Config {
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
     }
+}
+
+/// The options that have a value though nobody has set them, each with that value as JSON text.
+pub fn defaults() -> BTreeMap<String, String> {
+    let numbers = DEFAULTS
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.to_string()));
+    let (name, value) = APPLICATION;
+    numbers
+        .chain([(name.to_owned(), value.to_owned())])
+        .collect()
+}
+
+fn default(option: &str) -> Option<String> {
+    let number = DEFAULTS.iter().find(|(name, _)| *name == option);
+    number
+        .map(|(_, value)| value.to_string())
+        .or_else(|| (option == APPLICATION.0).then(|| APPLICATION.1.to_owned()))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a count; a cast that saturates is right"
+)]
+fn whole(number: f64) -> usize {
+    number as usize
+}
+
+/// Sets an option, or forgets it.
+pub(super) fn configure(work: &mut Work, option: &str, value: Option<String>) {
+    match &value {
+        Some(value) => work.events.config_set(option, value),
+        None => work.events.log(&Said::ConfigUnset { option }),
+    }
+    work.configure(option, value);
 }
 
 /// The statement that stores a setting, or forgets it.

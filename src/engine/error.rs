@@ -7,6 +7,8 @@ use super::job::State;
 pub enum Error {
     #[error("there is no job \"{id}\"")]
     NoSuchJob { id: String },
+    #[error("there is no recurring job \"{id}\"")]
+    NoSuchRecurring { id: String },
     #[error("job \"{id}\" is not running but {state}")]
     NotRunning { id: String, state: State },
     #[error("job \"{id}\" is with another worker, \"{worker}\"")]
@@ -19,6 +21,10 @@ pub enum Error {
     AlreadyComplete { id: String },
     #[error("job \"{id}\" would wait for itself")]
     DependencyCycle { id: String },
+    #[error("job \"{id}\" does not wait for others but is {state}")]
+    NotDepending { id: String, state: State },
+    #[error("there may be {max} {what} at most")]
+    TooMany { what: &'static str, max: usize },
     #[error("job \"{id}\" is not failed but {state}")]
     NotFailed { id: String, state: State },
     /// The database could not be read or written. Nothing is known to have changed.

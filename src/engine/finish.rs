@@ -2,7 +2,9 @@
 
 use super::claim::{become_failed, exhaust};
 use super::clock::Time;
+use super::depend::release_dependents;
 use super::error::Result;
+use super::events::Said;
 use super::history::What;
 use super::job::{Failure, JobKey, QueueKey, State};
 use super::lease::{Holder, held};
@@ -18,6 +20,26 @@ pub struct Next {
     pub delay: f64,
     /// Ids of jobs to wait for there.
     pub depends: Vec<String>,
+}
+
+/// A job to be failed.
+#[derive(Clone, Debug)]
+pub struct Fail {
+    pub key: JobKey,
+    pub group: String,
+    pub message: String,
+    /// Replaces the job's body, if given.
+    pub body: Option<String>,
+}
+
+/// A job to be given back.
+#[derive(Clone, Debug)]
+pub struct Retry {
+    pub key: JobKey,
+    /// Seconds before it becomes available again; 0 or less means now.
+    pub delay: f64,
+    /// A failure's group and message.
+    pub reason: Option<(String, String)>,
 }
 
 /// Completes the job; for good, or to go on in another queue. Its failure is forgotten, its retries
@@ -49,11 +71,19 @@ pub(super) fn complete(
         job.since = now;
         job.state = State::Complete;
     }
+    let (id, from) = (key.id.as_str(), work.queue_name(queue));
+    work.tell("completed", key);
     let Some(next) = next else {
+        work.events.log(&Said::Completed { id, queue: &from });
         work.completed = true;
         release_dependents(work, key);
         return Ok(State::Complete);
     };
+    work.events.log(&Said::Advanced {
+        id,
+        queue: &from,
+        to: &next.queue.name,
+    });
     let queue = work.queue_for(&next.queue);
     work.set_dependencies(key, depends);
     if let Some(job) = work.job_mut(key) {
@@ -63,61 +93,29 @@ pub(super) fn complete(
     Ok(work.job(key).map_or(State::Waiting, |job| job.state))
 }
 
-/// Frees the jobs that waited for this one. Whoever waits for nothing more becomes available.
-fn release_dependents(work: &mut Work, key: &JobKey) {
-    let dependents = work
-        .job(key)
-        .map(|job| job.dependents.clone())
-        .unwrap_or_default();
-    for id in dependents {
-        let dependent = JobKey {
-            scope: key.scope,
-            id,
-        };
-        work.unlink(&dependent, key);
-        free(work, &dependent);
-    }
-}
-
-/// Makes a job available that has nothing left to wait for; at once, or when its delay is over.
-fn free(work: &mut Work, key: &JobKey) {
-    let now = work.now;
-    let is_free = |job: &super::Job| job.state == State::Depends && job.dependencies.is_empty();
-    if !work.job(key).is_some_and(is_free) {
-        return;
-    }
-    if let Some(job) = work.job_mut(key) {
-        job.state = if job.ready_at > now {
-            State::Scheduled
-        } else {
-            State::Waiting
-        };
-        job.ready_at = job.ready_at.max(now);
-    }
-}
-
 /// Fails the job: it stays, under `group`, until somebody retries or cancels it.
 ///
 /// # Errors
 /// Those of [`held`].
-pub(super) fn fail(
-    work: &mut Work,
-    key: &JobKey,
-    holder: &Holder,
-    group: &str,
-    message: &str,
-    body: Option<&str>,
-) -> Result<()> {
+pub(super) fn fail(work: &mut Work, holder: &Holder, fail: &Fail) -> Result<()> {
+    let (key, group, message) = (&fail.key, &fail.group, &fail.message);
     let queue = held(work, key, holder)?.queue;
     let now = work.now;
     work.tally.failure(queue, now);
     let failure = failure(group, message, holder, now);
     if let Some(job) = work.job_mut(key) {
-        if let Some(body) = body {
-            body.clone_into(&mut job.body);
+        if let Some(body) = &fail.body {
+            job.body.clone_from(body);
         }
         become_failed(job, failure, Some(&holder.worker));
     }
+    work.events.log(&Said::Failed {
+        id: &key.id,
+        group,
+        message,
+        worker: &holder.worker,
+    });
+    work.tell("failed", key);
     Ok(())
 }
 
@@ -131,19 +129,12 @@ fn failure(group: &str, message: &str, holder: &Holder, at: Time) -> Failure {
     }
 }
 
-/// Gives the job back to its queue, at the cost of one retry, to be tried again after `delay` seconds.
-/// Without a retry left it is failed. `reason` is a failure's group and message.
-/// Returns the retries left; negative if it was failed.
+/// Gives the job back to its queue, at the cost of one retry; without one left it is failed. Returns the retries left; negative if it was failed.
 ///
 /// # Errors
 /// Those of [`held`].
-pub(super) fn retry(
-    work: &mut Work,
-    key: &JobKey,
-    holder: &Holder,
-    delay: f64,
-    reason: Option<(&str, &str)>,
-) -> Result<i64> {
+pub(super) fn retry(work: &mut Work, holder: &Holder, retry: &Retry) -> Result<i64> {
+    let key = &retry.key;
     let queue = held(work, key, holder)?.queue;
     let queue_name = work.queue_name(queue);
     let now = work.now;
@@ -152,6 +143,7 @@ pub(super) fn retry(
     };
     job.remaining -= 1;
     let remaining = job.remaining;
+    let reason = retry.reason.as_ref();
     let failure = reason.map(|(group, message)| failure(group, message, holder, now));
     if remaining >= 0 {
         job.history.push(
@@ -163,7 +155,7 @@ pub(super) fn retry(
         if failure.is_some() {
             job.failure = failure;
         }
-        place(job, now, delay);
+        place(job, now, retry.delay);
         return Ok(remaining);
     }
     match failure {

@@ -1,18 +1,19 @@
 //! How a group of verbs is run: load, work, write, commit, answer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{oneshot, watch};
 
+use super::check;
 use super::clock::{Clock, Time};
-use super::config::Config;
 use super::error::{Error, Result};
 use super::held::Held;
 use super::job::QueueId;
 use super::keep;
-use super::queues::Queues;
-use super::work::{Needs, Work};
+use super::queues;
+use super::wait::Waiters;
+use super::work::{Needs, Shared, Wanted, Work};
 use crate::store::{Connection, Group, Statement, StoreError};
 
 /// Workers that were seen, and when. Written with the next group that writes anyway, so that asking
@@ -38,17 +39,24 @@ pub trait Task: Send {
         None
     }
 
+    /// Whether the caller has hung up.
+    fn is_abandoned(&self) -> bool {
+        false
+    }
+
     /// Gives the result to the caller, or the error that kept the group from being committed.
     fn answer(self: Box<Self>, outcome: Result<()>);
 }
 
 /// What the server does of its own accord.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Chore {
     /// Start what is due, drop what is old: a bounded batch of each.
     Upkeep,
     /// Forget everything.
     Flush,
+    /// Set right what is kept twice and does not agree.
+    Mend(check::Moment, Arc<[check::Problem]>),
 }
 
 /// A verb (or several, for the items of one request) as a task.
@@ -65,6 +73,10 @@ where
 {
     fn run(&mut self, work: &mut Work) {
         self.result = Some((self.verb)(work));
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.tell.is_closed()
     }
 
     fn answer(self: Box<Self>, outcome: Result<()>) {
@@ -89,7 +101,7 @@ impl Task for Duty {
     fn run(&mut self, _: &mut Work) {}
 
     fn chore(&self) -> Option<Chore> {
-        Some(self.chore)
+        Some(self.chore.clone())
     }
 
     fn answer(self: Box<Self>, outcome: Result<()>) {
@@ -99,15 +111,20 @@ impl Task for Duty {
 
 /// The engine's side of group commit.
 pub struct Runner {
-    pub queues: Arc<Queues>,
-    pub config: Arc<Config>,
+    pub shared: Shared,
     pub clock: Arc<Clock>,
     pub seen: Arc<Seen>,
+    pub waiters: Arc<Waiters>,
     pub changes: watch::Sender<u64>,
     pub clients_tell_time: bool,
     /// The number of this server, under which it keeps its counts.
     pub server: i64,
     pub next_seq: i64,
+    pub last_event: i64,
+    /// Queues that have, or had, recurring jobs.
+    pub recurring_in: HashSet<QueueId>,
+    /// The day on which old statistics were dropped last.
+    pub pruned_on: Option<i64>,
     pub held: Held,
 }
 
@@ -131,15 +148,15 @@ impl Group for Runner {
             .iter()
             .find_map(|step| step.now)
             .unwrap_or_else(|| self.clock.now());
-        let mut work = Work::new(
-            now,
-            Arc::clone(&self.queues),
-            Arc::clone(&self.config),
-            self.next_seq,
-        );
+        let watched = self.waiters.any();
+        let mut work = Work::new(now, &self.shared, watched, self.next_seq);
         let chore = steps.iter().find_map(|step| step.task.chore());
-        let mut writes = match chore {
+        let mut writes = match &chore {
             Some(Chore::Flush) => keep::flush(),
+            Some(Chore::Mend(moment, problems)) => {
+                check::mend(connection, *moment, problems).await?;
+                Vec::new()
+            }
             Some(Chore::Upkeep) => {
                 keep::upkeep(connection, &mut work).await?;
                 Vec::new()
@@ -147,16 +164,24 @@ impl Group for Runner {
             None => {
                 self.prime(&mut work, steps);
                 let writes = run_named(connection, &mut work, steps).await?;
-                run_claims(connection, &mut work, steps, writes).await?
+                run_claims(connection, &mut work, steps, writes, &self.recurring_in).await?
             }
         };
-        if work.completed && self.clients_tell_time {
-            // There is no upkeep; what is old goes with the completion, as in qless-core.
+        // Where clients tell the time there is no upkeep; what is old goes with a completion, as in qless-core.
+        let retires = work.completed && self.clients_tell_time;
+        if retires {
             connection.run(std::mem::take(&mut writes)).await?;
             keep::retire(connection, &mut work).await?;
         }
-        writes.extend(work.closing_writes(self.server));
-        let flush = chore == Some(Chore::Flush);
+        let prunes =
+            (retires || matches!(chore, Some(Chore::Upkeep))) && self.pruned_on != Some(now.day());
+        if prunes {
+            writes.extend(keep::prune(&work));
+        }
+        let (closing, last_event) = work.closing_writes(self.server, self.last_event);
+        writes.extend(closing);
+        let flush = matches!(chore, Some(Chore::Flush));
+        let mended = matches!(chore, Some(Chore::Mend(..)));
         let seen = if flush {
             HashMap::new()
         } else {
@@ -169,10 +194,17 @@ impl Group for Runner {
         }
         connection.commit_with(writes).await?;
         if flush {
-            self.queues.clear();
-            self.config.clear();
-            self.held.clear();
+            self.forget_all();
         }
+        if mended {
+            self.held.clear();
+            let queues = connection.look(vec![queues::all()]).await?;
+            self.shared.queues.take_over(&queues)?;
+        }
+        if prunes {
+            self.pruned_on = Some(now.day());
+        }
+        self.last_event = last_event;
         self.committed(work, if save_seen { HashMap::new() } else { seen }, written);
         Ok(())
     }
@@ -189,6 +221,15 @@ impl Group for Runner {
 }
 
 impl Runner {
+    /// Everything has been emptied.
+    fn forget_all(&mut self) {
+        self.shared.queues.clear();
+        self.shared.config.clear();
+        self.shared.tracked.clear();
+        self.recurring_in.clear();
+        self.held.clear();
+    }
+
     /// Puts under work what is at hand of the jobs that are named.
     fn prime(&mut self, work: &mut Work, steps: &[Step]) {
         for key in steps.iter().flat_map(|step| &step.needs.jobs) {
@@ -205,6 +246,9 @@ impl Runner {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
+        for worker in work.forgotten_workers() {
+            seen.remove(worker);
+        }
         seen.extend(work.seen().iter().map(|worker| (worker.clone(), work.now)));
         seen
     }
@@ -217,12 +261,34 @@ impl Runner {
             self.held.keep(job, version);
         }
         for (option, value) in finished.settings {
-            self.config.apply(&option, value);
+            self.shared.config.apply(&option, value);
+            // What is kept for how long may have changed, and how many may run.
+            self.pruned_on = None;
+            self.waiters.wake_all();
         }
-        for queue in finished.new_queues {
-            self.queues.add(queue);
+        for queue in finished.changed_queues {
+            self.shared.queues.add(queue);
         }
+        for (id, since) in finished.tracking {
+            self.shared.tracked.apply(&id, since);
+        }
+        self.recurring_in.extend(finished.recurring_in);
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = unsaved;
+        let queue = |id| self.shared.queues.by_id(id);
+        for (queue, n) in finished
+            .woken
+            .iter()
+            .filter_map(|(id, n)| Some((queue(*id)?, *n)))
+        {
+            self.waiters.wake(&queue.key, n);
+        }
+        for (queue, at) in finished
+            .ahead
+            .iter()
+            .filter_map(|(id, at)| Some((queue(*id)?, *at)))
+        {
+            self.waiters.will_be(&queue.key, at);
+        }
         if written {
             self.changes.send_modify(|changes| *changes += 1);
         }
@@ -245,33 +311,44 @@ async fn run_named(
         let answers = connection.look(vec![neighbours]).await?;
         work.loaded(answers, false)?;
     }
-    for step in steps.iter_mut().filter(|step| step.needs.claim.is_none()) {
+    for step in steps.iter_mut().filter(|step| step.needs.claim.is_empty()) {
         step.task.run(work);
     }
     Ok(work.job_writes())
 }
 
-/// Writes what the other verbs have changed, so that claims find it, then runs the claims.
-/// Without claims it gives the writes back, to go with the commit.
+/// Writes what the other verbs have changed, so that claims find it, then runs the claims; those whose
+/// caller has hung up take nothing. Without claims it gives the writes back, to go with the commit.
 async fn run_claims(
     connection: &mut Connection,
     work: &mut Work,
     steps: &mut [Step],
     mut writes: Vec<Statement>,
+    recurring_in: &HashSet<QueueId>,
 ) -> Result<Vec<Statement>, StoreError> {
+    let claims = |step: &&mut Step| !step.needs.claim.is_empty() && !step.task.is_abandoned();
     let wanted = wanted(work, steps);
     if !wanted.is_empty() {
         let before = writes.len();
-        writes.extend(work.loading_candidates(&wanted));
+        writes.extend(work.loading_candidates(&wanted, recurring_in));
         let answers = if before == 0 {
             connection.look(writes).await?
         } else {
             connection.run(writes).await?
         };
-        work.candidates_loaded(&wanted, answers.into_iter().skip(before))?;
+        let answers = answers.into_iter().skip(before);
+        let due = work.candidates_loaded(&wanted, recurring_in, answers)?;
+        if !due.is_empty() {
+            let count = wanted.iter().map(|(_, count)| *count).max();
+            let taken = Work::loading_taken(&due, count.unwrap_or_default());
+            let answers = connection.run(vec![taken]).await?;
+            let rows = answers.iter().flat_map(|answer| &answer.rows);
+            let taken = rows.map(|row| row.text(0)).collect::<Result<_, _>>()?;
+            work.spawn(&wanted, due, &taken);
+        }
         writes = Vec::new();
     }
-    for step in steps.iter_mut().filter(|step| step.needs.claim.is_some()) {
+    for step in steps.iter_mut().filter(claims) {
         step.task.run(work);
     }
     writes.extend(work.job_writes());
@@ -281,13 +358,22 @@ async fn run_claims(
 /// How many jobs of each queue the claims of the group want together.
 fn wanted(work: &Work, steps: &[Step]) -> Vec<(QueueId, usize)> {
     let mut wanted: Vec<(QueueId, usize)> = Vec::new();
-    for (queue, count) in steps.iter().filter_map(|step| step.needs.claim.as_ref()) {
-        let Some(id) = work.queue(queue) else {
+    let all = steps.iter().flat_map(|step| &step.needs.claim);
+    for Wanted {
+        queue,
+        count,
+        paused_too,
+    } in all
+    {
+        let Some(queue) = work
+            .queue(queue)
+            .filter(|queue| *paused_too || !queue.paused)
+        else {
             continue;
         };
-        match wanted.iter_mut().find(|(other, _)| *other == id) {
+        match wanted.iter_mut().find(|(other, _)| *other == queue.id) {
             Some((_, sum)) => *sum += count,
-            None => wanted.push((id, *count)),
+            None => wanted.push((queue.id, *count)),
         }
     }
     wanted

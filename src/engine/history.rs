@@ -4,11 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::Time;
 
-/// How many events a job keeps: the first one, and the newest after it (qless-core `max-job-history`).
-pub const EVENTS_MAX: usize = 100;
-
-/// A history shorter than this in bytes cannot hold [`EVENTS_MAX`] events, so need not be counted.
-const BYTES_UNCOUNTED: usize = EVENTS_MAX * 16;
+/// An event has at least so many bytes; a text that is short enough need not be counted.
+const EVENT_BYTES_MIN: usize = 16;
 
 /// What kind of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,6 +24,8 @@ pub enum What {
     Failed,
     /// Completed.
     Done,
+    /// What somebody had to say: the message is `subject`, and `detail` a JSON object, if there is one.
+    Note,
 }
 
 /// One thing that happened.
@@ -73,7 +72,7 @@ impl History {
             .collect()
     }
 
-    /// Appends an event, and drops the second oldest where there are too many.
+    /// Appends an event.
     pub fn push(&mut self, what: What, when: Time, subject: Option<&str>, detail: Option<&str>) {
         let Ok(event) = serde_json::to_string(&(what, when, subject, detail)) else {
             return;
@@ -84,17 +83,19 @@ impl History {
         }
         self.0.push_str(&event);
         self.0.push(']');
-        if self.0.len() > BYTES_UNCOUNTED {
-            self.shorten();
-        }
     }
 
-    fn shorten(&mut self) {
-        let mut events = self.events();
-        if events.len() <= EVENTS_MAX {
+    /// Keeps the first event, and the newest after it, `max` (at least one) together.
+    pub fn shorten(&mut self, max: usize) {
+        if self.0.len() <= max.saturating_mul(EVENT_BYTES_MIN) {
             return;
         }
-        events.drain(1..=events.len() - EVENTS_MAX);
+        let mut events = self.events();
+        let max = max.max(1);
+        if events.len() <= max {
+            return;
+        }
+        events.drain(1..=events.len() - max);
         let rows: Vec<_> = events
             .iter()
             .map(|event| (event.what, event.when, &event.subject, &event.detail))
@@ -126,10 +127,14 @@ mod tests {
         for moment in 0..250 {
             history.push(What::Put, Time(moment), Some("q"), None);
         }
-        let times: Vec<i64> = history.events().iter().map(|event| event.when.0).collect();
-        assert_eq!(times.len(), EVENTS_MAX);
-        assert_eq!(times[0], 0);
-        assert_eq!(times[1], 151);
-        assert_eq!(times[99], 249);
+        let times = |history: &History| -> Vec<i64> {
+            history.events().iter().map(|event| event.when.0).collect()
+        };
+        history.shorten(250);
+        assert_eq!(times(&history).len(), 250);
+        history.shorten(5);
+        assert_eq!(times(&history), [0, 246, 247, 248, 249]);
+        history.shorten(0);
+        assert_eq!(times(&history), [0]);
     }
 }

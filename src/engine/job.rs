@@ -82,7 +82,7 @@ impl JobKey {
     }
 }
 
-/// Where a job stands. *Stalled* is not among them: it is running with a lost lease.
+/// What the database knows of where a job is; what depends on the moment besides is [`Standing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -92,16 +92,19 @@ pub enum State {
     Running = 4,
     Failed = 5,
     Complete = 6,
+    /// Taken from its worker: it waits, ahead of all others.
+    Stalled = 7,
 }
 
 impl State {
-    pub const ALL: [State; 6] = [
+    pub const ALL: [State; 7] = [
         State::Waiting,
         State::Scheduled,
         State::Depends,
         State::Running,
         State::Failed,
         State::Complete,
+        State::Stalled,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -112,6 +115,7 @@ impl State {
             State::Running => "running",
             State::Failed => "failed",
             State::Complete => "complete",
+            State::Stalled => "stalled",
         }
     }
 
@@ -130,6 +134,56 @@ impl fmt::Display for State {
     }
 }
 
+/// Where a job stands at a moment; and the list of those that stand there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// In the order in which they are claimed. The list begins with those that were taken from their
+    /// worker, though such a job itself is called stalled.
+    Waiting,
+    /// By due time.
+    Scheduled,
+    /// By when they began to wait.
+    Depends,
+    /// With a lease that is not lost; by its end.
+    Running,
+    /// With a lost lease that nobody has taken over; by its end.
+    Stalled,
+    /// Newest failure first.
+    Failed,
+    /// Newest completion first.
+    Complete,
+}
+
+impl Standing {
+    pub const ALL: [Standing; 7] = [
+        Standing::Waiting,
+        Standing::Scheduled,
+        Standing::Depends,
+        Standing::Running,
+        Standing::Stalled,
+        Standing::Failed,
+        Standing::Complete,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Standing::Waiting => "waiting",
+            Standing::Scheduled => "scheduled",
+            Standing::Depends => "depends",
+            Standing::Running => "running",
+            Standing::Stalled => "stalled",
+            Standing::Failed => "failed",
+            Standing::Complete => "complete",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Standing> {
+        Standing::ALL
+            .into_iter()
+            .find(|standing| standing.as_str() == text)
+    }
+}
+
 /// A worker's exclusive right to a job. Whoever holds it may heartbeat, complete, fail or retry the
 /// job, even after `until`, as long as nobody else has claimed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +192,8 @@ pub struct Lease {
     /// New with every claim.
     pub id: String,
     pub until: Time,
+    /// It was lost, and ends after the grace period that is given once.
+    pub warned: bool,
 }
 
 /// Why and when a job failed last. Kept until the job is completed.
@@ -178,6 +234,8 @@ pub struct Job {
     /// What the client gave, as it was written (qless: the JSON text of `meta`).
     pub body: String,
     pub created_at: Time,
+    /// The id of the recurring job that made it.
+    pub spawned_from: Option<String>,
     /// Ids of the jobs whose completion this one waits for.
     pub dependencies: Vec<String>,
     /// Ids of the jobs that wait for this one.
@@ -188,5 +246,18 @@ impl Job {
     /// Running with a lease that has been lost at `now`, though nobody has taken the job over yet.
     pub fn is_stalled(&self, now: Time) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.until <= now)
+    }
+
+    /// Where the job stands at `now`. What is due waits, whether or not anybody has looked.
+    pub fn standing(&self, now: Time) -> Standing {
+        match self.state {
+            State::Scheduled if self.ready_at > now => Standing::Scheduled,
+            State::Waiting | State::Scheduled => Standing::Waiting,
+            State::Depends => Standing::Depends,
+            State::Running if !self.is_stalled(now) => Standing::Running,
+            State::Running | State::Stalled => Standing::Stalled,
+            State::Failed => Standing::Failed,
+            State::Complete => Standing::Complete,
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::clock::Time;
 use super::job::State;
+use super::rows;
 use super::work::Work;
 use crate::store::{Answer, Connection, Statement, StoreError};
 
@@ -58,10 +59,34 @@ async fn drop_complete(
     statement: Statement,
 ) -> Result<(), StoreError> {
     let answers = connection.run(vec![statement]).await?;
-    for queue in queues_of(answers.into_iter().next())? {
-        work.tally.count(queue, State::Complete, -1);
+    let mut tagged = Vec::new();
+    for row in answers.into_iter().next().unwrap_or_default().rows {
+        work.tally.count(row.int(0)?, State::Complete, -1);
+        let tags: Vec<String> = serde_json::from_str(&row.text(2)?).unwrap_or_default();
+        for tag in tags {
+            work.tally.tagged(&tag, -1);
+            tagged.push((row.int(1)?, tag));
+        }
+    }
+    if !tagged.is_empty() {
+        connection.run(vec![rows::remove_tags(&tagged)]).await?;
     }
     Ok(())
+}
+
+/// Drops statistics older than `stats-history` days and histograms older than `histogram-history` days,
+/// today being the first; and counts that count nothing any more.
+pub fn prune(work: &Work) -> Vec<Statement> {
+    let kept_since = |option| {
+        let days = i64::try_from(work.config.count(option)).unwrap_or(i64::MAX);
+        work.now.day().saturating_sub(days)
+    };
+    vec![
+        Statement::new(PRUNE_STATS, [kept_since("stats-history").into()]),
+        Statement::new(PRUNE_HISTOGRAMS, [kept_since("histogram-history").into()]),
+        Statement::new(PRUNE_TAG_COUNTS, []),
+        Statement::new(PRUNE_FAILURE_COUNTS, []),
+    ]
 }
 
 fn queues_of(answer: Option<Answer>) -> Result<Vec<i64>, StoreError> {
@@ -92,14 +117,26 @@ RETURNING queue";
 const RETIRE_OLD: &str = "
 DELETE FROM jobs WHERE seq IN (
     SELECT seq FROM jobs WHERE state = 6 AND since <= $1 ORDER BY since, seq LIMIT $2 + 0)
-RETURNING queue";
+RETURNING queue, seq, tags";
 
 // A negative limit would mean none.
 const RETIRE_SURPLUS: &str = "
 DELETE FROM jobs WHERE seq IN (
     SELECT seq FROM jobs WHERE state = 6 ORDER BY since, seq
     LIMIT max(0, min($2, (SELECT coalesce(sum(n), 0) FROM tallies WHERE kind = 0 AND slot = 6) - $1)))
-RETURNING queue";
+RETURNING queue, seq, tags";
+
+const PRUNE_STATS: &str = "DELETE FROM tallies WHERE kind IN (1, 2, 3) AND day <= $1";
+
+const PRUNE_HISTOGRAMS: &str =
+    "DELETE FROM tallies WHERE kind IN (1, 2) AND slot >= 0 AND day <= $1";
+
+const PRUNE_TAG_COUNTS: &str = "
+DELETE FROM tag_counts WHERE tag IN (SELECT tag FROM tag_counts GROUP BY tag HAVING sum(n) = 0)";
+
+const PRUNE_FAILURE_COUNTS: &str = "
+DELETE FROM failure_counts WHERE failure_group IN (
+    SELECT failure_group FROM failure_counts GROUP BY failure_group HAVING sum(n) = 0)";
 
 const FORGET_WORKERS: &str = "DELETE FROM workers WHERE last_seen <= $1";
 
@@ -116,4 +153,9 @@ const FLUSH: &[&str] = &[
     "DELETE FROM failure_counts",
     "DELETE FROM workers",
     "DELETE FROM config",
+    "DELETE FROM tags",
+    "DELETE FROM tag_counts",
+    "DELETE FROM tracked",
+    "DELETE FROM recurring",
+    "DELETE FROM events",
 ];

@@ -1,7 +1,9 @@
 //! Who may do what with a running job, and heartbeats.
 
 use super::error::{Error, Result};
+use super::history::What;
 use super::job::{Job, JobKey, State};
+use super::put::lock_lost;
 use super::work::Work;
 
 /// Who says something about a running job, and of which queue, if it names one.
@@ -60,10 +62,35 @@ pub(super) fn heartbeat(
     if let Some(job) = work.job_mut(key) {
         if let Some(lease) = &mut job.lease {
             lease.until = until;
+            lease.warned = false;
         }
         if let Some(body) = body {
             body.clone_into(&mut job.body);
         }
     }
     Ok(due_s)
+}
+
+/// Takes the job from its worker, at no cost: it waits for another, ahead of all others.
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::NotRunning`].
+pub(super) fn time_out(work: &mut Work, key: &JobKey) -> Result<()> {
+    let now = work.now;
+    let id = || key.id.clone();
+    let job = work
+        .job_mut(key)
+        .ok_or_else(|| Error::NoSuchJob { id: id() })?;
+    let (Some(lease), State::Running) = (job.lease.take(), job.state) else {
+        return Err(Error::NotRunning {
+            id: id(),
+            state: job.state,
+        });
+    };
+    job.history.push(What::TimedOut, now, None, None);
+    job.state = State::Stalled;
+    job.since = now;
+    job.ready_at = now;
+    lock_lost(work, key, &lease.worker);
+    Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use super::Engine;
 use super::clock::Time;
 use super::error::Result;
-use super::job::{Job, JobKey, QueueId, QueueKey, State};
+use super::job::{Job, JobKey, QueueId, QueueKey, Standing, State};
 use super::queues::Queue;
 use super::rows::{self, job_columns};
 use super::work::LOAD_JOBS;
@@ -17,55 +17,6 @@ use crate::store::{Answer, Statement};
 pub struct Page {
     pub offset: usize,
     pub limit: usize,
-}
-
-/// A list of jobs by where they stand at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
-    /// Also those that are due though nobody has looked yet. In the order in which they are claimed.
-    Waiting,
-    /// By due time.
-    Scheduled,
-    /// By when they began to wait.
-    Depends,
-    /// With a lease that is not lost; by its end.
-    Running,
-    /// With a lost lease that nobody has taken over; by its end.
-    Stalled,
-    /// Newest failure first.
-    Failed,
-    /// Newest completion first.
-    Complete,
-}
-
-impl Standing {
-    pub const ALL: [Standing; 7] = [
-        Standing::Waiting,
-        Standing::Scheduled,
-        Standing::Depends,
-        Standing::Running,
-        Standing::Stalled,
-        Standing::Failed,
-        Standing::Complete,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Standing::Waiting => "waiting",
-            Standing::Scheduled => "scheduled",
-            Standing::Depends => "depends",
-            Standing::Running => "running",
-            Standing::Stalled => "stalled",
-            Standing::Failed => "failed",
-            Standing::Complete => "complete",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Standing> {
-        Standing::ALL
-            .into_iter()
-            .find(|standing| standing.as_str() == text)
-    }
 }
 
 /// How many jobs of a queue stand where, at one moment.
@@ -95,7 +46,7 @@ impl Counts {
 
     fn slot(&mut self, state: State) -> &mut i64 {
         match state {
-            State::Waiting => &mut self.waiting,
+            State::Waiting | State::Stalled => &mut self.waiting,
             State::Scheduled => &mut self.scheduled,
             State::Depends => &mut self.depends,
             State::Running => &mut self.running,
@@ -112,6 +63,8 @@ pub struct QueueCounts {
     pub counts: Counts,
     /// When the job that has waited longest became available; of those with the lowest priority number.
     pub oldest_waiting: Option<Time>,
+    /// How many recurring jobs it has.
+    pub recurring: i64,
 }
 
 /// A worker, and how many leases it holds.
@@ -146,11 +99,13 @@ impl Engine {
             Statement::new(COUNT_STALLED, [now.into()]),
             Statement::new(COUNT_DUE, [now.into()]),
             Statement::new(OLDEST_WAITING, []),
+            Statement::new(RECURRING, []),
         ];
-        let (mut counts, oldest) = counts(self.readers().read(batch).await?)?;
+        let (mut counts, oldest, recurring) = counts(self.readers().read(batch).await?)?;
         let with_counts = |queue: Arc<Queue>| QueueCounts {
             counts: counts.remove(&queue.id).unwrap_or_default(),
             oldest_waiting: oldest.get(&queue.id).copied(),
+            recurring: recurring.get(&queue.id).copied().unwrap_or_default(),
             queue,
         };
         Ok(self
@@ -172,12 +127,14 @@ impl Engine {
             Statement::new(COUNT_STALLED_OF, [queue.id.into(), now.into()]),
             Statement::new(COUNT_DUE_OF, [queue.id.into(), now.into()]),
             Statement::new(OLDEST_WAITING_OF, [queue.id.into()]),
+            Statement::new(RECURRING_OF, [queue.id.into()]),
         ];
-        let (mut counts, oldest) = counts(self.readers().read(batch).await?)?;
+        let (mut counts, oldest, recurring) = counts(self.readers().read(batch).await?)?;
         let counts = counts.remove(&queue.id).unwrap_or_default();
         Ok(Some(QueueCounts {
             counts,
             oldest_waiting: oldest.get(&queue.id).copied(),
+            recurring: recurring.get(&queue.id).copied().unwrap_or_default(),
             queue,
         }))
     }
@@ -236,8 +193,8 @@ impl Engine {
         self.list(statement).await
     }
 
-    /// The jobs that a claim of `count` would meet, in its order; nothing is changed by looking.
-    pub async fn peek(
+    /// The jobs that a claim of `count` would meet, in its order.
+    pub(super) async fn next_jobs(
         &self,
         queue: &QueueKey,
         count: usize,
@@ -355,10 +312,16 @@ fn jobs(answer: &Answer) -> Result<Vec<Job>> {
         .collect()
 }
 
-/// The counts of every queue, and when its oldest waiting job became available.
-fn counts(answers: Vec<Answer>) -> Result<(HashMap<QueueId, Counts>, HashMap<QueueId, Time>)> {
+type Found = (
+    HashMap<QueueId, Counts>,
+    HashMap<QueueId, Time>,
+    HashMap<QueueId, i64>,
+);
+
+/// The counts of every queue, when its oldest waiting job became available, and its recurring jobs.
+fn counts(answers: Vec<Answer>) -> Result<Found> {
     let mut counts: HashMap<QueueId, Counts> = HashMap::new();
-    let mut oldest = HashMap::new();
+    let (mut oldest, mut recurring) = (HashMap::new(), HashMap::new());
     for (index, answer) in answers.into_iter().enumerate() {
         for row in answer.rows {
             let (queue, n) = (row.int(0)?, row.int(1)?);
@@ -366,7 +329,7 @@ fn counts(answers: Vec<Answer>) -> Result<(HashMap<QueueId, Counts>, HashMap<Que
             match index {
                 0 => {
                     if let Some(state) = State::from_code(row.int(2)?) {
-                        *of_queue.slot(state) = n;
+                        *of_queue.slot(state) += n;
                     }
                 }
                 1 => {
@@ -377,13 +340,16 @@ fn counts(answers: Vec<Answer>) -> Result<(HashMap<QueueId, Counts>, HashMap<Que
                     of_queue.waiting += n;
                     of_queue.scheduled -= n;
                 }
-                _ => {
+                3 => {
                     oldest.insert(queue, Time(n));
+                }
+                _ => {
+                    recurring.insert(queue, n);
                 }
             }
         }
     }
-    Ok((counts, oldest))
+    Ok((counts, oldest, recurring))
 }
 
 const COUNTS: &str = "SELECT queue, sum(n), slot FROM tallies WHERE kind = 0 GROUP BY queue, slot";
@@ -402,6 +368,10 @@ SELECT queue, ready_at FROM (
     SELECT q.id AS queue, (SELECT j.ready_at FROM jobs AS j WHERE j.queue = q.id AND j.state = 1
                            ORDER BY j.priority, j.ready_at, j.seq LIMIT 1) AS ready_at
     FROM queues AS q) AS o WHERE ready_at IS NOT NULL";
+
+const RECURRING: &str = "SELECT queue, count(*) FROM recurring GROUP BY queue";
+
+const RECURRING_OF: &str = "SELECT queue, count(*) FROM recurring WHERE queue = $1 GROUP BY queue";
 
 const COUNTS_OF: &str =
     "SELECT queue, sum(n), slot FROM tallies WHERE kind = 0 AND queue = $1 GROUP BY queue, slot";
@@ -440,10 +410,14 @@ const WAITING_IN: &str = concat!(
         SELECT seq FROM (SELECT w.seq FROM jobs AS w WHERE w.queue = $3 AND w.state = 1
                          ORDER BY w.priority, w.ready_at, w.seq LIMIT $1 + $2) AS waiting
         UNION ALL
+        SELECT seq FROM (SELECT t.seq FROM jobs AS t WHERE t.queue = $3 AND t.state = 7
+                         ORDER BY t.since, t.seq LIMIT $1 + $2) AS taken_away
+        UNION ALL
         SELECT seq FROM (SELECT s.seq FROM jobs AS s WHERE s.queue = $3 AND s.state = 2 AND s.ready_at <= $4
                          ORDER BY s.priority, s.ready_at, s.seq LIMIT $1 + $2) AS due
     ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq
-    ORDER BY j.priority, j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+    ORDER BY CASE WHEN j.state = 7 THEN 0 ELSE 1 END, CASE WHEN j.state = 7 THEN 0 ELSE j.priority END,
+        j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
 const SCHEDULED_IN: &str =
     list!("j.queue = $3 AND j.state = 2 AND j.ready_at > $4 ORDER BY j.ready_at, j.seq");
@@ -464,12 +438,12 @@ const WORKERS: &str = "SELECT name, last_seen FROM workers WHERE protocol = 'qle
 const HELD: &str = "
 SELECT worker, sum(CASE WHEN lease_until > $1 THEN 1 ELSE 0 END),
     sum(CASE WHEN lease_until <= $1 THEN 1 ELSE 0 END)
-FROM jobs WHERE state = 4 GROUP BY worker";
+FROM jobs WHERE state = 4 AND warned = 0 GROUP BY worker";
 
 const HELD_BY: &str = concat!(
     "SELECT ",
     job_columns!(),
-    " FROM jobs AS j WHERE j.state = 4 AND j.worker = $1 ORDER BY j.lease_until DESC, j.seq DESC LIMIT 10000"
+    " FROM jobs AS j WHERE j.state = 4 AND j.worker = $1 AND j.warned = 0 ORDER BY j.lease_until DESC, j.seq DESC LIMIT 10000"
 );
 
 const FAILURES: &str = "

@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use super::error::{Error, Result};
+use super::events::Said;
+use super::history::What;
 use super::job::{JobKey, QueueKey, State};
-use super::put::{enter, leave};
+use super::put::{announce, enter, leave};
 use super::work::Work;
 
 /// Cancels all of these jobs or none: they are gone, with everything that is known of them.
@@ -33,8 +35,20 @@ pub(super) fn cancel(work: &mut Work, keys: &[JobKey]) -> Result<()> {
         }
     }
     for key in keys {
+        let Some(job) = work.job(key) else { continue };
+        let (queue, lease) = (work.queue_name(job.queue), job.lease.clone());
         leave(work, key);
         work.remove(key);
+        let said = Said::Canceled {
+            id: &key.id,
+            queue: &queue,
+            worker: lease.as_ref().map(|lease| lease.worker.as_str()),
+        };
+        work.events.log(&said);
+        if let Some(lease) = &lease {
+            work.events.worker(&lease.worker, &said);
+        }
+        work.tell("canceled", key);
     }
     Ok(())
 }
@@ -92,19 +106,35 @@ pub(super) fn prioritize(work: &mut Work, key: &JobKey, priority: f64) -> Result
     Ok(())
 }
 
+/// Adds a word to the history of a job, whatever its state; `data` is the JSON text of an object.
+///
+/// # Errors
+/// [`Error::NoSuchJob`].
+pub(super) fn note(work: &mut Work, key: &JobKey, message: &str, data: Option<&str>) -> Result<()> {
+    let now = work.now;
+    let job = work
+        .job_mut(key)
+        .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
+    job.history.push(What::Note, now, Some(message), data);
+    Ok(())
+}
+
 fn is_failed(work: &Work, key: &JobKey) -> bool {
     work.job(key).is_some_and(|job| job.state == State::Failed)
 }
 
 fn revive(work: &mut Work, key: &JobKey, queue: Option<&QueueKey>) {
-    leave(work, key);
-    let (id, name) = match (queue, work.job(key)) {
-        (Some(queue), _) => (work.queue_for(queue), queue.name.clone()),
-        (None, Some(job)) => (job.queue, work.queue_name(job.queue)),
-        (None, None) => return,
+    let Some(job) = work.job(key) else { return };
+    let lease = job.lease.as_ref().filter(|lease| !lease.warned);
+    let loser = lease.map(|lease| lease.worker.clone());
+    let (id, name) = match queue {
+        Some(queue) => (work.queue_for(queue), queue.name.clone()),
+        None => (job.queue, work.queue_name(job.queue)),
     };
+    leave(work, key);
     if let Some(job) = work.job_mut(key) {
         job.queue = id;
     }
     enter(work, key, &name, 0.0);
+    announce(work, key, &name, loser.as_deref());
 }

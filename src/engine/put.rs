@@ -4,8 +4,10 @@ use uuid::{NoContext, Timestamp, Uuid};
 
 use super::clock::Time;
 use super::error::{Error, Result};
+use super::events::Said;
 use super::history::{History, What};
 use super::job::{Job, JobKey, QueueKey, State};
+use super::tag;
 use super::work::Work;
 
 /// Tries after the first that a new job has (qless-core, Put).
@@ -30,19 +32,32 @@ pub struct Put {
     pub depends: Option<Vec<String>>,
 }
 
-/// Puts a job into `queue`, or moves the job that has this id there: its lease is lost, its retries
-/// start anew, its failure is undone. Returns its id.
+/// Puts a job into `queue` for `client`, or moves the job that has this id there: its lease is lost, its
+/// retries start anew, its failure is undone. Returns its id.
 ///
 /// # Errors
-/// [`Error::DependencyCycle`] if it would wait for itself.
-pub(super) fn put(work: &mut Work, queue: &QueueKey, put: &Put) -> Result<String> {
+/// [`Error::DependencyCycle`] if it would wait for itself; [`Error::TooMany`] tags.
+pub(super) fn put(work: &mut Work, queue: &QueueKey, put: &Put, client: &str) -> Result<String> {
+    let mut tags = Vec::new();
+    tag::add(&mut tags, put.tags.as_deref().unwrap_or_default());
+    if tags.len() > tag::TAGS_MAX {
+        return Err(Error::TooMany {
+            what: "tags of a job",
+            max: tag::TAGS_MAX,
+        });
+    }
     let key = JobKey::qless(put.id.clone().unwrap_or_else(|| made_up_id(work.now)));
     let depends = match &put.depends {
         Some(ids) => Some(unmet(work, &key, ids)?),
         None => None,
     };
     let queue_id = work.queue_for(queue);
-    if work.job(&key).is_some() {
+    let mut loser = None;
+    if let Some(job) = work.job(&key) {
+        let lease = job.lease.as_ref().filter(|lease| !lease.warned);
+        loser = lease
+            .map(|lease| lease.worker.clone())
+            .filter(|worker| worker != client);
         leave(work, &key);
     } else {
         let job = new_job(work, &key);
@@ -55,8 +70,8 @@ pub(super) fn put(work: &mut Work, queue: &QueueKey, put: &Put) -> Result<String
         }
         job.priority = put.priority.unwrap_or(job.priority);
         job.retries = put.retries.unwrap_or(job.retries);
-        if let Some(tags) = &put.tags {
-            job.tags = distinct(tags);
+        if put.tags.is_some() {
+            job.tags = tags;
         }
         job.queue = queue_id;
     }
@@ -64,12 +79,49 @@ pub(super) fn put(work: &mut Work, queue: &QueueKey, put: &Put) -> Result<String
         work.set_dependencies(&key, depends);
     }
     enter(work, &key, &queue.name, put.delay.unwrap_or(0.0));
+    announce(work, &key, &queue.name, loser.as_deref());
     Ok(key.id)
+}
+
+/// Says that the job was put, and to the worker that had it that it has lost it.
+pub(super) fn announce(work: &mut Work, key: &JobKey, queue: &str, loser: Option<&str>) {
+    work.events.log(&Said::Put { id: &key.id, queue });
+    if let Some(worker) = loser {
+        lock_lost(work, key, worker);
+    }
+    work.tell("put", key);
+}
+
+/// Says, to the worker first, that it has lost the job.
+pub(super) fn lock_lost(work: &mut Work, key: &JobKey, worker: &str) {
+    let said = Said::LockLost {
+        id: &key.id,
+        worker,
+    };
+    work.events.worker(worker, &said);
+    work.events.log(&said);
+}
+
+/// [`put`], of a job that is there.
+///
+/// # Errors
+/// Those of [`put`], and [`Error::NoSuchJob`].
+pub(super) fn requeue(
+    work: &mut Work,
+    queue: &QueueKey,
+    job: &Put,
+    client: &str,
+) -> Result<String> {
+    let id = job.id.clone().unwrap_or_default();
+    if work.job(&JobKey::qless(&id)).is_none() {
+        return Err(Error::NoSuchJob { id });
+    }
+    put(work, queue, job, client)
 }
 
 /// 32 hex digits: the time and then chance. What is put together stands together in the index of ids, so
 /// that a group of puts writes one page of it and not one each.
-fn made_up_id(now: Time) -> String {
+pub(super) fn made_up_id(now: Time) -> String {
     let seconds = u64::try_from(now.whole_seconds()).unwrap_or_default();
     let nanos = u32::try_from(now.0.rem_euclid(1_000_000) * 1_000).unwrap_or_default();
     Uuid::new_v7(Timestamp::from_unix(NoContext, seconds, nanos))
@@ -95,19 +147,10 @@ fn new_job(work: &mut Work, key: &JobKey) -> Job {
         failure: None,
         body: String::new(),
         created_at: work.now,
+        spawned_from: None,
         dependencies: Vec::new(),
         dependents: Vec::new(),
     }
-}
-
-fn distinct(tags: &[String]) -> Vec<String> {
-    let mut distinct: Vec<String> = Vec::with_capacity(tags.len());
-    for tag in tags {
-        if !distinct.contains(tag) {
-            distinct.push(tag.clone());
-        }
-    }
-    distinct
 }
 
 /// Of the jobs that `key` is to wait for, those that are there and not complete.
@@ -122,12 +165,13 @@ pub(super) fn unmet(work: &Work, key: &JobKey, ids: &[String]) -> Result<Vec<Str
         })
         .is_some_and(|job| job.state != State::Complete)
     };
-    Ok(distinct(
-        &ids.iter()
-            .filter(|id| is_unmet(id))
-            .cloned()
-            .collect::<Vec<_>>(),
-    ))
+    let mut unmet: Vec<String> = Vec::new();
+    for id in ids.iter().filter(|id| is_unmet(id)) {
+        if !unmet.contains(id) {
+            unmet.push(id.clone());
+        }
+    }
+    Ok(unmet)
 }
 
 /// Takes the job out of where it is: whatever lease or failure it has is undone.

@@ -6,10 +6,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::clock::Time;
 use super::error::Result;
+use super::events::Said;
 use super::job::{Protocol, QueueId, QueueKey};
-use crate::store::{Readers, Row, Statement, StoreError};
+use super::work::Work;
+use crate::store::{Answer, Readers, Row, Statement, StoreError};
 
-const ALL: &str = "SELECT id, protocol, namespace, name, first_seen FROM queues";
+const ALL: &str = "SELECT id, protocol, namespace, name, first_seen, paused, forgotten FROM queues";
 
 /// A queue that is known.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +19,10 @@ pub struct Queue {
     pub id: QueueId,
     pub key: QueueKey,
     pub first_seen: Time,
+    /// Nobody gets a job of it.
+    pub paused: bool,
+    /// Not listed until something is put into it again.
+    pub forgotten: bool,
 }
 
 /// The queues that are known.
@@ -33,10 +39,16 @@ impl Queues {
     /// Reads the table.
     pub async fn load(readers: &Readers) -> Result<Queues> {
         let queues = Queues::default();
-        for row in readers.rows(Statement::new(ALL, [])).await? {
-            queues.add(queue(&row)?);
-        }
+        queues.take_over(&readers.read(vec![all()]).await?)?;
         Ok(queues)
+    }
+
+    /// Takes over what [`all`] has read.
+    pub fn take_over(&self, answers: &[Answer]) -> Result<(), StoreError> {
+        for row in answers.iter().flat_map(|answer| &answer.rows) {
+            self.add(queue(row)?);
+        }
+        Ok(())
     }
 
     pub fn get(&self, key: &QueueKey) -> Option<Arc<Queue>> {
@@ -94,6 +106,11 @@ impl Queues {
     }
 }
 
+/// The statement that reads all queues.
+pub fn all() -> Statement {
+    Statement::new(ALL, [])
+}
+
 fn queue(row: &Row) -> Result<Queue, StoreError> {
     let protocol: Protocol = row
         .text(1)?
@@ -107,5 +124,67 @@ fn queue(row: &Row) -> Result<Queue, StoreError> {
             name: row.text(3)?,
         },
         first_seen: Time(row.int(4)?),
+        paused: row.int(5)? != 0,
+        forgotten: row.int(6)? != 0,
     })
 }
+
+/// Pauses a queue, or lets it go on; one that is not known becomes known by this.
+pub(super) fn pause(work: &mut Work, key: &QueueKey, paused: bool) {
+    let id = work.queue_for(key);
+    let Some(queue) = work.queue(key).filter(|queue| queue.paused != paused) else {
+        return;
+    };
+    work.change_queue(Queue {
+        paused,
+        ..(*queue).clone()
+    });
+    let queue = key.name.as_str();
+    if paused {
+        work.events.log(&Said::Paused { queue });
+    } else {
+        work.events.log(&Said::Unpaused { queue });
+        work.rouse(id);
+    }
+}
+
+/// The queue is not listed any more, until something is put into it. What is in it stays.
+pub(super) fn forget(work: &mut Work, key: &QueueKey) {
+    if let Some(queue) = work.queue(key) {
+        work.change_queue(Queue {
+            forgotten: true,
+            ..(*queue).clone()
+        });
+    }
+}
+
+/// The statement that stores queues that are new, or otherwise than before.
+pub fn save(queues: &[Queue]) -> Statement {
+    let row = |queue: &Queue| {
+        (
+            queue.id,
+            queue.key.protocol.as_str(),
+            queue.key.namespace.clone(),
+            queue.key.name.clone(),
+            queue.first_seen,
+            u8::from(queue.paused),
+            u8::from(queue.forgotten),
+        )
+    };
+    Statement::of_rows(SAVE, &queues.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The statement that takes qless workers off the list of workers.
+pub fn forget_workers(names: &[String]) -> Statement {
+    Statement::of_rows(FORGET_WORKERS, names)
+}
+
+const SAVE: &str = "
+INSERT INTO queues (id, protocol, namespace, name, first_seen, paused, forgotten)
+SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6
+FROM jsonb_each($1) WHERE true
+ON CONFLICT (id) DO UPDATE SET first_seen = excluded.first_seen, paused = excluded.paused,
+    forgotten = excluded.forgotten";
+
+const FORGET_WORKERS: &str =
+    "DELETE FROM workers WHERE protocol = 'qless' AND name IN (SELECT value FROM jsonb_each($1))";

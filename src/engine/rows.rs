@@ -18,7 +18,7 @@ macro_rules! job_columns {
     () => {
         "j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass, j.tags, j.history, j.failure_group,
-         j.failure_message, j.failure_worker, j.failure_at, j.body, j.created_at, j.version,
+         j.failure_message, j.failure_worker, j.failure_at, j.body, j.created_at, j.version, j.warned, j.spawned_from,
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
             JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq),
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
@@ -38,6 +38,7 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
             worker,
             id,
             until: Time(until),
+            warned: row.int(23)? != 0,
         }),
         _ => None,
     };
@@ -70,8 +71,9 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
         failure,
         body: row.text(20)?,
         created_at: Time(row.int(21)?),
-        dependencies: lines(row.text_or_null(23)?),
-        dependents: lines(row.text_or_null(24)?),
+        spawned_from: row.text_or_null(24)?,
+        dependencies: lines(row.text_or_null(25)?),
+        dependents: lines(row.text_or_null(26)?),
     };
     Ok((job, row.int(22)?))
 }
@@ -130,22 +132,24 @@ impl Serialize for Values<'_> {
         row.serialize_element(&lease.map(|lease| lease.until))?;
         row.serialize_element(&job.remaining)?;
         row.serialize_element(job.history.as_text())?; // 10
+        row.serialize_element(&lease.map_or(0, |lease| u8::from(lease.warned)))?;
         if *extent >= Extent::Settings {
             let failure = job.failure.as_ref();
             row.serialize_element(&job.priority)?;
             row.serialize_element(&job.retries)?;
             row.serialize_element(&job.klass)?;
-            row.serialize_element(&tags_text(&job.tags))?;
-            row.serialize_element(&failure.map(|failure| &failure.group))?; // 15
+            row.serialize_element(&tags_text(&job.tags))?; // 15
+            row.serialize_element(&failure.map(|failure| &failure.group))?;
             row.serialize_element(&failure.map(|failure| &failure.message))?;
             row.serialize_element(&failure.map(|failure| &failure.worker))?;
             row.serialize_element(&failure.map(|failure| failure.at))?;
-            row.serialize_element(&job.body)?;
+            row.serialize_element(&job.body)?; // 20
         }
         if *extent >= Extent::Identity {
-            row.serialize_element(&job.key.scope)?; // 20
+            row.serialize_element(&job.key.scope)?;
             row.serialize_element(&job.key.id)?;
             row.serialize_element(&job.created_at)?;
+            row.serialize_element(&job.spawned_from)?;
         }
         row.end()
     }
@@ -209,27 +213,37 @@ pub fn remove_dependencies(edges: &[(i64, i64)]) -> Statement {
     Statement::of_rows(REMOVE_DEPENDENCIES, edges)
 }
 
+/// Adds rows to the table of tags: job, tag, when, and the job's id.
+pub fn add_tags(tags: &[(i64, String, i64, String)]) -> Statement {
+    Statement::of_rows(ADD_TAGS, tags)
+}
+
+/// Removes rows from the table of tags: job and tag.
+pub fn remove_tags(tags: &[(i64, String)]) -> Statement {
+    Statement::of_rows(REMOVE_TAGS, tags)
+}
+
 const INSERT: &str = "
 INSERT INTO jobs (seq, version, queue, state, ready_at, since, worker, lease_id, lease_until, remaining,
-    history, priority, retries, klass, tags, failure_group, failure_message, failure_worker, failure_at,
-    body, scope, id, created_at)
+    history, warned, priority, retries, klass, tags, failure_group, failure_message, failure_worker,
+    failure_at, body, scope, id, created_at, spawned_from)
 SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8,
     value->>9, value->>10, value->>11, value->>12, value->>13, value->>14, value->>15, value->>16,
-    value->>17, value->>18, value->>19, value->>20, value->>21, value->>22
+    value->>17, value->>18, value->>19, value->>20, value->>21, value->>22, value->>23, value->>24
 FROM jsonb_each($1)";
 
 const UPDATE_PROGRESS: &str = "
 UPDATE jobs SET version = version + 1, queue = value->>2, state = value->>3, ready_at = value->>4,
     since = value->>5, worker = value->>6, lease_id = value->>7, lease_until = value->>8,
-    remaining = value->>9, history = value->>10
+    remaining = value->>9, history = value->>10, warned = value->>11
 FROM jsonb_each($1) WHERE jobs.seq = value->>0 AND jobs.version = value->>1";
 
 const UPDATE: &str = "
 UPDATE jobs SET version = version + 1, queue = value->>2, state = value->>3, ready_at = value->>4,
     since = value->>5, worker = value->>6, lease_id = value->>7, lease_until = value->>8,
-    remaining = value->>9, history = value->>10, priority = value->>11, retries = value->>12,
-    klass = value->>13, tags = value->>14, failure_group = value->>15, failure_message = value->>16,
-    failure_worker = value->>17, failure_at = value->>18, body = value->>19
+    remaining = value->>9, history = value->>10, warned = value->>11, priority = value->>12,
+    retries = value->>13, klass = value->>14, tags = value->>15, failure_group = value->>16,
+    failure_message = value->>17, failure_worker = value->>18, failure_at = value->>19, body = value->>20
 FROM jsonb_each($1) WHERE jobs.seq = value->>0 AND jobs.version = value->>1";
 
 const DELETE: &str = "
@@ -243,3 +257,11 @@ ON CONFLICT (job, needs) DO NOTHING";
 
 const REMOVE_DEPENDENCIES: &str = "
 DELETE FROM dependencies WHERE (job, needs) IN (SELECT value->>0, value->>1 FROM jsonb_each($1))";
+
+const ADD_TAGS: &str = "
+INSERT INTO tags (job, tag, tagged_at, id)
+SELECT value->>0, value->>1, value->>2, value->>3 FROM jsonb_each($1) WHERE true
+ON CONFLICT (job, tag) DO NOTHING";
+
+const REMOVE_TAGS: &str =
+    "DELETE FROM tags WHERE (job, tag) IN (SELECT value->>0, value->>1 FROM jsonb_each($1))";

@@ -114,6 +114,7 @@ pub struct Tally {
     counters: HashMap<Counter, i64>,
     moments: HashMap<Counter, Moments>,
     failures: HashMap<(String, QueueId), i64>,
+    tags: HashMap<String, i64>,
 }
 
 /// The key of something that is counted.
@@ -164,7 +165,13 @@ impl Tally {
                     .entry((failure.group.clone(), job.queue))
                     .or_default() += n;
             }
+            job.tags.iter().for_each(|tag| self.tagged(tag, n));
         }
+    }
+
+    /// `n` more (or fewer) jobs have the tag.
+    pub fn tagged(&mut self, tag: &str, n: i64) {
+        *self.tags.entry(tag.to_owned()).or_default() += n;
     }
 
     /// A job waited or ran for `seconds`, and ceased to do so at `now`.
@@ -224,12 +231,16 @@ impl Tally {
             .filter(|(_, n)| *n != 0)
             .map(|((group, queue), n)| (group, queue, n))
             .collect();
+        let tags: Vec<_> = self.tags.into_iter().filter(|(_, n)| *n != 0).collect();
         let mut statements = Vec::new();
         if !tallies.is_empty() {
             statements.push(Statement::of_rows(FOLD, &tallies).with(server));
         }
         if !failures.is_empty() {
             statements.push(Statement::of_rows(FOLD_FAILURES, &failures).with(server));
+        }
+        if !tags.is_empty() {
+            statements.push(Statement::of_rows(FOLD_TAGS, &tags).with(server));
         }
         statements
     }
@@ -253,6 +264,11 @@ const FOLD_FAILURES: &str = "
 INSERT INTO failure_counts (failure_group, queue, server, n)
 SELECT value->>0, value->>1, $2, value->>2 FROM jsonb_each($1) WHERE true
 ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + excluded.n";
+
+const FOLD_TAGS: &str = "
+INSERT INTO tag_counts (tag, server, n)
+SELECT value->>0, $2, value->>1 FROM jsonb_each($1) WHERE true
+ON CONFLICT (tag, server) DO UPDATE SET n = tag_counts.n + excluded.n";
 
 #[cfg(test)]
 mod tests {

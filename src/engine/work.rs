@@ -6,17 +6,19 @@
 //! number of jobs in it. Counts follow from comparing each job before and after; no verb keeps them.
 
 mod load;
+mod save;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::clock::Time;
-use super::config::{self, Config};
-use super::job::{Job, JobKey, QueueId, QueueKey, State};
+use super::config::Config;
+use super::events::Events;
+use super::job::{Job, JobKey, QLESS_SCOPE, QueueId, QueueKey};
 use super::queues::{Queue, Queues};
-use super::rows;
+use super::recur::Recurring;
 use super::tally::Tally;
-use crate::store::Statement;
+use super::track::Tracked;
 pub(super) use load::LOAD_JOBS;
 
 /// What a verb wants to find in [`Work`].
@@ -26,10 +28,29 @@ pub struct Needs {
     pub jobs: Vec<JobKey>,
     /// Ids from which on all edges of the dependency graph are wanted, to look for cycles.
     pub reach: Vec<String>,
-    /// The next so many jobs of a queue.
-    pub claim: Option<(QueueKey, usize)>,
+    /// The next so many jobs of each of these queues.
+    pub claim: Vec<Wanted>,
+    /// Recurring jobs.
+    pub recurring: Vec<String>,
     /// The oldest so many failures of a group.
     pub failures: Option<(String, usize)>,
+}
+
+impl Needs {
+    /// Some job is to wait for these.
+    pub fn depends(&mut self, ids: &[String]) {
+        self.jobs.extend(ids.iter().map(JobKey::qless));
+        self.reach.extend(ids.iter().cloned());
+    }
+}
+
+/// The next `count` jobs of a queue, its due recurring jobs made into jobs.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub queue: QueueKey,
+    pub count: usize,
+    /// Also if the queue is paused.
+    pub paused_too: bool,
 }
 
 /// A job under work.
@@ -41,11 +62,29 @@ struct Slot {
     before: Option<Job>,
 }
 
+/// A recurring job under work; `None` if it is to be there no longer.
+struct RecurringSlot {
+    recurring: Option<Recurring>,
+    /// The version in the database; 0 for one that is not there yet.
+    version: i64,
+    changed: bool,
+}
+
 /// Jobs that a claim may take, in the order in which it takes them.
 #[derive(Default)]
 struct Candidates {
     lost: VecDeque<JobKey>,
     ready: VecDeque<JobKey>,
+    /// How many more may run, where the queue has a limit.
+    room: Option<usize>,
+}
+
+/// What all groups of a server share.
+#[derive(Clone)]
+pub struct Shared {
+    pub queues: Arc<Queues>,
+    pub config: Arc<Config>,
+    pub tracked: Arc<Tracked>,
 }
 
 /// The jobs under work, and what is to be written besides.
@@ -53,12 +92,21 @@ pub struct Work {
     /// The moment at which all of the group happens.
     pub now: Time,
     pub tally: Tally,
+    pub events: Events,
     /// The options in force; changes of this group come after it.
     pub config: Arc<Config>,
+    /// How many events a job's history keeps.
+    pub history_max: usize,
     /// Whether a job was completed for good.
     pub completed: bool,
+    /// Whether anybody waits for jobs, and wants to know which queues got some.
+    pub watched: bool,
     queues: Arc<Queues>,
-    new_queues: Vec<Queue>,
+    /// Queues that are new, or otherwise than before.
+    changed_queues: Vec<Queue>,
+    tracked: Arc<Tracked>,
+    /// Ids tracked since when, or no longer, by this group.
+    tracking: HashMap<String, Option<Time>>,
     slots: HashMap<JobKey, Slot>,
     removed: Vec<(Job, i64)>,
     /// Edges `(job, needs)` to be added (true) or removed.
@@ -67,7 +115,15 @@ pub struct Work {
     reach: HashMap<String, Vec<String>>,
     candidates: HashMap<QueueId, Candidates>,
     failing: Vec<JobKey>,
+    recurring: HashMap<String, RecurringSlot>,
+    /// Queues in which a recurring job was put.
+    recurring_in: HashSet<QueueId>,
+    /// How many jobs became available in a queue; 0 if something else concerns who waits there.
+    woken: HashMap<QueueId, usize>,
+    /// When something will become available in a queue.
+    ahead: HashMap<QueueId, Time>,
     seen: HashSet<String>,
+    forgotten_workers: Vec<String>,
     settings: Vec<(String, Option<String>)>,
     /// Running jobs and their versions, as they will be once the group is committed.
     held: Vec<(Job, i64)>,
@@ -75,21 +131,31 @@ pub struct Work {
 }
 
 impl Work {
-    pub fn new(now: Time, queues: Arc<Queues>, config: Arc<Config>, next_seq: i64) -> Work {
+    pub fn new(now: Time, shared: &Shared, watched: bool, next_seq: i64) -> Work {
         Work {
             now,
             tally: Tally::default(),
-            config,
+            events: Events::default(),
+            config: Arc::clone(&shared.config),
+            history_max: shared.config.count("max-job-history"),
             completed: false,
-            queues,
-            new_queues: Vec::new(),
+            watched,
+            queues: Arc::clone(&shared.queues),
+            changed_queues: Vec::new(),
+            tracked: Arc::clone(&shared.tracked),
+            tracking: HashMap::new(),
             slots: HashMap::new(),
             removed: Vec::new(),
             edges: HashMap::new(),
             reach: HashMap::new(),
             candidates: HashMap::new(),
             failing: Vec::new(),
+            recurring: HashMap::new(),
+            recurring_in: HashSet::new(),
+            woken: HashMap::new(),
+            ahead: HashMap::new(),
             seen: HashSet::new(),
+            forgotten_workers: Vec::new(),
             settings: Vec::new(),
             held: Vec::new(),
             next_seq,
@@ -230,6 +296,25 @@ impl Work {
         false
     }
 
+    /// How many more jobs of the queue may run, where that is limited.
+    pub fn room(&self, queue: QueueId) -> usize {
+        let candidates = self.candidates.get(&queue);
+        candidates
+            .and_then(|candidates| candidates.room)
+            .unwrap_or(usize::MAX)
+    }
+
+    /// One more job of the queue runs.
+    pub fn take_room(&mut self, queue: QueueId) {
+        if let Some(room) = self
+            .candidates
+            .get_mut(&queue)
+            .and_then(|it| it.room.as_mut())
+        {
+            *room = room.saturating_sub(1);
+        }
+    }
+
     /// The next job of the queue whose lease is lost.
     pub fn next_lost(&mut self, queue: QueueId) -> Option<JobKey> {
         self.candidates.get_mut(&queue)?.lost.pop_front()
@@ -245,38 +330,109 @@ impl Work {
         std::mem::take(&mut self.failing)
     }
 
-    /// The number of a queue that is known.
-    pub fn queue(&self, key: &QueueKey) -> Option<QueueId> {
-        self.queues.get(key).map(|queue| queue.id).or_else(|| {
-            self.new_queues
-                .iter()
-                .find(|queue| queue.key == *key)
-                .map(|queue| queue.id)
-        })
+    /// The queue as this group leaves it.
+    pub fn queue(&self, key: &QueueKey) -> Option<Arc<Queue>> {
+        let changed = self.changed_queues.iter().find(|queue| queue.key == *key);
+        changed
+            .map(|queue| Arc::new(queue.clone()))
+            .or_else(|| self.queues.get(key))
     }
 
     /// The number of a queue, which becomes known by this.
     pub fn queue_for(&mut self, key: &QueueKey) -> QueueId {
-        if let Some(id) = self.queue(key) {
-            return id;
+        if let Some(queue) = self.queue(key) {
+            if queue.forgotten {
+                self.change_queue(Queue {
+                    forgotten: false,
+                    first_seen: self.now,
+                    ..(*queue).clone()
+                });
+            }
+            return queue.id;
         }
-        let last = self.new_queues.last().map(|queue| queue.id + 1);
-        let id = last.unwrap_or_else(|| self.queues.next_id());
-        self.new_queues.push(Queue {
+        let last = self.changed_queues.iter().map(|queue| queue.id + 1).max();
+        let id = last.unwrap_or_default().max(self.queues.next_id());
+        self.changed_queues.push(Queue {
             id,
             key: key.clone(),
             first_seen: self.now,
+            paused: false,
+            forgotten: false,
         });
         id
     }
 
+    /// Takes over a queue that is otherwise than before.
+    pub fn change_queue(&mut self, queue: Queue) {
+        self.changed_queues.retain(|other| other.id != queue.id);
+        self.changed_queues.push(queue);
+    }
+
     /// The name of a queue that is known.
     pub fn queue_name(&self, id: QueueId) -> String {
-        self.new_queues
+        self.changed_queues
             .iter()
             .find(|queue| queue.id == id)
             .map(|queue| queue.key.name.clone())
             .unwrap_or_else(|| self.queues.name(id))
+    }
+
+    /// Whoever waits for jobs of the queue should look again.
+    pub fn rouse(&mut self, queue: QueueId) {
+        self.woken.entry(queue).or_default();
+    }
+
+    // ---- tracked and recurring jobs ----
+
+    pub fn is_tracked(&self, id: &str) -> bool {
+        match self.tracking.get(id) {
+            Some(since) => since.is_some(),
+            None => self.tracked.contains(id),
+        }
+    }
+
+    /// How many jobs are tracked, about: those of this group are added, whatever they replace.
+    pub fn tracked_count(&self) -> usize {
+        self.tracked.len() + self.tracking.len()
+    }
+
+    pub fn set_tracked(&mut self, id: &str, since: Option<Time>) {
+        self.tracking.insert(id.to_owned(), since);
+    }
+
+    /// Says on its channel what happened to a job, if it is tracked.
+    pub fn tell(&mut self, channel: &str, key: &JobKey) {
+        if key.scope == QLESS_SCOPE && self.is_tracked(&key.id) {
+            self.events.tracked(channel, &key.id);
+        }
+    }
+
+    pub fn recurring(&self, id: &str) -> Option<&Recurring> {
+        self.recurring.get(id)?.recurring.as_ref()
+    }
+
+    /// Sets a recurring job, or removes it.
+    pub fn set_recurring(&mut self, id: &str, recurring: Option<Recurring>) {
+        if let Some(recurring) = &recurring {
+            self.recurring_in.insert(recurring.queue);
+            self.will_be(recurring.queue, recurring.next_at);
+        }
+        let slot = self
+            .recurring
+            .entry(id.to_owned())
+            .or_insert(RecurringSlot {
+                recurring: None,
+                version: 0,
+                changed: false,
+            });
+        slot.recurring = recurring;
+        slot.changed = true;
+    }
+
+    /// Something will become available in the queue.
+    fn will_be(&mut self, queue: QueueId, at: Time) {
+        let first = self.ahead.entry(queue).or_insert(at);
+        *first = at.min(*first);
     }
 
     /// Sets an option, or forgets it.
@@ -291,110 +447,15 @@ impl Work {
         }
     }
 
-    // ---- what the group uses ----
-
-    /// `n` due jobs of the queue were found waiting instead of scheduled.
-    pub fn promoted(&mut self, queue: QueueId, n: u64) {
-        let n = n as i64;
-        if n > 0 {
-            self.tally.count(queue, State::Scheduled, -n);
-            self.tally.count(queue, State::Waiting, n);
-        }
+    /// The worker is forgotten until it shows itself again.
+    pub fn forget_worker(&mut self, worker: &str) {
+        self.seen.remove(worker);
+        self.forgotten_workers.push(worker.to_owned());
     }
 
-    /// What the verbs have changed in jobs and edges. Afterwards nothing is under work any more.
-    pub fn job_writes(&mut self) -> Vec<Statement> {
-        let slots: Vec<Slot> = self.slots.drain().map(|(_, slot)| slot).collect();
-        let removed = std::mem::take(&mut self.removed);
-        let (mut new, mut moved, mut changed) = (Vec::new(), Vec::new(), Vec::new());
-        for slot in &slots {
-            match (&slot.before, slot.version) {
-                (_, None) => new.push((&slot.job, 1)),
-                (Some(before), Some(version)) if rows::settings_differ(before, &slot.job) => {
-                    changed.push((&slot.job, version));
-                }
-                (Some(_), Some(version)) => moved.push((&slot.job, version)),
-                (None, Some(_)) => continue,
-            }
-            self.tally.recount(slot.before.as_ref(), Some(&slot.job));
-        }
-        let mut gone = Vec::new();
-        for (job, version) in &removed {
-            gone.push((job.seq, *version));
-            self.tally.recount(Some(job), None);
-        }
-        new.sort_by_key(|(job, _)| job.seq);
-        let (added, cut) = self.edges.drain().partition::<Vec<_>, _>(|(_, add)| *add);
-        let edges = |edges: Vec<((i64, i64), bool)>| {
-            edges.into_iter().map(|(edge, _)| edge).collect::<Vec<_>>()
-        };
-        let (added, cut) = (edges(added), edges(cut));
-        let mut writes = Vec::new();
-        if !gone.is_empty() {
-            writes.push(rows::delete(&gone).exactly(gone.len()));
-        }
-        if !new.is_empty() {
-            writes.push(rows::insert(&new).exactly(new.len()));
-        }
-        if !moved.is_empty() {
-            writes.push(rows::update_progress(&moved).exactly(moved.len()));
-        }
-        if !changed.is_empty() {
-            writes.push(rows::update(&changed).exactly(changed.len()));
-        }
-        if !cut.is_empty() {
-            writes.push(rows::remove_dependencies(&cut));
-        }
-        if !added.is_empty() {
-            writes.push(rows::add_dependencies(&added));
-        }
-        self.held.extend(
-            slots
-                .into_iter()
-                .filter(|slot| slot.job.state == State::Running)
-                .map(|slot| {
-                    let version =
-                        slot.version.unwrap_or_default() + i64::from(slot.before.is_some());
-                    (slot.job, version)
-                }),
-        );
-        writes
-    }
-
-    /// What is to be written when the group ends: queues, options, counts and statistics.
-    pub fn closing_writes(&mut self, server: i64) -> Vec<Statement> {
-        let mut writes = Vec::new();
-        if !self.new_queues.is_empty() {
-            let rows: Vec<_> = (self.new_queues.iter())
-                .map(|queue| {
-                    let key = &queue.key;
-                    (
-                        queue.id,
-                        key.protocol.as_str(),
-                        &key.namespace,
-                        &key.name,
-                        queue.first_seen,
-                    )
-                })
-                .collect();
-            writes.push(Statement::of_rows(ADD_QUEUES, &rows));
-        }
-        let save =
-            |(option, value): &(String, Option<String>)| config::save(option, value.as_deref());
-        writes.extend(self.settings.iter().map(save));
-        let tally = std::mem::take(&mut self.tally);
-        writes.extend(tally.into_statements(server));
-        writes
-    }
-
-    /// What the group leaves behind once it has been committed.
-    pub fn finish(self) -> Finished {
-        Finished {
-            new_queues: self.new_queues,
-            held: self.held,
-            settings: self.settings,
-            next_seq: self.next_seq,
-        }
+    /// See [`Work::forget_worker`].
+    pub fn forgotten_workers(&self) -> &[String] {
+        &self.forgotten_workers
     }
 
     /// Workers that showed themselves.
@@ -402,15 +463,3 @@ impl Work {
         &self.seen
     }
 }
-
-/// See [`Work::finish`].
-pub struct Finished {
-    pub new_queues: Vec<Queue>,
-    pub held: Vec<(Job, i64)>,
-    pub settings: Vec<(String, Option<String>)>,
-    pub next_seq: i64,
-}
-
-const ADD_QUEUES: &str = "
-INSERT INTO queues (id, protocol, namespace, name, first_seen)
-SELECT value->>0, value->>1, value->>2, value->>3, value->>4 FROM jsonb_each($1)";

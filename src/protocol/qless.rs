@@ -7,8 +7,13 @@
 mod answer;
 mod call;
 mod configuring;
+mod events;
+mod getting;
+mod marking;
 mod overseeing;
+mod recurring;
 mod refusal;
+mod upkeep;
 mod working;
 
 use std::future::Future;
@@ -19,16 +24,21 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::{self, MethodFilter, MethodRouter};
+use tokio_util::sync::CancellationToken;
 
 use answer::{Answer, JobView, response};
 use call::{Call, Envelope};
 use configuring::{option, options, set_option, unset_option};
+use getting::{claim, claim_of_several, peek};
+use marking::{depends, log, tag, tagged, time_out, top_tags, track, tracked, untag, untrack};
 use overseeing::{
-    cancel, complete_jobs, failed, failed_group, flush, job, jobs, multiget, priority, queue,
-    queues, stats, unfail, worker, workers,
+    cancel, complete_jobs, failed, failed_group, forget_queue, forget_worker, job, jobs, multiget,
+    pause, priority, queue, queues, stats, unfail, unpause, worker, workers,
 };
+use recurring::{change, recur, recurring, unrecur};
 use refusal::Refusal;
-use working::{add, claim, complete, fail, heartbeat, peek, retry};
+use upkeep::{check, flush, mend};
+use working::{add, complete, fail, heartbeat, requeue, retry};
 
 use crate::engine::{Engine, Job, Time};
 
@@ -42,6 +52,8 @@ const DELETE: MethodFilter = MethodFilter::DELETE;
 pub struct Front {
     pub engine: Engine,
     pub allow_flush: bool,
+    /// Ends streams when the server is about to stop.
+    pub stop: CancellationToken,
 }
 
 type Outcome = Result<Answer, Refusal>;
@@ -49,11 +61,13 @@ type Outcome = Result<Answer, Refusal>;
 /// The routes of the table, at the root.
 pub fn router(front: Front) -> Router {
     Router::new()
+        .route("/get", taking(claim_of_several))
         .route("/get/{queue}", taking(claim))
         .route("/get/{queue}/{count}", taking(claim))
         .route("/peek/{queue}", on(GET, peek))
         .route("/peek/{queue}/{count}", on(GET, peek))
         .route("/add/{queue}", on(POST, add))
+        .route("/requeue/{queue}", on(POST, requeue))
         .route("/heartbeat", on(POST, heartbeat))
         .route("/heartbeat/{queue}", on(POST, heartbeat))
         .route("/complete/{queue}", on(POST, complete))
@@ -62,16 +76,34 @@ pub fn router(front: Front) -> Router {
         .route("/retry/{queue}", on(POST, retry))
         .route("/cancel", on(POST, cancel))
         .route("/priority", on(POST, priority))
+        .route("/depends", on(POST, depends))
+        .route("/tag", on(POST, tag))
+        .route("/untag", on(POST, untag))
+        .route("/tag/{tag}", on(GET, tagged))
+        .route("/tags", on(GET, top_tags))
+        .route("/track", on(POST, track))
+        .route("/untrack", on(POST, untrack))
+        .route("/tracked", on(GET, tracked))
+        .route("/timeout", on(POST, time_out))
+        .route("/log", on(POST, log))
         .route("/job/{id}", on(GET, job))
         .route("/jobs", on(GET, multiget))
         .route("/jobs/complete", on(GET, complete_jobs))
         .route("/jobs/{state}/{queue}", on(GET, jobs))
         .route("/queues", on(GET, queues))
-        .route("/queue/{queue}", on(GET, queue))
+        .route(
+            "/queue/{queue}",
+            on(GET, queue).merge(on(DELETE, forget_queue)),
+        )
+        .route("/pause/{queue}", on(POST, pause))
+        .route("/unpause/{queue}", on(POST, unpause))
         .route("/stats/{queue}", on(GET, stats))
         .route("/stats/{queue}/{date}", on(GET, stats))
         .route("/workers", on(GET, workers))
-        .route("/worker/{worker}", on(GET, worker))
+        .route(
+            "/worker/{worker}",
+            on(GET, worker).merge(on(DELETE, forget_worker)),
+        )
         .route("/failed", on(GET, failed))
         .route("/failed/{group}", on(GET, failed_group))
         .route("/unfail/{queue}", on(POST, unfail))
@@ -82,6 +114,15 @@ pub fn router(front: Front) -> Router {
                 .merge(on(PUT, set_option))
                 .merge(on(DELETE, unset_option)),
         )
+        .route("/recur/{queue}", on(POST, recur))
+        .route(
+            "/recurring/{id}",
+            on(GET, recurring)
+                .merge(on(POST, change))
+                .merge(on(DELETE, unrecur)),
+        )
+        .route("/events", routing::get(events::events))
+        .route("/check", on(GET, check).merge(on(POST, mend)))
         .route("/flush", on(POST, flush))
         .method_not_allowed_fallback(async || Refusal::MethodNotAllowed)
         .with_state(front)
@@ -138,6 +179,7 @@ impl Front {
         JobView {
             job,
             queues: engine.known_queues(),
+            tracked: engine.known_tracked(),
             now: engine.now(now),
             claimed: None,
         }

@@ -53,14 +53,14 @@ async fn a_job_may_not_wait_for_itself_even_through_others() {
     let cycle = |id: &str| vec![Err(Error::DependencyCycle { id: id.to_owned() })];
     assert_eq!(
         engine
-            .put(q(), vec![waits("a", "c")], at(1.0))
+            .put(q(), vec![waits("a", "c")], "client".to_owned(), at(1.0))
             .await
             .unwrap(),
         cycle("a")
     );
     assert_eq!(
         engine
-            .put(q(), vec![waits("x", "x")], at(1.0))
+            .put(q(), vec![waits("x", "x")], "client".to_owned(), at(1.0))
             .await
             .unwrap(),
         cycle("x")
@@ -68,7 +68,12 @@ async fn a_job_may_not_wait_for_itself_even_through_others() {
     // In one request, too: the second of two jobs that would wait for each other is refused.
     put(&engine, 2.0, new("p")).await;
     let both = engine
-        .put(q(), vec![waits("r", "p"), waits("p", "r")], at(3.0))
+        .put(
+            q(),
+            vec![waits("r", "p"), waits("p", "r")],
+            "client".to_owned(),
+            at(3.0),
+        )
         .await
         .unwrap();
     assert_eq!(

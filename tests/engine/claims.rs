@@ -145,7 +145,12 @@ async fn a_put_moves_a_job_and_keeps_what_is_not_said_anew() {
         ..new("j")
     };
     engine
-        .put(QueueKey::qless("elsewhere"), vec![moved], at(2.0))
+        .put(
+            QueueKey::qless("elsewhere"),
+            vec![moved],
+            "client".to_owned(),
+            at(2.0),
+        )
         .await
         .unwrap();
     let job = job(&engine, "j").await;
@@ -192,7 +197,12 @@ async fn many_at_once_get_every_job_exactly_once() {
         tokio::spawn(async move {
             for number in 0..50 {
                 let done = engine
-                    .put(q(), vec![new(&format!("{producer}-{number}"))], None)
+                    .put(
+                        q(),
+                        vec![new(&format!("{producer}-{number}"))],
+                        "client".to_owned(),
+                        None,
+                    )
                     .await
                     .unwrap();
                 assert_eq!(done, [Ok(format!("{producer}-{number}"))]);
@@ -205,7 +215,10 @@ async fn many_at_once_get_every_job_exactly_once() {
         tokio::spawn(async move {
             let (name, mut mine) = (format!("w{worker}"), Vec::new());
             loop {
-                let taken = engine.claim(q(), name.clone(), 3, None).await.unwrap();
+                let taken = engine
+                    .claim(Claim::of(q(), name.as_str(), 3), None)
+                    .await
+                    .unwrap();
                 for id in ids(&taken) {
                     let turn = vec![(JobKey::qless(&id), "{}".to_owned(), None)];
                     let done = engine.complete(turn, holder(&name), None).await.unwrap();

@@ -8,8 +8,8 @@ mod readers;
 mod turns;
 
 use switchyard::engine::{
-    Engine, Error, Fail, Holder, Job, JobKey, Next, Options, Page, Put, QueueKey, Retry, Standing,
-    State, Time,
+    Claim, Engine, Error, Fail, Holder, Job, JobKey, Next, Options, Page, Put, QueueKey, Retry,
+    Standing, State, Time,
 };
 
 const PAGE: Page = Page {
@@ -51,7 +51,7 @@ fn holder(worker: &str) -> Holder {
 
 async fn put(engine: &Engine, now: f64, job: Put) {
     engine
-        .put(q(), vec![job], at(now))
+        .put(q(), vec![job], "client".to_owned(), at(now))
         .await
         .unwrap()
         .remove(0)
@@ -60,7 +60,7 @@ async fn put(engine: &Engine, now: f64, job: Put) {
 
 async fn pop(engine: &Engine, now: f64, worker: &str, count: usize) -> Vec<String> {
     ids(&engine
-        .claim(q(), worker.to_owned(), count, at(now))
+        .claim(Claim::of(q(), worker, count), at(now))
         .await
         .unwrap())
 }

@@ -26,7 +26,12 @@ async fn a_look_that_is_given_up_leaves_the_next_ones_as_they_should_be() {
             }
         }
         let done = engine
-            .put(queue.clone(), vec![new(&round.to_string())], None)
+            .put(
+                queue.clone(),
+                vec![new(&round.to_string())],
+                "client".to_owned(),
+                None,
+            )
             .await;
         assert_eq!(done.unwrap(), [Ok(round.to_string())]);
         for _ in 0..6 {

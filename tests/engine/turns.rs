@@ -46,7 +46,12 @@ async fn failures_go_back_to_work_oldest_first_and_in_any_number() {
     let engine = engine().await;
     let names: Vec<String> = (0..2_500).map(|number| format!("j{number:04}")).collect();
     engine
-        .put(q(), names.iter().map(|id| new(id)).collect(), at(0.0))
+        .put(
+            q(),
+            names.iter().map(|id| new(id)).collect(),
+            "client".to_owned(),
+            at(0.0),
+        )
         .await
         .unwrap();
     assert_eq!(pop(&engine, 1.0, "w", 2_500).await, names);

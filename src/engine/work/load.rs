@@ -1,9 +1,10 @@
 //! What a group reads: the jobs its verbs name, and the next jobs of a queue.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::{Candidates, Needs, Slot, Work};
-use crate::engine::job::{Job, JobKey, QueueId};
+use super::{Candidates, Needs, RecurringSlot, Slot, Work};
+use crate::engine::job::{Job, JobKey, QueueId, State};
+use crate::engine::recur::{self, Recurring};
 use crate::engine::rows::{self, job_columns};
 use crate::store::{Answer, Row, Statement, StoreError};
 
@@ -12,11 +13,13 @@ impl Work {
     pub fn loading<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
         let mut keys = HashSet::new();
         let mut reach: Vec<&str> = Vec::new();
+        let mut recurring: Vec<&str> = Vec::new();
         let mut batch = Vec::new();
         for need in needs {
             let missing = need.jobs.iter().filter(|key| !self.slots.contains_key(key));
             keys.extend(missing.map(|key| (key.scope, key.id.as_str())));
             reach.extend(need.reach.iter().map(String::as_str));
+            recurring.extend(need.recurring.iter().map(String::as_str));
             if let Some((group, count)) = &need.failures {
                 batch.push(Statement::new(
                     LOAD_FAILURES,
@@ -32,6 +35,9 @@ impl Work {
         }
         if !reach.is_empty() {
             batch.push(Statement::of_rows(LOAD_REACH, &reach));
+        }
+        if !recurring.is_empty() {
+            batch.push(recur::load(&recurring));
         }
         batch
     }
@@ -53,19 +59,23 @@ impl Work {
             .then(|| Statement::of_rows(LOAD_JOBS, &missing.into_iter().collect::<Vec<_>>()))
     }
 
-    /// Takes in what [`Work::loading`] has read. Failures come first in the batch, then jobs, then edges.
+    /// Takes in what [`Work::loading`] has read. Failures come first in the batch; what else a row is, is
+    /// told by its columns.
     pub fn loaded(&mut self, answers: Vec<Answer>, failures: bool) -> Result<(), StoreError> {
         for (index, answer) in answers.into_iter().enumerate() {
             for row in answer.rows {
-                if row.columns() == REACH_COLUMNS {
-                    self.reach
+                match row.columns() {
+                    REACH_COLUMNS => self
+                        .reach
                         .entry(row.text(0)?)
                         .or_default()
-                        .push(row.text(1)?);
-                } else {
-                    let key = self.load(&row)?;
-                    if failures && index == 0 {
-                        self.failing.push(key);
+                        .push(row.text(1)?),
+                    recur::COLUMNS => self.load_recurring(&row)?,
+                    _ => {
+                        let key = self.load(&row)?;
+                        if failures && index == 0 {
+                            self.failing.push(key);
+                        }
                     }
                 }
             }
@@ -82,40 +92,143 @@ impl Work {
         Ok(key)
     }
 
-    /// Statements that read the next jobs of each queue.
-    pub fn loading_candidates(&self, wanted: &[(QueueId, usize)]) -> Vec<Statement> {
-        let next = |(queue, count): &(QueueId, usize)| {
-            Statement::new(
-                NEXT,
-                [(*queue).into(), self.now.0.into(), (*count as i64).into()],
-            )
+    fn load_recurring(&mut self, row: &Row) -> Result<(), StoreError> {
+        let (recurring, version) = recur::recurring(row)?;
+        let slot = RecurringSlot {
+            recurring: Some(recurring.clone()),
+            version,
+            changed: false,
         };
-        wanted.iter().map(next).collect()
+        self.recurring.insert(recurring.id, slot);
+        Ok(())
     }
 
-    /// Takes in what [`Work::loading_candidates`] has read, in the order in which claims take it.
+    /// Statements that read the next jobs of each queue, how many run where that is limited, and what is to
+    /// be made of recurring jobs in the queues that have some.
+    pub fn loading_candidates(
+        &self,
+        wanted: &[(QueueId, usize)],
+        recurring: &HashSet<QueueId>,
+    ) -> Vec<Statement> {
+        let mut batch = Vec::with_capacity(wanted.len());
+        for (queue, count) in wanted {
+            batch.push(Statement::new(
+                NEXT,
+                [(*queue).into(), self.now.0.into(), (*count as i64).into()],
+            ));
+            if self.limit(*queue).is_some() {
+                batch.push(Statement::new(
+                    RUNNING,
+                    [(*queue).into(), self.now.0.into()],
+                ));
+            }
+            if recurring.contains(queue) || self.recurring_in.contains(queue) {
+                batch.push(recur::due(*queue, self.now, *count));
+            }
+        }
+        batch
+    }
+
+    /// How many jobs of the queue may run at once, if that is limited.
+    fn limit(&self, queue: QueueId) -> Option<usize> {
+        self.config.concurrency_max(&self.queue_name(queue))
+    }
+
+    /// Takes in what [`Work::loading_candidates`] has read, in the order in which claims take it. Gives the
+    /// recurring jobs that are due.
     pub fn candidates_loaded(
         &mut self,
         wanted: &[(QueueId, usize)],
-        answers: impl Iterator<Item = Answer>,
-    ) -> Result<(), StoreError> {
-        for ((queue, _), answer) in wanted.iter().zip(answers) {
+        recurring: &HashSet<QueueId>,
+        mut answers: impl Iterator<Item = Answer>,
+    ) -> Result<Vec<Recurring>, StoreError> {
+        let mut due = Vec::new();
+        for (queue, _) in wanted {
             let (mut lost, mut ready) = (Vec::new(), Vec::new());
-            for row in answer.rows {
+            for row in answers.next().unwrap_or_default().rows {
                 let (job, version) = rows::job(&row)?;
                 match &job.lease {
                     Some(lease) => lost.push((lease.until, job.seq, job.key.clone())),
-                    None => ready.push((job.priority, job.ready_at, job.seq, job.key.clone())),
+                    None => ready.push(job.key.clone()),
                 }
                 self.prime(job, version);
             }
             lost.sort_by_key(|(until, seq, _)| (*until, *seq));
-            ready.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
             let lost = lost.into_iter().map(|(.., key)| key).collect();
-            let ready = ready.into_iter().map(|(.., key)| key).collect();
-            self.candidates.insert(*queue, Candidates { lost, ready });
+            let room = match self.limit(*queue) {
+                Some(max) => {
+                    let answer = answers.next().unwrap_or_default();
+                    let running = answer.rows.first().map_or(Ok(0), |row| row.int(0))?;
+                    Some(max.saturating_sub(usize::try_from(running).unwrap_or(usize::MAX)))
+                }
+                None => None,
+            };
+            if recurring.contains(queue) || self.recurring_in.contains(queue) {
+                for row in answers.next().unwrap_or_default().rows {
+                    self.load_recurring(&row)?;
+                    due.push(recur::recurring(&row)?.0);
+                }
+            }
+            let ready = self.in_order(ready);
+            self.candidates
+                .insert(*queue, Candidates { lost, ready, room });
         }
-        Ok(())
+        Ok(due)
+    }
+
+    /// Jobs that wait, in the order in which they are claimed.
+    fn in_order(&self, mut ready: Vec<JobKey>) -> VecDeque<JobKey> {
+        let place = |key: &JobKey| {
+            let job = self.job(key)?;
+            let priority = match job.state {
+                State::Stalled => None,
+                _ => Some(rank(job.priority)),
+            };
+            Some((priority, job.ready_at, job.seq))
+        };
+        ready.sort_by_cached_key(place);
+        ready.into()
+    }
+
+    /// The statement that tells which ids are taken already, of those that the children of recurring jobs
+    /// might get.
+    pub fn loading_taken(due: &[Recurring], count: usize) -> Statement {
+        let ids: Vec<_> = due
+            .iter()
+            .flat_map(|recurring| recur::ids_of_children(recurring, count))
+            .collect();
+        Statement::of_rows(TAKEN, &ids)
+    }
+
+    /// Makes up to `wanted` children in each queue of the recurring jobs that are due, which then wait with
+    /// the other candidates.
+    pub fn spawn(
+        &mut self,
+        wanted: &[(QueueId, usize)],
+        due: Vec<Recurring>,
+        taken: &HashSet<String>,
+    ) {
+        let left = |(queue, count): &(QueueId, usize)| {
+            let lost = self.candidates.get(queue).map_or(0, |it| it.lost.len());
+            (*queue, (*count).min(self.room(*queue)).saturating_sub(lost))
+        };
+        let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
+        for mut recurring in due {
+            let Some(left) = left.get_mut(&recurring.queue) else {
+                continue;
+            };
+            let children = recur::spawn(self, &mut recurring, taken, *left);
+            *left -= children.len();
+            let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
+            children.into_iter().for_each(|child| self.insert(child));
+            if let Some(mut candidates) = self.candidates.remove(&recurring.queue) {
+                let ready = candidates.ready.drain(..).chain(keys).collect();
+                candidates.ready = self.in_order(ready);
+                self.candidates.insert(recurring.queue, candidates);
+            }
+            let id = recurring.id.clone();
+            self.set_recurring(&id, Some(recurring));
+        }
     }
 
     /// Puts a job under work as it stands in the database.
@@ -127,6 +240,13 @@ impl Work {
         };
         self.slots.insert(slot.job.key.clone(), slot);
     }
+}
+
+/// An integer that is the larger, the larger the number.
+fn rank(number: f64) -> i64 {
+    // Adding 0 makes one of both zeros. The bits of a negative number rise as it falls.
+    let bits = (number + 0.0).to_bits().cast_signed();
+    if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
 /// Columns of an answer to [`LOAD_REACH`]; a job has many more.
@@ -156,7 +276,15 @@ WITH RECURSIVE reached (seq) AS (
 SELECT a.id, b.id FROM reached AS r JOIN dependencies AS d ON d.job = r.seq
 JOIN jobs AS a ON a.seq = d.job JOIN jobs AS b ON b.seq = d.needs";
 
-/// Lost leases, waiting jobs, and scheduled jobs that are due though upkeep has not made them waiting yet:
+/// How many jobs of a queue run with a lease that is not lost.
+const RUNNING: &str =
+    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until > $2";
+
+/// Which of these qless ids are taken.
+const TAKEN: &str = "
+SELECT j.id FROM jsonb_each($1) AS k CROSS JOIN jobs AS j WHERE j.scope = 0 AND j.id = k.value";
+
+/// Lost leases, jobs taken from their workers, waiting jobs, and scheduled jobs that are due though upkeep has not made them waiting yet:
 /// of each the first few. If more than ten thousand are due at once, those due first go first.
 const NEXT: &str = concat!(
     "SELECT ",
@@ -164,6 +292,9 @@ const NEXT: &str = concat!(
     " FROM (
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
                          ORDER BY lease_until, seq LIMIT $3 + 0) AS lost
+        UNION ALL
+        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 7
+                         ORDER BY since, seq LIMIT $3 + 0) AS taken_away
         UNION ALL
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 1
                          ORDER BY priority, ready_at, seq LIMIT $3 + 0) AS waiting

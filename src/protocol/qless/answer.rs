@@ -8,8 +8,9 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::call::Fields;
 use super::refusal::Refusal;
-use crate::engine::{Config, Event, Failure, Job, Queues, State, Time, What};
+use crate::engine::{Config, Event, Failure, Job, Queues, Standing, State, Time, Tracked, What};
 
 /// What a handler gives: the results, and whatever stands beside them, each as JSON text.
 pub struct Answer {
@@ -143,6 +144,7 @@ pub fn number(value: f64) -> Value {
 pub struct JobView<'a> {
     pub job: &'a Job,
     pub queues: &'a Queues,
+    pub tracked: &'a Tracked,
     /// At which moment: a lease may be lost by then.
     pub now: Time,
     /// The queue's options, with the answer to a claim: it tells how long the worker has.
@@ -154,20 +156,16 @@ impl Serialize for JobView<'_> {
         let job = self.job;
         let complete = job.state == State::Complete;
         // A claim's answer is about a running job, even where the lease was given lost.
-        let stalled = self.claimed.is_none() && job.is_stalled(self.now);
+        let standing = match self.claimed {
+            Some(_) => Standing::Running,
+            None => job.standing(self.now),
+        };
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &job.key.id)?;
         map.serialize_entry("queue", &(!complete).then(|| self.queues.name(job.queue)))?;
         map.serialize_entry("meta", &json_text(&job.body))?;
         map.serialize_entry("klass", &job.klass)?;
-        map.serialize_entry(
-            "state",
-            if stalled {
-                "stalled"
-            } else {
-                job.state.as_str()
-            },
-        )?;
+        map.serialize_entry("state", standing.as_str())?;
         map.serialize_entry("worker", &job.lease.as_ref().map(|lease| &lease.worker))?;
         map.serialize_entry(
             "expires",
@@ -179,7 +177,7 @@ impl Serialize for JobView<'_> {
         map.serialize_entry("retries", &job.retries)?;
         map.serialize_entry("remaining", &job.remaining)?;
         map.serialize_entry("tags", &job.tags)?;
-        map.serialize_entry("tracked", &false)?;
+        map.serialize_entry("tracked", &self.tracked.contains(&job.key.id))?;
         map.serialize_entry("dependencies", &job.dependencies)?;
         map.serialize_entry("dependents", &job.dependents)?;
         map.serialize_entry("failure", &job.failure.as_ref().map(FailureView))?;
@@ -193,7 +191,7 @@ impl Serialize for JobView<'_> {
                 .map(EventView)
                 .collect::<Vec<_>>(),
         )?;
-        map.serialize_entry("spawned_from", &None::<String>)?;
+        map.serialize_entry("spawned_from", &job.spawned_from)?;
         if let (Some(config), Some(lease)) = (self.claimed, &job.lease) {
             map.serialize_entry("heartbeat", &Seconds(lease.until.seconds_from(job.since)))?;
             if let Some(cutoff) = config.cutoff_s(&self.queues.name(job.queue)) {
@@ -229,13 +227,23 @@ impl Serialize for EventView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let event = self.0;
         let mut map = serializer.serialize_map(None)?;
+        if event.what == What::Note {
+            map.serialize_entry("what", &event.subject)?;
+            map.serialize_entry("when", &event.when.whole_seconds())?;
+            let data = event.detail.as_deref().unwrap_or("{}");
+            let data: Fields<'_> = serde_json::from_str(data).unwrap_or_default();
+            for (key, value) in data.all() {
+                map.serialize_entry(key, value)?;
+            }
+            return map.end();
+        }
         map.serialize_entry("what", &event.what)?;
         map.serialize_entry("when", &event.when.whole_seconds())?;
         let (subject, detail) = match event.what {
             What::Put => (Some("q"), None),
             What::Popped => (Some("worker"), None),
             What::Failed => (Some("group"), Some("worker")),
-            What::TimedOut | What::Retried | What::Done => (None, None),
+            What::TimedOut | What::Retried | What::Done | What::Note => (None, None),
         };
         if let (Some(key), Some(value)) = (subject, &event.subject) {
             map.serialize_entry(key, value)?;

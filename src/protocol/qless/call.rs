@@ -2,8 +2,9 @@
 //!
 //! Every refusal of a field names it, as the table of errors wants.
 
+mod fields;
+
 use std::borrow::Cow;
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -13,8 +14,10 @@ use axum::http::Method;
 use bytes::{Bytes, BytesMut};
 use chrono::{NaiveDate, NaiveTime};
 use futures::StreamExt;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+
+pub use fields::Fields;
+use fields::check_name;
 
 use super::refusal::Refusal;
 use crate::engine::{NAME_BYTES_MAX, Page, Time};
@@ -31,6 +34,9 @@ const BODY_BYTES_DRAINED: usize = 4 * BODY_BYTES_MAX;
 
 /// Items in one request, and entries in one page of a list.
 pub const ITEMS_MAX: usize = 10_000;
+
+/// For how many seconds a request may wait for jobs.
+const WAIT_S_MAX: f64 = 60.0;
 
 /// Entries in a page of a list, unless the request says otherwise (qless-core, Failed, Jobs, Tag).
 const PAGE: usize = 25;
@@ -159,18 +165,40 @@ impl Call {
         Ok(names)
     }
 
-    /// A count out of the path: from 1 to [`ITEMS_MAX`]; `None` if the path has none.
+    /// A count out of the path, or else of the query: from 1 to [`ITEMS_MAX`]; `None` if there is none.
     pub fn count(&self) -> Result<Option<usize>, Refusal> {
-        let Some(text) = self.path("count") else {
+        let text = self.path("count").or_else(|| self.query("count"));
+        text.map(|text| one_to_max("count", digits(text)))
+            .transpose()
+    }
+
+    /// How many entries are wanted, from 1 to [`ITEMS_MAX`], unless the query says otherwise `default`.
+    pub fn limit(&self, default: usize) -> Result<usize, Refusal> {
+        self.query("limit")
+            .map_or(Ok(default), |text| one_to_max("limit", digits(text)))
+    }
+
+    /// How long a request may wait for jobs, in seconds, out of the query.
+    pub fn wait(&self) -> Result<Duration, Refusal> {
+        self.query("wait").map_or(Ok(Duration::ZERO), |text| {
+            wait(text.parse().unwrap_or(f64::NAN))
+        })
+    }
+
+    /// A word out of the query.
+    pub fn word(&self, field: &str) -> Option<&str> {
+        self.query(field)
+    }
+
+    /// A number without sign out of the query.
+    pub fn number(&self, field: &'static str) -> Result<Option<i64>, Refusal> {
+        let Some(text) = self.query(field) else {
             return Ok(None);
         };
-        match digits(text) {
-            Some(count) if (1..=ITEMS_MAX).contains(&count) => Ok(Some(count)),
-            _ => Err(Refusal::bad(
-                "count",
-                &format!("count must be an integer from 1 to {ITEMS_MAX}"),
-            )),
-        }
+        let number = digits(text).and_then(|number| i64::try_from(number).ok());
+        number
+            .map(Some)
+            .ok_or_else(|| Refusal::bad(field, &format!("{field} must be a whole number")))
     }
 
     /// A date out of the path: unix seconds, or a UTC day as YYYY-MM-DD; `None` if the path has none.
@@ -248,6 +276,11 @@ impl Call {
         })
     }
 
+    /// Whether the request is of a kind that has a body.
+    pub fn has_body(&self) -> bool {
+        self.has_body
+    }
+
     fn path(&self, field: &str) -> Option<&str> {
         self.path
             .iter()
@@ -314,173 +347,26 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// The fields of a JSON object, each as it was written. Of equal names the last counts.
-#[derive(Default)]
-pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Vec::with_capacity(4);
-                while let Some((Key(name), value)) = map.next_entry()? {
-                    fields.push((name, value));
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(Object)
+/// A number of seconds for which somebody waits.
+pub fn wait(seconds: f64) -> Result<Duration, Refusal> {
+    if (0.0..=WAIT_S_MAX).contains(&seconds) {
+        return Ok(Duration::from_secs_f64(seconds));
     }
+    Err(Refusal::bad(
+        "wait",
+        &format!("wait must be a number from 0 to {WAIT_S_MAX}"),
+    ))
 }
 
-/// A name that borrows from the text where it can.
-#[derive(serde::Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl<'a> Fields<'a> {
-    /// The fields of an item.
-    pub fn of(item: &'a RawValue) -> Result<Fields<'a>, Refusal> {
-        serde_json::from_str(item.get())
-            .map_err(|_| Refusal::bad("data", "an item must be an object"))
-    }
-
-    /// The fields of an item for which its id may stand alone.
-    pub fn of_id_or_item(item: &'a RawValue) -> Result<Fields<'a>, Refusal> {
-        if item.get().starts_with('"') {
-            return Ok(Fields(vec![(Cow::Borrowed("id"), item)]));
-        }
-        serde_json::from_str(item.get())
-            .map_err(|_| Refusal::bad("data", "an item must be an id or an object"))
-    }
-
-    /// A field as it was written, `null` included.
-    pub fn get(&self, field: &str) -> Option<&'a RawValue> {
-        self.0
-            .iter()
-            .rev()
-            .find(|(name, _)| name == field)
-            .map(|(_, value)| *value)
-    }
-
-    /// A field as it was written; it must be there, though it may be `null`.
-    pub fn required(&self, field: &'static str) -> Result<&'a RawValue, Refusal> {
-        self.get(field)
-            .ok_or_else(|| Refusal::bad(field, &format!("{field} is missing")))
-    }
-
-    /// The text of a field; `None` if it is not there or `null`.
-    pub fn text(&self, field: &'static str) -> Result<Option<Cow<'a, str>>, Refusal> {
-        self.read::<Option<Key<'a>>>(field, "text")
-            .map(|text| text.flatten().map(|Key(text)| text))
-    }
-
-    /// A name, if it is there.
-    pub fn name(&self, field: &'static str) -> Result<Option<String>, Refusal> {
-        let Some(name) = self.text(field)? else {
-            return Ok(None);
-        };
-        check_name(field, &name, NAME_BYTES_MAX)?;
-        Ok(Some(name.into_owned()))
-    }
-
-    /// A name that must be there.
-    pub fn required_name(&self, field: &'static str) -> Result<String, Refusal> {
-        self.name(field)?
-            .ok_or_else(|| Refusal::bad(field, &format!("{field} is missing")))
-    }
-
-    /// A finite number, if it is there.
-    pub fn number(&self, field: &'static str) -> Result<Option<f64>, Refusal> {
-        Ok(self
-            .read::<Option<f64>>(field, "a number")?
-            .flatten()
-            .filter(|number| number.is_finite()))
-    }
-
-    /// A duration in seconds that leads to a time we can write down.
-    pub fn seconds(&self, field: &'static str) -> Result<Option<f64>, Refusal> {
-        match self.number(field)? {
-            Some(seconds) if Time::from_seconds(seconds).is_none() => {
-                Err(Refusal::bad(field, &format!("{field} is too large")))
-            }
-            seconds => Ok(seconds),
-        }
-    }
-
-    /// An integer of at least `min` and at most 2³¹ − 1, if it is there.
-    pub fn integer(&self, field: &'static str, min: i64) -> Result<Option<i64>, Refusal> {
-        let Some(number) = self.number(field)? else {
-            return Ok(None);
-        };
-        #[expect(clippy::cast_possible_truncation, reason = "a fraction is refused")]
-        let whole = number as i64;
-        if number.fract() == 0.0 && (min..=i64::from(i32::MAX)).contains(&whole) {
-            return Ok(Some(whole));
-        }
-        Err(Refusal::bad(
+/// A number of things that somebody asks for: from 1 to [`ITEMS_MAX`].
+pub fn one_to_max(field: &'static str, number: Option<usize>) -> Result<usize, Refusal> {
+    match number {
+        Some(number) if (1..=ITEMS_MAX).contains(&number) => Ok(number),
+        _ => Err(Refusal::bad(
             field,
-            &format!("{field} must be an integer from {min} to {}", i32::MAX),
-        ))
+            &format!("{field} must be an integer from 1 to {ITEMS_MAX}"),
+        )),
     }
-
-    /// A list of names, if it is there.
-    pub fn names(&self, field: &'static str) -> Result<Option<Vec<String>>, Refusal> {
-        let Some(names) = self
-            .read::<Option<Vec<String>>>(field, "an array of text")?
-            .flatten()
-        else {
-            return Ok(None);
-        };
-        if names.len() > ITEMS_MAX {
-            return Err(Refusal::bad(
-                field,
-                &format!("{field} may have {ITEMS_MAX} entries at most"),
-            ));
-        }
-        names
-            .iter()
-            .try_for_each(|name| check_name(field, name, NAME_BYTES_MAX))?;
-        Ok(Some(names))
-    }
-
-    fn read<T: Deserialize<'a>>(
-        &self,
-        field: &'static str,
-        kind: &str,
-    ) -> Result<Option<T>, Refusal> {
-        let Some(raw) = self.get(field) else {
-            return Ok(None);
-        };
-        serde_json::from_str(raw.get())
-            .map(Some)
-            .map_err(|_| Refusal::bad(field, &format!("{field} must be {kind}")))
-    }
-}
-
-fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(), Refusal> {
-    if name.is_empty() {
-        return Err(Refusal::bad(field, &format!("{field} must not be empty")));
-    }
-    if name.len() > bytes_max {
-        return Err(Refusal::bad(
-            field,
-            &format!("{field} may have {bytes_max} bytes at most"),
-        ));
-    }
-    if name.chars().any(char::is_control) {
-        return Err(Refusal::bad(
-            field,
-            &format!("{field} must not hold control characters"),
-        ));
-    }
-    Ok(())
 }
 
 /// A plain decimal number without sign.

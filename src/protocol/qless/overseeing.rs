@@ -7,7 +7,7 @@ use super::answer::{Answer, JobView, number};
 use super::call::{Call, Fields};
 use super::refusal::Refusal;
 use super::working::each;
-use super::{Front, Outcome};
+use super::{Front, Outcome, recurring};
 use crate::engine::{
     Durations, Error, Job, JobKey, NAME_BYTES_MAX, QueueCounts, QueueKey, Standing, WorkerCounts,
 };
@@ -87,12 +87,7 @@ pub async fn priority(front: Front, call: Call) -> Outcome {
 pub async fn jobs(front: Front, call: Call) -> Outcome {
     let (state, queue) = (call.name("state")?, QueueKey::qless(call.name("queue")?));
     let standing = match Standing::parse(state) {
-        // No job recurs yet.
-        None if state == "recurring" => {
-            call.page()?;
-            front.now(&call.envelope()?)?;
-            return Ok(Answer::new(&[""; 0]));
-        }
+        None if state == "recurring" => return recurring::list(&front, &call, &queue).await,
         Some(Standing::Failed | Standing::Complete) | None => {
             let message =
                 "state must be waiting, running, stalled, scheduled, depends or recurring";
@@ -169,12 +164,9 @@ pub async fn unfail(front: Front, call: Call) -> Outcome {
 pub async fn queues(front: Front, call: Call) -> Outcome {
     let now = front.now(&call.envelope()?)?;
     let queues = front.engine.queues(now).await?;
-    Ok(Answer::new(
-        &queues
-            .iter()
-            .map(|queue| counts(&queue.queue.key.name, Some(queue)))
-            .collect::<Vec<_>>(),
-    ))
+    let listed = queues.iter().filter(|queue| !queue.queue.forgotten);
+    let counts = listed.map(|queue| counts(&queue.queue.key.name, Some(queue)));
+    Ok(Answer::new(&counts.collect::<Vec<_>>()))
 }
 
 pub async fn queue(front: Front, call: Call) -> Outcome {
@@ -193,10 +185,32 @@ fn counts(name: &str, queue: Option<&QueueCounts>) -> Value {
         "stalled": counts.stalled,
         "scheduled": counts.scheduled,
         "depends": counts.depends,
-        "recurring": 0,
-        "paused": false,
+        "recurring": queue.map_or(0, |queue| queue.recurring),
+        "paused": queue.is_some_and(|queue| queue.queue.paused),
         "length": counts.waiting + counts.running + counts.stalled + counts.scheduled,
     })
+}
+
+pub async fn forget_queue(front: Front, call: Call) -> Outcome {
+    let queue = QueueKey::qless(call.name("queue")?);
+    let now = front.now(&call.envelope()?)?;
+    front.engine.forget_queue(queue, now).await?;
+    Ok(Answer::new(&true))
+}
+
+pub async fn pause(front: Front, call: Call) -> Outcome {
+    set_paused(front, call, true).await
+}
+
+pub async fn unpause(front: Front, call: Call) -> Outcome {
+    set_paused(front, call, false).await
+}
+
+async fn set_paused(front: Front, call: Call, paused: bool) -> Outcome {
+    let queue = QueueKey::qless(call.name("queue")?);
+    let now = front.now(&call.envelope()?)?;
+    front.engine.pause(queue, paused, now).await?;
+    Ok(Answer::new(&true))
 }
 
 pub async fn workers(front: Front, call: Call) -> Outcome {
@@ -213,6 +227,13 @@ pub async fn worker(front: Front, call: Call) -> Outcome {
     Ok(Answer::new(
         &json!({ "jobs": ids(&jobs), "stalled": ids(&stalled) }),
     ))
+}
+
+pub async fn forget_worker(front: Front, call: Call) -> Outcome {
+    let worker = call.name("worker")?;
+    let now = front.now(&call.envelope()?)?;
+    front.engine.forget_worker(worker, now).await?;
+    Ok(Answer::new(&true))
 }
 
 pub async fn stats(front: Front, call: Call) -> Outcome {
@@ -235,17 +256,6 @@ pub async fn stats(front: Front, call: Call) -> Outcome {
         "wait": durations(&stats.wait),
         "run": durations(&stats.run),
     })))
-}
-
-pub async fn flush(front: Front, call: Call) -> Outcome {
-    call.envelope()?;
-    if !front.allow_flush {
-        return Err(Refusal::NotEnabled {
-            message: "the server was started without --allow-flush",
-        });
-    }
-    front.engine.flush().await?;
-    Ok(Answer::new(&true))
 }
 
 fn ids(jobs: &[Job]) -> Vec<&str> {

@@ -109,6 +109,21 @@ impl Refusal {
         let conflict = StatusCode::CONFLICT;
         match error {
             Error::NoSuchJob { id } => (StatusCode::NOT_FOUND, "no_such_job", json!({ "id": id })),
+            Error::NoSuchRecurring { id } => (
+                StatusCode::NOT_FOUND,
+                "no_such_recurring",
+                json!({ "id": id }),
+            ),
+            Error::NotDepending { id, state } => (
+                conflict,
+                "not_depending",
+                json!({ "id": id, "state": state.as_str() }),
+            ),
+            Error::TooMany { .. } => (
+                StatusCode::BAD_REQUEST,
+                "bad_request",
+                json!({ "field": "data" }),
+            ),
             Error::NotRunning { id, state } => (
                 conflict,
                 "not_running",

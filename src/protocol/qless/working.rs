@@ -1,55 +1,14 @@
-//! Getting work and working: what workers ask for.
+//! Working: putting jobs, and what a worker says of those that it has.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::answer::{Answer, JobView, Seconds};
+use super::answer::{Answer, Seconds};
 use super::call::{Call, Envelope, Fields};
 use super::refusal::Refusal;
 use super::{Front, Outcome};
 use crate::engine::{self, Error, Fail, Holder, JobKey, Next, Put, QueueKey, Retry};
-
-// ---- getting work ----
-
-pub async fn claim(front: Front, call: Call) -> Outcome {
-    let (queue, count, envelope) = (call.name("queue")?, call.count()?, call.envelope()?);
-    let now = front.now(&envelope)?;
-    let jobs = front
-        .engine
-        .claim(
-            QueueKey::qless(queue),
-            envelope.host,
-            count.unwrap_or(1),
-            now,
-        )
-        .await?;
-    let mut views = front.views(&jobs, now);
-    for view in &mut views {
-        view.claimed = Some(front.engine.config());
-    }
-    Ok(one_or_many(views, count))
-}
-
-pub async fn peek(front: Front, call: Call) -> Outcome {
-    let (queue, count, envelope) = (call.name("queue")?, call.count()?, call.envelope()?);
-    let now = front.now(&envelope)?;
-    let jobs = front
-        .engine
-        .peek(&QueueKey::qless(queue), count.unwrap_or(1), now)
-        .await?;
-    Ok(one_or_many(front.views(&jobs, now), count))
-}
-
-/// A single item is that item or null; more than one asked for are an array.
-fn one_or_many(jobs: Vec<JobView<'_>>, count: Option<usize>) -> Answer {
-    match count {
-        None | Some(1) => Answer::new(&jobs.into_iter().next()),
-        Some(_) => Answer::new(&jobs),
-    }
-}
-
-// ---- working ----
 
 pub async fn add(front: Front, call: Call) -> Outcome {
     let (queue, envelope) = (call.name("queue")?, call.envelope()?);
@@ -57,7 +16,32 @@ pub async fn add(front: Front, call: Call) -> Outcome {
     let (items, array) = envelope.items()?;
     let puts: Vec<_> = items.into_iter().map(read_put).collect();
     let queue = QueueKey::qless(queue);
-    let done = each(puts, async |puts| front.engine.put(queue, puts, now).await).await?;
+    let done = each(puts, async |puts| {
+        front.engine.put(queue, puts, envelope.host, now).await
+    })
+    .await?;
+    Answer::of_items(done, array)
+}
+
+/// Like [`add`], of jobs that are there.
+pub async fn requeue(front: Front, call: Call) -> Outcome {
+    let (queue, envelope) = (call.name("queue")?, call.envelope()?);
+    let now = front.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let with_id = |item: &RawValue| {
+        let put = read_put(item)?;
+        match put.id {
+            Some(_) => Ok(put),
+            None => Err(Refusal::bad("id", "id is missing")),
+        }
+    };
+    let puts: Vec<_> = items.into_iter().map(with_id).collect();
+    let queue = QueueKey::qless(queue);
+    let done = each(puts, async |puts| {
+        let client = envelope.host;
+        front.engine.requeue(queue, puts, client, now).await
+    })
+    .await?;
     Answer::of_items(done, array)
 }
 

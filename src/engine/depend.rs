@@ -1,0 +1,80 @@
+//! Depends: what a job waits for, changed while it waits.
+
+use super::error::{Error, Result};
+use super::job::{Job, JobKey, State};
+use super::put::unmet;
+use super::work::Work;
+
+/// How the dependencies of a job are to change.
+#[derive(Clone, Debug)]
+pub enum Depend {
+    /// It waits for these too; ids that are complete or not there are passed over.
+    On(Vec<String>),
+    /// It waits for these no longer.
+    Off(Vec<String>),
+    /// It waits for none any longer.
+    OffAll,
+}
+
+/// Changes what a job waits for. One that then waits for nothing becomes available, at once or when its
+/// delay is over.
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::NotDepending`], [`Error::DependencyCycle`].
+pub(super) fn depend(work: &mut Work, key: &JobKey, change: &Depend) -> Result<()> {
+    let job = work
+        .job(key)
+        .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
+    if job.state != State::Depends {
+        return Err(Error::NotDepending {
+            id: key.id.clone(),
+            state: job.state,
+        });
+    }
+    let mut needs = job.dependencies.clone();
+    match change {
+        Depend::On(ids) => {
+            let more = unmet(work, key, ids)?;
+            let new = more.into_iter().filter(|id| !needs.contains(id));
+            needs.extend(new.collect::<Vec<_>>());
+        }
+        Depend::Off(ids) => needs.retain(|id| !ids.contains(id)),
+        Depend::OffAll => needs.clear(),
+    }
+    work.set_dependencies(key, needs);
+    free(work, key);
+    Ok(())
+}
+
+/// Frees the jobs that waited for this one. Whoever waits for nothing more becomes available.
+pub(super) fn release_dependents(work: &mut Work, key: &JobKey) {
+    let dependents = work
+        .job(key)
+        .map(|job| job.dependents.clone())
+        .unwrap_or_default();
+    for id in dependents {
+        let dependent = JobKey {
+            scope: key.scope,
+            id,
+        };
+        work.unlink(&dependent, key);
+        free(work, &dependent);
+    }
+}
+
+/// Makes a job available that has nothing left to wait for; at once, or when its delay is over.
+fn free(work: &mut Work, key: &JobKey) {
+    let now = work.now;
+    let is_free = |job: &Job| job.state == State::Depends && job.dependencies.is_empty();
+    if !work.job(key).is_some_and(is_free) {
+        return;
+    }
+    if let Some(job) = work.job_mut(key) {
+        job.state = if job.ready_at > now {
+            State::Scheduled
+        } else {
+            State::Waiting
+        };
+        job.ready_at = job.ready_at.max(now);
+    }
+}

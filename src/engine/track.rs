@@ -1,0 +1,127 @@
+//! Tracked jobs: those whose events are public. A copy of the table `tracked` in memory, for every verb
+//! asks for it. A job stays tracked when it is gone, and is tracked again when it comes back.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use super::Engine;
+use super::clock::Time;
+use super::error::{Error, Result};
+use super::job::{Job, JobKey};
+use super::tag;
+use super::work::Work;
+use crate::store::{Readers, Statement};
+
+/// How many jobs may be tracked: each costs memory, and people follow a handful.
+pub const TRACKED_MAX: usize = 10_000;
+
+/// The ids that are tracked, each since when.
+#[derive(Debug, Default)]
+pub struct Tracked(RwLock<HashMap<String, Time>>);
+
+impl Tracked {
+    /// Reads the table.
+    pub async fn load(readers: &Readers) -> Result<Tracked> {
+        let tracked = Tracked::default();
+        for row in readers.rows(Statement::new(ALL, [])).await? {
+            tracked.apply(&row.text(0)?, Some(Time(row.int(1)?)));
+        }
+        Ok(tracked)
+    }
+
+    pub fn contains(&self, id: &str) -> bool {
+        let tracked = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        !tracked.is_empty() && tracked.contains_key(id)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The ids, by the time of tracking.
+    pub fn ids(&self) -> Vec<String> {
+        let tracked = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut ids: Vec<_> = tracked.iter().map(|(id, since)| (*since, id)).collect();
+        ids.sort();
+        ids.into_iter().map(|(_, id)| id.clone()).collect()
+    }
+
+    /// Takes over what has been committed.
+    pub fn apply(&self, id: &str, since: Option<Time>) {
+        let mut tracked = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match since {
+            Some(since) => tracked.insert(id.to_owned(), since),
+            None => tracked.remove(id),
+        };
+    }
+
+    /// Everything has been emptied.
+    pub fn clear(&self) {
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+}
+
+/// Tracks a job, and tags it. Tracking it again changes nothing.
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::TooMany`].
+pub(super) fn track(work: &mut Work, key: &JobKey, tags: &[String]) -> Result<()> {
+    if work.job(key).is_none() {
+        return Err(Error::NoSuchJob { id: key.id.clone() });
+    }
+    if !work.is_tracked(&key.id) {
+        if work.tracked_count() >= TRACKED_MAX {
+            return Err(Error::TooMany {
+                what: "tracked jobs",
+                max: TRACKED_MAX,
+            });
+        }
+        work.set_tracked(&key.id, Some(work.now));
+        work.events.tracked("track", &key.id);
+    }
+    tag::tag(work, key, tags).map(drop)
+}
+
+/// Tracks a job, there or not, no longer.
+pub(super) fn untrack(work: &mut Work, key: &JobKey) {
+    if work.is_tracked(&key.id) {
+        work.set_tracked(&key.id, None);
+        work.events.tracked("untrack", &key.id);
+    }
+}
+
+impl Engine {
+    /// The tracked jobs by the time of tracking, and the ids of those that are gone.
+    pub async fn tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
+        let ids = self.known_tracked().ids();
+        let keys: Vec<_> = ids.iter().map(JobKey::qless).collect();
+        let mut expired = Vec::new();
+        let mut jobs = Vec::new();
+        for (id, job) in ids.into_iter().zip(self.jobs_by_key(&keys).await?) {
+            match job {
+                Some(job) => jobs.push(job),
+                None => expired.push(id),
+            }
+        }
+        Ok((jobs, expired))
+    }
+}
+
+/// The statement that stores what is tracked since when, or is so no longer.
+pub fn save(id: &str, since: Option<Time>) -> Statement {
+    match since {
+        Some(since) => Statement::new(ADD, [id.into(), since.0.into()]),
+        None => Statement::new(REMOVE, [id.into()]),
+    }
+}
+
+const ALL: &str = "SELECT id, since FROM tracked";
+
+const ADD: &str = "
+INSERT INTO tracked (id, since) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET since = excluded.since";
+
+const REMOVE: &str = "DELETE FROM tracked WHERE id = $1";

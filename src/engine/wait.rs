@@ -1,0 +1,325 @@
+//! Waiting for jobs: thousands may wait at once, and cost nothing while nothing happens.
+//!
+//! Whoever waits takes a seat at each of its queues first and looks afterwards, so that no job falls
+//! between. A commit wakes as many at a queue as jobs became available there. What becomes available by
+//! itself (a due job, a lost lease, the next child of a recurring job) is watched by one alarm for all.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::Engine;
+use super::claim::Claim;
+use super::clock::Time;
+use super::error::Result;
+use super::job::{Job, QueueKey};
+use crate::store::Statement;
+
+/// The longest that the alarm sleeps: clocks of machines are set, and sleeps do not notice.
+const SLEEP_MAX: Duration = Duration::from_secs(30);
+
+/// After an alarm that could not be looked up, the next try.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// Those who wait.
+#[derive(Debug, Default)]
+pub struct Waiters {
+    queues: Mutex<HashMap<QueueKey, Bench>>,
+    /// How many seats are taken, in all queues.
+    seated: AtomicUsize,
+    /// Told when the alarm has to ring earlier.
+    earlier: Notify,
+}
+
+/// Those who wait at one queue.
+#[derive(Debug, Default)]
+struct Bench {
+    bell: Arc<Notify>,
+    seated: usize,
+    /// When something will become available by itself.
+    ahead: Option<Time>,
+    /// Whether somebody has looked when that is.
+    looked: bool,
+}
+
+impl Waiters {
+    /// Whether anybody waits.
+    pub fn any(&self) -> bool {
+        self.seated.load(Ordering::Acquire) > 0
+    }
+
+    /// Takes a seat at each of the queues.
+    pub fn sit(self: &Arc<Self>, queues: &[QueueKey]) -> Seat {
+        let mut benches = self.benches();
+        let bells = queues.iter().map(|queue| {
+            let bench = benches.entry(queue.clone()).or_default();
+            bench.seated += 1;
+            Arc::clone(&bench.bell)
+        });
+        let bells: Vec<_> = bells.collect();
+        self.seated.fetch_add(queues.len(), Ordering::AcqRel);
+        Seat {
+            waiters: Arc::clone(self),
+            queues: queues.to_vec(),
+            bells,
+        }
+    }
+
+    /// `n` jobs became available in the queue; 0 means that everybody there should look.
+    pub fn wake(&self, queue: &QueueKey, n: usize) {
+        if let Some(bench) = self.benches().get(queue) {
+            let n = if n == 0 { bench.seated } else { n };
+            (0..n.min(bench.seated)).for_each(|_| bench.bell.notify_one());
+        }
+    }
+
+    /// Everybody should look.
+    pub fn wake_all(&self) {
+        for bench in self.benches().values() {
+            (0..bench.seated).for_each(|_| bench.bell.notify_one());
+        }
+    }
+
+    /// Something will become available in the queue.
+    pub fn will_be(&self, queue: &QueueKey, at: Time) {
+        if let Some(bench) = self.benches().get_mut(queue)
+            && bench.ahead.is_none_or(|ahead| at < ahead)
+        {
+            bench.ahead = Some(at);
+            self.earlier.notify_one();
+        }
+    }
+
+    /// Those of the queues of which nobody has looked yet when something will become available.
+    fn unlooked(&self, queues: &[QueueKey]) -> Vec<QueueKey> {
+        let mut benches = self.benches();
+        let mut unlooked = Vec::new();
+        for queue in queues {
+            if let Some(bench) = benches.get_mut(queue)
+                && !std::mem::replace(&mut bench.looked, true)
+            {
+                unlooked.push(queue.clone());
+            }
+        }
+        unlooked
+    }
+
+    /// When the alarm has to ring next.
+    fn next(&self) -> Option<Time> {
+        self.benches()
+            .values()
+            .filter_map(|bench| bench.ahead)
+            .min()
+    }
+
+    /// The queues for which the alarm rings at `now`; each has to be looked at again.
+    fn ringing(&self, now: Time) -> Vec<QueueKey> {
+        let mut benches = self.benches();
+        let due = benches
+            .iter_mut()
+            .filter(|(_, bench)| bench.ahead.is_some_and(|ahead| ahead <= now));
+        due.map(|(queue, bench)| {
+            bench.ahead = None;
+            queue.clone()
+        })
+        .collect()
+    }
+
+    fn benches(&self) -> MutexGuard<'_, HashMap<QueueKey, Bench>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place among those who wait, given up when it is dropped.
+pub struct Seat {
+    waiters: Arc<Waiters>,
+    queues: Vec<QueueKey>,
+    bells: Vec<Arc<Notify>>,
+}
+
+impl Seat {
+    /// Begins to listen: whatever happens from now on will be heard.
+    fn listen(&self) -> Rings {
+        let mut rings: Vec<_> = self
+            .bells
+            .iter()
+            .map(|bell| Box::pin(Arc::clone(bell).notified_owned()))
+            .collect();
+        for ring in &mut rings {
+            ring.as_mut().enable();
+        }
+        Rings(rings)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut benches = self.waiters.benches();
+        for queue in &self.queues {
+            if let Some(bench) = benches.get_mut(queue) {
+                bench.seated -= 1;
+                if bench.seated == 0 {
+                    benches.remove(queue);
+                }
+            }
+        }
+        drop(benches);
+        self.waiters
+            .seated
+            .fetch_sub(self.queues.len(), Ordering::AcqRel);
+    }
+}
+
+/// Ends with the number of the first queue whose bell rings. A bell that rang for us unheard rings for the
+/// next one.
+struct Rings(Vec<Pin<Box<OwnedNotified>>>);
+
+impl Future for Rings {
+    type Output = usize;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<usize> {
+        let rung = self
+            .0
+            .iter_mut()
+            .position(|ring| ring.as_mut().poll(context).is_ready());
+        rung.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Engine {
+    /// Claims jobs, and if there are none waits until there are, or `wait` is over, or the server is about
+    /// to stop. Dropping this takes no job.
+    pub async fn claim_or_wait(
+        &self,
+        claim: Claim,
+        wait: Duration,
+        now: Option<Time>,
+    ) -> Result<Vec<Job>> {
+        if wait.is_zero() {
+            return self.claim(claim, now).await;
+        }
+        let until = Instant::now() + wait;
+        let seat = self.waiters().sit(&claim.queues);
+        let mut rung = None;
+        loop {
+            let rings = seat.listen();
+            let jobs = self.claim(claim.clone(), now).await?;
+            if !jobs.is_empty() {
+                self.pass_on(&seat, rung, &jobs);
+                return Ok(jobs);
+            }
+            if now.is_none() {
+                self.look_ahead(self.waiters().unlooked(&seat.queues))
+                    .await?;
+            }
+            let woken = tokio::select! {
+                woken = timeout_at(until, rings) => woken,
+                () = self.resting() => return Ok(jobs),
+            };
+            match woken {
+                Ok(queue) => rung = Some(queue),
+                Err(_) => return Ok(jobs),
+            }
+        }
+    }
+
+    /// Whoever was woken for one queue and found enough in others wakes the next one there.
+    fn pass_on(&self, seat: &Seat, rung: Option<usize>, jobs: &[Job]) {
+        let Some(queue) = rung.and_then(|rung| seat.queues.get(rung)) else {
+            return;
+        };
+        let id = self.known_queues().get(queue).map(|queue| queue.id);
+        if !jobs.iter().any(|job| Some(job.queue) == id) {
+            self.waiters().wake(queue, 1);
+        }
+    }
+
+    /// Rings whenever something becomes available by itself in a queue at which somebody waits.
+    pub(super) async fn watch(self) {
+        loop {
+            let pause = match self.waiters().next() {
+                Some(next) => {
+                    let micros = next.0.saturating_sub(self.now(None).0).max(0);
+                    Duration::from_micros(micros.unsigned_abs()).min(SLEEP_MAX)
+                }
+                None => SLEEP_MAX,
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = self.waiters().earlier.notified() => continue,
+                () = self.resting() => return,
+            }
+            let ringing = self.waiters().ringing(self.now(None));
+            for queue in &ringing {
+                if let Ok(n @ 1..) = self.available(queue).await {
+                    self.waiters().wake(queue, n);
+                }
+            }
+            if let Err(error) = self.look_ahead(ringing.clone()).await {
+                tracing::error!(%error, "the alarm could not be set");
+                let again = self.now(None).plus_seconds(TRY_AGAIN.as_secs_f64());
+                ringing
+                    .iter()
+                    .for_each(|queue| self.waiters().will_be(queue, again));
+            }
+        }
+    }
+
+    /// Sets the alarm for what will become available in these queues.
+    async fn look_ahead(&self, queues: Vec<QueueKey>) -> Result<()> {
+        let now = self.now(None);
+        for key in queues {
+            let Some(queue) = self.known_queues().get(&key) else {
+                continue;
+            };
+            let statement = Statement::new(AHEAD, [queue.id.into(), now.0.into()]);
+            let rows = self.readers().rows(statement).await?;
+            if let Some(at) = rows.first().and_then(|row| row.int_or_null(0).transpose()) {
+                self.waiters().will_be(&key, Time(at?));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many jobs are to be had of the queue by time alone, up to a thousand.
+    async fn available(&self, key: &QueueKey) -> Result<usize> {
+        let Some(queue) = self.known_queues().get(key) else {
+            return Ok(0);
+        };
+        let now = self.now(None);
+        let statement = Statement::new(AVAILABLE, [queue.id.into(), now.0.into()]);
+        let rows = self.readers().rows(statement).await?;
+        let n = rows.first().map_or(Ok(0), |row| row.int(0))?;
+        Ok(usize::try_from(n).unwrap_or_default())
+    }
+}
+
+const AHEAD: &str = "
+SELECT min(at) FROM (
+    SELECT min(ready_at) AS at FROM jobs WHERE queue = $1 AND state = 2 AND ready_at > $2
+    UNION ALL
+    SELECT min(lease_until) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until > $2
+    UNION ALL
+    SELECT min(next_at) FROM recurring WHERE queue = $1 AND next_at > $2
+) AS a";
+
+// What is due may have been made waiting by upkeep before the alarm rang, so the waiting count too.
+const AVAILABLE: &str = "
+SELECT count(*) FROM (
+    SELECT 1 FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2 LIMIT 1000) AS due
+    UNION ALL
+    SELECT 1 FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
+                   LIMIT 1000) AS lost
+    UNION ALL
+    SELECT 1 FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 1 LIMIT 1000) AS waiting
+    UNION ALL
+    SELECT 1 FROM (SELECT seq FROM recurring WHERE queue = $1 AND next_at <= $2 LIMIT 1000) AS children
+) AS a";

@@ -1,0 +1,228 @@
+//! What a group writes: everything that its verbs have changed, each kind of thing in one statement.
+
+use super::{Slot, Work};
+use crate::engine::clock::Time;
+use crate::engine::config;
+use crate::engine::job::{Job, QueueId, State};
+use crate::engine::queues::{self, Queue};
+use crate::engine::{events, recur, rows, tag, track};
+use crate::store::Statement;
+
+use std::collections::HashMap;
+
+impl Work {
+    /// `n` due jobs of the queue were found waiting instead of scheduled.
+    pub fn promoted(&mut self, queue: QueueId, n: u64) {
+        let n = n as i64;
+        if n > 0 {
+            self.tally.count(queue, State::Scheduled, -n);
+            self.tally.count(queue, State::Waiting, n);
+        }
+    }
+
+    /// What the verbs have changed in jobs and edges. Afterwards nothing is under work any more.
+    pub fn job_writes(&mut self) -> Vec<Statement> {
+        let mut slots: Vec<Slot> = self.slots.drain().map(|(_, slot)| slot).collect();
+        for slot in &mut slots {
+            if slot.version.is_none() || slot.before.is_some() {
+                slot.job.history.shorten(self.history_max);
+            }
+        }
+        let mut writes = self.rows_of(&slots);
+        let (added, cut) = self.edges.drain().partition::<Vec<_>, _>(|(_, add)| *add);
+        let edges = |edges: Vec<((i64, i64), bool)>| {
+            edges.into_iter().map(|(edge, _)| edge).collect::<Vec<_>>()
+        };
+        let (added, cut) = (edges(added), edges(cut));
+        if !cut.is_empty() {
+            writes.push(rows::remove_dependencies(&cut));
+        }
+        if !added.is_empty() {
+            writes.push(rows::add_dependencies(&added));
+        }
+        writes.extend(self.recurring_writes());
+        self.held.extend(
+            slots
+                .into_iter()
+                .filter(|slot| slot.job.state == State::Running)
+                .map(|slot| {
+                    let version =
+                        slot.version.unwrap_or_default() + i64::from(slot.before.is_some());
+                    (slot.job, version)
+                }),
+        );
+        writes
+    }
+
+    /// The rows of the jobs and their tags; counts them, and notes what became available.
+    fn rows_of(&mut self, slots: &[Slot]) -> Vec<Statement> {
+        let removed = std::mem::take(&mut self.removed);
+        let (mut new, mut moved, mut changed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut tags = TagRows::default();
+        for slot in slots {
+            match (&slot.before, slot.version) {
+                (_, None) => new.push((&slot.job, 1)),
+                (Some(before), Some(version)) if rows::settings_differ(before, &slot.job) => {
+                    changed.push((&slot.job, version));
+                }
+                (Some(_), Some(version)) => moved.push((&slot.job, version)),
+                (None, Some(_)) => continue,
+            }
+            self.tally.recount(slot.before.as_ref(), Some(&slot.job));
+            tags.compare(slot.before.as_ref(), Some(&slot.job), self.now);
+            if self.watched {
+                self.look_out(slot.before.as_ref(), &slot.job);
+            }
+        }
+        let mut gone = Vec::new();
+        for (job, version) in &removed {
+            gone.push((job.seq, *version));
+            self.tally.recount(Some(job), None);
+            tags.compare(Some(job), None, self.now);
+        }
+        new.sort_by_key(|(job, _)| job.seq);
+        let mut writes = Vec::new();
+        if !gone.is_empty() {
+            writes.push(rows::delete(&gone).exactly(gone.len()));
+        }
+        if !new.is_empty() {
+            writes.push(rows::insert(&new).exactly(new.len()));
+        }
+        if !moved.is_empty() {
+            writes.push(rows::update_progress(&moved).exactly(moved.len()));
+        }
+        if !changed.is_empty() {
+            writes.push(rows::update(&changed).exactly(changed.len()));
+        }
+        if !tags.off.is_empty() {
+            writes.push(rows::remove_tags(&tags.off));
+        }
+        if !tags.on.is_empty() {
+            writes.push(rows::add_tags(&tags.on));
+        }
+        writes
+    }
+
+    /// Notes what whoever waits for jobs wants to know: that one became available or will be, or that one
+    /// less runs where their number is limited.
+    fn look_out(&mut self, before: Option<&Job>, after: &Job) {
+        let is_ready = |job: &Job| matches!(job.state, State::Waiting | State::Stalled);
+        let was_ready = before.is_some_and(|job| is_ready(job) && job.queue == after.queue);
+        match after.state {
+            _ if is_ready(after) && !was_ready => {
+                *self.woken.entry(after.queue).or_default() += 1;
+            }
+            State::Scheduled => self.will_be(after.queue, after.ready_at),
+            State::Running => {
+                if let Some(lease) = &after.lease {
+                    self.will_be(after.queue, lease.until);
+                }
+            }
+            _ => {}
+        }
+        if let Some(before) = before
+            && before.state == State::Running
+            && after.state != State::Running
+        {
+            let name = self.queue_name(before.queue);
+            if self.config.concurrency_max(&name).is_some() {
+                *self.woken.entry(before.queue).or_default() += 1;
+            }
+        }
+    }
+
+    fn recurring_writes(&mut self) -> Vec<Statement> {
+        let (mut saved, mut gone) = (Vec::new(), Vec::new());
+        let slots: Vec<_> = self.recurring.drain().collect();
+        for (id, slot) in &slots {
+            match &slot.recurring {
+                _ if !slot.changed => {}
+                Some(recurring) => saved.push((recurring, slot.version + 1)),
+                None if slot.version > 0 => gone.push((id, slot.version)),
+                None => {}
+            }
+        }
+        let mut writes = Vec::new();
+        if !saved.is_empty() {
+            writes.push(recur::save(&saved).exactly(saved.len()));
+        }
+        if !gone.is_empty() {
+            writes.push(recur::delete(&gone).exactly(gone.len()));
+        }
+        writes
+    }
+
+    /// What is to be written when the group ends: queues, options, counts, statistics, and events, of which
+    /// `last_event` were before. Also the number of the last event now.
+    pub fn closing_writes(&mut self, server: i64, last_event: i64) -> (Vec<Statement>, i64) {
+        let mut writes = Vec::new();
+        if !self.changed_queues.is_empty() {
+            writes.push(queues::save(&self.changed_queues));
+        }
+        let save =
+            |(option, value): &(String, Option<String>)| config::save(option, value.as_deref());
+        writes.extend(self.settings.iter().map(save));
+        let save = |(id, since): (&String, &Option<Time>)| track::save(id, *since);
+        writes.extend(self.tracking.iter().map(save));
+        if !self.forgotten_workers.is_empty() {
+            writes.push(queues::forget_workers(&self.forgotten_workers));
+        }
+        let tally = std::mem::take(&mut self.tally);
+        writes.extend(tally.into_statements(server));
+        let events = std::mem::take(&mut self.events);
+        let (events, last_event) = events::Events::into_statements(events, last_event, self.now);
+        writes.extend(events);
+        (writes, last_event)
+    }
+
+    /// What the group leaves behind once it has been committed.
+    pub fn finish(self) -> Finished {
+        Finished {
+            changed_queues: self.changed_queues,
+            held: self.held,
+            settings: self.settings,
+            tracking: self.tracking,
+            recurring_in: self.recurring_in.into_iter().collect(),
+            woken: self.woken,
+            ahead: self.ahead,
+            next_seq: self.next_seq,
+        }
+    }
+}
+
+/// Rows of the table of tags that are to be added or removed.
+#[derive(Default)]
+struct TagRows {
+    on: Vec<(i64, String, i64, String)>,
+    off: Vec<(i64, String)>,
+}
+
+impl TagRows {
+    /// A job was this before the group, and is that after it.
+    fn compare(&mut self, before: Option<&Job>, after: Option<&Job>, now: Time) {
+        let tags = |job: Option<&Job>| job.map(|job| job.tags.clone()).unwrap_or_default();
+        let (had, has) = (tags(before), tags(after));
+        let Some(job) = after.or(before).filter(|_| had != has) else {
+            return;
+        };
+        let (mut gone, mut come) = (had.clone(), has.clone());
+        tag::remove(&mut gone, &has);
+        tag::remove(&mut come, &had);
+        self.off.extend(gone.into_iter().map(|tag| (job.seq, tag)));
+        let rows = come.into_iter();
+        self.on
+            .extend(rows.map(|tag| (job.seq, tag, now.0, job.key.id.clone())));
+    }
+}
+
+/// See [`Work::finish`].
+pub struct Finished {
+    pub changed_queues: Vec<Queue>,
+    pub held: Vec<(Job, i64)>,
+    pub settings: Vec<(String, Option<String>)>,
+    pub tracking: HashMap<String, Option<Time>>,
+    pub recurring_in: Vec<QueueId>,
+    pub woken: HashMap<QueueId, usize>,
+    pub ahead: HashMap<QueueId, Time>,
+    pub next_seq: i64,
+}

@@ -1,0 +1,186 @@
+//! The fields of an item, and the names in them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::ITEMS_MAX;
+use crate::engine::{NAME_BYTES_MAX, Time};
+use crate::protocol::qless::refusal::Refusal;
+
+/// The fields of a JSON object, each as it was written. Of equal names the last counts.
+#[derive(Default)]
+pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::with_capacity(4);
+                while let Some((Key(name), value)) = map.next_entry()? {
+                    fields.push((name, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// A name that borrows from the text where it can.
+#[derive(serde::Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Fields<'a> {
+    /// The fields of an item.
+    pub fn of(item: &'a RawValue) -> Result<Fields<'a>, Refusal> {
+        serde_json::from_str(item.get())
+            .map_err(|_| Refusal::bad("data", "an item must be an object"))
+    }
+
+    /// The fields of an item for which its id may stand alone.
+    pub fn of_id_or_item(item: &'a RawValue) -> Result<Fields<'a>, Refusal> {
+        if item.get().starts_with('"') {
+            return Ok(Fields(vec![(Cow::Borrowed("id"), item)]));
+        }
+        serde_json::from_str(item.get())
+            .map_err(|_| Refusal::bad("data", "an item must be an id or an object"))
+    }
+
+    /// All fields, each as it was written.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), *value))
+    }
+
+    /// A field as it was written, `null` included.
+    pub fn get(&self, field: &str) -> Option<&'a RawValue> {
+        self.0
+            .iter()
+            .rev()
+            .find(|(name, _)| name == field)
+            .map(|(_, value)| *value)
+    }
+
+    /// A field as it was written; it must be there, though it may be `null`.
+    pub fn required(&self, field: &'static str) -> Result<&'a RawValue, Refusal> {
+        self.get(field)
+            .ok_or_else(|| Refusal::bad(field, &format!("{field} is missing")))
+    }
+
+    /// The text of a field; `None` if it is not there or `null`.
+    pub fn text(&self, field: &'static str) -> Result<Option<Cow<'a, str>>, Refusal> {
+        self.read::<Option<Key<'a>>>(field, "text")
+            .map(|text| text.flatten().map(|Key(text)| text))
+    }
+
+    /// A name, if it is there.
+    pub fn name(&self, field: &'static str) -> Result<Option<String>, Refusal> {
+        let Some(name) = self.text(field)? else {
+            return Ok(None);
+        };
+        check_name(field, &name, NAME_BYTES_MAX)?;
+        Ok(Some(name.into_owned()))
+    }
+
+    /// A name that must be there.
+    pub fn required_name(&self, field: &'static str) -> Result<String, Refusal> {
+        self.name(field)?
+            .ok_or_else(|| Refusal::bad(field, &format!("{field} is missing")))
+    }
+
+    /// A finite number, if it is there.
+    pub fn number(&self, field: &'static str) -> Result<Option<f64>, Refusal> {
+        Ok(self
+            .read::<Option<f64>>(field, "a number")?
+            .flatten()
+            .filter(|number| number.is_finite()))
+    }
+
+    /// A duration in seconds that leads to a time we can write down.
+    pub fn seconds(&self, field: &'static str) -> Result<Option<f64>, Refusal> {
+        match self.number(field)? {
+            Some(seconds) if Time::from_seconds(seconds).is_none() => {
+                Err(Refusal::bad(field, &format!("{field} is too large")))
+            }
+            seconds => Ok(seconds),
+        }
+    }
+
+    /// An integer of at least `min` and at most 2³¹ − 1, if it is there.
+    pub fn integer(&self, field: &'static str, min: i64) -> Result<Option<i64>, Refusal> {
+        let Some(number) = self.number(field)? else {
+            return Ok(None);
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "a fraction is refused")]
+        let whole = number as i64;
+        if number.fract() == 0.0 && (min..=i64::from(i32::MAX)).contains(&whole) {
+            return Ok(Some(whole));
+        }
+        Err(Refusal::bad(
+            field,
+            &format!("{field} must be an integer from {min} to {}", i32::MAX),
+        ))
+    }
+
+    /// A list of names, if it is there.
+    pub fn names(&self, field: &'static str) -> Result<Option<Vec<String>>, Refusal> {
+        let Some(names) = self
+            .read::<Option<Vec<String>>>(field, "an array of text")?
+            .flatten()
+        else {
+            return Ok(None);
+        };
+        if names.len() > ITEMS_MAX {
+            return Err(Refusal::bad(
+                field,
+                &format!("{field} may have {ITEMS_MAX} entries at most"),
+            ));
+        }
+        names
+            .iter()
+            .try_for_each(|name| check_name(field, name, NAME_BYTES_MAX))?;
+        Ok(Some(names))
+    }
+
+    fn read<T: Deserialize<'a>>(
+        &self,
+        field: &'static str,
+        kind: &str,
+    ) -> Result<Option<T>, Refusal> {
+        let Some(raw) = self.get(field) else {
+            return Ok(None);
+        };
+        serde_json::from_str(raw.get())
+            .map(Some)
+            .map_err(|_| Refusal::bad(field, &format!("{field} must be {kind}")))
+    }
+}
+
+/// Refuses what is no name.
+pub fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(), Refusal> {
+    if name.is_empty() {
+        return Err(Refusal::bad(field, &format!("{field} must not be empty")));
+    }
+    if name.len() > bytes_max {
+        return Err(Refusal::bad(
+            field,
+            &format!("{field} may have {bytes_max} bytes at most"),
+        ));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(Refusal::bad(
+            field,
+            &format!("{field} must not hold control characters"),
+        ));
+    }
+    Ok(())
+}

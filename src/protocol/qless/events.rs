@@ -1,0 +1,160 @@
+//! Events: a list of what has happened, or a stream of what happens.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{AppendHeaders, IntoResponse, Response};
+use futures::{Stream, stream};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::answer::{Answer, json_text, number, response};
+use super::call::{Call, ITEMS_MAX};
+use super::refusal::Refusal;
+use super::{Front, Outcome};
+use crate::engine::Published;
+
+/// Events in one answer, unless the request says otherwise.
+const LIMIT: usize = 100;
+
+/// After events have been sent, how long the next ones are gathered.
+const PACE: Duration = Duration::from_millis(25);
+
+/// How often a listener hears something, so that both sides know when the other has gone.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// `GET /events`
+pub async fn events(
+    State(front): State<Front>,
+    headers: HeaderMap,
+    call: Result<Call, Refusal>,
+) -> Response {
+    let started = Instant::now();
+    let call = match call {
+        Ok(call) => call,
+        Err(refusal) => return response(Err(refusal), started),
+    };
+    let accepts = headers.get(header::ACCEPT).map(|value| value.to_str());
+    if !accepts.is_some_and(|accepts| accepts.is_ok_and(|it| it.contains("text/event-stream"))) {
+        return response(list(front, call).await, started);
+    }
+    let resumed = headers.get(HeaderName::from_static("last-event-id"));
+    let resumed = resumed.and_then(|id| id.to_str().ok()?.parse().ok());
+    match listener(front, &call, resumed).await {
+        Ok(listener) => {
+            let headers = AppendHeaders([
+                (header::CACHE_CONTROL, "no-store"),
+                // Else nginx would collect events before it passes them on.
+                (HeaderName::from_static("x-accel-buffering"), "no"),
+            ]);
+            let alive = KeepAlive::new().interval(KEEP_ALIVE);
+            (headers, Sse::new(listener.stream()).keep_alive(alive)).into_response()
+        }
+        Err(refusal) => response(Err(refusal), started),
+    }
+}
+
+async fn list(front: Front, call: Call) -> Outcome {
+    let (after, limit) = (call.number("after")?, call.limit(LIMIT)?);
+    front.now(&call.envelope()?)?;
+    let (events, last) = front
+        .engine
+        .events(after.unwrap_or_default(), limit, call.word("channel"))
+        .await?;
+    let events: Vec<_> = events.iter().map(EventView).collect();
+    Ok(Answer::new(&Events {
+        events: &events,
+        last,
+    }))
+}
+
+#[derive(serde::Serialize)]
+struct Events<'a> {
+    events: &'a [EventView<'a>],
+    last: i64,
+}
+
+/// An event as clients see it.
+struct EventView<'a>(&'a Published);
+
+impl Serialize for EventView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Published {
+            seq,
+            when,
+            channel,
+            data,
+        } = self.0;
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("seq", seq)?;
+        map.serialize_entry("when", &number(when.seconds()))?;
+        map.serialize_entry("channel", channel)?;
+        map.serialize_entry("data", &json_text(data))?;
+        map.end()
+    }
+}
+
+async fn listener(front: Front, call: &Call, resumed: Option<i64>) -> Result<Listener, Refusal> {
+    let after = match resumed.or(call.number("after")?) {
+        Some(after) => after,
+        None => front.engine.last_event().await?,
+    };
+    Ok(Listener {
+        changes: front.engine.changes(),
+        channel: call.word("channel").map(str::to_owned),
+        last: after,
+        ready: VecDeque::new(),
+        front,
+    })
+}
+
+/// Somebody who listens.
+struct Listener {
+    front: Front,
+    changes: watch::Receiver<u64>,
+    channel: Option<String>,
+    last: i64,
+    ready: VecDeque<Published>,
+}
+
+impl Listener {
+    fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> {
+        stream::unfold(self, async |mut listener| {
+            let event = listener.next().await?;
+            let text = serde_json::to_string(&EventView(&event)).unwrap_or_default();
+            let shown = Event::default().id(event.seq.to_string()).data(text);
+            Some((Ok(shown), listener))
+        })
+    }
+
+    /// The next event; `None` when the server is about to stop, or the database fails.
+    async fn next(&mut self) -> Option<Published> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            self.changes.mark_unchanged();
+            let (events, last) = self
+                .front
+                .engine
+                .events(self.last, ITEMS_MAX, self.channel.as_deref())
+                .await
+                .ok()?;
+            self.last = last;
+            self.ready.extend(events);
+            if !self.ready.is_empty() {
+                continue;
+            }
+            tokio::select! {
+                () = self.front.stop.cancelled() => return None,
+                changed = self.changes.changed() => changed.ok()?,
+            }
+            sleep(PACE).await;
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What anybody may do with a job besides working on it: change what it waits for, tag it, follow it, add
+//! a word to its history, take it from its worker.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::answer::{Answer, JobView};
+use super::call::{Call, Fields};
+use super::refusal::Refusal;
+use super::working::each;
+use super::{Front, Outcome};
+use crate::engine::{self, Depend, Error, JobKey, Page};
+
+/// The longest word in a history, with its data, in bytes.
+const NOTE_BYTES_MAX: usize = 4_096;
+
+/// Tags are listed from this number of jobs on (qless-core, Tag top).
+const TOP_TAG: i64 = 2;
+
+// ---- dependencies ----
+
+pub async fn depends(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let now = front.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let changes = items.into_iter().map(read_depend).collect();
+    let done = each(changes, async |changes| {
+        front.engine.depend(changes, now).await
+    })
+    .await?;
+    Answer::of_items(
+        done.into_iter().map(|done| done.map(|()| true)).collect(),
+        array,
+    )
+}
+
+fn read_depend(item: &RawValue) -> Result<(JobKey, Depend), Refusal> {
+    let fields = Fields::of(item)?;
+    let key = JobKey::qless(fields.required_name("id")?);
+    let off_all = fields.get("off").is_some_and(|off| off.get() == "\"all\"");
+    let change = match (fields.names("on")?, off_all) {
+        (Some(_), _) if fields.get("off").is_some() => {
+            return Err(Refusal::bad("off", "on and off go one after the other"));
+        }
+        (Some(on), _) => Depend::On(on),
+        (None, true) => Depend::OffAll,
+        (None, false) => match fields.names("off")? {
+            Some(off) => Depend::Off(off),
+            None => return Err(Refusal::bad("on", "on or off is missing")),
+        },
+    };
+    Ok((key, change))
+}
+
+// ---- tags ----
+
+pub async fn tag(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let now = front.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let tags = items.into_iter().map(read_tags).collect();
+    let done = each(tags, async |tags| front.engine.tag(tags, now).await).await?;
+    Answer::of_items(done, array)
+}
+
+pub async fn untag(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let now = front.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let tags = items.into_iter().map(read_tags).collect();
+    let done = each(tags, async |tags| front.engine.untag(tags, now).await).await?;
+    Answer::of_items(done, array)
+}
+
+fn read_tags(item: &RawValue) -> Result<(JobKey, Vec<String>), Refusal> {
+    let fields = Fields::of(item)?;
+    let key = JobKey::qless(fields.required_name("id")?);
+    let tags = fields.names("tags")?;
+    Ok((
+        key,
+        tags.ok_or_else(|| Refusal::bad("tags", "tags is missing"))?,
+    ))
+}
+
+pub async fn tagged(front: Front, call: Call) -> Outcome {
+    let (tag, page) = (call.name("tag")?, call.page()?);
+    front.now(&call.envelope()?)?;
+    let (total, ids) = front.engine.tagged(tag, page).await?;
+    Ok(Answer::new(&json!({ "total": total, "jobs": ids })))
+}
+
+pub async fn top_tags(front: Front, call: Call) -> Outcome {
+    let page: Page = call.page()?;
+    front.now(&call.envelope()?)?;
+    let tags = front.engine.top_tags(TOP_TAG, page).await?;
+    let tags: Vec<_> = tags.into_iter().map(|(tag, _)| tag).collect();
+    Ok(Answer::new(&tags))
+}
+
+// ---- tracking ----
+
+pub async fn track(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let now = front.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let jobs = items.into_iter().map(|item| {
+        let fields = Fields::of_id_or_item(item)?;
+        let key = JobKey::qless(fields.required_name("id")?);
+        Ok((key, fields.names("tags")?.unwrap_or_default()))
+    });
+    let done = each(jobs.collect(), async |jobs: Vec<(JobKey, Vec<String>)>| {
+        let ids = jobs.iter().map(|(key, _)| key.id.clone()).collect();
+        Ok(with_ids(ids, front.engine.track(jobs, now).await?))
+    })
+    .await?;
+    Answer::of_items(done, array)
+}
+
+pub async fn untrack(front: Front, call: Call) -> Outcome {
+    of_keys(call, front, async |front, keys, now| {
+        front.engine.untrack(keys, now).await
+    })
+    .await
+}
+
+pub async fn tracked(front: Front, call: Call) -> Outcome {
+    let now = front.now(&call.envelope()?)?;
+    let (jobs, expired) = front.engine.tracked().await?;
+    #[derive(Serialize)]
+    struct Tracked<'a> {
+        jobs: Vec<JobView<'a>>,
+        expired: Vec<String>,
+    }
+    Ok(Answer::new(&Tracked {
+        jobs: front.views(&jobs, now),
+        expired,
+    }))
+}
+
+// ---- a word, and an end ----
+
+pub async fn log(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let now = front.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let notes = items.into_iter().map(read_note).collect();
+    let done = each(notes, async |notes: Vec<Note>| {
+        let ids = notes.iter().map(|(key, ..)| key.id.clone()).collect();
+        Ok(with_ids(ids, front.engine.note(notes, now).await?))
+    })
+    .await?;
+    Answer::of_items(done, array)
+}
+
+/// The job, the message, and the JSON text of an object with more.
+type Note = (JobKey, String, Option<String>);
+
+fn read_note(item: &RawValue) -> Result<Note, Refusal> {
+    let fields = Fields::of(item)?;
+    let key = JobKey::qless(fields.required_name("id")?);
+    let message = match fields.text("message")?.map(Cow::into_owned) {
+        Some(message) if !message.is_empty() => message,
+        _ => return Err(Refusal::bad("message", "message is missing")),
+    };
+    let data = fields.get("data").filter(|data| data.get() != "null");
+    if let Some(data) = data {
+        let more: Fields<'_> = serde_json::from_str(data.get())
+            .map_err(|_| Refusal::bad("data", "data must be an object"))?;
+        if more.get("what").is_some() || more.get("when").is_some() {
+            let message = "data must not have what or when, which tell the message and its time";
+            return Err(Refusal::bad("data", message));
+        }
+    }
+    let length = message.len() + data.map_or(0, |data| data.get().len());
+    if length > NOTE_BYTES_MAX {
+        let text = format!("message and data may have {NOTE_BYTES_MAX} bytes at most");
+        return Err(Refusal::bad("message", &text));
+    }
+    Ok((key, message, data.map(|data| data.get().to_owned())))
+}
+
+pub async fn time_out(front: Front, call: Call) -> Outcome {
+    of_keys(call, front, async |front, keys, now| {
+        front.engine.time_out(keys, now).await
+    })
+    .await
+}
+
+/// A verb on items that are ids, with their ids for results.
+async fn of_keys(
+    call: Call,
+    front: Front,
+    verb: impl AsyncFnOnce(
+        &Front,
+        Vec<JobKey>,
+        Option<engine::Time>,
+    ) -> engine::Result<Vec<Result<(), Error>>>,
+) -> Outcome {
+    let envelope = call.envelope()?;
+    let now = front.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let keys = items.into_iter().map(|item| {
+        let fields = Fields::of_id_or_item(item)?;
+        Ok(JobKey::qless(fields.required_name("id")?))
+    });
+    let done = each(keys.collect(), async |keys: Vec<JobKey>| {
+        let ids = keys.iter().map(|key| key.id.clone()).collect();
+        Ok(with_ids(ids, verb(&front, keys, now).await?))
+    })
+    .await?;
+    Answer::of_items(done, array)
+}
+
+/// The ids of what was done.
+fn with_ids(ids: Vec<String>, done: Vec<Result<(), Error>>) -> Vec<Result<String, Error>> {
+    ids.into_iter()
+        .zip(done)
+        .map(|(id, done)| done.map(|()| id))
+        .collect()
+}

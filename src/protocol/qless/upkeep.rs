@@ -1,0 +1,47 @@
+//! The consistency check, and emptying everything.
+
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::call::{Call, Fields};
+use super::refusal::Refusal;
+use super::{Front, Outcome};
+use crate::engine::Problem;
+
+pub async fn check(front: Front, call: Call) -> Outcome {
+    let now = front.now(&call.envelope()?)?;
+    let problems = front.engine.check(now).await?;
+    Ok(Answer::new(&json!({ "problems": views(&problems) })))
+}
+
+pub async fn mend(front: Front, call: Call) -> Outcome {
+    let envelope = call.envelope()?;
+    let now = front.now(&envelope)?;
+    let resolve = Fields::of(envelope.data()?)?;
+    if resolve.required("resolve")?.get() != "true" {
+        return Err(Refusal::bad(
+            "resolve",
+            "resolve must be true; to look only, use GET",
+        ));
+    }
+    let (problems, resolved) = front.engine.mend(now).await?;
+    Ok(Answer::new(
+        &json!({ "problems": views(&problems), "resolved": resolved }),
+    ))
+}
+
+fn views(problems: &[Problem]) -> Vec<Value> {
+    let view = |problem: &Problem| json!({ "kind": problem.kind, "message": problem.message });
+    problems.iter().map(view).collect()
+}
+
+pub async fn flush(front: Front, call: Call) -> Outcome {
+    call.envelope()?;
+    if !front.allow_flush {
+        return Err(Refusal::NotEnabled {
+            message: "the server was started without --allow-flush",
+        });
+    }
+    front.engine.flush().await?;
+    Ok(Answer::new(&true))
+}
