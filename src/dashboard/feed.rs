@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderName, header};
+use axum::response::IntoResponse;
 use axum::response::sse::{Event, Sse};
-use axum::response::{AppendHeaders, IntoResponse};
 use futures::{Stream, stream};
 use serde::Serialize;
 use tokio::sync::{Mutex, Notify, watch};
@@ -167,10 +167,10 @@ fn event(kind: &'static str, news: &News, now: i64) -> Event {
 
 /// `GET /ui/events`
 pub async fn events(State(dashboard): State<Dashboard>) -> impl IntoResponse {
-    let headers = AppendHeaders([
+    let headers = [
         (header::CACHE_CONTROL, "no-store"),
         // Else nginx would collect events before it passes them on.
         (HeaderName::from_static("x-accel-buffering"), "no"),
-    ]);
+    ];
     (headers, Sse::new(dashboard.feed.listen()))
 }

@@ -28,7 +28,7 @@ pub(super) fn depend(work: &mut Work, key: &JobKey, change: &Depend) -> Result<(
     if job.state != State::Depends {
         return Err(Error::NotDepending {
             id: key.id.clone(),
-            state: job.state,
+            state: job.standing(work.now),
         });
     }
     let mut needs = job.dependencies.clone();

@@ -1,6 +1,6 @@
 //! Why a verb refused. One enum for all protocols; each protocol has one table from it to its answers.
 
-use super::job::State;
+use super::job::Standing;
 
 /// A refusal. Nothing was changed by the verb that returned it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -10,7 +10,7 @@ pub enum Error {
     #[error("there is no recurring job \"{id}\"")]
     NoSuchRecurring { id: String },
     #[error("job \"{id}\" is not running but {state}")]
-    NotRunning { id: String, state: State },
+    NotRunning { id: String, state: Standing },
     #[error("job \"{id}\" is with another worker, \"{worker}\"")]
     WrongWorker { id: String, worker: String },
     #[error("job \"{id}\" is in another queue, \"{queue}\"")]
@@ -22,11 +22,11 @@ pub enum Error {
     #[error("job \"{id}\" would wait for itself")]
     DependencyCycle { id: String },
     #[error("job \"{id}\" does not wait for others but is {state}")]
-    NotDepending { id: String, state: State },
+    NotDepending { id: String, state: Standing },
     #[error("there may be {max} {what} at most")]
     TooMany { what: &'static str, max: usize },
     #[error("job \"{id}\" is not failed but {state}")]
-    NotFailed { id: String, state: State },
+    NotFailed { id: String, state: Standing },
     /// The database could not be read or written. Nothing is known to have changed.
     #[error("the database is not available: {0}")]
     Store(String),

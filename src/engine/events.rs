@@ -160,12 +160,9 @@ impl Engine {
                 .rows(Statement::new(READ, [last.into(), GROUPS_READ.into()]))
                 .await?;
             if rows.is_empty() {
-                let last = if last > after {
-                    last
-                } else {
-                    self.last_event().await?
-                };
-                return Ok((found, last));
+                // Who asks from beyond the newest event is led back to it; what has come meanwhile is not skipped.
+                let newest = self.last_event().await?;
+                return Ok((found, last.min(newest)));
             }
             for event in events(&rows)? {
                 if event.seq <= last {

@@ -184,6 +184,12 @@ impl Standing {
     }
 }
 
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// A worker's exclusive right to a job. Whoever holds it may heartbeat, complete, fail or retry the
 /// job, even after `until`, as long as nobody else has claimed it.
 #[derive(Clone, Debug, PartialEq, Eq)]

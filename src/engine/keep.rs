@@ -77,13 +77,12 @@ async fn drop_complete(
 /// Drops statistics older than `stats-history` days and histograms older than `histogram-history` days,
 /// today being the first; and counts that count nothing any more.
 pub fn prune(work: &Work) -> Vec<Statement> {
-    let kept_since = |option| {
-        let days = i64::try_from(work.config.count(option)).unwrap_or(i64::MAX);
-        work.now.day().saturating_sub(days)
-    };
     vec![
-        Statement::new(PRUNE_STATS, [kept_since("stats-history").into()]),
-        Statement::new(PRUNE_HISTOGRAMS, [kept_since("histogram-history").into()]),
+        Statement::new(PRUNE_STATS, [work.past_keeping("stats-history").into()]),
+        Statement::new(
+            PRUNE_HISTOGRAMS,
+            [work.past_keeping("histogram-history").into()],
+        ),
         Statement::new(PRUNE_TAG_COUNTS, []),
         Statement::new(PRUNE_FAILURE_COUNTS, []),
     ]

@@ -23,7 +23,7 @@ pub(super) fn held<'w>(work: &'w Work, key: &JobKey, holder: &Holder) -> Result<
     let (Some(lease), State::Running) = (&job.lease, job.state) else {
         return Err(Error::NotRunning {
             id: id(),
-            state: job.state,
+            state: job.standing(work.now),
         });
     };
     if lease.worker != holder.worker {
@@ -84,7 +84,7 @@ pub(super) fn time_out(work: &mut Work, key: &JobKey) -> Result<()> {
     let (Some(lease), State::Running) = (job.lease.take(), job.state) else {
         return Err(Error::NotRunning {
             id: id(),
-            state: job.state,
+            state: job.standing(now),
         });
     };
     job.history.push(What::TimedOut, now, None, None);

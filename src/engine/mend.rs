@@ -74,7 +74,7 @@ pub(super) fn unfail_one(work: &mut Work, key: &JobKey) -> Result<()> {
     if job.state != State::Failed {
         return Err(Error::NotFailed {
             id: key.id.clone(),
-            state: job.state,
+            state: job.standing(work.now),
         });
     }
     revive(work, key, None);

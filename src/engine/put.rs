@@ -180,7 +180,10 @@ pub(super) fn leave(work: &mut Work, key: &JobKey) {
         && let (State::Failed, Some(failure)) = (job.state, &job.failure)
     {
         let (queue, at) = (job.queue, failure.at);
-        work.tally.failure_undone(queue, at);
+        // The statistics of a day that is past keeping are gone, and must not come back.
+        if at.day() > work.past_keeping("stats-history") {
+            work.tally.failure_undone(queue, at);
+        }
     }
     if let Some(job) = work.job_mut(key) {
         job.lease = None;

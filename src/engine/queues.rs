@@ -129,12 +129,16 @@ fn queue(row: &Row) -> Result<Queue, StoreError> {
     })
 }
 
-/// Pauses a queue, or lets it go on; one that is not known becomes known by this.
+/// Pauses a queue, or lets it go on. One that is not known is not listed before something is put into it.
 pub(super) fn pause(work: &mut Work, key: &QueueKey, paused: bool) {
-    let id = work.queue_for(key);
+    if work.queue(key).is_none() {
+        work.queue_for(key);
+        forget(work, key);
+    }
     let Some(queue) = work.queue(key).filter(|queue| queue.paused != paused) else {
         return;
     };
+    let id = queue.id;
     work.change_queue(Queue {
         paused,
         ..(*queue).clone()

@@ -382,6 +382,12 @@ impl Work {
         self.woken.entry(queue).or_default();
     }
 
+    /// The last UTC day that is not kept any more by an option that counts days, today being the first.
+    pub fn past_keeping(&self, option: &str) -> i64 {
+        let days = i64::try_from(self.config.count(option)).unwrap_or(i64::MAX);
+        self.now.day().saturating_sub(days)
+    }
+
     // ---- tracked and recurring jobs ----
 
     pub fn is_tracked(&self, id: &str) -> bool {

@@ -215,8 +215,7 @@ async fn bad_requests_are_refused_with_the_name_of_the_field() {
     let query: Vec<String> = names.iter().map(|name| format!("queue={name}")).collect();
     let too_many = query.join("&");
     for (query, field) in [
-        ("", "queues"),
-        (&format!("?{too_many}"), "queues"),
+        (format!("?{too_many}").as_str(), "queue"),
         ("?queue=A&order=random", "order"),
         ("?queue=A&order=", "order"),
         ("?queue=A&count=0", "count"),

@@ -166,8 +166,8 @@ async fn a_job_that_is_timed_out_can_be_put_anew_and_cancelled() {
     let worker = server.by("w").at(0);
     for id in ["moved", "gone"] {
         worker.add_and_pop(json!({"id": id, "meta": 1})).await;
-        worker.post("/timeout", json!(id)).await.ok();
     }
+    worker.post("/timeout", json!(["moved", "gone"])).await.ok();
     assert_eq!(worker.post("/cancel", json!("gone")).await.ok(), "gone");
     worker.add_ids("other", &["first"]).await;
     worker.add("other", json!({"id": "moved", "meta": 2})).await;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{AppendHeaders, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use futures::{Stream, stream};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use tokio::sync::watch;
@@ -47,11 +47,11 @@ pub async fn events(
     let resumed = resumed.and_then(|id| id.to_str().ok()?.parse().ok());
     match listener(front, &call, resumed).await {
         Ok(listener) => {
-            let headers = AppendHeaders([
+            let headers = [
                 (header::CACHE_CONTROL, "no-store"),
                 // Else nginx would collect events before it passes them on.
                 (HeaderName::from_static("x-accel-buffering"), "no"),
-            ]);
+            ];
             let alive = KeepAlive::new().interval(KEEP_ALIVE);
             (headers, Sse::new(listener.stream()).keep_alive(alive)).into_response()
         }

@@ -132,7 +132,6 @@ impl Serialize for RecurringView<'_> {
         map.serialize_entry("count", &recurring.made)?;
         map.serialize_entry("tags", &recurring.tags)?;
         map.serialize_entry("backlog", &recurring.backlog)?;
-        map.serialize_entry("next", &number(recurring.next_at.seconds()))?;
         map.end()
     }
 }
