@@ -38,6 +38,12 @@ impl FromServerFnError for Trouble {
     type Encoder = JsonEncoding;
 
     fn from_server_fn_error(error: ServerFnErrorErr) -> Self {
-        Trouble::Request(error.to_string())
+        match error {
+            // A field of a form that is missing or malformed.
+            ServerFnErrorErr::Args(why) | ServerFnErrorErr::Deserialization(why) => {
+                Trouble::Request(why)
+            }
+            other => Trouble::Request(other.to_string()),
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! themselves stand in `app`.
 
 mod feed;
+mod forms;
 mod guard;
 mod shared;
 
@@ -18,6 +19,7 @@ use leptos_axum::{
     LeptosRoutes, ResponseOptions, generate_route_list, render_app_async_with_context,
 };
 use tokio_util::sync::CancellationToken;
+use tower_http::limit::RequestBodyLimitLayer;
 
 pub use feed::Feed;
 use shared::Shared;
@@ -33,6 +35,9 @@ use crate::{
 
 /// Sent by the live island when it fetches the page anew.
 const REFRESH: &str = "x-switchyard-refresh";
+
+/// The longest form that is read.
+const FORM_BYTES_MAX: usize = 64 << 10;
 
 /// What the dashboard's handlers may ask for.
 #[derive(Clone, FromRef)]
@@ -74,6 +79,11 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/favicon.svg", get(favicon))
         .route("/ui/pkg/{version}/{name}", get(package_file))
         .route("/ui/{*rest}", get(missing_page))
+        .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            forms::explain,
+        ))
         .layer(middleware::from_fn_with_state(state.clone(), shared::share))
         .layer(middleware::from_fn(guard::guard))
         .with_state(state)

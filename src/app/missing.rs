@@ -8,17 +8,30 @@ use crate::api::Trouble;
 /// What an address that leads nowhere says.
 pub const NO_PAGE: &str = "No page has this address.";
 
-/// An address that leads nowhere.
+/// An address that leads nowhere; or what became of a form that could not be answered otherwise.
 #[component]
 pub fn MissingPage() -> impl IntoView {
-    missing(NO_PAGE)
+    match use_context::<Trouble>() {
+        Some(why) => trouble(&why),
+        None => missing(NO_PAGE),
+    }
 }
 
 /// Instead of a page whose server function had nothing to show.
 pub fn trouble(trouble: &Trouble) -> AnyView {
     match trouble {
         Trouble::Missing(what) => missing(what),
-        Trouble::Unavailable(why) | Trouble::Request(why) => view! {
+        Trouble::Request(why) => view! {
+            <Title text="Not understood" />
+            <h1>"Not understood"</h1>
+            <p class="lead">"The form that came here is not complete, or one of its fields is malformed. Nothing has been changed."</p>
+            <p class="reason">{why.clone()}</p>
+            <p>
+                "Go back and load its page again: it may be older than the server. " <a href="/ui">"To the overview"</a>
+            </p>
+        }
+        .into_any(),
+        Trouble::Unavailable(why) => view! {
             <Title text="Not available" />
             <h1>"Not available"</h1>
             <p class="lead">"The server could not put this page together. Nothing has been changed."</p>

@@ -1,0 +1,72 @@
+//! What becomes of a form that its server function cannot take. server_fn answers an incomplete form with
+//! status 500 and JSON, or leads a browser back without a word; a person must read why nothing was done.
+
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use leptos::prelude::provide_context;
+use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
+use leptos_axum::render_app_async_with_context;
+
+use super::{Dashboard, page_context};
+use crate::api::Trouble;
+use crate::app::shell;
+use crate::app::visit::{self, is_ours};
+
+/// The longest error that is read.
+const ERROR_BYTES_MAX: usize = 64 << 10;
+
+/// Puts a page in the place of a server function's error.
+pub async fn explain(State(dashboard): State<Dashboard>, request: Request, next: Next) -> Response {
+    let (uri, headers) = (request.uri().clone(), request.headers().clone());
+    let response = next.run(request).await;
+    if !response.headers().contains_key(SERVER_FN_ERROR_HEADER) {
+        return response;
+    }
+    let body = to_bytes(response.into_body(), ERROR_BYTES_MAX).await;
+    let trouble = body
+        .ok()
+        .and_then(|body| serde_json::from_slice(&body).ok())
+        .unwrap_or_else(|| Trouble::Unavailable("The server could not say why.".to_owned()));
+    page(dashboard, &uri, headers, trouble).await
+}
+
+async fn page(dashboard: Dashboard, uri: &Uri, headers: HeaderMap, trouble: Trouble) -> Response {
+    let status = match &trouble {
+        Trouble::Missing(_) => StatusCode::NOT_FOUND,
+        Trouble::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Trouble::Request(_) => StatusCode::BAD_REQUEST,
+    };
+    tracing::warn!(path = uri.path(), %trouble, "a form could not be answered");
+    let origin = origin_page(&headers);
+    let options = dashboard.leptos.clone();
+    let context = move || {
+        page_context(&dashboard);
+        // The page's own address takes forms only; what leads back leads to where the form stood.
+        provide_context(visit::Visit {
+            path: origin.path().to_owned(),
+            query: origin.query().unwrap_or_default().to_owned(),
+            ..visit::visit()
+        });
+        provide_context(trouble.clone());
+    };
+    let render = render_app_async_with_context(context, move || shell(options.clone()));
+    let mut request = Request::new(axum::body::Body::empty());
+    *request.uri_mut() = uri.clone();
+    *request.headers_mut() = headers;
+    let mut response = render(request).await.into_response();
+    *response.status_mut() = status;
+    response
+}
+
+/// The page on which the form stood, if the browser says so.
+fn origin_page(headers: &HeaderMap) -> Uri {
+    let referer = headers
+        .get(header::REFERER)
+        .and_then(|value| value.to_str().ok()?.parse::<Uri>().ok());
+    referer
+        .filter(|uri| is_ours(uri.path()))
+        .unwrap_or_else(|| Uri::from_static("/ui"))
+}
