@@ -11,7 +11,6 @@ async fn a_path_that_nobody_serves_is_no_such_endpoint() {
     let server = Server::start();
     for path in [
         "/nope",
-        "/get",
         "/get/",
         "/get//5",
         "/get/q/",
@@ -26,6 +25,10 @@ async fn a_path_that_nobody_serves_is_no_such_endpoint() {
         "/worker/",
         "/failed/",
         "/job/a/b",
+        "/tag/",
+        "/tags/",
+        "/recurring/",
+        "/events/",
     ] {
         let (status, body) = raw::request(&server, "GET", path, b"").await;
         let body: Value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{path}: {body}"));
@@ -43,6 +46,12 @@ async fn a_path_that_nobody_serves_is_no_such_endpoint() {
         "/retry/",
         "/unfail/",
         "/fail/",
+        "/requeue",
+        "/requeue/",
+        "/pause",
+        "/unpause/",
+        "/recur",
+        "/recur/",
     ] {
         let answer = server
             .anyone()
@@ -67,6 +76,25 @@ async fn a_known_path_with_another_method_says_which_it_allows() {
         (Method::DELETE, "/get/q", "POST"),
         (Method::DELETE, "/job/x", "GET"),
         (Method::PUT, "/failed", "GET"),
+        (Method::PUT, "/get", "POST"),
+        (Method::GET, "/requeue/q", "POST"),
+        (Method::GET, "/depends", "POST"),
+        (Method::GET, "/tag", "POST"),
+        (Method::POST, "/tag/t", "GET"),
+        (Method::POST, "/tags", "GET"),
+        (Method::GET, "/track", "POST"),
+        (Method::GET, "/untrack", "POST"),
+        (Method::POST, "/tracked", "GET"),
+        (Method::GET, "/timeout", "POST"),
+        (Method::GET, "/log", "POST"),
+        (Method::GET, "/pause/q", "POST"),
+        (Method::GET, "/unpause/q", "POST"),
+        (Method::POST, "/queue/q", "DELETE"),
+        (Method::POST, "/worker/w", "DELETE"),
+        (Method::GET, "/recur/q", "POST"),
+        (Method::PUT, "/recurring/r", "GET"),
+        (Method::PUT, "/recurring/r", "DELETE"),
+        (Method::POST, "/events", "GET"),
     ] {
         let answer = server.send(method.clone(), path, None).await;
         let allow = answer
@@ -170,6 +198,16 @@ async fn a_request_without_data_names_it() {
         "/retry/q",
         "/cancel",
         "/unfail/q",
+        "/get",
+        "/requeue/q",
+        "/depends",
+        "/tag",
+        "/untag",
+        "/track",
+        "/untrack",
+        "/timeout",
+        "/log",
+        "/recur/q",
     ] {
         let answer = server.anyone().post_whole(path, json!({})).await;
         answer.refused_field("data");
@@ -245,6 +283,15 @@ async fn an_empty_array_gives_an_empty_array() {
         "/fail",
         "/retry/q",
         "/cancel",
+        "/requeue/q",
+        "/depends",
+        "/tag",
+        "/untag",
+        "/track",
+        "/untrack",
+        "/timeout",
+        "/log",
+        "/recur/q",
     ] {
         let whole = server.anyone().post(path, json!([])).await.whole();
         assert_eq!(whole["results"], json!([]), "{path}");

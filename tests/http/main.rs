@@ -16,6 +16,8 @@ mod command;
 #[cfg(test)]
 mod complete;
 #[cfg(test)]
+mod concurrency;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod crash;
@@ -24,11 +26,19 @@ mod crowd;
 #[cfg(test)]
 mod depends;
 #[cfg(test)]
+mod due;
+#[cfg(test)]
 mod envelope;
+#[cfg(test)]
+mod events;
 #[cfg(test)]
 mod fail;
 #[cfg(test)]
+mod forget;
+#[cfg(test)]
 mod get;
+#[cfg(test)]
+mod grace;
 #[cfg(test)]
 mod heartbeat;
 #[cfg(test)]
@@ -36,22 +46,48 @@ mod limits;
 #[cfg(test)]
 mod lists;
 #[cfg(test)]
+mod log;
+#[cfg(test)]
 mod meta;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
 mod order;
 #[cfg(test)]
+mod pause;
+#[cfg(test)]
 mod priority;
 #[cfg(test)]
+mod prune;
+#[cfg(test)]
 mod queues;
+#[cfg(test)]
+mod recurring;
+#[cfg(test)]
+mod requeue;
 #[cfg(test)]
 mod restart;
 #[cfg(test)]
 mod seed;
 #[cfg(test)]
+mod several;
+#[cfg(test)]
+mod spawning;
+#[cfg(test)]
 mod stats;
 #[cfg(test)]
 mod stop;
+#[cfg(test)]
+mod stream;
+#[cfg(test)]
+mod tags;
+#[cfg(test)]
+mod timeout;
+#[cfg(test)]
+mod track;
+#[cfg(test)]
+mod undepend;
+#[cfg(test)]
+mod wait;
 #[cfg(test)]
 mod workers;

@@ -34,6 +34,15 @@ impl<'a> Caller<'a> {
 
     /// A request without a body; who and when go into the query.
     pub async fn get(self, path: &str) -> Answer {
+        self.send_bare(Method::GET, path).await
+    }
+
+    /// As [`Caller::get`], to be rid of something.
+    pub async fn delete(self, path: &str) -> Answer {
+        self.send_bare(Method::DELETE, path).await
+    }
+
+    async fn send_bare(self, method: Method, path: &str) -> Answer {
         let mut path = path.to_owned();
         let host = self.host.map(|host| format!("host={}", escape(host)));
         let now = self.now.map(|now| format!("now={now}"));
@@ -41,7 +50,7 @@ impl<'a> Caller<'a> {
             path.push(if path.contains('?') { '&' } else { '?' });
             path.push_str(&part);
         }
-        self.server.send(Method::GET, &path, None).await
+        self.server.send(method, &path, None).await
     }
 
     /// A request with `data` in its body.
@@ -60,6 +69,13 @@ impl<'a> Caller<'a> {
         self.server
             .send(Method::POST, path, Some(body.to_string()))
             .await
+    }
+
+    /// Sets an option.
+    pub async fn set(self, option: &str, value: Value) -> Answer {
+        let body = json!({ "data": value }).to_string();
+        let path = format!("/config/{}", escape(option));
+        self.server.send(Method::PUT, &path, Some(body)).await
     }
 
     // ---- what many tests do on their way ----
@@ -135,7 +151,39 @@ impl<'a> Caller<'a> {
     }
 }
 
-fn ids(jobs: &Value) -> Vec<String> {
+/// All the states, a job in each of which [`one_in_each_state`] makes.
+pub const STATES: [&str; 7] = [
+    "stalled",
+    "running",
+    "failed",
+    "complete",
+    "waiting",
+    "scheduled",
+    "depends",
+];
+
+/// Puts a job into each state, named by it, into the queue `work`: for looks at 60 to 109 seconds. Its
+/// worker, where it has or had one, is `w`; `depends` depends on `waiting`.
+pub async fn one_in_each_state(server: &Server) {
+    let worker = server.by("w").at(50);
+    worker.at(0).add_ids("work", &STATES[..1]).await;
+    worker.at(0).pop("work").await;
+    worker.add_ids("work", &STATES[1..5]).await;
+    worker.pop_ids("work", 3).await;
+    worker.fail("failed", "g").await;
+    worker.complete("work", "complete").await;
+    let scheduled = json!({"id": "scheduled", "meta": null, "delay": 1000});
+    worker.add("work", scheduled).await;
+    let depends = json!({"id": "depends", "meta": null, "depends": ["waiting"]});
+    worker.add("work", depends).await;
+    for state in STATES {
+        assert_eq!(worker.at(100).state(state).await, state);
+    }
+}
+
+/// The ids of jobs that came whole.
+#[track_caller]
+pub fn ids(jobs: &Value) -> Vec<String> {
     let jobs = jobs.as_array().expect("an array of jobs");
     let id = |job: &Value| job["id"].as_str().expect("an id").to_owned();
     jobs.iter().map(id).collect()

@@ -7,7 +7,7 @@ pub mod raw;
 mod server;
 
 pub use answer::{Answer, meta_text};
-pub use caller::Caller;
+pub use caller::{Caller, STATES, ids, one_in_each_state};
 pub use server::Server;
 
 /// A name as it stands in a path or a query: everything but letters and digits escaped.

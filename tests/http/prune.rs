@@ -1,0 +1,147 @@
+//! How long statistics are kept, and the options of that kind.
+
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+const DAY: f64 = 86_400.0;
+
+/// Statistics of a queue on the day with this number, counted from 1970.
+async fn stats(server: &Server, queue: &str, day: i32) -> Value {
+    let date = f64::from(day) * DAY;
+    let path = format!("/stats/{queue}/{date}");
+    server.at(0).get(&path).await.ok()
+}
+
+/// A job that waits five seconds on this day and runs for seven, for good.
+async fn one_job(server: &Server, queue: &str, day: i32) {
+    let worker = server.by("w");
+    let begin = f64::from(day) * DAY;
+    let id = worker.at(begin).add(queue, json!({"meta": 1})).await;
+    worker.at(begin + 5.0).pop(queue).await;
+    worker.at(begin + 12.0).complete(queue, &id).await;
+}
+
+/// The statistics of one such job: how many, how long, and how many the histogram has.
+fn sums(stats: &Value) -> Value {
+    let of = |kind: &str| {
+        let histogram = stats[kind]["histogram"].as_array().unwrap();
+        assert_eq!(histogram.len(), 148);
+        let counted: i64 = histogram.iter().filter_map(Value::as_i64).sum();
+        json!([stats[kind]["total"], stats[kind]["mean"], counted])
+    };
+    json!([of("wait"), of("run")])
+}
+
+#[tokio::test]
+async fn statistics_older_than_the_options_say_go_by_day() {
+    let server = Server::start();
+    server.anyone().set("stats-history", json!(3)).await.ok();
+    server
+        .anyone()
+        .set("histogram-history", json!(2))
+        .await
+        .ok();
+    let whole = json!([[1, 5, 1], [1, 7, 1]]);
+    let without_histogram = json!([[1, 5, 0], [1, 7, 0]]);
+    let none = json!([[0, 0, 0], [0, 0, 0]]);
+    one_job(&server, "quiet", 10).await;
+    for day in 10..13 {
+        one_job(&server, "work", day).await;
+    }
+    // On day 12 the days 10 to 12 are kept, and the histograms of 11 and 12.
+    for (day, expected) in [(10, &without_histogram), (11, &whole), (12, &whole)] {
+        assert_eq!(sums(&stats(&server, "work", day).await), *expected, "{day}");
+    }
+    // Time alone does nothing; the next completion does, also for other queues.
+    let later = server.at(20.0 * DAY).get("/stats/work/864000").await.ok();
+    assert_eq!(sums(&later), without_histogram);
+    one_job(&server, "work", 13).await;
+    for (day, expected) in [
+        (10, &none),
+        (11, &without_histogram),
+        (12, &whole),
+        (13, &whole),
+    ] {
+        assert_eq!(sums(&stats(&server, "work", day).await), *expected, "{day}");
+    }
+    assert_eq!(sums(&stats(&server, "quiet", 10).await), none);
+    one_job(&server, "work", 100).await;
+    for day in 10..14 {
+        assert_eq!(sums(&stats(&server, "work", day).await), none, "{day}");
+    }
+    assert_eq!(sums(&stats(&server, "work", 100).await), whole);
+}
+
+#[tokio::test]
+async fn failures_go_with_the_statistics_of_their_day() {
+    let server = Server::start();
+    server.anyone().set("stats-history", json!(2)).await.ok();
+    let worker = server.by("w").at(0);
+    let counts = async || {
+        let stats = stats(&server, "work", 0).await;
+        json!([stats["failures"], stats["failed"], stats["retries"]])
+    };
+    for id in ["a", "b"] {
+        worker.add_and_pop(json!({"id": id, "meta": 1})).await;
+        worker.fail(id, "g").await;
+    }
+    one_job(&server, "work", 1).await;
+    assert_eq!(counts().await, json!([2, 2, 0]));
+    one_job(&server, "work", 2).await;
+    assert_eq!(counts().await, json!([0, 0, 0]));
+    // The jobs are failed all the same, and what becomes of them counts for no day that is gone.
+    assert_eq!(
+        server.at(3.0 * DAY).get("/failed").await.ok(),
+        json!({"g": 2})
+    );
+    worker.at(3.0 * DAY).post("/cancel", json!("a")).await.ok();
+    worker.at(3.0 * DAY).add_ids("other", &["b"]).await;
+    assert_eq!(counts().await, json!([0, 0, 0]));
+}
+
+#[tokio::test]
+async fn counts_of_jobs_are_no_statistics_and_stay() {
+    let server = Server::start();
+    server.anyone().set("stats-history", json!(1)).await.ok();
+    server
+        .anyone()
+        .set("histogram-history", json!(1))
+        .await
+        .ok();
+    server.at(0).add_ids("kept", &["a", "b"]).await;
+    server.by("w").at(0).pop("kept").await;
+    one_job(&server, "work", 50).await;
+    let queue = server.at(1).get("/queue/kept").await.ok();
+    assert_eq!(json!([queue["waiting"], queue["running"]]), json!([1, 1]));
+}
+
+#[tokio::test]
+async fn all_options_are_shown_with_their_defaults() {
+    let server = Server::start();
+    let client = server.anyone();
+    let all = client.get("/config").await.ok();
+    for (option, value) in [
+        ("application", json!("qless")),
+        ("heartbeat", json!(60)),
+        ("grace-period", json!(0)),
+        ("stats-history", json!(30)),
+        ("histogram-history", json!(7)),
+        ("jobs-history-count", json!(50_000)),
+        ("jobs-history", json!(604_800)),
+        ("max-job-history", json!(100)),
+        ("max-worker-age", json!(86_400)),
+    ] {
+        assert_eq!(all[option], value, "{option}");
+        let path = format!("/config/{option}");
+        assert_eq!(client.get(&path).await.ok(), value, "{option}");
+        if option == "application" {
+            assert_eq!(client.set(option, json!("mine")).await.ok(), "mine");
+            continue;
+        }
+        client
+            .set(option, json!("some"))
+            .await
+            .refused_field("data");
+    }
+}

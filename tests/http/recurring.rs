@@ -1,0 +1,257 @@
+//! Recurring jobs: `/recur`, `/recurring` and where they are counted. What they make is in `spawning`.
+
+use serde_json::{Value, json};
+
+use crate::support::{Server, ids};
+
+#[tokio::test]
+async fn a_recurring_job_has_the_defaults_of_the_table() {
+    let server = Server::start();
+    let item = json!({"id": "r", "meta": {"a": []}, "interval": 60});
+    assert_eq!(server.at(0).post("/recur/work", item).await.ok(), "r");
+    let recurring = server.at(0).get("/recurring/r").await.ok();
+    let expected = json!({"id": "r", "queue": "work", "klass": null, "meta": {"a": []}, "state": "recur",
+        "priority": 0, "interval": 60, "retries": 0, "count": 0, "tags": [], "backlog": 0});
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(recurring.get(key), Some(value), "{key}: {recurring}");
+    }
+}
+
+#[tokio::test]
+async fn a_recurring_job_keeps_what_it_is_given() {
+    let server = Server::start();
+    let item = json!({"id": "r", "meta": null, "interval": 0.5, "klass": "K", "offset": 7.5,
+        "priority": -1.5, "tags": ["x", "y", "x"], "retries": 3, "backlog": 2});
+    server.at(0).post("/recur/work", item).await.ok();
+    let recurring = server.at(0).get("/recurring/r").await.ok();
+    for (key, value) in [
+        ("meta", Value::Null),
+        ("interval", json!(0.5)),
+        ("klass", json!("K")),
+        ("priority", json!(-1.5)),
+        ("tags", json!(["x", "y"])),
+        ("retries", json!(3)),
+        ("backlog", json!(2)),
+    ] {
+        assert_eq!(recurring.get(key), Some(&value), "{key}: {recurring}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_is_made_up_for_one_that_has_none() {
+    let server = Server::start();
+    let item = json!({"meta": 1, "interval": 60});
+    let made = server.at(0).post("/recur/work", item).await.ok();
+    let id = made.as_str().unwrap();
+    assert!(
+        id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{id}"
+    );
+    let recurring = server.at(0).get(&format!("/recurring/{id}")).await.ok();
+    assert_eq!(recurring["id"], made);
+}
+
+#[tokio::test]
+async fn bad_items_are_refused_each_for_itself() {
+    let server = Server::start();
+    let client = server.at(0);
+    let with = |key: &str, value: Value| {
+        let mut item = json!({"id": "bad", "meta": 1, "interval": 60});
+        item[key] = value;
+        item
+    };
+    let mut bad = vec![
+        (json!({"id": "bad", "interval": 60}), "meta"),
+        (json!({"id": "bad", "meta": 1}), "interval"),
+    ];
+    for (field, value) in [
+        ("id", json!("")),
+        ("id", json!(1)),
+        ("klass", json!(1)),
+        ("interval", json!(0)),
+        ("interval", json!(-60)),
+        ("interval", json!("often")),
+        ("interval", json!(null)),
+        ("offset", json!("later")),
+        ("priority", json!("high")),
+        ("tags", json!("t")),
+        ("tags", json!([1])),
+        ("retries", json!("many")),
+        ("retries", json!(1.5)),
+        ("backlog", json!(-1)),
+        ("backlog", json!(1.5)),
+        ("backlog", json!("some")),
+    ] {
+        bad.push((with(field, value), field));
+    }
+    for (item, field) in &bad {
+        let answer = client.post("/recur/work", item.clone()).await;
+        answer.refused_field(field);
+    }
+    client
+        .get("/recurring/bad")
+        .await
+        .refused(404, "no_such_recurring");
+    assert_eq!(client.get("/queues").await.ok(), json!([]));
+    let mut items = vec![json!({"id": "first", "meta": 1, "interval": 60})];
+    items.extend(bad.iter().map(|(item, _)| item.clone()));
+    items.push(json!({"id": "last", "meta": 1, "interval": 60}));
+    let whole = client.post("/recur/work", items.into()).await.whole();
+    assert_eq!(whole["results"][0], "first");
+    assert_eq!(whole["errors"][0], Value::Null);
+    for (index, (item, field)) in (1..).zip(&bad) {
+        assert_eq!(whole["results"][index], false, "{item}");
+        assert_eq!(whole["errors"][index]["field"], *field, "{item}");
+    }
+    assert_eq!(whole["results"][bad.len() + 1], "last");
+    let listed = client.get("/jobs/recurring/work").await.ok();
+    assert_eq!(listed, json!(["first", "last"]));
+}
+
+#[tokio::test]
+async fn recurring_jobs_are_listed_by_their_next_time_and_counted() {
+    let server = Server::start();
+    let who = server.at(0);
+    for (id, offset) in [("late", 300), ("soon", 100), ("later", 300), ("now", 0)] {
+        let item = json!({"id": id, "meta": id, "interval": 60, "offset": offset});
+        who.post("/recur/work", item).await.ok();
+    }
+    let item = json!({"id": "elsewhere", "meta": 1, "interval": 60});
+    who.post("/recur/other", item).await.ok();
+    let order = ["now", "soon", "late", "later"];
+    let list = async |query: &str| who.get(&format!("/jobs/recurring/work{query}")).await.ok();
+    assert_eq!(list("").await, json!(order));
+    assert_eq!(list("?offset=1&limit=2").await, json!(order[1..3]));
+    let whole = list("?full=true").await;
+    assert_eq!(ids(&whole), order);
+    assert_eq!(whole[1], who.get("/recurring/soon").await.ok());
+    let queue = who.get("/queue/work").await.ok();
+    assert_eq!(
+        (&queue["name"], &queue["recurring"]),
+        (&json!("work"), &json!(4))
+    );
+    assert_eq!(queue["length"], 0, "what is not made yet does not wait");
+    let queues = who.get("/queues").await.ok();
+    assert_eq!(queues[1], queue, "known from then on");
+    assert_eq!(
+        (&queues[0]["name"], &queues[0]["recurring"]),
+        (&json!("other"), &json!(1))
+    );
+    // Once its next time has passed to its second, the first stands elsewhere.
+    assert_eq!(who.at(50).pop("work").await["id"], "now-1");
+    who.at(100).pop_ids("work", 9).await;
+    assert_eq!(list("").await, json!(["now", "soon", "late", "later"]));
+    who.at(130).pop_ids("work", 9).await;
+    assert_eq!(list("").await, json!(["soon", "now", "late", "later"]));
+}
+
+#[tokio::test]
+async fn a_recurring_job_can_be_changed_in_every_way() {
+    let server = Server::start();
+    let who = server.at(0);
+    let item = json!({"id": "r", "meta": 1, "interval": 60, "tags": ["x", "y"], "klass": "K"});
+    who.post("/recur/work", item).await.ok();
+    for (change, key, value) in [
+        (json!({"priority": -2.5}), "priority", json!(-2.5)),
+        (json!({"interval": 90}), "interval", json!(90)),
+        (json!({"retries": 4}), "retries", json!(4)),
+        (json!({"backlog": 5}), "backlog", json!(5)),
+        (
+            json!({"meta": {"b": 1, "a": []}}),
+            "meta",
+            json!({"b": 1, "a": []}),
+        ),
+        (json!({"klass": "L"}), "klass", json!("L")),
+        (json!({"queue": "other"}), "queue", json!("other")),
+        (json!({"tag": ["z", "x"]}), "tags", json!(["x", "y", "z"])),
+        (
+            json!({"untag": ["x", "nobody's"]}),
+            "tags",
+            json!(["y", "z"]),
+        ),
+    ] {
+        let mut expected = who.get("/recurring/r").await.ok();
+        expected[key] = value;
+        let changed = who.post("/recurring/r", change.clone()).await.ok();
+        assert_eq!(changed, expected, "{change}: nothing else changes");
+        assert_eq!(who.get("/recurring/r").await.ok(), expected, "{change}");
+    }
+    assert_eq!(who.get("/jobs/recurring/work").await.ok(), json!([]));
+    assert_eq!(who.get("/jobs/recurring/other").await.ok(), json!(["r"]));
+    let both = json!({"priority": 1, "retries": 0, "tag": ["w"], "untag": ["y"]});
+    let changed = who.post("/recurring/r", both).await.ok();
+    assert_eq!(
+        json!([changed["priority"], changed["retries"], changed["tags"]]),
+        json!([1, 0, ["z", "w"]])
+    );
+    let child = server.by("w").at(500).pop("other").await;
+    for (key, value) in [
+        ("id", json!("r-1")),
+        ("meta", json!({"b": 1, "a": []})),
+        ("klass", json!("L")),
+        ("priority", json!(1)),
+        ("retries", json!(0)),
+        ("tags", json!(["z", "w"])),
+    ] {
+        assert_eq!(child[key], value, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_bad_change_is_refused_and_changes_nothing() {
+    let server = Server::start();
+    let who = server.at(0);
+    let item = json!({"id": "r", "meta": 1, "interval": 60});
+    who.post("/recur/work", item).await.ok();
+    let before = who.get("/recurring/r").await.ok();
+    for (field, value) in [
+        ("interval", json!(0)),
+        ("interval", json!(-1)),
+        ("interval", json!("often")),
+        ("priority", json!("high")),
+        ("retries", json!(1.5)),
+        ("backlog", json!(-1)),
+        ("klass", json!(1)),
+        ("queue", json!("")),
+        ("queue", json!(1)),
+        ("tag", json!("t")),
+        ("untag", json!([1])),
+    ] {
+        let mut change = json!({"meta": "new", "retries": 9, "tag": ["new"]});
+        change[field] = value;
+        let answer = who.post("/recurring/r", change).await;
+        answer.refused_field(field);
+        assert_eq!(who.get("/recurring/r").await.ok(), before, "{field}");
+    }
+    for data in [json!([]), json!("r"), json!(1)] {
+        let answer = who.post("/recurring/r", data).await;
+        answer.refused(400, "bad_request");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_no_such_recurring() {
+    let server = Server::start();
+    let who = server.at(0);
+    // A job is not a recurring one, and a recurring one is no job.
+    who.add_ids("work", &["job"]).await;
+    let item = json!({"id": "r", "meta": 1, "interval": 60});
+    who.post("/recur/work", item).await.ok();
+    for id in ["job", "nobody"] {
+        let path = format!("/recurring/{id}");
+        let refused = who.get(&path).await.refused(404, "no_such_recurring");
+        assert_eq!(refused["id"], id);
+        let refused = who.post(&path, json!({"priority": 1})).await;
+        assert_eq!(refused.refused(404, "no_such_recurring")["id"], id);
+        assert_eq!(who.delete(&path).await.ok(), true);
+    }
+    who.get("/job/r").await.refused(404, "no_such_job");
+    assert_eq!(who.state("job").await, "waiting");
+    for _ in 0..2 {
+        assert_eq!(who.delete("/recurring/r").await.ok(), true);
+        let gone = who.get("/recurring/r").await;
+        gone.refused(404, "no_such_recurring");
+    }
+    assert_eq!(who.get("/jobs/recurring/work").await.ok(), json!([]));
+    assert_eq!(who.get("/queue/work").await.ok()["recurring"], 0);
+}

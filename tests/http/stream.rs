@@ -1,0 +1,217 @@
+//! `/events` as a stream of server-sent events.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+/// A guard against a stream that says nothing; no test waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An open stream.
+struct Stream {
+    response: reqwest::Response,
+    /// What has come and is not read yet.
+    text: Vec<u8>,
+}
+
+impl Stream {
+    async fn open(server: &Server, query: &str, last_event_id: Option<i64>) -> Stream {
+        let mut request = server
+            .http
+            .get(format!("http://{}/events{query}", server.address))
+            .header("accept", "text/event-stream");
+        if let Some(last) = last_event_id {
+            request = request.header("last-event-id", last);
+        }
+        let response = request.send().await.expect("an answer");
+        assert_eq!(response.status().as_u16(), 200, "{query}");
+        let header = |name: &str| response.headers()[name].to_str().expect("text").to_owned();
+        assert!(header("content-type").starts_with("text/event-stream"));
+        assert_eq!(header("cache-control"), "no-store");
+        let text = Vec::new();
+        Stream { response, text }
+    }
+
+    /// The next event: its `id` and its `data`.
+    async fn next(&mut self) -> (i64, Value) {
+        loop {
+            if let Some(event) = self.block().as_deref().and_then(event) {
+                return event;
+            }
+            if !self.text.windows(2).any(|end| end == b"\n\n") {
+                self.read().await;
+            }
+        }
+    }
+
+    async fn read(&mut self) {
+        let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
+        let chunk = chunk.expect("something comes").expect("the stream goes on");
+        self.text
+            .extend_from_slice(&chunk.expect("the stream goes on"));
+    }
+
+    /// What stands before the next empty line.
+    fn block(&mut self) -> Option<String> {
+        let end = self.text.windows(2).position(|end| end == b"\n\n")?;
+        let block = self.text.drain(..end + 2).collect();
+        Some(String::from_utf8(block).expect("UTF-8"))
+    }
+
+    /// The ids of the jobs that the next events are about.
+    async fn jobs(&mut self, count: usize) -> Vec<String> {
+        let mut jobs = Vec::new();
+        for _ in 0..count {
+            let (_, event) = self.next().await;
+            let data = &event["data"];
+            let job = data["id"].as_str().or(data.as_str());
+            jobs.push(job.expect("an id").to_owned());
+        }
+        jobs
+    }
+}
+
+/// What a block says; `None` if it is only a comment that keeps the connection alive.
+fn event(block: &str) -> Option<(i64, Value)> {
+    let field = |name: &str| {
+        let value = block.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(value.strip_prefix(' ').unwrap_or(value))
+    };
+    let data = serde_json::from_str(field("data:")?).expect("JSON");
+    let id = field("id:").expect("an id").parse().expect("a number");
+    Some((id, data))
+}
+
+#[tokio::test]
+async fn the_stream_says_what_the_list_says() {
+    let server = Server::start();
+    let worker = server.by("w").at(5.5);
+    worker.add_and_pop(json!({"id": "日本", "meta": 1})).await;
+    worker.post("/track", json!("日本")).await.ok();
+    worker.complete("work", "日本").await;
+    let list = worker.get("/events").await.ok();
+    let list = list["events"].as_array().unwrap();
+    let mut stream = Stream::open(&server, "?after=0", None).await;
+    for expected in list {
+        let (id, event) = stream.next().await;
+        // As text both have the same number, here it may be 5 or 5.0.
+        assert_eq!(expected["seq"], id);
+        for key in ["seq", "channel", "data"] {
+            assert_eq!(event[key], expected[key]);
+        }
+        assert_eq!(event["when"].as_f64(), expected["when"].as_f64());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_begins_with_what_happens_from_now_on() {
+    let server = Server::start();
+    server.at(0).add_ids("work", &["before"]).await;
+    let mut stream = Stream::open(&server, "", None).await;
+    let mut other = Stream::open(&server, "", None).await;
+    for id in ["a", "b", "c"] {
+        server.at(0).add_ids("work", &[id]).await;
+        assert_eq!(stream.jobs(1).await, [id]);
+    }
+    assert_eq!(other.jobs(3).await, ["a", "b", "c"], "each has all");
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_where_another_broke_off() {
+    let server = Server::start();
+    server.at(0).add_ids("work", &["a", "b", "c"]).await;
+    let mut stream = Stream::open(&server, "?after=0", None).await;
+    let (seq, _) = stream.next().await;
+    drop(stream);
+    let after = format!("?after={seq}");
+    let streams = [
+        Stream::open(&server, &after, None).await,
+        Stream::open(&server, "", Some(seq)).await,
+        // A client that comes back does so with the address that it began with.
+        Stream::open(&server, "?after=0", Some(seq)).await,
+    ];
+    server.at(0).add_ids("work", &["d"]).await;
+    for mut stream in streams {
+        assert_eq!(stream.jobs(3).await, ["b", "c", "d"]);
+    }
+}
+
+#[tokio::test]
+async fn no_event_is_missed_or_told_twice_where_past_and_present_meet() {
+    let server = Server::start();
+    let names: Vec<String> = (0..300).map(|index| format!("j{index}")).collect();
+    let add = async {
+        for id in &names {
+            server.at(0).add_ids("work", &[id]).await;
+        }
+    };
+    let read = async {
+        // At least the first begins while jobs are being added.
+        for _ in 0..5 {
+            let mut stream = Stream::open(&server, "?after=0", None).await;
+            assert_eq!(stream.jobs(names.len()).await, names);
+        }
+    };
+    tokio::join!(add, read);
+}
+
+#[tokio::test]
+async fn a_stream_may_be_of_one_channel() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    worker.add_ids("work", &["a", "b"]).await;
+    let mut log = Stream::open(&server, "?channel=log", None).await;
+    let mut mine = Stream::open(&server, "?channel=w%3Aw", None).await;
+    let mut popped = Stream::open(&server, "?channel=popped&after=0", None).await;
+    worker.post("/track", json!("b")).await.ok();
+    worker.pop_ids("work", 2).await;
+    server
+        .by("boss")
+        .at(0)
+        .post("/cancel", json!(["a", "b"]))
+        .await
+        .ok();
+    assert_eq!(popped.jobs(1).await, ["b"]);
+    assert_eq!(mine.jobs(2).await, ["a", "b"]);
+    // A server may write more into the log than the table names.
+    let (_, event) = loop {
+        let told = log.next().await;
+        assert_eq!(told.1["channel"], "log");
+        if told.1["data"]["event"] == "canceled" {
+            break told;
+        }
+    };
+    assert_eq!(event["data"]["id"], "a");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_stream_is_said_as_always() {
+    let server = Server::start();
+    let address = format!("http://{}/events?after=x", server.address);
+    let request = server
+        .http
+        .get(address)
+        .header("accept", "text/event-stream");
+    let response = request.send().await.unwrap();
+    assert_eq!(response.status().as_u16(), 400);
+    let body: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+    assert_eq!(
+        (&body["code"], &body["field"]),
+        (&json!("bad_request"), &json!("after"))
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_stops_waits_for_no_listener() {
+    let server = Server::start();
+    let mut stream = Stream::open(&server, "", None).await;
+    server.at(0).add_ids("work", &["a"]).await;
+    assert_eq!(stream.jobs(1).await, ["a"]);
+    server.stop().await;
+    // The stream has an end.
+    let rest = async { while let Ok(Some(_)) = stream.response.chunk().await {} };
+    let ended = tokio::time::timeout(PATIENCE, rest).await;
+    assert!(ended.is_ok());
+}

@@ -1,0 +1,318 @@
+//! Pops that wait for a job. Here the real clock runs; nobody asks how fast.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Caller, Server, ids, raw::Connection};
+
+/// Until this worker has asked for a job. A worker is listed from its first look, not from its first job.
+async fn asked(who: Caller<'_>, worker: &str) {
+    loop {
+        let workers = who.get("/workers").await.ok();
+        if workers
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|seen| seen["name"] == worker)
+        {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_gets_the_job_that_is_put_later() {
+    let server = Server::with(&[]);
+    // A queue that nobody knows yet, and one that is known.
+    for queue in ["new", "old"] {
+        if queue == "old" {
+            let gone = server.anyone().add(queue, json!({"meta": 1})).await;
+            server.anyone().post("/cancel", json!(gone)).await.ok();
+        }
+        let name = format!("waits for {queue}");
+        let worker = server.by(&name);
+        let path = format!("/get/{queue}?wait=60");
+        let put = async {
+            asked(server.anyone(), &name).await;
+            server.anyone().add(queue, json!({"meta": queue})).await
+        };
+        let (job, id) = tokio::join!(worker.get(&path), put);
+        let job = job.ok();
+        assert_eq!((&job["id"], &job["meta"]), (&json!(id), &json!(queue)));
+        assert_eq!(
+            (&job["state"], &job["worker"]),
+            (&json!("running"), &json!(name))
+        );
+        assert_eq!(job["heartbeat"], 60);
+        worker.complete(queue, &id).await;
+    }
+}
+
+#[tokio::test]
+async fn every_way_to_ask_can_wait() {
+    let server = Server::with(&[]);
+    for (way, several) in [
+        ("/get/work?wait=60", false),
+        ("/get/work/1?wait=60", false),
+        ("/get/work/5?wait=60", true),
+        ("/get?queue=idle&queue=work&wait=60", false),
+        ("/get?queue=idle&queue=work&wait=60&count=5", true),
+        (
+            "/get?queue=idle&queue=work&wait=60&order=round-robin",
+            false,
+        ),
+        ("/get", false),
+    ] {
+        let worker = server.by(way);
+        let ask = async {
+            if way == "/get" {
+                let data = json!({"queues": ["idle", "work"], "wait": 60});
+                return worker.post(way, data).await.ok();
+            }
+            worker.get(way).await.ok()
+        };
+        let put = async {
+            asked(server.anyone(), way).await;
+            server.anyone().add_ids("work", &[way]).await;
+        };
+        let (got, ()) = tokio::join!(ask, put);
+        // As soon as there is one, whoever wants several has no more to wait for.
+        let got = if several { got } else { json!([got]) };
+        assert_eq!(ids(&got), [way]);
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_in_vain_gets_nothing() {
+    let server = Server::with(&[]);
+    server
+        .anyone()
+        .add("work", json!({"id": "a", "meta": 1, "delay": 1000}))
+        .await;
+    for (path, nothing) in [
+        ("/get/work?wait=0.1", Value::Null),
+        ("/get/work/5?wait=0.1", json!([])),
+        ("/get/nowhere?wait=0", Value::Null),
+        ("/get?queue=work&queue=nowhere&wait=0.1", Value::Null),
+        ("/get?queue=work&queue=nowhere&wait=0.1&count=5", json!([])),
+    ] {
+        assert_eq!(server.anyone().get(path).await.ok(), nothing, "{path}");
+    }
+    assert_eq!(server.anyone().state("a").await, "scheduled");
+}
+
+#[tokio::test]
+async fn bad_waits_are_refused() {
+    let server = Server::with(&[]);
+    server.anyone().add_ids("work", &["a"]).await;
+    for wait in [
+        "-1", "-0.001", "60.001", "61", "x", "", "NaN", "inf", "1e999",
+    ] {
+        for path in ["/get/work", "/get/work/5"] {
+            let answer = server.anyone().get(&format!("{path}?wait={wait}")).await;
+            answer.refused_field("wait");
+        }
+    }
+    let head = server
+        .try_send(Method::HEAD, "/get/work?wait=60", None)
+        .await;
+    assert_eq!(head.unwrap().status, 405);
+    assert_eq!(server.anyone().state("a").await, "waiting");
+    for wait in ["0", "0.5", "60", "60.0"] {
+        let job = server
+            .anyone()
+            .get(&format!("/get/work?wait={wait}"))
+            .await
+            .ok();
+        assert_eq!(job["id"], "a");
+        let back = json!({"id": "a"});
+        server.anyone().post("/retry/work", back).await.ok();
+    }
+}
+
+/// Prepares the queue that has the name of a way in which jobs become available: a call to be made, after
+/// which there is one in it.
+async fn prepare(holder: Caller<'_>, way: &str) -> (String, Value) {
+    let item = json!({"id": way, "meta": 1});
+    let at = |verb: &str| format!("/{verb}/{way}");
+    match way {
+        "put" => (at("add"), item),
+        "requeue" => {
+            holder.add("elsewhere", item.clone()).await;
+            (at("requeue"), item)
+        }
+        "next" => {
+            holder.add_and_pop(item).await;
+            let next = json!({"id": way, "meta": 1, "next": way});
+            ("/complete/work".to_owned(), next)
+        }
+        "retry" | "unfail" | "timeout" => {
+            holder.add(way, item).await;
+            holder.pop(way).await;
+            match way {
+                "retry" => (at("retry"), json!({"id": way})),
+                "timeout" => ("/timeout".to_owned(), json!(way)),
+                _ => {
+                    holder.fail(way, "g").await;
+                    (at("unfail"), json!({"group": "g"}))
+                }
+            }
+        }
+        "freed" | "depends" => {
+            let first = format!("before {way}");
+            holder.add_and_pop(json!({"id": first, "meta": 1})).await;
+            let held = json!({"id": way, "meta": 1, "depends": [first]});
+            holder.add(way, held).await;
+            if way == "freed" {
+                let done = json!({"id": first, "meta": 1});
+                return ("/complete/work".to_owned(), done);
+            }
+            ("/depends".to_owned(), json!({"id": way, "off": "all"}))
+        }
+        "recur" => (at("recur"), json!({"id": way, "meta": 1, "interval": 1000})),
+        "unpause" => {
+            holder.add(way, item).await;
+            holder.post(&at("pause"), Value::Null).await.ok();
+            (at("unpause"), Value::Null)
+        }
+        "slot" => {
+            holder.set("slot-max-concurrency", json!(1)).await.ok();
+            holder.add_ids(way, &["first", way]).await;
+            holder.pop(way).await;
+            (
+                "/complete/slot".to_owned(),
+                json!({"id": "first", "meta": 1}),
+            )
+        }
+        _ => panic!("no such way: {way}"),
+    }
+}
+
+#[tokio::test]
+async fn whichever_way_a_job_becomes_available_a_waiting_worker_gets_it() {
+    let server = Server::with(&[]);
+    let holder = server.by("holder");
+    for way in [
+        "put", "requeue", "next", "retry", "unfail", "timeout", "freed", "depends", "recur",
+        "unpause", "slot",
+    ] {
+        let (path, data) = prepare(holder, way).await;
+        let name = format!("waits for {way}");
+        // The second queue makes a worker seen that waits for a paused one.
+        let wait = format!("/get?queue={way}&queue=idle&wait=60");
+        let act = async {
+            asked(server.anyone(), &name).await;
+            holder.post(&path, data).await.ok();
+        };
+        let (job, ()) = tokio::join!(server.by(&name).get(&wait), act);
+        let expected = if way == "recur" { "recur-1" } else { way };
+        assert_eq!(job.ok()["id"], expected, "{way}");
+    }
+}
+
+#[tokio::test]
+async fn what_becomes_available_with_time_is_waited_for() {
+    let server = Server::with(&[]);
+    let worker = server.by("w");
+    server
+        .anyone()
+        .add("due", json!({"id": "due", "meta": 1, "delay": 0.2}))
+        .await;
+    assert_eq!(worker.get("/get/due?wait=60").await.ok()["id"], "due");
+    worker.set("lost-heartbeat", json!(0.2)).await.ok();
+    server.anyone().add_ids("lost", &["lost"]).await;
+    server.by("v").pop("lost").await;
+    let job = worker.get("/get/lost?wait=60").await.ok();
+    assert_eq!(
+        json!([job["id"], job["worker"], job["remaining"]]),
+        json!(["lost", "w", 4])
+    );
+    let item = json!({"id": "r", "meta": 1, "interval": 1000, "offset": 0.2});
+    worker.post("/recur/again", item).await.ok();
+    assert_eq!(worker.get("/get/again?wait=60").await.ok()["id"], "r-1");
+}
+
+#[tokio::test]
+async fn a_time_that_is_set_while_somebody_waits_is_kept() {
+    let server = Server::with(&[]);
+    let act = async {
+        asked(server.anyone(), "w").await;
+        let item = json!({"id": "a", "meta": 1, "delay": 0.2});
+        server.anyone().add("work", item).await;
+    };
+    let (job, ()) = tokio::join!(server.by("w").get("/get/work?wait=60"), act);
+    assert_eq!(job.ok()["id"], "a");
+}
+
+#[tokio::test]
+async fn all_who_wait_are_served() {
+    let server = Server::with(&[]);
+    let get = async |name: &str| {
+        let job = server.by(name).get("/get/work?wait=60").await.ok();
+        job["id"].as_str().expect("a job").to_owned()
+    };
+    let put = async {
+        for name in ["one", "other", "third"] {
+            asked(server.anyone(), name).await;
+        }
+        server.anyone().add_ids("work", &["a"]).await;
+        // Two in one request, of which one is refused.
+        let items = json!([{"id": "b", "meta": 1}, {"id": "bad"}, {"id": "c", "meta": 1}]);
+        server.anyone().post("/add/work", items).await.whole();
+    };
+    let (one, other, third, ()) = tokio::join!(get("one"), get("other"), get("third"), put);
+    let mut got = [one, other, third];
+    got.sort_unstable();
+    assert_eq!(got, ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn whoever_hangs_up_while_waiting_takes_no_job() {
+    let server = Server::with(&[]);
+    for round in 0..5 {
+        let ghost = format!("ghost{round}");
+        let mut connection = Connection::to(&server).await;
+        let request = format!("GET /get/work?wait=60&host={ghost} HTTP/1.1\r\nhost: test\r\n\r\n");
+        connection.write(request).await;
+        asked(server.anyone(), &ghost).await;
+        drop(connection);
+        // That the connection is gone reaches the server before these requests do.
+        for _ in 0..5 {
+            server.anyone().get("/queues").await.ok();
+        }
+        let id = format!("job{round}");
+        server.anyone().add_ids("work", &[&id]).await;
+        let job = server.by("w").pop("work").await;
+        assert_eq!((&job["id"], &job["worker"]), (&json!(id), &json!("w")));
+        let history = job["history"].as_array().unwrap();
+        let popped = history.iter().filter(|entry| entry["what"] == "popped");
+        assert_eq!(popped.count(), 1, "{job}");
+    }
+}
+
+#[tokio::test]
+async fn under_the_test_clock_a_wait_is_over_when_a_job_comes() {
+    let server = Server::start();
+    let act = async {
+        asked(server.at(5), "w").await;
+        server.at(5).add_ids("work", &["a"]).await;
+    };
+    let (job, ()) = tokio::join!(server.by("w").at(5).get("/get/work?wait=60"), act);
+    let job = job.ok();
+    assert_eq!((&job["id"], &job["expires"]), (&json!("a"), &json!(65)));
+}
+
+#[tokio::test]
+async fn a_server_that_stops_waits_for_nobody() {
+    let server = Server::with(&[]);
+    let mut connection = Connection::to(&server).await;
+    let request = "GET /get/work?wait=60&host=w HTTP/1.1\r\nhost: test\r\n\r\n";
+    connection.write(request).await;
+    asked(server.anyone(), "w").await;
+    server.stop().await;
+    // Whatever the waiting worker is told, it is not kept waiting.
+    connection.read_to_end().await;
+}
