@@ -1,7 +1,7 @@
 // What an operator does with jobs, by click: retry, retry all, move, cancel. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { live, startDashboard } from "./dashboard.js";
+import { assertAccessible, live, startDashboard } from "./dashboard.js";
 import { client } from "./client.js";
 
 const dashboard = startDashboard();
@@ -53,6 +53,35 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await api.job(job), null);
   });
 
+  test("a job gets another priority and is taken first", async (page, api) => {
+    const queue = id("line");
+    await api.add(queue, {}, id("first"));
+    const late = await api.add(queue, {}, id("late"));
+    await page.goto(`/ui/jobs/${encodeURIComponent(late)}`);
+    await page.getByRole("button", { name: "Priority…" }).click();
+    await page.getByText("The lowest number runs first.").waitFor();
+    await page.getByLabel("Priority", { exact: true }).fill("-2.5");
+    await page.getByRole("button", { name: "Change it" }).click();
+    await flash(page, `Job “${late}” has priority -2.5 now.`);
+    await page.getByText("-2.5 · lowest runs first").waitFor();
+    assert.equal((await api.take(queue, "ada")).id, late);
+  });
+
+  test("a job leads to those before and after it, and tells where they stand", async (page, api) => {
+    const queue = id("kin");
+    const [first, second, third] = [id("one"), id("two"), id("three")];
+    await api.add(queue, {}, first, { klass: "First" });
+    await api.add(queue, {}, second, { depends: [first] });
+    await api.add(queue, {}, third, { depends: [second] });
+    await page.goto(`/ui/jobs/${encodeURIComponent(second)}`);
+    const row = (section, job) => page.getByRole("region", { name: section, exact: true }).first().getByRole("row", { name: job });
+    await row("Waits for", first).getByText("waiting").waitFor();
+    await row("Awaited by", third).getByText("depending").waitFor();
+    await page.getByRole("link", { name: first }).click();
+    await row("Awaited by", second).getByText("depending").waitFor();
+    assert.equal(await page.getByRole("heading", { name: "Waits for" }).count(), 0);
+  });
+
   test("a refusal says why", async (page, api) => {
     const needed = await api.add("chain", {}, id("needed"));
     const needing = await api.add("chain", {}, id("needing"), { depends: [needed] });
@@ -98,6 +127,56 @@ dashboard.test("other sites can do nothing", async ({ url }) => {
   }
   assert.equal((await post({ origin: url })).status, 303);
   assert.equal((await post({ "sec-fetch-site": "same-origin" })).status, 303);
+});
+
+for (const accept of ["text/html", "*/*"]) {
+  dashboard.test(`a form that is not complete is answered with a page, asked for as ${accept}`, async ({ url }) => {
+    const forms = [
+      ["retry", ""], ["retry_group", "group=g&back=/ui"], ["retry_group", "group=g&count=many&back=/ui"],
+      ["retry_group", "group=g&count=-1&back=/ui"], ["move_job", "id=x&back=/ui"], ["theme", "back=/ui"],
+      ["set_option", "option=heartbeat&back=/ui"], ["prioritize", "id=x"], ["retry", "x".repeat(100_000)],
+    ];
+    for (const [form, body] of forms) {
+      const answer = await fetch(`${url}/ui/fn/${form}`, {
+        method: "POST",
+        redirect: "manual",
+        headers: {
+          accept,
+          "content-type": "application/x-www-form-urlencoded",
+          "sec-fetch-site": "same-origin",
+          referer: `${url}/ui/failures`,
+        },
+        // Without a length, as a stream.
+        body: new Blob([body]).stream(),
+        duplex: "half",
+      });
+      const text = await answer.text();
+      assert.equal(answer.status, 400, `${form} ${body.slice(0, 50)}`);
+      assert.match(answer.headers.get("content-type"), /text\/html/);
+      assert.match(answer.headers.get("content-security-policy"), /nonce-/);
+      assert.ok(text.includes("<h1>Not understood"), text.slice(0, 200));
+      assert.equal(answer.headers.get("set-cookie"), null);
+    }
+  });
+}
+
+const malformed = { expected: /status of 400/ };
+dashboard.test("a page older than the server explains itself, and leads back", malformed, async ({ page, url }) => {
+  const api = client(url);
+  const job = await api.failed("old", "Old", "as ever", "old job");
+  await page.goto("/ui/failures/Old");
+  // Else the page would mend itself.
+  await page.getByRole("button", { name: "Pause live updates" }).click();
+  await page.locator('input[name="id"]').evaluate((field) => field.remove());
+  await page.getByRole("button", { name: `Retry job ${job}` }).click();
+  await page.getByRole("heading", { name: "Not understood" }).waitFor();
+  await page.getByText("missing field").waitFor();
+  await assertAccessible(page);
+  await live(page);
+  await api.add("old", {}, "news");
+  await page.getByRole("button", { name: "Colours: Dark" }).click();
+  await page.waitForURL("**/ui/failures/Old");
+  assert.equal((await api.job(job)).state, "failed");
 });
 
 dashboard.test("what has gone while its page was open says so, without an error", async ({ page, url }) => {

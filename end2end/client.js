@@ -2,17 +2,24 @@
 
 /** Verbs against the server at `url`; a refusal throws. */
 export function client(url) {
-  const post = async (path, data, host) => {
-    const answer = await fetch(url + path, { method: "POST", body: JSON.stringify({ data, host }) });
+  const send = async (method, path, data, host) => {
+    const answer = await fetch(url + path, { method, body: JSON.stringify({ data, host, now: api.now }) });
     const body = await answer.json();
     if (!answer.ok) throw new Error(`${path}: ${body.error}`);
     return body.results;
   };
-  const get = async (path) => (await (await fetch(url + path)).json()).results;
+  const post = (path, data, host) => send("POST", path, data, host);
+  const get = async (path) => {
+    const at = api.now === undefined ? "" : `${path.includes("?") ? "&" : "?"}now=${api.now}`;
+    return (await (await fetch(url + path + at)).json()).results;
+  };
   const name = encodeURIComponent;
   const api = {
+    /** The time of what follows, in seconds, for a server that trusts its clients' clocks. */
+    now: undefined,
     post,
     get,
+    set: (option, value) => send("PUT", `/config/${name(option)}`, value),
     add: (queue, meta, id, options = {}) => post(`/add/${name(queue)}`, { meta, id, ...options }),
     take: (queue, worker) => get(`/get/${name(queue)}?host=${name(worker)}`),
     job: (id) => get(`/job/${name(id)}`),

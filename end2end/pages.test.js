@@ -25,6 +25,9 @@ function fill(url) {
     await api.add("done", {}, "form-2");
     await api.take("done", "bob");
     await api.post("/complete/done", { id: "form-2", meta: {} }, "bob");
+    await api.set("post-heartbeat", 20);
+    await api.set("a/b with-a-name.that-is-rather-long-and-has-no-place-to-break-cutoff", 3600);
+    await api.set("colours", { of: "a client" });
   })();
   return filled;
 }
@@ -34,6 +37,8 @@ const PAGES = [
   "/ui/queues/post/depends", "/ui/queues/post/failed", "/ui/queues/post/stalled", "/ui/queues/desk/running",
   "/ui/queues/done/complete", "/ui/jobs/letter-1", "/ui/jobs/letter-3", "/ui/jobs/letter-4", "/ui/jobs/form-1",
   "/ui/jobs/form-2", "/ui/failures", "/ui/failures/Unreadable", "/ui/failures/Nothing", "/ui/workers", "/ui/workers/ada",
+  "/ui/queues/done/stats", "/ui/queues/post/stats", "/ui/queues/desk/stats?day=2020-02-29", "/ui/queues/desk/stats?day=2999-12-31",
+  "/ui/config", "/ui/config?queue=post",
 ];
 
 dashboard.test("an empty server shows how to begin", async ({ page }) => {
@@ -42,7 +47,7 @@ dashboard.test("an empty server shows how to begin", async ({ page }) => {
   await page.getByText("/add/mail -d").waitFor();
   await live(page);
   await assertAccessible(page);
-  for (const path of ["/ui/queues", "/ui/failures", "/ui/workers"]) {
+  for (const path of ["/ui/queues", "/ui/failures", "/ui/workers", "/ui/config"]) {
     await page.goto(path);
     await assertAccessible(page);
   }
@@ -72,7 +77,10 @@ for (const colorScheme of ["light", "dark"]) {
 const missing = { expected: /404/ };
 dashboard.test("what is not there answers 404 in its frame", missing, async ({ page, url }) => {
   await fill(url);
-  for (const path of ["/ui/jobs/none", "/ui/queues/none", "/ui/queues/post/nonsense", "/ui/workers/none", "/ui/nonsense"]) {
+  for (const path of [
+    "/ui/jobs/none", "/ui/queues/none", "/ui/queues/post/nonsense", "/ui/queues/none/stats",
+    "/ui/queues/post/stats?day=2026-02-30", "/ui/queues/post/stats?day=today", "/ui/workers/none", "/ui/nonsense",
+  ]) {
     const answer = await page.goto(path);
     assert.equal(answer.status(), 404, path);
     assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Not found");
@@ -156,7 +164,7 @@ dashboard.test("lists move by themselves, and what a person has open stays", asy
   }
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "first");
   assert.ok(await page.locator("details.more").evaluate((details) => details.open));
-  await page.getByRole("navigation", { name: "States" }).getByRole("link", { name: "waiting 6" }).waitFor();
+  await page.getByRole("navigation", { name: "This queue" }).getByRole("link", { name: "waiting 6" }).waitFor();
 });
 
 dashboard.test("a page stands still while it is paused", async ({ page, url }) => {

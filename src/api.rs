@@ -9,6 +9,8 @@ pub mod act;
 /// The server's side of a server function: the engine, the answer, the way back.
 #[cfg(feature = "ssr")]
 pub mod desk;
+/// What the server's options mean.
+pub mod options;
 /// Server functions that read.
 pub mod read;
 /// From the engine's types to views.

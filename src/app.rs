@@ -7,9 +7,11 @@ use leptos_router::{
     components::{Route, Router, Routes},
 };
 
+mod config;
 mod failure;
 mod failures;
 mod frame;
+mod histogram;
 mod icons;
 mod job;
 mod live;
@@ -20,6 +22,7 @@ mod payload;
 mod problems;
 mod queue;
 mod queues;
+mod stats;
 mod tables;
 mod time;
 mod timeline;
@@ -28,6 +31,7 @@ pub mod visit;
 mod worker;
 mod workers;
 
+use config::ConfigPage;
 use failure::FailurePage;
 use failures::FailuresPage;
 use frame::Frame;
@@ -36,6 +40,7 @@ use missing::MissingPage;
 use overview::OverviewPage;
 use queue::QueuePage;
 use queues::QueuesPage;
+use stats::StatsPage;
 use worker::WorkerPage;
 use workers::WorkersPage;
 
@@ -80,12 +85,14 @@ pub fn App() -> impl IntoView {
                     <Route path=ui view=OverviewPage ssr=SsrMode::Async />
                     <Route path=(ui, queues) view=QueuesPage ssr=SsrMode::Async />
                     <Route path=(ui, queues, name) view=QueuePage ssr=SsrMode::Async />
+                    <Route path=(ui, queues, name, StaticSegment("stats")) view=StatsPage ssr=SsrMode::Async />
                     <Route path=(ui, queues, name, ParamSegment("state")) view=QueuePage ssr=SsrMode::Async />
                     <Route path=(ui, jobs, name) view=JobPage ssr=SsrMode::Async />
                     <Route path=(ui, failures) view=FailuresPage ssr=SsrMode::Async />
                     <Route path=(ui, failures, name) view=FailurePage ssr=SsrMode::Async />
                     <Route path=(ui, workers) view=WorkersPage ssr=SsrMode::Async />
                     <Route path=(ui, workers, name) view=WorkerPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("config")) view=ConfigPage ssr=SsrMode::Async />
                 </Routes>
             </Frame>
         </Router>

@@ -77,6 +77,13 @@ const SCENES: &[Scene] = &[
     },
 ];
 
+/// What somebody has set.
+const OPTIONS: &[(&str, &str)] = &[
+    ("heartbeat", "90"),
+    ("images/resize-heartbeat", "20"),
+    ("billing.invoices-cutoff", "600"),
+];
+
 /// Why jobs fail: group and message. The number in a message differs from job to job.
 const FAILURES: &[(&str, &str)] = &[
     (
@@ -95,6 +102,10 @@ const FAILURES: &[(&str, &str)] = &[
 
 /// Plays until the process ends.
 pub async fn play(engine: Engine) {
+    for (option, value) in OPTIONS {
+        let value = Some((*value).to_owned());
+        drop(engine.configure(option, value, None).await);
+    }
     for scene in SCENES {
         tokio::spawn(produce(engine.clone(), scene));
         for number in 1..=scene.workers {

@@ -51,6 +51,46 @@ pub async fn move_job(id: String, queue: String, back: String) -> Result<(), Tro
     )
 }
 
+/// Gives a job another priority. It is a text, so that a slip of the hand is answered like a refusal.
+#[server]
+pub async fn prioritize(id: String, priority: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::prioritize(&desk.engine, &id, &priority).await;
+    desk.back(
+        &back,
+        done.map(|priority| format!("Job “{id}” has priority {priority} now.")),
+    )
+}
+
+/// Sets an option of the server.
+#[server]
+pub async fn set_option(option: String, value: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::set_option(&desk.engine, &option, &value).await;
+    desk.back(&back, done)
+}
+
+/// Sets an option of one queue.
+#[server]
+pub async fn set_queue_option(
+    queue: String,
+    option: String,
+    value: String,
+    back: String,
+) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::set_queue_option(&desk.engine, &queue, &option, &value).await;
+    desk.back(&back, done)
+}
+
+/// Forgets what an option has been set to, so that its default is in force again.
+#[server]
+pub async fn unset_option(option: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::unset_option(&desk.engine, &option).await;
+    desk.back(&back, done)
+}
+
 /// Remembers which colours this browser wants: `light`, `dark`, or anything else for the system's.
 #[server]
 pub async fn theme(theme: String, back: String) -> Result<(), Trouble> {

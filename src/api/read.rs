@@ -4,7 +4,8 @@ use leptos::prelude::*;
 
 use super::Trouble;
 use super::views::{
-    GroupRow, GroupView, JobView, OverviewView, QueueRow, QueueView, Tally, WorkerRow, WorkerView,
+    ConfigView, GroupRow, GroupView, JobView, OverviewView, QueueRow, QueueView, StatsView, Tally,
+    WorkerRow, WorkerView,
 };
 
 /// Jobs on one page of a list.
@@ -32,6 +33,23 @@ pub async fn queue(name: String, state: String, offset: usize) -> Result<QueueVi
     desk.found(found, || {
         format!("There is no queue “{name}” with a list “{state}”.")
     })
+}
+
+/// What the queue of that name did on a UTC day, `YYYY-MM-DD`; today if that is empty.
+#[server]
+pub async fn stats(name: String, day: String) -> Result<StatsView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::stats(&desk.engine, &name, &day).await;
+    desk.found(found, || {
+        format!("There is no queue “{name}”, or no day “{day}”.")
+    })
+}
+
+/// All options in force.
+#[server]
+pub async fn config() -> Result<ConfigView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    Ok(super::turn::config(&desk.engine))
 }
 
 /// The job with that id.

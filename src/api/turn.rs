@@ -2,19 +2,28 @@
 
 use std::cmp::Reverse;
 
+use chrono::{NaiveDate, NaiveTime};
+
 use crate::engine::{
-    Counts, Engine, Error, FailureGroup, Job, JobKey, NAME_BYTES_MAX, Page, QueueCounts, QueueKey,
-    Result, Standing, Time, What, WorkerCounts,
+    Counts, Durations, Engine, Error, FailureGroup, Job, JobKey, NAME_BYTES_MAX, Page, QueueCounts,
+    QueueKey, Result, Standing, Time, What, WorkerCounts,
 };
 
 use super::read::PAGE_JOBS;
 use super::views::{
     Entry, FailureNote, GroupRow, GroupView, Happening, JobRow, JobView, OverviewView, QueueRow,
-    QueueView, Stand, Tally, WorkerRow, WorkerView,
+    QueueView, Relative, Relatives, Spread, Stand, StatsView, Tally, WorkerRow, WorkerView,
 };
+
+mod settings;
+
+pub use settings::{config, set_option, set_queue_option, unset_option};
 
 /// Characters of a payload that a list shows.
 const GLIMPSE_CHARS: usize = 160;
+
+/// Jobs before or after a job that its page lists.
+const RELATIVES_SHOWN: usize = 50;
 
 pub async fn overview(engine: &Engine) -> Result<OverviewView> {
     let (queues, groups, workers) =
@@ -60,10 +69,53 @@ pub async fn queue(
     }))
 }
 
+/// What the queue did on `day`, `YYYY-MM-DD` or empty for today; `None` if there is no such queue or day.
+pub async fn stats(engine: &Engine, name: &str, day: &str) -> Result<Option<StatsView>> {
+    let key = QueueKey::qless(name);
+    let now = engine.now(None);
+    let moment = if day.is_empty() {
+        Some(now)
+    } else {
+        midnight(day)
+    };
+    let (Some(moment), Some(queue)) = (moment, engine.queue(&key, None).await?) else {
+        return Ok(None);
+    };
+    let stats = engine.stats(&key, moment).await?;
+    Ok(Some(StatsView {
+        queue: queue_row(&queue),
+        day: moment.day(),
+        today: now.day(),
+        wait: spread(stats.wait),
+        run: spread(stats.run),
+        failures: stats.failures,
+        failed: stats.failed,
+        retries: stats.retries,
+    }))
+}
+
+fn midnight(day: &str) -> Option<Time> {
+    let day = NaiveDate::parse_from_str(day, "%Y-%m-%d").ok()?;
+    Some(Time(
+        day.and_time(NaiveTime::MIN).and_utc().timestamp_micros(),
+    ))
+}
+
+fn spread(durations: Durations) -> Spread {
+    Spread {
+        total: durations.moments.n,
+        mean: durations.moments.mean,
+        variance: durations.moments.variance(),
+        slots: durations.histogram,
+    }
+}
+
 pub async fn job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
     let now = engine.now(None);
-    let found = engine.job(&JobKey::qless(id)).await?;
-    Ok(found.map(|job| JobView {
+    let Some(job) = engine.job(&JobKey::qless(id)).await? else {
+        return Ok(None);
+    };
+    Ok(Some(JobView {
         row: job_row(engine, &job, now),
         created: job.created_at.0,
         since: job.since.0,
@@ -71,9 +123,28 @@ pub async fn job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
         expires: job.lease.as_ref().map(|lease| lease.until.0),
         history: job.history.events().into_iter().map(entry).collect(),
         body: job.body,
-        dependencies: job.dependencies,
-        dependents: job.dependents,
+        dependencies: relatives(engine, &job.dependencies).await?,
+        dependents: relatives(engine, &job.dependents).await?,
     }))
+}
+
+async fn relatives(engine: &Engine, ids: &[String]) -> Result<Relatives> {
+    if ids.is_empty() {
+        return Ok(Relatives::default());
+    }
+    let keys: Vec<JobKey> = (ids.iter().take(RELATIVES_SHOWN))
+        .map(JobKey::qless)
+        .collect();
+    let jobs = engine.jobs_by_key(&keys).await?;
+    let now = engine.now(None);
+    let relative = |(key, job): (JobKey, Option<Job>)| Relative {
+        id: key.id,
+        job: job.map(|job| job_row(engine, &job, now)),
+    };
+    Ok(Relatives {
+        total: ids.len(),
+        jobs: keys.into_iter().zip(jobs).map(relative).collect(),
+    })
 }
 
 pub async fn failures(engine: &Engine) -> Result<Vec<GroupRow>> {
@@ -160,13 +231,30 @@ pub async fn cancel(engine: &Engine, id: &str) -> Result<()> {
 
 /// Moves the job into the queue of that name, which need not exist yet. If it cannot, says why.
 pub async fn relocate(engine: &Engine, id: &str, queue: &str) -> Result<(), String> {
-    if queue.is_empty() || queue.len() > NAME_BYTES_MAX || queue.chars().any(char::is_control) {
+    check_queue_name(queue)?;
+    let moved = engine.relocate(JobKey::qless(id), QueueKey::qless(queue), None);
+    moved.await.map_err(|error| error.to_string())
+}
+
+fn check_queue_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
         return Err(format!(
             "a queue's name has 1 to {NAME_BYTES_MAX} bytes and no control characters"
         ));
     }
-    let moved = engine.relocate(JobKey::qless(id), QueueKey::qless(queue), None);
-    moved.await.map_err(|error| error.to_string())
+    Ok(())
+}
+
+/// Gives the job the priority that somebody has typed, and returns it. If it cannot, says why.
+pub async fn prioritize(engine: &Engine, id: &str, typed: &str) -> Result<f64, String> {
+    let priority = (typed.trim().parse().ok())
+        .filter(|priority: &f64| priority.is_finite())
+        .ok_or("priority must be a number")?;
+    let jobs = vec![(JobKey::qless(id), priority)];
+    let done = engine.prioritize(jobs, None).await;
+    done.and_then(|each| each.into_iter().collect::<Result<Vec<()>>>())
+        .map(|_| priority)
+        .map_err(|error| error.to_string())
 }
 
 fn standing(stand: Stand) -> Standing {

@@ -162,8 +162,24 @@ pub struct JobView {
     pub history: Vec<Entry>,
     /// The payload as it was written.
     pub body: String,
-    pub dependencies: Vec<String>,
-    pub dependents: Vec<String>,
+    pub dependencies: Relatives,
+    pub dependents: Relatives,
+}
+
+/// Jobs that a job waits for, or that wait for it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Relatives {
+    pub total: usize,
+    /// The first of them.
+    pub jobs: Vec<Relative>,
+}
+
+/// A job beside another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Relative {
+    pub id: String,
+    /// `None` if the job has gone in the same moment.
+    pub job: Option<JobRow>,
 }
 
 /// Failed jobs that share a group.
@@ -220,6 +236,64 @@ pub struct QueueView {
     pub queue: QueueRow,
     pub stand: Stand,
     pub jobs: Vec<JobRow>,
+}
+
+/// What happened in a queue on one UTC day.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatsView {
+    pub queue: QueueRow,
+    /// The number of the day, 1970-01-01 being 0.
+    pub day: i64,
+    pub today: i64,
+    /// From put to claim.
+    pub wait: Spread,
+    /// From claim to completion.
+    pub run: Spread,
+    pub failures: i64,
+    /// Of the failures, how many are failed still.
+    pub failed: i64,
+    /// Lost leases.
+    pub retries: i64,
+}
+
+/// How long something took, in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    pub total: i64,
+    pub mean: f64,
+    pub variance: f64,
+    /// How many by their length: 60 seconds, 59 minutes, 23 hours, 6 days.
+    pub slots: Vec<i64>,
+}
+
+/// The options in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConfigView {
+    /// In the order of their table.
+    pub of_server: Vec<Setting>,
+    /// What has been set for single queues.
+    pub of_queues: Vec<Setting>,
+    /// What else has been set.
+    pub others: Vec<Setting>,
+    /// What can be set for a queue.
+    pub kinds: Vec<String>,
+    /// Names of queues to choose from.
+    pub queues: Vec<String>,
+}
+
+/// An option in force; values are JSON text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    pub option: String,
+    pub value: String,
+    pub default: Option<String>,
+}
+
+impl Setting {
+    /// Whether something else than the default is in force.
+    pub fn is_changed(&self) -> bool {
+        self.default.as_ref() != Some(&self.value)
+    }
 }
 
 /// A failure group and a page of its jobs.

@@ -12,11 +12,12 @@ use crate::api::act::Theme;
 use crate::api::read;
 
 /// Address, icon and word of each main page.
-const PAGES: [(&str, &str, &str); 4] = [
+const PAGES: [(&str, &str, &str); 5] = [
     ("/ui", "overview", "Overview"),
     ("/ui/queues", "queues", "Queues"),
     ("/ui/failures", "failures", "Failures"),
     ("/ui/workers", "workers", "Workers"),
+    ("/ui/config", "config", "Config"),
 ];
 
 /// The frame around the page that `children` is.

@@ -12,9 +12,9 @@ use super::payload::payload;
 use super::tables;
 use super::timeline::timeline;
 use super::visit::{Visit, segment, to, visit};
-use crate::api::act::{Cancel, MoveJob};
+use crate::api::act::{Cancel, MoveJob, Prioritize};
 use crate::api::read;
-use crate::api::views::{FailureNote, JobView, Stand};
+use crate::api::views::{FailureNote, JobView, Relatives, Stand};
 
 #[component]
 pub fn JobPage() -> impl IntoView {
@@ -60,7 +60,10 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
             <h2 id="timeline">"Timeline"</h2>
             {timeline(job, visit.now)}
         </section>
-        {relations(job)}
+        <div class="columns">
+            {relatives("Waits for", &job.dependencies)}
+            {relatives("Awaited by", &job.dependents)}
+        </div>
         {curl(job, visit)}
     }
     .into_any()
@@ -87,7 +90,11 @@ fn facts(job: &JobView, visit: &Visit) -> AnyView {
     if let Some(worker) = &row.worker {
         facts.push(("Worker", worker_link(worker)));
     }
-    facts.push(("Priority", row.priority.to_string().into_any()));
+    facts.push((
+        "Priority",
+        view! { {row.priority.to_string()} <span class="aside">" · lowest runs first"</span> }
+            .into_any(),
+    ));
     facts.push((
         "Retries left",
         format!("{} of {}", row.remaining.max(0), row.retries).into_any(),
@@ -132,7 +139,40 @@ fn actions(job: &JobView, visit: &Visit) -> AnyView {
             no: "Keep it",
         })
     });
-    view! { {retry} {move_form(job, visit)} {cancel} }.into_any()
+    let priority = (row.stand != Stand::Complete).then(|| priority_form(job, visit));
+    view! { {retry} {priority} {move_form(job, visit)} {cancel} }.into_any()
+}
+
+fn priority_form(job: &JobView, visit: &Visit) -> AnyView {
+    let effect = match job.row.stand {
+        Stand::Waiting => "Its place in the queue changes at once.",
+        _ => "It counts once the job waits in its queue.",
+    };
+    view! {
+        <button type="button" class="button" popovertarget="priority">"Priority…"</button>
+        <div id="priority" class="ask" popover="auto" role="dialog" aria-labelledby="priority-title">
+            <h2 id="priority-title">"Change the priority"</h2>
+            <p>{format!("The lowest number runs first. {effect}")}</p>
+            <form method="post" action=Prioritize::PATH>
+                {hidden(vec![("id", job.row.id.clone()), ("back", visit.here())])}
+                <label for="priority-value">"Priority"</label>
+                <input
+                    id="priority-value"
+                    name="priority"
+                    type="number"
+                    step="any"
+                    value=job.row.priority.to_string()
+                    required
+                    autocomplete="off"
+                />
+                <div class="row">
+                    <button type="submit" class="button strong">"Change it"</button>
+                    <button type="button" class="button" popovertarget="priority" popovertargetaction="hide">"Leave it"</button>
+                </div>
+            </form>
+        </div>
+    }
+    .into_any()
 }
 
 fn move_form(job: &JobView, visit: &Visit) -> AnyView {
@@ -189,27 +229,37 @@ fn failure_card(failure: &FailureNote, stand: Stand, visit: &Visit) -> AnyView {
     .into_any()
 }
 
-fn relations(job: &JobView) -> AnyView {
-    let links = |ids: &[String]| {
-        ids.iter()
-            .map(|id| view! { <li><a class="id" href=to::job(id)>{id.clone()}</a></li> })
-            .collect_view()
-    };
-    let list = |title: &'static str, id: &'static str, ids: &[String]| {
-        (!ids.is_empty()).then(|| {
-            view! {
-                <section class="card padded" aria-labelledby=id>
-                    <h2 id=id>{title}</h2>
-                    <ul class="ids">{links(ids)}</ul>
-                </section>
-            }
-        })
-    };
-    view! {
-        {list("Waits for", "dependencies", &job.dependencies)}
-        {list("Awaited by", "dependents", &job.dependents)}
+/// The jobs before or after this one, each with where it stands.
+fn relatives(title: &'static str, relatives: &Relatives) -> Option<AnyView> {
+    if relatives.total == 0 {
+        return None;
     }
-    .into_any()
+    let rows = relatives.jobs.iter().map(|relative| {
+        let job = relative.job.as_ref();
+        view! {
+            <tr data-key=relative.id.clone()>
+                <th scope="row" class="first">
+                    <a class="id" href=to::job(&relative.id)>{relative.id.clone()}</a>
+                    {job.and_then(|job| job.klass.clone()).map(|klass| view! { <span class="klass">{klass}</span> })}
+                </th>
+                <td>{job.map(|job| chip(job.stand))}</td>
+                <td class="mid">{job.map(|job| queue_link(&job.queue))}</td>
+            </tr>
+        }
+    });
+    let more = relatives.total - relatives.jobs.len().min(relatives.total);
+    let columns = [("Job", "first"), ("State", ""), ("Queue", "mid")];
+    let view = view! {
+        <div class="card">
+            <div class="card-title">
+                <h2>{title}</h2>
+                <span class="aside">{many(i64::try_from(relatives.total).unwrap_or(i64::MAX), "job", "jobs")}</span>
+            </div>
+            {tables::table(title, tables::head(&columns), rows.collect_view().into_any())}
+            {(more > 0).then(|| view! { <p class="empty">{format!("And {more} more; the API lists them all.")}</p> })}
+        </div>
+    };
+    Some(view.into_any())
 }
 
 fn curl(job: &JobView, visit: &Visit) -> AnyView {
@@ -222,6 +272,17 @@ fn curl(job: &JobView, visit: &Visit) -> AnyView {
         ),
     )];
     if job.row.stand != Stand::Complete {
+        lines.push((
+            "Change its priority",
+            format!(
+                "curl {} -d {}",
+                quoted(&api(visit, "/priority")),
+                quoted(&format!(
+                    r#"{{"data": {{"id": {id}, "priority": {}}}}}"#,
+                    job.row.priority
+                ))
+            ),
+        ));
         lines.push((
             "Cancel it",
             format!(

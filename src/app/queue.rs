@@ -1,4 +1,5 @@
-//! `/ui/queues/{queue}` and `/ui/queues/{queue}/{state}`: one queue, its jobs by state.
+//! `/ui/queues/{queue}` and `/ui/queues/{queue}/{state}`: one queue, its jobs by state; and what stands
+//! above its statistics, too (`app/stats.rs`).
 
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -9,7 +10,14 @@ use super::tables::{self, JobList};
 use super::time;
 use super::visit::{Visit, segment, to, visit};
 use crate::api::read;
-use crate::api::views::{QueueView, Stand};
+use crate::api::views::{QueueRow, QueueView, Stand};
+
+/// What of a queue is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tab {
+    Jobs(Stand),
+    Stats,
+}
 
 #[component]
 pub fn QueuePage() -> impl IntoView {
@@ -24,17 +32,9 @@ pub fn QueuePage() -> impl IntoView {
 
 fn page(view: &QueueView, visit: &Visit) -> AnyView {
     let (queue, stand) = (&view.queue, view.stand);
-    let tally = &queue.tally;
-    let oldest = queue.oldest_waiting.filter(|_| tally.waiting > 0);
     view! {
         <Title text=queue.name.clone() />
-        <p class="crumb"><a href="/ui/queues">"Queues"</a></p>
-        <h1 class="name">{queue.name.clone()}</h1>
-        <div class="queue-head">
-            {bar(tally)}
-            {oldest.map(|since| view! { <span class="aside">"Oldest waiting: " {ago(since, visit.now)}</span> })}
-        </div>
-        {tabs(view, stand)}
+        {head(queue, Tab::Jobs(stand), visit)}
         <div class="card">
             {if view.jobs.is_empty() && visit.offset() == 0 {
                 view! { <p class="empty">{nothing(stand)}</p> }.into_any()
@@ -42,21 +42,42 @@ fn page(view: &QueueView, visit: &Visit) -> AnyView {
                 tables::jobs(&format!("Jobs, {}", word(stand)), JobList::Queue(stand), &view.jobs, visit)
             }}
         </div>
-        {pager(visit, &to::stand(&queue.name, stand), visit.offset(), view.jobs.len(), tally.of(stand))}
+        {pager(visit, &to::stand(&queue.name, stand), visit.offset(), view.jobs.len(), queue.tally.of(stand))}
         {curl(view, stand, visit)}
     }
     .into_any()
 }
 
-fn tabs(view: &QueueView, here: Stand) -> AnyView {
+/// What stands above every tab of a queue.
+pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
+    let tally = &queue.tally;
+    let oldest = queue.oldest_waiting.filter(|_| tally.waiting > 0);
+    view! {
+        <p class="crumb"><a href="/ui/queues">"Queues"</a></p>
+        <div class="head-row">
+            <h1 class="name">{queue.name.clone()}</h1>
+            <div class="row">
+                <a class="button" href=to::config(&queue.name)>"Options…"</a>
+            </div>
+        </div>
+        <div class="queue-head">
+            {bar(tally)}
+            {oldest.map(|since| view! { <span class="aside">"Oldest waiting: " {ago(since, visit.now)}</span> })}
+        </div>
+        {tabs(queue, here)}
+    }
+    .into_any()
+}
+
+fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
     let tabs = Stand::ALL.map(|stand| {
-        let n = view.queue.tally.of(stand);
+        let n = queue.tally.of(stand);
         let look = if n == 0 { "tab zero" } else { "tab" };
         view! {
             <a
                 class=look
-                href=to::stand(&view.queue.name, stand)
-                aria-current=(stand == here).then_some("page")
+                href=to::stand(&queue.name, stand)
+                aria-current=(Tab::Jobs(stand) == here).then_some("page")
             >
                 <span class=format!("s-{}", stand.as_str())>{icon(stand.as_str())}</span>
                 <span>{word(stand)}</span>
@@ -64,7 +85,20 @@ fn tabs(view: &QueueView, here: Stand) -> AnyView {
             </a>
         }
     });
-    view! { <nav class="tabs" aria-label="States">{tabs.collect_view()}</nav> }.into_any()
+    view! {
+        <nav class="tabs" aria-label="This queue">
+            {tabs.collect_view()}
+            <a
+                class="tab apart"
+                href=to::stats(&queue.name, None)
+                aria-current=(here == Tab::Stats).then_some("page")
+            >
+                {icon("stats")}
+                <span>"statistics"</span>
+            </a>
+        </nav>
+    }
+    .into_any()
 }
 
 fn nothing(stand: Stand) -> &'static str {
@@ -92,7 +126,7 @@ fn nothing(stand: Stand) -> &'static str {
 }
 
 fn curl(view: &QueueView, stand: Stand, visit: &Visit) -> AnyView {
-    let name = segment_of_api(&view.queue.name);
+    let name = api_segment(&view.queue.name);
     let list = match stand {
         Stand::Complete => "/jobs/complete".to_owned(),
         Stand::Failed => "/failed".to_owned(),
@@ -123,7 +157,7 @@ fn curl(view: &QueueView, stand: Stand, visit: &Visit) -> AnyView {
 }
 
 /// A name in a path of the API. curl resolves `..` like a browser, and the API knows no way around that.
-fn segment_of_api(name: &str) -> String {
+pub fn api_segment(name: &str) -> String {
     let coded = segment(name);
     coded.strip_prefix('~').map_or(coded.clone(), str::to_owned)
 }

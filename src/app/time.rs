@@ -28,6 +28,31 @@ pub fn clock(moment: i64) -> String {
     parts(moment).1
 }
 
+/// The day with that number as `2026-11-20`.
+pub fn date(day: i64) -> String {
+    parts(day.saturating_mul(DAY)).0
+}
+
+/// The weekday of the day with that number.
+pub fn weekday(day: i64) -> &'static str {
+    // 1970-01-01 was a Thursday.
+    match day.rem_euclid(7) {
+        0 => "Thursday",
+        1 => "Friday",
+        2 => "Saturday",
+        3 => "Sunday",
+        4 => "Monday",
+        5 => "Tuesday",
+        _ => "Wednesday",
+    }
+}
+
+/// Seconds as a span; see [`span`].
+#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+pub fn seconds(seconds: f64) -> String {
+    span((seconds * SECOND as f64) as i64)
+}
+
 fn parts(moment: i64) -> (String, String, i64) {
     let (days, in_day) = (moment.div_euclid(DAY), moment.rem_euclid(DAY));
     let (year, month, day) = civil(days);
@@ -134,6 +159,19 @@ mod tests {
         assert_eq!(clock(1_352_375_209_500_000), "11:46:49");
         assert!(utc(i64::MAX).ends_with(" UTC"));
         assert!(utc(i64::MIN).ends_with(" UTC"));
+    }
+
+    #[test]
+    fn days_have_names() {
+        assert_eq!((date(0).as_str(), weekday(0)), ("1970-01-01", "Thursday"));
+        assert_eq!(
+            (date(-1).as_str(), weekday(-1)),
+            ("1969-12-31", "Wednesday")
+        );
+        assert_eq!(
+            (date(20_777).as_str(), weekday(20_777)),
+            ("2026-11-20", "Friday")
+        );
     }
 
     #[test]

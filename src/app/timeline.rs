@@ -218,7 +218,7 @@ fn line(entry: &Entry) -> AnyView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::views::JobRow;
+    use crate::api::views::{JobRow, Relatives};
 
     fn job(stand: Stand, ready: i64, history: &[(Happening, i64)]) -> JobView {
         let entry = |(what, when): &(Happening, i64)| Entry {
@@ -249,8 +249,8 @@ mod tests {
             expires: None,
             history: history.iter().map(entry).collect(),
             body: String::new(),
-            dependencies: Vec::new(),
-            dependents: Vec::new(),
+            dependencies: Relatives::default(),
+            dependents: Relatives::default(),
         }
     }
 

@@ -148,7 +148,8 @@ pub fn decode(text: &str) -> String {
 
 /// Addresses of the pages.
 pub mod to {
-    use super::segment;
+    use super::super::time;
+    use super::{encode, segment};
     use crate::api::views::Stand;
 
     pub fn queue(name: &str) -> String {
@@ -157,6 +158,19 @@ pub mod to {
 
     pub fn stand(queue: &str, stand: Stand) -> String {
         format!("/ui/queues/{}/{}", segment(queue), stand.as_str())
+    }
+
+    /// The statistics of a queue on the day with that number, or today.
+    pub fn stats(queue: &str, day: Option<i64>) -> String {
+        let day = day.map_or(String::new(), |day| format!("?day={}", time::date(day)));
+        format!("/ui/queues/{}/stats{day}", segment(queue))
+    }
+
+    /// The options of a queue.
+    pub fn config(queue: &str) -> String {
+        let mut address = "/ui/config?queue=".to_owned();
+        encode(queue, &mut address);
+        address + "#of-queues"
     }
 
     pub fn job(id: &str) -> String {

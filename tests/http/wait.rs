@@ -7,20 +7,23 @@ use serde_json::{Value, json};
 
 use crate::support::{Caller, Server, ids, raw::Connection};
 
+/// A guard against a worker that is never seen; no test waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Until this worker has asked for a job. A worker is listed from its first look, not from its first job.
 async fn asked(who: Caller<'_>, worker: &str) {
-    loop {
-        let workers = who.get("/workers").await.ok();
-        if workers
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|seen| seen["name"] == worker)
-        {
-            return;
+    let seen = async {
+        loop {
+            let workers = who.get("/workers").await.ok();
+            let mut names = workers.as_array().unwrap().iter().map(|seen| &seen["name"]);
+            if names.any(|name| name == worker) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    };
+    let seen = tokio::time::timeout(PATIENCE, seen).await;
+    assert!(seen.is_ok(), "{worker} has not asked for a job");
 }
 
 #[tokio::test]

@@ -1,0 +1,131 @@
+// The statistics of a queue, on days whose clock the test sets.
+
+import assert from "node:assert/strict";
+import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { client } from "./client.js";
+
+const dashboard = startDashboard({ args: ["--trust-client-clock"] });
+
+const DAY = 86_400;
+const TODAY = Math.floor(Date.now() / 1000 / DAY) * DAY;
+const date = (moment) => new Date(moment * 1000).toISOString().slice(0, 10);
+
+/** Yesterday: 100 jobs that wait 0 to 99 s and run 1 s each, two failures, one undone, one lost lease. */
+let filled;
+function fill(url) {
+  filled ??= (async () => {
+    const api = client(url);
+    const start = TODAY - DAY + 60;
+    for (let i = 0; i < 100; i++) {
+      api.now = start + 700 * i;
+      await api.add("mail", {}, `letter-${i}`);
+      api.now += i;
+      await api.take("mail", "ada");
+      api.now += 1;
+      await api.post("/complete/mail", { id: `letter-${i}`, meta: {} }, "ada");
+    }
+    api.now = TODAY - 3600;
+    for (const id of ["bad-1", "bad-2"]) await api.failed("mail", "Unreadable", "no address", id);
+    await api.post("/unfail/mail", { group: "Unreadable", count: 1 });
+    await api.take("mail", "ada");
+    api.now = TODAY - 60;
+    await api.take("mail", "bob");
+    api.now = TODAY + 1;
+    await api.add("mail", {}, "today");
+  })();
+  return filled;
+}
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  dashboard.test(`a queue leads to the statistics of its days, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+    await fill(url);
+    await page.goto("/ui/queues/mail");
+    await page.getByRole("link", { name: "statistics" }).click();
+    assert.match(page.url(), /\/ui\/queues\/mail\/stats$/);
+    await page.getByRole("heading", { name: `${date(TODAY)} UTC, so far` }).waitFor();
+    await page.getByText("Nothing has happened in this queue today.").waitFor();
+    assert.equal(await page.getByRole("link", { name: "Next day" }).count(), 0);
+
+    await page.getByRole("link", { name: "Previous day" }).click();
+    assert.match(page.url(), new RegExp(`day=${date(TODAY - DAY)}$`));
+    const numbers = await page.getByRole("list", { name: "Numbers of the day" }).getByRole("listitem").allTextContents();
+    assert.deepEqual(numbers.map((text) => text.trim().replace(/\s+/g, " ")), [
+      "taken104", "completed100", "failures2", "failed still1", "leases lost1",
+    ]);
+    const run = page.getByRole("region", { name: "Run", exact: true });
+    const fact = async (section, name) =>
+      (await section.locator("dl > div").filter({ hasText: name }).locator("dd").textContent()).trim();
+    assert.equal(await fact(run, "Jobs"), "100");
+    assert.equal(await fact(run, "Mean"), "1.0 s");
+    assert.equal(await fact(run, "Deviation"), "0 ms");
+    assert.equal(await fact(run, "99 %"), "within 2 s");
+
+    await page.getByRole("link", { name: "Next day" }).click();
+    await page.getByRole("heading", { name: `${date(TODAY)} UTC, so far` }).waitFor();
+    await page.getByLabel("Day", { exact: true }).fill(date(TODAY - 2 * DAY));
+    await page.getByRole("button", { name: "Show" }).click();
+    await page.getByText("Nothing happened in this queue on this day").waitFor();
+    await page.getByRole("link", { name: "Today" }).click();
+    assert.match(page.url(), /\/ui\/queues\/mail\/stats$/);
+  });
+}
+
+dashboard.test("a histogram tells in words and numbers what it draws", async ({ page, url }) => {
+  await fill(url);
+  await page.goto(`/ui/queues/mail/stats?day=${date(TODAY - DAY)}`);
+  await live(page);
+  const picture = page.getByRole("img", { name: "Jobs by how long they waited" });
+  const about = await picture.getAttribute("aria-describedby");
+  assert.match(await page.locator(`#${about}`).textContent(), /The highest of 18 bars is 1–2 m, with 40 jobs/);
+  const waits = page.getByRole("region", { name: "Wait", exact: true });
+  await waits.getByText("The numbers", { exact: true }).click();
+  const rows = await waits.getByRole("row").allTextContents();
+  const plain = rows.map((row) => row.replace(/\s+/g, " ").trim());
+  assert.equal(plain.find((row) => row.startsWith("30–60 s")), "30–60 s3028.8 %60.6 %");
+  // Every bar is drawn, with its name.
+  const titles = await picture.locator("g > title").allTextContents();
+  assert.ok(titles.includes("30–60 s: 30 jobs, 28.8 %"), titles.join("; "));
+  assert.equal(titles.length, await picture.locator("rect").count());
+  await screenshot(page, "stats");
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1440, 320]) {
+    const options = { colorScheme, viewport: { width, height: 800 } };
+    dashboard.test(`the statistics are accessible and fit, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
+      await fill(url);
+      await page.goto(`/ui/queues/mail/stats?day=${date(TODAY - DAY)}`);
+      await live(page);
+      for (const summary of await page.locator("summary").all()) await summary.click();
+      await assertAccessible(page);
+      const beyond = await page.evaluate(() => {
+        const { scrollWidth, clientWidth } = document.documentElement;
+        // The drawings may hang over their frames, but not over the cards.
+        const cut = [...document.querySelectorAll(".histogram text")].filter((text) => {
+          const [inner, outer] = [text, text.closest(".card")].map((element) => element.getBoundingClientRect());
+          return inner.width > 0 && (inner.left < outer.left || inner.right > outer.right);
+        });
+        return scrollWidth - clientWidth + cut.length;
+      });
+      assert.equal(beyond, 0);
+    });
+  }
+}
+
+dashboard.test("today’s numbers move by themselves, and what is open stays", async ({ page, url }) => {
+  await fill(url);
+  const api = client(url);
+  api.now = TODAY + 2;
+  await api.add("busy", {}, "b-1");
+  await api.take("busy", "ada");
+  await page.goto("/ui/queues/busy/stats");
+  await page.locator(".live.on").waitFor();
+  await page.getByText("The numbers", { exact: true }).click();
+  await api.add("busy", {}, "b-2");
+  api.now = TODAY + 5;
+  await api.take("busy", "ada");
+  await page.getByRole("row", { name: "2–5 s" }).getByText("50.0 %").first().waitFor();
+  assert.ok(await page.locator("details.more").first().evaluate((details) => details.open));
+  await page.getByRole("img", { name: "Jobs by how long they waited" }).locator("rect").nth(1).waitFor();
+});

@@ -1,0 +1,164 @@
+//! What the server's options mean, in words: one table for whoever explains them.
+
+/// What an option's value counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Seconds,
+    Days,
+    Jobs,
+    Entries,
+    /// No number: any text.
+    Text,
+}
+
+impl Unit {
+    pub fn word(self) -> &'static str {
+        match self {
+            Unit::Seconds => "seconds",
+            Unit::Days => "days",
+            Unit::Jobs => "jobs",
+            Unit::Entries => "entries",
+            Unit::Text => "text",
+        }
+    }
+}
+
+/// An option and what it is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meaning {
+    pub name: &'static str,
+    pub unit: Unit,
+    pub about: &'static str,
+    /// What a change does to what is there already.
+    pub effect: &'static str,
+}
+
+/// The options of the whole server, what is changed most first.
+pub const OF_SERVER: [Meaning; 9] = [
+    Meaning {
+        name: "heartbeat",
+        unit: Unit::Seconds,
+        about: "How long a worker holds a job before it must send a heartbeat.",
+        effect: LATER,
+    },
+    Meaning {
+        name: "grace-period",
+        unit: Unit::Seconds,
+        about: "How long a worker may still finish after its lease is lost, before the job is handed on.",
+        effect: "Counts for leases that are lost from now on.",
+    },
+    Meaning {
+        name: "jobs-history",
+        unit: Unit::Seconds,
+        about: "How long a complete job is kept.",
+        effect: "Complete jobs that are older are dropped within a second, for good.",
+    },
+    Meaning {
+        name: "jobs-history-count",
+        unit: Unit::Jobs,
+        about: "How many complete jobs are kept, the newest.",
+        effect: "Complete jobs beyond this number are dropped within a second, for good.",
+    },
+    Meaning {
+        name: "max-job-history",
+        unit: Unit::Entries,
+        about: "How many entries the history of a job keeps.",
+        effect: "Counts for a job when something happens to it.",
+    },
+    Meaning {
+        name: "stats-history",
+        unit: Unit::Days,
+        about: "For how many days the statistics of a queue are kept.",
+        effect: "Statistics of days before that are dropped, for good.",
+    },
+    Meaning {
+        name: "histogram-history",
+        unit: Unit::Days,
+        about: "For how many days the histograms in the statistics are kept.",
+        effect: "Histograms of days before that are dropped, for good.",
+    },
+    Meaning {
+        name: "max-worker-age",
+        unit: Unit::Seconds,
+        about: "How long a worker that does not show itself stays in the lists.",
+        effect: "Workers that have been silent for longer are forgotten until they show themselves again.",
+    },
+    Meaning {
+        name: "application",
+        unit: Unit::Text,
+        about: "What clients that ask are told this installation is called.",
+        effect: "Counts for whoever asks from now on.",
+    },
+];
+
+/// The options of one queue; set as `<queue>-<name>`.
+pub const OF_QUEUE: [Meaning; 3] = [
+    Meaning {
+        name: "heartbeat",
+        unit: Unit::Seconds,
+        about: "The heartbeat of this queue, instead of the server’s.",
+        effect: LATER,
+    },
+    Meaning {
+        name: "cutoff",
+        unit: Unit::Seconds,
+        about: "The longest a worker may hold a job of this queue, however often it sends a heartbeat.",
+        effect: LATER,
+    },
+    Meaning {
+        name: "max-concurrency",
+        unit: Unit::Jobs,
+        about: "How many jobs of this queue may run at the same time; 0 is any number.",
+        effect: "Jobs that run go on; the next one is handed out when fewer run.",
+    },
+];
+
+const LATER: &str =
+    "Counts from the next claim or heartbeat on; leases that have been given stay as they are.";
+
+/// The server's option of that name.
+pub fn of_server(name: &str) -> Option<Meaning> {
+    OF_SERVER.into_iter().find(|option| option.name == name)
+}
+
+/// A queue's option of that name.
+pub fn of_queue(name: &str) -> Option<Meaning> {
+    OF_QUEUE.into_iter().find(|option| option.name == name)
+}
+
+/// The queue for which an option is set, and which one it is.
+pub fn queue_of(option: &str) -> Option<(&str, Meaning)> {
+    let new = OF_QUEUE.into_iter().find_map(|meaning| {
+        let queue = option.strip_suffix(meaning.name)?.strip_suffix('-')?;
+        Some((queue, meaning))
+    });
+    // qless's document has it the other way round for this one; both are understood.
+    let old = || option.strip_prefix("heartbeat-").zip(of_queue("heartbeat"));
+    new.or_else(old).filter(|(queue, _)| !queue.is_empty())
+}
+
+/// How an option of a queue is set.
+pub fn name_of(queue: &str, option: &str) -> String {
+    format!("{queue}-{option}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_names_its_queue() {
+        let found = |option| queue_of(option).map(|(queue, meaning)| (queue, meaning.name));
+        assert_eq!(found("mail-heartbeat"), Some(("mail", "heartbeat")));
+        assert_eq!(found("heartbeat-mail"), Some(("mail", "heartbeat")));
+        assert_eq!(
+            found("a-b-max-concurrency"),
+            Some(("a-b", "max-concurrency"))
+        );
+        assert_eq!(name_of("-", "cutoff"), "--cutoff");
+        assert_eq!(found("--cutoff"), Some(("-", "cutoff")));
+        for option in ["heartbeat", "-heartbeat", "heartbeat-", "cutoff", "x"] {
+            assert_eq!(found(option), None, "{option}");
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! `/ui/config`: the options in force, what they mean, and how to change them.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use super::parts::{api, commands, deed, element_id, hidden, loaded, many, queue_link, quoted};
+use super::time;
+use super::visit::{Visit, visit};
+use crate::api::act::{SetOption, SetQueueOption, UnsetOption};
+use crate::api::options::{Meaning, Unit, of_queue, of_server, queue_of};
+use crate::api::read;
+use crate::api::views::{ConfigView, Setting};
+
+#[component]
+pub fn ConfigPage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::config(), move |view| page(&view, &visit))
+}
+
+fn page(view: &ConfigView, visit: &Visit) -> AnyView {
+    let changed = view.of_server.iter().filter(|row| row.is_changed()).count();
+    let lead = match changed {
+        0 => "All options of the server have their defaults.".to_owned(),
+        1 => "1 option of the server is set to something else than its default.".to_owned(),
+        n => format!("{n} options of the server are set to something else than their defaults."),
+    };
+    let rows = view
+        .of_server
+        .iter()
+        .map(|setting| row(setting, of_server(&setting.option), None, visit));
+    view! {
+        <Title text="Configuration" />
+        <h1>"Configuration"</h1>
+        <p class="lead">{lead}</p>
+        <section class="card" aria-labelledby="of-server">
+            <div class="card-title">
+                <h2 id="of-server">"The server"</h2>
+            </div>
+            <ul class="options">{rows.collect_view()}</ul>
+        </section>
+        {of_queues(view, visit)}
+        {others(view, visit)}
+        {curl(visit)}
+    }
+    .into_any()
+}
+
+/// What is set for single queues; for one, if the address names it.
+fn of_queues(view: &ConfigView, visit: &Visit) -> AnyView {
+    let only = visit.param("queue").filter(|queue| !queue.is_empty());
+    let settings: Vec<_> = view
+        .of_queues
+        .iter()
+        .filter_map(|setting| Some((setting, queue_of(&setting.option)?)))
+        .filter(|(_, (queue, _))| only.as_ref().is_none_or(|only| only == queue))
+        .collect();
+    let list = if settings.is_empty() {
+        let what = match &only {
+            Some(queue) => format!(
+                "Nothing is set for queue “{queue}”: what holds for the server holds for it."
+            ),
+            None => "Nothing is set for a single queue: what holds for the server holds for all."
+                .to_owned(),
+        };
+        view! { <p class="empty">{what}</p> }.into_any()
+    } else {
+        let rows = settings
+            .into_iter()
+            .map(|(setting, (queue, meaning))| row(setting, Some(meaning), Some(queue), visit));
+        view! { <ul class="options">{rows.collect_view()}</ul> }.into_any()
+    };
+    view! {
+        <section class="card" aria-labelledby="of-queues">
+            <div class="card-title">
+                <h2 id="of-queues">{match &only {
+                    Some(queue) => format!("Queue “{queue}”"),
+                    None => "Single queues".to_owned(),
+                }}</h2>
+                {only.is_some().then(|| view! { <a href="/ui/config#of-queues">"All queues"</a> })}
+            </div>
+            {list}
+            {queue_form(view, only.unwrap_or_default(), visit)}
+        </section>
+    }
+    .into_any()
+}
+
+fn queue_form(view: &ConfigView, queue: String, visit: &Visit) -> AnyView {
+    let kinds: Vec<Meaning> = view
+        .kinds
+        .iter()
+        .filter_map(|kind| of_queue(kind))
+        .collect();
+    let choices = kinds.iter().map(|kind| {
+        view! { <option value=kind.name>{format!("{}, in {}", kind.name, kind.unit.word())}</option> }
+    });
+    let meanings = kinds
+        .iter()
+        .map(|kind| view! { <div><dt><code>{kind.name}</code></dt> <dd>{kind.about}</dd></div> });
+    let names = view
+        .queues
+        .iter()
+        .map(|name| view! { <option value=name.clone()></option> });
+    view! {
+        <div class="option-new">
+            <h3>"Set an option for one queue"</h3>
+            <form method="post" action=SetQueueOption::PATH class="fields">
+                {hidden(vec![("back", visit.here())])}
+                <div>
+                    <label for="new-queue">"Queue"</label>
+                    <input
+                        id="new-queue"
+                        name="queue"
+                        type="text"
+                        value=queue
+                        list="queue-names"
+                        required
+                        maxlength="255"
+                        autocomplete="off"
+                    />
+                    <datalist id="queue-names">{names.collect_view()}</datalist>
+                </div>
+                <div>
+                    <label for="new-option">"Option"</label>
+                    <select id="new-option" name="option">{choices.collect_view()}</select>
+                </div>
+                <div>
+                    <label for="new-value">"Value"</label>
+                    <input id="new-value" name="value" type="number" step="any" required autocomplete="off" />
+                </div>
+                <button type="submit" class="button strong">"Set for the queue"</button>
+            </form>
+            <dl class="facts">{meanings.collect_view()}</dl>
+        </div>
+    }
+    .into_any()
+}
+
+/// What somebody has set that the server itself does not read.
+fn others(view: &ConfigView, visit: &Visit) -> AnyView {
+    let rows = view
+        .others
+        .iter()
+        .map(|setting| row(setting, None, None, visit))
+        .collect_view();
+    view! {
+        <section class="card" aria-labelledby="others">
+            <div class="card-title">
+                <h2 id="others">"Other options"</h2>
+            </div>
+            {if view.others.is_empty() {
+                view! { <p class="empty">"None is set. Clients may keep options of their own here; the server hands them out as they are."</p> }
+                    .into_any()
+            } else {
+                view! { <ul class="options">{rows}</ul> }.into_any()
+            }}
+            <details class="more option-new">
+                <summary>"Set another option"</summary>
+                <form method="post" action=SetOption::PATH class="fields">
+                    {hidden(vec![("back", visit.here())])}
+                    <div>
+                        <label for="other-option">"Name"</label>
+                        <input id="other-option" name="option" type="text" required maxlength="255" autocomplete="off" />
+                    </div>
+                    <div>
+                        <label for="other-value">"Value, JSON or a text"</label>
+                        <input id="other-value" name="value" type="text" required maxlength="4000" autocomplete="off" />
+                    </div>
+                    <button type="submit" class="button strong">"Set the option"</button>
+                </form>
+            </details>
+        </section>
+    }
+    .into_any()
+}
+
+/// An option: what it is, what it is set to, and what can be done with it.
+fn row(setting: &Setting, meaning: Option<Meaning>, queue: Option<&str>, visit: &Visit) -> AnyView {
+    let unit = meaning.map(|meaning| meaning.unit);
+    let about = meaning.map(|meaning| meaning.about);
+    let (value, readable) = told(&setting.value, unit);
+    let changed = setting.is_changed();
+    let origin = match &setting.default {
+        Some(default) if changed => format!("default: {}", told(default, unit).0),
+        Some(_) => "the default".to_owned(),
+        None => String::new(),
+    };
+    let unset = changed.then(|| {
+        let (label, about) = match setting.default {
+            Some(_) => (
+                "Use the default",
+                format!("Use the default of {}", setting.option),
+            ),
+            None => ("Remove", format!("Remove {}", setting.option)),
+        };
+        let fields = vec![("option", setting.option.clone()), ("back", visit.here())];
+        deed(UnsetOption::PATH, fields, label, about)
+    });
+    view! {
+        <li data-key=setting.option.clone()>
+            <div>
+                <h3>
+                    <code>{setting.option.clone()}</code>
+                    {(changed && setting.default.is_some()).then(|| view! { <span class="tag">"set"</span> })}
+                </h3>
+                <p class="aside">{queue.map(|queue| view! { {queue_link(queue)} ": " })} {about}</p>
+            </div>
+            <div class="option-value">
+                <p>
+                    <strong>{value}</strong> {readable.map(|readable| view! { <span class="aside">{format!(" = {readable}")}</span> })}
+                </p>
+                <p class="aside">{origin}</p>
+            </div>
+            <div class="row">{change(setting, meaning, visit)} {unset}</div>
+        </li>
+    }
+    .into_any()
+}
+
+/// The button that opens the form for a new value, and the form.
+fn change(setting: &Setting, meaning: Option<Meaning>, visit: &Visit) -> AnyView {
+    let option = &setting.option;
+    let id = element_id("set-", option);
+    let (title_id, input_id) = (format!("{id}-title"), format!("{id}-value"));
+    let unit = meaning.map(|meaning| meaning.unit);
+    let number = meaning.is_some_and(|meaning| meaning.unit != Unit::Text);
+    let label = match meaning {
+        Some(meaning) if number => format!("Value, in {}", meaning.unit.word()),
+        _ => "Value, JSON or a text".to_owned(),
+    };
+    let default = setting
+        .default
+        .as_ref()
+        .map(|default| format!(" The default is {}.", told(default, unit).0));
+    view! {
+        <button type="button" class="button" popovertarget=id.clone() aria-label=format!("Change {option}")>"Change…"</button>
+        <div id=id.clone() class="ask" popover="auto" role="dialog" aria-labelledby=title_id>
+            <h2 id=title_id.clone()>"Change " <code>{option.clone()}</code></h2>
+            {meaning.map(|meaning| view! { <p>{meaning.about} {default}</p> <p>{meaning.effect}</p> })}
+            <form method="post" action=SetOption::PATH>
+                {hidden(vec![("option", option.clone()), ("back", visit.here())])}
+                <label for=input_id.clone()>{label}</label>
+                <input
+                    id=input_id
+                    name="value"
+                    type=if number { "number" } else { "text" }
+                    step=number.then_some("any")
+                    value=setting.value.clone()
+                    required
+                    autocomplete="off"
+                />
+                <div class="row">
+                    <button type="submit" class="button strong">"Set"</button>
+                    <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">"Leave it"</button>
+                </div>
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+/// A value with its unit; and again as people say it, where that is something else.
+fn told(value: &str, unit: Option<Unit>) -> (String, Option<String>) {
+    let number = value.parse::<f64>().ok();
+    let whole = value.parse::<i64>().ok();
+    match (unit, number, whole) {
+        (Some(Unit::Seconds), Some(seconds), _) => {
+            let plain = whole.map_or(value.to_owned(), time::number);
+            (
+                format!("{plain} s"),
+                (seconds >= 60.0).then(|| time::seconds(seconds)),
+            )
+        }
+        (Some(Unit::Days), _, Some(n)) => (many(n, "day", "days"), None),
+        (Some(Unit::Jobs), _, Some(n)) => (many(n, "job", "jobs"), None),
+        (Some(Unit::Entries), _, Some(n)) => (many(n, "entry", "entries"), None),
+        _ => (value.to_owned(), None),
+    }
+}
+
+fn curl(visit: &Visit) -> AnyView {
+    let line = |rest: &str, path: &str| format!("curl {rest}{}", quoted(&api(visit, path)));
+    view! {
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands(
+                "curl",
+                vec![
+                    ("All options", line("", "/config")),
+                    (
+                        "Set one",
+                        format!("{} -d {}", line("-X PUT ", "/config/heartbeat"), quoted(r#"{"data": 300}"#)),
+                    ),
+                    ("Back to its default", line("-X DELETE ", "/config/heartbeat")),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_told_with_their_units() {
+        let plain = |value, unit| told(value, Some(unit)).0;
+        assert_eq!(
+            told("604800", Some(Unit::Seconds)),
+            ("604,800 s".to_owned(), Some("7 d".to_owned()))
+        );
+        assert_eq!(told("1.5", Some(Unit::Seconds)), ("1.5 s".to_owned(), None));
+        assert_eq!(plain("1", Unit::Days), "1 day");
+        assert_eq!(plain("50000", Unit::Jobs), "50,000 jobs");
+        assert_eq!(plain("\"qless\"", Unit::Text), "\"qless\"");
+        assert_eq!(told("[1]", None).0, "[1]");
+    }
+}

@@ -1,0 +1,214 @@
+//! `/ui/queues/{queue}/stats?day=YYYY-MM-DD`: how a queue did on one UTC day.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use super::histogram::{Histogram, histogram, within};
+use super::icons::icon;
+use super::parts::{api, commands, loaded, quoted};
+use super::queue::{Tab, api_segment, head};
+use super::time;
+use super::visit::{Visit, to, visit};
+use crate::api::read;
+use crate::api::views::{Spread, Stand, StatsView};
+
+#[component]
+pub fn StatsPage() -> impl IntoView {
+    let visit = visit();
+    let day = visit.param("day").unwrap_or_default();
+    loaded(read::stats(visit.name(2), day), move |view| {
+        page(&view, &visit)
+    })
+}
+
+fn page(view: &StatsView, visit: &Visit) -> AnyView {
+    let name = &view.queue.name;
+    let quiet = view.wait.total + view.run.total + view.failures + view.retries == 0;
+    view! {
+        <Title text=format!("{name}: statistics") />
+        {head(&view.queue, Tab::Stats, visit)}
+        {days(view)}
+        {if quiet { nothing(view) } else { everything(view) }}
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands(
+                "curl",
+                vec![
+                    (
+                        "This day",
+                        format!(
+                            "curl {}",
+                            quoted(&api(visit, &format!("/stats/{}/{}", api_segment(name), time::date(view.day)))),
+                        ),
+                    ),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}
+
+/// Which day is shown, and the way to others.
+fn days(view: &StatsView) -> AnyView {
+    let name = &view.queue.name;
+    let (day, today) = (view.day, view.today);
+    let so_far = if day == today { ", so far" } else { "" };
+    let link = |to_day: i64, word: &'static str, rel: &'static str| {
+        let date = time::date(to_day);
+        let label = format!("{word}, {date}");
+        view! { <a class="button" rel=rel href=to::stats(name, Some(to_day)) aria-label=label>{word}</a> }
+    };
+    view! {
+        <div class="bar-above days">
+            <h2>{format!("{}, {}", time::weekday(day), time::date(day))} <span class="aside">{format!(" UTC{so_far}")}</span></h2>
+            <form method="get" action=to::stats(name, None) class="row">
+                {link(day - 1, "Previous day", "prev")}
+                <label for="day" class="unseen">"Day"</label>
+                <input id="day" name="day" type="date" value=time::date(day) max=time::date(today) required />
+                <button type="submit" class="button">"Show"</button>
+                {(day < today).then(|| link(day + 1, "Next day", "next"))}
+                {(day + 1 < today).then(|| view! { <a href=to::stats(name, None)>"Today"</a> })}
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+fn nothing(view: &StatsView) -> AnyView {
+    let when = match view.day - view.today {
+        0 => "Nothing has happened in this queue today.",
+        1.. => "This day has not begun.",
+        _ => "Nothing happened in this queue on this day, or its statistics are not kept any more.",
+    };
+    view! {
+        <div class="card">
+            <p class="empty">
+                {when}
+                " Here will stand, for each day: how long jobs waited until a worker took them, how long they ran until they were complete, both with a histogram, how many failed, and how many leases were lost."
+            </p>
+        </div>
+    }
+    .into_any()
+}
+
+fn everything(view: &StatsView) -> AnyView {
+    view! {
+        {numbers(view)}
+        {durations(
+            &view.wait,
+            &Histogram {
+                id: "wait",
+                title: "Jobs by how long they waited",
+                look: "s-waiting",
+                slots: &view.wait.slots,
+            },
+            "Wait",
+            "From the moment a job is put until a worker takes it, delays included; on the day it is taken.",
+            "No job was taken on this day.",
+        )}
+        {durations(
+            &view.run,
+            &Histogram {
+                id: "run",
+                title: "Jobs by how long they ran",
+                look: "s-running",
+                slots: &view.run.slots,
+            },
+            "Run",
+            "From the moment a worker takes a job until it is complete; on the day it is complete.",
+            "No job was completed on this day.",
+        )}
+    }
+    .into_any()
+}
+
+/// What happened how often.
+fn numbers(view: &StatsView) -> AnyView {
+    let failed = to::stand(&view.queue.name, Stand::Failed);
+    let tiles = [
+        ("running", "taken", view.wait.total, None),
+        ("complete", "completed", view.run.total, None),
+        ("failed", "failures", view.failures, None),
+        ("failed", "failed still", view.failed, Some(failed)),
+        ("stalled", "leases lost", view.retries, None),
+    ]
+    .map(|(stand, word, n, address)| {
+        let look = if n == 0 { "tile zero" } else { "tile" };
+        let inside = view! {
+            <span class=format!("tile-name s-{stand}")>{icon(stand)} {word}</span>
+            <span class="tile-n">{time::number(n)}</span>
+        };
+        let inside = match address {
+            Some(address) => view! { <a href=address>{inside}</a> }.into_any(),
+            None => view! { <div>{inside}</div> }.into_any(),
+        };
+        view! { <li class=look>{inside}</li> }
+    });
+    view! { <ul class="tiles five" aria-label="Numbers of the day">{tiles.collect_view()}</ul> }
+        .into_any()
+}
+
+fn durations(
+    spread: &Spread,
+    drawing: &Histogram<'_>,
+    title: &'static str,
+    about: &'static str,
+    none: &'static str,
+) -> AnyView {
+    let inside = if spread.total == 0 {
+        view! { <p class="aside">{none}</p> }.into_any()
+    } else {
+        let kept = spread.slots.iter().any(|n| *n > 0);
+        let drawn = if kept {
+            histogram(drawing)
+        } else {
+            view! { <p class="aside">"The histogram of this day is not kept any more."</p> }
+                .into_any()
+        };
+        view! {
+            <div class="spread">
+                {facts(spread)}
+                <div>{drawn}</div>
+            </div>
+        }
+        .into_any()
+    };
+    let id = format!("{}-section", drawing.id);
+    view! {
+        <section class="card padded" aria-labelledby=id>
+            <h2 id=id.clone()>{title}</h2>
+            <p class="aside">{about}</p>
+            {inside}
+        </section>
+    }
+    .into_any()
+}
+
+fn facts(spread: &Spread) -> AnyView {
+    let mut facts = vec![
+        ("Jobs", time::number(spread.total)),
+        ("Mean", time::seconds(spread.mean)),
+    ];
+    // One job alone says nothing about how far jobs lie apart.
+    if spread.total > 1 {
+        facts.push(("Deviation", time::seconds(spread.variance.sqrt())));
+        facts.push(("Variance", squared(spread.variance)));
+    }
+    for (word, share) in [("Half", 0.5), ("95 %", 0.95), ("99 %", 0.99)] {
+        facts.extend(within(&spread.slots, share).map(|time| (word, time)));
+    }
+    let rows = facts
+        .into_iter()
+        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
+    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+}
+
+/// A number of square seconds, as precise as anybody may want it.
+#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+fn squared(variance: f64) -> String {
+    match variance {
+        ..1.0 => format!("{variance:.3} s²"),
+        ..1_000.0 => format!("{variance:.1} s²"),
+        _ => format!("{} s²", time::number(variance as i64)),
+    }
+}
