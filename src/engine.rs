@@ -45,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 pub use check::Problem;
 pub use claim::{Claim, Order};
 pub use clock::{Clock, Time};
-pub use config::{Config, PER_QUEUE, defaults};
+pub use config::{Config, OPTION_BYTES_MAX};
 pub use depend::Depend;
 pub use error::{Error, Result};
 pub use events::Published;

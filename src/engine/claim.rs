@@ -93,7 +93,9 @@ pub(super) fn claim(work: &mut Work, claim: &Claim, first: usize) -> (Vec<Job>, 
         Order::RoundRobin => {
             let mut empty = 0;
             while taken.len() < claim.count && empty < claim.queues.len() {
-                let queue = &claim.queues[turn % claim.queues.len()];
+                let Some(queue) = claim.queues.get(turn % claim.queues.len()) else {
+                    break;
+                };
                 let got = take(work, queue, &claim.worker, 1);
                 empty = if got.is_empty() { empty + 1 } else { 0 };
                 turn = (turn + 1) % claim.queues.len();

@@ -5,13 +5,20 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-use super::error::Result;
+use super::error::{Error, Result};
 use super::events::Said;
+use super::job::NAME_BYTES_MAX;
 use super::work::Work;
 use crate::store::{Readers, Statement};
 
+/// The longest name of an option in bytes: a queue's name and what is set for it.
+pub const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
+
+/// The longest value in bytes, as JSON.
+const VALUE_BYTES_MAX: usize = 4_096;
+
 /// Options that may be set for one queue, as `<queue>-<option>` (or, for a heartbeat, `heartbeat-<queue>`).
-pub const PER_QUEUE: [&str; 3] = ["heartbeat", "cutoff", "max-concurrency"];
+const PER_QUEUE: [&str; 3] = ["heartbeat", "cutoff", "max-concurrency"];
 
 /// The options that the server goes by; all of them are numbers.
 const DEFAULTS: [(&str, i64); 8] = [
@@ -63,6 +70,33 @@ impl Config {
                 .clone(),
         );
         all
+    }
+
+    /// Refuses a value, which is JSON text, that the option cannot have.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`].
+    pub fn check(option: &str, value: &str) -> Result<()> {
+        let bad = |why: String| Err(Error::BadOption { why });
+        if option.is_empty() || option.len() > OPTION_BYTES_MAX {
+            return bad(format!("option may have 1 to {OPTION_BYTES_MAX} bytes"));
+        }
+        if value.len() > VALUE_BYTES_MAX {
+            return bad(format!("a value may have {VALUE_BYTES_MAX} bytes at most"));
+        }
+        let is_number = || value.parse::<f64>().is_ok_and(f64::is_finite);
+        if Config::is_number(option) && !is_number() {
+            return bad(format!("{option} must be a number"));
+        }
+        Ok(())
+    }
+
+    /// Whether somebody has set the option.
+    pub fn is_set(&self, option: &str) -> bool {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(option)
     }
 
     /// Whether the option's value must be a number.
@@ -131,7 +165,7 @@ impl Config {
 }
 
 /// The options that have a value though nobody has set them, each with that value as JSON text.
-pub fn defaults() -> BTreeMap<String, String> {
+fn defaults() -> BTreeMap<String, String> {
     let numbers = DEFAULTS
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.to_string()));
@@ -158,12 +192,19 @@ fn whole(number: f64) -> usize {
 }
 
 /// Sets an option, or forgets it.
-pub(super) fn configure(work: &mut Work, option: &str, value: Option<String>) {
+///
+/// # Errors
+/// [`Error::BadOption`].
+pub(super) fn configure(work: &mut Work, option: &str, value: Option<String>) -> Result<()> {
     match &value {
-        Some(value) => work.events.config_set(option, value),
+        Some(value) => {
+            Config::check(option, value)?;
+            work.events.config_set(option, value);
+        }
         None => work.events.log(&Said::ConfigUnset { option }),
     }
     work.configure(option, value);
+    Ok(())
 }
 
 /// The statement that stores a setting, or forgets it.

@@ -23,6 +23,8 @@ pub enum Error {
     DependencyCycle { id: String },
     #[error("job \"{id}\" does not wait for others but is {state}")]
     NotDepending { id: String, state: Standing },
+    #[error("{why}")]
+    BadOption { why: String },
     #[error("there may be {max} {what} at most")]
     TooMany { what: &'static str, max: usize },
     #[error("job \"{id}\" is not failed but {state}")]

@@ -34,8 +34,8 @@ impl Tracked {
         !tracked.is_empty() && tracked.contains_key(id)
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
+    /// How many jobs are tracked.
+    pub fn count(&self) -> usize {
         self.0.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 

@@ -375,8 +375,7 @@ impl Engine {
     ) -> Result<()> {
         let option = option.to_owned();
         self.write(Needs::default(), now, 1, move |work| {
-            config::configure(work, &option, value.clone());
-            Ok(())
+            config::configure(work, &option, value.clone())
         })
         .await
     }

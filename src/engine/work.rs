@@ -399,7 +399,7 @@ impl Work {
 
     /// How many jobs are tracked, about: those of this group are added, whatever they replace.
     pub fn tracked_count(&self) -> usize {
-        self.tracked.len() + self.tracking.len()
+        self.tracked.count() + self.tracking.len()
     }
 
     pub fn set_tracked(&mut self, id: &str, since: Option<Time>) {

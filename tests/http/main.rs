@@ -10,6 +10,8 @@ mod add;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod check;
+#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod command;

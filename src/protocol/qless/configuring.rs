@@ -6,13 +6,7 @@ use super::answer::{Answer, json_text};
 use super::call::Call;
 use super::refusal::Refusal;
 use super::{Front, Outcome};
-use crate::engine::{Config, NAME_BYTES_MAX};
-
-/// An option's name may be a queue's name and what is set for it.
-const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
-
-/// The longest value, as JSON.
-const VALUE_BYTES_MAX: usize = 4_096;
+use crate::engine::OPTION_BYTES_MAX;
 
 pub async fn options(front: Front, call: Call) -> Outcome {
     front.now(&call.envelope()?)?;
@@ -41,17 +35,8 @@ pub async fn set_option(front: Front, call: Call) -> Outcome {
         call.envelope()?,
     );
     let (now, data) = (front.now(&envelope)?, envelope.data()?);
-    if data.get().len() > VALUE_BYTES_MAX {
-        return Err(Refusal::bad(
-            "data",
-            &format!("a value may have {VALUE_BYTES_MAX} bytes at most"),
-        ));
-    }
     let value = data.get();
     let unset = value == "null";
-    if Config::is_number(option) && !unset && value.parse::<f64>().is_err() {
-        return Err(Refusal::bad("data", &format!("{option} must be a number")));
-    }
     front
         .engine
         .configure(option, (!unset).then(|| value.to_owned()), now)

@@ -1,6 +1,5 @@
 //! Getting work: from one queue or several, at once or as soon as there is some.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use super::answer::{Answer, JobView};
@@ -31,7 +30,7 @@ pub async fn claim_of_several(front: Front, call: Call) -> Outcome {
         Wanted {
             queues: several("queues", queues.iter().map(String::as_str))?,
             count: fields.integer("count", 1)?.map(limited).transpose()?,
-            order: order(fields.text("order")?)?,
+            order: order(fields.text("order")?.as_deref())?,
             wait: wait(fields.number("wait")?.unwrap_or_default())?,
         }
     } else {
@@ -43,7 +42,7 @@ pub async fn claim_of_several(front: Front, call: Call) -> Outcome {
         Wanted {
             queues: several("queue", queues.into_iter())?,
             count: call.count()?,
-            order: order(call.word("order").map(Cow::Borrowed))?,
+            order: order(call.word("order"))?,
             wait: call.wait()?,
         }
     };
@@ -106,8 +105,8 @@ fn several<'a>(
     Ok(queues)
 }
 
-fn order(word: Option<Cow<'_, str>>) -> Result<Order, Refusal> {
-    match word.as_deref() {
+fn order(word: Option<&str>) -> Result<Order, Refusal> {
+    match word {
         None | Some("ordered") => Ok(Order::Ordered),
         Some("round-robin") => Ok(Order::RoundRobin),
         Some(_) => Err(Refusal::bad(

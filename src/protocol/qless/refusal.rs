@@ -106,51 +106,56 @@ impl Refusal {
             }
             Refusal::Engine(error) => error,
         };
-        let conflict = StatusCode::CONFLICT;
-        match error {
-            Error::NoSuchJob { id } => (StatusCode::NOT_FOUND, "no_such_job", json!({ "id": id })),
-            Error::NoSuchRecurring { id } => (
-                StatusCode::NOT_FOUND,
-                "no_such_recurring",
-                json!({ "id": id }),
-            ),
-            Error::NotDepending { id, state } => (
-                conflict,
-                "not_depending",
-                json!({ "id": id, "state": state.as_str() }),
-            ),
-            Error::TooMany { .. } => (
-                StatusCode::BAD_REQUEST,
-                "bad_request",
-                json!({ "field": "data" }),
-            ),
-            Error::NotRunning { id, state } => (
-                conflict,
-                "not_running",
-                json!({ "id": id, "state": state.as_str() }),
-            ),
-            Error::WrongWorker { id, worker } => (
-                conflict,
-                "wrong_worker",
-                json!({ "id": id, "worker": worker }),
-            ),
-            Error::WrongQueue { id, queue } => {
-                (conflict, "wrong_queue", json!({ "id": id, "queue": queue }))
-            }
-            Error::HasDependents { id, dependents } => (
-                conflict,
-                "has_dependents",
-                json!({ "id": id, "dependents": dependents }),
-            ),
-            Error::AlreadyComplete { id } => (conflict, "already_complete", json!({ "id": id })),
-            Error::DependencyCycle { id } => (conflict, "dependency_cycle", json!({ "id": id })),
-            Error::NotFailed { id, state } => (
-                conflict,
-                "not_failed",
-                json!({ "id": id, "state": state.as_str() }),
-            ),
-            Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null),
+        of_engine(error)
+    }
+}
+
+/// The status, code and details of what the engine refuses.
+fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
+    let conflict = StatusCode::CONFLICT;
+    match error {
+        Error::NoSuchJob { id } => (StatusCode::NOT_FOUND, "no_such_job", json!({ "id": id })),
+        Error::NoSuchRecurring { id } => (
+            StatusCode::NOT_FOUND,
+            "no_such_recurring",
+            json!({ "id": id }),
+        ),
+        Error::NotDepending { id, state } => (
+            conflict,
+            "not_depending",
+            json!({ "id": id, "state": state.as_str() }),
+        ),
+        Error::TooMany { .. } | Error::BadOption { .. } => (
+            StatusCode::BAD_REQUEST,
+            "bad_request",
+            json!({ "field": "data" }),
+        ),
+        Error::NotRunning { id, state } => (
+            conflict,
+            "not_running",
+            json!({ "id": id, "state": state.as_str() }),
+        ),
+        Error::WrongWorker { id, worker } => (
+            conflict,
+            "wrong_worker",
+            json!({ "id": id, "worker": worker }),
+        ),
+        Error::WrongQueue { id, queue } => {
+            (conflict, "wrong_queue", json!({ "id": id, "queue": queue }))
         }
+        Error::HasDependents { id, dependents } => (
+            conflict,
+            "has_dependents",
+            json!({ "id": id, "dependents": dependents }),
+        ),
+        Error::AlreadyComplete { id } => (conflict, "already_complete", json!({ "id": id })),
+        Error::DependencyCycle { id } => (conflict, "dependency_cycle", json!({ "id": id })),
+        Error::NotFailed { id, state } => (
+            conflict,
+            "not_failed",
+            json!({ "id": id, "state": state.as_str() }),
+        ),
+        Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null),
     }
 }
 

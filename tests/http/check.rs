@@ -1,0 +1,249 @@
+//! `/check`: a database that somebody has broken by hand, under a server that goes on meanwhile.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor};
+use tempfile::TempDir;
+
+use crate::support::{Caller, Server};
+
+/// A kind of problem, how it is made, and what its sentence speaks of.
+const BREAKAGES: [(&str, &str, &str); 22] = [
+    (
+        "count",
+        "UPDATE tallies SET n = n + 3 WHERE kind = 0 AND slot = 1",
+        "waiting",
+    ),
+    ("count", "DELETE FROM tallies WHERE kind = 0", "failed"),
+    (
+        "count",
+        "INSERT INTO tallies (kind, queue, day, slot, server, n) VALUES (0, 1, 0, 2, 9, 5)",
+        "scheduled",
+    ),
+    (
+        "tag",
+        "DELETE FROM tags WHERE tag = 'red'",
+        "\"waiting\" has the tag \"red\"",
+    ),
+    (
+        "tagged",
+        "INSERT INTO tags (job, tag, tagged_at, id) SELECT seq, 'blue', 1, id FROM jobs WHERE id = 'waiting'",
+        "blue",
+    ),
+    (
+        "tagged",
+        "INSERT INTO tags (job, tag, tagged_at, id) VALUES (4711, 'blue', 1, 'nobody')",
+        "nobody",
+    ),
+    ("tag-count", "UPDATE tag_counts SET n = 7", "red"),
+    ("tag-count", "DELETE FROM tag_counts", "red"),
+    (
+        "dependency",
+        "INSERT INTO dependencies (job, needs) SELECT seq, 4711 FROM jobs WHERE id = 'depends'",
+        "not there",
+    ),
+    (
+        "dependency",
+        "INSERT INTO dependencies (job, needs) SELECT 4711, seq FROM jobs WHERE id = 'waiting'",
+        "\"waiting\"",
+    ),
+    (
+        "dependency",
+        "INSERT INTO dependencies (job, needs)
+         SELECT a.seq, b.seq FROM jobs AS a, jobs AS b WHERE a.id = 'depends' AND b.id = 'complete'",
+        "complete",
+    ),
+    (
+        "dependency",
+        "INSERT INTO dependencies (job, needs)
+         SELECT a.seq, b.seq FROM jobs AS a, jobs AS b WHERE a.id = 'failed' AND b.id = 'waiting'",
+        "does not wait",
+    ),
+    ("depends", "DELETE FROM dependencies", "\"depends\""),
+    (
+        "lease",
+        "UPDATE jobs SET worker = NULL WHERE id = 'running'",
+        "without a lease",
+    ),
+    (
+        "lease",
+        "UPDATE jobs SET worker = 'w', lease_id = 'x', lease_until = 1 WHERE id = 'waiting'",
+        "not running and has a lease",
+    ),
+    (
+        "failure",
+        "UPDATE jobs SET failure_at = NULL WHERE id = 'failed'",
+        "\"failed\"",
+    ),
+    ("failure-count", "UPDATE failure_counts SET n = 9", "Oops"),
+    ("failure-count", "DELETE FROM failure_counts", "Oops"),
+    (
+        "failed",
+        "UPDATE tallies SET n = n - 1 WHERE kind = 3 AND slot = 1",
+        "failed still",
+    ),
+    (
+        "statistics",
+        "UPDATE tallies SET n = n + 1 WHERE kind = 1 AND slot = -1",
+        "waited",
+    ),
+    (
+        "statistics",
+        "DELETE FROM tallies WHERE kind = 2 AND slot >= 0",
+        "ran",
+    ),
+    (
+        "worker",
+        "UPDATE workers SET last_seen = 1 WHERE name = 'w'",
+        "\"w\"",
+    ),
+];
+
+/// A server with a job in each state.
+async fn scene(database: &Path) -> Server {
+    let server = Server::on(database, &[]);
+    let worker = server.by("w");
+    worker.add_and_pop(json!({"id": "failed", "meta": 1})).await;
+    worker.fail("failed", "Oops").await;
+    worker
+        .add_and_pop(json!({"id": "complete", "meta": 1}))
+        .await;
+    worker.complete("work", "complete").await;
+    worker
+        .add_and_pop(json!({"id": "running", "meta": 1}))
+        .await;
+    let jobs = json!([
+        {"id": "waiting", "meta": 1, "tags": ["red"]},
+        {"id": "scheduled", "meta": 1, "delay": 1000},
+        {"id": "depends", "meta": 1, "depends": ["waiting"]},
+    ]);
+    worker.post("/add/work", jobs).await.ok();
+    server
+}
+
+async fn database_of(path: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(path);
+    SqliteConnection::connect_with(&options).await.unwrap()
+}
+
+async fn problems(who: Caller<'_>) -> Vec<(String, String)> {
+    let found = who.get("/check").await.ok();
+    kinds(&found)
+}
+
+fn kinds(found: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let problems = found["problems"].as_array().unwrap().iter();
+    problems
+        .map(|problem| (text(&problem["kind"]), text(&problem["message"])))
+        .collect()
+}
+
+#[tokio::test]
+async fn each_kind_of_breakage_is_found_and_mended() {
+    let folder = TempDir::new().unwrap();
+    for (index, (kind, breakage, about)) in BREAKAGES.into_iter().enumerate() {
+        let path = folder.path().join(format!("{index}.db"));
+        let server = scene(&path).await;
+        let worker = server.by("w");
+        assert_eq!(problems(worker).await, [], "before: {breakage}");
+        let mut database = database_of(&path).await;
+        database.execute(AssertSqlSafe(breakage)).await.unwrap();
+        let found = problems(worker).await;
+        let of_kind =
+            |(found, message): &(String, String)| found == kind && message.contains(about);
+        assert!(found.iter().any(of_kind), "{breakage}: {found:?}");
+        let mended = worker.post("/check", json!({"resolve": true})).await.ok();
+        assert!(kinds(&mended).iter().any(of_kind), "{breakage}: {mended}");
+        assert_eq!(
+            mended["resolved"],
+            kinds(&mended).len(),
+            "{breakage}: {mended}"
+        );
+        assert_eq!(problems(worker).await, [], "after: {breakage}");
+        // Whatever was broken, the queue works.
+        worker
+            .add("work", json!({"id": "next", "meta": 1, "priority": -9}))
+            .await;
+        assert_eq!(worker.pop("work").await["id"], "next");
+        worker.complete("work", "next").await;
+        assert_eq!(problems(worker).await, [], "at work: {breakage}");
+    }
+}
+
+#[tokio::test]
+async fn jobs_in_a_queue_that_is_not_listed_get_one() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("jobs.db");
+    let server = scene(&path).await;
+    let worker = server.by("w");
+    let mut database = database_of(&path).await;
+    database
+        .execute("UPDATE jobs SET queue = 77 WHERE id = 'waiting'")
+        .await
+        .unwrap();
+    let found = problems(worker).await;
+    assert!(found.iter().any(|(kind, _)| kind == "queue"), "{found:?}");
+    worker.post("/check", json!({"resolve": true})).await.ok();
+    assert_eq!(problems(worker).await, []);
+    let queue = worker.job("waiting").await["queue"].clone();
+    assert_eq!(worker.pop(queue.as_str().unwrap()).await["id"], "waiting");
+}
+
+#[tokio::test]
+async fn several_problems_are_found_and_mended_together() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("jobs.db");
+    let server = scene(&path).await;
+    let worker = server.by("w");
+    let mut database = database_of(&path).await;
+    for breakage in [
+        "DELETE FROM tallies",
+        "DELETE FROM tags",
+        "DELETE FROM dependencies",
+        "UPDATE jobs SET lease_until = NULL",
+    ] {
+        database.execute(breakage).await.unwrap();
+    }
+    let mended = worker.post("/check", json!({"resolve": true})).await.ok();
+    assert_eq!(mended["resolved"], kinds(&mended).len(), "{mended}");
+    assert_eq!(problems(worker).await, []);
+    assert_eq!(worker.state("depends").await, "waiting");
+    assert_eq!(worker.state("running").await, "waiting");
+    let counts = worker.get("/queue/work").await.ok();
+    assert_eq!(counts["waiting"], 3, "{counts}");
+    assert_eq!(worker.get("/tag/red").await.ok()["total"], 1);
+}
+
+#[tokio::test]
+async fn a_sound_database_has_no_problems_and_stays_as_it_is() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    assert_eq!(worker.get("/check").await.ok(), json!({"problems": []}));
+    worker.add_ids("work", &["a", "b"]).await;
+    assert_eq!(worker.pop("work").await["id"], "a");
+    let answer = worker.post("/check", json!({"resolve": true})).await.ok();
+    assert_eq!(answer, json!({"problems": [], "resolved": 0}));
+    assert_eq!(worker.state("a").await, "running");
+    worker.complete("work", "a").await;
+}
+
+#[tokio::test]
+async fn mending_has_to_be_asked_for() {
+    let server = Server::start();
+    let anyone = server.at(0);
+    let answer = anyone.post("/check", json!({"resolve": false})).await;
+    answer.refused_field("resolve");
+    anyone
+        .post("/check", json!({}))
+        .await
+        .refused_field("resolve");
+    anyone
+        .post("/check", json!(true))
+        .await
+        .refused_field("data");
+    let answer = anyone.post_whole("/check", json!({})).await;
+    answer.refused_field("data");
+}
