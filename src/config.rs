@@ -34,7 +34,8 @@ pub struct Serve {
     /// Address to listen on; port 0 takes a free one.
     #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
     pub listen: SocketAddr,
-    /// Where the jobs live: sqlite://FILE, or sqlite::memory: for a temporary file.
+    /// Where the jobs live: sqlite://FILE, sqlite::memory: for a temporary file, or
+    /// postgres://USER@HOST/DATABASE, which several servers may share.
     #[arg(
         long,
         env = "SWITCHYARD_DATABASE",
@@ -44,6 +45,12 @@ pub struct Serve {
     /// What an acknowledged write survives: full (loss of power) or process (kill -9).
     #[arg(long, env = "SWITCHYARD_DURABILITY", value_enum, default_value_t)]
     pub durability: Durability,
+    /// Postgres: do without SKIP LOCKED, for engines that speak its language and lack it.
+    #[arg(long, env = "SWITCHYARD_NO_SKIP_LOCKED", value_parser = FalseyValueParser::new())]
+    pub no_skip_locked: bool,
+    /// Postgres: do without LISTEN and NOTIFY; other servers are noticed by looking, once a second.
+    #[arg(long, env = "SWITCHYARD_NO_NOTIFY", value_parser = FalseyValueParser::new())]
+    pub no_notify: bool,
     /// Let the `now` of a request be its time, and do nothing of our own accord. For tests of clients.
     #[arg(long, env = "SWITCHYARD_TRUST_CLIENT_CLOCK", value_parser = FalseyValueParser::new())]
     pub trust_client_clock: bool,
@@ -59,6 +66,8 @@ impl Serve {
             engine: Options {
                 database: self.database.clone(),
                 durability: self.durability,
+                no_skip_locked: self.no_skip_locked,
+                no_notify: self.no_notify,
                 trust_client_clock: self.trust_client_clock,
             },
             allow_flush: self.allow_flush,

@@ -12,6 +12,7 @@ mod check;
 mod claim;
 mod clock;
 mod config;
+mod copies;
 mod depend;
 mod error;
 mod events;
@@ -24,6 +25,7 @@ mod keep;
 mod lease;
 mod look;
 mod mend;
+mod peers;
 mod put;
 mod queues;
 mod recur;
@@ -37,6 +39,7 @@ mod wait;
 mod work;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
@@ -58,6 +61,7 @@ pub use job::{
 };
 pub use lease::Holder;
 pub use look::{Counts, FailureGroup, Page, QueueCounts, WorkerCounts};
+use peers::Peers;
 pub use put::Put;
 pub use queues::{Queue, Queues};
 pub use recur::{Change, RECURRING_ID_BYTES_MAX, Recur, Recurring};
@@ -67,17 +71,24 @@ pub use track::Tracked;
 use wait::Waiters;
 use work::{Needs, Shared, Work};
 
-use crate::store::{Durability, Readers, Statement, Store, Writer};
+use crate::store::{self, Durability, Readers, Statement, Store, Writer};
 
 /// How often upkeep looks for what is due or old.
 const UPKEEP_EVERY: Duration = Duration::from_millis(500);
 
+/// Once a second a server looks whether it has missed something of the others.
+const LOOK_EVERY_TICKS: u64 = 2;
+
 /// How an engine is opened.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `sqlite://FILE` or `sqlite::memory:`.
+    /// `sqlite://FILE`, `sqlite::memory:` or `postgres://USER@HOST/DATABASE`.
     pub database: String,
     pub durability: Durability,
+    /// Postgres: do without SKIP LOCKED, which some engines that speak its language lack.
+    pub no_skip_locked: bool,
+    /// Postgres: do without LISTEN and NOTIFY; other servers are noticed by looking, once a second.
+    pub no_notify: bool,
     /// Clients tell the time. Then nothing happens of its own accord.
     pub trust_client_clock: bool,
 }
@@ -93,8 +104,11 @@ struct Inner {
     clock: Arc<Clock>,
     seen: Arc<Seen>,
     waiters: Arc<Waiters>,
+    peers: Arc<Peers>,
+    /// What is in memory is as of this revision of the database, where servers share one.
+    revision: AtomicI64,
     turns: claim::Turns,
-    changes: watch::Receiver<u64>,
+    changes: watch::Sender<u64>,
     trust_client_clock: bool,
     stop: CancellationToken,
     /// Nobody is to wait for jobs any longer.
@@ -106,58 +120,71 @@ impl Engine {
     /// Opens the database, making it if it is new, and starts the writer and (unless clients tell the
     /// time) the upkeep.
     pub async fn open(options: &Options) -> Result<Engine> {
-        let store = Store::open(&options.database, options.durability).await?;
-        let (readers, connection, scratch) = store.split();
-        let shared = Shared {
-            queues: Arc::new(Queues::load(&readers).await?),
-            config: Arc::new(Config::load(&readers).await?),
-            tracked: Arc::new(Tracked::load(&readers).await?),
+        let settings = store::Settings {
+            durability: options.durability,
+            no_skip_locked: options.no_skip_locked,
         };
+        let mut store = Store::open(&options.database, settings).await?;
+        let peers = Arc::new(Peers::join(&mut store.connection).await?);
+        let readers = store.readers;
+        let shared = Shared::default();
+        let recurring_in = copies::take_over(&shared, readers.read(copies::all()).await?)?;
+        let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let clock = Arc::new(Clock::default());
         let seen = Arc::new(Seen::default());
         let waiters = Arc::new(Waiters::default());
-        let (changed, changes) = watch::channel(0);
-        let number = async |sql| -> Result<i64> {
-            let rows = readers.rows(Statement::new(sql, [])).await?;
-            rows.first().map_or(Ok(0), |row| Ok(row.int(0)?))
-        };
-        let recurring = readers.rows(Statement::new(recur::QUEUES, [])).await?;
+        let changes = watch::Sender::new(0);
         let runner = Runner {
             shared: shared.clone(),
             clock: Arc::clone(&clock),
             seen: Arc::clone(&seen),
             waiters: Arc::clone(&waiters),
-            changes: changed,
+            changes: changes.clone(),
             clients_tell_time: options.trust_client_clock,
-            server: 0,
-            next_seq: number(HIGHEST_SEQ).await?,
-            last_event: number(events::LAST).await?,
-            recurring_in: recurring
-                .iter()
-                .map(|row| row.int(0))
-                .collect::<Result<_, _>>()?,
+            peers: Arc::clone(&peers),
+            last_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
+            revision: group::UNKNOWN_REVISION,
+            groups: 0,
+            recurring_in,
             pruned_on: None,
             held: held::Held::default(),
         };
         let engine = Engine(Arc::new(Inner {
-            writer: Writer::start(connection, runner),
+            writer: Writer::start(store.connection, runner),
             readers,
             shared,
             clock,
             seen,
             waiters,
+            peers,
+            revision: AtomicI64::new(group::UNKNOWN_REVISION),
             turns: claim::Turns::default(),
             changes,
             trust_client_clock: options.trust_client_clock,
             stop: CancellationToken::new(),
             rest: CancellationToken::new(),
-            _scratch: scratch,
+            _scratch: store.scratch,
         }));
-        if !options.trust_client_clock {
-            tokio::spawn(engine.clone().keep_up());
-            tokio::spawn(engine.clone().watch());
-        }
+        engine.freshen().await?;
+        engine.start_tasks(options);
         Ok(engine)
+    }
+
+    /// Starts what goes on of its own accord.
+    fn start_tasks(&self, options: &Options) {
+        if !options.trust_client_clock {
+            self.until_stop(self.clone().keep_up(options.no_notify));
+            self.until_stop(self.clone().watch());
+        }
+        if self.readers().is_shared() && !options.no_notify {
+            self.until_stop(self.clone().tell_others());
+            self.until_stop(self.clone().hear_others());
+        }
+    }
+
+    fn until_stop(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.0.stop.clone();
+        tokio::spawn(async move { stop.run_until_cancelled(task).await });
     }
 
     /// Whoever waits for jobs is answered now, empty-handed.
@@ -187,7 +214,13 @@ impl Engine {
 
     /// Changes with every commit that changed something. A hint to look again, never data.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.0.changes.clone()
+        self.0.changes.subscribe()
+    }
+
+    /// The options in force, with what other servers have set.
+    pub async fn options(&self) -> Result<&Config> {
+        self.freshen().await?;
+        Ok(self.config())
     }
 
     /// The options in force.
@@ -203,6 +236,15 @@ impl Engine {
     /// The jobs that are tracked.
     pub fn known_tracked(&self) -> &Tracked {
         &self.0.shared.tracked
+    }
+
+    fn peers(&self) -> &Peers {
+        &self.0.peers
+    }
+
+    /// Something may have changed elsewhere.
+    fn say_changed(&self) {
+        self.0.changes.send_modify(|changes| *changes += 1);
     }
 
     fn waiters(&self) -> &Arc<Waiters> {
@@ -244,7 +286,7 @@ impl Engine {
                 task,
             })
             .await?;
-        told.await.map_err(|_| crate::store::StoreError::Stopped)?
+        told.await.map_err(|_| store::StoreError::Stopped)?
     }
 
     async fn chore(&self, chore: Chore) -> Result<()> {
@@ -259,20 +301,47 @@ impl Engine {
                 task,
             })
             .await?;
-        told.await.map_err(|_| crate::store::StoreError::Stopped)?
+        told.await.map_err(|_| store::StoreError::Stopped)?
     }
 
-    async fn keep_up(self) {
+    async fn keep_up(self, looks_for_others: bool) {
         let mut ticks = tokio::time::interval(UPKEEP_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                () = self.0.stop.cancelled() => return,
-                _ = ticks.tick() => {}
-            }
+        let mut last_event = 0;
+        for tick in 0_u64.. {
+            ticks.tick().await;
             // A failure has been logged by the writer; the next round tries again.
             drop(self.chore(Chore::Upkeep).await);
+            if self.peers().any() && tick.is_multiple_of(LOOK_EVERY_TICKS) {
+                self.look_for_news(&mut last_event, looks_for_others).await;
+            }
         }
+    }
+
+    /// A word of another server may have been lost; what has happened meanwhile is seen at the last event,
+    /// or else by looking.
+    async fn look_for_news(&self, last_event: &mut i64, always: bool) {
+        let Ok(Some(fresh)) = self.readers().fresh().await else {
+            return;
+        };
+        let seen = std::mem::replace(last_event, fresh.last_event);
+        if always || seen != fresh.last_event {
+            self.look_again(None).await;
+        }
+    }
+
+    /// Catches up with what other servers have changed of that which is kept in memory.
+    async fn freshen(&self) -> Result<()> {
+        let Some(fresh) = self.readers().fresh().await? else {
+            return Ok(());
+        };
+        self.0.clock.follow(fresh.now);
+        if self.0.revision.load(Ordering::Acquire) != fresh.revision {
+            let answers = self.readers().read(copies::all()).await?;
+            copies::take_over(&self.0.shared, answers)?;
+            self.0.revision.store(fresh.revision, Ordering::Release);
+        }
+        Ok(())
     }
 }
 

@@ -1,18 +1,22 @@
-//! The database: transactions, group commit and a pool of readers. It knows no job logic, and it is
-//! the only room that names a database driver.
+//! The database: transactions, group commit and readers. It knows no job logic, and it is the only room
+//! that names a database driver.
 //!
-//! A write is a *step* of a group: [`Store::submit`] hands it to the one writer, which takes whatever
+//! A write is a *step* of a group: [`Writer::submit`] hands it to the one writer, which takes whatever
 //! is queued, runs it in one transaction and answers every step after the commit (`store/group.rs`).
+//! What is different about SQLite and Postgres is in the files of those names, and in `store/dialect.rs`.
 
+mod dialect;
 mod group;
+mod postgres;
 mod rows;
 mod sqlite;
 
 use std::time::Duration;
 
+use dialect::Dialect;
 pub use group::{Group, Writer};
+pub use postgres::Listener;
 pub use rows::{Answer, Arg, Row, Statement};
-pub use sqlite::{Connection, Readers};
 
 /// How the database may fail.
 #[derive(Debug, thiserror::Error)]
@@ -24,14 +28,68 @@ pub enum StoreError {
     /// Somebody else changed a row between our reading and our writing of it. The group is run again.
     #[error("a row was changed by somebody else meanwhile")]
     Conflict,
-    #[error("\"{0}\" is no database address: expected sqlite://FILE or sqlite::memory:")]
+    #[error(
+        "\"{0}\" is no database address: expected sqlite://FILE, sqlite::memory: or postgres://USER@HOST/DATABASE"
+    )]
     Address(String),
     #[error("another server has this database open")]
     InUse,
+    #[error("the database does not answer")]
+    Slow,
+    /// The commit was sent, and its answer never came.
+    #[error("the database did not say whether it has committed")]
+    InDoubt,
     #[error("the writer has stopped")]
     Stopped,
     #[error("a row is not as it should be: {0}")]
     Corrupt(&'static str),
+}
+
+impl StoreError {
+    /// Whether the group may succeed if it is run again at once.
+    pub fn is_conflict(&self) -> bool {
+        match self {
+            StoreError::Conflict => true,
+            // Serialisation failure, deadlock; and two servers that made the same thing at once.
+            StoreError::Database(error) => has_code(error, &["40001", "40P01", "23505"]),
+            _ => false,
+        }
+    }
+
+    /// Whether the database cannot be reached now, so that asking later makes sense.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            StoreError::Slow | StoreError::InDoubt | StoreError::Stopped => true,
+            StoreError::Database(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,
+            error => error.is_lost_connection(),
+        }
+    }
+
+    /// Whether the connection was lost, though the database may be there.
+    pub fn is_lost_connection(&self) -> bool {
+        match self {
+            StoreError::Database(
+                sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed,
+            ) => true,
+            // Shut down, crashed, starting, no room for more, idle for too long, standby now.
+            StoreError::Database(error) => has_code(
+                error,
+                &[
+                    "57P01", "57P02", "57P03", "57P05", "53300", "25P03", "25006", "08000",
+                    "08003", "08006",
+                ],
+            ),
+            _ => false,
+        }
+    }
+}
+
+fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
+    let error = error.as_database_error();
+    // SQLite has codes of its own, which are shorter.
+    error
+        .and_then(|error| error.code())
+        .is_some_and(|code| codes.contains(&code.as_ref()))
 }
 
 /// What an acknowledged write survives.
@@ -44,34 +102,188 @@ pub enum Durability {
     Process,
 }
 
+/// How a database is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    pub durability: Durability,
+    /// Postgres: do not ask for rows to be passed over that others have locked.
+    pub no_skip_locked: bool,
+}
+
+impl Settings {
+    fn dialect(self) -> Dialect {
+        Dialect::Postgres {
+            skip_locked: !self.no_skip_locked,
+        }
+    }
+}
+
+/// What a group learns when it begins, where several servers may share the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fresh {
+    /// Changes with everything that servers keep in memory.
+    pub revision: i64,
+    /// The database's clock, in microseconds since 1970.
+    pub now: i64,
+    /// The number of the last event.
+    pub last_event: i64,
+}
+
 /// How long one server waits for the database file that another process has locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An open database.
 pub struct Store {
-    readers: Readers,
-    connection: Connection,
+    pub readers: Readers,
+    pub connection: Connection,
     /// A database in memory is a file in a folder of its own, removed with the store.
-    _scratch: Option<tempfile::TempDir>,
+    pub scratch: Option<tempfile::TempDir>,
 }
 
 impl Store {
     /// Opens (and, if it is new, makes) the database at `address` and brings its tables up to date.
-    /// `sqlite://FILE` or `sqlite::memory:`, which is a temporary file, gone when the store is closed.
-    pub async fn open(address: &str, durability: Durability) -> Result<Store, StoreError> {
+    /// `sqlite://FILE`; `sqlite::memory:`, which is a temporary file, gone when the store is closed; or
+    /// `postgres://USER@HOST/DATABASE`, which must be there.
+    pub async fn open(address: &str, settings: Settings) -> Result<Store, StoreError> {
+        if ["postgres:", "postgresql:"]
+            .iter()
+            .any(|it| address.starts_with(it))
+        {
+            let mut connection = postgres::Connection::open(address, settings).await?;
+            connection.migrate().await?;
+            return Ok(Store {
+                readers: Readers::Postgres(postgres::Readers::open(address, settings).await?),
+                connection: Connection::Postgres(connection),
+                scratch: None,
+            });
+        }
         let (path, scratch) = sqlite::locate(address)?;
-        let mut connection = Connection::open(&path, durability, scratch.is_some()).await?;
+        let durability = settings.durability;
+        let mut connection = sqlite::Connection::open(&path, durability, scratch.is_some()).await?;
         connection.migrate().await?;
-        let readers = Readers::open(&path).await?;
         Ok(Store {
-            readers,
-            connection,
-            _scratch: scratch,
+            readers: Readers::Sqlite(sqlite::Readers::open(&path).await?),
+            connection: Connection::Sqlite(connection),
+            scratch,
         })
     }
+}
 
-    /// Splits into the pool of readers and the connection that the writer is to own.
-    pub fn split(self) -> (Readers, Connection, Option<tempfile::TempDir>) {
-        (self.readers, self.connection, self._scratch)
+/// The connection that writes.
+pub enum Connection {
+    Sqlite(sqlite::Connection),
+    Postgres(postgres::Connection),
+}
+
+impl Connection {
+    /// Begins a group. Tells how the database stands, if other servers may have changed it.
+    pub async fn begin(&mut self) -> Result<Option<Fresh>, StoreError> {
+        match self {
+            Connection::Sqlite(_) => Ok(None),
+            Connection::Postgres(connection) => connection.begin().await.map(Some),
+        }
+    }
+
+    /// Runs statements that only read, before anything is written.
+    pub async fn look(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        match self {
+            Connection::Sqlite(connection) => connection.look(batch).await,
+            Connection::Postgres(connection) => connection.run(batch).await,
+        }
+    }
+
+    /// Runs the statements in the group's transaction. One answer a statement.
+    pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        match self {
+            Connection::Sqlite(connection) => connection.run(batch).await,
+            Connection::Postgres(connection) => connection.run(batch).await,
+        }
+    }
+
+    /// Runs the statements and commits. When this returns, what was written is as durable as the
+    /// database was opened for.
+    pub async fn commit_with(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        match self {
+            Connection::Sqlite(connection) => connection.commit_with(batch).await,
+            Connection::Postgres(connection) => connection.commit_with(batch).await,
+        }
+    }
+
+    /// Undoes what the group has written, if anything.
+    pub async fn roll_back(&mut self) -> Result<(), StoreError> {
+        match self {
+            Connection::Sqlite(connection) => connection.roll_back().await,
+            Connection::Postgres(connection) => {
+                connection.roll_back().await;
+                Ok(())
+            }
+        }
+    }
+
+    pub async fn close(self) -> Result<(), StoreError> {
+        match self {
+            Connection::Sqlite(connection) => connection.close().await,
+            Connection::Postgres(connection) => connection.close().await,
+        }
+    }
+}
+
+/// The connections that read. They see what has been committed, and never wait for the writer.
+#[derive(Clone)]
+pub enum Readers {
+    Sqlite(sqlite::Readers),
+    Postgres(postgres::Readers),
+}
+
+impl Readers {
+    /// Runs the statements on one snapshot of the database. One answer a statement.
+    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        match self {
+            Readers::Sqlite(readers) => readers.read(batch).await,
+            Readers::Postgres(readers) => readers.read(batch).await,
+        }
+    }
+
+    /// Runs one statement and gives its rows.
+    pub async fn rows(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        let answers = self.read(vec![statement]).await?;
+        let first = answers.into_iter().next();
+        Ok(first.map(|answer| answer.rows).unwrap_or_default())
+    }
+
+    /// How the database stands, if other servers may have changed it.
+    pub async fn fresh(&self) -> Result<Option<Fresh>, StoreError> {
+        match self {
+            Readers::Sqlite(_) => Ok(None),
+            Readers::Postgres(readers) => readers.fresh().await.map(Some),
+        }
+    }
+
+    /// Says a word to all servers that listen.
+    pub async fn notify(&self, word: &str) -> Result<(), StoreError> {
+        match self {
+            Readers::Sqlite(_) => Ok(()),
+            Readers::Postgres(readers) => readers.notify(word).await,
+        }
+    }
+
+    /// Hears what servers say. With SQLite nobody says anything.
+    pub async fn listen(&self) -> Result<Listener, StoreError> {
+        match self {
+            Readers::Sqlite(_) => Err(StoreError::Stopped),
+            Readers::Postgres(readers) => readers.listen().await,
+        }
+    }
+
+    /// Whether other servers may use the same database.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Readers::Postgres(_))
+    }
+
+    pub async fn close(&self) {
+        match self {
+            Readers::Sqlite(readers) => readers.close().await,
+            Readers::Postgres(readers) => readers.close().await,
+        }
     }
 }

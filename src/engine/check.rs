@@ -50,6 +50,7 @@ impl Moment {
 impl Engine {
     /// Everything that is kept twice and does not agree; of each kind up to a thousand problems.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Problem>> {
+        self.freshen().await?;
         let args = self.moment(now).args();
         let find = |kind: &Kind| Statement::new(kind.find, args.clone());
         let answers = self
@@ -131,41 +132,41 @@ const KINDS: [Kind; 13] = [
     Kind {
         name: "queue",
         find: "
-SELECT json_array(j.queue), 'there are jobs in a queue numbered ' || j.queue || ' that is not listed'
+SELECT list(j.queue), 'there are jobs in a queue numbered ' || j.queue || ' that is not listed'
 FROM (SELECT queue FROM jobs UNION SELECT queue FROM recurring) AS j
 LEFT JOIN queues AS q ON q.id = j.queue WHERE q.id IS NULL LIMIT 1000",
         mend: "
 INSERT INTO queues (id, protocol, namespace, name, first_seen)
-SELECT k.value->>0, 'qless', '', 'recovered-' || (k.value->>0), $2 FROM jsonb_each($1) AS k WHERE true
+SELECT k.int(0), 'qless', '', 'recovered-' || k.int(0), $2 FROM rows($1) AS k WHERE true
 ON CONFLICT DO NOTHING",
     },
     Kind {
         name: "lease",
         find: "
-SELECT json_array(seq), CASE WHEN state = 4 THEN 'job \"' || id || '\" is running without a lease'
+SELECT list(seq), CASE WHEN state = 4 THEN 'job \"' || id || '\" is running without a lease'
     ELSE 'job \"' || id || '\" is not running and has a lease' END
 FROM jobs WHERE (state = 4) <> (worker IS NOT NULL AND lease_id IS NOT NULL AND lease_until IS NOT NULL)
     OR state <> 4 AND (worker IS NOT NULL OR lease_id IS NOT NULL OR lease_until IS NOT NULL) LIMIT 1000",
         mend: "
 UPDATE jobs SET state = CASE WHEN state = 4 THEN 1 ELSE state END, worker = NULL, lease_id = NULL,
     lease_until = NULL, warned = 0, version = version + 1
-FROM jsonb_each($1) AS k WHERE jobs.seq = k.value->>0
+FROM rows($1) AS k WHERE jobs.seq = k.int(0)
     AND (state <> 4 OR worker IS NULL OR lease_id IS NULL OR lease_until IS NULL)",
     },
     Kind {
         name: "failure",
         find: "
-SELECT json_array(seq), 'job \"' || id || '\" is failed, and nothing tells why or when'
+SELECT list(seq), 'job \"' || id || '\" is failed, and nothing tells why or when'
 FROM jobs WHERE state = 5 AND (failure_group IS NULL OR failure_at IS NULL) LIMIT 1000",
         mend: "
 UPDATE jobs SET failure_group = coalesce(failure_group, 'unknown'), failure_at = coalesce(failure_at, since),
     version = version + 1
-FROM jsonb_each($1) AS k WHERE jobs.seq = k.value->>0 AND state = 5",
+FROM rows($1) AS k WHERE jobs.seq = k.int(0) AND state = 5",
     },
     Kind {
         name: "dependency",
         find: "
-SELECT json_array(d.job, d.needs),
+SELECT list(d.job, d.needs),
     CASE WHEN j.id IS NULL THEN 'a job that is not there waits for \"' || coalesce(n.id, 'nobody') || '\"'
          WHEN n.id IS NULL THEN 'job \"' || j.id || '\" waits for a job that is not there'
          WHEN n.state = 6 THEN 'job \"' || j.id || '\" waits for \"' || n.id || '\", which is complete'
@@ -174,78 +175,78 @@ FROM dependencies AS d LEFT JOIN jobs AS j ON j.seq = d.job LEFT JOIN jobs AS n 
 WHERE j.id IS NULL OR n.id IS NULL OR n.state = 6 OR j.state <> 3 LIMIT 1000",
         mend: "
 DELETE FROM dependencies WHERE (job, needs) IN (
-    SELECT k.value->>0, k.value->>1 FROM jsonb_each($1) AS k
-    LEFT JOIN jobs AS j ON j.seq = k.value->>0 LEFT JOIN jobs AS n ON n.seq = k.value->>1
+    SELECT k.int(0), k.int(1) FROM rows($1) AS k
+    LEFT JOIN jobs AS j ON j.seq = k.int(0) LEFT JOIN jobs AS n ON n.seq = k.int(1)
     WHERE j.id IS NULL OR n.id IS NULL OR n.state = 6 OR j.state <> 3)",
     },
     Kind {
         name: "depends",
         find: "
-SELECT json_array(seq), 'job \"' || id || '\" waits for other jobs, but for none in particular'
+SELECT list(seq), 'job \"' || id || '\" waits for other jobs, but for none in particular'
 FROM jobs WHERE state = 3 AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq) LIMIT 1000",
         mend: "
 UPDATE jobs SET state = CASE WHEN ready_at > $2 THEN 2 ELSE 1 END, version = version + 1
-FROM jsonb_each($1) AS k WHERE jobs.seq = k.value->>0 AND state = 3
+FROM rows($1) AS k WHERE jobs.seq = k.int(0) AND state = 3
     AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq)",
     },
     Kind {
         name: "tag",
         find: "
-SELECT json_array(j.seq, t.value), 'job \"' || j.id || '\" has the tag \"' || t.value || '\", and is not found by it'
-FROM jobs AS j, json_each(j.tags) AS t
+SELECT list(j.seq, t.value), 'job \"' || j.id || '\" has the tag \"' || t.value || '\", and is not found by it'
+FROM jobs AS j, elements(j.tags) AS t
 WHERE NOT EXISTS (SELECT 1 FROM tags AS x WHERE x.job = j.seq AND x.tag = t.value) LIMIT 1000",
         mend: "
 INSERT INTO tags (job, tag, tagged_at, id)
-SELECT j.seq, k.value->>1, $2, j.id FROM jsonb_each($1) AS k JOIN jobs AS j ON j.seq = k.value->>0
-WHERE EXISTS (SELECT 1 FROM json_each(j.tags) AS t WHERE t.value = k.value->>1)
+SELECT j.seq, k.text(1), $2, j.id FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0)
+WHERE EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = k.text(1))
 ON CONFLICT DO NOTHING",
     },
     Kind {
         name: "tagged",
         find: "
-SELECT json_array(x.job, x.tag), 'job \"' || x.id || '\" is found by the tag \"' || x.tag || '\", and does not have it'
+SELECT list(x.job, x.tag), 'job \"' || x.id || '\" is found by the tag \"' || x.tag || '\", and does not have it'
 FROM tags AS x LEFT JOIN jobs AS j ON j.seq = x.job
-WHERE j.id IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(j.tags) AS t WHERE t.value = x.tag) LIMIT 1000",
+WHERE j.id IS NULL OR NOT EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = x.tag) LIMIT 1000",
         mend: "
 DELETE FROM tags WHERE (job, tag) IN (
-    SELECT k.value->>0, k.value->>1 FROM jsonb_each($1) AS k LEFT JOIN jobs AS j ON j.seq = k.value->>0
-    WHERE j.id IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(j.tags) AS t WHERE t.value = k.value->>1))",
+    SELECT k.int(0), k.text(1) FROM rows($1) AS k LEFT JOIN jobs AS j ON j.seq = k.int(0)
+    WHERE j.id IS NULL OR NOT EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = k.text(1)))",
     },
     Kind {
         name: "tag-count",
         find: "
-SELECT json_array(tag), 'tag \"' || tag || '\" counts ' || sum(kept) || ' jobs, and ' || sum(there) || ' have it'
+SELECT list(tag), 'tag \"' || tag || '\" counts ' || sum(kept) || ' jobs, and ' || sum(there) || ' have it'
 FROM (SELECT tag, n AS kept, 0 AS there FROM tag_counts UNION ALL SELECT tag, 0, 1 FROM tags) AS c
 GROUP BY tag HAVING sum(kept) <> sum(there) LIMIT 1000",
         mend: "
 INSERT INTO tag_counts (tag, server, n)
-SELECT k.value->>0, 0, (SELECT count(*) FROM tags AS t WHERE t.tag = k.value->>0)
-    - (SELECT coalesce(sum(c.n), 0) FROM tag_counts AS c WHERE c.tag = k.value->>0)
-FROM jsonb_each($1) AS k WHERE true
+SELECT k.text(0), 0, (SELECT count(*) FROM tags AS t WHERE t.tag = k.text(0))
+    - (SELECT coalesce(sum(c.n), 0) FROM tag_counts AS c WHERE c.tag = k.text(0))
+FROM rows($1) AS k WHERE true
 ON CONFLICT (tag, server) DO UPDATE SET n = tag_counts.n + excluded.n",
     },
     Kind {
         name: "failure-count",
         find: "
-SELECT json_array(failure_group, queue),
+SELECT list(failure_group, queue),
     'failure group \"' || failure_group || '\" counts ' || sum(kept) || ' jobs, and ' || sum(there) || ' are in it'
 FROM (SELECT failure_group, queue, n AS kept, 0 AS there FROM failure_counts
       UNION ALL SELECT failure_group, queue, 0, 1 FROM jobs WHERE state = 5 AND failure_group IS NOT NULL) AS c
 GROUP BY failure_group, queue HAVING sum(kept) <> sum(there) LIMIT 1000",
         mend: "
 INSERT INTO failure_counts (failure_group, queue, server, n)
-SELECT k.value->>0, k.value->>1, 0,
-    (SELECT count(*) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = k.value->>0 AND j.queue = k.value->>1)
+SELECT k.text(0), k.int(1), 0,
+    (SELECT count(*) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = k.text(0) AND j.queue = k.int(1))
     - (SELECT coalesce(sum(c.n), 0) FROM failure_counts AS c
-       WHERE c.failure_group = k.value->>0 AND c.queue = k.value->>1)
-FROM jsonb_each($1) AS k WHERE true
+       WHERE c.failure_group = k.text(0) AND c.queue = k.int(1))
+FROM rows($1) AS k WHERE true
 ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + excluded.n",
     },
     Kind {
         name: "count",
         find: "
-SELECT json_array(c.queue, c.state),
-    'queue \"' || coalesce(max(q.name), c.queue) || '\" counts ' || sum(kept) || ' jobs that are '
+SELECT list(c.queue, c.state),
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" counts ' || sum(kept) || ' jobs that are '
     || CASE c.state WHEN 1 THEN 'waiting' WHEN 2 THEN 'scheduled' WHEN 3 THEN 'waiting for others'
             WHEN 4 THEN 'running' WHEN 5 THEN 'failed' WHEN 6 THEN 'complete' ELSE 'stalled' END
     || ', and there are ' || sum(there)
@@ -255,18 +256,18 @@ LEFT JOIN queues AS q ON q.id = c.queue
 GROUP BY c.queue, c.state HAVING sum(kept) <> sum(there) LIMIT 1000",
         mend: "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
-SELECT 0, k.value->>0, 0, k.value->>1, 0,
-    (SELECT count(*) FROM jobs AS j WHERE j.queue = k.value->>0 AND j.state = k.value->>1)
+SELECT 0, k.int(0), 0, k.int(1), 0,
+    (SELECT count(*) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = k.int(1))
     - (SELECT coalesce(sum(t.n), 0) FROM tallies AS t
-       WHERE t.kind = 0 AND t.queue = k.value->>0 AND t.slot = k.value->>1)
-FROM jsonb_each($1) AS k WHERE true
+       WHERE t.kind = 0 AND t.queue = k.int(0) AND t.slot = k.int(1))
+FROM rows($1) AS k WHERE true
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n",
     },
     Kind {
         name: "failed",
         find: "
-SELECT json_array(c.queue, c.day),
-    'queue \"' || coalesce(max(q.name), c.queue) || '\" says that of the failures of a day ' || sum(kept)
+SELECT list(c.queue, c.day),
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" says that of the failures of a day ' || sum(kept)
     || ' are failed still, and there are ' || sum(there)
 FROM (SELECT queue, day, n AS kept, 0 AS there FROM tallies WHERE kind = 3 AND slot = 1
       UNION ALL SELECT queue, (failure_at - (failure_at % 86400000000 + 86400000000) % 86400000000) / 86400000000,
@@ -276,19 +277,19 @@ WHERE EXISTS (SELECT 1 FROM tallies AS t WHERE t.kind = 3 AND t.queue = c.queue 
 GROUP BY c.queue, c.day HAVING sum(kept) <> sum(there) LIMIT 1000",
         mend: "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
-SELECT 3, k.value->>0, k.value->>1, 1, 0,
-    (SELECT count(*) FROM jobs AS j WHERE j.state = 5 AND j.queue = k.value->>0
-         AND j.failure_at >= (k.value->>1) * 86400000000 AND j.failure_at < ((k.value->>1) + 1) * 86400000000)
+SELECT 3, k.int(0), k.int(1), 1, 0,
+    (SELECT count(*) FROM jobs AS j WHERE j.state = 5 AND j.queue = k.int(0)
+         AND j.failure_at >= k.int(1) * 86400000000 AND j.failure_at < (k.int(1) + 1) * 86400000000)
     - (SELECT coalesce(sum(t.n), 0) FROM tallies AS t
-       WHERE t.kind = 3 AND t.queue = k.value->>0 AND t.day = k.value->>1 AND t.slot = 1)
-FROM jsonb_each($1) AS k WHERE true
+       WHERE t.kind = 3 AND t.queue = k.int(0) AND t.day = k.int(1) AND t.slot = 1)
+FROM rows($1) AS k WHERE true
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n",
     },
     Kind {
         name: "statistics",
         find: "
-SELECT json_array(c.kind, c.queue, c.day),
-    'queue \"' || coalesce(max(q.name), c.queue) || '\" says that ' || sum(kept) || ' jobs of a day '
+SELECT list(c.kind, c.queue, c.day),
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" says that ' || sum(kept) || ' jobs of a day '
     || CASE c.kind WHEN 1 THEN 'waited' ELSE 'ran' END || ', and its histogram has ' || sum(there)
 FROM (SELECT kind, queue, day, CASE WHEN slot < 0 THEN n ELSE 0 END AS kept,
           CASE WHEN slot < 0 THEN 0 ELSE n END AS there
@@ -297,21 +298,21 @@ LEFT JOIN queues AS q ON q.id = c.queue
 GROUP BY c.kind, c.queue, c.day HAVING sum(kept) <> sum(there) LIMIT 1000",
         mend: "
 INSERT INTO tallies (kind, queue, day, slot, server, n, mean, m2)
-SELECT k.value->>0, k.value->>1, k.value->>2, -1, 0,
+SELECT k.int(0), k.int(1), k.int(2), -1, 0,
     (SELECT coalesce(sum(CASE WHEN t.slot < 0 THEN -t.n ELSE t.n END), 0) FROM tallies AS t
-     WHERE t.kind = k.value->>0 AND t.queue = k.value->>1 AND t.day = k.value->>2), 0, 0
-FROM jsonb_each($1) AS k WHERE true
+     WHERE t.kind = k.int(0) AND t.queue = k.int(1) AND t.day = k.int(2)), 0, 0
+FROM rows($1) AS k WHERE true
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n",
     },
     Kind {
         name: "worker",
         find: "
-SELECT json_array(w.name), 'worker \"' || w.name || '\" took a job after it was seen last'
+SELECT list(w.name), 'worker \"' || w.name || '\" took a job after it was seen last'
 FROM workers AS w WHERE $3 = 0 AND w.protocol = 'qless' AND w.last_seen < (
     SELECT max(j.since) FROM jobs AS j WHERE j.state = 4 AND j.worker = w.name) LIMIT 1000",
         mend: "
-UPDATE workers SET last_seen = max(last_seen, coalesce(
-    (SELECT max(j.since) FROM jobs AS j WHERE j.state = 4 AND j.worker = workers.name), last_seen))
-WHERE protocol = 'qless' AND name IN (SELECT k.value->>0 FROM jsonb_each($1) AS k)",
+UPDATE workers SET last_seen = coalesce(
+    (SELECT max(j.since) FROM jobs AS j WHERE j.state = 4 AND j.worker = workers.name), last_seen)
+WHERE protocol = 'qless' AND name IN (SELECT k.text(0) FROM rows($1) AS k)",
     },
 ];

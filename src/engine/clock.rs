@@ -62,23 +62,36 @@ fn micros(seconds: f64) -> i64 {
     (seconds * MICROS).round() as i64
 }
 
-/// The server's clock. It never goes backwards while the server runs, so that setting the machine's
-/// clock back neither revives nor ends a lease.
+/// The server's clock; where servers share a database, the database's. It never goes backwards while the
+/// server runs, so that setting the machine's clock back neither revives nor ends a lease.
 #[derive(Debug, Default)]
 pub struct Clock {
     latest: AtomicI64,
+    /// By how much the database's clock is ahead of the machine's, in microseconds.
+    ahead: AtomicI64,
 }
 
 impl Clock {
     /// The present moment.
     pub fn now(&self) -> Time {
-        let wall = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or(Duration::ZERO)
-            .as_micros();
-        let wall = i64::try_from(wall).unwrap_or(i64::MAX);
-        Time(self.latest.fetch_max(wall, Ordering::AcqRel).max(wall))
+        let now = machine().saturating_add(self.ahead.load(Ordering::Relaxed));
+        Time(self.latest.fetch_max(now, Ordering::AcqRel).max(now))
     }
+
+    /// The database's clock has just said this.
+    pub fn follow(&self, now: i64) {
+        self.ahead
+            .store(now.saturating_sub(machine()), Ordering::Relaxed);
+    }
+}
+
+/// The machine's clock.
+fn machine() -> i64 {
+    let wall = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
+        .as_micros();
+    i64::try_from(wall).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::error::{Error, Result};
 use super::events::Said;
 use super::job::NAME_BYTES_MAX;
 use super::work::Work;
-use crate::store::{Readers, Statement};
+use crate::store::{Row, Statement, StoreError};
 
 /// The longest name of an option in bytes: a queue's name and what is set for it.
 pub const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
@@ -40,13 +40,12 @@ const APPLICATION: (&str, &str) = ("application", "\"qless\"");
 pub struct Config(RwLock<BTreeMap<String, String>>);
 
 impl Config {
-    /// Reads the table.
-    pub async fn load(readers: &Readers) -> Result<Config> {
-        let config = Config::default();
-        for row in readers.rows(Statement::new(ALL, [])).await? {
-            config.apply(&row.text(0)?, Some(row.text(1)?));
-        }
-        Ok(config)
+    /// Takes over what [`ALL`] has read, instead of what is there.
+    pub fn take_over(&self, rows: &[Row]) -> Result<(), StoreError> {
+        let set = rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?)));
+        let set: BTreeMap<_, _> = set.collect::<Result<_, StoreError>>()?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = set;
+        Ok(())
     }
 
     /// The option's value, or its default, if it has one.
@@ -215,7 +214,8 @@ pub fn save(option: &str, value: Option<&str>) -> Statement {
     }
 }
 
-const ALL: &str = "SELECT option, value FROM config";
+/// The statement that reads all settings.
+pub const ALL: &str = "SELECT option, value FROM config";
 
 const SET: &str = "
 INSERT INTO config (option, value) VALUES ($1, $2)

@@ -29,6 +29,9 @@ pub enum Error {
     TooMany { what: &'static str, max: usize },
     #[error("job \"{id}\" is not failed but {state}")]
     NotFailed { id: String, state: Standing },
+    /// The database cannot be reached now. Whether anything has changed is not known.
+    #[error("the database cannot be reached now")]
+    Unavailable,
     /// The database could not be read or written. Nothing is known to have changed.
     #[error("the database is not available: {0}")]
     Store(String),
@@ -38,6 +41,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl From<crate::store::StoreError> for Error {
     fn from(error: crate::store::StoreError) -> Self {
-        Error::Store(error.to_string())
+        if error.is_outage() {
+            Error::Unavailable
+        } else {
+            Error::Store(error.to_string())
+        }
     }
 }

@@ -14,9 +14,6 @@ use crate::store::{Row, Statement, StoreError};
 /// How many events are kept, about.
 const EVENTS_MAX: i64 = 100_000;
 
-/// After so many events the oldest are dropped.
-const DROP_EVERY: i64 = 10_000;
-
 /// Groups whose events are read at once.
 const GROUPS_READ: i64 = 200;
 
@@ -109,27 +106,23 @@ impl Events {
         }
     }
 
-    /// The statements that write them, after the event numbered `last`; and the new last number.
-    pub fn into_statements(mut self, last: i64, at: Time) -> (Vec<Statement>, i64) {
+    /// The statements that number and write them. They come last in a transaction: servers that share a
+    /// database wait for each other from here on.
+    pub fn into_statements(mut self, at: Time) -> Vec<Statement> {
         if self.n == 0 {
-            return (Vec::new(), last);
+            return Vec::new();
         }
         self.entries.push(']');
-        let newest = last + self.n;
-        let mut statements = vec![Statement::new(
-            ADD,
-            [
-                (last + 1).into(),
-                self.n.into(),
-                at.0.into(),
-                self.entries.into(),
-            ],
-        )];
-        if newest / DROP_EVERY > last / DROP_EVERY {
-            statements.push(Statement::new(DROP, [(newest - EVENTS_MAX).into()]));
-        }
-        (statements, newest)
+        vec![
+            Statement::new(NUMBER, [self.n.into()]).exactly(1),
+            Statement::new(ADD, [self.n.into(), at.0.into(), self.entries.into()]),
+        ]
     }
+}
+
+/// The statement that drops the oldest events, where there are too many.
+pub fn drop_old() -> Statement {
+    Statement::new(DROP, [EVENTS_MAX.into()])
 }
 
 /// An event, as it is read.
@@ -206,12 +199,16 @@ fn events(rows: &[Row]) -> Result<Vec<Published>, StoreError> {
     Ok(events)
 }
 
-/// The statement that tells the number of the newest event, in one row or none.
-pub const LAST: &str = "SELECT first + n - 1 FROM events ORDER BY first DESC LIMIT 1";
+const LAST: &str = "SELECT last_event FROM state WHERE id = 1";
 
-const ADD: &str = "INSERT INTO events (first, n, at, entries) VALUES ($1, $2, $3, $4)";
+const NUMBER: &str = "UPDATE state SET last_event = last_event + $1 WHERE id = 1";
 
-const DROP: &str = "DELETE FROM events WHERE first <= $1";
+const ADD: &str = "
+INSERT INTO events (first, n, at, entries)
+SELECT last_event - $1 + 1, $1, $2, $3 FROM state WHERE id = 1";
+
+const DROP: &str =
+    "DELETE FROM events WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1";
 
 // The first group may hold events of which only the later ones are wanted.
 const READ: &str = "

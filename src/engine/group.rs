@@ -7,14 +7,25 @@ use tokio::sync::{oneshot, watch};
 
 use super::check;
 use super::clock::{Clock, Time};
+use super::copies;
 use super::error::{Error, Result};
+use super::events;
 use super::held::Held;
 use super::job::QueueId;
 use super::keep;
-use super::queues;
+use super::peers::Peers;
 use super::wait::Waiters;
-use super::work::{Needs, Shared, Wanted, Work};
+use super::work::{Needs, Seqs, Shared, Wanted, Work};
 use crate::store::{Connection, Group, Statement, StoreError};
+
+/// Of what has not been read yet.
+pub const UNKNOWN_REVISION: i64 = -1;
+
+/// How many servers may number what they insert without meeting.
+const SERVERS_MAX: i64 = 1_024;
+
+/// After so many groups the oldest events are dropped.
+const DROP_EVENTS_EVERY: u64 = 1_000;
 
 /// Workers that were seen, and when. Written with the next group that writes anyway, so that asking
 /// an empty queue for work costs no write.
@@ -117,10 +128,13 @@ pub struct Runner {
     pub waiters: Arc<Waiters>,
     pub changes: watch::Sender<u64>,
     pub clients_tell_time: bool,
-    /// The number of this server, under which it keeps its counts.
-    pub server: i64,
-    pub next_seq: i64,
-    pub last_event: i64,
+    /// The other servers on the database, where there may be some.
+    pub peers: Arc<Peers>,
+    pub last_seq: i64,
+    /// What is in memory is as of this revision of the database, where servers share one.
+    pub revision: i64,
+    /// How many groups have been written; old events go with every so many.
+    pub groups: u64,
     /// Queues that have, or had, recurring jobs.
     pub recurring_in: HashSet<QueueId>,
     /// The day on which old statistics were dropped last.
@@ -144,13 +158,13 @@ impl Group for Runner {
         connection: &mut Connection,
         steps: &mut [Step],
     ) -> Result<(), StoreError> {
-        let now = steps
-            .iter()
-            .find_map(|step| step.now)
-            .unwrap_or_else(|| self.clock.now());
-        let watched = self.waiters.any();
-        let mut work = Work::new(now, &self.shared, watched, self.next_seq);
+        let seqs = self.begin(connection).await?;
+        let now = steps.iter().find_map(|step| step.now);
+        let now = now.unwrap_or_else(|| self.clock.now());
+        let watched = self.waiters.any() || self.peers.any();
+        let mut work = Work::new(now, &self.shared, watched, seqs);
         let chore = steps.iter().find_map(|step| step.task.chore());
+        let mut leads = false;
         let mut writes = match &chore {
             Some(Chore::Flush) => keep::flush(),
             Some(Chore::Mend(moment, problems)) => {
@@ -158,7 +172,10 @@ impl Group for Runner {
                 Vec::new()
             }
             Some(Chore::Upkeep) => {
-                keep::upkeep(connection, &mut work).await?;
+                leads = !self.peers.share() || self.peers.attend(connection, now).await?;
+                if leads {
+                    keep::upkeep(connection, &mut work).await?;
+                }
                 Vec::new()
             }
             None => {
@@ -173,13 +190,14 @@ impl Group for Runner {
             connection.run(std::mem::take(&mut writes)).await?;
             keep::retire(connection, &mut work).await?;
         }
-        let prunes =
-            (retires || matches!(chore, Some(Chore::Upkeep))) && self.pruned_on != Some(now.day());
+        let prunes = (retires || leads) && self.pruned_on != Some(now.day());
         if prunes {
             writes.extend(keep::prune(&work));
         }
-        let (closing, last_event) = work.closing_writes(self.server, self.last_event);
-        writes.extend(closing);
+        if self.groups.is_multiple_of(DROP_EVENTS_EVERY) && chore.is_none() {
+            writes.push(events::drop_old());
+        }
+        writes.extend(work.closing_writes(self.peers.number));
         let flush = matches!(chore, Some(Chore::Flush));
         let mended = matches!(chore, Some(Chore::Mend(..)));
         let seen = if flush {
@@ -198,13 +216,12 @@ impl Group for Runner {
         }
         if mended {
             self.held.clear();
-            let queues = connection.look(vec![queues::all()]).await?;
-            self.shared.queues.take_over(&queues)?;
+            self.take_over(connection).await?;
         }
         if prunes {
             self.pruned_on = Some(now.day());
         }
-        self.last_event = last_event;
+        self.groups += 1;
         self.committed(work, if save_seen { HashMap::new() } else { seen }, written);
         Ok(())
     }
@@ -221,6 +238,34 @@ impl Group for Runner {
 }
 
 impl Runner {
+    /// Begins a transaction, and catches up with what other servers have changed. Where the order of
+    /// insertion goes on: among several servers by the clock, and a server's number.
+    async fn begin(&mut self, connection: &mut Connection) -> Result<Seqs, StoreError> {
+        let Some(fresh) = connection.begin().await? else {
+            return Ok(Seqs {
+                last: self.last_seq,
+                step: 1,
+            });
+        };
+        self.clock.follow(fresh.now);
+        if self.revision != fresh.revision {
+            self.take_over(connection).await?;
+            self.revision = fresh.revision;
+        }
+        let by_clock = fresh.now.saturating_mul(SERVERS_MAX) + self.peers.number % SERVERS_MAX;
+        Ok(Seqs {
+            last: self.last_seq.max(by_clock),
+            step: SERVERS_MAX,
+        })
+    }
+
+    /// Reads again what is kept in memory.
+    async fn take_over(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
+        let answers = connection.look(copies::all()).await?;
+        self.recurring_in = copies::take_over(&self.shared, answers)?;
+        Ok(())
+    }
+
     /// Everything has been emptied.
     fn forget_all(&mut self) {
         self.shared.queues.clear();
@@ -232,6 +277,10 @@ impl Runner {
 
     /// Puts under work what is at hand of the jobs that are named.
     fn prime(&mut self, work: &mut Work, steps: &[Step]) {
+        if self.peers.share() {
+            // Another server may have given a job to somebody else meanwhile.
+            return;
+        }
         for key in steps.iter().flat_map(|step| &step.needs.jobs) {
             if let Some((job, version)) = self.held.take(key) {
                 work.prime(job, version);
@@ -256,9 +305,11 @@ impl Runner {
     /// Takes over what the committed group has left, and says that something has changed.
     fn committed(&mut self, work: Work, unsaved: HashMap<String, Time>, written: bool) {
         let finished = work.finish();
-        self.next_seq = finished.next_seq;
-        for (job, version) in finished.held {
-            self.held.keep(job, version);
+        self.last_seq = finished.last_seq;
+        if !self.peers.share() {
+            for (job, version) in finished.held {
+                self.held.keep(job, version);
+            }
         }
         for (option, value) in finished.settings {
             self.shared.config.apply(&option, value);
@@ -290,6 +341,8 @@ impl Runner {
             self.waiters.will_be(&queue.key, at);
         }
         if written {
+            let touched = finished.woken.keys().chain(finished.ahead.keys());
+            self.peers.tell(touched.copied());
             self.changes.send_modify(|changes| *changes += 1);
         }
     }

@@ -122,7 +122,8 @@ RETURNING queue, seq, tags";
 const RETIRE_SURPLUS: &str = "
 DELETE FROM jobs WHERE seq IN (
     SELECT seq FROM jobs WHERE state = 6 ORDER BY since, seq
-    LIMIT max(0, min($2, (SELECT coalesce(sum(n), 0) FROM tallies WHERE kind = 0 AND slot = 6) - $1)))
+    LIMIT (SELECT CASE WHEN s.n <= $1 THEN 0 WHEN s.n - $1 < $2 THEN s.n - $1 ELSE $2 END
+           FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = 0 AND slot = 6) AS s))
 RETURNING queue, seq, tags";
 
 const PRUNE_STATS: &str = "DELETE FROM tallies WHERE kind IN (1, 2, 3) AND day <= $1";
@@ -141,7 +142,7 @@ const FORGET_WORKERS: &str = "DELETE FROM workers WHERE last_seen <= $1";
 
 const SAVE_SEEN: &str = "
 INSERT INTO workers (protocol, name, last_seen)
-SELECT 'qless', value->>0, value->>1 FROM jsonb_each($1) WHERE true
+SELECT 'qless', text(0), int(1) FROM rows($1) WHERE true
 ON CONFLICT (protocol, name) DO UPDATE SET last_seen = excluded.last_seen";
 
 const FLUSH: &[&str] = &[

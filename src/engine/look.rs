@@ -93,6 +93,7 @@ pub struct FailureGroup {
 impl Engine {
     /// All queues by when they were first seen, then by name.
     pub async fn queues(&self, now: Option<Time>) -> Result<Vec<QueueCounts>> {
+        self.freshen().await?;
         let now = self.now(now).0;
         let batch = vec![
             Statement::new(COUNTS, []),
@@ -118,6 +119,7 @@ impl Engine {
 
     /// One queue; `None` if it is not known.
     pub async fn queue(&self, key: &QueueKey, now: Option<Time>) -> Result<Option<QueueCounts>> {
+        self.freshen().await?;
         let now = self.now(now).0;
         let Some(queue) = self.known_queues().get(key) else {
             return Ok(None);
@@ -141,12 +143,14 @@ impl Engine {
 
     /// The job; `None` if it is not there.
     pub async fn job(&self, key: &JobKey) -> Result<Option<Job>> {
+        self.freshen().await?;
         let statement = Statement::new(JOB, [key.scope.into(), key.id.as_str().into()]);
         Ok(self.list(statement).await?.pop())
     }
 
     /// The jobs, in the order of their keys; `None` where one is not there.
     pub async fn jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
+        self.freshen().await?;
         let rows: Vec<_> = keys
             .iter()
             .map(|key| (key.scope, key.id.as_str()))
@@ -167,6 +171,7 @@ impl Engine {
         page: Page,
         now: Option<Time>,
     ) -> Result<Vec<Job>> {
+        self.freshen().await?;
         let now = self.now(now).0;
         let queue = match queue.map(|key| self.known_queues().get(key)) {
             Some(None) => return Ok(Vec::new()),
@@ -216,6 +221,7 @@ impl Engine {
 
     /// Workers that showed themselves within `max-worker-age`, last seen first.
     pub async fn workers(&self, now: Option<Time>) -> Result<Vec<WorkerCounts>> {
+        self.freshen().await?;
         let now = self.now(now);
         let mut seen: HashMap<String, Time> = HashMap::new();
         let mut held: HashMap<String, (i64, i64)> = HashMap::new();
@@ -263,6 +269,7 @@ impl Engine {
 
     /// The jobs whose lease `worker` holds, latest end first: those in time, and those lost.
     pub async fn worker(&self, worker: &str, now: Option<Time>) -> Result<(Vec<Job>, Vec<Job>)> {
+        self.freshen().await?;
         let now = self.now(now);
         let jobs = self.list(Statement::new(HELD_BY, [worker.into()])).await?;
         Ok(jobs.into_iter().partition(|job| !job.is_stalled(now)))
@@ -285,6 +292,7 @@ impl Engine {
 
     /// How many jobs have failed with `group`, and some of them, newest failure first.
     pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
+        self.freshen().await?;
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let batch = vec![
             Statement::new(FAILURE_COUNT, [group.into()]),
@@ -352,7 +360,8 @@ fn counts(answers: Vec<Answer>) -> Result<Found> {
     Ok((counts, oldest, recurring))
 }
 
-const COUNTS: &str = "SELECT queue, sum(n), slot FROM tallies WHERE kind = 0 GROUP BY queue, slot";
+const COUNTS: &str =
+    "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies WHERE kind = 0 GROUP BY queue, slot";
 
 // A lost lease and a due job are found at the beginning of an index, queue by queue.
 const COUNT_STALLED: &str = "
@@ -373,8 +382,7 @@ const RECURRING: &str = "SELECT queue, count(*) FROM recurring GROUP BY queue";
 
 const RECURRING_OF: &str = "SELECT queue, count(*) FROM recurring WHERE queue = $1 GROUP BY queue";
 
-const COUNTS_OF: &str =
-    "SELECT queue, sum(n), slot FROM tallies WHERE kind = 0 AND queue = $1 GROUP BY queue, slot";
+const COUNTS_OF: &str = "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies WHERE kind = 0 AND queue = $1 GROUP BY queue, slot";
 
 const COUNT_STALLED_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2 GROUP BY queue";
 
@@ -436,8 +444,7 @@ const WORKERS: &str = "SELECT name, last_seen FROM workers WHERE protocol = 'qle
 
 // There are only as many running jobs as workers can hold, and the index has all that is asked for.
 const HELD: &str = "
-SELECT worker, sum(CASE WHEN lease_until > $1 THEN 1 ELSE 0 END),
-    sum(CASE WHEN lease_until <= $1 THEN 1 ELSE 0 END)
+SELECT worker, count(CASE WHEN lease_until > $1 THEN 1 END), count(CASE WHEN lease_until <= $1 THEN 1 END)
 FROM jobs WHERE state = 4 AND warned = 0 GROUP BY worker";
 
 const HELD_BY: &str = concat!(
@@ -452,8 +459,8 @@ SELECT c.failure_group, c.n,
     (SELECT max(j.since) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group),
     (SELECT j.failure_message FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group
      ORDER BY j.since DESC, j.seq DESC LIMIT 1)
-FROM (SELECT failure_group, sum(n) AS n FROM failure_counts GROUP BY failure_group) AS c
+FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS c
 WHERE c.n > 0 ORDER BY c.failure_group";
 
 const FAILURE_COUNT: &str =
-    "SELECT coalesce(sum(n), 0) FROM failure_counts WHERE failure_group = $1";
+    "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM failure_counts WHERE failure_group = $1";

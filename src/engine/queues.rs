@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::clock::Time;
-use super::error::Result;
 use super::events::Said;
 use super::job::{Protocol, QueueId, QueueKey};
 use super::work::Work;
-use crate::store::{Answer, Readers, Row, Statement, StoreError};
+use crate::store::{Row, Statement, StoreError};
 
-const ALL: &str = "SELECT id, protocol, namespace, name, first_seen, paused, forgotten FROM queues";
+/// The statement that reads all queues.
+pub const ALL: &str =
+    "SELECT id, protocol, namespace, name, first_seen, paused, forgotten FROM queues";
 
 /// A queue that is known.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,18 +37,15 @@ struct Inner {
 }
 
 impl Queues {
-    /// Reads the table.
-    pub async fn load(readers: &Readers) -> Result<Queues> {
-        let queues = Queues::default();
-        queues.take_over(&readers.read(vec![all()]).await?)?;
-        Ok(queues)
-    }
-
-    /// Takes over what [`all`] has read.
-    pub fn take_over(&self, answers: &[Answer]) -> Result<(), StoreError> {
-        for row in answers.iter().flat_map(|answer| &answer.rows) {
-            self.add(queue(row)?);
+    /// Takes over what [`ALL`] has read, instead of what is there.
+    pub fn take_over(&self, rows: &[Row]) -> Result<(), StoreError> {
+        let queues: Vec<_> = rows.iter().map(queue).collect::<Result<_, _>>()?;
+        let mut inner = Inner::default();
+        for queue in queues.into_iter().map(Arc::new) {
+            inner.by_key.insert(queue.key.clone(), Arc::clone(&queue));
+            inner.by_id.insert(queue.id, queue);
         }
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = inner;
         Ok(())
     }
 
@@ -104,11 +102,6 @@ impl Queues {
         let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
         inner.by_id.keys().max().map_or(1, |highest| highest + 1)
     }
-}
-
-/// The statement that reads all queues.
-pub fn all() -> Statement {
-    Statement::new(ALL, [])
 }
 
 fn queue(row: &Row) -> Result<Queue, StoreError> {
@@ -175,7 +168,8 @@ pub fn save(queues: &[Queue]) -> Statement {
             u8::from(queue.forgotten),
         )
     };
-    Statement::of_rows(SAVE, &queues.iter().map(row).collect::<Vec<_>>())
+    // Another server may have given the number to another queue.
+    Statement::of_rows(SAVE, &queues.iter().map(row).collect::<Vec<_>>()).exactly(queues.len())
 }
 
 /// The statement that takes qless workers off the list of workers.
@@ -185,10 +179,12 @@ pub fn forget_workers(names: &[String]) -> Statement {
 
 const SAVE: &str = "
 INSERT INTO queues (id, protocol, namespace, name, first_seen, paused, forgotten)
-SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6
-FROM jsonb_each($1) WHERE true
+SELECT int(0), text(1), text(2), text(3), int(4), int(5), int(6)
+FROM rows($1) WHERE true
 ON CONFLICT (id) DO UPDATE SET first_seen = excluded.first_seen, paused = excluded.paused,
-    forgotten = excluded.forgotten";
+    forgotten = excluded.forgotten
+WHERE queues.protocol = excluded.protocol AND queues.namespace = excluded.namespace
+    AND queues.name = excluded.name";
 
 const FORGET_WORKERS: &str =
-    "DELETE FROM workers WHERE protocol = 'qless' AND name IN (SELECT value FROM jsonb_each($1))";
+    "DELETE FROM workers WHERE protocol = 'qless' AND name IN (SELECT item() FROM rows($1))";

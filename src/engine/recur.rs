@@ -237,6 +237,7 @@ fn child(work: &mut Work, recurring: &Recurring, id: String) -> Job {
 impl Engine {
     /// The recurring job; `None` if it is not there.
     pub async fn recurring(&self, id: &str) -> Result<Option<Recurring>> {
+        self.freshen().await?;
         let statement = Statement::of_rows(LOAD, &[id]);
         let rows = self.readers().rows(statement).await?;
         rows.first().map(|row| Ok(recurring(row)?.0)).transpose()
@@ -248,6 +249,7 @@ impl Engine {
         queue: Option<&QueueKey>,
         page: Page,
     ) -> Result<Vec<Recurring>> {
+        self.freshen().await?;
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let statement = match queue {
             None => Statement::new(ALL, [limit.into(), offset.into()]),
@@ -262,6 +264,7 @@ impl Engine {
 
     /// Whether a child of the queue is due.
     pub(super) async fn child_is_due(&self, queue: &QueueKey, now: Time) -> Result<bool> {
+        self.freshen().await?;
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(false);
         };
@@ -353,7 +356,7 @@ macro_rules! select {
     };
 }
 
-const LOAD: &str = select!("jsonb_each($1) AS k CROSS JOIN recurring AS r WHERE r.id = k.value");
+const LOAD: &str = select!("rows($1) AS k CROSS JOIN recurring AS r WHERE r.id = k.item()");
 
 const DUE: &str = select!(
     "recurring AS r WHERE r.queue = $1 AND r.next_at <= $2 ORDER BY r.next_at, r.seq LIMIT $3 + 0"
@@ -371,9 +374,9 @@ pub const QUEUES: &str = "SELECT DISTINCT queue FROM recurring";
 const SAVE: &str = "
 INSERT INTO recurring (id, seq, queue, next_at, interval, made, backlog, priority, retries, klass, tags,
     body, version)
-SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8,
-    value->>9, value->>10, value->>11, value->>12
-FROM jsonb_each($1) WHERE true
+SELECT text(0), int(1), int(2), int(3), int(4), int(5), int(6), real(7), int(8),
+    text(9), text(10), text(11), int(12)
+FROM rows($1) WHERE true
 ON CONFLICT (id) DO UPDATE SET queue = excluded.queue, next_at = excluded.next_at,
     interval = excluded.interval, made = excluded.made, backlog = excluded.backlog,
     priority = excluded.priority, retries = excluded.retries, klass = excluded.klass,
@@ -381,4 +384,4 @@ ON CONFLICT (id) DO UPDATE SET queue = excluded.queue, next_at = excluded.next_a
 WHERE recurring.version = excluded.version - 1";
 
 const DELETE: &str = "
-DELETE FROM recurring WHERE (id, version) IN (SELECT value->>0, value->>1 FROM jsonb_each($1))";
+DELETE FROM recurring WHERE (id, version) IN (SELECT text(0), int(1) FROM rows($1))";

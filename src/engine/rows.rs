@@ -227,41 +227,41 @@ const INSERT: &str = "
 INSERT INTO jobs (seq, version, queue, state, ready_at, since, worker, lease_id, lease_until, remaining,
     history, warned, priority, retries, klass, tags, failure_group, failure_message, failure_worker,
     failure_at, body, scope, id, created_at, spawned_from)
-SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8,
-    value->>9, value->>10, value->>11, value->>12, value->>13, value->>14, value->>15, value->>16,
-    value->>17, value->>18, value->>19, value->>20, value->>21, value->>22, value->>23, value->>24
-FROM jsonb_each($1)";
+SELECT int(0), int(1), int(2), int(3), int(4), int(5), text(6), text(7), int(8),
+    int(9), text(10), int(11), real(12), int(13), text(14), text(15), text(16),
+    text(17), text(18), int(19), text(20), int(21), text(22), int(23), text(24)
+FROM rows($1)";
 
 const UPDATE_PROGRESS: &str = "
-UPDATE jobs SET version = version + 1, queue = value->>2, state = value->>3, ready_at = value->>4,
-    since = value->>5, worker = value->>6, lease_id = value->>7, lease_until = value->>8,
-    remaining = value->>9, history = value->>10, warned = value->>11
-FROM jsonb_each($1) WHERE jobs.seq = value->>0 AND jobs.version = value->>1";
+UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at = int(4),
+    since = int(5), worker = text(6), lease_id = text(7), lease_until = int(8),
+    remaining = int(9), history = text(10), warned = int(11)
+FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
 
 const UPDATE: &str = "
-UPDATE jobs SET version = version + 1, queue = value->>2, state = value->>3, ready_at = value->>4,
-    since = value->>5, worker = value->>6, lease_id = value->>7, lease_until = value->>8,
-    remaining = value->>9, history = value->>10, warned = value->>11, priority = value->>12,
-    retries = value->>13, klass = value->>14, tags = value->>15, failure_group = value->>16,
-    failure_message = value->>17, failure_worker = value->>18, failure_at = value->>19, body = value->>20
-FROM jsonb_each($1) WHERE jobs.seq = value->>0 AND jobs.version = value->>1";
+UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at = int(4),
+    since = int(5), worker = text(6), lease_id = text(7), lease_until = int(8),
+    remaining = int(9), history = text(10), warned = int(11), priority = real(12),
+    retries = int(13), klass = text(14), tags = text(15), failure_group = text(16),
+    failure_message = text(17), failure_worker = text(18), failure_at = int(19), body = text(20)
+FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
 
 const DELETE: &str = "
 DELETE FROM jobs WHERE seq IN (
-    SELECT j.seq FROM jsonb_each($1) AS k CROSS JOIN jobs AS j
-    WHERE j.seq = k.value->>0 AND j.version = k.value->>1)";
+    SELECT j.seq FROM rows($1) AS k CROSS JOIN jobs AS j
+    WHERE j.seq = k.int(0) AND j.version = k.int(1))";
 
 const ADD_DEPENDENCIES: &str = "
-INSERT INTO dependencies (job, needs) SELECT value->>0, value->>1 FROM jsonb_each($1) WHERE true
+INSERT INTO dependencies (job, needs) SELECT int(0), int(1) FROM rows($1) WHERE true
 ON CONFLICT (job, needs) DO NOTHING";
 
 const REMOVE_DEPENDENCIES: &str = "
-DELETE FROM dependencies WHERE (job, needs) IN (SELECT value->>0, value->>1 FROM jsonb_each($1))";
+DELETE FROM dependencies WHERE (job, needs) IN (SELECT int(0), int(1) FROM rows($1))";
 
 const ADD_TAGS: &str = "
 INSERT INTO tags (job, tag, tagged_at, id)
-SELECT value->>0, value->>1, value->>2, value->>3 FROM jsonb_each($1) WHERE true
+SELECT int(0), text(1), int(2), text(3) FROM rows($1) WHERE true
 ON CONFLICT (job, tag) DO NOTHING";
 
 const REMOVE_TAGS: &str =
-    "DELETE FROM tags WHERE (job, tag) IN (SELECT value->>0, value->>1 FROM jsonb_each($1))";
+    "DELETE FROM tags WHERE (job, tag) IN (SELECT int(0), text(1) FROM rows($1))";

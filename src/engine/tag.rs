@@ -93,11 +93,11 @@ impl Engine {
     }
 }
 
-const COUNT: &str = "SELECT coalesce(sum(n), 0) FROM tag_counts WHERE tag = $1";
+const COUNT: &str = "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tag_counts WHERE tag = $1";
 
 const TAGGED: &str = "
 SELECT id FROM tags WHERE tag = $1 ORDER BY tagged_at, id LIMIT $2 + 0 OFFSET $3 + 0";
 
 const TOP: &str = "
-SELECT tag, sum(n) AS jobs FROM tag_counts GROUP BY tag HAVING sum(n) >= $1
+SELECT tag, CAST(sum(n) AS BIGINT) AS jobs FROM tag_counts GROUP BY tag HAVING sum(n) >= $1
 ORDER BY jobs DESC, tag LIMIT $2 + 0 OFFSET $3 + 0";

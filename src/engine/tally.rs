@@ -250,8 +250,8 @@ impl Tally {
 // neither mean nor m2. `WHERE true` keeps SQLite from reading ON CONFLICT as the condition of a join.
 const FOLD: &str = "
 INSERT INTO tallies (kind, queue, day, slot, server, n, mean, m2)
-SELECT value->>0, value->>1, value->>2, value->>3, $2, value->>4, value->>5, value->>6
-FROM jsonb_each($1) WHERE true
+SELECT int(0), int(1), int(2), int(3), $2, int(4), real(5), real(6)
+FROM rows($1) WHERE true
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET
     n    = tallies.n + excluded.n,
     mean = CASE WHEN excluded.mean IS NOT NULL THEN
@@ -262,12 +262,12 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET
 
 const FOLD_FAILURES: &str = "
 INSERT INTO failure_counts (failure_group, queue, server, n)
-SELECT value->>0, value->>1, $2, value->>2 FROM jsonb_each($1) WHERE true
+SELECT text(0), int(1), $2, int(2) FROM rows($1) WHERE true
 ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + excluded.n";
 
 const FOLD_TAGS: &str = "
 INSERT INTO tag_counts (tag, server, n)
-SELECT value->>0, $2, value->>1 FROM jsonb_each($1) WHERE true
+SELECT text(0), $2, int(1) FROM rows($1) WHERE true
 ON CONFLICT (tag, server) DO UPDATE SET n = tag_counts.n + excluded.n";
 
 #[cfg(test)]

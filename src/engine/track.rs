@@ -10,7 +10,7 @@ use super::error::{Error, Result};
 use super::job::{Job, JobKey};
 use super::tag;
 use super::work::Work;
-use crate::store::{Readers, Statement};
+use crate::store::{Row, Statement, StoreError};
 
 /// How many jobs may be tracked: each costs memory, and people follow a handful.
 pub const TRACKED_MAX: usize = 10_000;
@@ -20,13 +20,12 @@ pub const TRACKED_MAX: usize = 10_000;
 pub struct Tracked(RwLock<HashMap<String, Time>>);
 
 impl Tracked {
-    /// Reads the table.
-    pub async fn load(readers: &Readers) -> Result<Tracked> {
-        let tracked = Tracked::default();
-        for row in readers.rows(Statement::new(ALL, [])).await? {
-            tracked.apply(&row.text(0)?, Some(Time(row.int(1)?)));
-        }
-        Ok(tracked)
+    /// Takes over what [`ALL`] has read, instead of what is there.
+    pub fn take_over(&self, rows: &[Row]) -> Result<(), StoreError> {
+        let since = rows.iter().map(|row| Ok((row.text(0)?, Time(row.int(1)?))));
+        let since: HashMap<_, _> = since.collect::<Result<_, StoreError>>()?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = since;
+        Ok(())
     }
 
     pub fn contains(&self, id: &str) -> bool {
@@ -97,6 +96,7 @@ pub(super) fn untrack(work: &mut Work, key: &JobKey) {
 impl Engine {
     /// The tracked jobs by the time of tracking, and the ids of those that are gone.
     pub async fn tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
+        self.freshen().await?;
         let ids = self.known_tracked().ids();
         let keys: Vec<_> = ids.iter().map(JobKey::qless).collect();
         let mut expired = Vec::new();
@@ -119,7 +119,8 @@ pub fn save(id: &str, since: Option<Time>) -> Statement {
     }
 }
 
-const ALL: &str = "SELECT id, since FROM tracked";
+/// The statement that reads what is tracked.
+pub const ALL: &str = "SELECT id, since FROM tracked";
 
 const ADD: &str = "
 INSERT INTO tracked (id, since) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET since = excluded.since";

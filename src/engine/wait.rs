@@ -112,6 +112,11 @@ impl Waiters {
         unlooked
     }
 
+    /// The queues at which somebody waits.
+    pub fn queues(&self) -> Vec<QueueKey> {
+        self.benches().keys().cloned().collect()
+    }
+
     /// When the alarm has to ring next.
     fn next(&self) -> Option<Time> {
         self.benches()
@@ -258,18 +263,23 @@ impl Engine {
                 () = self.resting() => return,
             }
             let ringing = self.waiters().ringing(self.now(None));
-            for queue in &ringing {
-                if let Ok(n @ 1..) = self.available(queue).await {
-                    self.waiters().wake(queue, n);
-                }
+            self.ring_where_there_is_work(ringing).await;
+        }
+    }
+
+    /// Wakes as many at these queues as there are jobs to be had by now, and sets the alarm for what comes
+    /// next.
+    pub(super) async fn ring_where_there_is_work(&self, queues: Vec<QueueKey>) {
+        for queue in &queues {
+            if let Ok(n @ 1..) = self.available(queue).await {
+                self.waiters().wake(queue, n);
             }
-            if let Err(error) = self.look_ahead(ringing.clone()).await {
-                tracing::error!(%error, "the alarm could not be set");
-                let again = self.now(None).plus_seconds(TRY_AGAIN.as_secs_f64());
-                ringing
-                    .iter()
-                    .for_each(|queue| self.waiters().will_be(queue, again));
-            }
+        }
+        if let Err(error) = self.look_ahead(queues.clone()).await {
+            tracing::error!(%error, "the alarm could not be set");
+            let again = self.now(None).plus_seconds(TRY_AGAIN.as_secs_f64());
+            let again = |queue: &QueueKey| self.waiters().will_be(queue, again);
+            queues.iter().for_each(again);
         }
     }
 
@@ -319,7 +329,7 @@ SELECT count(*) FROM (
     SELECT 1 FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
                    LIMIT 1000) AS lost
     UNION ALL
-    SELECT 1 FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 1 LIMIT 1000) AS waiting
+    SELECT 1 FROM (SELECT seq FROM jobs WHERE queue = $1 AND state IN (1, 7) LIMIT 1000) AS waiting
     UNION ALL
     SELECT 1 FROM (SELECT seq FROM recurring WHERE queue = $1 AND next_at <= $2 LIMIT 1000) AS children
 ) AS a";

@@ -80,7 +80,7 @@ struct Candidates {
 }
 
 /// What all groups of a server share.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Shared {
     pub queues: Arc<Queues>,
     pub config: Arc<Config>,
@@ -127,11 +127,19 @@ pub struct Work {
     settings: Vec<(String, Option<String>)>,
     /// Running jobs and their versions, as they will be once the group is committed.
     held: Vec<(Job, i64)>,
-    next_seq: i64,
+    seqs: Seqs,
+}
+
+/// Where the order of insertion goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Seqs {
+    pub last: i64,
+    /// From one number to the next; the numbers between belong to other servers.
+    pub step: i64,
 }
 
 impl Work {
-    pub fn new(now: Time, shared: &Shared, watched: bool, next_seq: i64) -> Work {
+    pub fn new(now: Time, shared: &Shared, watched: bool, seqs: Seqs) -> Work {
         Work {
             now,
             tally: Tally::default(),
@@ -158,7 +166,7 @@ impl Work {
             forgotten_workers: Vec::new(),
             settings: Vec::new(),
             held: Vec::new(),
-            next_seq,
+            seqs,
         }
     }
 
@@ -179,8 +187,8 @@ impl Work {
 
     /// A new job's place in the order of insertion.
     pub fn next_seq(&mut self) -> i64 {
-        self.next_seq += 1;
-        self.next_seq
+        self.seqs.last += self.seqs.step;
+        self.seqs.last
     }
 
     /// Adds a job whose identity is free.

@@ -4,9 +4,11 @@
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{Connection, StoreError};
@@ -21,7 +23,17 @@ const STEPS_MAX: usize = 512;
 const ITEMS_MAX: usize = 4_096;
 
 /// How often a group is run again after a conflict before it is given up.
-const ATTEMPTS_MAX: usize = 5;
+const ATTEMPTS_MAX: u32 = 20;
+
+/// Before a group that has met another server more than once is run again; longer each time.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// For how long an outage of the database is bridged by trying again. What comes later is refused at once,
+/// until the database is there again.
+const OUTAGE_BRIDGED: Duration = Duration::from_secs(2);
+
+/// Before the next try in an outage.
+const PAUSE_IN_OUTAGE: Duration = Duration::from_millis(100);
 
 /// What the writer does with a group; the engine implements it.
 pub trait Group: Send + 'static {
@@ -92,7 +104,7 @@ async fn write<G: Group>(
     mut queue: mpsc::Receiver<G::Step>,
     stop: CancellationToken,
 ) {
-    let mut held_over = None;
+    let (mut held_over, mut outage) = (None, None);
     loop {
         if stop.is_cancelled() {
             queue.close();
@@ -107,7 +119,7 @@ async fn write<G: Group>(
         };
         let Some(first) = next else { break };
         let mut steps = gather::<G>(first, &mut queue, &mut held_over);
-        let outcome = attempt(&mut connection, &mut group, &mut steps).await;
+        let outcome = attempt(&mut connection, &mut group, &mut steps, &mut outage).await;
         if let Err(error) = &outcome {
             tracing::error!(%error, steps = steps.len(), "a group of writes failed");
         }
@@ -139,10 +151,12 @@ fn gather<G: Group>(
     steps
 }
 
+/// Runs the group, again if it met another server, or if the connection was lost before the commit.
 async fn attempt<G: Group>(
     connection: &mut Connection,
     group: &mut G,
     steps: &mut [G::Step],
+    outage: &mut Option<Instant>,
 ) -> Result<(), StoreError> {
     let mut attempts = 1;
     loop {
@@ -151,8 +165,23 @@ async fn attempt<G: Group>(
             connection.roll_back().await?;
         }
         match outcome {
-            Err(StoreError::Conflict) if attempts < ATTEMPTS_MAX => attempts += 1,
-            outcome => return outcome,
+            Err(error) if error.is_conflict() && attempts < ATTEMPTS_MAX => {
+                if attempts > 1 {
+                    sleep(PAUSE * attempts).await;
+                }
+                attempts += 1;
+            }
+            Err(error) if error.is_outage() => {
+                let since = *outage.get_or_insert_with(Instant::now);
+                if matches!(error, StoreError::InDoubt) || since.elapsed() > OUTAGE_BRIDGED {
+                    return Err(error);
+                }
+                sleep(PAUSE_IN_OUTAGE).await;
+            }
+            outcome => {
+                *outage = None;
+                return outcome;
+            }
         }
     }
 }

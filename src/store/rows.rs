@@ -1,6 +1,7 @@
 //! Statements, their arguments and their answers, the same for every database.
 
 use sqlx::Row as _;
+use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 
 use super::StoreError;
@@ -53,7 +54,7 @@ pub enum Arg {
 }
 
 impl Arg {
-    /// A set of rows as a JSON array, to be unfolded by `jsonb_each`.
+    /// A set of rows as a JSON array, to be unfolded by `rows(…)` (`store/dialect.rs`).
     pub fn rows<T: serde::Serialize>(rows: &[T]) -> Arg {
         // Rows are tuples of numbers and text; only a map with keys that are not text could fail.
         Arg::Text(serde_json::to_string(rows).unwrap_or_default())
@@ -86,37 +87,49 @@ pub struct Answer {
     pub affected: u64,
 }
 
-/// One row of an answer; columns are read by position.
+/// One row of an answer; columns are read by position. Integers are 64 bits wide.
 #[derive(Debug)]
-pub struct Row(SqliteRow);
+pub enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+/// Reads a column of a row of either kind.
+macro_rules! get {
+    ($row:expr, $column:expr) => {
+        match $row {
+            Row::Sqlite(row) => Ok(row.try_get_unchecked($column)?),
+            Row::Postgres(row) => Ok(row.try_get_unchecked($column)?),
+        }
+    };
+}
 
 impl Row {
-    pub(super) fn new(row: SqliteRow) -> Row {
-        Row(row)
-    }
-
     /// How many columns the row has.
     pub fn columns(&self) -> usize {
-        self.0.len()
+        match self {
+            Row::Sqlite(row) => row.len(),
+            Row::Postgres(row) => row.len(),
+        }
     }
 
     pub fn int(&self, column: usize) -> Result<i64, StoreError> {
-        Ok(self.0.try_get_unchecked(column)?)
+        get!(self, column)
     }
 
     pub fn real(&self, column: usize) -> Result<f64, StoreError> {
-        Ok(self.0.try_get_unchecked(column)?)
+        get!(self, column)
     }
 
     pub fn text(&self, column: usize) -> Result<String, StoreError> {
-        Ok(self.0.try_get_unchecked(column)?)
+        get!(self, column)
     }
 
     pub fn int_or_null(&self, column: usize) -> Result<Option<i64>, StoreError> {
-        Ok(self.0.try_get_unchecked(column)?)
+        get!(self, column)
     }
 
     pub fn text_or_null(&self, column: usize) -> Result<Option<String>, StoreError> {
-        Ok(self.0.try_get_unchecked(column)?)
+        get!(self, column)
     }
 }

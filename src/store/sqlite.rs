@@ -19,6 +19,7 @@ use sqlx::sqlite::{
 use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor};
 use tokio::sync::Notify;
 
+use super::dialect::Dialect;
 use super::rows::{Answer, Arg, Row, Statement};
 use super::{BUSY_TIMEOUT, Durability, StoreError};
 
@@ -223,16 +224,6 @@ impl Readers {
         reading.await.map_err(|_| StoreError::Stopped)?
     }
 
-    /// Runs one statement and gives its rows.
-    pub async fn rows(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        let answers = self.read(vec![statement]).await?;
-        Ok(answers
-            .into_iter()
-            .next()
-            .map(|answer| answer.rows)
-            .unwrap_or_default())
-    }
-
     pub async fn close(&self) {
         self.0.close().await;
     }
@@ -275,7 +266,7 @@ fn joined(
         text.push_str("BEGIN IMMEDIATE;");
     }
     for Statement { sql, args, .. } in batch {
-        renumber(sql, arguments.len(), &mut text);
+        renumber(Dialect::Sqlite.write(sql), arguments.len(), &mut text);
         text.push(';');
         for arg in args {
             match arg {
@@ -350,7 +341,7 @@ struct Collected {
 impl Collected {
     fn add(&mut self, part: Either<SqliteQueryResult, SqliteRow>) {
         match part {
-            Either::Right(row) => self.rows.push(Row::new(row)),
+            Either::Right(row) => self.rows.push(Row::Sqlite(row)),
             Either::Left(done) => {
                 let rows = std::mem::take(&mut self.rows);
                 self.answers.push(Answer {

@@ -187,11 +187,7 @@ async fn time_may_be_negative_and_run_backwards() {
 
 #[tokio::test]
 async fn many_at_once_get_every_job_exactly_once() {
-    let options = Options {
-        database: "sqlite::memory:".to_owned(),
-        ..Options::default()
-    };
-    let engine = Engine::open(&options).await.unwrap();
+    let engine = open(false).await;
     let producers = (0..20).map(|producer| {
         let engine = engine.clone();
         tokio::spawn(async move {

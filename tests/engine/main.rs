@@ -1,9 +1,11 @@
-//! The engine's verbs on a real SQLite database, with the time told by the test.
+//! The engine's verbs on a real database, with the time told by the test.
 
 #![cfg(test)]
 
 mod chains;
 mod claims;
+#[path = "../support/database.rs"]
+mod database;
 mod readers;
 mod turns;
 
@@ -17,13 +19,27 @@ const PAGE: Page = Page {
     limit: 1_000,
 };
 
-async fn engine() -> Engine {
+/// An engine on a database of its own.
+async fn open(trust_client_clock: bool) -> Engine {
+    let folder = tempfile::TempDir::new().unwrap();
+    let given = database::options();
+    let given = |option: &str| given.iter().any(|it| it == option);
     let options = Options {
-        database: "sqlite::memory:".to_owned(),
-        trust_client_clock: true,
+        database: match database::postgres() {
+            Some(_) => database::address(folder.path()),
+            None => "sqlite::memory:".to_owned(),
+        },
+        trust_client_clock,
+        no_skip_locked: given("--no-skip-locked"),
+        no_notify: given("--no-notify"),
         ..Options::default()
     };
     Engine::open(&options).await.unwrap()
+}
+
+/// One where the tests tell the time.
+async fn engine() -> Engine {
+    open(true).await
 }
 
 fn at(seconds: f64) -> Option<Time> {

@@ -1,16 +1,12 @@
 //! Looks that nobody waits for any more.
 
-use switchyard::engine::{Options, QueueKey};
+use switchyard::engine::QueueKey;
 
-use crate::{Engine, new};
+use crate::{new, open};
 
 #[tokio::test]
 async fn a_look_that_is_given_up_leaves_the_next_ones_as_they_should_be() {
-    let options = Options {
-        database: "sqlite::memory:".to_owned(),
-        ..Options::default()
-    };
-    let engine = Engine::open(&options).await.unwrap();
+    let engine = open(false).await;
     let queue = QueueKey::qless("q");
     for round in 0..60 {
         for patience in 0..8 {

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{AssertSqlSafe, Connection, Executor};
+use sqlx::{Connection, Executor};
 use tempfile::TempDir;
 
-use crate::support::{Caller, Server};
+use crate::support::{Caller, Server, database};
 
 /// A kind of problem, how it is made, and what its sentence speaks of.
 const BREAKAGES: [(&str, &str, &str); 22] = [
@@ -123,9 +124,18 @@ async fn scene(database: &Path) -> Server {
     server
 }
 
-async fn database_of(path: &Path) -> SqliteConnection {
-    let options = SqliteConnectOptions::new().filename(path);
-    SqliteConnection::connect_with(&options).await.unwrap()
+/// Runs a statement behind the server's back.
+async fn break_by_hand(path: &Path, sql: &'static str) {
+    let done = if database::postgres().is_some() {
+        let address = database::address(path);
+        let mut connection = PgConnection::connect(&address).await.unwrap();
+        connection.execute(sql).await.map(drop)
+    } else {
+        let options = SqliteConnectOptions::new().filename(path);
+        let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+        connection.execute(sql).await.map(drop)
+    };
+    done.unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
 async fn problems(who: Caller<'_>) -> Vec<(String, String)> {
@@ -149,8 +159,7 @@ async fn each_kind_of_breakage_is_found_and_mended() {
         let server = scene(&path).await;
         let worker = server.by("w");
         assert_eq!(problems(worker).await, [], "before: {breakage}");
-        let mut database = database_of(&path).await;
-        database.execute(AssertSqlSafe(breakage)).await.unwrap();
+        break_by_hand(&path, breakage).await;
         let found = problems(worker).await;
         let of_kind =
             |(found, message): &(String, String)| found == kind && message.contains(about);
@@ -179,11 +188,7 @@ async fn jobs_in_a_queue_that_is_not_listed_get_one() {
     let path = folder.path().join("jobs.db");
     let server = scene(&path).await;
     let worker = server.by("w");
-    let mut database = database_of(&path).await;
-    database
-        .execute("UPDATE jobs SET queue = 77 WHERE id = 'waiting'")
-        .await
-        .unwrap();
+    break_by_hand(&path, "UPDATE jobs SET queue = 77 WHERE id = 'waiting'").await;
     let found = problems(worker).await;
     assert!(found.iter().any(|(kind, _)| kind == "queue"), "{found:?}");
     worker.post("/check", json!({"resolve": true})).await.ok();
@@ -198,14 +203,13 @@ async fn several_problems_are_found_and_mended_together() {
     let path = folder.path().join("jobs.db");
     let server = scene(&path).await;
     let worker = server.by("w");
-    let mut database = database_of(&path).await;
     for breakage in [
         "DELETE FROM tallies",
         "DELETE FROM tags",
         "DELETE FROM dependencies",
         "UPDATE jobs SET lease_until = NULL",
     ] {
-        database.execute(breakage).await.unwrap();
+        break_by_hand(&path, breakage).await;
     }
     let mended = worker.post("/check", json!({"resolve": true})).await.ok();
     assert_eq!(mended["resolved"], kinds(&mended).len(), "{mended}");

@@ -2,6 +2,7 @@
 
 mod answer;
 mod caller;
+pub mod database;
 pub mod history;
 pub mod raw;
 mod server;

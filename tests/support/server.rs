@@ -9,7 +9,7 @@ use reqwest::Method;
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::{Answer, Caller};
+use super::{Answer, Caller, database};
 
 /// How long the server may take to stop.
 pub const STOP_MAX: Duration = Duration::from_secs(10);
@@ -45,17 +45,24 @@ impl Server {
 
     /// A server on this database, which outlives it.
     pub fn on(database: &Path, options: &[&str]) -> Server {
-        Server::at_url(&format!("sqlite://{}", database.display()), options)
+        let server = Server::command(&database::address(database), options);
+        Server::run(server)
     }
 
     /// A server on the database with this address.
     pub fn at_url(database: &str, options: &[&str]) -> Server {
+        Server::run(Server::command(database, options))
+    }
+
+    /// The command that starts a server on the database with this address.
+    pub fn command(database: &str, options: &[&str]) -> Command {
         let mut command = Server::program();
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(["--durability", "process", "--database", database])
-            .args(options);
-        Server::run(command)
+            .args(options)
+            .args(database::options());
+        command
     }
 
     /// The program, untouched by the settings of whoever runs the tests.

@@ -257,7 +257,7 @@ const REACH_COLUMNS: usize = 2;
 pub(in crate::engine) const LOAD_JOBS: &str = concat!(
     "SELECT ",
     job_columns!(),
-    " FROM jsonb_each($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.value->>0 AND j.id = k.value->>1"
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
 
 const LOAD_FAILURES: &str = concat!(
@@ -269,7 +269,7 @@ const LOAD_FAILURES: &str = concat!(
 /// All edges that can be reached from some qless ids, as pairs of ids.
 const LOAD_REACH: &str = "
 WITH RECURSIVE reached (seq) AS (
-    SELECT j.seq FROM jsonb_each($1) AS k CROSS JOIN jobs AS j WHERE j.scope = 0 AND j.id = k.value
+    SELECT j.seq FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = 0 AND j.id = k.item()
     UNION
     SELECT d.needs FROM reached AS r JOIN dependencies AS d ON d.job = r.seq
 )
@@ -282,7 +282,7 @@ const RUNNING: &str =
 
 /// Which of these qless ids are taken.
 const TAKEN: &str = "
-SELECT j.id FROM jsonb_each($1) AS k CROSS JOIN jobs AS j WHERE j.scope = 0 AND j.id = k.value";
+SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = 0 AND j.id = k.item()";
 
 /// Lost leases, jobs taken from their workers, waiting jobs, and scheduled jobs that are due though upkeep has not made them waiting yet:
 /// of each the first few. If more than ten thousand are due at once, those due first go first.
@@ -291,13 +291,13 @@ const NEXT: &str = concat!(
     job_columns!(),
     " FROM (
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
-                         ORDER BY lease_until, seq LIMIT $3 + 0) AS lost
+                         ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
         UNION ALL
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 7
-                         ORDER BY since, seq LIMIT $3 + 0) AS taken_away
+                         ORDER BY since, seq LIMIT $3 + 0 {skip_locked}) AS taken_away
         UNION ALL
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 1
-                         ORDER BY priority, ready_at, seq LIMIT $3 + 0) AS waiting
+                         ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
         UNION ALL
         SELECT seq FROM (SELECT seq FROM (
                              SELECT seq, priority, ready_at FROM jobs

@@ -5,7 +5,7 @@ use crate::engine::clock::Time;
 use crate::engine::config;
 use crate::engine::job::{Job, QueueId, State};
 use crate::engine::queues::{self, Queue};
-use crate::engine::{events, recur, rows, tag, track};
+use crate::engine::{recur, rows, tag, track};
 use crate::store::Statement;
 
 use std::collections::HashMap;
@@ -152,9 +152,8 @@ impl Work {
         writes
     }
 
-    /// What is to be written when the group ends: queues, options, counts, statistics, and events, of which
-    /// `last_event` were before. Also the number of the last event now.
-    pub fn closing_writes(&mut self, server: i64, last_event: i64) -> (Vec<Statement>, i64) {
+    /// What is to be written when the group ends: queues, options, counts, statistics, and events.
+    pub fn closing_writes(&mut self, server: i64) -> Vec<Statement> {
         let mut writes = Vec::new();
         if !self.changed_queues.is_empty() {
             writes.push(queues::save(&self.changed_queues));
@@ -170,9 +169,19 @@ impl Work {
         let tally = std::mem::take(&mut self.tally);
         writes.extend(tally.into_statements(server));
         let events = std::mem::take(&mut self.events);
-        let (events, last_event) = events::Events::into_statements(events, last_event, self.now);
-        writes.extend(events);
-        (writes, last_event)
+        if self.changes_what_is_kept() {
+            writes.push(Statement::new(REVISE, []));
+        }
+        writes.extend(events.into_statements(self.now));
+        writes
+    }
+
+    /// Whether something changes of which servers keep a copy in memory.
+    fn changes_what_is_kept(&self) -> bool {
+        !(self.changed_queues.is_empty()
+            && self.settings.is_empty()
+            && self.tracking.is_empty()
+            && self.recurring_in.is_empty())
     }
 
     /// What the group leaves behind once it has been committed.
@@ -185,10 +194,13 @@ impl Work {
             recurring_in: self.recurring_in.into_iter().collect(),
             woken: self.woken,
             ahead: self.ahead,
-            next_seq: self.next_seq,
+            last_seq: self.seqs.last,
         }
     }
 }
+
+/// Servers that share the database read their copies again.
+pub const REVISE: &str = "UPDATE state SET revision = revision + 1 WHERE id = 1";
 
 /// Rows of the table of tags that are to be added or removed.
 #[derive(Default)]
@@ -224,5 +236,5 @@ pub struct Finished {
     pub recurring_in: Vec<QueueId>,
     pub woken: HashMap<QueueId, usize>,
     pub ahead: HashMap<QueueId, Time>,
-    pub next_seq: i64,
+    pub last_seq: i64,
 }

@@ -84,8 +84,12 @@ fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
+/// Seconds after which a request that met an outage should be repeated.
+const RETRY_AFTER_S: &str = "1";
+
 /// The whole response.
 pub fn response(outcome: Result<Answer, Refusal>, started: Instant) -> Response<Body> {
+    let retry_after = outcome.as_ref().is_err_and(Refusal::may_be_repeated);
     let (status, mut body) = match outcome {
         Ok(Answer { results, beside }) => {
             let mut body = format!("{{\"results\":{results}");
@@ -118,6 +122,9 @@ pub fn response(outcome: Result<Answer, Refusal>, started: Instant) -> Response<
         HeaderValue::from_static("application/json"),
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+    }
     response
 }
 

@@ -10,7 +10,7 @@ use crate::engine::OPTION_BYTES_MAX;
 
 pub async fn options(front: Front, call: Call) -> Outcome {
     front.now(&call.envelope()?)?;
-    let all = front.engine.config().all();
+    let all = front.engine.options().await?.all();
     let all: BTreeMap<_, _> = all
         .iter()
         .map(|(option, value)| (option, json_text(value)))
@@ -21,7 +21,7 @@ pub async fn options(front: Front, call: Call) -> Outcome {
 pub async fn option(front: Front, call: Call) -> Outcome {
     let option = call.name_up_to("option", OPTION_BYTES_MAX)?;
     front.now(&call.envelope()?)?;
-    match front.engine.config().get(option) {
+    match front.engine.options().await?.get(option) {
         Some(value) => Ok(Answer::new(&json_text(&value))),
         None => Err(Refusal::NoSuchOption {
             option: option.to_owned(),

@@ -49,6 +49,11 @@ impl Refusal {
         object
     }
 
+    /// Whether the same request may succeed a little later.
+    pub fn may_be_repeated(&self) -> bool {
+        matches!(self, Refusal::Engine(Error::Unavailable))
+    }
+
     pub fn status(&self) -> StatusCode {
         self.parts().0
     }
@@ -155,6 +160,7 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
             "not_failed",
             json!({ "id": id, "state": state.as_str() }),
         ),
+        Error::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Value::Null),
         Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null),
     }
 }

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs a command beside a throw-away PostgreSQL, whose address it finds in SWITCHYARD_TEST_POSTGRES (without a
+# database's name) and whose programs it finds on the PATH. Afterwards nothing of it is left.
+set -euo pipefail
+
+programs() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1; }
+
+bin=$(programs)
+[ -n "$bin" ] || bin=$(dirname "$(command -v initdb 2>/dev/null || echo /nowhere/x)")
+if [ ! -x "$bin/initdb" ]; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "installing PostgreSQL" >&2
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; } >&2
+    bin=$(programs)
+  else
+    echo "PostgreSQL is missing: initdb is neither on the PATH nor in /usr/lib/postgresql" >&2
+    exit 1
+  fi
+fi
+
+# initdb refuses root, so root steps down to another user.
+as=()
+if [ "$(id -u)" = 0 ]; then
+  user=postgres
+  id -u "$user" >/dev/null 2>&1 || user=nobody
+  as=(setpriv "--reuid=$user" "--regid=$(id -gn "$user")" --clear-groups)
+fi
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/switchyard-postgres.XXXXXX")
+[ ${#as[@]} -eq 0 ] || chown "$user" "$dir"
+stop() {
+  (cd / && "${as[@]}" "$bin/pg_ctl" -D "$dir/data" -s -m immediate stop) || true
+  rm -rf "$dir"
+}
+trap stop EXIT
+
+port=$(node -e 'const s=require("net").createServer().listen(0,"127.0.0.1",()=>{console.log(s.address().port);s.close()})')
+(
+  cd /
+  "${as[@]}" "$bin/initdb" -D "$dir/data" -U switchyard -A trust -E UTF8 --locale=C --no-sync >/dev/null
+  "${as[@]}" "$bin/pg_ctl" -D "$dir/data" -s -w -l "$dir/log" \
+    -o "-p $port -k $dir -c listen_addresses=127.0.0.1 -c max_connections=300 ${POSTGRES_OPTIONS:-}" start
+)
+
+export PATH="$bin:$PATH" SWITCHYARD_TEST_POSTGRES="postgres://switchyard@127.0.0.1:$port" SWITCHYARD_TEST_POSTGRES_DATA="$dir/data"
+"$@"

@@ -1,0 +1,237 @@
+//! Other servers on the same database: who of us does the upkeep, and how we tell each other what came in.
+//!
+//! What a server tells is a hint and never data: who misses it looks again within a second.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::Engine;
+use super::clock::Time;
+use super::error::Result;
+use super::job::{QueueId, QueueKey};
+use crate::store::{Connection, Statement, StoreError};
+
+/// For how long a server has its number, unless it renews it.
+const NUMBER_S: f64 = 60.0;
+
+/// For how long the leader leads, unless it renews that; then another one may.
+const LEAD_S: f64 = 10.0;
+
+/// What has come in is gathered for so long before the others are told.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// Before the way to the others is tried again after it was lost.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+
+/// Queues named in one word to the others; if there are more, they look at all.
+const QUEUES_TOLD_MAX: usize = 200;
+
+/// The word that means all queues.
+const ALL_QUEUES: &str = "*";
+
+/// The other servers, as one of them sees them.
+#[derive(Debug, Default)]
+pub struct Peers {
+    /// Made up when the server starts.
+    name: String,
+    /// The number under which it keeps its counts.
+    pub number: i64,
+    /// Whether there are others.
+    others: AtomicBool,
+    /// Queues of which the others should know, and the signal that there are some.
+    news: Mutex<BTreeSet<QueueId>>,
+    told: Notify,
+}
+
+impl Peers {
+    /// Takes a number that is free.
+    pub async fn join(connection: &mut Connection) -> Result<Peers, StoreError> {
+        let name = uuid::Uuid::new_v4().simple().to_string();
+        for _ in 0..10 {
+            let Some(fresh) = connection.begin().await? else {
+                return Ok(Peers::default());
+            };
+            let now = Time(fresh.now);
+            let until = now.plus_seconds(NUMBER_S);
+            let batch = vec![Statement::new(FREE_NUMBER, [now.0.into()])];
+            let answers = connection.run(batch).await?;
+            let row = answers.first().and_then(|answer| answer.rows.first());
+            let number = row.map_or(Ok(1), |row| row.int(0))?;
+            let take = Statement::new(
+                TAKE_NUMBER,
+                [
+                    number.into(),
+                    name.as_str().into(),
+                    until.0.into(),
+                    now.0.into(),
+                ],
+            );
+            match connection.commit_with(vec![take.exactly(1)]).await {
+                Ok(_) => {
+                    return Ok(Peers {
+                        name,
+                        number,
+                        ..Peers::default()
+                    });
+                }
+                Err(error) if error.is_conflict() => connection.roll_back().await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(StoreError::Conflict)
+    }
+
+    /// Renews our number, looks whether there are others, and asks to lead. Whether we lead.
+    pub async fn attend(&self, connection: &mut Connection, now: Time) -> Result<bool, StoreError> {
+        let name = || self.name.as_str().into();
+        let batch = vec![
+            Statement::new(
+                RENEW_NUMBER,
+                [
+                    self.number.into(),
+                    name(),
+                    now.plus_seconds(NUMBER_S).0.into(),
+                    now.plus_seconds(NUMBER_S / 2.0).0.into(),
+                ],
+            ),
+            Statement::new(OTHERS, [now.0.into(), name()]),
+            Statement::new(MAY_LEAD, [name(), now.0.into()]),
+        ];
+        let answers = connection.run(batch).await?;
+        let mut answers = answers.into_iter().skip(1);
+        let others = answers.next().unwrap_or_default();
+        self.others
+            .store(!others.rows.is_empty(), Ordering::Relaxed);
+        if answers.next().unwrap_or_default().rows.is_empty() {
+            return Ok(false);
+        }
+        let lead = Statement::new(
+            LEAD,
+            [name(), now.plus_seconds(LEAD_S).0.into(), now.0.into()],
+        );
+        connection.run(vec![lead.exactly(1)]).await?;
+        Ok(true)
+    }
+
+    /// Whether the database may be shared.
+    pub fn share(&self) -> bool {
+        !self.name.is_empty()
+    }
+
+    /// Whether there are others.
+    pub fn any(&self) -> bool {
+        self.others.load(Ordering::Relaxed)
+    }
+
+    /// Something happened in these queues of which the others should know.
+    pub fn tell(&self, queues: impl Iterator<Item = QueueId>) {
+        if self.any() {
+            self.news
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(queues);
+            self.told.notify_one();
+        }
+    }
+
+    /// What the others should be told, once there is something.
+    async fn word(&self) -> String {
+        self.told.notified().await;
+        sleep(GATHER).await;
+        let news = std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner));
+        let queues = if news.len() > QUEUES_TOLD_MAX {
+            ALL_QUEUES.to_owned()
+        } else {
+            let numbers: Vec<_> = news.iter().map(ToString::to_string).collect();
+            numbers.join(" ")
+        };
+        format!("{} {queues}", self.name)
+    }
+
+    /// What another server said: the queues, or all (`None`). Nothing if it was ourselves.
+    fn heard(&self, word: &str) -> Option<Option<Vec<QueueId>>> {
+        let (name, queues) = word.split_once(' ').unwrap_or((word, ""));
+        if name == self.name {
+            return None;
+        }
+        let numbers = queues.split_whitespace().map(str::parse);
+        Some(numbers.collect::<Result<_, _>>().ok())
+    }
+}
+
+impl Engine {
+    /// Tells the other servers what came in here.
+    pub(super) async fn tell_others(self) {
+        loop {
+            let word = self.peers().word().await;
+            if let Err(error) = self.readers().notify(&word).await {
+                tracing::debug!(%error, "the other servers could not be told");
+            }
+        }
+    }
+
+    /// Hears what came in at other servers.
+    pub(super) async fn hear_others(self) {
+        loop {
+            let mut listener = match self.readers().listen().await {
+                Ok(listener) => listener,
+                Err(error) => {
+                    tracing::debug!(%error, "the other servers cannot be heard");
+                    sleep(TRY_AGAIN).await;
+                    continue;
+                }
+            };
+            while let Some(word) = listener.next().await {
+                if let Some(queues) = self.peers().heard(&word) {
+                    self.look_again(queues).await;
+                }
+            }
+            sleep(TRY_AGAIN).await;
+        }
+    }
+
+    /// Something came in elsewhere: whoever waits for it here, or looks at a page, should know. `None`
+    /// means that it may be anywhere.
+    pub(super) async fn look_again(&self, queues: Option<Vec<QueueId>>) {
+        if let Err(error) = self.freshen().await {
+            tracing::debug!(%error, "what other servers have changed could not be read");
+            return;
+        }
+        self.say_changed();
+        let waited_at = self.waiters().queues();
+        let concerned = |key: &QueueKey| match &queues {
+            None => true,
+            Some(queues) => self
+                .known_queues()
+                .get(key)
+                .is_some_and(|queue| queues.contains(&queue.id)),
+        };
+        let concerned = waited_at.into_iter().filter(concerned).collect();
+        self.ring_where_there_is_work(concerned).await;
+    }
+}
+
+const FREE_NUMBER: &str = "
+SELECT coalesce((SELECT min(number) FROM servers WHERE until < $1),
+                (SELECT coalesce(max(number), 0) + 1 FROM servers))";
+
+const TAKE_NUMBER: &str = "
+INSERT INTO servers (number, name, until) VALUES ($1, $2, $3)
+ON CONFLICT (number) DO UPDATE SET name = excluded.name, until = excluded.until WHERE servers.until < $4";
+
+// Written seldom: only when half of the time has gone.
+const RENEW_NUMBER: &str =
+    "UPDATE servers SET until = $3 WHERE number = $1 AND name = $2 AND until < $4";
+
+const OTHERS: &str = "SELECT number FROM servers WHERE until >= $1 AND name <> $2 LIMIT 1";
+
+const MAY_LEAD: &str = "
+SELECT id FROM leader WHERE id = 1 AND (name = $1 OR until < $2) {skip_locked}";
+
+const LEAD: &str = "
+UPDATE leader SET name = $1, until = $2 WHERE id = 1 AND (name = $1 OR until < $3)";

@@ -1,0 +1,171 @@
+//! Where SQLite and Postgres differ in SQL. Statements are written once; what each database writes in its
+//! own way stands in them as a hole:
+//!
+//! | in a statement | is |
+//! |---|---|
+//! | `rows($1)` | the rows of a set, given as a JSON array |
+//! | `int(0)`, `text(1)`, `real(2)` | the columns of such a row; of an aliased set `k.int(0)` |
+//! | `item()` | such a row, where it is a plain text |
+//! | `elements(x)` | the elements of a JSON array of texts, in the column `value` |
+//! | `list(a, b)` | a JSON array, as text |
+//! | `{skip_locked}` | ends a selection: keep its rows for us, and pass over those that others keep |
+
+use std::collections::HashMap;
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+/// How a database writes what is written in several ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    Sqlite,
+    Postgres {
+        /// Whether it can pass over rows that others have locked.
+        skip_locked: bool,
+    },
+}
+
+/// A statement in a dialect. Statements are constants, so the address stands for the text.
+type Key = (Dialect, usize, usize);
+
+/// What has been written already; never dropped, for statements are few.
+static WRITTEN: OnceLock<RwLock<HashMap<Key, &'static str>>> = OnceLock::new();
+
+impl Dialect {
+    /// The statement as this database wants it.
+    pub fn write(self, sql: &'static str) -> &'static str {
+        let written = WRITTEN.get_or_init(RwLock::default);
+        let key = (self, sql.as_ptr().addr(), sql.len());
+        let known = written
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .copied();
+        known.unwrap_or_else(|| {
+            let text: &'static str = Box::leak(self.filled(sql).into_boxed_str());
+            let mut written = written.write().unwrap_or_else(PoisonError::into_inner);
+            written.entry(key).or_insert(text)
+        })
+    }
+
+    fn filled(self, sql: &str) -> String {
+        let mut out = String::with_capacity(sql.len() * 2);
+        let mut rest = sql;
+        while let Some(at) = rest.find(['(', '{']) {
+            let (before, hole) = rest.split_at(at);
+            out.push_str(before);
+            rest = if let Some(after) = hole.strip_prefix("{skip_locked}") {
+                out.push_str(self.skip_locked());
+                after
+            } else {
+                self.call(&mut out, hole)
+            };
+        }
+        out.push_str(rest);
+        out
+    }
+
+    /// Writes a call whose name `out` ends with, if it is a hole. `hole` begins with its parenthesis; gives
+    /// what is after the part that was written.
+    fn call<'s>(self, out: &mut String, hole: &'s str) -> &'s str {
+        let word = last_word(out);
+        let (name, inner) = (out.split_off(word), hole.get(1..).unwrap_or_default());
+        let (argument, after) = inner.split_once(')').unwrap_or((inner, ""));
+        let sqlite = self == Dialect::Sqlite;
+        let written = match name.as_str() {
+            "rows" if sqlite => format!("jsonb_each({argument})"),
+            "rows" => format!("jsonb_array_elements({argument}::jsonb)"),
+            "elements" if sqlite => format!("json_each({argument})"),
+            "elements" => format!("jsonb_array_elements_text({argument}::jsonb)"),
+            "list" if sqlite => format!("json_array({argument})"),
+            "list" => format!("jsonb_build_array({argument})::text"),
+            "int" | "text" | "real" | "item" => {
+                let alias = out.split_off(alias_start(out));
+                self.column(&alias, &name, argument)
+            }
+            // No hole: only the parenthesis is taken, for there may be holes behind it.
+            _ => {
+                let (parenthesis, rest) = hole.split_at(1);
+                out.push_str(&name);
+                out.push_str(parenthesis);
+                return rest;
+            }
+        };
+        out.push_str(&written);
+        after
+    }
+
+    fn column(self, alias: &str, kind: &str, number: &str) -> String {
+        let kind = match (self, kind) {
+            (Dialect::Sqlite, "item") => return format!("{alias}value"),
+            (Dialect::Sqlite, _) => return format!("({alias}value->>{number})"),
+            (_, "item") => return format!("({alias}value #>> '{{}}')"),
+            (_, "int") => "bigint",
+            (_, "real") => "double precision",
+            _ => "text",
+        };
+        format!("({alias}value->>{number})::{kind}")
+    }
+
+    fn skip_locked(self) -> &'static str {
+        match self {
+            Dialect::Postgres { skip_locked: true } => "FOR UPDATE SKIP LOCKED",
+            _ => "",
+        }
+    }
+}
+
+/// Where the word begins that the text ends with.
+fn last_word(text: &str) -> usize {
+    text.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        .len()
+}
+
+/// Where the alias and its dot begin that the text ends with, if it does.
+fn alias_start(text: &str) -> usize {
+    text.strip_suffix('.').map_or(text.len(), last_word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PG: Dialect = Dialect::Postgres { skip_locked: true };
+
+    #[test]
+    fn holes_are_filled_for_each_database() {
+        let sql = "INSERT INTO t (a, b) SELECT int(0), k.text(12), coalesce(real(2), count(*)) FROM rows($1) AS k";
+        assert_eq!(
+            Dialect::Sqlite.write(sql),
+            "INSERT INTO t (a, b) SELECT (value->>0), (k.value->>12), coalesce((value->>2), count(*)) FROM jsonb_each($1) AS k"
+        );
+        assert_eq!(
+            PG.write(sql),
+            "INSERT INTO t (a, b) SELECT (value->>0)::bigint, (k.value->>12)::text, \
+             coalesce((value->>2)::double precision, count(*)) FROM jsonb_array_elements($1::jsonb) AS k"
+        );
+        let sql = "SELECT list(j.a, t.value) FROM elements(j.tags) AS t WHERE x = k.item()";
+        assert_eq!(
+            PG.write(sql),
+            "SELECT jsonb_build_array(j.a, t.value)::text FROM jsonb_array_elements_text(j.tags::jsonb) AS t \
+             WHERE x = (k.value #>> '{}')"
+        );
+    }
+
+    #[test]
+    fn locks_are_asked_for_where_they_help() {
+        let sql = "(SELECT seq FROM jobs LIMIT 1 {skip_locked}) AS a";
+        assert_eq!(
+            PG.write(sql),
+            "(SELECT seq FROM jobs LIMIT 1 FOR UPDATE SKIP LOCKED) AS a"
+        );
+        let plain = "(SELECT seq FROM jobs LIMIT 1 ) AS a";
+        assert_eq!(Dialect::Sqlite.write(sql), plain);
+        let without = Dialect::Postgres { skip_locked: false };
+        assert_eq!(without.write(sql), plain);
+    }
+
+    #[test]
+    fn the_same_statement_is_written_once() {
+        let sql = "SELECT int(0) FROM rows($1)";
+        assert!(std::ptr::eq(PG.write(sql), PG.write(sql)));
+    }
+}

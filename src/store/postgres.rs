@@ -1,0 +1,342 @@
+//! Postgres: how a database is reached, and how it is found again when it was lost.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{
+    PgArguments, PgConnectOptions, PgConnection, PgListener, PgPool, PgPoolOptions, PgQueryResult,
+    PgRow,
+};
+use sqlx::{
+    Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor, Postgres, Row as _,
+};
+use tokio::time::timeout;
+
+use super::dialect::Dialect;
+use super::rows::{Answer, Arg, Row, Statement};
+use super::{Durability, Fresh, Settings, StoreError};
+
+/// Connections that only read, besides the writer's.
+const READERS: u32 = 8;
+
+/// How long a connection may take to be made, and a statement to be answered. Together with one more try
+/// that is less than the five seconds within which a request is answered.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// After this time without a word from us Postgres ends our transaction, so that a server that is stopped
+/// keeps nothing locked.
+const IDLE_IN_TRANSACTION_MAX: &str = "10s";
+
+/// The address, with what every connection is to have.
+fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, StoreError> {
+    let options = PgConnectOptions::from_str(address)
+        .map_err(|_| StoreError::Address(without_password(address)))?;
+    let commit = match durability {
+        Durability::Full => "on",
+        // What has been acknowledged survives our end, though not that of the database's machine.
+        Durability::Process => "off",
+    };
+    Ok(options
+        .application_name("switchyard")
+        .options([
+            ("synchronous_commit", commit),
+            (
+                "idle_in_transaction_session_timeout",
+                IDLE_IN_TRANSACTION_MAX,
+            ),
+        ])
+        .disable_statement_logging())
+}
+
+/// An address that may be shown.
+fn without_password(address: &str) -> String {
+    match (address.find("://"), address.find('@')) {
+        (Some(scheme), Some(at)) => {
+            let (user, host) = address.split_at(at);
+            let user = user.split_at(scheme + 3).1;
+            let user = user.split(':').next().unwrap_or_default();
+            format!("postgres://{user}{host}")
+        }
+        _ => address.to_owned(),
+    }
+}
+
+/// The connection that writes; made anew when it was lost.
+pub struct Connection {
+    options: PgConnectOptions,
+    dialect: Dialect,
+    inner: Option<PgConnection>,
+}
+
+impl Connection {
+    pub(super) async fn open(address: &str, settings: Settings) -> Result<Connection, StoreError> {
+        let mut connection = Connection {
+            options: options(address, settings.durability)?,
+            dialect: settings.dialect(),
+            inner: None,
+        };
+        connection.inner().await?;
+        Ok(connection)
+    }
+
+    pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {
+        let inner = self.inner().await?;
+        sqlx::migrate!("migrations/postgres").run(inner).await?;
+        Ok(())
+    }
+
+    /// Begins the group's transaction.
+    pub async fn begin(&mut self) -> Result<Fresh, StoreError> {
+        let begun = self.simple(BEGIN).await?;
+        let row = begun
+            .into_iter()
+            .next()
+            .ok_or(StoreError::Corrupt("no state"))?;
+        Ok(Fresh {
+            revision: row.try_get(0)?,
+            now: row.try_get(1)?,
+            last_event: row.try_get(2)?,
+        })
+    }
+
+    /// Runs the statements in the group's transaction. One answer a statement.
+    pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        let dialect = self.dialect;
+        let inner = self.inner().await?;
+        let running = async {
+            let mut answers = Vec::with_capacity(batch.len());
+            for statement in batch {
+                let expected = statement.expected;
+                let answer = fetch(inner, dialect, statement).await?;
+                if expected.is_some_and(|n| n != answer.affected) {
+                    return Err(StoreError::Conflict);
+                }
+                answers.push(answer);
+            }
+            Ok(answers)
+        };
+        let outcome = timeout(PATIENCE * 2, running).await;
+        self.settle(outcome.unwrap_or(Err(StoreError::Slow)))
+    }
+
+    /// Runs the statements and commits.
+    pub async fn commit_with(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        let answers = self.run(batch).await?;
+        match self.simple("COMMIT").await {
+            Err(error) if error.is_outage() => Err(StoreError::InDoubt),
+            Err(error) => Err(error),
+            Ok(_) => Ok(answers),
+        }
+    }
+
+    /// Undoes what the group has written, if anything.
+    pub async fn roll_back(&mut self) {
+        if self.inner.is_some() && self.simple("ROLLBACK").await.is_err() {
+            self.inner = None;
+        }
+    }
+
+    pub async fn close(mut self) -> Result<(), StoreError> {
+        match self.inner.take() {
+            Some(inner) => Ok(inner.close().await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Statements without arguments, in one call.
+    async fn simple(&mut self, sql: &'static str) -> Result<Vec<PgRow>, StoreError> {
+        let inner = self.inner().await?;
+        let outcome = timeout(PATIENCE, inner.fetch_all(sql)).await;
+        let outcome = match outcome {
+            Ok(outcome) => outcome.map_err(StoreError::from),
+            Err(_) => Err(StoreError::Slow),
+        };
+        self.settle(outcome)
+    }
+
+    async fn inner(&mut self) -> Result<&mut PgConnection, StoreError> {
+        if self.inner.is_none() {
+            let connecting = timeout(PATIENCE, self.options.connect()).await;
+            self.inner = Some(connecting.map_err(|_| StoreError::Slow)??);
+        }
+        self.inner.as_mut().ok_or(StoreError::Stopped)
+    }
+
+    /// Lets go of a connection that cannot be used any more.
+    fn settle<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if outcome.as_ref().is_err_and(StoreError::is_outage) {
+            self.inner = None;
+        }
+        outcome
+    }
+}
+
+/// The pool of connections that read.
+#[derive(Clone)]
+pub struct Readers {
+    pool: PgPool,
+    dialect: Dialect,
+}
+
+impl Readers {
+    pub(super) async fn open(address: &str, settings: Settings) -> Result<Readers, StoreError> {
+        let pool = PgPoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(PATIENCE)
+            // Asking each connection whether it is there costs as much as most reads; one that is not is
+            // noticed, and replaced.
+            .test_before_acquire(false)
+            .connect_with(options(address, settings.durability)?)
+            .await?;
+        Ok(Readers {
+            pool,
+            dialect: settings.dialect(),
+        })
+    }
+
+    /// Runs the statements on one snapshot of the database. One answer a statement. Whoever gives up
+    /// waiting does not end it.
+    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        let readers = self.clone();
+        let reading = tokio::spawn(async move {
+            let mut lost = 0;
+            loop {
+                let reading = timeout(PATIENCE * 2, readers.try_read(batch.clone())).await;
+                match reading.unwrap_or(Err(StoreError::Slow)) {
+                    // Every connection of the pool may have been lost.
+                    Err(error) if error.is_lost_connection() && lost < READERS => lost += 1,
+                    outcome => return outcome,
+                }
+            }
+        });
+        reading.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    async fn try_read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        let mut borrowed = Borrowed(Some(self.pool.acquire().await?));
+        let connection = borrowed.0.as_mut().ok_or(StoreError::Stopped)?;
+        let snapshot = batch.len() > 1;
+        if snapshot {
+            connection.execute(SNAPSHOT).await?;
+        }
+        let mut answers = Vec::with_capacity(batch.len());
+        for statement in batch {
+            answers.push(fetch(connection, self.dialect, statement).await?);
+        }
+        if snapshot {
+            connection.execute("COMMIT").await?;
+        }
+        // Only one that is as it was goes back.
+        drop(borrowed.0.take());
+        Ok(answers)
+    }
+
+    /// Tells how the database stands.
+    pub async fn fresh(&self) -> Result<Fresh, StoreError> {
+        let answers = self.read(vec![Statement::new(FRESH, [])]).await?;
+        let row = answers.first().and_then(|answer| answer.rows.first());
+        let row = row.ok_or(StoreError::Corrupt("no state"))?;
+        Ok(Fresh {
+            revision: row.int(0)?,
+            now: row.int(1)?,
+            last_event: row.int(2)?,
+        })
+    }
+
+    /// Says a word to all servers that listen.
+    pub async fn notify(&self, word: &str) -> Result<(), StoreError> {
+        self.read(vec![Statement::new(NOTIFY, [word.into()])])
+            .await
+            .map(drop)
+    }
+
+    /// Hears what servers say.
+    pub async fn listen(&self) -> Result<Listener, StoreError> {
+        let mut listener = PgListener::connect_with(&self.pool).await?;
+        listener.listen(CHANNEL).await?;
+        Ok(Listener(listener))
+    }
+
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// A connection of the pool; closed if it is not given back, for it may be in the middle of something.
+struct Borrowed(Option<PoolConnection<Postgres>>);
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            drop(connection.detach());
+        }
+    }
+}
+
+async fn fetch(
+    connection: &mut PgConnection,
+    dialect: Dialect,
+    statement: Statement,
+) -> Result<Answer, StoreError> {
+    let mut arguments = PgArguments::default();
+    for arg in statement.args {
+        match arg {
+            Arg::Int(value) => arguments.add(value),
+            Arg::Text(value) => arguments.add(value),
+        }
+        .map_err(sqlx::Error::Encode)?;
+    }
+    // Safe: the text is a literal of this program, and every value is bound.
+    let text = AssertSqlSafe(dialect.write(statement.sql));
+    let mut stream = connection.fetch_many(sqlx::query_with(text, arguments));
+    let mut answer = Answer::default();
+    while let Some(part) = stream.try_next().await? {
+        let part: Either<PgQueryResult, PgRow> = part;
+        match part {
+            Either::Left(done) => answer.affected = done.rows_affected(),
+            Either::Right(row) => answer.rows.push(Row::Postgres(row)),
+        }
+    }
+    Ok(answer)
+}
+
+/// What servers say to each other.
+pub struct Listener(PgListener);
+
+impl Listener {
+    /// The next word; `None` when the connection was lost, so that something may have been missed.
+    pub async fn next(&mut self) -> Option<String> {
+        let heard = self.0.try_recv().await.ok().flatten();
+        heard.map(|word| word.payload().to_owned())
+    }
+}
+
+/// The channel on which servers speak.
+const CHANNEL: &str = "switchyard";
+
+const NOTIFY: &str = "SELECT pg_notify('switchyard', $1)";
+
+const FRESH: &str = "
+SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
+
+const BEGIN: &str = "
+BEGIN;
+SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
+
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(
+            without_password("postgres://user:secret@host:1/db"),
+            "postgres://user@host:1/db"
+        );
+        assert_eq!(without_password("postgres://host/db"), "postgres://host/db");
+    }
+}
