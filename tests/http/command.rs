@@ -171,8 +171,8 @@ fn what_cannot_be_done_is_said_and_is_a_failure() {
 async fn a_second_server_on_the_same_file_is_turned_away() {
     let folder = TempDir::new().unwrap();
     let database = folder.path().join("jobs.db");
-    let server = Server::on(&database, &[]);
     let url = format!("sqlite://{}", database.display());
+    let server = Server::at_url(&url, &[]);
     let mut second = Server::program();
     second.args(["serve", "--listen", "127.0.0.1:0", "--database", &url]);
     let output = second.output().unwrap();
