@@ -39,7 +39,7 @@ port=$(node -e 'const s=require("net").createServer().listen(0,"127.0.0.1",()=>{
   cd /
   "${as[@]}" "$bin/initdb" -D "$dir/data" -U switchyard -A trust -E UTF8 --locale=C --no-sync >/dev/null
   "${as[@]}" "$bin/pg_ctl" -D "$dir/data" -s -w -l "$dir/log" \
-    -o "-p $port -k $dir -c listen_addresses=127.0.0.1 -c max_connections=300 ${POSTGRES_OPTIONS:-}" start
+    -o "-p $port -k $dir -c listen_addresses=127.0.0.1 -c max_connections=300 -c fsync=off ${POSTGRES_OPTIONS:-}" start
 )
 
 export PATH="$bin:$PATH" SWITCHYARD_TEST_POSTGRES="postgres://switchyard@127.0.0.1:$port" SWITCHYARD_TEST_POSTGRES_DATA="$dir/data"
