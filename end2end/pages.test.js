@@ -32,7 +32,7 @@ function fill(url) {
     await api.post("/pause/pit");
     await api.add("attic", {}, "form-4");
     await api.post("/cancel", "form-4");
-    await api.add("post", {}, "letter-6", { tags: ["vip", "a tag that is rather long and-has-no-place-to-break-anywhere", "<b>"] });
+    await api.add("post", {}, "letter-6", { tags: ["vip", "a tag that is rather long and-has-no-place-to-break-anywhere-at-all-so-that-it-has-to-be-broken", "<b>"] });
     await api.post("/track", "letter-6");
     await api.post("/log", { id: "letter-6", message: "seen by <Ada>\n  twice", data: { ticket: "x".repeat(120) } });
     await api.add("post", {}, "letter-8");

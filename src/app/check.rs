@@ -117,7 +117,7 @@ fn mend(visit: &Visit) -> AnyView {
         button: "Mend…".to_owned(),
         danger: false,
         title: "Set right what does not agree?".to_owned(),
-        text: "The check runs once more, and what it finds is made to agree: what the jobs themselves say holds. No job is lost. Nobody is answered while a kind of problem is mended.".to_owned(),
+        text: "The check runs once more, and what it finds is made to agree: counts and lists follow the jobs. No job is dropped. Whoever writes waits meanwhile.".to_owned(),
         action: Mend::PATH,
         fields: vec![("back", visit.path.clone())],
         yes: "Mend".to_owned(),

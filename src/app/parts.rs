@@ -41,7 +41,7 @@ pub fn chip(stand: Stand) -> AnyView {
 /// How a job stands: its state, and what the word alone would hide.
 pub fn standing(job: &JobRow) -> AnyView {
     let more = job.is_taken_away().then(|| {
-        view! { <span class="aside">"taken from its worker, first in line"</span> }
+        view! { <span class="aside">" · taken from its worker, first in line"</span> }
     });
     view! { {chip(job.stand)} {more} }.into_any()
 }

@@ -24,8 +24,8 @@ const UNITS: [(i64, &str); 4] = [
 ];
 
 /// The parameters of the address that fill in the form.
-const FIELDS: [&str; 8] = [
-    "to", "id", "klass", "interval", "unit", "offset", "retries", "data",
+const FIELDS: [&str; 10] = [
+    "to", "id", "klass", "interval", "unit", "offset", "priority", "retries", "backlog", "data",
 ];
 
 #[component]
@@ -187,8 +187,16 @@ fn form(view: &RecurringsView, queue: Option<&str>, visit: &Visit) -> AnyView {
                         <input id="new-offset" name="form[offset]" type="number" step="any" min="0" value=or("offset", "0") required autocomplete="off" />
                     </div>
                     <div>
+                        <label for="new-priority">"Priority, lowest first"</label>
+                        <input id="new-priority" name="form[priority]" type="number" step="any" value=or("priority", "0") required autocomplete="off" />
+                    </div>
+                    <div>
                         <label for="new-retries">"Retries of a child"</label>
                         <input id="new-retries" name="form[retries]" type="number" min="0" value=or("retries", "0") required autocomplete="off" />
+                    </div>
+                    <div>
+                        <label for="new-backlog">"Backlog, 0 is all"</label>
+                        <input id="new-backlog" name="form[backlog]" type="number" min="0" value=or("backlog", "0") required autocomplete="off" />
                     </div>
                     <div class="whole">
                         <label for="new-data">"Data of its children, JSON"</label>

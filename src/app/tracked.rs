@@ -157,7 +157,7 @@ fn word(what: &str) -> String {
         "stalled" => "stalled: its lease was lost".to_owned(),
         "put" => "put into a queue".to_owned(),
         "track" => "tracked".to_owned(),
-        "untrack" => "not tracked any more".to_owned(),
+        "untrack" => "let go of".to_owned(),
         "canceled" => "cancelled".to_owned(),
         other => other.to_owned(),
     }

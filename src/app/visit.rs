@@ -212,7 +212,9 @@ pub mod to {
             ("interval", &form.interval),
             ("unit", &form.unit),
             ("offset", &form.offset),
+            ("priority", &form.priority),
             ("retries", &form.retries),
+            ("backlog", &form.backlog),
             ("data", &form.data),
         ];
         let mut address = "/ui/recurring".to_owned();

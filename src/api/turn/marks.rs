@@ -79,6 +79,8 @@ pub async fn tracked(engine: &Engine) -> Result<TrackedView> {
             .into_iter()
             .rev()
             .filter_map(of_tracked)
+            // What somebody let go of is no concern any more.
+            .filter(|event| engine.known_tracked().contains(&event.id))
             .take(EVENTS_SHOWN)
             .collect(),
         searched,
