@@ -12,9 +12,6 @@ const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
 /// The longest value, as JSON.
 const VALUE_BYTES_MAX: usize = 4_096;
 
-/// Names of queues that a form suggests.
-const QUEUES_SUGGESTED: usize = 200;
-
 pub fn config(engine: &Engine) -> ConfigView {
     let defaults = Config::default();
     let setting = |option: &str, value: String| Setting {
@@ -47,7 +44,7 @@ pub fn config(engine: &Engine) -> ConfigView {
             .filter(|option| Config::is_number(&name_of("q", option.name)))
             .map(|option| option.name.to_owned())
             .collect(),
-        queues: queue_names(engine),
+        queues: super::queue_names(engine),
     }
 }
 
@@ -73,7 +70,7 @@ pub async fn set_queue_option(
     if of_queue(option).is_none() {
         return Err(format!("no queue has an option “{option}”"));
     }
-    super::check_queue_name(queue)?;
+    super::deeds::check_name("a queue's name", queue)?;
     set_option(engine, &name_of(queue, option), typed).await
 }
 
@@ -114,17 +111,6 @@ fn checked(option: &str, typed: &str) -> Result<String, String> {
         return Err(format!("a value may have {VALUE_BYTES_MAX} bytes at most"));
     }
     Ok(value)
-}
-
-fn queue_names(engine: &Engine) -> Vec<String> {
-    let known = engine.known_queues().all();
-    let mut names: Vec<String> = known
-        .into_iter()
-        .map(|queue| queue.key.name.clone())
-        .collect();
-    names.sort();
-    names.truncate(QUEUES_SUGGESTED);
-    names
 }
 
 #[cfg(test)]
