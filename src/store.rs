@@ -88,7 +88,7 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let error = error.as_database_error();
     // SQLite has codes of its own, which are shorter.
     error
-        .and_then(|error| error.code())
+        .and_then(sqlx::error::DatabaseError::code)
         .is_some_and(|code| codes.contains(&code.as_ref()))
 }
 
@@ -153,7 +153,7 @@ impl Store {
             connection.migrate().await?;
             return Ok(Store {
                 readers: Readers::Postgres(postgres::Readers::open(address, settings).await?),
-                connection: Connection::Postgres(connection),
+                connection: Connection::Postgres(Box::new(connection)),
                 scratch: None,
             });
         }
@@ -172,7 +172,7 @@ impl Store {
 /// The connection that writes.
 pub enum Connection {
     Sqlite(sqlite::Connection),
-    Postgres(postgres::Connection),
+    Postgres(Box<postgres::Connection>),
 }
 
 impl Connection {

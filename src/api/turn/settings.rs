@@ -4,13 +4,7 @@ use serde::de::IgnoredAny;
 
 use super::super::options::{OF_QUEUE, OF_SERVER, name_of, of_queue, of_server, queue_of};
 use super::super::views::{ConfigView, Setting};
-use crate::engine::{Config, Engine, NAME_BYTES_MAX};
-
-/// An option's name may be a queue's name and what is set for it.
-const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
-
-/// The longest value, as JSON.
-const VALUE_BYTES_MAX: usize = 4_096;
+use crate::engine::{Config, Engine};
 
 pub fn config(engine: &Engine) -> ConfigView {
     let defaults = Config::default();
@@ -92,24 +86,12 @@ async fn configure(engine: &Engine, option: &str, value: Option<String>) -> Resu
 
 /// The JSON text of what somebody has typed: as it is if it is JSON, else as a JSON string.
 fn checked(option: &str, typed: &str) -> Result<String, String> {
-    if option.is_empty() {
-        return Err("option must not be empty".to_owned());
-    }
-    if option.len() > OPTION_BYTES_MAX {
-        return Err(format!("option may have {OPTION_BYTES_MAX} bytes at most"));
-    }
     let typed = typed.trim();
-    let is_number = |text: &str| serde_json::from_str::<f64>(text).is_ok();
-    if Config::is_number(option) && !is_number(typed) {
-        return Err(format!("{option} must be a number"));
-    }
     let value = match serde_json::from_str::<IgnoredAny>(typed) {
         Ok(IgnoredAny) if typed != "null" => typed.to_owned(),
         _ => serde_json::Value::from(typed).to_string(),
     };
-    if value.len() > VALUE_BYTES_MAX {
-        return Err(format!("a value may have {VALUE_BYTES_MAX} bytes at most"));
-    }
+    Config::check(option, &value).map_err(|refused| refused.to_string())?;
     Ok(value)
 }
 
