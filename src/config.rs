@@ -27,6 +27,19 @@ pub enum Action {
         #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
         listen: SocketAddr,
     },
+    /// Copy everything that one database holds into another, empty one, while no server uses them.
+    Copy(Databases),
+}
+
+/// A database and another one.
+#[derive(Debug, Args)]
+pub struct Databases {
+    /// The database to copy from: sqlite://FILE or postgres://USER@HOST/DATABASE.
+    #[arg(long, env = "SWITCHYARD_FROM", hide_env_values = true)]
+    pub from: String,
+    /// The database to copy to. A file is made; a PostgreSQL database must be there, and be empty.
+    #[arg(long, env = "SWITCHYARD_TO", hide_env_values = true)]
+    pub to: String,
 }
 
 #[derive(Debug, Args)]
@@ -39,6 +52,7 @@ pub struct Serve {
     #[arg(
         long,
         env = "SWITCHYARD_DATABASE",
+        hide_env_values = true,
         default_value = "sqlite://switchyard.db"
     )]
     pub database: String,

@@ -197,6 +197,7 @@ impl Engine {
         self.stop_waiting();
         self.0.stop.cancel();
         self.0.writer.close().await;
+        self.peers().leave(self.readers()).await;
         self.0.readers.close().await;
     }
 

@@ -1,20 +1,26 @@
 //! The command line: start, signals, end.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use switchyard::config::{Action, Command};
 use switchyard::demo;
 use switchyard::engine::{Engine, Options};
 use switchyard::server::{Settings, serve_engine};
+use switchyard::store::{self, Copied, Progress, shown};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How often a copy tells how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
@@ -56,6 +62,7 @@ async fn start() -> ExitCode {
             )
             .await
         }
+        Action::Copy(databases) => copy(&databases.from, &databases.to).await,
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -78,11 +85,11 @@ async fn run(
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
-    let database = &settings.engine.database;
+    let database = shown(&settings.engine.database);
     let engine = Engine::open(&settings.engine)
         .await
         .map_err(|error| format!("cannot open {database}: {error}"))?;
-    greet(listener.local_addr()?, database);
+    greet(listener.local_addr()?, &database);
     if demonstrate {
         tokio::spawn(demo::play(engine.clone()));
     }
@@ -105,6 +112,47 @@ fn greet(address: SocketAddr, database: &str) {
     println!(
         r#"  curl http://{address}/add/work -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'"#
     );
+}
+
+/// Copies a database, telling how far it is about once a second.
+async fn copy(from: &str, to: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let began = Instant::now();
+    let mut told: Option<Instant> = None;
+    let mut tell = |at: Progress| {
+        let done = at.rows >= at.of;
+        if done && at.of > 0 || told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+            told = Some(Instant::now());
+            // Whoever has closed the pipe does not want to know.
+            drop(writeln!(
+                std::io::stderr(),
+                "{} {}: {} of {} rows",
+                at.done,
+                at.table,
+                at.rows,
+                at.of
+            ));
+        }
+    };
+    let copied = store::copy(from, to, &mut tell)
+        .await
+        .map_err(|error| format!("cannot copy {} to {}: {error}", shown(from), shown(to)))?;
+    println!("{:<16}{:>12}  checksum on both sides", "table", "rows");
+    for Copied {
+        table,
+        rows,
+        checksum,
+    } in &copied
+    {
+        println!("{table:<16}{rows:>12}  {checksum:016x}");
+    }
+    let rows: u64 = copied.iter().map(|copied| copied.rows).sum();
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{rows} rows copied and verified in {seconds:.1} s: {} holds what {} held",
+        shown(to),
+        shown(from)
+    );
+    Ok(())
 }
 
 /// Ends with the first SIGTERM or SIGINT; the second ends the process at once.

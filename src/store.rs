@@ -5,6 +5,8 @@
 //! is queued, runs it in one transaction and answers every step after the commit (`store/group.rs`).
 //! What is different about SQLite and Postgres is in the files of those names, and in `store/dialect.rs`.
 
+mod address;
+mod copy;
 mod dialect;
 mod group;
 mod postgres;
@@ -13,6 +15,8 @@ mod sqlite;
 
 use std::time::Duration;
 
+pub use address::shown;
+pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;
 pub use group::{Group, Writer};
 pub use postgres::Listener;

@@ -8,13 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::Engine;
 use super::clock::Time;
 use super::error::Result;
 use super::job::{QueueId, QueueKey};
-use crate::store::{Connection, Statement, StoreError};
+use crate::store::{Connection, Readers, Statement, StoreError};
 
 /// For how long a server has its number, unless it renews it.
 const NUMBER_S: f64 = 60.0;
@@ -24,6 +24,9 @@ const LEAD_S: f64 = 10.0;
 
 /// What has come in is gathered for so long before the others are told.
 const GATHER: Duration = Duration::from_millis(5);
+
+/// How long it may take to say that we are gone.
+const LEAVE_MAX: Duration = Duration::from_secs(1);
 
 /// Before the way to the others is tried again after it was lost.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
@@ -116,6 +119,27 @@ impl Peers {
         );
         connection.run(vec![lead.exactly(1)]).await?;
         Ok(true)
+    }
+
+    /// Gives back our number and our lead, so that nobody has to wait until they run out. If the database
+    /// cannot be reached they do.
+    pub async fn leave(&self, readers: &Readers) {
+        if !self.share() {
+            return;
+        }
+        let name = || self.name.as_str().into();
+        let leaving = async {
+            let number = vec![self.number.into(), name()];
+            readers
+                .rows(Statement::new(GIVE_NUMBER_BACK, number))
+                .await?;
+            readers.rows(Statement::new(LEAD_NO_LONGER, [name()])).await
+        };
+        match timeout(LEAVE_MAX, leaving).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the other servers were not told of our end"),
+            Err(_) => tracing::debug!("the other servers were not told of our end in time"),
+        }
     }
 
     /// Whether the database may be shared.
@@ -227,6 +251,10 @@ ON CONFLICT (number) DO UPDATE SET name = excluded.name, until = excluded.until 
 // Written seldom: only when half of the time has gone.
 const RENEW_NUMBER: &str =
     "UPDATE servers SET until = $3 WHERE number = $1 AND name = $2 AND until < $4";
+
+const GIVE_NUMBER_BACK: &str = "UPDATE servers SET until = 0 WHERE number = $1 AND name = $2";
+
+const LEAD_NO_LONGER: &str = "UPDATE leader SET until = 0 WHERE id = 1 AND name = $1";
 
 const OTHERS: &str = "SELECT number FROM servers WHERE until >= $1 AND name <> $2 LIMIT 1";
 

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use futures::TryStreamExt;
+use sqlx::migrate::Migrator;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{
     PgArguments, PgConnectOptions, PgConnection, PgListener, PgPool, PgPoolOptions, PgQueryResult,
@@ -14,6 +15,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
+use super::address::shown;
 use super::dialect::Dialect;
 use super::rows::{Answer, Arg, Row, Statement};
 use super::{Durability, Fresh, Settings, StoreError};
@@ -41,8 +43,8 @@ const PLANS: [(&str, &str); 4] = [
 
 /// The address, with what every connection is to have.
 fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, StoreError> {
-    let options = PgConnectOptions::from_str(address)
-        .map_err(|_| StoreError::Address(without_password(address)))?;
+    let options =
+        PgConnectOptions::from_str(address).map_err(|_| StoreError::Address(shown(address)))?;
     let commit = match durability {
         Durability::Full => "on",
         // What has been acknowledged survives our end, though not that of the database's machine.
@@ -62,17 +64,9 @@ fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, St
         .disable_statement_logging())
 }
 
-/// An address that may be shown.
-fn without_password(address: &str) -> String {
-    match (address.find("://"), address.find('@')) {
-        (Some(scheme), Some(at)) => {
-            let (user, host) = address.split_at(at);
-            let user = user.split_at(scheme + 3).1;
-            let user = user.split(':').next().unwrap_or_default();
-            format!("postgres://{user}{host}")
-        }
-        _ => address.to_owned(),
-    }
+/// The tables, step by step.
+pub(super) fn migrations() -> Migrator {
+    sqlx::migrate!("migrations/postgres")
 }
 
 /// The connection that writes; made anew when it was lost.
@@ -95,8 +89,7 @@ impl Connection {
 
     pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {
         let inner = self.inner().await?;
-        sqlx::migrate!("migrations/postgres").run(inner).await?;
-        Ok(())
+        Ok(migrations().run(inner).await?)
     }
 
     /// Begins the group's transaction.
@@ -338,17 +331,3 @@ BEGIN;
 SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
 
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_are_not_shown() {
-        assert_eq!(
-            without_password("postgres://user:secret@host:1/db"),
-            "postgres://user@host:1/db"
-        );
-        assert_eq!(without_password("postgres://host/db"), "postgres://host/db");
-    }
-}

@@ -121,6 +121,10 @@ impl Row {
         get!(self, column)
     }
 
+    pub fn real_or_null(&self, column: usize) -> Result<Option<f64>, StoreError> {
+        get!(self, column)
+    }
+
     pub fn text(&self, column: usize) -> Result<String, StoreError> {
         get!(self, column)
     }

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
+use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
     SqlitePoolOptions, SqliteQueryResult, SqliteRow, SqliteSynchronous,
@@ -19,6 +20,7 @@ use sqlx::sqlite::{
 use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor};
 use tokio::sync::Notify;
 
+use super::address::shown;
 use super::dialect::Dialect;
 use super::rows::{Answer, Arg, Row, Statement};
 use super::{BUSY_TIMEOUT, Durability, StoreError};
@@ -41,7 +43,7 @@ const CACHE_KIB: &str = "-65536";
 
 /// The file that an address names, and the folder to remove afterwards if it is a temporary one.
 pub fn locate(address: &str) -> Result<(PathBuf, Option<tempfile::TempDir>), StoreError> {
-    let wrong = || StoreError::Address(address.to_owned());
+    let wrong = || StoreError::Address(shown(address));
     let rest = address.strip_prefix("sqlite:").ok_or_else(wrong)?;
     if matches!(rest, ":memory:" | "//:memory:") {
         let folder = tempfile::Builder::new()
@@ -67,6 +69,11 @@ pub fn lock(path: &Path) -> Result<File, StoreError> {
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse),
         Err(TryLockError::Error(error)) => Err(StoreError::Database(error.into())),
     }
+}
+
+/// The tables, step by step.
+pub(super) fn migrations() -> Migrator {
+    sqlx::migrate!("migrations/sqlite")
 }
 
 fn options(path: &Path) -> Result<SqliteConnectOptions, StoreError> {
@@ -128,10 +135,7 @@ impl Connection {
     }
 
     pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {
-        sqlx::migrate!("migrations/sqlite")
-            .run(&mut self.inner)
-            .await?;
-        Ok(())
+        Ok(migrations().run(&mut self.inner).await?)
     }
 
     /// Runs statements that only read. Before anything is written this needs no transaction: all that is

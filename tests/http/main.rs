@@ -22,6 +22,8 @@ mod concurrency;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod copy;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod crowd;

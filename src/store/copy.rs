@@ -1,0 +1,394 @@
+//! Everything that one database holds, copied into another, whichever kind they are.
+//!
+//! The source is read in one snapshot. The target is written in one transaction, which is committed only
+//! after all that it holds has been read back and agrees: whatever goes wrong before, the target is as
+//! empty as it was, and the copy can be made again. (Batches that are kept would allow to go on after an
+//! interruption, and would need somebody to tell half a copy from a whole one.) Nothing is held in memory
+//! but a batch and a handful of rows, so databases and bodies may be as large as they like.
+
+mod side;
+mod tables;
+mod value;
+
+use std::os::unix::fs::MetadataExt;
+
+use futures::TryStreamExt;
+
+use side::Side;
+use tables::{Kind, TABLES, Table};
+use value::{Batch, Sum, Value, values};
+
+use super::{StoreError, sqlite};
+
+/// Jobs that are named where something is wrong with many.
+const NAMED_MAX: usize = 10;
+
+/// Why a copy was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    #[error("the {0}: {1}")]
+    Store(&'static str, StoreError),
+    #[error("the {0} cannot be {1}: it is gone when its server stops")]
+    Temporary(&'static str, String),
+    #[error("there is no file {0}")]
+    NoSource(String),
+    #[error("the source holds no tables of Switchyard")]
+    NotOurs,
+    #[error(
+        "the source was last used by another version of Switchyard; start a server of this version on it once, \
+         which brings its tables up to date"
+    )]
+    OtherVersion,
+    #[error("source and target are the same database")]
+    Same,
+    #[error(
+        "a server is using the {0}; stop it first (one that was killed counts as gone after a minute)"
+    )]
+    InUse(&'static str),
+    #[error("the target is not empty: it has rows in its table {0}")]
+    NotEmpty(&'static str),
+    #[error(
+        "PostgreSQL cannot hold the character NUL (U+0000) in a text, and these have one: {}",
+        .0.join(", ")
+    )]
+    Nul(Vec<String>),
+    #[error("a server has changed the source meanwhile; nothing was copied")]
+    Changed,
+    #[error("what the target holds is not what the source held, so nothing was copied; it differs in {}", .0.join("; "))]
+    Mismatch(Vec<String>),
+    #[error(
+        "the target did not say whether it has committed ({0}); if its tables have rows, the copy is whole"
+    )]
+    InDoubt(StoreError),
+}
+
+/// How far a copy is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// What is being done: `copied` or `verified`.
+    pub done: &'static str,
+    pub table: &'static str,
+    pub rows: u64,
+    pub of: u64,
+}
+
+/// A table that was copied, with what both sides agree on.
+#[derive(Clone, Copy, Debug)]
+pub struct Copied {
+    pub table: &'static str,
+    pub rows: u64,
+    pub checksum: u64,
+}
+
+type Result<T> = std::result::Result<T, CopyError>;
+
+/// Marks an error with the side on which it happened.
+trait On<T> {
+    fn on(self, side: &'static str) -> Result<T>;
+}
+
+impl<T, E: Into<StoreError>> On<T> for std::result::Result<T, E> {
+    fn on(self, side: &'static str) -> Result<T> {
+        self.map_err(|error| match error.into() {
+            StoreError::InUse => CopyError::InUse(side),
+            error => CopyError::Store(side, error),
+        })
+    }
+}
+
+/// Copies everything from the database at `from` into the one at `to`, and says how far it is after each
+/// batch.
+///
+/// # Errors
+/// If something speaks against it, or goes wrong; then the target has no rows.
+pub async fn copy(
+    from: &str,
+    to: &str,
+    tell: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Vec<Copied>> {
+    let mut source = open(from, SOURCE).await?;
+    let (counts, state) = look_at_source(&mut source).await?;
+    if is_postgres(to) {
+        find_nul(&mut source).await?;
+    }
+    if is_same_file(from, to) {
+        return Err(CopyError::Same);
+    }
+    let mut target = open(to, TARGET).await?;
+    prepare(&mut source, &mut target).await?;
+    let mut copied = Vec::with_capacity(TABLES.len());
+    for (table, of) in TABLES.iter().zip(counts) {
+        let sum = read(&mut source, SOURCE, table, Some(&mut target), &mut |rows| {
+            tell(Progress {
+                done: "copied",
+                table: table.name,
+                rows,
+                of,
+            });
+        })
+        .await?;
+        copied.push((table, sum));
+    }
+    source.run("COMMIT").await.on(SOURCE)?;
+    if source.has_servers().await.on(SOURCE)? || read_state(&mut source, SOURCE).await? != state {
+        return Err(CopyError::Changed);
+    }
+    verify(&mut target, &copied, tell).await?;
+    let state = vec![Value::Int(state.0), Value::Int(state.1)];
+    target.execute(SET_STATE, state).await.on(TARGET)?;
+    target.run("COMMIT").await.map_err(CopyError::InDoubt)?;
+    if target.is_postgres() {
+        // Only so that its planner knows at once what it would find out within a minute.
+        drop(target.run("ANALYZE").await);
+    }
+    target.close().await.on(TARGET)?;
+    source.close().await.on(SOURCE)?;
+    let copied = copied.into_iter().map(|(table, sum)| Copied {
+        table: table.name,
+        rows: sum.rows,
+        checksum: sum.checksum,
+    });
+    Ok(copied.collect())
+}
+
+const SOURCE: &str = "source";
+const TARGET: &str = "target";
+
+fn is_postgres(address: &str) -> bool {
+    address.starts_with("postgres:") || address.starts_with("postgresql:")
+}
+
+/// Connects to one of the two. Only a target may be a file that is yet to be made.
+async fn open(address: &str, side: &'static str) -> Result<Side> {
+    if is_postgres(address) {
+        return Side::postgres(address).await.on(side);
+    }
+    let (path, scratch) = sqlite::locate(address).on(side)?;
+    if scratch.is_some() {
+        return Err(CopyError::Temporary(side, address.to_owned()));
+    }
+    if side == SOURCE && !path.is_file() {
+        return Err(CopyError::NoSource(path.display().to_string()));
+    }
+    Side::sqlite(&path, side == TARGET).await.on(side)
+}
+
+/// Begins the snapshot of the source, and looks whether it can be copied. Gives the number of rows of each
+/// table, and the state.
+async fn look_at_source(source: &mut Side) -> Result<(Vec<u64>, (i64, i64))> {
+    let begin = if source.is_postgres() {
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    } else {
+        "BEGIN"
+    };
+    source.run(begin).await.on(SOURCE)?;
+    if source.tables().await.on(SOURCE)?.is_empty() {
+        return Err(CopyError::NotOurs);
+    }
+    let expected = source.migrations().iter().map(|step| step.version).max();
+    let rows = source.rows(VERSION).await.on(SOURCE)?;
+    let version = rows.first().map(|row| row.int_or_null(0));
+    if version.transpose().on(SOURCE)?.flatten() != expected {
+        return Err(CopyError::OtherVersion);
+    }
+    if source.has_servers().await.on(SOURCE)? {
+        return Err(CopyError::InUse(SOURCE));
+    }
+    let mut counts = Vec::with_capacity(TABLES.len());
+    for table in TABLES {
+        let rows = source
+            .rows(format!("SELECT count(*) FROM {}", table.name))
+            .await;
+        let rows = rows.on(SOURCE)?;
+        let count = rows.first().map_or(Ok(0), |row| row.int(0)).on(SOURCE)?;
+        counts.push(count.unsigned_abs());
+    }
+    Ok((counts, read_state(source, SOURCE).await?))
+}
+
+/// The revision and the number of the last event.
+async fn read_state(database: &mut Side, side: &'static str) -> Result<(i64, i64)> {
+    let rows = database.rows(STATE).await.on(side)?;
+    let row = rows
+        .first()
+        .ok_or(StoreError::Corrupt("no state"))
+        .on(side)?;
+    Ok((row.int(0).on(side)?, row.int(1).on(side)?))
+}
+
+/// Finds what SQLite can hold and Postgres cannot.
+async fn find_nul(source: &mut Side) -> Result<()> {
+    if source.is_postgres() {
+        return Ok(());
+    }
+    let mut found = Vec::new();
+    for table in TABLES {
+        let texts = table.columns.iter().filter(|(_, kind)| *kind == Kind::Text);
+        let holds = texts.map(|(name, _)| format!("instr({name}, char(0)) > 0"));
+        let holds: Vec<_> = holds.collect();
+        if holds.is_empty() {
+            continue;
+        }
+        let (name, holds, key) = (table.name, holds.join(" OR "), table.key());
+        let shown = if table.columns.contains(&("id", Kind::Text)) {
+            "id"
+        } else {
+            &key
+        };
+        let sql =
+            format!("SELECT {shown} FROM {name} WHERE {holds} ORDER BY {key} LIMIT {NAMED_MAX}");
+        for row in source.rows(sql).await.on(SOURCE)? {
+            let key = row.text_or_null(0).on(SOURCE)?.unwrap_or_default();
+            found.push(match name {
+                "jobs" => format!("job {key:?}"),
+                _ => format!("row {key:?} of the table {name}"),
+            });
+        }
+    }
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(CopyError::Nul(found))
+    }
+}
+
+/// Two names may be of one file.
+fn is_same_file(from: &str, to: &str) -> bool {
+    let identity = |address: &str| {
+        let file = sqlite::locate(address).ok()?.0.metadata().ok()?;
+        Some((file.dev(), file.ino()))
+    };
+    identity(from).is_some_and(|one| identity(to) == Some(one))
+}
+
+/// Makes the target ready: it must be empty, gets the tables of this version, and is locked until the end.
+async fn prepare(source: &mut Side, target: &mut Side) -> Result<()> {
+    if source.is_postgres() && target.is_postgres() {
+        let one = source.rows(IDENTITY).await.on(SOURCE)?;
+        let other = target.rows(IDENTITY).await.on(TARGET)?;
+        let (one, other) = (one.first(), other.first());
+        let one = one.map(|row| row.text(0)).transpose().on(SOURCE)?;
+        if one == other.map(|row| row.text(0)).transpose().on(TARGET)? {
+            return Err(CopyError::Same);
+        }
+    }
+    // Before its tables are touched: a wrong address should change nothing.
+    refuse_rows(target).await?;
+    target.migrate().await.on(TARGET)?;
+    if target.has_servers().await.on(TARGET)? {
+        return Err(CopyError::InUse(TARGET));
+    }
+    if target.is_postgres() {
+        let names: Vec<_> = TABLES.iter().map(|table| table.name).collect();
+        let names = names.join(", ");
+        let begin = format!(
+            "BEGIN; SET LOCAL lock_timeout = '5s'; LOCK TABLE state, servers, {names} IN ACCESS EXCLUSIVE MODE"
+        );
+        target.run(&begin).await.on(TARGET)?;
+    } else {
+        target.run("BEGIN IMMEDIATE").await.on(TARGET)?;
+    }
+    // Somebody may have come between.
+    if target.has_servers().await.on(TARGET)? {
+        return Err(CopyError::InUse(TARGET));
+    }
+    refuse_rows(target).await
+}
+
+async fn refuse_rows(target: &mut Side) -> Result<()> {
+    for table in target.tables().await.on(TARGET)? {
+        let (name, key) = (table.name, table.key());
+        let rows = target
+            .rows(format!("SELECT {key} FROM {name} LIMIT 1"))
+            .await;
+        if !rows.on(TARGET)?.is_empty() {
+            return Err(CopyError::NotEmpty(name));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a table from one side, and writes it into the other one, if there is one. Tells the number of rows
+/// after each batch.
+async fn read(
+    from: &mut Side,
+    side: &'static str,
+    table: &Table,
+    mut into: Option<&mut Side>,
+    tell: &mut (dyn FnMut(u64) + Send),
+) -> Result<Sum> {
+    let mut sum = Sum::default();
+    let mut after = None;
+    loop {
+        let mut batch = Batch::default();
+        let mut left = Side::PAGE;
+        let mut page = from.page(table, after.take()).on(side)?;
+        while let Some(row) = page.try_next().await.on(side)? {
+            let row = values(table, &row).on(side)?;
+            sum.add(&row);
+            left = left.saturating_sub(1);
+            if left == 0 {
+                after = Some(row.iter().take(table.key).cloned().collect());
+            }
+            batch.add(row);
+            if batch.is_full() {
+                let batch = std::mem::take(&mut batch);
+                if let Some(into) = &mut into {
+                    into.insert(table, batch).await.on(TARGET)?;
+                }
+                tell(sum.rows);
+            }
+        }
+        drop(page);
+        if let Some(into) = &mut into {
+            into.insert(table, batch).await.on(TARGET)?;
+        }
+        tell(sum.rows);
+        if after.is_none() {
+            return Ok(sum);
+        }
+    }
+}
+
+/// Reads back what the target holds.
+async fn verify(
+    target: &mut Side,
+    copied: &[(&Table, Sum)],
+    tell: &mut (dyn FnMut(Progress) + Send),
+) -> Result<()> {
+    let mut wrong = Vec::new();
+    for (table, expected) in copied {
+        let (table, of) = (*table, expected.rows);
+        let found = read(target, TARGET, table, None, &mut |rows| {
+            tell(Progress {
+                done: "verified",
+                table: table.name,
+                rows,
+                of,
+            });
+        })
+        .await?;
+        if found != *expected {
+            wrong.push(format!(
+                "{} ({} rows with the checksum {:016x} instead of {} with {:016x})",
+                table.name, found.rows, found.checksum, expected.rows, expected.checksum
+            ));
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(CopyError::Mismatch(wrong))
+    }
+}
+
+const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations WHERE success";
+
+const STATE: &str = "SELECT revision, last_event FROM state WHERE id = 1";
+
+// Whatever servers keep in memory, the target's revision is one that none of them has seen.
+const SET_STATE: &str = "
+UPDATE state SET revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1, last_event = $2 WHERE id = 1";
+
+const IDENTITY: &str = "
+SELECT current_database() || '/' || current_schema() || '/' || CAST(pg_postmaster_start_time() AS TEXT)";

@@ -1,0 +1,330 @@
+//! A database that is copied from or to, on one connection of its own.
+
+use std::fs::File;
+use std::path::Path;
+use std::str::FromStr;
+
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use sqlx::migrate::Migrator;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection};
+use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
+use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _};
+
+use super::tables::{Kind, TABLES, Table};
+use super::value::{Batch, Value};
+use crate::store::{BUSY_TIMEOUT, Row, StoreError, address, postgres, sqlite};
+
+/// Rows that SQLite's thread has read and we have not taken; each may be large.
+const ROWS_UNDER_WAY: usize = 8;
+
+/// Rows that are asked for at once, and come one by one.
+const PAGE: usize = 10_000;
+
+/// Rows of one statement that SQLite is given; it takes each value as an argument of its own.
+const SQLITE_ROWS: usize = 50;
+
+/// One of the two databases.
+pub enum Side {
+    Sqlite {
+        inner: Box<SqliteConnection>,
+        /// Keeps servers away.
+        _lock: File,
+    },
+    Postgres(Box<PgConnection>),
+}
+
+impl Side {
+    /// Connects to an SQLite file; with `make`, it is made if it is not there.
+    ///
+    /// # Errors
+    /// If a server has the file open, or it cannot be opened.
+    pub async fn sqlite(path: &Path, make: bool) -> Result<Side, StoreError> {
+        let lock = sqlite::lock(path)?;
+        let mut options = SqliteConnectOptions::from_str("sqlite:")?
+            .filename(path)
+            .create_if_missing(make)
+            .foreign_keys(false)
+            .pragma("temp_store", "memory")
+            .busy_timeout(BUSY_TIMEOUT)
+            .row_buffer_size(ROWS_UNDER_WAY)
+            .disable_statement_logging();
+        options = if make {
+            options.journal_mode(SqliteJournalMode::Wal)
+        } else {
+            options.pragma("query_only", "true")
+        };
+        Ok(Side::Sqlite {
+            inner: Box::new(options.connect().await?),
+            _lock: lock,
+        })
+    }
+
+    /// Connects to a PostgreSQL database.
+    ///
+    /// # Errors
+    /// If the address is none, or the database cannot be reached.
+    pub async fn postgres(text: &str) -> Result<Side, StoreError> {
+        let options = PgConnectOptions::from_str(text)
+            .map_err(|_| StoreError::Address(address::shown(text)))?
+            .application_name("switchyard copy")
+            // While one side is read the other one waits, however long that takes.
+            .options([("idle_in_transaction_session_timeout", "0")])
+            .disable_statement_logging();
+        Ok(Side::Postgres(Box::new(options.connect().await?)))
+    }
+
+    pub fn is_postgres(&self) -> bool {
+        matches!(self, Side::Postgres(_))
+    }
+
+    /// The tables as this version wants them.
+    pub fn migrations(&self) -> Migrator {
+        match self {
+            Side::Sqlite { .. } => sqlite::migrations(),
+            Side::Postgres(_) => postgres::migrations(),
+        }
+    }
+
+    /// Brings the tables up to date.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub async fn migrate(&mut self) -> Result<(), StoreError> {
+        let migrations = self.migrations();
+        match self {
+            Side::Sqlite { inner, .. } => migrations.run(&mut **inner).await?,
+            Side::Postgres(inner) => migrations.run(&mut **inner).await?,
+        }
+        Ok(())
+    }
+
+    /// Runs statements without arguments and without rows.
+    ///
+    /// # Errors
+    /// If one fails.
+    pub async fn run(&mut self, sql: &str) -> Result<(), StoreError> {
+        // Safe: every text is put together from literals of this program.
+        let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        match self {
+            Side::Sqlite { inner, .. } => sql.execute(&mut **inner).await.map(|_| ())?,
+            Side::Postgres(inner) => sql.execute(&mut **inner).await.map(|_| ())?,
+        }
+        Ok(())
+    }
+
+    /// The rows that a statement answers with, as they come.
+    fn stream(
+        &mut self,
+        sql: String,
+        args: Vec<Value>,
+    ) -> Result<BoxStream<'_, Result<Row, StoreError>>, StoreError> {
+        // Safe: the text is put together from literals of this program, and every value is bound.
+        let sql = AssertSqlSafe(sql);
+        Ok(match self {
+            Side::Sqlite { inner, .. } => {
+                let rows = sqlx::query_with(sql, sqlite_arguments(args)?).fetch(&mut **inner);
+                rows.map_ok(Row::Sqlite).map_err(StoreError::from).boxed()
+            }
+            Side::Postgres(inner) => {
+                let rows = sqlx::query_with(sql, postgres_arguments(args)?).fetch(&mut **inner);
+                rows.map_ok(Row::Postgres).map_err(StoreError::from).boxed()
+            }
+        })
+    }
+
+    /// The few rows that a statement answers with.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub async fn rows(&mut self, sql: impl Into<String>) -> Result<Vec<Row>, StoreError> {
+        self.stream(sql.into(), Vec::new())?.try_collect().await
+    }
+
+    /// Runs a statement with arguments.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub async fn execute(&mut self, sql: &str, args: Vec<Value>) -> Result<(), StoreError> {
+        let rows = self.stream(sql.to_owned(), args)?;
+        rows.try_for_each(|_| async { Ok(()) }).await
+    }
+
+    /// A part of the table in the order of its primary key, as it comes: what is behind `after`, the
+    /// primary key of a row. There may be more if it has [`Side::PAGE`] rows.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn page(
+        &mut self,
+        table: &Table,
+        after: Option<Vec<Value>>,
+    ) -> Result<BoxStream<'_, Result<Row, StoreError>>, StoreError> {
+        let (name, columns, key) = (table.name, table.columns(), table.key());
+        let beyond = match &after {
+            None => String::new(),
+            Some(after) => format!("WHERE ({key}) > ({})", places(1, after.len())),
+        };
+        let sql = format!("SELECT {columns} FROM {name} {beyond} ORDER BY {key} LIMIT {PAGE}");
+        self.stream(sql, after.unwrap_or_default())
+    }
+
+    pub const PAGE: usize = PAGE;
+
+    /// Writes the rows.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub async fn insert(&mut self, table: &Table, batch: Batch) -> Result<(), StoreError> {
+        match self {
+            Side::Sqlite { inner, .. } => insert_into_sqlite(inner, table, batch).await,
+            Side::Postgres(inner) => insert_into_postgres(inner, table, batch).await,
+        }
+    }
+
+    /// Which of our tables are there.
+    ///
+    /// # Errors
+    /// If the database does not say.
+    pub async fn tables(&mut self) -> Result<Vec<&'static Table>, StoreError> {
+        let sql = match self {
+            Side::Sqlite { .. } => SQLITE_TABLES,
+            Side::Postgres(_) => POSTGRES_TABLES,
+        };
+        let rows = self.rows(sql).await?;
+        let names: Vec<String> = rows
+            .iter()
+            .map(|row| row.text(0))
+            .collect::<Result<_, _>>()?;
+        let there = |table: &&Table| names.iter().any(|name| name == table.name);
+        Ok(TABLES.iter().filter(there).collect())
+    }
+
+    /// Whether a server has lately said that it uses the database.
+    ///
+    /// # Errors
+    /// If the database does not say.
+    pub async fn has_servers(&mut self) -> Result<bool, StoreError> {
+        match self {
+            // The lock has shown that there is none.
+            Side::Sqlite { .. } => Ok(false),
+            Side::Postgres(_) => Ok(!self.rows(LIVE_SERVERS).await?.is_empty()),
+        }
+    }
+
+    /// Closes the connection; what has not been committed is undone.
+    ///
+    /// # Errors
+    /// If the database cannot be closed.
+    pub async fn close(self) -> Result<(), StoreError> {
+        match self {
+            Side::Sqlite { inner, .. } => Ok(inner.close().await?),
+            Side::Postgres(inner) => Ok(inner.close().await?),
+        }
+    }
+}
+
+async fn insert_into_sqlite(
+    inner: &mut SqliteConnection,
+    table: &Table,
+    batch: Batch,
+) -> Result<(), StoreError> {
+    let (name, columns, width) = (table.name, table.columns(), table.columns.len());
+    let mut rows = batch.rows.into_iter();
+    loop {
+        let part: Vec<_> = rows.by_ref().take(SQLITE_ROWS).collect();
+        if part.is_empty() {
+            return Ok(());
+        }
+        let lines = (0..part.len()).map(|i| format!("({})", places(i * width + 1, width)));
+        let lines = lines.collect::<Vec<_>>().join(", ");
+        let sql = format!("INSERT INTO {name} ({columns}) VALUES {lines}");
+        let whole = part.len() == SQLITE_ROWS;
+        let arguments = sqlite_arguments(part.into_iter().flatten().collect())?;
+        // Safe: the text is put together from literals of this program, and every value is bound.
+        sqlx::query_with(AssertSqlSafe(sql), arguments)
+            .persistent(whole)
+            .execute(&mut *inner)
+            .await?;
+    }
+}
+
+async fn insert_into_postgres(
+    inner: &mut PgConnection,
+    table: &Table,
+    batch: Batch,
+) -> Result<(), StoreError> {
+    if batch.rows.is_empty() {
+        return Ok(());
+    }
+    let mut rows: Vec<_> = batch.rows.into_iter().map(Vec::into_iter).collect();
+    let mut arguments = PgArguments::default();
+    let mut sets = Vec::with_capacity(table.columns.len());
+    for (i, (_, kind)) in table.columns.iter().enumerate() {
+        let column = rows.iter_mut().filter_map(Iterator::next);
+        let (set, added) = match kind {
+            Kind::Int => (
+                "bigint",
+                arguments.add(column.map(Value::into_int).collect::<Vec<_>>()),
+            ),
+            Kind::Real => (
+                "double precision",
+                arguments.add(column.map(Value::into_real).collect::<Vec<_>>()),
+            ),
+            Kind::Text => (
+                "text",
+                arguments.add(column.map(Value::into_text).collect::<Vec<_>>()),
+            ),
+        };
+        added.map_err(sqlx::Error::Encode)?;
+        sets.push(format!("${}::{set}[]", i + 1));
+    }
+    let (name, columns, sets) = (table.name, table.columns(), sets.join(", "));
+    let sql = format!("INSERT INTO {name} ({columns}) SELECT * FROM unnest({sets})");
+    // Safe: the text is put together from literals of this program, and every value is bound.
+    let insert = sqlx::query_with(AssertSqlSafe(sql), arguments);
+    insert.execute(&mut *inner).await?;
+    Ok(())
+}
+
+fn sqlite_arguments(values: Vec<Value>) -> Result<SqliteArguments, StoreError> {
+    let mut arguments = SqliteArguments::default();
+    for value in values {
+        let added = match value {
+            Value::Null => arguments.add(None::<i64>),
+            Value::Int(value) => arguments.add(value),
+            Value::Real(value) => arguments.add(value),
+            Value::Text(value) => arguments.add(value),
+        };
+        added.map_err(sqlx::Error::Encode)?;
+    }
+    Ok(arguments)
+}
+
+fn postgres_arguments(values: Vec<Value>) -> Result<PgArguments, StoreError> {
+    let mut arguments = PgArguments::default();
+    for value in values {
+        let added = match value {
+            Value::Null => arguments.add(None::<i64>),
+            Value::Int(value) => arguments.add(value),
+            Value::Real(value) => arguments.add(value),
+            Value::Text(value) => arguments.add(value),
+        };
+        added.map_err(sqlx::Error::Encode)?;
+    }
+    Ok(arguments)
+}
+
+/// Places for so many arguments, numbered from `first`.
+fn places(first: usize, count: usize) -> String {
+    let places = (first..first + count).map(|i| format!("${i}"));
+    places.collect::<Vec<_>>().join(", ")
+}
+
+const SQLITE_TABLES: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'";
+
+const POSTGRES_TABLES: &str = "
+SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = current_schema()";
+
+const LIVE_SERVERS: &str = "
+SELECT number FROM servers WHERE until > CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) LIMIT 1";
