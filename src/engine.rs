@@ -124,7 +124,9 @@ impl Engine {
             durability: options.durability,
             no_skip_locked: options.no_skip_locked,
         };
-        let mut store = Store::open(&options.database, settings).await?;
+        let mut store = Store::open(&options.database, settings)
+            .await
+            .map_err(|error| Error::Store(error.to_string()))?;
         let peers = Arc::new(Peers::join(&mut store.connection).await?);
         let readers = store.readers;
         let shared = Shared::default();
