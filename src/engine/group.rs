@@ -181,6 +181,11 @@ impl Group for Runner {
             None => {
                 self.prime(&mut work, steps);
                 let writes = run_named(connection, &mut work, steps).await?;
+                // Where it is limited how many jobs run, servers count and claim one after the other.
+                let turn = work.taking_turns(&wanted(&work, steps));
+                if let Some(turn) = turn.filter(|_| self.peers.share()) {
+                    connection.run(vec![turn]).await?;
+                }
                 run_claims(connection, &mut work, steps, writes, &self.recurring_in).await?
             }
         };
