@@ -128,7 +128,7 @@ impl Engine {
         let peers = Arc::new(Peers::join(&mut store.connection).await?);
         let readers = store.readers;
         let shared = Shared::default();
-        let recurring_in = copies::take_over(&shared, readers.read(copies::all()).await?)?;
+        let recurring_in = copies::take_over(&shared, 0, readers.read(copies::all()).await?)?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let clock = Arc::new(Clock::default());
         let seen = Arc::new(Seen::default());
@@ -339,7 +339,7 @@ impl Engine {
         self.0.clock.follow(fresh.now);
         if self.0.revision.load(Ordering::Acquire) != fresh.revision {
             let answers = self.readers().read(copies::all()).await?;
-            copies::take_over(&self.0.shared, answers)?;
+            copies::take_over(&self.0.shared, fresh.revision, answers)?;
             self.0.revision.store(fresh.revision, Ordering::Release);
         }
         Ok(())

@@ -221,7 +221,7 @@ impl Group for Runner {
         }
         if mended {
             self.held.clear();
-            self.take_over(connection).await?;
+            self.take_over(connection, self.revision.max(0)).await?;
         }
         if prunes {
             self.pruned_on = Some(now.day());
@@ -254,7 +254,7 @@ impl Runner {
         };
         self.clock.follow(fresh.now);
         if self.revision != fresh.revision {
-            self.take_over(connection).await?;
+            self.take_over(connection, fresh.revision).await?;
             self.revision = fresh.revision;
         }
         let by_clock = fresh.now.saturating_mul(SERVERS_MAX) + self.peers.number % SERVERS_MAX;
@@ -264,10 +264,14 @@ impl Runner {
         })
     }
 
-    /// Reads again what is kept in memory.
-    async fn take_over(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
+    /// Reads again what is kept in memory; the database is at this revision.
+    async fn take_over(
+        &mut self,
+        connection: &mut Connection,
+        revision: i64,
+    ) -> Result<(), StoreError> {
         let answers = connection.look(copies::all()).await?;
-        self.recurring_in = copies::take_over(&self.shared, answers)?;
+        self.recurring_in = copies::take_over(&self.shared, revision, answers)?;
         Ok(())
     }
 

@@ -9,7 +9,7 @@ mod load;
 mod save;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::clock::Time;
 use super::config::Config;
@@ -85,6 +85,8 @@ pub struct Shared {
     pub queues: Arc<Queues>,
     pub config: Arc<Config>,
     pub tracked: Arc<Tracked>,
+    /// All three are as of this revision of the database, or later.
+    pub revision: Arc<Mutex<i64>>,
 }
 
 /// The jobs under work, and what is to be written besides.
