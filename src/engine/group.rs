@@ -15,7 +15,7 @@ use super::job::QueueId;
 use super::keep;
 use super::peers::Peers;
 use super::wait::Waiters;
-use super::work::{Needs, Seqs, Shared, Wanted, Work};
+use super::work::{Needs, REVISE, Seqs, Shared, Wanted, Work};
 use crate::store::{Connection, Group, Statement, StoreError};
 
 /// Of what has not been read yet.
@@ -202,9 +202,12 @@ impl Group for Runner {
         if self.groups.is_multiple_of(DROP_EVENTS_EVERY) && chore.is_none() {
             writes.push(events::drop_old());
         }
-        writes.extend(work.closing_writes(self.peers.number));
         let flush = matches!(chore, Some(Chore::Flush));
         let mended = matches!(chore, Some(Chore::Mend(..)));
+        if flush || mended {
+            writes.push(Statement::new(REVISE, []));
+        }
+        writes.extend(work.closing_writes(self.peers.number));
         let seen = if flush {
             HashMap::new()
         } else {

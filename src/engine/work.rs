@@ -20,6 +20,7 @@ use super::recur::Recurring;
 use super::tally::Tally;
 use super::track::Tracked;
 pub(super) use load::LOAD_JOBS;
+pub(super) use save::REVISE;
 
 /// What a verb wants to find in [`Work`].
 #[derive(Debug, Default)]
