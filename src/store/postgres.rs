@@ -27,9 +27,9 @@ const READERS: u32 = 8;
 /// that is less than the five seconds within which a request is answered.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// After this time without a word from us Postgres ends our transaction, so that a server that is stopped
-/// keeps nothing locked.
-const IDLE_IN_TRANSACTION_MAX: &str = "10s";
+/// After this time without a word from us Postgres ends our transaction, so that a server that stands still
+/// keeps nothing locked for which others have to wait longer than [`PATIENCE`] allows.
+const IDLE_IN_TRANSACTION_MAX: &str = "3s";
 
 /// The address, with what every connection is to have.
 fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, StoreError> {
