@@ -252,8 +252,11 @@ impl Readers {
         Ok(Listener(listener))
     }
 
+    /// Closes the connections in good order, unless the database does not answer.
     pub async fn close(&self) {
-        self.pool.close().await;
+        if timeout(PATIENCE, self.pool.close()).await.is_err() {
+            tracing::warn!("the database did not answer when its connections were closed");
+        }
     }
 }
 
