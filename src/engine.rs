@@ -79,6 +79,10 @@ const UPKEEP_EVERY: Duration = Duration::from_millis(500);
 /// Once a second a server looks whether it has missed something of the others.
 const LOOK_EVERY_TICKS: u64 = 2;
 
+/// With a database that may be lost on the way: after this time a caller is told that it is not known what has
+/// become of a write. A request is answered within five seconds.
+const ANSWER_MAX: Duration = Duration::from_millis(4_500);
+
 /// How an engine is opened.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -130,7 +134,7 @@ impl Engine {
         let peers = Arc::new(Peers::join(&mut store.connection).await?);
         let readers = store.readers;
         let shared = Shared::default();
-        let recurring_in = copies::take_over(&shared, readers.read(copies::all()).await?)?;
+        let recurring_in = copies::take_over(&shared, 0, readers.read(copies::all()).await?)?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let clock = Arc::new(Clock::default());
         let seen = Arc::new(Seen::default());
@@ -280,16 +284,22 @@ impl Engine {
             result: None,
             tell,
         });
-        self.0
-            .writer
-            .submit(Step {
-                needs,
-                now,
-                items,
-                task,
-            })
-            .await?;
-        told.await.map_err(|_| store::StoreError::Stopped)?
+        let step = Step {
+            needs,
+            now,
+            items,
+            task,
+        };
+        let written = async {
+            self.0.writer.submit(step).await?;
+            told.await.map_err(|_| store::StoreError::Stopped)?
+        };
+        if !self.readers().is_shared() {
+            return written.await;
+        }
+        // Whoever stands behind others in an outage would wait for all of theirs to be given up.
+        let written = tokio::time::timeout(ANSWER_MAX, written).await;
+        written.unwrap_or(Err(Error::Unavailable))
     }
 
     async fn chore(&self, chore: Chore) -> Result<()> {
@@ -341,7 +351,7 @@ impl Engine {
         self.0.clock.follow(fresh.now);
         if self.0.revision.load(Ordering::Acquire) != fresh.revision {
             let answers = self.readers().read(copies::all()).await?;
-            copies::take_over(&self.0.shared, answers)?;
+            copies::take_over(&self.0.shared, fresh.revision, answers)?;
             self.0.revision.store(fresh.revision, Ordering::Release);
         }
         Ok(())

@@ -78,8 +78,10 @@ impl Clock {
         Time(self.latest.fetch_max(now, Ordering::AcqRel).max(now))
     }
 
-    /// The database's clock has just said this.
+    /// The database's clock has just said this. What it has said once has been, even if an older word comes in
+    /// later.
     pub fn follow(&self, now: i64) {
+        self.latest.fetch_max(now, Ordering::AcqRel);
         self.ahead
             .store(now.saturating_sub(machine()), Ordering::Relaxed);
     }
@@ -112,6 +114,16 @@ mod tests {
         assert_eq!(Time::from_seconds(f64::INFINITY), None);
         assert_eq!(Time::from_seconds(1e300), None);
         assert_eq!(Time::from_seconds(-1.5), Some(Time(-1_500_000)));
+    }
+
+    #[test]
+    fn the_clock_does_not_fall_behind_what_the_database_has_said() {
+        let clock = Clock::default();
+        let later = machine() + 60 * MICROS_A_SECOND;
+        clock.follow(later);
+        // Read before, and heard only now.
+        clock.follow(later - 30 * MICROS_A_SECOND);
+        assert!(clock.now() >= Time(later));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! revision has changed.
 
 use std::collections::HashSet;
+use std::sync::PoisonError;
 
 use super::config;
 use super::job::QueueId;
@@ -19,18 +20,26 @@ pub fn all() -> Vec<Statement> {
         .into()
 }
 
-/// Takes over what they have read. Gives the queues that have recurring jobs.
-pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<HashSet<QueueId>, StoreError> {
+/// Takes over what they have read when the database was at this revision or a later one; not if what is there
+/// was read at a later one, for readers overtake each other. Gives the queues that have recurring jobs.
+pub fn take_over(
+    shared: &Shared,
+    revision: i64,
+    answers: Vec<Answer>,
+) -> Result<HashSet<QueueId>, StoreError> {
     let mut answers = answers.into_iter().map(|answer| answer.rows);
-    shared
-        .queues
-        .take_over(&answers.next().unwrap_or_default())?;
-    shared
-        .config
-        .take_over(&answers.next().unwrap_or_default())?;
-    shared
-        .tracked
-        .take_over(&answers.next().unwrap_or_default())?;
-    let queues = answers.next().unwrap_or_default();
-    queues.iter().map(|row| row.int(0)).collect()
+    let mut next = || answers.next().unwrap_or_default();
+    let (queues, config, tracked) = (next(), next(), next());
+    let recurring_in = next().iter().map(|row| row.int(0)).collect();
+    let mut known = shared
+        .revision
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    if revision >= *known {
+        shared.queues.take_over(&queues)?;
+        shared.config.take_over(&config)?;
+        shared.tracked.take_over(&tracked)?;
+        *known = revision;
+    }
+    recurring_in
 }

@@ -15,7 +15,7 @@ use super::job::QueueId;
 use super::keep;
 use super::peers::Peers;
 use super::wait::Waiters;
-use super::work::{Needs, Seqs, Shared, Wanted, Work};
+use super::work::{Needs, REVISE, Seqs, Shared, Wanted, Work};
 use crate::store::{Connection, Group, Statement, StoreError};
 
 /// Of what has not been read yet.
@@ -181,6 +181,11 @@ impl Group for Runner {
             None => {
                 self.prime(&mut work, steps);
                 let writes = run_named(connection, &mut work, steps).await?;
+                // Where it is limited how many jobs run, servers count and claim one after the other.
+                let turn = work.taking_turns(&wanted(&work, steps));
+                if let Some(turn) = turn.filter(|_| self.peers.share()) {
+                    connection.run(vec![turn]).await?;
+                }
                 run_claims(connection, &mut work, steps, writes, &self.recurring_in).await?
             }
         };
@@ -197,9 +202,12 @@ impl Group for Runner {
         if self.groups.is_multiple_of(DROP_EVENTS_EVERY) && chore.is_none() {
             writes.push(events::drop_old());
         }
-        writes.extend(work.closing_writes(self.peers.number));
         let flush = matches!(chore, Some(Chore::Flush));
         let mended = matches!(chore, Some(Chore::Mend(..)));
+        if flush || mended {
+            writes.push(Statement::new(REVISE, []));
+        }
+        writes.extend(work.closing_writes(self.peers.number));
         let seen = if flush {
             HashMap::new()
         } else {
@@ -216,7 +224,7 @@ impl Group for Runner {
         }
         if mended {
             self.held.clear();
-            self.take_over(connection).await?;
+            self.take_over(connection, self.revision.max(0)).await?;
         }
         if prunes {
             self.pruned_on = Some(now.day());
@@ -249,7 +257,7 @@ impl Runner {
         };
         self.clock.follow(fresh.now);
         if self.revision != fresh.revision {
-            self.take_over(connection).await?;
+            self.take_over(connection, fresh.revision).await?;
             self.revision = fresh.revision;
         }
         let by_clock = fresh.now.saturating_mul(SERVERS_MAX) + self.peers.number % SERVERS_MAX;
@@ -259,10 +267,14 @@ impl Runner {
         })
     }
 
-    /// Reads again what is kept in memory.
-    async fn take_over(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
+    /// Reads again what is kept in memory; the database is at this revision.
+    async fn take_over(
+        &mut self,
+        connection: &mut Connection,
+        revision: i64,
+    ) -> Result<(), StoreError> {
         let answers = connection.look(copies::all()).await?;
-        self.recurring_in = copies::take_over(&self.shared, answers)?;
+        self.recurring_in = copies::take_over(&self.shared, revision, answers)?;
         Ok(())
     }
 

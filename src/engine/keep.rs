@@ -97,9 +97,12 @@ fn queues_of(answer: Option<Answer>) -> Result<Vec<i64>, StoreError> {
         .collect()
 }
 
-/// Notes when workers were seen last.
+/// Notes when workers were seen last, unless another server knows better. In order, so that two servers that
+/// saw the same workers do not wait for each other.
 pub fn save_seen(seen: &HashMap<String, Time>) -> Statement {
-    Statement::of_rows(SAVE_SEEN, &seen.iter().collect::<Vec<_>>())
+    let mut seen: Vec<_> = seen.iter().collect();
+    seen.sort_unstable();
+    Statement::of_rows(SAVE_SEEN, &seen)
 }
 
 /// Empties every table.
@@ -143,7 +146,8 @@ const FORGET_WORKERS: &str = "DELETE FROM workers WHERE last_seen <= $1";
 const SAVE_SEEN: &str = "
 INSERT INTO workers (protocol, name, last_seen)
 SELECT 'qless', text(0), int(1) FROM rows($1) WHERE true
-ON CONFLICT (protocol, name) DO UPDATE SET last_seen = excluded.last_seen";
+ON CONFLICT (protocol, name) DO UPDATE SET last_seen = excluded.last_seen
+WHERE workers.last_seen < excluded.last_seen";
 
 const FLUSH: &[&str] = &[
     "DELETE FROM jobs",

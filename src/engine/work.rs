@@ -9,7 +9,7 @@ mod load;
 mod save;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::clock::Time;
 use super::config::Config;
@@ -20,6 +20,7 @@ use super::recur::Recurring;
 use super::tally::Tally;
 use super::track::Tracked;
 pub(super) use load::LOAD_JOBS;
+pub(super) use save::REVISE;
 
 /// What a verb wants to find in [`Work`].
 #[derive(Debug, Default)]
@@ -85,6 +86,8 @@ pub struct Shared {
     pub queues: Arc<Queues>,
     pub config: Arc<Config>,
     pub tracked: Arc<Tracked>,
+    /// All three are as of this revision of the database, or later.
+    pub revision: Arc<Mutex<i64>>,
 }
 
 /// The jobs under work, and what is to be written besides.

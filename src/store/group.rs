@@ -28,8 +28,8 @@ const ATTEMPTS_MAX: u32 = 20;
 /// Before a group that has met another server more than once is run again; longer each time.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// For how long an outage of the database is bridged by trying again. What comes later is refused at once,
-/// until the database is there again.
+/// For how long an outage of the database is bridged by trying again, unless the server is about to stop. What
+/// comes later is refused at once, until the database is there again.
 const OUTAGE_BRIDGED: Duration = Duration::from_secs(2);
 
 /// Before the next try in an outage.
@@ -119,7 +119,7 @@ async fn write<G: Group>(
         };
         let Some(first) = next else { break };
         let mut steps = gather::<G>(first, &mut queue, &mut held_over);
-        let outcome = attempt(&mut connection, &mut group, &mut steps, &mut outage).await;
+        let outcome = attempt(&mut connection, &mut group, &mut steps, &mut outage, &stop).await;
         if let Err(error) = &outcome {
             tracing::error!(%error, steps = steps.len(), "a group of writes failed");
         }
@@ -157,6 +157,7 @@ async fn attempt<G: Group>(
     group: &mut G,
     steps: &mut [G::Step],
     outage: &mut Option<Instant>,
+    stop: &CancellationToken,
 ) -> Result<(), StoreError> {
     let mut attempts = 1;
     loop {
@@ -173,7 +174,8 @@ async fn attempt<G: Group>(
             }
             Err(error) if error.is_outage() => {
                 let since = *outage.get_or_insert_with(Instant::now);
-                if matches!(error, StoreError::InDoubt) || since.elapsed() > OUTAGE_BRIDGED {
+                let is_over = since.elapsed() > OUTAGE_BRIDGED || stop.is_cancelled();
+                if is_over || matches!(error, StoreError::InDoubt) {
                     return Err(error);
                 }
                 sleep(PAUSE_IN_OUTAGE).await;

@@ -27,9 +27,9 @@ const READERS: u32 = 8;
 /// that is less than the five seconds within which a request is answered.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// After this time without a word from us Postgres ends our transaction, so that a server that is stopped
-/// keeps nothing locked.
-const IDLE_IN_TRANSACTION_MAX: &str = "10s";
+/// After this time without a word from us Postgres ends our transaction, so that a server that stands still
+/// keeps nothing locked for which others have to wait longer than [`PATIENCE`] allows.
+const IDLE_IN_TRANSACTION_MAX: &str = "3s";
 
 /// Plans for the writer's connection. All of its statements go through indexes, from a few rows to a few
 /// rows, however large the tables are and whatever the statistics say of them: of a table that has just
@@ -264,8 +264,11 @@ impl Readers {
         Ok(Listener(listener))
     }
 
+    /// Closes the connections in good order, unless the database does not answer.
     pub async fn close(&self) {
-        self.pool.close().await;
+        if timeout(PATIENCE, self.pool.close()).await.is_err() {
+            tracing::warn!("the database did not answer when its connections were closed");
+        }
     }
 }
 

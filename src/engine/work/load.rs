@@ -129,6 +129,15 @@ impl Work {
         batch
     }
 
+    /// The statement that lets other servers wait with their claims in those of the queues where it is limited
+    /// how many jobs run, if there are any.
+    pub fn taking_turns(&self, wanted: &[(QueueId, usize)]) -> Option<Statement> {
+        let queues = wanted.iter().map(|(queue, _)| *queue);
+        let limited = queues.filter(|id| self.limit(*id).is_some());
+        let rows: Vec<_> = limited.map(|id| (id,)).collect();
+        (!rows.is_empty()).then(|| Statement::of_rows(TAKE_TURNS, &rows))
+    }
+
     /// How many jobs of the queue may run at once, if that is limited.
     fn limit(&self, queue: QueueId) -> Option<usize> {
         self.config.concurrency_max(&self.queue_name(queue))
@@ -279,6 +288,10 @@ JOIN jobs AS a ON a.seq = d.job JOIN jobs AS b ON b.seq = d.needs";
 /// How many jobs of a queue run with a lease that is not lost.
 const RUNNING: &str =
     "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until > $2";
+
+/// Changes nothing, and keeps the rows until the end of the transaction.
+const TAKE_TURNS: &str = "
+UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)";
 
 /// Which of these qless ids are taken.
 const TAKEN: &str = "
