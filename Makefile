@@ -75,8 +75,8 @@ browser: $(site) ## tests in headless Chromium, against the unoptimised server a
 	cargo build --locked --features ssr --bin switchyard
 	CHROMIUM="$$(scripts/chromium.sh)" node --test --test-reporter=spec end2end/*.test.js
 
-bench: $(server) ## jobs per second, latency, server time per job (more: ARGS="…")
-	cargo bench --locked --features ssr --bench load -- $(ARGS)
+bench: $(server) ## jobs per second, latency, server time per job, on SQLite and Postgres (more: ARGS="…")
+	POSTGRES_OPTIONS="-c fsync=on" scripts/postgres.sh cargo bench --locked --features ssr --bench load -- --postgres 1,2 $(ARGS)
 
 clean: ## remove what was built; the tools stay
 	rm -rf target end2end/screenshots

@@ -216,7 +216,7 @@ impl Group for Runner {
         let written = !writes.is_empty();
         let save_seen = !seen.is_empty() && (written || chore.is_some());
         if save_seen {
-            writes.push(keep::save_seen(&seen));
+            writes.push(keep::save_seen(&seen, self.clients_tell_time));
         }
         connection.commit_with(writes).await?;
         if flush {
