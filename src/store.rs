@@ -180,11 +180,12 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Begins a group. Tells how the database stands, if other servers may have changed it.
-    pub async fn begin(&mut self) -> Result<Option<Fresh>, StoreError> {
+    /// Begins a group. Tells how the database stands, if other servers may have changed it. Strict groups of
+    /// several servers come one after the other.
+    pub async fn begin(&mut self, strict: bool) -> Result<Option<Fresh>, StoreError> {
         match self {
             Connection::Sqlite(_) => Ok(None),
-            Connection::Postgres(connection) => connection.begin().await.map(Some),
+            Connection::Postgres(connection) => connection.begin(strict).await.map(Some),
         }
     }
 

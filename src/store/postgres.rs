@@ -92,9 +92,11 @@ impl Connection {
         Ok(migrations().run(inner).await?)
     }
 
-    /// Begins the group's transaction.
-    pub async fn begin(&mut self) -> Result<Fresh, StoreError> {
-        let begun = self.simple(BEGIN).await?;
+    /// Begins the group's transaction; a strict one keeps the others from committing until it has.
+    pub async fn begin(&mut self, strict: bool) -> Result<Fresh, StoreError> {
+        let begun = self
+            .simple(if strict { BEGIN_STRICT } else { BEGIN })
+            .await?;
         let row = begun
             .into_iter()
             .next()
@@ -332,5 +334,11 @@ SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)
 const BEGIN: &str = "
 BEGIN;
 SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
+
+// The row that every group which tells of something has to change before it commits.
+const BEGIN_STRICT: &str = "
+BEGIN;
+SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event
+FROM state WHERE id = 1 FOR UPDATE";
 
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
