@@ -163,6 +163,7 @@ impl Group for Runner {
         let now = now.unwrap_or_else(|| self.clock.now());
         let watched = self.waiters.any() || self.peers.any();
         let mut work = Work::new(now, &self.shared, watched, seqs);
+        work.revision = self.peers.share().then_some(self.revision);
         let chore = steps.iter().find_map(|step| step.task.chore());
         let mut leads = false;
         let mut writes = match &chore {
