@@ -1,6 +1,9 @@
 //! What is done at one server is so at the other, at once.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use super::Pair;
 use crate::support::Server;
@@ -283,4 +286,55 @@ async fn what_is_emptied_is_empty_everywhere() {
         one.by("w").complete("work", "b").await;
         pair.is_sound().await;
     }
+}
+
+/// Each writes the whole of what is known of a queue.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_both_change_of_a_queue_at_once_is_changed_twice() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    for round in 0..100 {
+        for (one, other) in pair.both() {
+            one.anyone().add("work", json!({"meta": 1})).await;
+            one.anyone().post("/unpause/work", Value::Null).await.ok();
+            let (pause, forget) = tokio::join!(
+                one.anyone().post("/pause/work", Value::Null),
+                other.anyone().delete("/queue/work"),
+            );
+            pause.accepted();
+            forget.accepted();
+            let queues = other.anyone().get("/queues").await.ok();
+            assert_eq!(queues, json!([]), "round {round}");
+            assert_eq!(
+                other.by("w").pop("work").await,
+                Value::Null,
+                "round {round}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_queues_made_at_both_are_all_made() {
+    const CLIENTS: usize = 16;
+    const QUEUES_EACH: usize = 20;
+    let Some(pair) = Pair::start(&[]).map(Arc::new) else {
+        return;
+    };
+    let mut clients = JoinSet::new();
+    for client in 0..CLIENTS {
+        let pair = Arc::clone(&pair);
+        clients.spawn(async move {
+            let (server, _) = pair.both()[client % 2];
+            for n in 0..QUEUES_EACH {
+                let queue = format!("q{client}-{n}");
+                server.anyone().add(&queue, json!({"meta": 1})).await;
+            }
+        });
+    }
+    clients.join_all().await;
+    for (server, _) in pair.both() {
+        let queues = server.anyone().get("/queues").await.ok();
+        assert_eq!(queues.as_array().unwrap().len(), CLIENTS * QUEUES_EACH);
+    }
+    pair.is_sound().await;
 }
