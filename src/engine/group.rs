@@ -165,13 +165,14 @@ impl Group for Runner {
         let now = now.unwrap_or_else(|| self.clock.now());
         let watched = self.waiters.any() || self.peers.any();
         let mut work = Work::new(now, &self.shared, watched, seqs);
+        work.revision = self.peers.share().then_some(self.revision);
         let chore = steps.iter().find_map(|step| step.task.chore());
         let mut leads = false;
         let mut writes = match &chore {
             Some(Chore::Flush) => keep::flush(),
             Some(Chore::Mend(moment, problems)) => {
                 check::mend(connection, *moment, problems).await?;
-                Vec::new()
+                vec![Statement::new(REVISE, [])]
             }
             Some(Chore::Upkeep) => {
                 leads = !self.peers.share() || self.peers.attend(connection, now).await?;
@@ -183,12 +184,8 @@ impl Group for Runner {
             None => {
                 self.prime(&mut work, steps);
                 let writes = run_named(connection, &mut work, steps).await?;
-                // Where it is limited how many jobs run, servers count and claim one after the other.
-                let turn = work.taking_turns(&wanted(&work, steps));
-                if let Some(turn) = turn.filter(|_| self.peers.share()) {
-                    connection.run(vec![turn]).await?;
-                }
-                run_claims(connection, &mut work, steps, writes, &self.recurring_in).await?
+                let (shared, recurring_in) = (self.peers.share(), &self.recurring_in);
+                run_claims(connection, &mut work, steps, writes, recurring_in, shared).await?
             }
         };
         // Where clients tell the time there is no upkeep; what is old goes with a completion, as in qless-core.
@@ -206,9 +203,6 @@ impl Group for Runner {
         }
         let flush = matches!(chore, Some(Chore::Flush));
         let mended = matches!(chore, Some(Chore::Mend(..)));
-        if flush || mended {
-            writes.push(Statement::new(REVISE, []));
-        }
         writes.extend(work.closing_writes(self.peers.number));
         let seen = if flush {
             HashMap::new()
@@ -396,9 +390,14 @@ async fn run_claims(
     steps: &mut [Step],
     mut writes: Vec<Statement>,
     recurring_in: &HashSet<QueueId>,
+    shared: bool,
 ) -> Result<Vec<Statement>, StoreError> {
     let claims = |step: &&mut Step| !step.needs.claim.is_empty() && !step.task.is_abandoned();
     let wanted = wanted(work, steps);
+    // Where it is limited how many jobs run, servers count and claim one after the other.
+    if let Some(turn) = work.taking_turns(&wanted).filter(|_| shared) {
+        connection.run(vec![turn]).await?;
+    }
     if !wanted.is_empty() {
         let before = writes.len();
         writes.extend(work.loading_candidates(&wanted, recurring_in));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::clock::Time;
 use super::job::State;
 use super::rows;
-use super::work::Work;
+use super::work::{REVISE, Work};
 use crate::store::{Answer, Connection, Statement, StoreError};
 
 /// Rows of each kind that one round of upkeep concerns.
@@ -107,7 +107,8 @@ pub fn save_seen(seen: &HashMap<String, Time>, clients_tell_time: bool) -> State
 
 /// Empties every table.
 pub fn flush() -> Vec<Statement> {
-    FLUSH.iter().map(|sql| Statement::new(sql, [])).collect()
+    let all = FLUSH.iter().chain([&REVISE]);
+    all.map(|sql| Statement::new(sql, [])).collect()
 }
 
 const PROMOTE: &str = "

@@ -104,6 +104,8 @@ pub struct Work {
     pub completed: bool,
     /// Whether anybody waits for jobs, and wants to know which queues got some.
     pub watched: bool,
+    /// Where servers share a database, its revision when the group began.
+    pub revision: Option<i64>,
     queues: Arc<Queues>,
     /// Queues that are new, or otherwise than before.
     changed_queues: Vec<Queue>,
@@ -151,6 +153,7 @@ impl Work {
             history_max: shared.config.count("max-job-history"),
             completed: false,
             watched,
+            revision: None,
             queues: Arc::clone(&shared.queues),
             changed_queues: Vec::new(),
             tracked: Arc::clone(&shared.tracked),

@@ -14,6 +14,8 @@ mod check;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod cluster;
+#[cfg(test)]
 mod command;
 #[cfg(test)]
 mod complete;

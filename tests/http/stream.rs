@@ -4,85 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::Server;
+use crate::support::{Server, Stream};
 
-/// A guard against a stream that says nothing; no test waits for it.
+/// A guard against a stream without an end; no test waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// An open stream.
-struct Stream {
-    response: reqwest::Response,
-    /// What has come and is not read yet.
-    text: Vec<u8>,
-}
-
-impl Stream {
-    async fn open(server: &Server, query: &str, last_event_id: Option<i64>) -> Stream {
-        let mut request = server
-            .http
-            .get(format!("http://{}/events{query}", server.address))
-            .header("accept", "text/event-stream");
-        if let Some(last) = last_event_id {
-            request = request.header("last-event-id", last);
-        }
-        let response = request.send().await.expect("an answer");
-        assert_eq!(response.status().as_u16(), 200, "{query}");
-        let header = |name: &str| response.headers()[name].to_str().expect("text").to_owned();
-        assert!(header("content-type").starts_with("text/event-stream"));
-        assert_eq!(header("cache-control"), "no-store");
-        let text = Vec::new();
-        Stream { response, text }
-    }
-
-    /// The next event: its `id` and its `data`.
-    async fn next(&mut self) -> (i64, Value) {
-        loop {
-            if let Some(event) = self.block().as_deref().and_then(event) {
-                return event;
-            }
-            if !self.text.windows(2).any(|end| end == b"\n\n") {
-                self.read().await;
-            }
-        }
-    }
-
-    async fn read(&mut self) {
-        let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
-        let chunk = chunk.expect("something comes").expect("the stream goes on");
-        self.text
-            .extend_from_slice(&chunk.expect("the stream goes on"));
-    }
-
-    /// What stands before the next empty line.
-    fn block(&mut self) -> Option<String> {
-        let end = self.text.windows(2).position(|end| end == b"\n\n")?;
-        let block = self.text.drain(..end + 2).collect();
-        Some(String::from_utf8(block).expect("UTF-8"))
-    }
-
-    /// The ids of the jobs that the next events are about.
-    async fn jobs(&mut self, count: usize) -> Vec<String> {
-        let mut jobs = Vec::new();
-        for _ in 0..count {
-            let (_, event) = self.next().await;
-            let data = &event["data"];
-            let job = data["id"].as_str().or(data.as_str());
-            jobs.push(job.expect("an id").to_owned());
-        }
-        jobs
-    }
-}
-
-/// What a block says; `None` if it is only a comment that keeps the connection alive.
-fn event(block: &str) -> Option<(i64, Value)> {
-    let field = |name: &str| {
-        let value = block.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(value.strip_prefix(' ').unwrap_or(value))
-    };
-    let data = serde_json::from_str(field("data:")?).expect("JSON");
-    let id = field("id:").expect("an id").parse().expect("a number");
-    Some((id, data))
-}
 
 #[tokio::test]
 async fn the_stream_says_what_the_list_says() {

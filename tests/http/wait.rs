@@ -1,30 +1,9 @@
 //! Pops that wait for a job. Here the real clock runs; nobody asks how fast.
 
-use std::time::Duration;
-
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{Caller, Server, ids, raw::Connection};
-
-/// A guard against a worker that is never seen; no test waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Until this worker has asked for a job. A worker is listed from its first look, not from its first job.
-async fn asked(who: Caller<'_>, worker: &str) {
-    let seen = async {
-        loop {
-            let workers = who.get("/workers").await.ok();
-            let mut names = workers.as_array().unwrap().iter().map(|seen| &seen["name"]);
-            if names.any(|name| name == worker) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let seen = tokio::time::timeout(PATIENCE, seen).await;
-    assert!(seen.is_ok(), "{worker} has not asked for a job");
-}
 
 #[tokio::test]
 async fn whoever_waits_gets_the_job_that_is_put_later() {
@@ -39,7 +18,7 @@ async fn whoever_waits_gets_the_job_that_is_put_later() {
         let worker = server.by(&name);
         let path = format!("/get/{queue}?wait=60");
         let put = async {
-            asked(server.anyone(), &name).await;
+            server.anyone().sees(&name).await;
             server.anyone().add(queue, json!({"meta": queue})).await
         };
         let (job, id) = tokio::join!(worker.get(&path), put);
@@ -78,7 +57,7 @@ async fn every_way_to_ask_can_wait() {
             worker.get(way).await.ok()
         };
         let put = async {
-            asked(server.anyone(), way).await;
+            server.anyone().sees(way).await;
             server.anyone().add_ids("work", &[way]).await;
         };
         let (got, ()) = tokio::join!(ask, put);
@@ -207,7 +186,7 @@ async fn whichever_way_a_job_becomes_available_a_waiting_worker_gets_it() {
         // The second queue makes a worker seen that waits for a paused one.
         let wait = format!("/get?queue={way}&queue=idle&wait=60");
         let act = async {
-            asked(server.anyone(), &name).await;
+            server.anyone().sees(&name).await;
             holder.post(&path, data).await.ok();
         };
         let (job, ()) = tokio::join!(server.by(&name).get(&wait), act);
@@ -242,7 +221,7 @@ async fn what_becomes_available_with_time_is_waited_for() {
 async fn a_time_that_is_set_while_somebody_waits_is_kept() {
     let server = Server::with(&[]);
     let act = async {
-        asked(server.anyone(), "w").await;
+        server.anyone().sees("w").await;
         let item = json!({"id": "a", "meta": 1, "delay": 0.2});
         server.anyone().add("work", item).await;
     };
@@ -259,7 +238,7 @@ async fn all_who_wait_are_served() {
     };
     let put = async {
         for name in ["one", "other", "third"] {
-            asked(server.anyone(), name).await;
+            server.anyone().sees(name).await;
         }
         server.anyone().add_ids("work", &["a"]).await;
         // Two in one request, of which one is refused.
@@ -280,7 +259,7 @@ async fn whoever_hangs_up_while_waiting_takes_no_job() {
         let mut connection = Connection::to(&server).await;
         let request = format!("GET /get/work?wait=60&host={ghost} HTTP/1.1\r\nhost: test\r\n\r\n");
         connection.write(request).await;
-        asked(server.anyone(), &ghost).await;
+        server.anyone().sees(&ghost).await;
         drop(connection);
         // That the connection is gone reaches the server before these requests do.
         for _ in 0..5 {
@@ -300,7 +279,7 @@ async fn whoever_hangs_up_while_waiting_takes_no_job() {
 async fn under_the_test_clock_a_wait_is_over_when_a_job_comes() {
     let server = Server::start();
     let act = async {
-        asked(server.at(5), "w").await;
+        server.at(5).sees("w").await;
         server.at(5).add_ids("work", &["a"]).await;
     };
     let (job, ()) = tokio::join!(server.by("w").at(5).get("/get/work?wait=60"), act);
@@ -314,7 +293,7 @@ async fn a_server_that_stops_waits_for_nobody() {
     let mut connection = Connection::to(&server).await;
     let request = "GET /get/work?wait=60&host=w HTTP/1.1\r\nhost: test\r\n\r\n";
     connection.write(request).await;
-    asked(server.anyone(), "w").await;
+    server.anyone().sees("w").await;
     server.stop().await;
     // Whatever the waiting worker is told, it is not kept waiting.
     connection.read_to_end().await;

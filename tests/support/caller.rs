@@ -1,9 +1,14 @@
 //! Someone who calls the server: under a name, at a time.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Answer, Server, escape};
+
+/// A guard against a worker that is never seen; no test waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Calls the server as `host` (else nameless) at `now` (else without saying a time).
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +146,22 @@ impl<'a> Caller<'a> {
     pub async fn fail(self, id: &str, group: &str) {
         let failed = json!({"id": id, "group": group, "message": format!("{id} went wrong")});
         assert_eq!(self.post("/fail", failed).await.ok(), *id);
+    }
+
+    /// Until this worker has asked for a job. A worker is listed from its first look, not from its first job.
+    pub async fn sees(self, worker: &str) {
+        let seen = async {
+            loop {
+                let workers = self.get("/workers").await.ok();
+                let mut names = workers.as_array().unwrap().iter().map(|seen| &seen["name"]);
+                if names.any(|name| name == worker) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let seen = tokio::time::timeout(PATIENCE, seen).await;
+        assert!(seen.is_ok(), "{worker} has not asked for a job");
     }
 
     /// Completes a job that the caller holds.

@@ -4,12 +4,16 @@ mod answer;
 mod caller;
 pub mod database;
 pub mod history;
+pub mod load;
+pub mod postgres;
 pub mod raw;
 mod server;
+mod stream;
 
 pub use answer::{Answer, meta_text};
 pub use caller::{Caller, STATES, ids, one_in_each_state};
 pub use server::Server;
+pub use stream::Stream;
 
 /// A name as it stands in a path or a query: everything but letters and digits escaped.
 pub fn escape(name: &str) -> String {

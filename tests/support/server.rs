@@ -56,12 +56,15 @@ impl Server {
 
     /// The command that starts a server on the database with this address.
     pub fn command(database: &str, options: &[&str]) -> Command {
+        let given = database::options().into_iter();
         let mut command = Server::program();
         command
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(["--durability", "process", "--database", database])
+            .args(["serve", "--listen", "127.0.0.1:0", "--database", database])
             .args(options)
-            .args(database::options());
+            .args(given.filter(|option| !options.contains(&option.as_str())));
+        if !options.contains(&"--durability") {
+            command.args(["--durability", "process"]);
+        }
         command
     }
 
@@ -150,9 +153,17 @@ impl Server {
 
     /// Asks the server to stop (SIGTERM), as a service manager does.
     pub fn terminate(&self) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status();
-        assert!(sent.expect("kill runs").success());
+        signal("TERM", self.child.id());
+    }
+
+    /// Lets the server stand still (SIGSTOP), as a machine does that is out of memory or being moved.
+    pub fn freeze(&self) {
+        signal("STOP", self.child.id());
+    }
+
+    /// Lets it go on (SIGCONT).
+    pub fn thaw(&self) {
+        signal("CONT", self.child.id());
     }
 
     /// Waits until the server, asked to stop, has done so in time.
@@ -187,6 +198,13 @@ impl Drop for Server {
         self.child.kill().ok();
         self.child.wait().ok();
     }
+}
+
+/// Sends a signal to a process that the test has started. It may have ended meanwhile.
+pub fn signal(name: &str, process: u32) {
+    let arguments = [format!("-{name}"), process.to_string()];
+    let sent = Command::new("kill").args(arguments).output();
+    sent.expect("kill runs");
 }
 
 /// Reads the line that tells where the server listens. The rest of what it prints comes as it prints it.

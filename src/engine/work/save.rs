@@ -173,7 +173,13 @@ impl Work {
         writes.extend(tally.into_statements(server));
         let events = std::mem::take(&mut self.events);
         if self.changes_what_is_kept() {
-            writes.push(Statement::new(REVISE, []));
+            writes.push(match self.revision {
+                // Queues are written whole: nobody else may have changed one meanwhile.
+                Some(revision) if !self.changed_queues.is_empty() => {
+                    Statement::new(REVISE_UNCHANGED, [revision.into()]).exactly(1)
+                }
+                _ => Statement::new(REVISE, []),
+            });
         }
         writes.extend(events.into_statements(self.now));
         writes
@@ -204,6 +210,9 @@ impl Work {
 
 /// Servers that share the database read their copies again.
 pub const REVISE: &str = "UPDATE state SET revision = revision + 1 WHERE id = 1";
+
+const REVISE_UNCHANGED: &str =
+    "UPDATE state SET revision = revision + 1 WHERE id = 1 AND revision = $1";
 
 /// Rows of the table of tags that are to be added or removed.
 #[derive(Default)]

@@ -1,0 +1,65 @@
+//! A server that stands still in the middle of load, and goes on when its leases are lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::Pair;
+use crate::support::history::History;
+use crate::support::load::{Client, Load, settle};
+
+/// Clients of each server, each of which puts jobs and takes some.
+const CLIENTS: usize = 8;
+const LEASE: Duration = Duration::from_secs(2);
+
+/// While one server stands still the other one answers all the same: what the first has locked is let go.
+const ANSWERED: Duration = Duration::from_secs(5);
+
+/// Load while both run, and while one stands still.
+const A_WHILE: Duration = Duration::from_secs(1);
+const STILL: Duration = Duration::from_secs(5);
+
+async fn one_stands_still(options: &[&str]) {
+    let Some(pair) = Pair::start(options) else {
+        return;
+    };
+    let lease = json!(LEASE.as_secs());
+    pair.one.anyone().set("heartbeat", lease).await.ok();
+    let history = Arc::new(History::default());
+    let clients = (0..2 * CLIENTS).map(|number| {
+        let (server, _) = pair.both()[number % 2];
+        let mut client = Client::new(server, &history, format!("client-{number}"));
+        client.patience = (number % 2 == 1).then_some(ANSWERED);
+        client
+    });
+    let load = Load::begin(clients, 0, vec![Vec::new(); 2 * CLIENTS]);
+    for _ in 0..2 {
+        sleep(A_WHILE).await;
+        pair.one.freeze();
+        sleep(STILL).await;
+        pair.one.thaw();
+    }
+    sleep(A_WHILE).await;
+    load.end().await;
+    pair.is_sound().await;
+    let Pair {
+        database,
+        one,
+        other,
+    } = pair;
+    one.stop().await;
+    other.stop().await;
+    settle(&database, &history, LEASE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stands_still_loses_nothing_and_completes_nothing_twice() {
+    one_stands_still(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_where_no_locked_rows_are_passed_over() {
+    one_stands_still(&["--no-skip-locked"]).await;
+}

@@ -1,0 +1,144 @@
+//! Exactly one server does the upkeep.
+
+use std::time::Duration;
+
+use serde_json::json;
+use sqlx::Connection;
+use sqlx::postgres::PgConnection;
+use tokio::time::{sleep, timeout};
+
+use super::{Pair, sound};
+use crate::support::{Server, postgres};
+
+/// Within this time another server does the upkeep when its leader has died, or hangs.
+const TAKEN_OVER: Duration = Duration::from_secs(30);
+
+/// A guard against what never happens; no test waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Looks into the database.
+struct Looker(PgConnection);
+
+impl Looker {
+    async fn at(database: &str) -> Looker {
+        Looker(PgConnection::connect(database).await.unwrap())
+    }
+
+    /// Who leads, by the name that it has made up, and until when.
+    async fn leader(&mut self) -> (String, i64) {
+        let row = sqlx::query_as("SELECT name, until FROM leader");
+        row.fetch_one(&mut self.0).await.unwrap()
+    }
+
+    /// Until somebody leads of whom `is` is true.
+    async fn until_leads(&mut self, within: Duration, is: impl Fn(&str) -> bool) -> String {
+        let leads = async {
+            loop {
+                let (name, _) = self.leader().await;
+                if is(&name) {
+                    return name;
+                }
+                sleep(PAUSE).await;
+            }
+        };
+        timeout(within, leads).await.expect("somebody leads")
+    }
+
+    /// Until the leader has said once more that it leads.
+    async fn until_renewed(&mut self) -> String {
+        let (leader, until) = self.leader().await;
+        let renewed = async {
+            loop {
+                let (name, later) = self.leader().await;
+                assert_eq!(name, leader, "nobody takes it from who is there");
+                if later > until {
+                    return name;
+                }
+                sleep(PAUSE).await;
+            }
+        };
+        timeout(PATIENCE, renewed)
+            .await
+            .expect("the leader is there")
+    }
+}
+
+/// Upkeep is done: what is due waits, what is old goes.
+async fn is_kept(server: &Server, looker: &mut Looker, round: u32) {
+    let work = server.by("w");
+    let (due, old) = (format!("due{round}"), format!("old{round}"));
+    work.set("jobs-history-count", json!(0)).await.ok();
+    let item = json!({"id": due, "meta": 1, "delay": 0.1});
+    work.add("later", item).await;
+    work.add_and_pop(json!({"id": old, "meta": 1})).await;
+    work.complete("work", &old).await;
+    let kept = async {
+        // A look through a server would show what is due as waiting, whether or not it was made so.
+        let sql = "SELECT count(*) FROM jobs WHERE id = $1 AND state = 1 OR id = $2";
+        loop {
+            let query = sqlx::query_scalar(sql).bind(&due).bind(&old);
+            let found: i64 = query.fetch_one(&mut looker.0).await.unwrap();
+            let gone = work.get(&format!("/job/{old}")).await.status == 404;
+            if gone && found == 1 {
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+    };
+    timeout(PATIENCE, kept).await.expect("upkeep is done");
+    work.pop("later").await;
+}
+
+/// Two servers, of which the first leads; its name.
+async fn led_by_the_first() -> Option<(Pair, Looker, String)> {
+    let database = postgres::shared_database()?;
+    let one = Server::at_url(&database, &[]);
+    let mut looker = Looker::at(&database).await;
+    let first = looker.until_leads(PATIENCE, |name| !name.is_empty()).await;
+    let other = Server::at_url(&database, &[]);
+    let pair = Pair {
+        database,
+        one,
+        other,
+    };
+    is_kept(&pair.other, &mut looker, 0).await;
+    assert_eq!(looker.until_renewed().await, first);
+    Some((pair, looker, first))
+}
+
+#[tokio::test]
+async fn another_one_leads_when_the_leader_is_killed() {
+    let Some((mut pair, mut looker, first)) = led_by_the_first().await else {
+        return;
+    };
+    pair.one.kill();
+    let second = looker.until_leads(TAKEN_OVER, |name| name != first).await;
+    is_kept(&pair.other, &mut looker, 1).await;
+    // The next one finds a leader.
+    let third = Server::at_url(&pair.database, &[]);
+    for _ in 0..3 {
+        assert_eq!(looker.until_renewed().await, second);
+    }
+    sound(&third).await;
+    sound(&pair.other).await;
+}
+
+#[tokio::test]
+async fn another_one_leads_while_the_leader_stands_still_and_goes_on_leading() {
+    let Some((pair, mut looker, first)) = led_by_the_first().await else {
+        return;
+    };
+    pair.one.freeze();
+    let second = looker.until_leads(TAKEN_OVER, |name| name != first).await;
+    is_kept(&pair.other, &mut looker, 1).await;
+    pair.one.thaw();
+    // The first one is at it again, and has found out that it does not lead.
+    is_kept(&pair.one, &mut looker, 2).await;
+    for _ in 0..5 {
+        assert_eq!(looker.until_renewed().await, second);
+    }
+    pair.is_sound().await;
+}

@@ -1,0 +1,306 @@
+//! PostgreSQL crashes, goes away, or hangs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::sound;
+use crate::support::history::History;
+use crate::support::load::{Client, Load, settle};
+use crate::support::postgres::Postgres;
+use crate::support::{Answer, Server};
+
+/// Clients, each of which puts jobs and takes some.
+const CLIENTS: usize = 16;
+const LEASE: Duration = Duration::from_secs(60);
+
+/// Within this time every request is answered, whatever the database does.
+const ANSWERED: Duration = Duration::from_secs(5);
+
+/// A guard against a server that does not recover; no test waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Load between one calamity and the next.
+const A_WHILE: Duration = Duration::from_millis(1_500);
+
+/// What survives the end of PostgreSQL too.
+const FULL: &[&str] = &["--durability", "full"];
+
+/// Clients of these servers in turn, who insist on an answer in time.
+fn clients(servers: &[&Server], history: &Arc<History>) -> Vec<Client> {
+    let client = |(number, server): (usize, &&Server)| {
+        let mut client = Client::new(server, history, format!("client-{number}"));
+        client.patience = Some(ANSWERED);
+        client
+    };
+    let servers = servers.iter().cycle().take(CLIENTS);
+    servers.enumerate().map(client).collect()
+}
+
+/// Until the server does what it is asked for.
+async fn recovered(server: &Server) {
+    let works = async {
+        while answered(
+            server,
+            Method::POST,
+            "/add/recovered",
+            Some(json!({"meta": 1})),
+        )
+        .await
+        {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let works = tokio::time::timeout(PATIENCE, works).await;
+    assert!(works.is_ok(), "the server does not recover");
+}
+
+/// Asks, and holds the server to answer in time. Whether it answered that it cannot do it now.
+async fn answered(server: &Server, method: Method, path: &str, data: Option<Value>) -> bool {
+    let asked = format!("{method} {path}");
+    let body = data.map(|data| json!({"data": data, "host": "w"}).to_string());
+    let began = Instant::now();
+    let answer = server.try_send(method, path, body).await.unwrap();
+    let took = began.elapsed();
+    assert!(took <= ANSWERED, "{asked}: {took:?}");
+    if answer.status == 200 {
+        return false;
+    }
+    turned_away(answer);
+    true
+}
+
+fn turned_away(answer: Answer) {
+    assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
+    answer.checked().refused(503, "unavailable");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_of_postgres_under_load_loses_nothing() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let address = postgres.address();
+    let server = Server::at_url(&address, FULL);
+    let history = Arc::new(History::default());
+    let clients = clients(&[&server], &history);
+    let load = Load::begin(clients.into_iter(), 0, vec![Vec::new(); CLIENTS]);
+    for _ in 0..3 {
+        sleep(A_WHILE).await;
+        postgres.restart();
+    }
+    recovered(&server).await;
+    sleep(A_WHILE).await;
+    load.end().await;
+    sound(&server).await;
+    server.stop().await;
+    settle(&address, &history, LEASE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_of_postgres_and_one_of_two_servers_lose_nothing() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let address = postgres.address();
+    let mut one = Server::at_url(&address, FULL);
+    let other = Server::at_url(&address, FULL);
+    let history = Arc::new(History::default());
+    let both = clients(&[&one, &other], &history);
+    let load = Load::begin(both.into_iter(), 0, vec![Vec::new(); CLIENTS]);
+    sleep(A_WHILE).await;
+    postgres.restart();
+    sleep(A_WHILE).await;
+    one.kill();
+    sleep(A_WHILE).await;
+    let held = load.end().await;
+    // A new one takes its place, and the clients go on where they were.
+    let third = Server::at_url(&address, FULL);
+    let both = clients(&[&third, &other], &history);
+    let load = Load::begin(both.into_iter(), 1, held);
+    sleep(A_WHILE).await;
+    postgres.stop();
+    // Long enough that writes are not only delayed but turned away.
+    sleep(ANSWERED).await;
+    postgres.start_again();
+    recovered(&third).await;
+    recovered(&other).await;
+    sleep(A_WHILE).await;
+    load.end().await;
+    for server in [third, other] {
+        sound(&server).await;
+        server.stop().await;
+    }
+    settle(&address, &history, LEASE).await;
+}
+
+/// Requests of every kind, all at once, in an outage: each is turned away in time.
+async fn all_are_turned_away(server: &Server) {
+    let job = || json!({"id": "a", "meta": 1});
+    let requests = [
+        (Method::POST, "/add/work", Some(job())),
+        (Method::POST, "/add/work", Some(json!([job(), job()]))),
+        (Method::POST, "/complete/work", Some(job())),
+        (Method::POST, "/heartbeat", Some(job())),
+        (
+            Method::POST,
+            "/fail",
+            Some(json!({"id": "a", "group": "g", "message": "m"})),
+        ),
+        (Method::POST, "/cancel", Some(json!("a"))),
+        (Method::POST, "/unfail/work", Some(json!({"group": "g"}))),
+        (Method::POST, "/pause/work", Some(Value::Null)),
+        (
+            Method::POST,
+            "/recur/work",
+            Some(json!({"meta": 1, "interval": 1})),
+        ),
+        (Method::GET, "/get/work", None),
+        (Method::GET, "/get/work/5?wait=60", None),
+        (Method::GET, "/peek/work", None),
+        (Method::GET, "/job/a", None),
+        (Method::GET, "/queues", None),
+        (Method::GET, "/workers", None),
+        (Method::GET, "/stats/work", None),
+        (Method::GET, "/failed", None),
+        (Method::GET, "/tags", None),
+        (Method::GET, "/tracked", None),
+        (Method::GET, "/config", None),
+        (Method::GET, "/events", None),
+        (Method::GET, "/check", None),
+        (Method::POST, "/check", Some(json!({"resolve": true}))),
+    ];
+    let requests = requests.into_iter().map(|(method, path, data)| async move {
+        let asked = format!("{method} {path}");
+        let turned_away = answered(server, method, path, data).await;
+        assert!(turned_away, "{asked}: done, though there is no database");
+    });
+    let pages = ["/ui", "/ui/queues", "/health"]
+        .into_iter()
+        .map(|path| async move {
+            let began = Instant::now();
+            let answer = server.try_send(Method::GET, path, None).await.unwrap();
+            let took = began.elapsed();
+            assert!(took <= ANSWERED, "{path}: {took:?}");
+            assert!(answer.status >= 500, "{answer:?}");
+        });
+    tokio::join!(
+        futures::future::join_all(requests),
+        futures::future::join_all(pages)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_postgres_every_request_is_turned_away_in_time() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let server = Server::at_url(&postgres.address(), FULL);
+    server
+        .by("w")
+        .add_and_pop(json!({"id": "a", "meta": 1}))
+        .await;
+    postgres.stop();
+    // At the beginning, when writes are tried again; and later, when they are refused at once.
+    all_are_turned_away(&server).await;
+    all_are_turned_away(&server).await;
+    postgres.start_again();
+    recovered(&server).await;
+    server.by("w").complete("work", "a").await;
+    sound(&server).await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_postgres_hangs_every_request_is_turned_away_in_time() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let server = Server::at_url(&postgres.address(), FULL);
+    server
+        .by("w")
+        .add_and_pop(json!({"id": "a", "meta": 1}))
+        .await;
+    postgres.freeze();
+    all_are_turned_away(&server).await;
+    all_are_turned_away(&server).await;
+    postgres.thaw();
+    recovered(&server).await;
+    sound(&server).await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_postgres_that_hangs_under_load_loses_nothing() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let address = postgres.address();
+    let (one, other) = (
+        Server::at_url(&address, FULL),
+        Server::at_url(&address, FULL),
+    );
+    let history = Arc::new(History::default());
+    let both = clients(&[&one, &other], &history);
+    let load = Load::begin(both.into_iter(), 0, vec![Vec::new(); CLIENTS]);
+    for still in [1, 8] {
+        sleep(A_WHILE).await;
+        postgres.freeze();
+        sleep(Duration::from_secs(still)).await;
+        postgres.thaw();
+    }
+    recovered(&one).await;
+    recovered(&other).await;
+    sleep(A_WHILE).await;
+    load.end().await;
+    for server in [one, other] {
+        sound(&server).await;
+        server.stop().await;
+    }
+    settle(&address, &history, LEASE).await;
+}
+
+/// A poll that began before the outage is answered as any other one, once there is something.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_through_an_outage_gets_the_job_that_comes_after_it() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let address = postgres.address();
+    let (one, other) = (
+        Server::at_url(&address, FULL),
+        Server::at_url(&address, FULL),
+    );
+    let act = async {
+        one.anyone().sees("w").await;
+        postgres.restart();
+        recovered(&other).await;
+        other.anyone().add_ids("work", &["a"]).await;
+    };
+    let wait = one.by("w").get("/get/work?wait=60");
+    let wait = tokio::time::timeout(PATIENCE, wait);
+    let (job, ()) = tokio::join!(wait, act);
+    assert_eq!(job.expect("woken").ok()["id"], "a");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_stops_in_time_though_postgres_hangs() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let server = Server::at_url(&postgres.address(), FULL);
+    server.anyone().add("work", json!({"meta": 1})).await;
+    postgres.freeze();
+    let asked = async {
+        // Some are being answered.
+        tokio::join!(
+            answered(&server, Method::GET, "/queues", None),
+            answered(&server, Method::POST, "/add/work", Some(json!({"meta": 1}))),
+        );
+    };
+    asked.await;
+    server.stop().await;
+}

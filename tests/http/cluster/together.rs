@@ -1,0 +1,340 @@
+//! What is done at one server is so at the other, at once.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::Pair;
+use crate::support::Server;
+
+/// The counts of a queue that are not 0.
+async fn counts(server: &Server, queue: &str) -> Value {
+    let queue = server.anyone().get(&format!("/queue/{queue}")).await.ok();
+    let states = ["waiting", "running", "stalled", "scheduled", "depends"];
+    let counts = states.iter().filter(|state| queue[**state] != 0);
+    counts
+        .map(|state| ((*state).to_owned(), queue[*state].clone()))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_job_may_meet_a_server_at_each_step() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    for (round, (one, other)) in pair.both().into_iter().enumerate() {
+        let id = format!("job{round}");
+        one.anyone().add_ids("work", &[&id]).await;
+        assert_eq!(counts(other, "work").await, json!({"waiting": 1}));
+        assert_eq!(other.anyone().peek_ids("work").await, [id.as_str()]);
+        assert_eq!(other.by("w").pop("work").await["id"], *id);
+        assert_eq!(counts(one, "work").await, json!({"running": 1}));
+        assert_eq!(one.by("v").pop("work").await, Value::Null);
+        let heartbeat = one.by("w").post("/heartbeat", json!({"id": id})).await;
+        heartbeat.accepted();
+        let done = json!({"id": id, "meta": null});
+        let theft = one.by("v").post("/complete/work", done).await;
+        theft.refused(409, "wrong_worker");
+        other.by("w").complete("work", &id).await;
+        assert_eq!(one.anyone().state(&id).await, "complete");
+        assert_eq!(counts(one, "work").await, json!({}));
+        let again = json!({"id": id, "meta": null});
+        let again = one.by("w").post("/complete/work", again).await;
+        again.refused(409, "not_running");
+    }
+    // Waiting for another one, wherever that is completed.
+    for (round, (one, other)) in pair.both().into_iter().enumerate() {
+        let (first, second) = (format!("first{round}"), format!("second{round}"));
+        one.anyone().add_ids("work", &[&first]).await;
+        let item = json!({"id": second, "meta": null, "depends": [first]});
+        other.anyone().add("work", item).await;
+        assert_eq!(one.by("w").pop_ids("work", 9).await, [first.as_str()]);
+        other.by("w").complete("work", &first).await;
+        assert_eq!(one.by("w").pop_ids("work", 9).await, [second.as_str()]);
+        other.by("w").fail(&second, "g").await;
+        assert_eq!(one.anyone().state(&second).await, "failed");
+    }
+    pair.is_sound().await;
+}
+
+#[tokio::test]
+async fn options_and_pauses_hold_everywhere_at_once() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let mut heartbeat = 10;
+    for _ in 0..10 {
+        for (one, other) in pair.both() {
+            heartbeat += 1;
+            one.anyone().set("heartbeat", json!(heartbeat)).await.ok();
+            one.anyone().add("work", json!({"meta": 1})).await;
+            let job = other.by("w").pop("work").await;
+            assert_eq!(job["heartbeat"], heartbeat);
+            let told = other.anyone().get("/config/heartbeat").await.ok();
+            assert_eq!(told, heartbeat);
+            one.anyone().add("work", json!({"meta": 1})).await;
+            one.anyone().post("/pause/work", Value::Null).await.ok();
+            assert_eq!(other.by("w").pop("work").await, Value::Null);
+            let queue = other.anyone().get("/queue/work").await.ok();
+            assert_eq!(queue["paused"], true);
+            one.anyone().post("/unpause/work", Value::Null).await.ok();
+            assert_ne!(other.by("w").pop("work").await, Value::Null);
+        }
+    }
+    pair.one.anyone().delete("/config/heartbeat").await.ok();
+    pair.one.anyone().add("work", json!({"meta": 1})).await;
+    assert_eq!(pair.other.by("w").pop("work").await["heartbeat"], 60);
+    pair.is_sound().await;
+}
+
+/// What a server reads for one request may be older than what it has read for another since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_holds_whatever_else_the_servers_read_meanwhile() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (one, other) = (&pair.one, &pair.other);
+    one.anyone().add_ids("work", &["a"]).await;
+    let looking = async {
+        loop {
+            let looks = (0..8).map(|_| async { other.anyone().get("/queues").await.accepted() });
+            futures::future::join_all(looks).await;
+        }
+    };
+    let pausing = async {
+        for _ in 0..100 {
+            one.anyone().post("/pause/work", Value::Null).await.ok();
+            let job = other.by("w").pop("work").await;
+            assert_eq!(job, Value::Null, "the queue is paused");
+            one.anyone().post("/unpause/work", Value::Null).await.ok();
+            let job = other.by("w").pop("work").await;
+            assert_eq!(job["id"], "a", "the queue goes on");
+            let back = one
+                .by("w")
+                .post("/retry/work", json!({"id": "a", "delay": 0}));
+            back.await.accepted();
+            one.anyone()
+                .add("work", json!({"id": "a", "meta": 1}))
+                .await;
+        }
+    };
+    tokio::select! {
+        () = looking => {}
+        () = pausing => {}
+    }
+    pair.is_sound().await;
+}
+
+#[tokio::test]
+async fn tracking_and_tags_are_known_everywhere() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (one, other) = (&pair.one, &pair.other);
+    one.anyone().add_ids("work", &["a", "b"]).await;
+    one.anyone().post("/track", json!("a")).await.ok();
+    let tracked = other.anyone().get("/tracked").await.ok();
+    assert_eq!(tracked["jobs"][0]["id"], "a", "{tracked}");
+    other.by("w").pop_ids("work", 2).await;
+    other.by("w").complete("work", "a").await;
+    let said = one.anyone().get("/events?channel=completed").await.ok();
+    assert_eq!(said["events"][0]["data"], "a", "{said}");
+    other.anyone().post("/untrack", json!("a")).await.ok();
+    let tracked = one.anyone().get("/tracked").await.ok();
+    assert_eq!(tracked["jobs"], json!([]));
+    for (server, id) in [(one, "a"), (other, "b")] {
+        let tags = json!({"id": id, "tags": ["x", id]});
+        server.anyone().post("/tag", tags).await.ok();
+    }
+    for (server, _) in pair.both() {
+        let tagged = server.anyone().get("/tag/x").await.ok();
+        assert_eq!(tagged["total"], 2, "{tagged}");
+        let top = server.anyone().get("/tags").await.ok();
+        assert!(top.to_string().contains("\"x\""), "{top}");
+    }
+    let less = json!({"id": "a", "tags": ["x"]});
+    other.anyone().post("/untag", less).await.ok();
+    assert_eq!(one.anyone().get("/tag/x").await.ok()["total"], 1);
+    pair.is_sound().await;
+}
+
+#[tokio::test]
+async fn recurring_jobs_have_each_child_once() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let item = json!({"id": "r", "meta": null, "interval": 0.01});
+    let (one, other) = (&pair.one, &pair.other);
+    one.anyone().post("/recur/work", item).await.ok();
+    assert_eq!(other.anyone().get("/recurring/r").await.ok()["id"], "r");
+    let mut children = Vec::new();
+    while children.len() < 100 {
+        let (a, b) = (one.by("w"), other.by("v"));
+        let (a, b) = tokio::join!(a.pop_ids("work", 5), b.pop_ids("work", 5));
+        children.extend(a.into_iter().chain(b));
+    }
+    other.anyone().delete("/recurring/r").await.ok();
+    // Those that were made by then and that nobody has taken.
+    children.extend(one.by("w").pop_ids("work", 1000).await);
+    assert_eq!(one.by("w").pop("work").await, Value::Null);
+    children.sort_by_key(|id| id.strip_prefix("r-").unwrap().parse::<u32>().unwrap());
+    let expected: Vec<_> = (1..=children.len()).map(|n| format!("r-{n}")).collect();
+    assert_eq!(children, expected);
+    pair.is_sound().await;
+}
+
+#[tokio::test]
+async fn counts_add_up_over_both() {
+    let Some(pair) = Pair::start(&["--trust-client-clock"]) else {
+        return;
+    };
+    for (number, (server, _)) in (0..).zip(pair.both()) {
+        let names = [format!("done{number}"), format!("failed{number}")];
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        server.at(0).add_ids("work", &names).await;
+        let worker = server.by("w").at(10 + 20 * number);
+        assert_eq!(worker.pop_ids("work", 2).await, names);
+        let later = worker.at(100 + 20 * number);
+        later.complete("work", names[0]).await;
+        later.fail(names[1], "g").await;
+    }
+    for (server, _) in pair.both() {
+        let stats = server.at(200).get("/stats/work").await.ok();
+        assert_eq!(stats["wait"]["total"], 4, "{stats}");
+        assert_eq!(stats["wait"]["mean"], 20, "{stats}");
+        assert_eq!(stats["wait"]["variance"], 400.0 / 3.0, "{stats}");
+        assert_eq!(stats["run"]["total"], 2, "{stats}");
+        assert_eq!(stats["failures"], 2, "{stats}");
+        assert_eq!(stats["failed"], 2, "{stats}");
+        let failed = server.at(200).get("/failed").await.ok();
+        assert_eq!(failed["g"], 2, "{failed}");
+        let workers = server.at(200).get("/workers").await.ok();
+        assert_eq!(workers, json!([{"name": "w", "jobs": 0, "stalled": 0}]));
+    }
+    let again = json!({"group": "g", "count": 9});
+    let again = pair.one.at(300).post("/unfail/work", again).await;
+    again.accepted();
+    assert_eq!(pair.other.at(300).get("/failed").await.ok(), json!({}));
+    pair.is_sound().await;
+}
+
+#[tokio::test]
+async fn workers_are_seen_everywhere() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    for ((server, other), name) in pair.both().into_iter().zip(["w", "v"]) {
+        assert_eq!(server.by(name).pop("empty").await, Value::Null);
+        other.anyone().sees(name).await;
+    }
+}
+
+/// What one server remembers of a worker must not undo what another knows since.
+#[tokio::test]
+async fn a_worker_that_goes_to_and_fro_was_seen_when_it_was_seen_last() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    for _ in 0..20 {
+        for (one, other) in pair.both() {
+            one.anyone().add("work", json!({"meta": 1})).await;
+            assert_eq!(one.by("w").pop("empty").await, Value::Null);
+            assert_ne!(other.by("w").pop("work").await, Value::Null);
+            // Some write, with which it saves whom it has seen.
+            one.anyone().add("elsewhere", json!({"meta": 1})).await;
+            pair.is_sound().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_made_at_both_at_once_is_one() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (one, other) = (pair.one.anyone(), pair.other.anyone());
+    for round in 0..20 {
+        let (same, mine) = (format!("same{round}"), format!("mine{round}"));
+        let yours = format!("yours{round}");
+        // The same one; and two that both would give the same number.
+        tokio::join!(
+            one.add(&same, json!({"meta": 1})),
+            other.add(&same, json!({"meta": 1})),
+        );
+        tokio::join!(
+            one.add(&mine, json!({"id": mine, "meta": 1})),
+            other.add(&yours, json!({"id": yours, "meta": 1})),
+        );
+        for (name, waiting) in [(&same, 2), (&mine, 1), (&yours, 1)] {
+            for (server, _) in pair.both() {
+                assert_eq!(counts(server, name).await, json!({"waiting": waiting}));
+            }
+        }
+        assert_eq!(one.job(&yours).await["queue"], yours);
+        assert_eq!(other.job(&mine).await["queue"], mine);
+    }
+    for (server, _) in pair.both() {
+        let queues = server.anyone().get("/queues").await.ok();
+        assert_eq!(queues.as_array().unwrap().len(), 60, "each once");
+    }
+    pair.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_is_emptied_is_empty_everywhere() {
+    let Some(pair) = Pair::start(&["--allow-flush"]) else {
+        return;
+    };
+    for (one, other) in pair.both() {
+        other.anyone().add_ids("work", &["a"]).await;
+        other.anyone().set("heartbeat", json!(5)).await.ok();
+        other.anyone().post("/track", json!("a")).await.ok();
+        assert_eq!(other.by("w").pop("work").await["id"], "a");
+        assert_eq!(counts(other, "work").await, json!({"running": 1}));
+        one.anyone().post("/flush", Value::Null).await.accepted();
+        assert_eq!(other.anyone().get("/queues").await.ok(), json!([]));
+        assert_eq!(other.anyone().get("/config/heartbeat").await.ok(), 60);
+        let tracked = other.anyone().get("/tracked").await.ok();
+        assert_eq!(tracked["expired"], json!([]), "{tracked}");
+        other.anyone().add_ids("work", &["b"]).await;
+        assert_eq!(one.by("w").pop("work").await["id"], "b");
+        one.by("w").complete("work", "b").await;
+        pair.is_sound().await;
+    }
+}
+
+/// Each writes the whole of what is known of a queue.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_both_change_of_a_queue_at_once_is_changed_twice() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    for round in 0..100 {
+        for (one, other) in pair.both() {
+            one.anyone().add("work", json!({"meta": 1})).await;
+            one.anyone().post("/unpause/work", Value::Null).await.ok();
+            let (pause, forget) = tokio::join!(
+                one.anyone().post("/pause/work", Value::Null),
+                other.anyone().delete("/queue/work"),
+            );
+            pause.accepted();
+            forget.accepted();
+            let queues = other.anyone().get("/queues").await.ok();
+            assert_eq!(queues, json!([]), "round {round}");
+            assert_eq!(
+                other.by("w").pop("work").await,
+                Value::Null,
+                "round {round}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_queues_made_at_both_are_all_made() {
+    const CLIENTS: usize = 16;
+    const QUEUES_EACH: usize = 20;
+    let Some(pair) = Pair::start(&[]).map(Arc::new) else {
+        return;
+    };
+    let mut clients = JoinSet::new();
+    for client in 0..CLIENTS {
+        let pair = Arc::clone(&pair);
+        clients.spawn(async move {
+            let (server, _) = pair.both()[client % 2];
+            for n in 0..QUEUES_EACH {
+                let queue = format!("q{client}-{n}");
+                server.anyone().add(&queue, json!({"meta": 1})).await;
+            }
+        });
+    }
+    clients.join_all().await;
+    for (server, _) in pair.both() {
+        let queues = server.anyone().get("/queues").await.ok();
+        assert_eq!(queues.as_array().unwrap().len(), CLIENTS * QUEUES_EACH);
+    }
+    pair.is_sound().await;
+}

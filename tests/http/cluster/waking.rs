@@ -1,0 +1,165 @@
+//! Whoever waits at one server hears of what comes in at the other.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sqlx::postgres::PgListener;
+use tokio::time::{Instant, timeout};
+
+use super::Pair;
+use crate::support::{Server, Stream};
+
+/// A guard against what never comes; no test waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is promised: servers that hear each other know within a second, and those that do not look once a
+/// second.
+const HEARD: Duration = Duration::from_secs(1);
+const LOOKED: Duration = Duration::from_secs(2);
+
+/// What a machine that has much else to do may take besides.
+const SLACK: Duration = Duration::from_secs(2);
+
+async fn polls_wake(pair: &Pair, within: Duration) {
+    for (round, (one, other)) in pair.both().into_iter().enumerate() {
+        // A queue that the first knows, and one that is new to both.
+        for queue in ["known".to_owned(), format!("new{round}")] {
+            let name = format!("w-{queue}-{round}");
+            one.anyone().add_ids("known", &["gone"]).await;
+            one.anyone().post("/cancel", json!("gone")).await.ok();
+            let path = format!("/get/{queue}?wait=60");
+            let put = async {
+                one.anyone().sees(&name).await;
+                other.anyone().add(&queue, json!({"meta": null})).await;
+                Instant::now()
+            };
+            let poll = async {
+                let job = one.by(&name).get(&path).await.ok();
+                assert_ne!(job, Value::Null);
+                Instant::now()
+            };
+            let (put, woken) = tokio::join!(put, poll);
+            let took = woken.saturating_duration_since(put);
+            assert!(took < within + SLACK, "{queue}: woken after {took:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_poll_at_one_wakes_for_a_job_that_is_put_at_the_other() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    polls_wake(&pair, HEARD).await;
+}
+
+#[tokio::test]
+async fn a_poll_wakes_though_servers_do_not_hear_each_other() {
+    let Some(pair) = Pair::start(&["--no-notify"]) else {
+        return;
+    };
+    polls_wake(&pair, LOOKED).await;
+}
+
+/// The once-a-second look would hide it if servers said nothing to each other.
+#[tokio::test]
+async fn servers_tell_each_other_unless_they_are_told_not_to() {
+    for (options, told) in [(&[][..], true), (&["--no-notify"][..], false)] {
+        let Some(pair) = Pair::start(options) else {
+            return;
+        };
+        let mut listener = PgListener::connect(&pair.database).await.unwrap();
+        listener.listen("switchyard").await.unwrap();
+        let put = async {
+            // Each knows of the other once both have looked around.
+            loop {
+                pair.one.anyone().add("work", json!({"meta": 1})).await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let heard = async {
+            tokio::select! {
+                () = put => unreachable!("it goes on for ever"),
+                word = listener.recv() => word.unwrap(),
+            }
+        };
+        let patience = if told { PATIENCE } else { LOOKED };
+        assert_eq!(timeout(patience, heard).await.is_ok(), told);
+    }
+}
+
+/// The `waiting` of the next events of the pages' feed, until it is this.
+async fn feed_shows(feed: &mut reqwest::Response, waiting: u64) {
+    let wanted = format!("\"waiting\":{waiting},");
+    let mut text = String::new();
+    while !text.contains(&wanted) {
+        let chunk = feed.chunk().await.unwrap().expect("the feed goes on");
+        text.push_str(&String::from_utf8_lossy(&chunk));
+    }
+}
+
+async fn feed(server: &Server) -> reqwest::Response {
+    let address = format!("http://{}/ui/events", server.address);
+    server.http.get(address).send().await.unwrap()
+}
+
+#[tokio::test]
+async fn live_pages_of_one_show_what_happens_at_the_other() {
+    for (options, within) in [(&[][..], HEARD), (&["--no-notify"][..], LOOKED)] {
+        let Some(pair) = Pair::start(options) else {
+            return;
+        };
+        let mut feed = feed(&pair.one).await;
+        let shown = timeout(PATIENCE, feed_shows(&mut feed, 0)).await;
+        assert!(shown.is_ok(), "it says how things stand");
+        for n in 1..=3 {
+            pair.other.anyone().add("work", json!({"meta": 1})).await;
+            // The feed says something once a second at most.
+            let shown = timeout(HEARD + within + SLACK, feed_shows(&mut feed, n)).await;
+            assert!(shown.is_ok(), "{options:?}: {n} jobs are not shown");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_of_both_tell_the_events_of_both_in_one_order_without_gaps() {
+    const EACH: usize = 150;
+    let Some(pair) = Pair::start(&[]) else { return };
+    let write = async |server: &Server, name: &str| {
+        for n in 0..EACH {
+            let id = format!("{name}{n}");
+            server.anyone().add_ids(name, &[&id]).await;
+        }
+    };
+    let read = async |server: &Server, channel: &str| {
+        let query = format!("?after=0{channel}");
+        let mut stream = Stream::open(server, &query, None).await;
+        let mut told = Vec::new();
+        while told.len() < 3 * EACH {
+            told.push(stream.next().await);
+        }
+        told
+    };
+    let (one, other) = (&pair.one, &pair.other);
+    let (.., mine, yours, log) = tokio::join!(
+        write(one, "a"),
+        write(other, "b"),
+        write(other, "c"),
+        read(one, ""),
+        read(other, ""),
+        read(one, "&channel=log"),
+    );
+    assert_eq!(mine, yours);
+    assert_eq!(mine, log);
+    let numbers: Vec<i64> = mine.iter().map(|(number, _)| *number).collect();
+    let expected: Vec<i64> = (1..).take(3 * EACH).collect();
+    assert_eq!(numbers, expected);
+    for name in ["a", "b", "c"] {
+        let of_one = mine
+            .iter()
+            .filter(|(_, event)| event["data"]["queue"] == name);
+        let ids: Vec<_> = of_one
+            .map(|(_, event)| event["data"]["id"].clone())
+            .collect();
+        let expected: Vec<_> = (0..EACH).map(|n| json!(format!("{name}{n}"))).collect();
+        assert_eq!(ids, expected);
+    }
+}

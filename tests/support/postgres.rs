@@ -1,0 +1,163 @@
+//! A PostgreSQL of the test's own, to be restarted, stopped and frozen.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::database;
+use super::server::signal;
+
+/// The address of a database of its own that several servers may share. Without PostgreSQL there is none,
+/// and the test has nothing to run on.
+pub fn shared_database() -> Option<String> {
+    if database::postgres().is_none() {
+        println!("not run: it needs PostgreSQL (scripts/postgres.sh)");
+        return None;
+    }
+    // The database is named by a path that nobody else has.
+    let folder = TempDir::new().expect("a folder");
+    Some(database::address(folder.path()))
+}
+
+/// A running PostgreSQL, gone with the test.
+#[derive(Debug)]
+pub struct Postgres {
+    folder: TempDir,
+    port: u16,
+    /// It refuses to run as root, so it runs as the owner of the one that all tests share.
+    owner: (u32, u32),
+}
+
+impl Postgres {
+    /// A new one with an empty database. Without PostgreSQL there is none, and the test has nothing to run on.
+    pub fn start() -> Option<Postgres> {
+        let Ok(other) = std::env::var("SWITCHYARD_TEST_POSTGRES_DATA") else {
+            println!("not run: it needs PostgreSQL (scripts/postgres.sh)");
+            return None;
+        };
+        let other = fs::metadata(other).expect("the data of the shared one");
+        let owner = (other.uid(), other.gid());
+        let folder = TempDir::new().expect("a folder for the data");
+        chown(folder.path(), Some(owner.0), Some(owner.1)).expect("the folder can be given away");
+        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = free.local_addr().expect("an address").port();
+        drop(free);
+        let postgres = Postgres {
+            folder,
+            port,
+            owner,
+        };
+        let data = postgres.data();
+        let mut made = postgres.program("initdb");
+        made.arg("-D").arg(data).args(["-U", "switchyard", "-A"]);
+        run(made.args(["trust", "-E", "UTF8", "--locale=C", "--no-sync"]));
+        postgres.start_again();
+        Some(postgres)
+    }
+
+    /// The address of its database.
+    pub fn address(&self) -> String {
+        format!("postgres://switchyard@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Starts it after [`Postgres::stop`].
+    pub fn start_again(&self) {
+        self.control(&["start"]);
+    }
+
+    /// Ends it as a crash would.
+    pub fn stop(&self) {
+        self.control(&["-m", "immediate", "stop"]);
+    }
+
+    /// Ends it as a crash would, and starts it again.
+    pub fn restart(&self) {
+        self.control(&["-m", "immediate", "restart"]);
+    }
+
+    /// Lets it stand still: connections are accepted by the system, and nobody answers.
+    pub fn freeze(&self) {
+        // The first one first, so that it makes no more.
+        signal("STOP", self.first());
+        for child in self.children() {
+            signal("STOP", child);
+        }
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        for child in self.children() {
+            signal("CONT", child);
+        }
+        signal("CONT", self.first());
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        command.current_dir("/");
+        if fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0) {
+            command.uid(self.owner.0).gid(self.owner.1);
+        }
+        command
+    }
+
+    fn control(&self, what: &[&str]) {
+        let folder = self.folder.path().display();
+        let options = format!(
+            "-p {} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off",
+            self.port
+        );
+        let mut command = self.program("pg_ctl");
+        command.arg("-D").arg(self.data()).args(["-s", "-w", "-o"]);
+        command.arg(options).arg("-l");
+        run(command.arg(self.folder.path().join("log")).args(what));
+    }
+
+    /// The process that makes the others.
+    fn first(&self) -> u32 {
+        let pid = fs::read_to_string(self.data().join("postmaster.pid")).expect("it runs");
+        let first = pid.lines().next().and_then(|line| line.parse().ok());
+        first.expect("a process")
+    }
+
+    fn children(&self) -> Vec<u32> {
+        let first = self.first();
+        let processes = fs::read_dir("/proc").expect("a list of processes");
+        let children = processes.filter_map(|entry| {
+            let entry = entry.ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            // The name of the program, in parentheses, may hold anything.
+            let parent: u32 = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
+            let id = entry.file_name().to_str()?.parse().ok()?;
+            (parent == first).then_some(id)
+        });
+        children.collect()
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        let mut stop = self.program("pg_ctl");
+        stop.arg("-D").arg(self.data());
+        if self.data().join("postmaster.pid").exists() {
+            self.thaw();
+            stop.args(["-s", "-m", "immediate", "stop"]).status().ok();
+        }
+    }
+}
+
+/// Its output goes to the log: a pipe would be held open by the server that it starts.
+fn run(command: &mut Command) {
+    let status = command.stdout(std::process::Stdio::null()).status();
+    let status = status.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(status.success(), "{command:?}: {status}");
+}
