@@ -27,6 +27,8 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // Else it would panic where nobody reads what we write any more.
+        .log_internal_errors(false)
         .init();
     // A core for the database's thread: where more threads than cores want to run, each handing over of
     // a request or a result waits for the scheduler.
@@ -104,13 +106,24 @@ async fn run(
 }
 
 fn greet(address: SocketAddr, database: &str) {
-    println!("listening on http://{address}");
-    println!("  dashboard  http://{address}/ui");
-    println!("  API        http://{address} (qless)");
-    println!("  database   {database}");
-    println!("A first job:");
-    println!(
-        r#"  curl http://{address}/add/work -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'"#
+    say(&format!(
+        r#"listening on http://{address}
+  dashboard  http://{address}/ui
+  API        http://{address} (qless)
+  database   {database}
+A first job:
+  curl http://{address}/add/work -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'
+"#
+    ));
+}
+
+/// Prints it. Whoever has closed the pipe does not want to know.
+fn say(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    drop(
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush()),
     );
 }
 
@@ -136,22 +149,25 @@ async fn copy(from: &str, to: &str) -> Result<(), Box<dyn std::error::Error>> {
     let copied = store::copy(from, to, &mut tell)
         .await
         .map_err(|error| format!("cannot copy {} to {}: {error}", shown(from), shown(to)))?;
-    println!("{:<16}{:>12}  checksum on both sides", "table", "rows");
+    say(&format!(
+        "{:<16}{:>12}  checksum on both sides\n",
+        "table", "rows"
+    ));
     for Copied {
         table,
         rows,
         checksum,
     } in &copied
     {
-        println!("{table:<16}{rows:>12}  {checksum:016x}");
+        say(&format!("{table:<16}{rows:>12}  {checksum:016x}\n"));
     }
     let rows: u64 = copied.iter().map(|copied| copied.rows).sum();
     let seconds = began.elapsed().as_secs_f64();
-    println!(
-        "{rows} rows copied and verified in {seconds:.1} s: {} holds what {} held",
+    say(&format!(
+        "{rows} rows copied and verified in {seconds:.1} s: {} holds what {} held\n",
         shown(to),
         shown(from)
-    );
+    ));
     Ok(())
 }
 

@@ -9,6 +9,7 @@ mod address;
 mod copy;
 mod dialect;
 mod group;
+mod pooled;
 mod postgres;
 mod rows;
 mod sqlite;
@@ -43,6 +44,11 @@ pub enum StoreError {
     /// The commit was sent, and its answer never came.
     #[error("the database did not say whether it has committed")]
     InDoubt,
+    #[error(
+        "the tables of this database are not up to date; start a server on it once that does not go through a \
+         pooler, without statement-cache-capacity=0"
+    )]
+    Pooled,
     #[error("the writer has stopped")]
     Stopped,
     #[error("a row is not as it should be: {0}")]

@@ -11,12 +11,13 @@ use sqlx::postgres::{
     PgRow,
 };
 use sqlx::{
-    Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor, Postgres, Row as _,
+    Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor, Postgres,
+    Row as _, SqlSafeStr, SqlStr,
 };
 use tokio::time::timeout;
 
 use super::address::shown;
-use super::dialect::Dialect;
+use super::pooled::Manner;
 use super::rows::{Answer, Arg, Row, Statement};
 use super::{Durability, Fresh, Settings, StoreError};
 
@@ -72,31 +73,67 @@ pub(super) fn migrations() -> Migrator {
 /// The connection that writes; made anew when it was lost.
 pub struct Connection {
     options: PgConnectOptions,
-    dialect: Dialect,
+    manner: Manner,
+    /// Begins a group, and begins a strict one.
+    begin: SqlStr,
+    begin_strictly: SqlStr,
     inner: Option<PgConnection>,
+    /// Whether a transaction is open.
+    open: bool,
 }
 
 impl Connection {
     pub(super) async fn open(address: &str, settings: Settings) -> Result<Connection, StoreError> {
+        let options = options(address, settings.durability)?.options(PLANS);
+        let manner = Manner::new(address, &options, settings.dialect());
         let mut connection = Connection {
-            options: options(address, settings.durability)?.options(PLANS),
-            dialect: settings.dialect(),
+            begin: manner.begin("BEGIN", FRESH),
+            begin_strictly: manner.begin("BEGIN", FRESH_AND_ALONE),
+            manner,
+            options,
             inner: None,
+            open: false,
         };
         connection.inner().await?;
         Ok(connection)
     }
 
     pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {
+        if self.manner.is_pooled() {
+            return self.is_up_to_date().await;
+        }
         let inner = self.inner().await?;
         Ok(migrations().run(inner).await?)
     }
 
+    /// Behind a pooler tables cannot be brought up to date: that takes locks and prepared statements.
+    async fn is_up_to_date(&mut self) -> Result<(), StoreError> {
+        let last = migrations().iter().map(|step| step.version).max();
+        let found = match self.simple(VERSION.into_sql_str()).await {
+            Err(error) if error.is_outage() => return Err(error),
+            // There is no such table yet.
+            Err(_) => None,
+            Ok(rows) => match rows.first() {
+                Some(row) => row.try_get(0)?,
+                None => None,
+            },
+        };
+        if found == last {
+            Ok(())
+        } else {
+            Err(StoreError::Pooled)
+        }
+    }
+
     /// Begins the group's transaction; a strict one keeps the others from committing until it has.
     pub async fn begin(&mut self, strict: bool) -> Result<Fresh, StoreError> {
-        let begun = self
-            .simple(if strict { BEGIN_STRICT } else { BEGIN })
-            .await?;
+        let begin = if strict {
+            &self.begin_strictly
+        } else {
+            &self.begin
+        };
+        let begun = self.simple(begin.clone()).await?;
+        self.open = true;
         let row = begun
             .into_iter()
             .next()
@@ -110,13 +147,23 @@ impl Connection {
 
     /// Runs the statements in the group's transaction. One answer a statement.
     pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
-        let dialect = self.dialect;
+        if self.open || !self.manner.is_pooled() {
+            return self.run_here(batch).await;
+        }
+        self.begin(false).await?;
+        let answers = self.run_here(batch).await?;
+        self.end("COMMIT").await?;
+        Ok(answers)
+    }
+
+    async fn run_here(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+        let manner = self.manner.clone();
         let inner = self.inner().await?;
         let running = async {
             let mut answers = Vec::with_capacity(batch.len());
             for statement in batch {
                 let expected = statement.expected;
-                let answer = fetch(inner, dialect, statement).await?;
+                let answer = fetch(inner, &manner, statement).await?;
                 if expected.is_some_and(|n| n != answer.affected) {
                     return Err(StoreError::Conflict);
                 }
@@ -131,7 +178,7 @@ impl Connection {
     /// Runs the statements and commits.
     pub async fn commit_with(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         let answers = self.run(batch).await?;
-        match self.simple("COMMIT").await {
+        match self.end("COMMIT").await {
             Err(error) if error.is_outage() => Err(StoreError::InDoubt),
             Err(error) => Err(error),
             Ok(_) => Ok(answers),
@@ -140,7 +187,7 @@ impl Connection {
 
     /// Undoes what the group has written, if anything.
     pub async fn roll_back(&mut self) {
-        if self.inner.is_some() && self.simple("ROLLBACK").await.is_err() {
+        if self.inner.is_some() && self.end("ROLLBACK").await.is_err() {
             self.inner = None;
         }
     }
@@ -152,8 +199,14 @@ impl Connection {
         }
     }
 
+    /// Ends the transaction.
+    async fn end(&mut self, how: &'static str) -> Result<(), StoreError> {
+        self.open = false;
+        self.simple(how.into_sql_str()).await.map(drop)
+    }
+
     /// Statements without arguments, in one call.
-    async fn simple(&mut self, sql: &'static str) -> Result<Vec<PgRow>, StoreError> {
+    async fn simple(&mut self, sql: SqlStr) -> Result<Vec<PgRow>, StoreError> {
         let inner = self.inner().await?;
         let outcome = timeout(PATIENCE, inner.fetch_all(sql)).await;
         let outcome = match outcome {
@@ -184,22 +237,29 @@ impl Connection {
 #[derive(Clone)]
 pub struct Readers {
     pool: PgPool,
-    dialect: Dialect,
+    manner: Manner,
+    /// Begin what is read in one and in several statements.
+    begin_one: Option<SqlStr>,
+    begin_several: SqlStr,
 }
 
 impl Readers {
     pub(super) async fn open(address: &str, settings: Settings) -> Result<Readers, StoreError> {
+        let options = options(address, settings.durability)?;
+        let manner = Manner::new(address, &options, settings.dialect());
         let pool = PgPoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(PATIENCE)
             // Asking each connection whether it is there costs as much as most reads; one that is not is
             // noticed, and replaced.
             .test_before_acquire(false)
-            .connect_with(options(address, settings.durability)?)
+            .connect_with(options)
             .await?;
         Ok(Readers {
             pool,
-            dialect: settings.dialect(),
+            begin_one: manner.is_pooled().then(|| manner.begin("BEGIN", "")),
+            begin_several: manner.begin(SNAPSHOT, ""),
+            manner,
         })
     }
 
@@ -224,15 +284,19 @@ impl Readers {
     async fn try_read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         let mut borrowed = Borrowed(Some(self.pool.acquire().await?));
         let connection = borrowed.0.as_mut().ok_or(StoreError::Stopped)?;
-        let snapshot = batch.len() > 1;
-        if snapshot {
-            connection.execute(SNAPSHOT).await?;
+        let begin = match batch.len() {
+            0 | 1 => self.begin_one.clone(),
+            _ => Some(self.begin_several.clone()),
+        };
+        let begun = begin.is_some();
+        if let Some(begin) = begin {
+            connection.execute(begin).await?;
         }
         let mut answers = Vec::with_capacity(batch.len());
         for statement in batch {
-            answers.push(fetch(connection, self.dialect, statement).await?);
+            answers.push(fetch(connection, &self.manner, statement).await?);
         }
-        if snapshot {
+        if begun {
             connection.execute("COMMIT").await?;
         }
         // Only one that is as it was goes back.
@@ -287,7 +351,7 @@ impl Drop for Borrowed {
 
 async fn fetch(
     connection: &mut PgConnection,
-    dialect: Dialect,
+    manner: &Manner,
     statement: Statement,
 ) -> Result<Answer, StoreError> {
     let mut arguments = PgArguments::default();
@@ -299,8 +363,9 @@ async fn fetch(
         .map_err(sqlx::Error::Encode)?;
     }
     // Safe: the text is a literal of this program, and every value is bound.
-    let text = AssertSqlSafe(dialect.write(statement.sql));
-    let mut stream = connection.fetch_many(sqlx::query_with(text, arguments));
+    let text = AssertSqlSafe(manner.dialect.write(statement.sql));
+    let query = sqlx::query_with(text, arguments).persistent(!manner.is_pooled());
+    let mut stream = connection.fetch_many(query);
     let mut answer = Answer::default();
     while let Some(part) = stream.try_next().await? {
         let part: Either<PgQueryResult, PgRow> = part;
@@ -331,13 +396,10 @@ const NOTIFY: &str = "SELECT pg_notify('switchyard', $1)";
 const FRESH: &str = "
 SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
 
-const BEGIN: &str = "
-BEGIN;
-SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
+const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations WHERE success";
 
 // The row that every group which tells of something has to change before it commits.
-const BEGIN_STRICT: &str = "
-BEGIN;
+const FRESH_AND_ALONE: &str = "
 SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event
 FROM state WHERE id = 1 FOR UPDATE";
 

@@ -1,7 +1,8 @@
 //! The command line.
 
-use std::process::Stdio;
-use std::time::Duration;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -184,6 +185,33 @@ async fn a_second_server_on_the_same_file_is_turned_away() {
         .anyone()
         .add_and_pop(json!({"id": "a", "meta": 1}))
         .await;
+}
+
+#[test]
+fn a_server_whose_output_nobody_reads_any_more_stops_when_it_is_told_to() {
+    let mut command = Server::command("sqlite::memory:", &[]);
+    command.env("RUST_LOG", "info");
+    let mut server = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(server.stderr.take());
+    let mut line = String::new();
+    let mut stdout = BufReader::new(server.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    drop(stdout);
+    let pid = server.id().to_string();
+    let told = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(told.unwrap().success());
+    let began = Instant::now();
+    while server.try_wait().unwrap().is_none() {
+        if began.elapsed() > Duration::from_secs(10) {
+            server.kill().unwrap();
+            panic!("it does not stop");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[tokio::test]

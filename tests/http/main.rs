@@ -62,6 +62,8 @@ mod order;
 #[cfg(test)]
 mod pause;
 #[cfg(test)]
+mod pgbouncer;
+#[cfg(test)]
 mod priority;
 #[cfg(test)]
 mod prune;

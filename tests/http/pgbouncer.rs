@@ -1,0 +1,149 @@
+//! Two servers behind PgBouncer in transaction mode, where it is installed: each transaction may find another
+//! connection to Postgres than the last one.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{Server, database, ids, one_in_each_state};
+
+/// PgBouncer before a database, on few connections.
+struct PgBouncer {
+    child: Child,
+    /// The address of the database behind it.
+    address: String,
+    _folder: TempDir,
+}
+
+impl PgBouncer {
+    /// `None` where it is not installed.
+    fn before(address: &str) -> Option<PgBouncer> {
+        let version = Command::new("pgbouncer").arg("--version").output().ok()?;
+        println!("{}", String::from_utf8_lossy(&version.stdout));
+        let (user, rest) = address.strip_prefix("postgres://")?.split_once('@')?;
+        let (host, name) = rest.split_once('/')?;
+        let (host, port) = host.split_once(':')?;
+        let own = std::net::TcpListener::bind("127.0.0.1:0").ok()?;
+        let own = own.local_addr().ok()?.port();
+        let folder = TempDir::new().unwrap();
+        let settings = folder.path().join("pgbouncer.ini");
+        let text = format!(
+            "[databases]\n{name} = host={host} port={port} user={user}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {own}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\
+             default_pool_size = 3\nignore_startup_parameters = extra_float_digits, options\n"
+        );
+        std::fs::write(&settings, text).unwrap();
+        for (path, mode) in [(folder.path(), 0o755), (settings.as_path(), 0o644)] {
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+        // It does not run as root.
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--reuid=nobody",
+            "--regid=nogroup",
+            "--clear-groups",
+            "pgbouncer",
+        ]);
+        if !is_root() {
+            command = Command::new("pgbouncer");
+        }
+        let command = command.arg("--quiet").arg(&settings);
+        let child = command.stdin(Stdio::null()).spawn().unwrap();
+        let began = std::time::Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", own)).is_err() {
+            assert!(
+                began.elapsed() < Duration::from_secs(10),
+                "PgBouncer does not listen"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let address =
+            format!("postgres://{user}@127.0.0.1:{own}/{name}?statement-cache-capacity=0");
+        Some(PgBouncer {
+            child,
+            address,
+            _folder: folder,
+        })
+    }
+}
+
+impl Drop for PgBouncer {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|id| id.stdout == b"0\n")
+}
+
+#[tokio::test]
+async fn two_servers_work_through_a_pooler_that_keeps_nothing_between_transactions() {
+    if database::postgres().is_none() {
+        println!("not run: SWITCHYARD_TEST_POSTGRES is not set");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let direct = database::address(&folder.path().join("pooled"));
+    let Some(pooler) = PgBouncer::before(&direct) else {
+        println!("not run: pgbouncer is not installed");
+        return;
+    };
+    // The tables are made on a direct connection.
+    let options = ["--no-notify"];
+    let early = Server::command(&pooler.address, &options).output().unwrap();
+    let said = String::from_utf8_lossy(&early.stderr).into_owned();
+    assert!(said.contains("not up to date"), "{said}");
+    let server = Server::at_url(&direct, &["--trust-client-clock"]);
+    one_in_each_state(&server).await;
+    server.stop().await;
+    let one = Server::at_url(&pooler.address, &options);
+    let other = Server::at_url(&pooler.address, &options);
+    // Both at once, and more at a time than there are connections.
+    let puts = async |server: &Server, name: &str| {
+        for n in 0..40 {
+            let item = json!({"id": format!("{name} {n}"), "meta": n});
+            server.anyone().add("many", item).await;
+            server.anyone().get("/queues").await.accepted();
+        }
+    };
+    let lanes = ["a", "b", "c", "d"];
+    futures::future::join_all(lanes.iter().flat_map(|lane| {
+        [
+            (&one, format!("one {lane}")),
+            (&other, format!("other {lane}")),
+        ]
+        .map(|(server, name)| async move { puts(server, &name).await })
+    }))
+    .await;
+    let mut taken = 0;
+    for server in [&one, &other].into_iter().cycle() {
+        let jobs = server.by("w").get("/get/many/50").await.ok();
+        if jobs == json!([]) {
+            break;
+        }
+        for id in ids(&jobs) {
+            taken += 1;
+            server.by("w").complete("many", &id).await;
+        }
+    }
+    assert_eq!(taken, 320);
+    // What comes in at one server is noticed at the other, by looking.
+    let waiting = other.by("w").get("/get/late?wait=10");
+    let adding = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        one.anyone().add_ids("late", &["late"]).await;
+    };
+    let (late, ()) = tokio::join!(waiting, adding);
+    assert_eq!(late.ok()["id"], "late");
+    let resolve = one.anyone().post("/check", json!({"resolve": true})).await;
+    assert_eq!(resolve.ok(), json!({"problems": [], "resolved": 0}));
+    one.stop().await;
+    other.stop().await;
+}
