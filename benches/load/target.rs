@@ -102,6 +102,11 @@ impl Target {
         Ok(self)
     }
 
+    /// Whether there is one server.
+    pub fn is_alone(&self) -> bool {
+        self.servers.len() == 1
+    }
+
     /// The address for the connection of this number; the servers take turns.
     pub fn address(&self, connection: usize) -> Result<&str> {
         let server = self.servers.get(connection % self.servers.len().max(1));
