@@ -27,8 +27,9 @@ impl PgBouncer {
         let (user, rest) = address.strip_prefix("postgres://")?.split_once('@')?;
         let (host, name) = rest.split_once('/')?;
         let (host, port) = host.split_once(':')?;
-        let own = std::net::TcpListener::bind("127.0.0.1:0").ok()?;
-        let own = own.local_addr().ok()?.port();
+        let free = std::net::TcpListener::bind("127.0.0.1:0").ok()?;
+        let own = free.local_addr().ok()?.port();
+        drop(free);
         let folder = TempDir::new().unwrap();
         let settings = folder.path().join("pgbouncer.ini");
         let text = format!(
