@@ -12,7 +12,7 @@ back := build.rs $(shell find src migrations -type f 2>/dev/null)
 server := target/release/switchyard
 site := target/site.stamp
 
-.PHONY: help setup build serve dev watch test check fmt lint unit size browser bench clean
+.PHONY: help setup build serve dev watch test check fmt lint unit postgres size browser bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
@@ -45,7 +45,7 @@ watch: setup ## rebuild and restart at every change, unoptimised
 	@rm -f $(site)
 	cargo leptos watch -- serve $(ARGS)
 
-test: fmt lint unit size browser ## everything that CI does: format, lints, tests, page size, browser tests
+test: fmt lint unit postgres size browser ## everything that CI does: format, lints, tests, page size, browser tests
 	@echo "All checks passed."
 
 check: test ## the same as test
@@ -57,9 +57,16 @@ lint: setup ## clippy for both halves, warnings are errors
 	cargo clippy --locked --all-targets --features ssr -- -D warnings
 	cargo clippy --locked --lib --target wasm32-unknown-unknown --features hydrate -- -D warnings
 
-unit: ## all Rust tests
-	@if cargo nextest --version >/dev/null 2>&1; then set -x; cargo nextest run --locked --features ssr; \
-	else set -x; cargo test --locked --features ssr; fi
+# All Rust tests; nextest runs them side by side.
+tests := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
+
+unit: ## all Rust tests, on SQLite
+	cargo $(tests) --locked --features ssr
+
+postgres: ## all Rust tests, on a throw-away Postgres, and again without what others lack
+	scripts/postgres.sh cargo $(tests) --locked --features ssr
+	SWITCHYARD_TEST_OPTIONS=--no-skip-locked scripts/postgres.sh cargo $(tests) --locked --features ssr
+	SWITCHYARD_TEST_OPTIONS=--no-notify scripts/postgres.sh cargo $(tests) --locked --features ssr
 
 size: $(site) ## hold the page to its budget
 	@scripts/size.sh
@@ -68,8 +75,8 @@ browser: $(site) ## tests in headless Chromium, against the unoptimised server a
 	cargo build --locked --features ssr --bin switchyard
 	CHROMIUM="$$(scripts/chromium.sh)" node --test --test-reporter=spec end2end/*.test.js
 
-bench: $(server) ## jobs per second, latency, server time per job (more: ARGS="…")
-	cargo bench --locked --features ssr --bench load -- $(ARGS)
+bench: $(server) ## jobs per second, latency, server time per job, on SQLite and Postgres (more: ARGS="…")
+	POSTGRES_OPTIONS="-c fsync=on" scripts/postgres.sh cargo bench --locked --features ssr --bench load -- --postgres 1,2 $(ARGS)
 
 clean: ## remove what was built; the tools stay
 	rm -rf target end2end/screenshots

@@ -134,6 +134,8 @@ for (const accept of ["text/html", "*/*"]) {
     const forms = [
       ["retry", ""], ["retry_group", "group=g&back=/ui"], ["retry_group", "group=g&count=many&back=/ui"],
       ["retry_group", "group=g&count=-1&back=/ui"], ["move_job", "id=x&back=/ui"], ["theme", "back=/ui"],
+      ["pause_queue", "back=/ui"], ["forget_worker", "worker=w&back=/ui"], ["add_tag", "id=x&back=/ui"], ["recur", ""],
+      ["change_recurring", "form[id]=x"], ["mend", ""], ["undepend", "id=x&back=/ui"], ["note", "id=x&back=/ui"],
       ["set_option", "option=heartbeat&back=/ui"], ["prioritize", "id=x"], ["retry", "x".repeat(100_000)],
     ];
     for (const [form, body] of forms) {

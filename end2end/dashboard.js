@@ -20,10 +20,10 @@ const binary = process.env.SWITCHYARD ?? join(here, "../target/debug/switchyard"
 const axeSource = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** One server and one browser for all tests of a file. `args` are further arguments of `switchyard serve`. */
-export function startDashboard({ args = [] } = {}) {
+export function startDashboard({ args = [], database = "sqlite::memory:" } = {}) {
   const dashboard = { server: undefined, browser: undefined };
   before(async () => {
-    dashboard.server = await startServer(["serve", "--database", "sqlite::memory:", ...args]);
+    dashboard.server = await startServer(["serve", "--database", database, ...args]);
     dashboard.browser = await chromium.launch({
       executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
       args: [

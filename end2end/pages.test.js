@@ -28,6 +28,22 @@ function fill(url) {
     await api.set("post-heartbeat", 20);
     await api.set("a/b with-a-name.that-is-rather-long-and-has-no-place-to-break-cutoff", 3600);
     await api.set("colours", { of: "a client" });
+    await api.add("pit", {}, "form-3");
+    await api.post("/pause/pit");
+    await api.add("attic", {}, "form-4");
+    await api.post("/cancel", "form-4");
+    await api.add("post", {}, "letter-6", { tags: ["vip", "a tag that is rather long and-has-no-place-to-break-anywhere-at-all-so-that-it-has-to-be-broken", "<b>"] });
+    await api.post("/track", "letter-6");
+    await api.post("/log", { id: "letter-6", message: "seen by <Ada>\n  twice", data: { ticket: "x".repeat(120) } });
+    await api.add("post", {}, "letter-8");
+    await api.post("/track", "letter-8");
+    await api.post("/cancel", "letter-8");
+    await api.add("booth", {}, "letter-7", { priority: -5 });
+    await api.take("booth", "eve");
+    await api.post("/timeout", "letter-7");
+    await api.post("/recur/pit", { id: "daily", meta: {}, interval: 86400 });
+    await api.post("/recur/post", { id: "minutely", meta: { big: 12345678901234567890n.toString() }, klass: "Minute", interval: 60, tags: ["vip"] });
+    await api.get("/peek/post?count=9");
   })();
   return filled;
 }
@@ -38,7 +54,10 @@ const PAGES = [
   "/ui/queues/done/complete", "/ui/jobs/letter-1", "/ui/jobs/letter-3", "/ui/jobs/letter-4", "/ui/jobs/form-1",
   "/ui/jobs/form-2", "/ui/failures", "/ui/failures/Unreadable", "/ui/failures/Nothing", "/ui/workers", "/ui/workers/ada",
   "/ui/queues/done/stats", "/ui/queues/post/stats", "/ui/queues/desk/stats?day=2020-02-29", "/ui/queues/desk/stats?day=2999-12-31",
-  "/ui/config", "/ui/config?queue=post",
+  "/ui/config", "/ui/config?queue=post", "/ui/queues/pit", "/ui/queues/attic", "/ui/jobs/letter-6", "/ui/jobs/letter-7",
+  "/ui/tags", "/ui/tags/vip", "/ui/tags/none", "/ui/tracked", "/ui/recurring", "/ui/recurring?queue=post",
+  "/ui/recurring?to=post&unit=60&data=%7B", "/ui/recurring/daily", "/ui/recurring/minutely", "/ui/jobs/minutely-1",
+  "/ui/check", "/ui/check?run=1",
 ];
 
 dashboard.test("an empty server shows how to begin", async ({ page }) => {
@@ -47,7 +66,7 @@ dashboard.test("an empty server shows how to begin", async ({ page }) => {
   await page.getByText("/add/mail -d").waitFor();
   await live(page);
   await assertAccessible(page);
-  for (const path of ["/ui/queues", "/ui/failures", "/ui/workers", "/ui/config"]) {
+  for (const path of ["/ui/queues", "/ui/failures", "/ui/workers", "/ui/config", "/ui/tags", "/ui/tracked", "/ui/recurring", "/ui/check?run=1"]) {
     await page.goto(path);
     await assertAccessible(page);
   }
@@ -80,6 +99,7 @@ dashboard.test("what is not there answers 404 in its frame", missing, async ({ p
   for (const path of [
     "/ui/jobs/none", "/ui/queues/none", "/ui/queues/post/nonsense", "/ui/queues/none/stats",
     "/ui/queues/post/stats?day=2026-02-30", "/ui/queues/post/stats?day=today", "/ui/workers/none", "/ui/nonsense",
+    "/ui/recurring/none",
   ]) {
     const answer = await page.goto(path);
     assert.equal(answer.status(), 404, path);
@@ -135,6 +155,23 @@ dashboard.test("a payload is shown as it was written", async ({ page, url }) => 
     shown,
     '{\n  "big": 12345678901234567890,\n  "one": 1.0,\n  "tiny": 1e-400,\n  "b": "<b>&amp;",\n  "a": []\n}',
   );
+});
+
+dashboard.test("on a phone, what is used now and then stands behind a button", { viewport: { width: 320, height: 700 } }, async ({ page, url }) => {
+  await fill(url);
+  await page.goto("/ui");
+  const rail = page.getByRole("navigation", { name: "Main" });
+  assert.equal(await rail.getByRole("link").count(), 4);
+  for (const [name, title] of [
+    ["Recurring", "Recurring jobs"], ["Tracked", "Tracked jobs"], ["Tags", "Tags"], ["Config", "Configuration"], ["Check", "Consistency check"],
+  ]) {
+    await rail.getByRole("button", { name: "More" }).click();
+    await assertAccessible(page);
+    await rail.getByRole("link", { name }).click();
+    await page.getByRole("heading", { level: 1, name: title }).waitFor();
+    assert.equal(await rail.getByRole("button", { name: "More" }).getAttribute("aria-current"), "true");
+    assert.equal(await rail.getByRole("link", { name }).isVisible(), false);
+  }
 });
 
 dashboard.test("a long list has pages", async ({ page, url }) => {

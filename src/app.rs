@@ -7,6 +7,7 @@ use leptos_router::{
     components::{Route, Router, Routes},
 };
 
+mod check;
 mod config;
 mod failure;
 mod failures;
@@ -22,15 +23,20 @@ mod payload;
 mod problems;
 mod queue;
 mod queues;
+mod recurring;
+mod recurrings;
 mod stats;
 mod tables;
+mod tags;
 mod time;
 mod timeline;
+mod tracked;
 /// The request that a page answers, and how names stand in addresses.
 pub mod visit;
 mod worker;
 mod workers;
 
+use check::CheckPage;
 use config::ConfigPage;
 use failure::FailurePage;
 use failures::FailuresPage;
@@ -40,7 +46,11 @@ use missing::MissingPage;
 use overview::OverviewPage;
 use queue::QueuePage;
 use queues::QueuesPage;
+use recurring::RecurringPage;
+use recurrings::RecurringsPage;
 use stats::StatsPage;
+use tags::{TagPage, TagsPage};
+use tracked::TrackedPage;
 use worker::WorkerPage;
 use workers::WorkersPage;
 
@@ -75,6 +85,7 @@ pub fn App() -> impl IntoView {
     let (ui, name) = (StaticSegment("ui"), ParamSegment("name"));
     let (queues, jobs) = (StaticSegment("queues"), StaticSegment("jobs"));
     let (failures, workers) = (StaticSegment("failures"), StaticSegment("workers"));
+    let (recurring, tags) = (StaticSegment("recurring"), StaticSegment("tags"));
     view! {
         <Title formatter=|title: String| {
             if title.is_empty() { "Switchyard".to_owned() } else { format!("{title} · Switchyard") }
@@ -92,6 +103,12 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, failures, name) view=FailurePage ssr=SsrMode::Async />
                     <Route path=(ui, workers) view=WorkersPage ssr=SsrMode::Async />
                     <Route path=(ui, workers, name) view=WorkerPage ssr=SsrMode::Async />
+                    <Route path=(ui, recurring) view=RecurringsPage ssr=SsrMode::Async />
+                    <Route path=(ui, recurring, name) view=RecurringPage ssr=SsrMode::Async />
+                    <Route path=(ui, tags) view=TagsPage ssr=SsrMode::Async />
+                    <Route path=(ui, tags, name) view=TagPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("tracked")) view=TrackedPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("check")) view=CheckPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("config")) view=ConfigPage ssr=SsrMode::Async />
                 </Routes>
             </Frame>

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use crate::engine::{Claim, Engine, Fail, Holder, Job, JobKey, Next, Put, QueueKey, Result, Retry};
+use crate::engine::{
+    Claim, Engine, Fail, Holder, Job, JobKey, Next, Put, QueueKey, Recur, Result, Retry,
+};
 
 /// Who puts the jobs.
 const PRODUCER: &str = "made-up";
@@ -100,12 +102,40 @@ const FAILURES: &[(&str, &str)] = &[
     ),
 ];
 
+/// The queue with recurring jobs; and of each its id, class and seconds. Nobody works there, so it is
+/// whoever looks at what comes next who makes their children.
+const CLOCKWORK: &str = "reports";
+const RECURRING: &[(&str, &str, f64)] = &[
+    ("usage-report", "Report::Usage", 60.0),
+    ("nightly-report", "Report::Nightly", 24.0 * 3_600.0),
+];
+const LOOK_EVERY: Duration = Duration::from_secs(45);
+
+const TAGS: &[&str] = &["vip", "eu", "us", "campaign-7", "backfill"];
+
+const NOTES: &[&str] = &[
+    "The customer called; please watch this one.",
+    "Put anew by hand after the outage.",
+    "Payload checked: looks right.",
+];
+
+/// The queue that somebody pauses now and then, for how long, and how long it goes on in between.
+const PAUSED: &str = "images/resize";
+const PAUSE: Duration = Duration::from_secs(40);
+const BETWEEN_PAUSES: Duration = Duration::from_secs(100);
+
+/// How many jobs are followed at a time.
+const TRACKED: usize = 4;
+
 /// Plays until the process ends.
 pub async fn play(engine: Engine) {
     for (option, value) in OPTIONS {
         let value = Some((*value).to_owned());
         drop(engine.configure(option, value, None).await);
     }
+    tokio::spawn(recur(engine.clone()));
+    tokio::spawn(pause_now_and_then(engine.clone()));
+    tokio::spawn(follow(engine.clone()));
     for scene in SCENES {
         tokio::spawn(produce(engine.clone(), scene));
         for number in 1..=scene.workers {
@@ -119,16 +149,72 @@ pub async fn play(engine: Engine) {
     }
 }
 
+async fn pause_now_and_then(engine: Engine) {
+    loop {
+        drop(engine.pause(QueueKey::qless(PAUSED), true, None).await);
+        tokio::time::sleep(PAUSE).await;
+        drop(engine.pause(QueueKey::qless(PAUSED), false, None).await);
+        tokio::time::sleep(BETWEEN_PAUSES).await;
+    }
+}
+
+async fn recur(engine: Engine) {
+    let queue = QueueKey::qless(CLOCKWORK);
+    let recurring = RECURRING.iter().map(|(id, klass, interval_s)| Recur {
+        id: Some((*id).to_owned()),
+        klass: Some((*klass).to_owned()),
+        body: r#"{"full": true}"#.to_owned(),
+        interval_s: *interval_s,
+        tags: vec!["by-the-clock".to_owned()],
+        retries: 1,
+        backlog: 3,
+        ..Recur::default()
+    });
+    drop(engine.recur(queue.clone(), recurring.collect(), None).await);
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if waiting(&engine, &queue).await < BACKLOG_MAX {
+            drop(engine.peek(&queue, RECURRING.len(), None).await);
+        }
+    }
+}
+
+async fn waiting(engine: &Engine, queue: &QueueKey) -> i64 {
+    let found = engine.queue(queue, None).await.ok().flatten();
+    found.map_or(0, |queue| queue.counts.waiting)
+}
+
+/// Somebody puts a job that matters, follows it and says something about it; and lets go of the oldest.
+async fn follow(engine: Engine) {
+    for scene in SCENES.iter().cycle() {
+        let job = jobs(scene, 0).swap_remove(0);
+        let queue = QueueKey::qless(scene.queue);
+        let put = engine
+            .put(queue, vec![job], PRODUCER.to_owned(), None)
+            .await;
+        let ids = put.unwrap_or_default().into_iter().flatten();
+        let keys: Vec<JobKey> = ids.map(JobKey::qless).collect();
+        let tracked = keys.iter().map(|key| (key.clone(), Vec::new())).collect();
+        drop(engine.track(tracked, None).await);
+        let word = pick(NOTES).unwrap_or_default();
+        let data = one_in(2).then(|| format!(r#"{{"ticket": {}}}"#, up_to(10_000)));
+        let notes = keys
+            .into_iter()
+            .map(|key| (key, word.to_owned(), data.clone()))
+            .collect();
+        drop(engine.note(notes, None).await);
+        let mut known = engine.known_tracked().ids();
+        known.truncate(known.len().saturating_sub(TRACKED));
+        let old = known.into_iter().map(JobKey::qless).collect();
+        drop(engine.untrack(old, None).await);
+        tokio::time::sleep(Duration::from_secs(5 + up_to(10))).await;
+    }
+}
+
 async fn produce(engine: Engine, scene: &'static Scene) {
     let queue = QueueKey::qless(scene.queue);
     for number in 1_u64.. {
-        let waiting = engine
-            .queue(&queue, None)
-            .await
-            .ok()
-            .flatten()
-            .map_or(0, |queue| queue.counts.waiting);
-        if waiting < BACKLOG_MAX {
+        if waiting(&engine, &queue).await < BACKLOG_MAX {
             let jobs = jobs(scene, number);
             drop(
                 engine
@@ -152,7 +238,10 @@ fn jobs(scene: &Scene, number: u64) -> Vec<Put> {
             1_000 + up_to(9_000)
         ),
         klass: Some(scene.klass.to_owned()),
-        tags: one_in(6).then(|| vec!["vip".to_owned()]),
+        tags: one_in(3).then(|| {
+            let tags = (0..=up_to(2)).filter_map(|_| pick(TAGS));
+            tags.map(str::to_owned).collect()
+        }),
         priority: one_in(9).then_some(-1.0),
         delay: one_in(7).then(|| up_to(90) as f64),
         retries: Some(2),
@@ -238,6 +327,11 @@ fn random() -> u64 {
 
 fn up_to(max: u64) -> u64 {
     random() % max.max(1)
+}
+
+fn pick(from: &'static [&'static str]) -> Option<&'static str> {
+    let n = u64::try_from(from.len()).unwrap_or(u64::MAX);
+    from.get(usize::try_from(up_to(n)).ok()?).copied()
 }
 
 fn one_in(n: u64) -> bool {

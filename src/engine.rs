@@ -128,9 +128,9 @@ impl Engine {
             durability: options.durability,
             no_skip_locked: options.no_skip_locked,
         };
-        // Whoever starts a server wants to know why the database cannot be reached.
-        let store = Store::open(&options.database, settings).await;
-        let mut store = store.map_err(|error| Error::Store(error.to_string()))?;
+        let mut store = Store::open(&options.database, settings)
+            .await
+            .map_err(|error| Error::Store(error.to_string()))?;
         let peers = Arc::new(Peers::join(&mut store.connection).await?);
         let readers = store.readers;
         let shared = Shared::default();

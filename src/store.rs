@@ -98,7 +98,7 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let error = error.as_database_error();
     // SQLite has codes of its own, which are shorter.
     error
-        .and_then(|error| error.code())
+        .and_then(sqlx::error::DatabaseError::code)
         .is_some_and(|code| codes.contains(&code.as_ref()))
 }
 
@@ -163,7 +163,7 @@ impl Store {
             connection.migrate().await?;
             return Ok(Store {
                 readers: Readers::Postgres(postgres::Readers::open(address, settings).await?),
-                connection: Connection::Postgres(connection),
+                connection: Connection::Postgres(Box::new(connection)),
                 scratch: None,
             });
         }
@@ -182,15 +182,16 @@ impl Store {
 /// The connection that writes.
 pub enum Connection {
     Sqlite(sqlite::Connection),
-    Postgres(postgres::Connection),
+    Postgres(Box<postgres::Connection>),
 }
 
 impl Connection {
-    /// Begins a group. Tells how the database stands, if other servers may have changed it.
-    pub async fn begin(&mut self) -> Result<Option<Fresh>, StoreError> {
+    /// Begins a group. Tells how the database stands, if other servers may have changed it. Strict groups of
+    /// several servers come one after the other.
+    pub async fn begin(&mut self, strict: bool) -> Result<Option<Fresh>, StoreError> {
         match self {
             Connection::Sqlite(_) => Ok(None),
-            Connection::Postgres(connection) => connection.begin().await.map(Some),
+            Connection::Postgres(connection) => connection.begin(strict).await.map(Some),
         }
     }
 

@@ -160,7 +160,7 @@ impl Worker {
             )
         };
         Ok(Worker {
-            connection: Connection::open(&target.address).await?,
+            connection: Connection::open(target.address(number)?).await?,
             shared,
             jobs: load.jobs,
             add: (format!("/add/{queue}"), format!("{{\"data\":{items}}}")),

@@ -42,6 +42,9 @@ struct Options {
     /// Durabilities to measure.
     #[arg(long, value_delimiter = ',', default_value = "process,full")]
     durability: Vec<String>,
+    /// Numbers of servers on one Postgres to measure; run it with scripts/postgres.sh then.
+    #[arg(long, value_delimiter = ',')]
+    postgres: Vec<usize>,
     /// Queues over which the connections are spread.
     #[arg(long, default_value_t = 1)]
     queues: usize,
@@ -78,6 +81,9 @@ async fn measure(options: &Options) -> Result<()> {
     let mut targets = vec![Target::floor()?];
     for durability in &options.durability {
         targets.push(Target::server(options.server.as_deref(), durability)?);
+    }
+    for servers in &options.postgres {
+        targets.push(Target::postgres(options.server.as_deref(), *servers)?);
     }
     let mut loads: Vec<Load> = options
         .connections

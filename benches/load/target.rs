@@ -9,14 +9,20 @@ use tempfile::TempDir;
 
 use super::Result;
 
-/// A running server. It ends with this value.
+/// Running servers on one database. They end with this value.
 pub struct Target {
     pub name: String,
-    /// `host:port`.
-    pub address: String,
-    child: Child,
+    servers: Vec<Server>,
+    /// The first process of the database, if it has processes of its own.
+    database: Option<u32>,
     ticks_per_s: f64,
     _folder: Option<TempDir>,
+}
+
+struct Server {
+    child: Child,
+    /// `host:port`.
+    address: String,
 }
 
 impl Target {
@@ -24,32 +30,56 @@ impl Target {
     pub fn floor() -> Result<Target> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("--floor");
-        Target::start("floor", command, None)
+        let target = Target::new("floor", None, None);
+        target.with(command)
     }
 
-    /// The server with a database of its own.
+    /// The server with an SQLite database of its own.
     pub fn server(program: Option<&Path>, durability: &str) -> Result<Target> {
         // Beside the build, because a temporary folder may be in memory, where `full` costs nothing.
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
-        let program = program.map_or_else(built, |program| Ok(program.to_owned()))?;
-        let mut command = Command::new(program);
-        command
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--durability",
-                durability,
-                "--database",
-            ])
-            .arg(format!(
-                "sqlite://{}",
-                folder.path().join("jobs.db").display()
-            ));
-        Target::start(durability, command, Some(folder))
+        let database = format!("sqlite://{}", folder.path().join("jobs.db").display());
+        let command = serve(program, &database, durability)?;
+        Target::new(durability, Some(folder), None).with(command)
     }
 
-    fn start(name: &str, mut command: Command, folder: Option<TempDir>) -> Result<Target> {
+    /// So many servers on one new database of the PostgreSQL that `scripts/postgres.sh` has started.
+    pub fn postgres(program: Option<&Path>, servers: usize) -> Result<Target> {
+        let missing = "run this with scripts/postgres.sh";
+        let address = std::env::var("SWITCHYARD_TEST_POSTGRES").map_err(|_| missing)?;
+        let data = std::env::var("SWITCHYARD_TEST_POSTGRES_DATA").map_err(|_| missing)?;
+        let pid = std::fs::read_to_string(Path::new(&data).join("postmaster.pid"))?;
+        let pid = pid.lines().next().ok_or("no process")?.parse()?;
+        let name = format!("load{servers}");
+        let made = Command::new("createdb")
+            .arg(format!("--maintenance-db={address}/postgres"))
+            .arg(&name)
+            .status()?;
+        if !made.success() {
+            return Err("the database could not be made".into());
+        }
+        let title = format!(
+            "postgres, {servers} server{}",
+            if servers == 1 { "" } else { "s" }
+        );
+        let mut target = Target::new(&title, None, Some(pid));
+        for _ in 0..servers {
+            target = target.with(serve(program, &format!("{address}/{name}"), "full")?)?;
+        }
+        Ok(target)
+    }
+
+    fn new(name: &str, folder: Option<TempDir>, database: Option<u32>) -> Target {
+        Target {
+            name: name.to_owned(),
+            servers: Vec::new(),
+            database,
+            ticks_per_s: ticks_per_s(),
+            _folder: folder,
+        }
+    }
+
+    fn with(mut self, mut command: Command) -> Result<Target> {
         let mut child = command
             .env("RUST_LOG", "warn")
             .stdin(Stdio::null())
@@ -57,53 +87,104 @@ impl Target {
             .spawn()
             .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
         let output = child.stdout.take().ok_or("no output")?;
-        let mut target = Target {
-            name: name.to_owned(),
-            address: String::new(),
-            child,
-            ticks_per_s: ticks_per_s(),
-            _folder: folder,
-        };
         let mut lines = BufReader::new(output).lines();
-        target.address = lines
+        let address = lines
             .by_ref()
             .map_while(std::result::Result::ok)
             .find_map(|line| {
                 let (_, address) = line.split_once("listening on http://")?;
                 Some(address.split(['/', ' ']).next()?.to_owned())
             })
-            .ok_or_else(|| format!("{name} does not tell its address"))?;
+            .ok_or_else(|| format!("{} does not tell its address", self.name))?;
         // What else it prints must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
-        Ok(target)
+        self.servers.push(Server { child, address });
+        Ok(self)
     }
 
-    /// User and system time of all its threads so far.
+    /// The address for the connection of this number; the servers take turns.
+    pub fn address(&self, connection: usize) -> Result<&str> {
+        let server = self.servers.get(connection % self.servers.len().max(1));
+        Ok(&server.ok_or("no server")?.address)
+    }
+
+    /// User and system time of all servers and their database so far.
     pub fn cpu(&self) -> Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // After the name in parentheses come the state and ten numbers, then both times (proc(5)).
-        let (_, fields) = stat.rsplit_once(')').ok_or("no stat")?;
         let mut ticks = 0.0;
-        for field in fields.split_whitespace().skip(11).take(2) {
-            ticks += field.parse::<f64>()?;
+        for server in &self.servers {
+            ticks += times(server.child.id())?.own;
+        }
+        if let Some(database) = self.database {
+            let first = times(database)?;
+            ticks += first.own + first.ended;
+            for entry in std::fs::read_dir("/proc")? {
+                let pid = entry?.file_name().to_string_lossy().parse();
+                if let Some(times) = pid.ok().and_then(|pid| times(pid).ok())
+                    && times.parent == database
+                {
+                    ticks += times.own;
+                }
+            }
         }
         Ok(Duration::from_secs_f64(ticks / self.ticks_per_s))
     }
 
-    /// Resident memory in megabytes.
+    /// Resident memory of all servers, without their database, in megabytes.
     pub fn memory_mb(&self) -> Result<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next());
-        Ok(kilobytes.ok_or("no memory")?.parse::<f64>()? / 1e3)
+        let mut sum = 0.0;
+        for server in &self.servers {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id()))?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+            let kilobytes = line.and_then(|line| line.split_whitespace().next());
+            sum += kilobytes.ok_or("no memory")?.parse::<f64>()? / 1e3;
+        }
+        Ok(sum)
     }
+}
+
+/// The command that starts the server.
+fn serve(program: Option<&Path>, database: &str, durability: &str) -> Result<Command> {
+    let program = program.map_or_else(built, |program| Ok(program.to_owned()))?;
+    let mut command = Command::new(program);
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args([
+        "--durability",
+        durability,
+        "--database",
+        database,
+    ]);
+    Ok(command)
+}
+
+/// What `/proc` tells of a process; times in ticks.
+struct Times {
+    parent: u32,
+    own: f64,
+    /// Of the children that have ended.
+    ended: f64,
+}
+
+fn times(pid: u32) -> Result<Times> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // After the name in parentheses come the state, the parent and nine numbers, then the times (proc(5)).
+    let (_, fields) = stat.rsplit_once(')').ok_or("no stat")?;
+    let mut fields = fields.split_whitespace().skip(1);
+    let parent = fields.next().ok_or("no parent")?.parse()?;
+    let mut times = fields.skip(9).map(str::parse::<f64>);
+    let mut next = || times.next().ok_or("no times");
+    Ok(Times {
+        parent,
+        own: next()?? + next()??,
+        ended: next()?? + next()??,
+    })
 }
 
 impl Drop for Target {
     fn drop(&mut self) {
-        // It may be gone already.
-        self.child.kill().ok();
-        self.child.wait().ok();
+        for server in &mut self.servers {
+            // It may be gone already.
+            server.child.kill().ok();
+            server.child.wait().ok();
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use leptos::prelude::*;
 
 use super::Trouble;
+use super::views::RecurringForm;
 
 /// Puts one failed job back to work.
 #[server]
@@ -60,6 +61,180 @@ pub async fn prioritize(id: String, priority: String, back: String) -> Result<()
         &back,
         done.map(|priority| format!("Job “{id}” has priority {priority} now.")),
     )
+}
+
+/// Gives a job a tag.
+#[server]
+pub async fn add_tag(id: String, tag: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::tag(&desk.engine, &id, &tag).await;
+    desk.back(
+        &back,
+        done.map(|tag| format!("Job “{id}” has the tag “{tag}” now.")),
+    )
+}
+
+/// Takes a tag off a job.
+#[server]
+pub async fn remove_tag(id: String, tag: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::untag(&desk.engine, &id, &tag).await;
+    desk.back(
+        &back,
+        done.map(|()| format!("Job “{id}” does not have the tag “{tag}” any more.")),
+    )
+}
+
+/// Tracks a job.
+#[server]
+pub async fn track(id: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::track(&desk.engine, &id).await;
+    desk.back(&back, done.map(|()| format!("Job “{id}” is tracked.")))
+}
+
+/// Tracks a job, there or not, no longer.
+#[server]
+pub async fn untrack(id: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::untrack(&desk.engine, &id).await;
+    desk.back(
+        &back,
+        done.map(|()| format!("Job “{id}” is not tracked any more.")),
+    )
+}
+
+/// Takes a running job from its worker.
+#[server]
+pub async fn time_out(id: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::time_out(&desk.engine, &id).await;
+    desk.back(
+        &back,
+        done.map(|()| format!("Job “{id}” is taken from its worker, and first in line.")),
+    )
+}
+
+/// A job waits for another one no longer.
+#[server]
+pub async fn undepend(id: String, on: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::undepend(&desk.engine, &id, &on).await;
+    desk.back(
+        &back,
+        done.map(|()| format!("Job “{id}” does not wait for “{on}” any more.")),
+    )
+}
+
+/// A job waits for no other any longer.
+#[server]
+pub async fn undepend_all(id: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::undepend_all(&desk.engine, &id).await;
+    desk.back(
+        &back,
+        done.map(|()| format!("Job “{id}” does not wait for others any more.")),
+    )
+}
+
+/// Adds a word to the history of a job.
+#[server]
+pub async fn note(id: String, message: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::note(&desk.engine, &id, &message).await;
+    desk.back(
+        &back,
+        done.map(|()| "The note is in the history.".to_owned()),
+    )
+}
+
+/// Pauses a queue: nobody gets a job of it.
+#[server]
+pub async fn pause_queue(queue: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::pause(&desk.engine, &queue, true).await;
+    desk.back(
+        &back,
+        done.map(|()| format!("Queue “{queue}” is paused: no worker gets a job of it.")),
+    )
+}
+
+/// Lets a paused queue go on.
+#[server]
+pub async fn unpause_queue(queue: String, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::pause(&desk.engine, &queue, false).await;
+    desk.back(&back, done.map(|()| format!("Queue “{queue}” goes on.")))
+}
+
+/// Takes a queue off the lists. Leads to `after`; if refused, `back`.
+#[server]
+pub async fn forget_queue(queue: String, back: String, after: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::forget_queue(&desk.engine, &queue).await;
+    let next = if done.is_ok() { &after } else { &back };
+    desk.back(
+        next,
+        done.map(|()| format!("Queue “{queue}” is forgotten.")),
+    )
+}
+
+/// Takes a worker off the lists. Leads to `after`; if refused, `back`.
+#[server]
+pub async fn forget_worker(worker: String, back: String, after: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::forget_worker(&desk.engine, &worker).await;
+    let next = if done.is_ok() { &after } else { &back };
+    desk.back(
+        next,
+        done.map(|()| format!("Worker “{worker}” is forgotten.")),
+    )
+}
+
+/// Puts a recurring job and leads to its page. If refused, back to the form, with what was typed.
+#[server]
+pub async fn recur(form: RecurringForm) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::recur(&desk.engine, &form).await;
+    let next = match &done {
+        Ok(id) => crate::app::visit::to::recurring(id),
+        Err(_) => crate::app::visit::to::recurring_form(&form),
+    };
+    desk.back(
+        &next,
+        done.map(|id| format!("Recurring job “{id}” is there.")),
+    )
+}
+
+/// Changes a recurring job.
+#[server]
+pub async fn change_recurring(form: RecurringForm, back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::change_recurring(&desk.engine, &form).await;
+    desk.back(
+        &back,
+        done.map(|()| format!("Recurring job “{}” is changed.", form.id)),
+    )
+}
+
+/// Ends a recurring job. Leads to `after`; if refused, `back`.
+#[server]
+pub async fn unrecur(id: String, back: String, after: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::unrecur(&desk.engine, &id).await;
+    let next = if done.is_ok() { &after } else { &back };
+    desk.back(
+        next,
+        done.map(|()| format!("Recurring job “{id}” has ended; its children stay.")),
+    )
+}
+
+/// Sets right what the consistency check finds.
+#[server]
+pub async fn mend(back: String) -> Result<(), Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let done = super::turn::mend(&desk.engine).await;
+    desk.back(&back, done)
 }
 
 /// Sets an option of the server.

@@ -4,12 +4,16 @@ use leptos::prelude::*;
 
 use super::Trouble;
 use super::views::{
-    ConfigView, GroupRow, GroupView, JobView, OverviewView, QueueRow, QueueView, StatsView, Tally,
-    WorkerRow, WorkerView,
+    CheckView, ConfigView, GroupRow, GroupView, JobView, OverviewView, QueueRow, QueueView,
+    RecurringView, RecurringsView, StatsView, TagView, TagsView, Tally, TrackedView, WorkerRow,
+    WorkerView,
 };
 
 /// Jobs on one page of a list.
 pub const PAGE_JOBS: usize = 50;
+
+/// Tags on one page of their list.
+pub const PAGE_TAGS: usize = 100;
 
 /// Everything the overview shows.
 #[server]
@@ -58,6 +62,49 @@ pub async fn job(id: String) -> Result<JobView, Trouble> {
     let desk = super::desk::Desk::here()?;
     let found = super::turn::job(&desk.engine, &id).await;
     desk.found(found, || format!("There is no job “{id}”."))
+}
+
+/// The tags from `offset` on, most used first.
+#[server]
+pub async fn tags(offset: usize) -> Result<TagsView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::tags(&desk.engine, offset).await)
+}
+
+/// The jobs with a tag, a page of them from `offset` on.
+#[server]
+pub async fn tagged(tag: String, offset: usize) -> Result<TagView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::tagged(&desk.engine, &tag, offset).await)
+}
+
+/// The tracked jobs and what happened to them lately.
+#[server]
+pub async fn tracked() -> Result<TrackedView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::tracked(&desk.engine).await)
+}
+
+/// The recurring jobs of a queue, or of all, a page of them from `offset` on.
+#[server]
+pub async fn recurrings(queue: Option<String>, offset: usize) -> Result<RecurringsView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::recurrings(&desk.engine, queue.as_deref(), offset).await)
+}
+
+/// The recurring job with that id.
+#[server]
+pub async fn recurring(id: String) -> Result<RecurringView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::recurring(&desk.engine, &id).await;
+    desk.found(found, || format!("There is no recurring job “{id}”."))
+}
+
+/// Compares everything that the server keeps twice. Reads the whole database.
+#[server]
+pub async fn check() -> Result<CheckView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::check(&desk.engine).await)
 }
 
 /// All failure groups, most jobs first.

@@ -5,46 +5,71 @@ use std::cmp::Reverse;
 use chrono::{NaiveDate, NaiveTime};
 
 use crate::engine::{
-    Counts, Durations, Engine, Error, FailureGroup, Job, JobKey, NAME_BYTES_MAX, Page, QueueCounts,
-    QueueKey, Result, Standing, Time, What, WorkerCounts,
+    Counts, Durations, Engine, FailureGroup, Job, JobKey, Page, QueueCounts, QueueKey, Result,
+    Standing, Time, What, WorkerCounts,
 };
 
 use super::read::PAGE_JOBS;
 use super::views::{
-    Entry, FailureNote, GroupRow, GroupView, Happening, JobRow, JobView, OverviewView, QueueRow,
-    QueueView, Relative, Relatives, Spread, Stand, StatsView, Tally, WorkerRow, WorkerView,
+    Entry, FailureNote, GroupRow, GroupView, Happening, JobRow, JobView, Origin, OverviewView,
+    QueueRow, QueueView, Relative, Relatives, Spread, Stand, StatsView, Tally, WorkerRow,
+    WorkerView,
 };
 
+mod check;
+mod deeds;
+mod marks;
+mod recurring;
 mod settings;
 
+pub use check::{check, mend};
+pub use deeds::{
+    cancel, forget_queue, forget_worker, note, pause, prioritize, relocate, tag, time_out, track,
+    undepend, undepend_all, untag, untrack,
+};
+pub use marks::{tagged, tags, tracked};
+pub use recurring::{change_recurring, recur, recurring, recurrings, unrecur};
 pub use settings::{config, set_option, set_queue_option, unset_option};
 
 /// Characters of a payload that a list shows.
 const GLIMPSE_CHARS: usize = 160;
+
+/// Names of queues that a form suggests.
+const QUEUES_SUGGESTED: usize = 200;
 
 /// Jobs before or after a job that its page lists.
 const RELATIVES_SHOWN: usize = 50;
 
 pub async fn overview(engine: &Engine) -> Result<OverviewView> {
     let (queues, groups, workers) =
-        futures::try_join!(queues(engine), failures(engine), workers(engine))?;
+        futures::try_join!(engine.queues(None), failures(engine), workers(engine))?;
     Ok(OverviewView {
-        queues,
+        total: sum(&queues),
+        queues: listed(&queues),
         groups,
         workers,
     })
 }
 
 pub async fn queues(engine: &Engine) -> Result<Vec<QueueRow>> {
-    Ok(engine.queues(None).await?.iter().map(queue_row).collect())
+    Ok(listed(&engine.queues(None).await?))
+}
+
+/// A queue that was forgotten is listed only as long as there is something to see to in it.
+fn listed(queues: &[QueueCounts]) -> Vec<QueueRow> {
+    let rows = queues.iter().map(queue_row);
+    rows.filter(|queue| !queue.forgotten || !queue.is_idle())
+        .collect()
 }
 
 /// The jobs of the whole server.
 pub async fn total(engine: &Engine) -> Result<Tally> {
-    let queues = engine.queues(None).await?;
-    Ok(queues.iter().fold(Tally::default(), |sum, queue| {
-        sum.plus(tally(&queue.counts))
-    }))
+    Ok(sum(&engine.queues(None).await?))
+}
+
+fn sum(queues: &[QueueCounts]) -> Tally {
+    let tallies = queues.iter().map(|queue| tally(&queue.counts));
+    tallies.fold(Tally::default(), Tally::plus)
 }
 
 pub async fn queue(
@@ -115,6 +140,13 @@ pub async fn job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
     let Some(job) = engine.job(&JobKey::qless(id)).await? else {
         return Ok(None);
     };
+    let origin = match &job.spawned_from {
+        Some(id) => Some(Origin {
+            id: id.clone(),
+            lives: engine.recurring(id).await?.is_some(),
+        }),
+        None => None,
+    };
     Ok(Some(JobView {
         row: job_row(engine, &job, now),
         created: job.created_at.0,
@@ -125,6 +157,8 @@ pub async fn job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
         body: job.body,
         dependencies: relatives(engine, &job.dependencies).await?,
         dependents: relatives(engine, &job.dependents).await?,
+        tracked: engine.known_tracked().contains(id),
+        origin,
     }))
 }
 
@@ -220,43 +254,6 @@ pub async fn worker(engine: &Engine, name: &str) -> Result<Option<WorkerView>> {
     }))
 }
 
-/// Cancels the job. Unlike the verb, says so if it is not there.
-pub async fn cancel(engine: &Engine, id: &str) -> Result<()> {
-    let key = JobKey::qless(id);
-    if engine.job(&key).await?.is_none() {
-        return Err(Error::NoSuchJob { id: id.to_owned() });
-    }
-    engine.cancel(vec![key], None).await
-}
-
-/// Moves the job into the queue of that name, which need not exist yet. If it cannot, says why.
-pub async fn relocate(engine: &Engine, id: &str, queue: &str) -> Result<(), String> {
-    check_queue_name(queue)?;
-    let moved = engine.relocate(JobKey::qless(id), QueueKey::qless(queue), None);
-    moved.await.map_err(|error| error.to_string())
-}
-
-fn check_queue_name(name: &str) -> Result<(), String> {
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
-        return Err(format!(
-            "a queue's name has 1 to {NAME_BYTES_MAX} bytes and no control characters"
-        ));
-    }
-    Ok(())
-}
-
-/// Gives the job the priority that somebody has typed, and returns it. If it cannot, says why.
-pub async fn prioritize(engine: &Engine, id: &str, typed: &str) -> Result<f64, String> {
-    let priority = (typed.trim().parse().ok())
-        .filter(|priority: &f64| priority.is_finite())
-        .ok_or("priority must be a number")?;
-    let jobs = vec![(JobKey::qless(id), priority)];
-    let done = engine.prioritize(jobs, None).await;
-    done.and_then(|each| each.into_iter().collect::<Result<Vec<()>>>())
-        .map(|_| priority)
-        .map_err(|error| error.to_string())
-}
-
 fn standing(stand: Stand) -> Standing {
     match stand {
         Stand::Waiting => Standing::Waiting,
@@ -286,7 +283,23 @@ fn queue_row(queue: &QueueCounts) -> QueueRow {
         name: queue.queue.key.name.clone(),
         tally: tally(&queue.counts),
         oldest_waiting: queue.oldest_waiting.map(|time| time.0),
+        paused: queue.queue.paused,
+        forgotten: queue.queue.forgotten,
+        recurring: queue.recurring,
     }
+}
+
+/// Names of queues to choose from.
+fn queue_names(engine: &Engine) -> Vec<String> {
+    let known = engine.known_queues().all();
+    let mut names: Vec<String> = known
+        .into_iter()
+        .filter(|queue| !queue.forgotten)
+        .map(|queue| queue.key.name.clone())
+        .collect();
+    names.sort();
+    names.truncate(QUEUES_SUGGESTED);
+    names
 }
 
 fn group_row(group: FailureGroup) -> GroupRow {

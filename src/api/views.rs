@@ -92,6 +92,30 @@ pub struct QueueRow {
     pub tally: Tally,
     /// When the job that is next in line became available.
     pub oldest_waiting: Option<i64>,
+    /// Nobody gets a job of it.
+    pub paused: bool,
+    /// Not listed without need until something is put into it.
+    pub forgotten: bool,
+    /// How many recurring jobs it has.
+    pub recurring: i64,
+}
+
+impl QueueRow {
+    /// Jobs that something is still to become of.
+    pub fn unfinished(&self) -> i64 {
+        let tally = &self.tally;
+        tally.waiting
+            + tally.scheduled
+            + tally.depends
+            + tally.running
+            + tally.stalled
+            + tally.failed
+    }
+
+    /// Whether the queue can be forgotten, so that it leaves the lists.
+    pub fn is_idle(&self) -> bool {
+        self.unfinished() == 0 && self.recurring == 0 && !self.paused
+    }
 }
 
 /// A job in a list.
@@ -114,6 +138,22 @@ pub struct JobRow {
     pub failure: Option<FailureNote>,
     /// How many jobs it waits for.
     pub waits_for: usize,
+}
+
+impl JobRow {
+    /// Taken from its worker by hand: it is called stalled, though it waits, first in line.
+    pub fn is_taken_away(&self) -> bool {
+        self.stand == Stand::Stalled && self.worker.is_none()
+    }
+
+    /// The list in which the job stands.
+    pub fn list(&self) -> Stand {
+        if self.is_taken_away() {
+            Stand::Waiting
+        } else {
+            self.stand
+        }
+    }
 }
 
 /// A job's last failure.
@@ -164,6 +204,17 @@ pub struct JobView {
     pub body: String,
     pub dependencies: Relatives,
     pub dependents: Relatives,
+    pub tracked: bool,
+    /// The recurring job that made it.
+    pub origin: Option<Origin>,
+}
+
+/// The recurring job that made a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    pub id: String,
+    /// Whether it goes on.
+    pub lives: bool,
 }
 
 /// Jobs that a job waits for, or that wait for it.
@@ -225,7 +276,10 @@ impl WorkerRow {
 /// The overview.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OverviewView {
+    /// Those that are listed.
     pub queues: Vec<QueueRow>,
+    /// The jobs of all queues.
+    pub total: Tally,
     pub groups: Vec<GroupRow>,
     pub workers: Vec<WorkerRow>,
 }
@@ -309,4 +363,128 @@ pub struct WorkerView {
     pub worker: WorkerRow,
     /// Those in time, then those whose lease is lost.
     pub jobs: Vec<JobRow>,
+}
+
+/// A tag and how many jobs have it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TagRow {
+    pub tag: String,
+    pub jobs: i64,
+}
+
+/// A tag and a page of its jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TagView {
+    pub tag: TagRow,
+    pub jobs: Vec<JobRow>,
+}
+
+/// A page of the tags, most used first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TagsView {
+    pub tags: Vec<TagRow>,
+    /// Whether there are more after these.
+    pub more: bool,
+}
+
+/// The tracked jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrackedView {
+    /// By the time of tracking, each with the newest entry of its history.
+    pub jobs: Vec<(JobRow, Option<Entry>)>,
+    /// Ids of those that are not there.
+    pub gone: Vec<String>,
+    /// How many are tracked; not all need be among the jobs.
+    pub total: usize,
+    /// What happened to them lately, newest first.
+    pub events: Vec<TrackedEvent>,
+    /// Among how many events of the server they were looked for.
+    pub searched: i64,
+}
+
+/// Something that happened to a tracked job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrackedEvent {
+    /// The number of the event.
+    pub seq: i64,
+    pub when: i64,
+    /// The event's channel, which says what happened.
+    pub what: String,
+    pub id: String,
+}
+
+/// A recurring job in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecurringRow {
+    pub id: String,
+    pub queue: String,
+    /// Nobody gets a job of the queue, so no child is made either.
+    pub paused: bool,
+    pub klass: Option<String>,
+    /// Microseconds from one child to the next.
+    pub interval: i64,
+    /// When the next child is due; may have passed.
+    pub next: i64,
+    pub made: i64,
+    pub backlog: i64,
+    pub priority: f64,
+    pub retries: i64,
+    pub tags: Vec<String>,
+}
+
+/// What somebody has typed of a recurring job. All is text, so that a slip of the hand is answered in words.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecurringForm {
+    pub id: String,
+    pub queue: String,
+    pub klass: String,
+    /// The payload of its children.
+    pub data: String,
+    pub interval: String,
+    /// What the interval counts: a number of seconds.
+    pub unit: String,
+    /// Seconds until the first child.
+    pub offset: String,
+    pub priority: String,
+    pub retries: String,
+    pub backlog: String,
+}
+
+/// A page of the recurring jobs of one queue, or of all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecurringsView {
+    pub total: i64,
+    pub rows: Vec<RecurringRow>,
+    /// Names of queues to choose from.
+    pub queues: Vec<String>,
+}
+
+/// A recurring job with everything that is known of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecurringView {
+    pub row: RecurringRow,
+    /// The payload of its children as it was written.
+    pub body: String,
+    /// The newest of its children that are there, newest first.
+    pub children: Vec<JobRow>,
+    /// Names of queues to choose from.
+    pub queues: Vec<String>,
+}
+
+/// What the consistency check found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckView {
+    /// When it began to look.
+    pub when: i64,
+    pub kinds: Vec<CheckedKind>,
+}
+
+/// Problems of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckedKind {
+    pub kind: String,
+    pub total: usize,
+    /// The first of them, as sentences.
+    pub sentences: Vec<String>,
 }

@@ -4,7 +4,9 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
-use super::parts::{api, commands, deed, element_id, hidden, loaded, many, queue_link, quoted};
+use super::parts::{
+    api, commands, deed, element_id, hidden, loaded, many, queue_link, queue_names, quoted,
+};
 use super::time;
 use super::visit::{Visit, visit};
 use crate::api::act::{SetOption, SetQueueOption, UnsetOption};
@@ -98,10 +100,6 @@ fn queue_form(view: &ConfigView, queue: String, visit: &Visit) -> AnyView {
     let meanings = kinds
         .iter()
         .map(|kind| view! { <div><dt><code>{kind.name}</code></dt> <dd>{kind.about}</dd></div> });
-    let names = view
-        .queues
-        .iter()
-        .map(|name| view! { <option value=name.clone()></option> });
     view! {
         <div class="option-new">
             <h3>"Set an option for one queue"</h3>
@@ -119,7 +117,7 @@ fn queue_form(view: &ConfigView, queue: String, visit: &Visit) -> AnyView {
                         maxlength="255"
                         autocomplete="off"
                     />
-                    <datalist id="queue-names">{names.collect_view()}</datalist>
+                    {queue_names("queue-names", &view.queues)}
                 </div>
                 <div>
                     <label for="new-option">"Option"</label>

@@ -11,13 +11,24 @@ use super::visit::{Visit, visit};
 use crate::api::act::Theme;
 use crate::api::read;
 
-/// Address, icon and word of each main page.
-const PAGES: [(&str, &str, &str); 5] = [
+/// Address, icon and word of a page.
+type Place = (&'static str, &'static str, &'static str);
+
+/// The pages that are looked at all day.
+const PAGES: [Place; 4] = [
     ("/ui", "overview", "Overview"),
     ("/ui/queues", "queues", "Queues"),
     ("/ui/failures", "failures", "Failures"),
     ("/ui/workers", "workers", "Workers"),
+];
+
+/// Those that are looked at now and then. On a phone they stand behind a button.
+const MORE: [Place; 5] = [
+    ("/ui/recurring", "recurring", "Recurring"),
+    ("/ui/tracked", "tracked", "Tracked"),
+    ("/ui/tags", "tags", "Tags"),
     ("/ui/config", "config", "Config"),
+    ("/ui/check", "check", "Check"),
 ];
 
 /// The frame around the page that `children` is.
@@ -41,7 +52,19 @@ pub fn Frame(children: Children) -> impl IntoView {
             </div>
         </header>
         <nav class="rail" id="rail" aria-label="Main" data-region="">
-            {PAGES.map(|(address, shape, name)| rail_link(&visit, address, shape, name)).collect_view()}
+            {PAGES.map(|place| rail_link(&visit, place)).collect_view()}
+            // A popover, so that it opens without a script; wider screens show it in its place, as if it were none.
+            <button
+                type="button"
+                class="rail-more"
+                popovertarget="more"
+                aria-current=MORE.iter().any(|(address, ..)| is_within(&visit, address)).then_some("true")
+            >
+                {icon("more")} <span>"More"</span>
+            </button>
+            <div id="more" class="rail-rest" popover="auto">
+                {MORE.map(|place| rail_link(&visit, place)).collect_view()}
+            </div>
         </nav>
         <main id="main" tabindex="-1" data-region="" data-seq=visit.seq.to_string()>
             {flash(&visit)}
@@ -50,20 +73,19 @@ pub fn Frame(children: Children) -> impl IntoView {
     }
 }
 
-fn rail_link(
-    visit: &Visit,
-    address: &'static str,
-    shape: &'static str,
-    name: &'static str,
-) -> AnyView {
-    let here = visit.path == address;
-    let within = here || address != "/ui" && visit.path.starts_with(&format!("{address}/"))
+/// Whether the page is that one, or one below it.
+fn is_within(visit: &Visit, address: &str) -> bool {
+    visit.path == address
+        || address != "/ui" && visit.path.starts_with(&format!("{address}/"))
         // A job is part of a queue.
-        || address == "/ui/queues" && visit.path.starts_with("/ui/jobs/");
-    let current = if here {
+        || address == "/ui/queues" && visit.path.starts_with("/ui/jobs/")
+}
+
+fn rail_link(visit: &Visit, (address, shape, name): Place) -> AnyView {
+    let current = if visit.path == address {
         Some("page")
     } else {
-        within.then_some("true")
+        is_within(visit, address).then_some("true")
     };
     view! {
         <a href=address aria-current=current>

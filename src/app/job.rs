@@ -4,17 +4,23 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
+use super::icons::icon;
 use super::parts::{
-    Ask, ago, api, ask, chip, commands, copy, exact, hidden, json, loaded, many, queue_link,
-    quoted, worker_link,
+    ago, chip, copy, deed, exact, loaded, many, queue_link, standing, tag_link, worker_link,
 };
 use super::payload::payload;
 use super::tables;
 use super::timeline::timeline;
-use super::visit::{Visit, segment, to, visit};
-use crate::api::act::{Cancel, MoveJob, Prioritize};
+use super::visit::{Visit, to, visit};
+use crate::api::act::{RemoveTag, Undepend};
 use crate::api::read;
 use crate::api::views::{FailureNote, JobView, Relatives, Stand};
+
+mod acts;
+mod curl;
+
+/// Tags that the page of a job shows.
+const TAGS_SHOWN: usize = 100;
 
 #[component]
 pub fn JobPage() -> impl IntoView {
@@ -33,8 +39,9 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
         <div class="head-row">
             <h1>
                 <span class="name">{name}</span> {chip(row.stand)}
+                {job.tracked.then(|| view! { <span class="chip s-tracked">{icon("tracked")} "tracked"</span> })}
             </h1>
-            <div class="row">{actions(job, visit)}</div>
+            <div class="row">{acts::actions(job, visit)}</div>
         </div>
         <p class="lead row">
             <code id="jid" class="id">{row.id.clone()}</code> {copy("jid".to_owned(), "Copy the id".to_owned())}
@@ -59,12 +66,13 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
         <section class="card padded" aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>
             {timeline(job, visit.now)}
+            {acts::note_form(&row.id, visit)}
         </section>
         <div class="columns">
-            {relatives("Waits for", &job.dependencies)}
-            {relatives("Awaited by", &job.dependents)}
+            {relatives("Waits for", &job.dependencies, (row.stand == Stand::Depends).then_some((job, visit)))}
+            {relatives("Awaited by", &job.dependents, None)}
         </div>
-        {curl(job, visit)}
+        {curl::curl(job, visit)}
     }
     .into_any()
 }
@@ -77,12 +85,15 @@ fn facts(job: &JobView, visit: &Visit) -> AnyView {
     };
     let mut facts: Vec<(&str, AnyView)> = vec![
         ("Queue", queue_link(&row.queue)),
+        ("State", standing(row)),
         ("In this state", moment(job.since)),
         ("Created", moment(job.created)),
     ];
     match row.stand {
         Stand::Scheduled => facts.push(("Due", moment(job.ready))),
         Stand::Waiting => facts.push(("Available", moment(job.ready))),
+        // It may wait for others with a delay that is not over.
+        Stand::Depends if job.ready > now => facts.push(("Not before", moment(job.ready))),
         Stand::Running => facts.extend(job.expires.map(|end| ("Lease ends", moment(end)))),
         Stand::Stalled => facts.extend(job.expires.map(|end| ("Lease ended", moment(end)))),
         Stand::Depends | Stand::Failed | Stand::Complete => {}
@@ -99,13 +110,15 @@ fn facts(job: &JobView, visit: &Visit) -> AnyView {
         "Retries left",
         format!("{} of {}", row.remaining.max(0), row.retries).into_any(),
     ));
-    if !row.tags.is_empty() {
-        let tags = row
-            .tags
-            .iter()
-            .map(|tag| view! { <span class="tag">{tag.clone()}</span> })
-            .collect_view();
-        facts.push(("Tags", tags.into_any()));
+    facts.push(("Tags", tags(job, visit)));
+    if let Some(origin) = &job.origin {
+        let name = if origin.lives {
+            view! { <a class="name" href=to::recurring(&origin.id)>{origin.id.clone()}</a> }
+                .into_any()
+        } else {
+            view! { <span class="name">{origin.id.clone()}</span> <span class="aside">" · has ended"</span> }.into_any()
+        };
+        facts.push(("Recurring job", name));
     }
     let rows = facts
         .into_iter()
@@ -113,97 +126,28 @@ fn facts(job: &JobView, visit: &Visit) -> AnyView {
     view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
 }
 
-/// What can be done with the job as it stands.
-fn actions(job: &JobView, visit: &Visit) -> AnyView {
+/// The job's tags, each with a button that takes it off, and a form for another one.
+fn tags(job: &JobView, visit: &Visit) -> AnyView {
     let row = &job.row;
-    let retry = (row.stand == Stand::Failed).then(|| tables::retry_one(&row.id, visit));
-    let cancel = (row.stand != Stand::Complete).then(|| {
-        ask(Ask {
-            id: "cancel".to_owned(),
-            button: "Cancel…".to_owned(),
-            danger: true,
-            title: "Cancel this job?".to_owned(),
-            text: match &row.worker {
-                Some(worker) => format!(
-                    "The job and its history are gone then, and {worker}, which works on it, cannot complete it any more. This cannot be undone."
-                ),
-                None => "The job and its history are gone then. This cannot be undone.".to_owned(),
-            },
-            action: Cancel::PATH,
-            fields: vec![
-                ("id", row.id.clone()),
-                ("back", visit.here()),
-                ("after", to::stand(&row.queue, row.stand)),
-            ],
-            yes: "Cancel the job".to_owned(),
-            no: "Keep it",
-        })
+    let tags = row.tags.iter().take(TAGS_SHOWN).map(|tag| {
+        let fields = vec![
+            ("id", row.id.clone()),
+            ("tag", tag.clone()),
+            ("back", visit.here()),
+        ];
+        view! {
+            <li data-key=tag.clone()>
+                {tag_link(tag)} {deed(RemoveTag::PATH, fields, "×", format!("Take off the tag {tag}"))}
+            </li>
+        }
     });
-    let priority = (row.stand != Stand::Complete).then(|| priority_form(job, visit));
-    view! { {retry} {priority} {move_form(job, visit)} {cancel} }.into_any()
-}
-
-fn priority_form(job: &JobView, visit: &Visit) -> AnyView {
-    let effect = match job.row.stand {
-        Stand::Waiting => "Its place in the queue changes at once.",
-        _ => "It counts once the job waits in its queue.",
-    };
+    let more = row.tags.len().saturating_sub(TAGS_SHOWN);
     view! {
-        <button type="button" class="button" popovertarget="priority">"Priority…"</button>
-        <div id="priority" class="ask" popover="auto" role="dialog" aria-labelledby="priority-title">
-            <h2 id="priority-title">"Change the priority"</h2>
-            <p>{format!("The lowest number runs first. {effect}")}</p>
-            <form method="post" action=Prioritize::PATH>
-                {hidden(vec![("id", job.row.id.clone()), ("back", visit.here())])}
-                <label for="priority-value">"Priority"</label>
-                <input
-                    id="priority-value"
-                    name="priority"
-                    type="number"
-                    step="any"
-                    value=job.row.priority.to_string()
-                    required
-                    autocomplete="off"
-                />
-                <div class="row">
-                    <button type="submit" class="button strong">"Change it"</button>
-                    <button type="button" class="button" popovertarget="priority" popovertargetaction="hide">"Leave it"</button>
-                </div>
-            </form>
-        </div>
-    }
-    .into_any()
-}
-
-fn move_form(job: &JobView, visit: &Visit) -> AnyView {
-    let effect = if job.row.stand == Stand::Running {
-        "It starts anew there, with all its retries; its worker loses it."
-    } else {
-        "It starts anew there, with all its retries."
-    };
-    view! {
-        <button type="button" class="button" popovertarget="move">"Move…"</button>
-        <div id="move" class="ask" popover="auto" role="dialog" aria-labelledby="move-title">
-            <h2 id="move-title">"Move this job"</h2>
-            <p>{effect}</p>
-            <form method="post" action=MoveJob::PATH>
-                {hidden(vec![("id", job.row.id.clone()), ("back", visit.here())])}
-                <label for="move-queue">"Queue"</label>
-                <input
-                    id="move-queue"
-                    name="queue"
-                    type="text"
-                    value=job.row.queue.clone()
-                    required
-                    maxlength="255"
-                    autocomplete="off"
-                />
-                <div class="row">
-                    <button type="submit" class="button strong">"Move"</button>
-                    <button type="button" class="button" popovertarget="move" popovertargetaction="hide">"Leave it"</button>
-                </div>
-            </form>
-        </div>
+        <ul class="tags">
+            {tags.collect_view()}
+            {(more > 0).then(|| view! { <li class="aside">{format!("and {more} more")}</li> })}
+            <li data-key="">{acts::tag_form(&row.id, visit)}</li>
+        </ul>
     }
     .into_any()
 }
@@ -229,8 +173,13 @@ fn failure_card(failure: &FailureNote, stand: Stand, visit: &Visit) -> AnyView {
     .into_any()
 }
 
-/// The jobs before or after this one, each with where it stands.
-fn relatives(title: &'static str, relatives: &Relatives) -> Option<AnyView> {
+/// The jobs before or after this one, each with where it stands. `waiter` is this job, if it waits for them
+/// and need not.
+fn relatives(
+    title: &'static str,
+    relatives: &Relatives,
+    waiter: Option<(&JobView, &Visit)>,
+) -> Option<AnyView> {
     if relatives.total == 0 {
         return None;
     }
@@ -244,16 +193,21 @@ fn relatives(title: &'static str, relatives: &Relatives) -> Option<AnyView> {
                 </th>
                 <td>{job.map(|job| chip(job.stand))}</td>
                 <td class="mid">{job.map(|job| queue_link(&job.queue))}</td>
+                {waiter.map(|(waiter, visit)| view! { <td class="act">{take_off(waiter, &relative.id, visit)}</td> })}
             </tr>
         }
     });
     let more = relatives.total - relatives.jobs.len().min(relatives.total);
-    let columns = [("Job", "first"), ("State", ""), ("Queue", "mid")];
+    let mut columns = vec![("Job", "first"), ("State", ""), ("Queue", "mid")];
+    columns.extend(waiter.map(|_| ("Action", "act")));
     let view = view! {
         <div class="card">
             <div class="card-title">
                 <h2>{title}</h2>
-                <span class="aside">{many(i64::try_from(relatives.total).unwrap_or(i64::MAX), "job", "jobs")}</span>
+                <span class="row">
+                    <span class="aside">{many(i64::try_from(relatives.total).unwrap_or(i64::MAX), "job", "jobs")}</span>
+                    {waiter.filter(|_| relatives.total > 1).map(|(waiter, visit)| acts::take_off_all(waiter, visit))}
+                </span>
             </div>
             {tables::table(title, tables::head(&columns), rows.collect_view().into_any())}
             {(more > 0).then(|| view! { <p class="empty">{format!("And {more} more; the API lists them all.")}</p> })}
@@ -262,52 +216,13 @@ fn relatives(title: &'static str, relatives: &Relatives) -> Option<AnyView> {
     Some(view.into_any())
 }
 
-fn curl(job: &JobView, visit: &Visit) -> AnyView {
-    let id = json(&job.row.id);
-    let mut lines = vec![(
-        "Look at it",
-        format!(
-            "curl {}",
-            quoted(&api(visit, &format!("/job/{}", segment(&job.row.id))))
-        ),
-    )];
-    if job.row.stand != Stand::Complete {
-        lines.push((
-            "Change its priority",
-            format!(
-                "curl {} -d {}",
-                quoted(&api(visit, "/priority")),
-                quoted(&format!(
-                    r#"{{"data": {{"id": {id}, "priority": {}}}}}"#,
-                    job.row.priority
-                ))
-            ),
-        ));
-        lines.push((
-            "Cancel it",
-            format!(
-                "curl {} -d {}",
-                quoted(&api(visit, "/cancel")),
-                quoted(&format!(r#"{{"data": {id}}}"#))
-            ),
-        ));
-    }
-    if let (Stand::Failed, Some(failure)) = (job.row.stand, &job.row.failure) {
-        let group = json(&failure.group);
-        lines.push((
-            "Retry the oldest of its group",
-            format!(
-                "curl {} -d {}",
-                quoted(&api(visit, &format!("/unfail/{}", segment(&job.row.queue)))),
-                quoted(&format!(r#"{{"data": {{"group": {group}, "count": 1}}}}"#))
-            ),
-        ));
-    }
-    view! {
-        <details class="more">
-            <summary>"The same by curl"</summary>
-            {commands("curl", lines)}
-        </details>
-    }
-    .into_any()
+/// At once: whoever took off too much can put it back by the API, and cancel in between.
+fn take_off(waiter: &JobView, other: &str, visit: &Visit) -> AnyView {
+    let fields = vec![
+        ("id", waiter.row.id.clone()),
+        ("on", other.to_owned()),
+        ("back", visit.here()),
+    ];
+    let about = format!("Take off {other}: do not wait for it any longer");
+    deed(Undepend::PATH, fields, "Take off", about)
 }

@@ -6,6 +6,7 @@ use leptos_meta::Title;
 use super::icons::icon;
 use super::parts::{api, commands, loaded, many, quoted, word};
 use super::problems::problems;
+use super::queue::unpause;
 use super::queues::{Sort, heads, sort};
 use super::tables;
 use super::time;
@@ -32,14 +33,10 @@ pub fn OverviewPage() -> impl IntoView {
 
 fn everything(mut overview: OverviewView, visit: &Visit) -> AnyView {
     sort(&mut overview.queues, Sort::Need, visit.now);
-    let total = overview
-        .queues
-        .iter()
-        .fold(Tally::default(), |sum, queue| sum.plus(queue.tally));
     view! {
         <h1>"Overview"</h1>
-        {strip(&overview, visit.now)}
-        {numbers(&total)}
+        {strip(&overview, visit)}
+        {numbers(&overview.total)}
         <div class="card">
             {title("Queues", "/ui/queues", overview.queues.len())}
             {tables::table(
@@ -87,7 +84,8 @@ fn title(name: &'static str, address: &'static str, there: usize) -> AnyView {
 }
 
 /// The problems, or one line that says that there are none.
-fn strip(overview: &OverviewView, now: i64) -> AnyView {
+fn strip(overview: &OverviewView, visit: &Visit) -> AnyView {
+    let now = visit.now;
     let found = problems(overview, now);
     if found.is_empty() {
         let queues = i64::try_from(overview.queues.len()).unwrap_or(i64::MAX);
@@ -103,10 +101,11 @@ fn strip(overview: &OverviewView, now: i64) -> AnyView {
         .into_any();
     }
     let rows = found.into_iter().map(|problem| {
-        let shape = problem.stand.as_str();
+        let shape = problem.shape;
         view! {
             <li class=format!("s-{shape}")>
                 <a href=problem.address>{icon(shape)} <span>{problem.text}</span></a>
+                {problem.unpause.map(|queue| unpause(&queue, visit))}
             </li>
         }
     });

@@ -8,7 +8,7 @@ use super::icons::icon;
 use super::time;
 use super::visit::{Visit, to};
 use crate::api::Trouble;
-use crate::api::views::{Stand, Tally};
+use crate::api::views::{JobRow, Stand, Tally};
 
 /// A page that asks the server first: what `show` makes of the answer, or what went wrong.
 pub fn loaded<T: Send + 'static>(
@@ -36,6 +36,19 @@ pub fn word(stand: Stand) -> &'static str {
 pub fn chip(stand: Stand) -> AnyView {
     view! { <span class=format!("chip s-{}", stand.as_str())>{icon(stand.as_str())} {word(stand)}</span> }
         .into_any()
+}
+
+/// How a job stands: its state, and what the word alone would hide.
+pub fn standing(job: &JobRow) -> AnyView {
+    let more = job.is_taken_away().then(|| {
+        view! { <span class="aside">" · taken from its worker, first in line"</span> }
+    });
+    view! { {chip(job.stand)} {more} }.into_any()
+}
+
+/// That a queue is paused.
+pub fn paused() -> AnyView {
+    view! { <span class="chip s-paused">{icon("paused")} "paused"</span> }.into_any()
 }
 
 /// A moment as its distance from now. The browser keeps it fresh; the exact time stands in the title.
@@ -182,6 +195,7 @@ pub fn pager(visit: &Visit, path: &str, offset: usize, shown: usize, total: i64)
     let size = crate::api::read::PAGE_JOBS;
     let address = |offset: usize| match offset {
         0 => path.to_owned(),
+        _ if path.contains('?') => format!("{path}&offset={offset}"),
         _ => format!("{path}?offset={offset}"),
     };
     // The last page may have been emptied since; then the way back must still be there.
@@ -259,6 +273,19 @@ pub fn api(visit: &Visit, path: &str) -> String {
 /// A link to a queue.
 pub fn queue_link(name: &str) -> AnyView {
     view! { <a class="name" href=to::queue(name)>{name.to_owned()}</a> }.into_any()
+}
+
+/// A tag, as a link to all jobs that have it.
+pub fn tag_link(tag: &str) -> AnyView {
+    view! { <a class="tag" href=to::tag(tag)>{tag.to_owned()}</a> }.into_any()
+}
+
+/// Names of queues for a field whose `list` is `id`.
+pub fn queue_names(id: &'static str, names: &[String]) -> AnyView {
+    let names = names
+        .iter()
+        .map(|name| view! { <option value=name.clone()></option> });
+    view! { <datalist id=id>{names.collect_view()}</datalist> }.into_any()
 }
 
 /// A link to a worker.

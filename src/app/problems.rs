@@ -15,10 +15,12 @@ const NAMED_MAX: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Gives icon and colour.
-    pub stand: Stand,
+    pub shape: &'static str,
     pub text: String,
     /// Where to look.
     pub address: String,
+    /// The queue that must be let go on to mend it.
+    pub unpause: Option<String>,
 }
 
 /// The problems, worst first.
@@ -26,13 +28,23 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
     let mut problems = Vec::new();
     let queues = &overview.queues;
     problems.extend(nobody_works(overview, now));
-    per_queue(&mut problems, queues, Stand::Stalled, |queue| {
+    per_queue(&mut problems, queues, "paused", Stand::Waiting, |queue| {
+        let n = queue.tally.waiting;
+        (queue.paused && n > 0).then(|| {
+            format!(
+                "{} is paused, and {} there until it goes on",
+                queue.name,
+                many(n, "job waits", "jobs wait")
+            )
+        })
+    });
+    per_queue(&mut problems, queues, "stalled", Stand::Stalled, |queue| {
         let n = queue.tally.stalled;
         (n > 0).then(|| format!("{} stalled in {}", many(n, "job", "jobs"), queue.name))
     });
-    per_queue(&mut problems, queues, Stand::Waiting, |queue| {
+    per_queue(&mut problems, queues, "waiting", Stand::Waiting, |queue| {
         let wait = now.saturating_sub(queue.oldest_waiting?);
-        (queue.tally.waiting > 0 && wait > LONG_US).then(|| {
+        (!queue.paused && queue.tally.waiting > 0 && wait > LONG_US).then(|| {
             format!(
                 "{} has kept a job waiting for {}",
                 queue.name,
@@ -44,22 +56,25 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
     if failed > 0 {
         let groups = i64::try_from(overview.groups.len()).unwrap_or(i64::MAX);
         problems.push(Problem {
-            stand: Stand::Failed,
+            shape: "failed",
             text: format!(
                 "{} failed, in {}",
                 many(failed, "job has", "jobs have"),
                 many(groups, "group", "groups")
             ),
             address: "/ui/failures".to_owned(),
+            unpause: None,
         });
     }
     problems
 }
 
 fn nobody_works(overview: &OverviewView, now: i64) -> Option<Problem> {
+    // What waits in a paused queue waits for somebody else.
     let waiting: i64 = overview
         .queues
         .iter()
+        .filter(|queue| !queue.paused)
         .map(|queue| queue.tally.waiting)
         .sum();
     let alive = overview
@@ -67,28 +82,31 @@ fn nobody_works(overview: &OverviewView, now: i64) -> Option<Problem> {
         .iter()
         .any(|worker| worker.pulse(now) == Pulse::Alive);
     (waiting > 0 && !alive).then(|| Problem {
-        stand: Stand::Stalled,
+        shape: "stalled",
         text: format!(
             "{}, and no worker has asked for any in the last minute",
             many(waiting, "job waits", "jobs wait")
         ),
         address: "/ui/workers".to_owned(),
+        unpause: None,
     })
 }
 
 fn per_queue(
     problems: &mut Vec<Problem>,
     queues: &[QueueRow],
-    stand: Stand,
+    shape: &'static str,
+    list: Stand,
     check: impl Fn(&QueueRow) -> Option<String>,
 ) {
     let mut found: Vec<Problem> = queues
         .iter()
         .filter_map(|queue| {
             Some(Problem {
-                stand,
+                shape,
                 text: check(queue)?,
-                address: to::stand(&queue.name, stand),
+                address: to::stand(&queue.name, list),
+                unpause: (shape == "paused").then(|| queue.name.clone()),
             })
         })
         .collect();
@@ -96,7 +114,7 @@ fn per_queue(
         let more = found.len() - NAMED_MAX;
         found.truncate(NAMED_MAX);
         found.push(Problem {
-            stand,
+            shape,
             text: format!(
                 "… and {}",
                 many(
@@ -105,7 +123,8 @@ fn per_queue(
                     "more queues"
                 )
             ),
-            address: format!("/ui/queues?sort={}", stand.as_str()),
+            address: format!("/ui/queues?sort={}", list.as_str()),
+            unpause: None,
         });
     }
     problems.extend(found);
@@ -121,6 +140,9 @@ mod tests {
             name: name.to_owned(),
             tally,
             oldest_waiting,
+            paused: false,
+            forgotten: false,
+            recurring: 0,
         }
     }
 
@@ -143,6 +165,7 @@ mod tests {
         };
         let overview = OverviewView {
             queues: vec![queue("mail", tally, Some(0))],
+            total: tally,
             groups: vec![],
             workers: vec![seen(0)],
         };
@@ -158,6 +181,7 @@ mod tests {
         };
         let overview = OverviewView {
             queues: vec![queue("mail", tally, Some(0))],
+            total: tally,
             groups: vec![],
             workers: vec![],
         };
@@ -168,6 +192,37 @@ mod tests {
         );
         assert_eq!(found[1].text, "1 job stalled in mail");
         assert_eq!(found[1].address, "/ui/queues/mail/stalled");
+    }
+
+    #[test]
+    fn a_paused_queue_is_a_problem_once_if_jobs_wait_in_it() {
+        let tally = Tally {
+            waiting: 2,
+            ..Tally::default()
+        };
+        let paused = |tally, since| QueueRow {
+            paused: true,
+            ..queue("mail", tally, since)
+        };
+        let found = |queue| {
+            problems(
+                &OverviewView {
+                    queues: vec![queue],
+                    total: tally,
+                    groups: vec![],
+                    workers: vec![],
+                },
+                2 * LONG_US,
+            )
+        };
+        let some = found(paused(tally, Some(0)));
+        assert_eq!(some.len(), 1);
+        assert_eq!(
+            some[0].text,
+            "mail is paused, and 2 jobs wait there until it goes on"
+        );
+        assert_eq!(some[0].unpause.as_deref(), Some("mail"));
+        assert_eq!(found(paused(Tally::default(), None)), []);
     }
 
     #[test]
@@ -182,6 +237,7 @@ mod tests {
         let found = problems(
             &OverviewView {
                 queues,
+                total: tally,
                 groups: vec![],
                 workers: vec![],
             },

@@ -2,13 +2,17 @@
 //! above its statistics, too (`app/stats.rs`).
 
 use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use super::icons::icon;
-use super::parts::{ago, api, bar, commands, loaded, pager, quoted, word};
+use super::parts::{
+    Ask, ago, api, ask, bar, commands, deed, loaded, many, pager, paused, quoted, word,
+};
 use super::tables::{self, JobList};
 use super::time;
 use super::visit::{Visit, segment, to, visit};
+use crate::api::act::{ForgetQueue, PauseQueue, UnpauseQueue};
 use crate::api::read;
 use crate::api::views::{QueueRow, QueueView, Stand};
 
@@ -55,11 +59,24 @@ pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
     view! {
         <p class="crumb"><a href="/ui/queues">"Queues"</a></p>
         <div class="head-row">
-            <h1 class="name">{queue.name.clone()}</h1>
             <div class="row">
+                <h1 class="name">{queue.name.clone()}</h1>
+                {queue.paused.then(paused)}
+            </div>
+            <div class="row">
+                {if queue.paused { unpause(&queue.name, visit) } else { pause(&queue.name, visit) }}
                 <a class="button" href=to::config(&queue.name)>"Options…"</a>
+                {(queue.is_idle() && !queue.forgotten).then(|| forget(&queue.name, visit))}
             </div>
         </div>
+        {queue.paused.then(|| held_up(tally.waiting))}
+        {queue
+            .forgotten
+            .then(|| {
+                view! {
+                    <p class="notice">"This queue is forgotten: it comes back into the lists with its next job."</p>
+                }
+            })}
         <div class="queue-head">
             {bar(tally)}
             {oldest.map(|since| view! { <span class="aside">"Oldest waiting: " {ago(since, visit.now)}</span> })}
@@ -67,6 +84,56 @@ pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
         {tabs(queue, here)}
     }
     .into_any()
+}
+
+/// What it means that the queue is paused.
+fn held_up(waiting: i64) -> AnyView {
+    let jobs = match waiting {
+        0 => "Nothing waits in it.".to_owned(),
+        n => format!("{} until it goes on.", many(n, "job waits", "jobs wait")),
+    };
+    view! {
+        <p class="notice s-paused">
+            {icon("paused")}
+            <span>
+                "This queue is paused: no worker gets a job of it. " {jobs}
+                " Jobs can be put into it, and those that run go on."
+            </span>
+        </p>
+    }
+    .into_any()
+}
+
+/// At once, for it is as easily undone.
+fn pause(queue: &str, visit: &Visit) -> AnyView {
+    let fields = vec![("queue", queue.to_owned()), ("back", visit.here())];
+    let about = format!("Pause queue {queue}: no worker gets a job of it");
+    deed(PauseQueue::PATH, fields, "Pause", about)
+}
+
+/// Lets a paused queue go on.
+pub fn unpause(queue: &str, visit: &Visit) -> AnyView {
+    let fields = vec![("queue", queue.to_owned()), ("back", visit.here())];
+    let about = format!("Unpause queue {queue}: let it go on");
+    deed(UnpauseQueue::PATH, fields, "Unpause", about)
+}
+
+fn forget(queue: &str, visit: &Visit) -> AnyView {
+    ask(Ask {
+        id: "forget".to_owned(),
+        button: "Forget…".to_owned(),
+        danger: false,
+        title: "Forget this queue?".to_owned(),
+        text: "It leaves the lists until something is put into it again. Its complete jobs and its statistics stay.".to_owned(),
+        action: ForgetQueue::PATH,
+        fields: vec![
+            ("queue", queue.to_owned()),
+            ("back", visit.here()),
+            ("after", "/ui/queues".to_owned()),
+        ],
+        yes: "Forget the queue".to_owned(),
+        no: "Keep it",
+    })
 }
 
 fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
@@ -89,7 +156,15 @@ fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
         <nav class="tabs" aria-label="This queue">
             {tabs.collect_view()}
             <a
-                class="tab apart"
+                class=if queue.recurring == 0 { "tab apart zero" } else { "tab apart" }
+                href=to::recurring_in(&queue.name)
+            >
+                <span class="s-recurring">{icon("recurring")}</span>
+                <span>"recurring"</span>
+                <span class="tab-n">{time::number(queue.recurring)}</span>
+            </a>
+            <a
+                class="tab"
                 href=to::stats(&queue.name, None)
                 aria-current=(here == Tab::Stats).then_some("page")
             >
@@ -148,6 +223,11 @@ fn curl(view: &QueueView, stand: Stand, visit: &Visit) -> AnyView {
                         ),
                     ),
                     ("Take a job", format!("curl {}", quoted(&api(visit, &format!("/get/{name}?host=me"))))),
+                    if view.queue.paused {
+                        ("Let it go on", format!("curl -X POST {}", quoted(&api(visit, &format!("/unpause/{name}")))))
+                    } else {
+                        ("Pause it", format!("curl -X POST {}", quoted(&api(visit, &format!("/pause/{name}")))))
+                    },
                     ("The numbers", format!("curl {}", quoted(&api(visit, &format!("/queue/{name}"))))),
                 ],
             )}

@@ -14,7 +14,7 @@ use crate::api::views::{QueueRow, Stand};
 /// In which order queues stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// What needs eyes first: stalled, long waits, failures, then backlog.
+    /// What needs eyes first: stalled, paused with jobs, long waits, failures, then backlog.
     Need,
     Name,
     /// Most jobs in that state first.
@@ -59,7 +59,14 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
         Sort::Need => queues.sort_by_key(|queue| {
             let tally = &queue.tally;
             let busy = tally.running + tally.waiting + tally.scheduled + tally.depends > 0;
-            Reverse((tally.stalled, wait(queue) / MINUTE_US, tally.failed, busy))
+            let held_up = queue.paused && tally.waiting > 0;
+            Reverse((
+                tally.stalled,
+                held_up,
+                wait(queue) / MINUTE_US,
+                tally.failed,
+                busy,
+            ))
         }),
     }
 }
@@ -179,6 +186,9 @@ mod tests {
             name: name.to_owned(),
             tally,
             oldest_waiting,
+            paused: false,
+            forgotten: false,
+            recurring: 0,
         }
     }
 

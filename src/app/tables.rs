@@ -5,7 +5,7 @@ use leptos::server_fn::ServerFn;
 
 use super::icons::icon;
 use super::parts::{
-    Ask, ago, ask, bar, chip, count_cell, deed, element_id, many, queue_link, worker_link,
+    Ask, ago, ask, bar, chip, count_cell, deed, element_id, many, paused, queue_link, worker_link,
 };
 use super::time;
 use super::visit::{Visit, to};
@@ -66,7 +66,9 @@ pub fn queue_rows(queues: &[QueueRow], now: i64) -> AnyView {
         .map(|queue| {
             view! {
                 <tr data-key=queue.name.clone()>
-                    <th scope="row" class="first">{queue_link(&queue.name)}</th>
+                    <th scope="row" class="first">
+                        {queue_link(&queue.name)} {queue.paused.then(paused)}
+                    </th>
                     {queue_cells(queue, now)}
                 </tr>
             }
@@ -84,6 +86,34 @@ pub enum JobList {
     Group,
     /// Of one worker, running or stalled, from any queue.
     Worker,
+    /// From any queue, in any state.
+    Mixed,
+}
+
+impl JobList {
+    /// Whether its jobs may stand in different queues.
+    fn of_any_queue(self) -> bool {
+        !matches!(self, JobList::Queue(_))
+    }
+
+    /// Whether its jobs may be in different states.
+    fn of_any_state(self) -> bool {
+        matches!(self, JobList::Worker | JobList::Mixed)
+    }
+}
+
+/// What happens, or happened, at the moment that a list shows of a job.
+fn moment_word(job: &JobRow) -> &'static str {
+    match job.stand {
+        Stand::Waiting => "available ",
+        Stand::Scheduled => "due ",
+        Stand::Depends => "waits since ",
+        Stand::Running => "lease ends ",
+        Stand::Stalled if job.is_taken_away() => "taken away ",
+        Stand::Stalled => "lease ended ",
+        Stand::Failed => "failed ",
+        Stand::Complete => "completed ",
+    }
 }
 
 /// A list of jobs.
@@ -97,12 +127,13 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], visit: &Visit) -> Any
         JobList::Queue(Stand::Failed) | JobList::Group => "Failed",
         JobList::Queue(Stand::Complete) => "Completed",
         JobList::Worker => "Lease end",
+        JobList::Mixed => "When",
     };
     let mut columns = vec![("Job", "first")];
-    if list == JobList::Worker {
+    if list.of_any_state() {
         columns.push(("State", ""));
     }
-    if matches!(list, JobList::Group | JobList::Worker) {
+    if list.of_any_queue() {
         columns.push(("Queue", "mid"));
     }
     columns.push((moment, "n"));
@@ -133,7 +164,7 @@ fn subject_column(list: JobList) -> Option<&'static str> {
         JobList::Queue(Stand::Failed) => Some("Failure"),
         JobList::Queue(Stand::Depends) => Some("Waits for"),
         JobList::Group => Some("Message"),
-        JobList::Queue(_) | JobList::Worker => None,
+        JobList::Queue(_) | JobList::Worker | JobList::Mixed => None,
     }
 }
 
@@ -146,11 +177,15 @@ fn job_row(list: JobList, job: &JobRow, visit: &Visit) -> AnyView {
             <th scope="row" class="first">
                 <a class="id" href=to::job(&job.id)>{job.id.clone()}</a>
                 {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
+                {(list == JobList::Queue(Stand::Waiting) && job.is_taken_away())
+                    .then(|| view! { <span class="klass">"taken from its worker, first in line"</span> })}
             </th>
-            {(list == JobList::Worker).then(|| view! { <td>{chip(job.stand)}</td> })}
-            {matches!(list, JobList::Group | JobList::Worker)
-                .then(|| view! { <td class="mid">{queue_link(&job.queue)}</td> })}
-            <td class="n">{ago(job.when, now)}</td>
+            {list.of_any_state().then(|| view! { <td>{chip(job.stand)}</td> })}
+            {list.of_any_queue().then(|| view! { <td class="mid">{queue_link(&job.queue)}</td> })}
+            <td class="n">
+                {(list == JobList::Mixed).then(|| view! { <span class="mid aside">{moment_word(job)}</span> })}
+                {ago(job.when, now)}
+            </td>
             {subject}
             <td class="n wide">{job.priority.to_string()}</td>
             <td class="n wide">{format!("{} of {}", job.remaining.max(0), job.retries)}</td>
@@ -184,7 +219,9 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
             "jobs",
         )
         .into_any(),
-        JobList::Queue(_) | JobList::Worker => job.worker.as_deref().map(worker_link).into_any(),
+        JobList::Queue(_) | JobList::Worker | JobList::Mixed => {
+            job.worker.as_deref().map(worker_link).into_any()
+        }
     }
 }
 

@@ -130,6 +130,37 @@ pub fn span(span: i64) -> String {
     }
 }
 
+/// How often something happens: `every second`, `every 5 minutes`, `every 1 h 30 m`.
+pub fn every(interval: i64) -> String {
+    let units = [
+        (DAY, "day"),
+        (HOUR, "hour"),
+        (MINUTE, "minute"),
+        (SECOND, "second"),
+    ];
+    let whole = units
+        .into_iter()
+        .find(|(unit, _)| interval >= *unit && interval % unit == 0);
+    match whole {
+        Some((unit, word)) if interval == unit => format!("every {word}"),
+        // Two units are read more easily than ninety of the smaller one.
+        Some((unit, word)) if interval / unit < 60 || unit == DAY => {
+            format!("every {} {word}s", number(interval / unit))
+        }
+        _ if interval < 1_000 => "more than once a millisecond".to_owned(),
+        _ => format!("every {}", span(interval)),
+    }
+}
+
+/// An interval as a number and the seconds of its unit, the largest that it is a whole number of.
+pub fn in_unit(interval: i64) -> (String, i64) {
+    let units = [DAY, HOUR, MINUTE];
+    match units.into_iter().find(|unit| interval % unit == 0) {
+        Some(unit) => ((interval / unit).to_string(), unit / SECOND),
+        None => ((interval as f64 / SECOND as f64).to_string(), 1),
+    }
+}
+
 /// A number with its thousands apart: `12,406`.
 pub fn number(n: i64) -> String {
     let digits = n.unsigned_abs().to_string();
@@ -193,6 +224,27 @@ mod tests {
         assert_eq!(span(192 * SECOND), "3 m 12 s");
         assert_eq!(span(2 * HOUR), "2 h");
         assert_eq!(span(2 * DAY + 4 * HOUR), "2 d 4 h");
+    }
+
+    #[test]
+    fn intervals_are_told_in_words() {
+        assert_eq!(every(SECOND), "every second");
+        assert_eq!(every(45 * SECOND), "every 45 seconds");
+        assert_eq!(every(90 * SECOND), "every 1 m 30 s");
+        assert_eq!(every(5 * MINUTE), "every 5 minutes");
+        assert_eq!(every(HOUR), "every hour");
+        assert_eq!(every(7 * DAY), "every 7 days");
+        assert_eq!(every(100 * DAY), "every 100 days");
+        assert_eq!(every(1_500_000), "every 1.5 s");
+        assert_eq!(every(1), "more than once a millisecond");
+    }
+
+    #[test]
+    fn intervals_are_typed_in_their_unit() {
+        assert_eq!(in_unit(90 * SECOND), ("90".to_owned(), 1));
+        assert_eq!(in_unit(1_500_000), ("1.5".to_owned(), 1));
+        assert_eq!(in_unit(120 * MINUTE), ("2".to_owned(), 3_600));
+        assert_eq!(in_unit(DAY), ("1".to_owned(), 86_400));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::icons::icon;
 use super::parts::{queue_link, worker_link};
 use super::time;
 use super::visit::to;
@@ -181,7 +182,7 @@ fn entries(job: &JobView) -> AnyView {
             let gap = before.map(|before| format!("+{}", time::span(entry.when - before)));
             before = Some(entry.when);
             view! {
-                <li>
+                <li class=(entry.what == Happening::Note).then_some("noted")>
                     <time datetime=time::iso(entry.when)>{time::utc_millis(entry.when)}</time>
                     <span class="gap">{gap}</span>
                     <span class="what">{line(entry)}</span>
@@ -192,7 +193,8 @@ fn entries(job: &JobView) -> AnyView {
         .into_any()
 }
 
-fn line(entry: &Entry) -> AnyView {
+/// What happened, in words.
+pub fn line(entry: &Entry) -> AnyView {
     let subject = entry.subject.as_deref();
     let group = |group: &str| {
         view! { <a class="name" href=to::failure(group)>{group.to_owned()}</a> }.into_any()
@@ -208,8 +210,10 @@ fn line(entry: &Entry) -> AnyView {
         Happening::Failed => view! { "failed: " {subject.map(group)} }.into_any(),
         Happening::Done => "completed".into_any(),
         Happening::Note => view! {
-            <q>{subject.unwrap_or_default().to_owned()}</q>
-            {entry.detail.clone().map(|more| view! { " " <code>{more}</code> })}
+            {icon("note")}
+            <span class="unseen">"note: "</span>
+            <span class="said">{subject.unwrap_or_default().to_owned()}</span>
+            {entry.detail.clone().map(|more| view! { <code class="said-more">{more}</code> })}
         }
         .into_any(),
     }
@@ -243,6 +247,8 @@ mod tests {
                 failure: None,
                 waits_for: 0,
             },
+            tracked: false,
+            origin: None,
             created: 0,
             since: 0,
             ready,
@@ -301,6 +307,20 @@ mod tests {
         assert_eq!(
             shape(&lanes(&depending, 30)),
             [vec![(Stand::Depends, 0, 30)]]
+        );
+    }
+
+    #[test]
+    fn a_note_changes_nothing() {
+        use Happening::{Note, Popped, Put};
+        let noted = job(
+            Stand::Running,
+            0,
+            &[(Put, 0), (Note, 2), (Popped, 5), (Note, 9)],
+        );
+        assert_eq!(
+            shape(&lanes(&noted, 30)),
+            [vec![(Stand::Waiting, 0, 5), (Stand::Running, 5, 30)]]
         );
     }
 

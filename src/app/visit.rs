@@ -150,7 +150,7 @@ pub fn decode(text: &str) -> String {
 pub mod to {
     use super::super::time;
     use super::{encode, segment};
-    use crate::api::views::Stand;
+    use crate::api::views::{RecurringForm, Stand};
 
     pub fn queue(name: &str) -> String {
         format!("/ui/queues/{}", segment(name))
@@ -184,11 +184,57 @@ pub mod to {
     pub fn worker(name: &str) -> String {
         format!("/ui/workers/{}", segment(name))
     }
+
+    pub fn tag(tag: &str) -> String {
+        format!("/ui/tags/{}", segment(tag))
+    }
+
+    pub fn recurring(id: &str) -> String {
+        format!("/ui/recurring/{}", segment(id))
+    }
+
+    /// The recurring jobs of a queue.
+    pub fn recurring_in(queue: &str) -> String {
+        let mut address = "/ui/recurring?queue=".to_owned();
+        encode(queue, &mut address);
+        address
+    }
+
+    /// The longest address that surely arrives.
+    const ADDRESS_BYTES_MAX: usize = 8_000;
+
+    /// The form for a new recurring job, filled in. What makes the address too long is left out.
+    pub fn recurring_form(form: &RecurringForm) -> String {
+        let fields = [
+            ("to", &form.queue),
+            ("id", &form.id),
+            ("klass", &form.klass),
+            ("interval", &form.interval),
+            ("unit", &form.unit),
+            ("offset", &form.offset),
+            ("priority", &form.priority),
+            ("retries", &form.retries),
+            ("backlog", &form.backlog),
+            ("data", &form.data),
+        ];
+        let mut address = "/ui/recurring".to_owned();
+        let mut mark = '?';
+        for (name, value) in fields {
+            let mut field = format!("{mark}{name}=");
+            encode(value, &mut field);
+            if !value.is_empty() && address.len() + field.len() <= ADDRESS_BYTES_MAX {
+                address.push_str(&field);
+                mark = '&';
+            }
+        }
+        address + "#new"
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::views::RecurringForm;
 
     #[test]
     fn every_name_survives_the_way_through_an_address() {
@@ -246,6 +292,22 @@ mod tests {
         assert_eq!(visit.param("q").as_deref(), Some("a b&c"));
         assert_eq!(visit.offset(), 50);
         assert_eq!(visit.here(), "/ui/queues/a%2Fb/failed?q=a+b%26c&offset=50");
+    }
+
+    #[test]
+    fn a_form_keeps_what_fits_into_its_address() {
+        let long = "x".repeat(9_000);
+        let form = RecurringForm {
+            queue: "a b".to_owned(),
+            unit: "1".to_owned(),
+            data: long,
+            ..RecurringForm::default()
+        };
+        let address = to::recurring_form(&form);
+        assert_eq!(address, "/ui/recurring?to=a%20b&unit=1#new");
+        assert!(is_ours(&address));
+        let empty = to::recurring_form(&RecurringForm::default());
+        assert_eq!(empty, "/ui/recurring#new");
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! `/ui/workers/{worker}`: one worker and the jobs it holds.
 
 use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
-use super::parts::{ago, loaded, many};
+use super::parts::{Ask, ago, ask, loaded, many};
 use super::tables::{self, JobList};
-use super::visit::visit;
+use super::visit::{Visit, visit};
+use crate::api::act::ForgetWorker;
 use crate::api::read;
+use crate::api::views::{Pulse, WorkerRow};
 
 #[component]
 pub fn WorkerPage() -> impl IntoView {
@@ -16,7 +19,10 @@ pub fn WorkerPage() -> impl IntoView {
         view! {
             <Title text=worker.name.clone() />
             <p class="crumb"><a href="/ui/workers">"Workers"</a></p>
-            <h1 class="name">{worker.name.clone()}</h1>
+            <div class="head-row">
+                <h1 class="name">{worker.name.clone()}</h1>
+                <div class="row">{(worker.pulse(visit.now) == Pulse::Silent).then(|| forget(worker, &visit))}</div>
+            </div>
             <p class="lead row">
                 {tables::pulse(worker, visit.now)} <span>"seen " {ago(worker.last_seen, visit.now)}</span>
                 <span>{format!("{} running, {} stalled", worker.running, many(worker.stalled, "job", "jobs"))}</span>
@@ -30,5 +36,34 @@ pub fn WorkerPage() -> impl IntoView {
             </div>
         }
         .into_any()
+    })
+}
+
+/// For a worker that does not show itself any more; one that does would be back in the same moment.
+fn forget(worker: &WorkerRow, visit: &Visit) -> AnyView {
+    let held = worker.running + worker.stalled;
+    let jobs = match held {
+        0 => String::new(),
+        n => format!(
+            " It holds {} still, and keeps {} until somebody else takes {} over.",
+            many(n, "job", "jobs"),
+            if n == 1 { "it" } else { "them" },
+            if n == 1 { "it" } else { "them" },
+        ),
+    };
+    ask(Ask {
+        id: "forget".to_owned(),
+        button: "Forget…".to_owned(),
+        danger: false,
+        title: "Forget this worker?".to_owned(),
+        text: format!("It leaves the lists until it shows itself again.{jobs}"),
+        action: ForgetWorker::PATH,
+        fields: vec![
+            ("worker", worker.name.clone()),
+            ("back", visit.here()),
+            ("after", "/ui/workers".to_owned()),
+        ],
+        yes: "Forget the worker".to_owned(),
+        no: "Keep it",
     })
 }

@@ -158,7 +158,9 @@ impl Group for Runner {
         connection: &mut Connection,
         steps: &mut [Step],
     ) -> Result<(), StoreError> {
-        let seqs = self.begin(connection).await?;
+        // Servers that add edges at the same time might close a circle together, each seeing half of it.
+        let strict = steps.iter().any(|step| !step.needs.reach.is_empty());
+        let seqs = self.begin(connection, strict).await?;
         let now = steps.iter().find_map(|step| step.now);
         let now = now.unwrap_or_else(|| self.clock.now());
         let watched = self.waiters.any() || self.peers.any();
@@ -210,7 +212,7 @@ impl Group for Runner {
         let written = !writes.is_empty();
         let save_seen = !seen.is_empty() && (written || chore.is_some());
         if save_seen {
-            writes.push(keep::save_seen(&seen));
+            writes.push(keep::save_seen(&seen, self.clients_tell_time));
         }
         connection.commit_with(writes).await?;
         if flush {
@@ -242,8 +244,12 @@ impl Group for Runner {
 impl Runner {
     /// Begins a transaction, and catches up with what other servers have changed. Where the order of
     /// insertion goes on: among several servers by the clock, and a server's number.
-    async fn begin(&mut self, connection: &mut Connection) -> Result<Seqs, StoreError> {
-        let Some(fresh) = connection.begin().await? else {
+    async fn begin(
+        &mut self,
+        connection: &mut Connection,
+        strict: bool,
+    ) -> Result<Seqs, StoreError> {
+        let Some(fresh) = connection.begin(strict).await? else {
             return Ok(Seqs {
                 last: self.last_seq,
                 step: 1,

@@ -97,12 +97,12 @@ fn queues_of(answer: Option<Answer>) -> Result<Vec<i64>, StoreError> {
         .collect()
 }
 
-/// Notes when workers were seen last, unless another server knows better. In order, so that two servers that
-/// saw the same workers do not wait for each other.
-pub fn save_seen(seen: &HashMap<String, Time>) -> Statement {
+/// Notes when workers were seen last, unless another server knows better; where clients tell the time, it may
+/// run backwards. In order, so that two servers that saw the same workers do not wait for each other.
+pub fn save_seen(seen: &HashMap<String, Time>, clients_tell_time: bool) -> Statement {
     let mut seen: Vec<_> = seen.iter().collect();
     seen.sort_unstable();
-    Statement::of_rows(SAVE_SEEN, &seen)
+    Statement::of_rows(SAVE_SEEN, &seen).with(i64::from(clients_tell_time))
 }
 
 /// Empties every table.
@@ -148,7 +148,7 @@ const SAVE_SEEN: &str = "
 INSERT INTO workers (protocol, name, last_seen)
 SELECT 'qless', text(0), int(1) FROM rows($1) WHERE true
 ON CONFLICT (protocol, name) DO UPDATE SET last_seen = excluded.last_seen
-WHERE workers.last_seen < excluded.last_seen";
+WHERE workers.last_seen < excluded.last_seen OR $2 = 1";
 
 const FLUSH: &[&str] = &[
     "DELETE FROM jobs",

@@ -56,7 +56,7 @@ impl Peers {
     pub async fn join(connection: &mut Connection) -> Result<Peers, StoreError> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         for _ in 0..10 {
-            let Some(fresh) = connection.begin().await? else {
+            let Some(fresh) = connection.begin(false).await? else {
                 return Ok(Peers::default());
             };
             let now = Time(fresh.now);

@@ -32,6 +32,16 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// keeps nothing locked for which others have to wait longer than [`PATIENCE`] allows.
 const IDLE_IN_TRANSACTION_MAX: &str = "3s";
 
+/// Plans for the writer's connection. All of its statements go through indexes, from a few rows to a few
+/// rows, however large the tables are and whatever the statistics say of them: of a table that has just
+/// been filled they say that it is empty, and then a claim reads it from end to end. A plan is made once.
+const PLANS: [(&str, &str); 4] = [
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+];
+
 /// The address, with what every connection is to have.
 fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, StoreError> {
     let options =
@@ -45,6 +55,8 @@ fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, St
         .application_name("switchyard")
         .options([
             ("synchronous_commit", commit),
+            // To compile a query takes longer than any of ours.
+            ("jit", "off"),
             (
                 "idle_in_transaction_session_timeout",
                 IDLE_IN_TRANSACTION_MAX,
@@ -62,8 +74,9 @@ pub(super) fn migrations() -> Migrator {
 pub struct Connection {
     options: PgConnectOptions,
     manner: Manner,
-    /// Begins a group.
+    /// Begins a group, and begins a strict one.
     begin: SqlStr,
+    begin_strictly: SqlStr,
     inner: Option<PgConnection>,
     /// Whether a transaction is open.
     open: bool,
@@ -71,10 +84,11 @@ pub struct Connection {
 
 impl Connection {
     pub(super) async fn open(address: &str, settings: Settings) -> Result<Connection, StoreError> {
-        let options = options(address, settings.durability)?;
+        let options = options(address, settings.durability)?.options(PLANS);
         let manner = Manner::new(address, &options, settings.dialect());
         let mut connection = Connection {
             begin: manner.begin("BEGIN", FRESH),
+            begin_strictly: manner.begin("BEGIN", FRESH_AND_ALONE),
             manner,
             options,
             inner: None,
@@ -111,9 +125,14 @@ impl Connection {
         }
     }
 
-    /// Begins the group's transaction.
-    pub async fn begin(&mut self) -> Result<Fresh, StoreError> {
-        let begun = self.simple(self.begin.clone()).await?;
+    /// Begins the group's transaction; a strict one keeps the others from committing until it has.
+    pub async fn begin(&mut self, strict: bool) -> Result<Fresh, StoreError> {
+        let begin = if strict {
+            &self.begin_strictly
+        } else {
+            &self.begin
+        };
+        let begun = self.simple(begin.clone()).await?;
         self.open = true;
         let row = begun
             .into_iter()
@@ -131,7 +150,7 @@ impl Connection {
         if self.open || !self.manner.is_pooled() {
             return self.run_here(batch).await;
         }
-        self.begin().await?;
+        self.begin(false).await?;
         let answers = self.run_here(batch).await?;
         self.end("COMMIT").await?;
         Ok(answers)
@@ -378,5 +397,10 @@ const FRESH: &str = "
 SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
 
 const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations WHERE success";
+
+// The row that every group which tells of something has to change before it commits.
+const FRESH_AND_ALONE: &str = "
+SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event
+FROM state WHERE id = 1 FOR UPDATE";
 
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";

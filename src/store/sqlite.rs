@@ -177,27 +177,22 @@ impl Connection {
         commit: bool,
     ) -> Result<Vec<Answer>, StoreError> {
         let begin = !std::mem::replace(&mut self.open, true);
-        let expected: Vec<_> = batch.iter().map(|statement| statement.expected).collect();
+        let guarded: Vec<_> = batch.iter().map(|it| it.expected.is_some()).collect();
         let (text, arguments) = joined(batch, begin, commit)?;
-        let mut answers = fetch(
-            &mut self.inner,
-            text,
-            arguments,
-            commit.then_some(&*self.committing),
-        )
-        .await?;
-        if begin && !answers.is_empty() {
-            answers.remove(0);
+        let told = commit.then_some(&*self.committing);
+        let answers = fetch(&mut self.inner, text, arguments, told).await;
+        let mut answers = answers.map_err(refused_by_guard)?.into_iter();
+        if begin {
+            answers.next();
         }
-        answers.truncate(expected.len());
-        // With one writer, whose transactions lock the file from their beginning, this never differs.
-        let differs = |(expected, answer): (&Option<u64>, &Answer)| {
-            expected.is_some_and(|n| n != answer.affected)
-        };
-        if expected.iter().zip(&answers).any(differs) {
-            return Err(StoreError::Conflict);
+        let mut of_batch = Vec::with_capacity(guarded.len());
+        for guarded in guarded {
+            of_batch.extend(answers.next());
+            if guarded {
+                answers.next();
+            }
         }
-        Ok(answers)
+        Ok(of_batch)
     }
 
     /// Closes the connection; SQLite then folds its log into the file.
@@ -257,6 +252,22 @@ async fn read(pool: &SqlitePool, batch: Vec<Statement>) -> Result<Vec<Answer>, S
     Ok(answers)
 }
 
+/// Fails if the statement before has not changed so many rows. All statements travel in one call, so nobody
+/// could look before the commit. With one writer, whose transactions lock the file from their beginning, it
+/// fails only where the engine is wrong about what it has written.
+const GUARD: &str = "SELECT abs(-9223372036854775808) WHERE changes() <> $1;";
+
+/// How [`GUARD`] fails, and nothing else of ours.
+const GUARD_SAYS: &str = "integer overflow";
+
+fn refused_by_guard(error: StoreError) -> StoreError {
+    if error.to_string().contains(GUARD_SAYS) {
+        StoreError::Conflict
+    } else {
+        error
+    }
+}
+
 /// One text of all the statements, with their placeholders numbered through.
 fn joined(
     batch: Vec<Statement>,
@@ -269,7 +280,12 @@ fn joined(
     if begin {
         text.push_str("BEGIN IMMEDIATE;");
     }
-    for Statement { sql, args, .. } in batch {
+    for Statement {
+        sql,
+        args,
+        expected,
+    } in batch
+    {
         renumber(Dialect::Sqlite.write(sql), arguments.len(), &mut text);
         text.push(';');
         for arg in args {
@@ -278,6 +294,10 @@ fn joined(
                 Arg::Text(value) => arguments.add(value),
             }
             .map_err(sqlx::Error::Encode)?;
+        }
+        if let Some(rows) = expected.and_then(|rows| i64::try_from(rows).ok()) {
+            renumber(GUARD, arguments.len(), &mut text);
+            arguments.add(rows).map_err(sqlx::Error::Encode)?;
         }
     }
     if commit {

@@ -182,7 +182,7 @@ async fn everything(server: &Server, now: f64) -> Vec<(String, String)> {
 fn assert_same(seen: &[(String, String)], expected: &[(String, String)]) {
     assert_eq!(seen.len(), expected.len());
     for (seen, expected) in seen.iter().zip(expected) {
-        assert!(seen == expected, "{:.2000?}\n{:.2000?}", seen, expected);
+        assert!(seen == expected, "{seen:.2000?}\n{expected:.2000?}");
     }
     let check = seen.iter().find(|(path, _)| path == "/check").unwrap();
     assert_eq!(check.1, r#"{"problems":[]}"#);

@@ -145,3 +145,22 @@ async fn names_that_look_alike_are_different() {
     server.at(0).add_ids("work", &ids).await;
     assert_eq!(server.at(0).peek_ids("work").await, ids);
 }
+
+#[tokio::test]
+async fn text_without_an_end_is_refused_and_harms_nobody_else() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    let item = json!({"id": "a", "meta": 1, "klass": "half\u{0}way"});
+    worker.post("/add/work", item).await.refused_field("klass");
+    worker
+        .add_and_pop(json!({"id": "b", "meta": "\u{0}", "klass": "K"}))
+        .await;
+    let failure = json!({"id": "b", "group": "g", "message": "\u{0}"});
+    worker.post("/fail", failure).await.refused_field("message");
+    assert_eq!(
+        worker.job("b").await["meta"],
+        "\u{0}",
+        "a payload may hold it"
+    );
+    worker.complete("work", "b").await;
+}

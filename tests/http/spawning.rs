@@ -24,6 +24,24 @@ async fn put_at(server: &Server, id: &str) -> Value {
 }
 
 #[tokio::test]
+async fn a_child_that_was_made_for_whoever_took_it_is_worked_on_like_any_job() {
+    let server = Server::start();
+    let worker = server.by("w");
+    let nightly = json!({"id": "r", "meta": 1, "interval": 60});
+    worker.at(0).post("/recur/work", nightly).await.ok();
+    for (now, child) in [(0, "r-1"), (60, "r-2"), (120, "r-3")] {
+        assert_eq!(worker.at(now).pop("work").await["id"], child);
+        let beat = worker.at(now).post("/heartbeat", json!(child)).await;
+        assert_eq!(beat.ok(), 60);
+        worker.at(now).complete("work", child).await;
+    }
+    let done = worker.at(120).get("/jobs/complete").await.ok();
+    assert_eq!(done, json!(["r-3", "r-2", "r-1"]));
+    let found = worker.at(120).get("/check").await.ok();
+    assert_eq!(found, json!({"problems": []}));
+}
+
+#[tokio::test]
 async fn a_child_is_a_job_like_any_other_that_knows_its_parent() {
     let server = Server::start();
     let worker = server.by("w");

@@ -1,6 +1,6 @@
 //! `/workers` and `/worker`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::Server;
 
@@ -114,4 +114,23 @@ async fn a_worker_unseen_for_a_day_is_forgotten() {
     let list = async |now: i32| server.at(now).get("/workers").await.ok();
     assert_eq!(list(86_399).await[0]["name"], "w");
     assert_eq!(list(86_400).await, json!([]));
+}
+
+#[tokio::test]
+async fn where_clients_tell_the_time_a_sign_may_be_earlier_than_the_last() {
+    let server = Server::start();
+    for (now, worker) in [(1000, "early"), (500, "late"), (10, "early")] {
+        let worker = server.by(worker).at(now);
+        worker.add("work", json!({"meta": now})).await;
+        worker.pop("work").await;
+    }
+    let names = |workers: Value| {
+        let workers = workers.as_array().unwrap().clone();
+        workers
+            .iter()
+            .map(|worker| worker["name"].clone())
+            .collect::<Vec<_>>()
+    };
+    let workers = server.at(600).get("/workers").await.ok();
+    assert_eq!(names(workers), ["late", "early"]);
 }

@@ -4,16 +4,7 @@ use serde::de::IgnoredAny;
 
 use super::super::options::{OF_QUEUE, OF_SERVER, name_of, of_queue, of_server, queue_of};
 use super::super::views::{ConfigView, Setting};
-use crate::engine::{Config, Engine, NAME_BYTES_MAX};
-
-/// An option's name may be a queue's name and what is set for it.
-const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
-
-/// The longest value, as JSON.
-const VALUE_BYTES_MAX: usize = 4_096;
-
-/// Names of queues that a form suggests.
-const QUEUES_SUGGESTED: usize = 200;
+use crate::engine::{Config, Engine};
 
 pub fn config(engine: &Engine) -> ConfigView {
     let defaults = Config::default();
@@ -47,7 +38,7 @@ pub fn config(engine: &Engine) -> ConfigView {
             .filter(|option| Config::is_number(&name_of("q", option.name)))
             .map(|option| option.name.to_owned())
             .collect(),
-        queues: queue_names(engine),
+        queues: super::queue_names(engine),
     }
 }
 
@@ -73,7 +64,7 @@ pub async fn set_queue_option(
     if of_queue(option).is_none() {
         return Err(format!("no queue has an option “{option}”"));
     }
-    super::check_queue_name(queue)?;
+    super::deeds::check_name("a queue's name", queue)?;
     set_option(engine, &name_of(queue, option), typed).await
 }
 
@@ -95,36 +86,13 @@ async fn configure(engine: &Engine, option: &str, value: Option<String>) -> Resu
 
 /// The JSON text of what somebody has typed: as it is if it is JSON, else as a JSON string.
 fn checked(option: &str, typed: &str) -> Result<String, String> {
-    if option.is_empty() {
-        return Err("option must not be empty".to_owned());
-    }
-    if option.len() > OPTION_BYTES_MAX {
-        return Err(format!("option may have {OPTION_BYTES_MAX} bytes at most"));
-    }
     let typed = typed.trim();
-    let is_number = |text: &str| serde_json::from_str::<f64>(text).is_ok();
-    if Config::is_number(option) && !is_number(typed) {
-        return Err(format!("{option} must be a number"));
-    }
     let value = match serde_json::from_str::<IgnoredAny>(typed) {
         Ok(IgnoredAny) if typed != "null" => typed.to_owned(),
         _ => serde_json::Value::from(typed).to_string(),
     };
-    if value.len() > VALUE_BYTES_MAX {
-        return Err(format!("a value may have {VALUE_BYTES_MAX} bytes at most"));
-    }
+    Config::check(option, &value).map_err(|refused| refused.to_string())?;
     Ok(value)
-}
-
-fn queue_names(engine: &Engine) -> Vec<String> {
-    let known = engine.known_queues().all();
-    let mut names: Vec<String> = known
-        .into_iter()
-        .map(|queue| queue.key.name.clone())
-        .collect();
-    names.sort();
-    names.truncate(QUEUES_SUGGESTED);
-    names
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@ use crate::store::Statement;
 
 use std::collections::HashMap;
 
+/// The version of a row that has just been inserted.
+const NEW: i64 = 1;
+
 impl Work {
     /// `n` due jobs of the queue were found waiting instead of scheduled.
     pub fn promoted(&mut self, queue: QueueId, n: u64) {
@@ -46,8 +49,8 @@ impl Work {
                 .into_iter()
                 .filter(|slot| slot.job.state == State::Running)
                 .map(|slot| {
-                    let version =
-                        slot.version.unwrap_or_default() + i64::from(slot.before.is_some());
+                    let rewritten = i64::from(slot.before.is_some());
+                    let version = slot.version.map_or(NEW, |version| version + rewritten);
                     (slot.job, version)
                 }),
         );
@@ -61,7 +64,7 @@ impl Work {
         let mut tags = TagRows::default();
         for slot in slots {
             match (&slot.before, slot.version) {
-                (_, None) => new.push((&slot.job, 1)),
+                (_, None) => new.push((&slot.job, NEW)),
                 (Some(before), Some(version)) if rows::settings_differ(before, &slot.job) => {
                     changed.push((&slot.job, version));
                 }

@@ -76,10 +76,16 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| Refusal::bad(field, &format!("{field} is missing")))
     }
 
-    /// The text of a field; `None` if it is not there or `null`.
+    /// The text of a field; `None` if it is not there or `null`. It holds no NUL, which Postgres cannot keep.
     pub fn text(&self, field: &'static str) -> Result<Option<Cow<'a, str>>, Refusal> {
-        self.read::<Option<Key<'a>>>(field, "text")
-            .map(|text| text.flatten().map(|Key(text)| text))
+        let text = self.read::<Option<Key<'a>>>(field, "text")?.flatten();
+        match text {
+            Some(Key(text)) if text.contains('\0') => Err(Refusal::bad(
+                field,
+                &format!("{field} must not hold the character U+0000"),
+            )),
+            text => Ok(text.map(|Key(text)| text)),
+        }
     }
 
     /// A name, if it is there.

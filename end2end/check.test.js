@@ -1,0 +1,87 @@
+// The consistency check: run by hand only, and mending after a question. With and without JavaScript.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { client } from "./client.js";
+
+const folder = mkdtempSync(join(tmpdir(), "switchyard-check-"));
+const file = join(folder, "jobs.db");
+const dashboard = startDashboard({ database: `sqlite://${file}` });
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Makes a queue count more waiting jobs than there are. No verb can do that, so it is done behind the server's back. */
+function miscount(by = 5) {
+  const script = `
+import sqlite3, sys
+database = sqlite3.connect(sys.argv[1], timeout=10)
+database.execute("UPDATE tallies SET n = n + ? WHERE kind = 0 AND slot = 1", (int(sys.argv[2]),))
+database.commit()`;
+  const { status, stderr } = spawnSync("python3", ["-c", script, file, String(by)], { encoding: "utf8" });
+  assert.equal(status, 0, stderr);
+}
+const canBreak = spawnSync("python3", ["-c", "import sqlite3"]).status === 0;
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  const test = (name, body) =>
+    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url)));
+
+  test("a sound database is found so, when somebody asks", async (page, api) => {
+    await api.add("mail", {}, `letter ${javaScriptEnabled}`);
+    await page.goto("/ui/check");
+    assert.equal(await page.getByText("All agrees.").count(), 0, "not by itself");
+    await page.getByRole("button", { name: "Check now" }).click();
+    await page.getByText("All agrees.").waitFor();
+    await page.getByText(/looked at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Mend…" }).count(), 0);
+  });
+
+  // What the check finds has tests of its own (tests/http/check.rs); here it needs something to show.
+  if (!canBreak) continue;
+  test("what does not agree is told and mended", async (page, api) => {
+    await api.add("mail", {}, `another letter ${javaScriptEnabled}`);
+    const waiting = (await api.get("/queue/mail")).waiting;
+    miscount();
+    await page.goto("/ui/check?run=1");
+    await page.getByText("1 problem found.").waitFor();
+    const kind = page.getByRole("region", { name: "How many jobs are in a state" });
+    await kind.getByText(`queue "mail" counts ${waiting + 5} jobs that are waiting, and there are ${waiting}`).waitFor();
+    if (javaScriptEnabled) await assertAccessible(page);
+    await page.getByRole("button", { name: "Mend…" }).click();
+    await page.getByRole("button", { name: "Leave it" }).click();
+    assert.equal((await api.get("/queue/mail")).waiting, waiting + 5);
+    await page.getByRole("button", { name: "Mend…" }).click();
+    await page.getByRole("button", { name: "Mend", exact: true }).click();
+    await page.locator("#flash").getByText("Mended 1 problem; all agrees now.").waitFor();
+    assert.equal((await api.get("/queue/mail")).waiting, waiting);
+    assert.match(page.url(), /\/ui\/check$/);
+  });
+}
+
+dashboard.test("what was found stays while the page lives, and nothing is checked anew", async ({ page, url }) => {
+  const api = client(url);
+  await page.goto("/ui/check?run=1");
+  await live(page);
+  const found = page.locator("#found");
+  const before = await found.textContent();
+  assert.match(before, /All agrees/);
+  const refreshed = page.waitForResponse((answer) => answer.request().headers()["x-switchyard-refresh"] === "1");
+  await api.add("mail", {}, "news");
+  const answer = await refreshed;
+  assert.doesNotMatch(await answer.text(), /looked at/);
+  // Its main part is carried over right after the answer.
+  await page.waitForFunction((seq) => document.querySelector("main").dataset.seq !== seq, "0");
+  assert.equal(await found.textContent(), before);
+});
+
+dashboard.test("the check, to look at", async ({ page }) => {
+  if (canBreak) miscount(3);
+  await page.goto("/ui/check?run=1");
+  await screenshot(page, "check");
+  if (canBreak) miscount(-3);
+});

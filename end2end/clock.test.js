@@ -1,0 +1,30 @@
+// What needs a clock that can be set: a worker that has fallen silent.
+
+import assert from "node:assert/strict";
+import { startDashboard } from "./dashboard.js";
+import { client } from "./client.js";
+
+const dashboard = startDashboard({ args: ["--trust-client-clock"] });
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  dashboard.test(`a silent worker is forgotten, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+    const api = client(url);
+    const worker = `eve ${javaScriptEnabled}`;
+    api.now = Date.now() / 1000 - 1_000;
+    await api.take("nothing", worker);
+    api.now = Date.now() / 1000;
+    await api.take("nothing", "ada");
+    await page.goto("/ui/workers/ada");
+    assert.equal(await page.getByRole("button", { name: "Forget…" }).count(), 0, "it shows itself");
+    await page.goto(`/ui/workers/${encodeURIComponent(worker)}`);
+    await page.getByText("silent").waitFor();
+    await page.getByRole("button", { name: "Forget…" }).click();
+    await page.getByText("It leaves the lists until it shows itself again.").waitFor();
+    await page.getByRole("button", { name: "Forget the worker" }).click();
+    await page.locator("#flash").getByText(`Worker “${worker}” is forgotten.`).waitFor();
+    assert.match(page.url(), /\/ui\/workers$/);
+    assert.equal(await page.getByRole("row", { name: worker }).count(), 0);
+    await page.getByRole("row", { name: "ada" }).waitFor();
+  });
+}

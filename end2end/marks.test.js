@@ -1,0 +1,172 @@
+// Tags, tracking, notes, and what else can be done with a job on its page. With and without JavaScript.
+
+import assert from "node:assert/strict";
+import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { client } from "./client.js";
+
+const dashboard = startDashboard();
+const open = (page, job) => page.goto(`/ui/jobs/${encodeURIComponent(job)}`);
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  const test = (name, body) =>
+    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url)));
+  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
+  const id = (name) => `${name} ${javaScriptEnabled}`;
+  const title = (page) => page.getByRole("heading", { level: 1 }).textContent();
+
+  test("a job is tagged, found by its tag, and untagged", async (page, api) => {
+    const tag = id("a/b <i>");
+    const job = await api.add(id("post"), {}, id("letter"), { klass: "Letter" });
+    await api.add(id("desk"), {}, id("form"), { tags: [tag, id("other")] });
+    await open(page, job);
+    await page.getByRole("button", { name: "Add a tag…" }).click();
+    await page.getByLabel("Tag", { exact: true }).fill(` ${tag} `);
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await flash(page, `Job “${job}” has the tag “${tag}” now.`);
+    assert.deepEqual((await api.job(job)).tags, [tag]);
+
+    await page.getByRole("main").getByRole("link", { name: tag, exact: true }).click();
+    assert.equal(await title(page), tag);
+    await page.getByText("2 jobs have this tag").waitFor();
+    await page.getByRole("row", { name: id("form") }).getByText("waiting").waitFor();
+    await page.goto("/ui/tags");
+    const rows = await page.getByRole("rowheader").allTextContents();
+    assert.ok(rows.indexOf(tag) < rows.indexOf(id("other")), "most used first");
+
+    await open(page, job);
+    await page.getByRole("button", { name: `Take off the tag ${tag}` }).click();
+    await flash(page, `Job “${job}” does not have the tag “${tag}” any more.`);
+    assert.deepEqual((await api.job(job)).tags, []);
+  });
+
+  test("a tag that cannot be is refused in words", async (page, api) => {
+    const job = await api.add(id("post"), {}, id("plain"));
+    await open(page, job);
+    await page.getByRole("button", { name: "Add a tag…" }).click();
+    await page.getByLabel("Tag", { exact: true }).fill("   ");
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await flash(page, "A tag has 1 to 255 bytes and no control characters.");
+  });
+
+  test("a job is tracked, followed when it is gone, and untracked", async (page, api) => {
+    const queue = id("parcels");
+    const job = await api.add(queue, {}, id("parcel"));
+    await open(page, job);
+    await page.getByRole("button", { name: `Track job ${job}` }).click();
+    await flash(page, `Job “${job}” is tracked.`);
+    await api.take(queue, "ada");
+    await page.goto("/ui/tracked");
+    const row = page.getByRole("table", { name: "Tracked jobs", exact: true }).getByRole("row", { name: job });
+    await row.getByText("running").waitFor();
+    await row.getByText("taken by ada").waitFor();
+    const event = page.getByRole("table", { name: "Latest events of tracked jobs" }).getByRole("row", { name: job });
+    await event.first().getByText("taken by a worker").waitFor();
+
+    await api.post("/cancel", job);
+    await page.goto("/ui/tracked");
+    await event.first().getByText("cancelled").waitFor();
+    const gone = page.getByRole("table", { name: "Tracked jobs that are gone" }).getByRole("row", { name: job });
+    await gone.getByRole("button", { name: `Untrack job ${job}` }).click();
+    await flash(page, `Job “${job}” is not tracked any more.`);
+    assert.equal(await gone.count(), 0);
+    assert.ok(!(await api.get("/tracked")).expired.includes(job));
+  });
+
+  test("a running job is taken from its worker, and is first in line", async (page, api) => {
+    const queue = id("bench");
+    const job = await api.add(queue, {}, id("chair"));
+    await api.take(queue, "ada");
+    await api.add(queue, {}, id("table"), { priority: -10 });
+    await open(page, job);
+    await page.getByRole("button", { name: "Time out…" }).click();
+    await page.getByText("ada loses the job").waitFor();
+    await page.getByRole("button", { name: "Take it away" }).click();
+    await flash(page, `Job “${job}” is taken from its worker, and first in line.`);
+    // What the pages say of it agrees.
+    const facts = page.getByRole("region", { name: "Facts" });
+    await facts.getByText("taken from its worker, first in line").waitFor();
+    assert.equal(await facts.getByText("Worker", { exact: true }).count(), 0);
+    assert.equal(await page.getByRole("button", { name: "Time out…" }).count(), 0);
+    await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
+    const tabs = page.getByRole("navigation", { name: "This queue" });
+    await tabs.getByRole("link", { name: "waiting 2" }).waitFor();
+    await tabs.getByRole("link", { name: "stalled 0" }).waitFor();
+    const rows = await page.getByRole("rowheader").allTextContents();
+    assert.match(rows[0], /^chair.*taken from its worker, first in line/);
+    assert.equal((await api.take(queue, "bob")).id, job);
+  });
+
+  test("a job waits for others no longer", async (page, api) => {
+    const queue = id("chain");
+    const others = [id("one"), id("two"), id("three")];
+    for (const other of others) await api.add(queue, {}, other);
+    const job = await api.add(queue, {}, id("last"), { depends: others });
+    await open(page, job);
+    await page.getByRole("button", { name: `Take off ${others[0]}` }).click();
+    await flash(page, `Job “${job}” does not wait for “${others[0]}” any more.`);
+    assert.deepEqual((await api.job(job)).dependencies.sort(), [others[1], others[2]].sort());
+    await page.getByRole("button", { name: "Take all off…" }).click();
+    await page.getByRole("button", { name: "Take all off", exact: true }).click();
+    await flash(page, `Job “${job}” does not wait for others any more.`);
+    assert.equal((await api.job(job)).state, "waiting");
+    assert.equal(await page.getByRole("heading", { name: "Waits for" }).count(), 0);
+  });
+
+  test("a note stands in the history as it was written", async (page, api) => {
+    const job = await api.add(id("post"), {}, id("noted"));
+    const words = "the customer <b>called</b> “twice”";
+    await open(page, job);
+    await page.getByLabel("Note for the history").fill(words);
+    await page.getByRole("button", { name: "Add the note" }).click();
+    await flash(page, "The note is in the history.");
+    await page.getByRole("list", { name: "History" }).getByText(words).waitFor();
+    await api.post("/log", { id: job, message: "by the API", data: { ticket: 7 } });
+    await open(page, job);
+    const note = page.getByRole("list", { name: "History" }).getByRole("listitem").filter({ hasText: "by the API" });
+    await note.getByText('{"ticket":7}').waitFor();
+  });
+}
+
+dashboard.test("tags and tracking show by themselves", async ({ page, url }) => {
+  const api = client(url);
+  const job = await api.add("moving", {}, "mover");
+  await open(page, job);
+  await live(page);
+  await api.post("/tag", { id: job, tags: ["fresh"] });
+  await page.getByRole("link", { name: "fresh", exact: true }).waitFor();
+  await api.post("/track", job);
+  await page.getByRole("button", { name: `Untrack job ${job}` }).waitFor();
+  await api.post("/log", { id: job, message: "hello" });
+  await page.getByRole("list", { name: "History" }).getByText("hello").waitFor();
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1440, 320]) {
+    const options = { colorScheme, viewport: { width, height: 800 } };
+    dashboard.test(`the questions of a job are accessible and fit, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
+      const api = client(url);
+      const job = await api.add(`asked ${colorScheme} ${width}`, {}, `asked ${colorScheme} ${width}`);
+      await api.take(`asked ${colorScheme} ${width}`, "a-worker-with-a-name.that-is-rather-long-and-has-no-place-to-break");
+      await open(page, job);
+      for (const name of ["Time out…", "Add a tag…", "Move…"]) {
+        await page.getByRole("button", { name }).click();
+        await page.getByRole("dialog").waitFor();
+        await assertAccessible(page);
+        const box = await page.getByRole("dialog").boundingBox();
+        assert.ok(box.x >= 0 && box.x + box.width <= width, `${name} ${JSON.stringify(box)}`);
+        await page.keyboard.press("Escape");
+        await page.getByRole("dialog").waitFor({ state: "hidden" });
+      }
+    });
+  }
+}
+
+dashboard.test("a tagged and tracked job, to look at", async ({ page, url }) => {
+  const api = client(url);
+  await api.add("look", { to: "Ada" }, "to look at", { klass: "Letter", tags: ["vip", "eu"] });
+  await api.post("/track", "to look at");
+  await api.post("/log", { id: "to look at", message: "The customer called.", data: { ticket: 7 } });
+  await open(page, "to look at");
+  await screenshot(page, "job");
+});

@@ -1,0 +1,89 @@
+// Queues are paused and forgotten, silent workers are forgotten. With and without JavaScript.
+
+import assert from "node:assert/strict";
+import { live, startDashboard } from "./dashboard.js";
+import { client } from "./client.js";
+
+const dashboard = startDashboard();
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  const test = (name, body) =>
+    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url)));
+  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
+  const id = (name) => `${name} ${javaScriptEnabled}`;
+  const path = (queue) => `/ui/queues/${encodeURIComponent(queue)}`;
+
+  test("a queue is paused, says so everywhere, and goes on", async (page, api) => {
+    const queue = id("über/mail");
+    await api.add(queue, {}, id("letter"));
+    await page.goto(path(queue));
+    await page.getByRole("button", { name: `Pause queue ${queue}` }).click();
+    await flash(page, `Queue “${queue}” is paused: no worker gets a job of it.`);
+    await page.getByText("This queue is paused: no worker gets a job of it. 1 job waits until it goes on.").waitFor();
+    assert.equal(await api.take(queue, "ada"), null);
+
+    await page.goto("/ui/queues");
+    await page.getByRole("row", { name: queue }).getByText("paused").waitFor();
+    await page.goto("/ui");
+    await page.getByRole("row", { name: queue }).getByText("paused").waitFor();
+    const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: queue });
+    await problem.getByText(`${queue} is paused, and 1 job waits there until it goes on`).waitFor();
+    assert.equal(await problem.count(), 1);
+    await problem.getByRole("button", { name: `Unpause queue ${queue}` }).click();
+    await flash(page, `Queue “${queue}” goes on.`);
+    assert.match(page.url(), /\/ui$/);
+    assert.equal((await api.take(queue, "ada")).id, id("letter"));
+    await page.goto(path(queue));
+    await page.getByRole("button", { name: `Pause queue ${queue}` }).waitFor();
+    assert.equal(await page.getByText("This queue is paused").count(), 0);
+  });
+
+  test("an idle queue is forgotten, and comes back with a job", async (page, api) => {
+    const queue = id("attic");
+    const job = await api.add(queue, {}, id("box"));
+    await page.goto(path(queue));
+    assert.equal(await page.getByRole("button", { name: "Forget…" }).count(), 0, "it has a job");
+    await api.post("/cancel", job);
+    await page.goto(path(queue));
+    await page.getByRole("button", { name: "Forget…" }).click();
+    await page.getByRole("button", { name: "Forget the queue" }).click();
+    await flash(page, `Queue “${queue}” is forgotten.`);
+    assert.match(page.url(), /\/ui\/queues$/);
+    assert.equal(await page.getByRole("row", { name: queue }).count(), 0);
+
+    await page.goto(path(queue));
+    await page.getByText("This queue is forgotten").waitFor();
+    await api.add(queue, {}, id("box again"));
+    await page.goto("/ui/queues");
+    await page.getByRole("row", { name: queue }).waitFor();
+  });
+
+  test("a queue that is not idle any more is not forgotten", async (page, api) => {
+    const queue = id("cellar");
+    await api.post("/cancel", await api.add(queue, {}, id("crate")));
+    await page.goto(path(queue));
+    await page.getByRole("button", { name: "Forget…" }).click();
+    const form = page.getByRole("dialog").locator("form");
+    await form.waitFor();
+    // The page is about to learn of the job, too; its form is sent all the same.
+    const send = await form.evaluateHandle((form) => form);
+    await api.add(queue, {}, id("crate again"));
+    await send.evaluate((form) => {
+      document.body.append(form);
+      form.submit();
+    });
+    await flash(page, "has unfinished or recurring jobs; it stays in the lists.");
+  });
+}
+
+dashboard.test("a paused page of a queue shows when somebody else pauses it", async ({ page, url }) => {
+  const api = client(url);
+  await api.add("shared", {}, "one");
+  await page.goto("/ui/queues/shared");
+  await live(page);
+  await api.post("/pause/shared");
+  await page.getByText("This queue is paused").waitFor();
+  await api.post("/unpause/shared");
+  await page.getByRole("button", { name: "Pause queue shared" }).waitFor();
+});

@@ -1,0 +1,153 @@
+// Recurring jobs: made, changed, ended, and their children. With and without JavaScript.
+
+import assert from "node:assert/strict";
+import { assertAccessible, screenshot, startDashboard } from "./dashboard.js";
+import { client } from "./client.js";
+
+const dashboard = startDashboard();
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  const test = (name, body) =>
+    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url)));
+  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
+  const id = (name) => `${name} ${javaScriptEnabled}`;
+  const get = (api, recurring) => api.get(`/recurring/${encodeURIComponent(recurring)}`);
+
+  test("a recurring job is made, changed and ended", async (page, api) => {
+    const [queue, recurring] = [id("über/mail"), id("digest/1")];
+    await api.add(queue, {}, id("letter"));
+    await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
+    await page.getByRole("link", { name: "recurring 0" }).click();
+    await page.getByText("No recurring job.").waitFor();
+    await page.getByText("Make a recurring job").click();
+    assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), queue);
+    await page.getByLabel("Id, made up if empty").fill(recurring);
+    await page.getByLabel("Class, may be empty").fill("Digest");
+    await page.getByLabel("Interval", { exact: true }).fill("1.5");
+    await page.getByLabel("Unit of the interval").selectOption("hours");
+    await page.getByLabel("First child after, in seconds").fill("7200");
+    await page.getByLabel("Data of its children, JSON").fill('{"big": 12345678901234567890, "one": 1.0}');
+    await page.getByRole("button", { name: "Make it" }).click();
+    await flash(page, `Recurring job “${recurring}” is there.`);
+    assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Digest");
+    await page.getByText("every 1 h 30 m").first().waitFor();
+    await page.getByText("in 1 h").first().waitFor();
+    assert.equal(await page.locator("#payload").textContent(), '{\n  "big": 12345678901234567890,\n  "one": 1.0\n}');
+    const made = await get(api, recurring);
+    assert.equal(made.interval, 5400);
+    assert.equal(made.queue, queue);
+
+    const form = page.getByRole("region", { name: "Change it" });
+    assert.equal(await form.getByLabel("Interval", { exact: true }).inputValue(), "90");
+    await form.getByLabel("Interval", { exact: true }).fill("1");
+    await form.getByLabel("Unit of the interval").selectOption("days");
+    await form.getByLabel("Priority").fill("-3");
+    await form.getByLabel("Retries").fill("4");
+    await form.getByLabel("Backlog, 0 is all").fill("2");
+    await form.getByLabel("Queue").fill(id("elsewhere"));
+    await form.getByRole("button", { name: "Change it" }).click();
+    await flash(page, `Recurring job “${recurring}” is changed.`);
+    await page.getByText("every day").first().waitFor();
+    const { interval, priority, retries, backlog, queue: now } = await get(api, recurring);
+    assert.deepEqual([interval, priority, retries, backlog, now], [86400, -3, 4, 2, id("elsewhere")]);
+
+    await page.getByRole("button", { name: "End…" }).click();
+    await page.getByRole("button", { name: "End the recurring job" }).click();
+    await flash(page, `Recurring job “${recurring}” has ended; its children stay.`);
+    assert.equal(await page.getByRole("row", { name: recurring }).count(), 0);
+    assert.equal(await get(api, recurring), null);
+  });
+
+  test("a slip is refused in words, and what was typed stays", async (page, api) => {
+    await page.goto("/ui/recurring");
+    await page.getByText("Make a recurring job").click();
+    await page.getByLabel("Queue", { exact: true }).fill(id("post"));
+    await page.getByLabel("Id, made up if empty").fill(id("slip"));
+    await page.getByLabel("Interval", { exact: true }).fill("7");
+    await page.getByLabel("Unit of the interval").selectOption("days");
+    await page.getByLabel("Data of its children, JSON").fill('{"to": <Ada> & co}');
+    await page.getByRole("button", { name: "Make it" }).click();
+    await flash(page, "The data is no JSON");
+    assert.equal(await get(api, id("slip")), null);
+    assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), id("post"));
+    assert.equal(await page.getByLabel("Unit of the interval").inputValue(), "86400");
+    assert.equal(await page.getByLabel("Data of its children, JSON").inputValue(), '{"to": <Ada> & co}');
+
+    await page.getByLabel("Data of its children, JSON").fill('{"to": "Ada"}');
+    await page.getByLabel("Interval", { exact: true }).fill("0");
+    await page.getByRole("button", { name: "Make it" }).click();
+    await flash(page, "The interval must be more than 0.");
+    await page.getByLabel("Interval", { exact: true }).fill("7");
+    await page.getByRole("button", { name: "Make it" }).click();
+    await flash(page, `Recurring job “${id("slip")}” is there.`);
+    assert.deepEqual((await get(api, id("slip"))).meta, { to: "Ada" });
+
+    await page.goto("/ui/recurring");
+    await page.getByText("Make a recurring job").click();
+    await page.getByLabel("Queue", { exact: true }).fill(id("post"));
+    await page.getByLabel("Id, made up if empty").fill(id("slip"));
+    await page.getByRole("button", { name: "Make it" }).click();
+    await flash(page, `There is a recurring job “${id("slip")}” already.`);
+  });
+
+  test("what is due waits for a worker, and a child leads to what made it", async (page, api) => {
+    const [queue, recurring] = [id("clockwork"), id("tick")];
+    await api.post(`/recur/${encodeURIComponent(queue)}`, { id: recurring, meta: {}, interval: 86_400 });
+    await page.goto("/ui/recurring");
+    const row = page.getByRole("row", { name: recurring });
+    await row.getByText("every day").waitFor();
+    await row.getByText("due, waits for a worker").waitFor();
+    await api.post(`/pause/${encodeURIComponent(queue)}`);
+    await page.goto("/ui/recurring");
+    await row.getByText("due, its queue is paused").waitFor();
+    await api.post(`/unpause/${encodeURIComponent(queue)}`);
+
+    assert.equal((await api.get(`/peek/${encodeURIComponent(queue)}`)).id, `${recurring}-1`);
+    await page.goto(`/ui/jobs/${encodeURIComponent(`${recurring}-1`)}`);
+    await page.getByRole("region", { name: "Facts" }).getByRole("link", { name: recurring }).click();
+    await page.getByText("1 made so far").waitFor();
+    await page.getByText("in 23 h").first().waitFor();
+    await page.getByRole("link", { name: `${recurring}-1` }).waitFor();
+    await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
+    await page.getByRole("link", { name: "recurring 1" }).waitFor();
+
+    await api.post(`/recur/${encodeURIComponent(queue)}`, { id: recurring, meta: {}, interval: 60 });
+    await page.goto(`/ui/recurring/${encodeURIComponent(recurring)}`);
+    await page.getByRole("button", { name: "End…" }).click();
+    await page.getByRole("button", { name: "End the recurring job" }).click();
+    await page.goto(`/ui/jobs/${encodeURIComponent(`${recurring}-1`)}`);
+    await page.getByText("has ended").waitFor();
+  });
+}
+
+dashboard.test("a long list of recurring jobs has pages, of one queue too", async ({ page, url }) => {
+  const api = client(url);
+  const jobs = Array.from({ length: 60 }, (_, i) => ({ id: `many-${i}`, meta: i, interval: 3600 + i, offset: 60 + i }));
+  await api.post("/recur/many", jobs);
+  await page.goto("/ui/recurring?queue=many");
+  await page.getByText("1–50 of 60").waitFor();
+  await page.getByRole("link", { name: "Next" }).click();
+  await page.getByText("51–60 of 60").waitFor();
+  await page.getByRole("link", { name: "many-59" }).waitFor();
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1440, 320]) {
+    const options = { colorScheme, viewport: { width, height: 800 } };
+    dashboard.test(`the form for a recurring job is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page }) => {
+      await page.goto("/ui/recurring");
+      await page.getByText("Make a recurring job").click();
+      await page.getByLabel("Data of its children, JSON").waitFor();
+      await assertAccessible(page);
+      const beyond = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.equal(beyond, 0);
+    });
+  }
+}
+
+dashboard.test("recurring jobs, to look at", async ({ page, url }) => {
+  await client(url).post("/recur/reports", { id: "nightly", klass: "Report::Nightly", meta: { full: true }, interval: 86_400 });
+  await page.goto("/ui/recurring/nightly");
+  await screenshot(page, "recurring");
+});

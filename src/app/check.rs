@@ -1,0 +1,140 @@
+//! `/ui/check`: whether everything that the server keeps twice agrees. `?run=1` looks.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use super::icons::icon;
+use super::parts::{Ask, api, ask, commands, exact, loaded, many, quoted};
+use super::time;
+use super::visit::{Visit, visit};
+use crate::api::act::Mend;
+use crate::api::read;
+use crate::api::views::{CheckView, CheckedKind};
+
+/// The engine looks for so many problems of one kind.
+const KIND_MAX: usize = 1_000;
+
+#[component]
+pub fn CheckPage() -> impl IntoView {
+    let visit = visit();
+    // The page is fetched anew at every change of anything; that must not read the whole database.
+    let run = visit.param("run").is_some_and(|run| run == "1") && !visit.refresh;
+    let found = if run {
+        let shown = visit.clone();
+        loaded(read::check(), move |view| result(&view, &shown))
+    } else {
+        ().into_any()
+    };
+    view! {
+        <Title text="Consistency check" />
+        <h1>"Consistency check"</h1>
+        <p class="lead">
+            "Some things the server keeps twice, so that it finds them fast: counts, tags, who waits for whom. This compares them all, on one snapshot, while the server goes on. It reads the whole database, which takes a while if that is large."
+        </p>
+        <form method="get" action="/ui/check">
+            <input type="hidden" name="run" value="1" />
+            <button type="submit" class="button strong">{icon("check")} "Check now"</button>
+        </form>
+        // What was found stays as it is, whatever has changed since.
+        <div id="found" data-keep="">{found}</div>
+        {curl(&visit)}
+    }
+}
+
+fn result(view: &CheckView, visit: &Visit) -> AnyView {
+    let when = view! { <span class="aside">" · looked at " {exact(view.when)}</span> };
+    if view.kinds.is_empty() {
+        return view! {
+            <p class="strip fine">
+                {icon("complete")} <span>"All agrees." {when}</span>
+            </p>
+        }
+        .into_any();
+    }
+    let total: usize = view.kinds.iter().map(|kind| kind.total).sum();
+    let n = i64::try_from(total).unwrap_or(i64::MAX);
+    view! {
+        <div class="head-row">
+            <p class="s-failed row">
+                {icon("failed")} <strong>{format!("{} found.", many(n, "problem", "problems"))}</strong> {when}
+            </p>
+            {mend(visit)}
+        </div>
+        {view.kinds.iter().map(kind).collect_view()}
+    }
+    .into_any()
+}
+
+fn kind(kind: &CheckedKind) -> AnyView {
+    let id = format!("kind-{}", kind.kind);
+    let n = i64::try_from(kind.total).unwrap_or(i64::MAX);
+    let total = if kind.total >= KIND_MAX {
+        format!("{} problems or more", time::number(n))
+    } else {
+        many(n, "problem", "problems")
+    };
+    let more = kind.total - kind.sentences.len();
+    let sentences = kind
+        .sentences
+        .iter()
+        .map(|sentence| view! { <li>{sentence.clone()}</li> });
+    view! {
+        <section class="card" aria-labelledby=id.clone()>
+            <div class="card-title">
+                <h2 id=id.clone()>{title(&kind.kind)}</h2>
+                <span class="aside">{total}</span>
+            </div>
+            <ul class="sentences">
+                {sentences.collect_view()}
+                {(more > 0).then(|| view! { <li class="aside">{format!("and {more} more")}</li> })}
+            </ul>
+        </section>
+    }
+    .into_any()
+}
+
+/// What a kind of problem is about.
+fn title(kind: &str) -> String {
+    match kind {
+        "queue" => "Jobs and their queues".to_owned(),
+        "lease" => "Leases".to_owned(),
+        "failure" => "Failures of jobs".to_owned(),
+        "dependency" | "depends" => "Who waits for whom".to_owned(),
+        "tag" | "tagged" => "Tags of jobs".to_owned(),
+        "tag-count" => "How many jobs have a tag".to_owned(),
+        "failure-count" => "How many jobs are in a failure group".to_owned(),
+        "count" => "How many jobs are in a state".to_owned(),
+        "failed" | "statistics" => "Statistics".to_owned(),
+        "worker" => "Workers".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn mend(visit: &Visit) -> AnyView {
+    ask(Ask {
+        id: "mend".to_owned(),
+        button: "Mend…".to_owned(),
+        danger: false,
+        title: "Set right what does not agree?".to_owned(),
+        text: "The check runs once more, and what it finds is made to agree: counts and lists follow the jobs. No job is dropped. Whoever writes waits meanwhile.".to_owned(),
+        action: Mend::PATH,
+        fields: vec![("back", visit.path.clone())],
+        yes: "Mend".to_owned(),
+        no: "Leave it",
+    })
+}
+
+fn curl(visit: &Visit) -> AnyView {
+    let address = quoted(&api(visit, "/check"));
+    view! {
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands(
+                "curl",
+                vec![("Check", format!("curl {address}")), ("Check and mend", format!("curl -X POST {address}"))],
+            )}
+        </details>
+    }
+    .into_any()
+}

@@ -1,0 +1,52 @@
+//! What a job's page shows and does, as commands.
+
+use leptos::prelude::*;
+
+use super::super::parts::{api, commands, json, quoted};
+use super::super::visit::{Visit, segment};
+use crate::api::views::{JobView, Stand};
+
+pub fn curl(job: &JobView, visit: &Visit) -> AnyView {
+    let row = &job.row;
+    let id = json(&row.id);
+    let look = quoted(&api(visit, &format!("/job/{}", segment(&row.id))));
+    let mut lines = vec![("Look at it", format!("curl {look}"))];
+    let mut post = |what, path: &str, data: String| {
+        let address = quoted(&api(visit, path));
+        let data = quoted(&format!(r#"{{"data": {data}}}"#));
+        lines.push((what, format!("curl {address} -d {data}")));
+    };
+    if row.stand != Stand::Complete {
+        let priority = format!(r#"{{"id": {id}, "priority": {}}}"#, row.priority);
+        post("Change its priority", "/priority", priority);
+        post("Cancel it", "/cancel", id.clone());
+    }
+    if let (Stand::Failed, Some(failure)) = (row.stand, &row.failure) {
+        let path = format!("/unfail/{}", segment(&row.queue));
+        let oldest = format!(r#"{{"group": {}, "count": 1}}"#, json(&failure.group));
+        post("Retry the oldest of its group", &path, oldest);
+    }
+    if row.worker.is_some() {
+        post("Take it from its worker", "/timeout", id.clone());
+    }
+    if row.stand == Stand::Depends {
+        let off = format!(r#"{{"id": {id}, "off": "all"}}"#);
+        post("Wait for no other", "/depends", off);
+    }
+    let tags = format!(r#"{{"id": {id}, "tags": ["vip"]}}"#);
+    post("Tag it", "/tag", tags);
+    if job.tracked {
+        post("Track it no longer", "/untrack", id.clone());
+    } else {
+        post("Track it", "/track", id.clone());
+    }
+    let note = format!(r#"{{"id": {id}, "message": "looked at it"}}"#);
+    post("Add a note to its history", "/log", note);
+    view! {
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands("curl", lines)}
+        </details>
+    }
+    .into_any()
+}

@@ -1,0 +1,216 @@
+//! `/ui/recurring/{id}`: one recurring job, what it makes, and how to change or end it.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use super::parts::{
+    Ask, api, ask, commands, copy, exact, hidden, loaded, paused, queue_link, queue_names, quoted,
+    tag_link,
+};
+use super::payload::payload;
+use super::recurrings::{backlog, interval_fields, summary};
+use super::tables::{self, JobList};
+use super::time;
+use super::visit::{Visit, segment, visit};
+use crate::api::act::{ChangeRecurring, Unrecur};
+use crate::api::read;
+use crate::api::views::RecurringView;
+
+#[component]
+pub fn RecurringPage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::recurring(visit.name(2)), move |view| {
+        page(&view, &visit)
+    })
+}
+
+fn page(view: &RecurringView, visit: &Visit) -> AnyView {
+    let row = &view.row;
+    let name = row
+        .klass
+        .clone()
+        .unwrap_or_else(|| "Recurring job".to_owned());
+    view! {
+        <Title text=format!("{name} {}", row.id) />
+        <p class="crumb"><a href="/ui/recurring">"Recurring jobs"</a></p>
+        <div class="head-row">
+            <h1 class="name">{name}</h1>
+            <div class="row">{end(&row.id, visit)}</div>
+        </div>
+        <p class="lead row">
+            <code id="rid" class="id">{row.id.clone()}</code> {copy("rid".to_owned(), "Copy the id".to_owned())}
+        </p>
+        <p class="row">{summary(row, visit.now)}</p>
+        <div class="columns even">
+            <section class="card padded" aria-labelledby="facts">
+                <h2 id="facts">"Facts"</h2>
+                {facts(view)}
+            </section>
+            <section class="card padded" aria-labelledby="data">
+                <div class="card-title">
+                    <h2 id="data">"Payload of its children"</h2>
+                    {copy("payload".to_owned(), "Copy the payload".to_owned())}
+                </div>
+                {payload(&view.body)}
+            </section>
+        </div>
+        {change(view, visit)}
+        <section class="card" aria-labelledby="children">
+            <div class="card-title">
+                <h2 id="children">"Newest children"</h2>
+                <span class="aside">{format!("{} made so far", time::number(row.made))}</span>
+            </div>
+            {if view.children.is_empty() {
+                view! { <p class="empty">"None of its newest children is there: none was made yet, or they are cancelled or dropped."</p> }
+                    .into_any()
+            } else {
+                tables::jobs("Newest children of this recurring job", JobList::Mixed, &view.children, visit)
+            }}
+        </section>
+        {curl(&row.id, visit)}
+    }
+    .into_any()
+}
+
+fn facts(view: &RecurringView) -> AnyView {
+    let row = &view.row;
+    let tags = if row.tags.is_empty() {
+        "none".into_any()
+    } else {
+        row.tags
+            .iter()
+            .map(|tag| tag_link(tag))
+            .collect_view()
+            .into_any()
+    };
+    let facts = [
+        (
+            "Queue",
+            view! { {queue_link(&row.queue)} " " {row.paused.then(paused)} }.into_any(),
+        ),
+        ("Interval", time::every(row.interval).into_any()),
+        ("Next child", exact(row.next)),
+        (
+            "Priority",
+            view! { {row.priority.to_string()} <span class="aside">" · lowest runs first"</span> }
+                .into_any(),
+        ),
+        ("Retries", time::number(row.retries).into_any()),
+        (
+            "Backlog",
+            view! { {backlog(row.backlog)} <span class="aside">" · missed children that are made up for"</span> }
+                .into_any(),
+        ),
+        ("Tags", tags),
+    ];
+    let rows = facts
+        .into_iter()
+        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
+    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+}
+
+fn change(view: &RecurringView, visit: &Visit) -> AnyView {
+    let row = &view.row;
+    let (number, unit) = time::in_unit(row.interval);
+    view! {
+        <section class="card padded" aria-labelledby="change">
+            <h2 id="change">"Change it"</h2>
+            <p class="aside">
+                "Counts for the children to come. With another interval the next one is due sooner or later by the difference."
+            </p>
+            <form method="post" action=ChangeRecurring::PATH class="fields">
+                {hidden(vec![("form[id]", row.id.clone()), ("back", visit.here())])}
+                <div>
+                    <label for="change-queue">"Queue"</label>
+                    <input
+                        id="change-queue"
+                        name="form[queue]"
+                        type="text"
+                        value=row.queue.clone()
+                        list="queue-names"
+                        required
+                        maxlength="255"
+                        autocomplete="off"
+                    />
+                    {queue_names("queue-names", &view.queues)}
+                </div>
+                {interval_fields("change", &number, unit)}
+                <div>
+                    <label for="change-priority">"Priority"</label>
+                    <input
+                        id="change-priority"
+                        name="form[priority]"
+                        type="number"
+                        step="any"
+                        value=row.priority.to_string()
+                        required
+                        autocomplete="off"
+                    />
+                </div>
+                <div>
+                    <label for="change-retries">"Retries"</label>
+                    <input
+                        id="change-retries"
+                        name="form[retries]"
+                        type="number"
+                        min="0"
+                        value=row.retries.to_string()
+                        required
+                        autocomplete="off"
+                    />
+                </div>
+                <div>
+                    <label for="change-backlog">"Backlog, 0 is all"</label>
+                    <input
+                        id="change-backlog"
+                        name="form[backlog]"
+                        type="number"
+                        min="0"
+                        value=row.backlog.to_string()
+                        required
+                        autocomplete="off"
+                    />
+                </div>
+                <button type="submit" class="button strong">"Change it"</button>
+            </form>
+        </section>
+    }
+    .into_any()
+}
+
+fn end(id: &str, visit: &Visit) -> AnyView {
+    ask(Ask {
+        id: "end".to_owned(),
+        button: "End…".to_owned(),
+        danger: true,
+        title: "End this recurring job?".to_owned(),
+        text: "It makes no more children; those that are there stay. This cannot be undone, but another one can be made.".to_owned(),
+        action: Unrecur::PATH,
+        fields: vec![
+            ("id", id.to_owned()),
+            ("back", visit.here()),
+            ("after", "/ui/recurring".to_owned()),
+        ],
+        yes: "End the recurring job".to_owned(),
+        no: "Keep it",
+    })
+}
+
+fn curl(id: &str, visit: &Visit) -> AnyView {
+    let address = quoted(&api(visit, &format!("/recurring/{}", segment(id))));
+    view! {
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands(
+                "curl",
+                vec![
+                    ("Look at it", format!("curl {address}")),
+                    ("Change it", format!("curl {address} -d {}", quoted(r#"{"data": {"interval": 300}}"#))),
+                    ("End it", format!("curl -X DELETE {address}")),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}

@@ -1,0 +1,239 @@
+//! `/ui/recurring`: the recurring jobs of all queues, or of one; and the form for another one.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use super::icons::icon;
+use super::parts::{
+    ago, api, commands, loaded, many, pager, paused, queue_link, queue_names, quoted,
+};
+use super::tables;
+use super::time;
+use super::visit::{Visit, to, visit};
+use crate::api::act::Recur;
+use crate::api::read;
+use crate::api::views::{RecurringRow, RecurringsView};
+
+/// What an interval can be typed in: seconds, and their word.
+const UNITS: [(i64, &str); 4] = [
+    (1, "seconds"),
+    (60, "minutes"),
+    (3_600, "hours"),
+    (86_400, "days"),
+];
+
+/// The parameters of the address that fill in the form.
+const FIELDS: [&str; 10] = [
+    "to", "id", "klass", "interval", "unit", "offset", "priority", "retries", "backlog", "data",
+];
+
+#[component]
+pub fn RecurringsPage() -> impl IntoView {
+    let visit = visit();
+    let queue = visit.param("queue").filter(|queue| !queue.is_empty());
+    loaded(
+        read::recurrings(queue.clone(), visit.offset()),
+        move |view| page(&view, queue.as_deref(), &visit),
+    )
+}
+
+fn page(view: &RecurringsView, queue: Option<&str>, visit: &Visit) -> AnyView {
+    let path = queue.map_or_else(|| "/ui/recurring".to_owned(), to::recurring_in);
+    view! {
+        <Title text="Recurring jobs" />
+        {queue.map(|queue| view! { <p class="crumb"><a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(queue)}</p> })}
+        <h1>"Recurring jobs"</h1>
+        <p class="lead">
+            {match queue {
+                Some(queue) => format!("{} in queue “{queue}”. ", many(view.total, "recurring job", "recurring jobs")),
+                None => format!("{} in all queues. ", many(view.total, "recurring job", "recurring jobs")),
+            }}
+            "Each makes a job, its child, at every interval, as soon as a worker asks for it."
+            {queue.map(|_| view! { " " <a href="/ui/recurring">"All queues"</a> })}
+        </p>
+        <div class="card">
+            {if view.rows.is_empty() {
+                view! { <p class="empty">"No recurring job. The form below makes one."</p> }.into_any()
+            } else {
+                list(&view.rows, visit)
+            }}
+        </div>
+        {pager(visit, &path, visit.offset(), view.rows.len(), view.total)}
+        {form(view, queue, visit)}
+        {curl(visit)}
+    }
+    .into_any()
+}
+
+fn list(rows: &[RecurringRow], visit: &Visit) -> AnyView {
+    let columns = [
+        ("Recurring job", "first"),
+        ("Queue", "mid"),
+        ("Interval", ""),
+        ("Next", "n"),
+        ("Made", "n mid"),
+        ("Backlog", "n wide"),
+        ("Priority", "n wide"),
+        ("Retries", "n wide"),
+    ];
+    let rows = rows.iter().map(|row| {
+        view! {
+            <tr data-key=row.id.clone()>
+                <th scope="row" class="first">
+                    <a class="id" href=to::recurring(&row.id)>{row.id.clone()}</a>
+                    {row.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
+                </th>
+                <td class="mid">{queue_link(&row.queue)} {row.paused.then(paused)}</td>
+                <td>{time::every(row.interval)}</td>
+                <td class="n next">{next(row, visit.now)}</td>
+                <td class="n mid">{time::number(row.made)}</td>
+                <td class="n wide">{backlog(row.backlog)}</td>
+                <td class="n wide">{row.priority.to_string()}</td>
+                <td class="n wide">{time::number(row.retries)}</td>
+            </tr>
+        }
+    });
+    tables::table(
+        "Recurring jobs by when their next child is due",
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    )
+}
+
+/// When the next child is due; if that has passed, what it waits for.
+pub fn next(row: &RecurringRow, now: i64) -> AnyView {
+    if row.next > now {
+        return ago(row.next, now);
+    }
+    let waits = if row.paused {
+        "its queue is paused"
+    } else {
+        "waits for a worker"
+    };
+    view! { <span class="s-waiting">"due, " {waits}</span> <span class="note">{ago(row.next, now)}</span> }
+        .into_any()
+}
+
+/// How many missed children are made up for.
+pub fn backlog(backlog: i64) -> String {
+    match backlog {
+        0 => "all".to_owned(),
+        n => time::number(n),
+    }
+}
+
+/// The fields for an interval: how many of what.
+pub fn interval_fields(id: &str, number: &str, unit: i64) -> AnyView {
+    let units = UNITS.map(|(seconds, word)| {
+        view! { <option value=seconds.to_string() selected=seconds == unit>{word}</option> }
+    });
+    let (number_id, unit_id) = (format!("{id}-interval"), format!("{id}-unit"));
+    view! {
+        <div>
+            <label for=number_id.clone()>"Interval"</label>
+            <span class="pair">
+                <input
+                    id=number_id
+                    name="form[interval]"
+                    type="number"
+                    step="any"
+                    min="0"
+                    value=number.to_owned()
+                    required
+                    autocomplete="off"
+                />
+                <select id=unit_id name="form[unit]" aria-label="Unit of the interval">{units.collect_view()}</select>
+            </span>
+        </div>
+    }
+    .into_any()
+}
+
+/// The form for a new one. What the address says fills it in, so that a refusal leaves what was typed.
+fn form(view: &RecurringsView, queue: Option<&str>, visit: &Visit) -> AnyView {
+    let typed = |name: &str| visit.param(name).unwrap_or_default();
+    let open = FIELDS.iter().any(|name| visit.param(name).is_some());
+    let unit = typed("unit").parse().unwrap_or(60);
+    let to_queue = visit
+        .param("to")
+        .or_else(|| queue.map(str::to_owned))
+        .unwrap_or_default();
+    let or = |name: &str, default: &str| match typed(name) {
+        text if text.is_empty() => default.to_owned(),
+        text => text,
+    };
+    view! {
+        <section class="card padded" aria-labelledby="new">
+            <details class="more" open=open>
+                <summary><h2 id="new">"Make a recurring job"</h2></summary>
+                <form method="post" action=Recur::PATH class="fields">
+                    <div>
+                        <label for="new-queue">"Queue"</label>
+                        <input id="new-queue" name="form[queue]" type="text" value=to_queue list="queue-names" required maxlength="255" autocomplete="off" />
+                        {queue_names("queue-names", &view.queues)}
+                    </div>
+                    <div>
+                        <label for="new-id">"Id, made up if empty"</label>
+                        <input id="new-id" name="form[id]" type="text" value=typed("id") maxlength="235" autocomplete="off" />
+                    </div>
+                    <div>
+                        <label for="new-klass">"Class, may be empty"</label>
+                        <input id="new-klass" name="form[klass]" type="text" value=typed("klass") maxlength="255" autocomplete="off" />
+                    </div>
+                    {interval_fields("new", &or("interval", "5"), unit)}
+                    <div>
+                        <label for="new-offset">"First child after, in seconds"</label>
+                        <input id="new-offset" name="form[offset]" type="number" step="any" min="0" value=or("offset", "0") required autocomplete="off" />
+                    </div>
+                    <div>
+                        <label for="new-priority">"Priority, lowest first"</label>
+                        <input id="new-priority" name="form[priority]" type="number" step="any" value=or("priority", "0") required autocomplete="off" />
+                    </div>
+                    <div>
+                        <label for="new-retries">"Retries of a child"</label>
+                        <input id="new-retries" name="form[retries]" type="number" min="0" value=or("retries", "0") required autocomplete="off" />
+                    </div>
+                    <div>
+                        <label for="new-backlog">"Backlog, 0 is all"</label>
+                        <input id="new-backlog" name="form[backlog]" type="number" min="0" value=or("backlog", "0") required autocomplete="off" />
+                    </div>
+                    <div class="whole">
+                        <label for="new-data">"Data of its children, JSON"</label>
+                        <textarea id="new-data" name="form[data]" rows="4" spellcheck="false" autocomplete="off">{or("data", "{}")}</textarea>
+                    </div>
+                    <button type="submit" class="button strong">"Make it"</button>
+                </form>
+            </details>
+        </section>
+    }
+    .into_any()
+}
+
+fn curl(visit: &Visit) -> AnyView {
+    let data = r#"{"data": {"id": "nightly", "meta": {}, "interval": 86400}}"#;
+    view! {
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands(
+                "curl",
+                vec![
+                    ("Make one", format!("curl {} -d {}", quoted(&api(visit, "/recur/mail")), quoted(data))),
+                    ("Those of a queue", format!("curl {}", quoted(&api(visit, "/jobs/recurring/mail")))),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}
+
+/// A recurring job's state in one line.
+pub fn summary(row: &RecurringRow, now: i64) -> AnyView {
+    view! {
+        <span class="s-recurring">{icon("recurring")}</span>
+        <span>{time::every(row.interval)}</span>
+        <span aria-hidden="true">"·"</span>
+        <span>"next: " {next(row, now)}</span>
+    }
+    .into_any()
+}

@@ -1,0 +1,109 @@
+//! `/ui/tags`: the tags, most used first; `/ui/tags/{tag}`: the jobs that have one.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use super::parts::{api, commands, loaded, many, pager, quoted, tag_link};
+use super::tables::{self, JobList};
+use super::time;
+use super::visit::{Visit, segment, to, visit};
+use crate::api::read::{self, PAGE_TAGS};
+use crate::api::views::{TagView, TagsView};
+
+#[component]
+pub fn TagsPage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::tags(visit.offset()), move |view| all(&view, &visit))
+}
+
+fn all(view: &TagsView, visit: &Visit) -> AnyView {
+    let rows = view.tags.iter().map(|row| {
+        view! {
+            <tr data-key=row.tag.clone()>
+                <th scope="row" class="first">{tag_link(&row.tag)}</th>
+                <td class="n">{time::number(row.jobs)}</td>
+            </tr>
+        }
+    });
+    let columns = [("Tag", "first"), ("Jobs", "n")];
+    view! {
+        <Title text="Tags" />
+        <h1>"Tags"</h1>
+        <p class="lead">"The tags that jobs have, most used first."</p>
+        <div class="card">
+            {if view.tags.is_empty() {
+                view! {
+                    <p class="empty">
+                        "No job has a tag here. A job gets its tags when it is put, or on its page."
+                    </p>
+                }
+                    .into_any()
+            } else {
+                tables::table("Tags", tables::head(&columns), rows.collect_view().into_any())
+            }}
+        </div>
+        {turn(view, visit)}
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands("curl", vec![("Tags of two or more jobs", format!("curl {}", quoted(&api(visit, "/tags"))))])}
+        </details>
+    }
+    .into_any()
+}
+
+/// The way to the tags before and after these; how many there are in all nobody counts.
+fn turn(view: &TagsView, visit: &Visit) -> AnyView {
+    let offset = visit.offset();
+    let address = |offset: usize| format!("/ui/tags?offset={offset}");
+    if offset == 0 && !view.more {
+        return ().into_any();
+    }
+    view! {
+        <nav class="pager" aria-label="Pages of this list">
+            {(offset > 0)
+                .then(|| view! { <a class="button" rel="prev" href=address(offset.saturating_sub(PAGE_TAGS))>"Previous"</a> })}
+            {(!view.tags.is_empty()).then(|| view! { <span>{format!("{}–{}", offset + 1, offset + view.tags.len())}</span> })}
+            {view.more.then(|| view! { <a class="button" rel="next" href=address(offset + PAGE_TAGS)>"Next"</a> })}
+        </nav>
+    }
+    .into_any()
+}
+
+#[component]
+pub fn TagPage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::tagged(visit.name(2), visit.offset()), move |view| {
+        one(&view, &visit)
+    })
+}
+
+fn one(view: &TagView, visit: &Visit) -> AnyView {
+    let tag = &view.tag;
+    view! {
+        <Title text=tag.tag.clone() />
+        <p class="crumb"><a href="/ui/tags">"Tags"</a></p>
+        <h1 class="name">{tag.tag.clone()}</h1>
+        <p class="lead">{format!("{} this tag, by the time of tagging.", many(tag.jobs, "job has", "jobs have"))}</p>
+        <div class="card">
+            {if view.jobs.is_empty() {
+                view! {
+                    <p class="empty">
+                        "No job has this tag: those that had it have lost it, are cancelled or dropped, or there never was one."
+                    </p>
+                }
+                    .into_any()
+            } else {
+                tables::jobs("Jobs with this tag", JobList::Mixed, &view.jobs, visit)
+            }}
+        </div>
+        {pager(visit, &to::tag(&tag.tag), visit.offset(), view.jobs.len(), tag.jobs)}
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands(
+                "curl",
+                vec![("The ids of this list", format!("curl {}", quoted(&api(visit, &format!("/tag/{}", segment(&tag.tag))))))],
+            )}
+        </details>
+    }
+    .into_any()
+}

@@ -1,0 +1,175 @@
+//! `/ui/tracked`: the jobs that somebody follows, and what happened to them lately.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use super::parts::{ago, api, chip, commands, deed, loaded, many, queue_link, quoted};
+use super::tables;
+use super::time;
+use super::timeline::line;
+use super::visit::{Visit, to, visit};
+use crate::api::act::Untrack;
+use crate::api::read;
+use crate::api::views::{Entry, JobRow, TrackedEvent, TrackedView};
+
+#[component]
+pub fn TrackedPage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::tracked(), move |view| page(&view, &visit))
+}
+
+fn page(view: &TrackedView, visit: &Visit) -> AnyView {
+    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let shown = view.jobs.len() + view.gone.len();
+    let left_out = (shown < view.total).then(|| format!(" Shown are {}.", time::number(n(shown))));
+    view! {
+        <Title text="Tracked jobs" />
+        <h1>"Tracked jobs"</h1>
+        <p class="lead">
+            {format!("{} tracked.", many(n(view.total), "job is", "jobs are"))} {left_out}
+            " What happens to a tracked job is made public, here and to whoever listens by the API."
+        </p>
+        <div class="card">
+            {if view.jobs.is_empty() {
+                view! { <p class="empty">"No job that is there is tracked. “Track” on a job’s page puts it here."</p> }.into_any()
+            } else {
+                let columns = [("Job", "first"), ("State", ""), ("Queue", "mid"), ("Last event", "mid"), ("Action", "act")];
+                let rows = view.jobs.iter().map(|(job, last)| row(job, last.as_ref(), visit)).collect_view();
+                tables::table("Tracked jobs", tables::head(&columns), rows.into_any())
+            }}
+        </div>
+        {(!view.gone.is_empty()).then(|| gone(&view.gone, visit))}
+        {events(view, visit)}
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands(
+                "curl",
+                vec![
+                    ("The tracked jobs", format!("curl {}", quoted(&api(visit, "/tracked")))),
+                    ("Their events, as they happen", format!("curl -N {}", quoted(&api(visit, "/events")))),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}
+
+fn row(job: &JobRow, last: Option<&Entry>, visit: &Visit) -> AnyView {
+    view! {
+        <tr data-key=job.id.clone()>
+            <th scope="row" class="first">
+                <a class="id" href=to::job(&job.id)>{job.id.clone()}</a>
+                {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
+            </th>
+            <td>{chip(job.stand)}</td>
+            <td class="mid">{queue_link(&job.queue)}</td>
+            <td class="mid text">
+                {last
+                    .map(|entry| {
+                        view! {
+                            <span class="what">{line(entry)}</span>
+                            " "
+                            <span class="aside">{ago(entry.when, visit.now)}</span>
+                        }
+                    })}
+            </td>
+            <td class="act">{untrack(&job.id, visit)}</td>
+        </tr>
+    }
+    .into_any()
+}
+
+fn untrack(id: &str, visit: &Visit) -> AnyView {
+    let fields = vec![("id", id.to_owned()), ("back", visit.here())];
+    deed(
+        Untrack::PATH,
+        fields,
+        "Untrack",
+        format!("Untrack job {id}"),
+    )
+}
+
+fn gone(ids: &[String], visit: &Visit) -> AnyView {
+    let rows = ids.iter().map(|id| {
+        view! {
+            <tr data-key=id.clone()>
+                <th scope="row" class="first"><span class="id">{id.clone()}</span></th>
+                <td class="act">{untrack(id, visit)}</td>
+            </tr>
+        }
+    });
+    let n = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+    view! {
+        <section class="card" aria-labelledby="gone">
+            <div class="card-title">
+                <h2 id="gone">"Not there any more"</h2>
+                <span class="aside">{many(n, "job", "jobs")}</span>
+            </div>
+            <p class="about">
+                "Cancelled, or complete for so long that they were dropped. They are tracked again when a job with their id comes back."
+            </p>
+            {tables::table(
+                "Tracked jobs that are gone",
+                tables::head(&[("Job", "first"), ("Action", "act")]),
+                rows.collect_view().into_any(),
+            )}
+        </section>
+    }
+    .into_any()
+}
+
+fn events(view: &TrackedView, visit: &Visit) -> AnyView {
+    let rows = view.events.iter().map(|event| {
+        view! {
+            <tr data-key=event.seq.to_string()>
+                <td class="first moment">{ago(event.when, visit.now)}</td>
+                <td><span class=look(event)>{word(&event.what)}</span></td>
+                <th scope="row"><a class="id" href=to::job(&event.id)>{event.id.clone()}</a></th>
+            </tr>
+        }
+    });
+    let searched = many(view.searched, "event", "events");
+    view! {
+        <section class="card" aria-labelledby="events">
+            <div class="card-title">
+                <h2 id="events">"Latest events"</h2>
+                <span class="aside">{format!("among the newest {searched} of the server")}</span>
+            </div>
+            {if view.events.is_empty() {
+                view! { <p class="empty">"Nothing has happened to a tracked job lately."</p> }.into_any()
+            } else {
+                tables::table(
+                    "Latest events of tracked jobs",
+                    tables::head(&[("When", "first"), ("Event", ""), ("Job", "")]),
+                    rows.collect_view().into_any(),
+                )
+            }}
+        </section>
+    }
+    .into_any()
+}
+
+/// What an event's channel says.
+fn word(what: &str) -> String {
+    match what {
+        "popped" => "taken by a worker".to_owned(),
+        "stalled" => "stalled: its lease was lost".to_owned(),
+        "put" => "put into a queue".to_owned(),
+        "track" => "tracked".to_owned(),
+        "untrack" => "let go of".to_owned(),
+        "canceled" => "cancelled".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn look(event: &TrackedEvent) -> &'static str {
+    match event.what.as_str() {
+        "failed" => "s-failed",
+        "stalled" => "s-stalled",
+        "completed" => "s-complete",
+        "popped" => "s-running",
+        "canceled" => "s-paused",
+        _ => "",
+    }
+}
