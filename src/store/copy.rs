@@ -139,7 +139,7 @@ pub async fn copy(
     target.run("COMMIT").await.map_err(CopyError::InDoubt)?;
     if target.is_postgres() {
         // Only so that its planner knows at once what it would find out within a minute.
-        drop(target.run("ANALYZE").await);
+        drop(target.run(&format!("ANALYZE {}", names())).await);
     }
     target.close().await.on(TARGET)?;
     source.close().await.on(SOURCE)?;
@@ -279,8 +279,7 @@ async fn prepare(source: &mut Side, target: &mut Side) -> Result<()> {
         return Err(CopyError::InUse(TARGET));
     }
     if target.is_postgres() {
-        let names: Vec<_> = TABLES.iter().map(|table| table.name).collect();
-        let names = names.join(", ");
+        let names = names();
         let begin = format!(
             "BEGIN; SET LOCAL lock_timeout = '5s'; LOCK TABLE state, servers, {names} IN ACCESS EXCLUSIVE MODE"
         );
@@ -293,6 +292,12 @@ async fn prepare(source: &mut Side, target: &mut Side) -> Result<()> {
         return Err(CopyError::InUse(TARGET));
     }
     refuse_rows(target).await
+}
+
+/// The names of all tables that are copied.
+fn names() -> String {
+    let names: Vec<_> = TABLES.iter().map(|table| table.name).collect();
+    names.join(", ")
 }
 
 async fn refuse_rows(target: &mut Side) -> Result<()> {
