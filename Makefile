@@ -57,7 +57,9 @@ lint: setup ## clippy for both halves, warnings are errors
 	cargo clippy --locked --all-targets --features ssr -- -D warnings
 	cargo clippy --locked --lib --target wasm32-unknown-unknown --features hydrate -- -D warnings
 
-# All Rust tests; nextest runs them side by side.
+# All Rust tests; nextest runs them side by side. Many of them wait for time to pass, so more run than there are cores.
+export NEXTEST_TEST_THREADS ?= 6
+export RUST_TEST_THREADS ?= 6
 tests := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
 
 unit: ## all Rust tests, on SQLite
@@ -75,7 +77,7 @@ browser: $(site) ## tests in headless Chromium, against the unoptimised server a
 	cargo build --locked --features ssr --bin switchyard
 	CHROMIUM="$$(scripts/chromium.sh)" node --test --test-reporter=spec end2end/*.test.js
 
-bench: $(server) ## jobs per second, latency, server time per job, on SQLite and Postgres (more: ARGS="…")
+bench: $(server) ## jobs per second, latency, server time per job, cost of waiting, on SQLite and Postgres (more: ARGS="…")
 	POSTGRES_OPTIONS="-c fsync=on" scripts/postgres.sh cargo bench --locked --features ssr --bench load -- --postgres 1,2 $(ARGS)
 
 clean: ## remove what was built; the tools stay

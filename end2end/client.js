@@ -34,3 +34,84 @@ export function client(url) {
   };
   return api;
 }
+
+/** A client of lmstfy: of one queue, with a token if the server asks for one. A refusal throws. */
+export function lmstfy(url, namespace, queue, token) {
+  const at = `${url}/api/${namespace}/${queue}`;
+  const call = async (method, path, { body, headers } = {}) => {
+    const key = token === undefined ? {} : { "x-token": token };
+    const answer = await fetch(at + path, { method, body, headers: { ...key, ...headers } });
+    const text = await answer.text();
+    if (answer.status === 404) return null;
+    if (!answer.ok) throw new Error(`${method} ${at}${path}: ${answer.status} ${text}`);
+    return text === "" ? null : JSON.parse(text);
+  };
+  const api = {
+    /** Publishes a job, which may be any bytes. Resolves to its id. */
+    async publish(body, { tries = 1, ttl = 86_400, delay = 0, attributes } = {}) {
+      const given = Object.entries(attributes ?? {}).map(([name, value]) => [`job-attr-${name}`, value]);
+      const headers = attributes && { "enable-job-version": "YES", ...Object.fromEntries(given) };
+      return (await call("PUT", `?tries=${tries}&ttl=${ttl}&delay=${delay}`, { body, headers })).job_id;
+    },
+    consume: ({ ttr = 120, timeout = 0 } = {}) => call("GET", `?ttr=${ttr}&timeout=${timeout}`),
+    job: (id) => call("GET", `/job/${id}`),
+    acknowledge: (id) => call("DELETE", `/job/${id}`),
+    size: async () => (await call("GET", "/size")).size,
+    deadLetter: () => call("GET", "/deadletter"),
+    /** Publishes jobs, one for each body, and loses them, so that they are dead in this order. Resolves to their ids. */
+    async dead(...bodies) {
+      const { deadletter_size: before } = await api.deadLetter();
+      const ids = [];
+      for (const body of bodies) {
+        ids.push(await api.publish(body));
+        const { job_id: id } = await api.consume({ ttr: 0 });
+        if (id !== ids.at(-1)) throw new Error(`took ${id} instead of ${ids.at(-1)}`);
+        while ((await api.deadLetter()).deadletter_size < before + ids.length) {
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+      }
+      return ids;
+    },
+  };
+  return api;
+}
+
+/** A client of Relay: of one queue. A refusal throws. */
+export function relay(url, queue) {
+  const name = encodeURIComponent;
+  const at = `${url}/v2/queues/${name(queue)}/jobs`;
+  const call = async (method, address, body) => {
+    const answer = await fetch(address, { method, body, headers: { "content-type": "application/json" } });
+    const text = await answer.text();
+    if (answer.status === 404) return null;
+    if (!answer.ok) throw new Error(`${method} ${address}: ${answer.status} ${text}`);
+    return text === "" ? null : JSON.parse(text);
+  };
+  const api = {
+    /** Enqueues a job. `payload` and `state` are JSON texts, sent as they are. */
+    async enqueue(id, payload = "null", { timeout = 120, retries = 3, state = "null", runAt, mode = "unique" } = {}) {
+      const more = runAt === undefined ? "" : `, "run_at": ${JSON.stringify(runAt)}`;
+      const job = `{"queue": ${JSON.stringify(queue)}, "id": ${JSON.stringify(id)}, "timeout": ${timeout}, "max_retries": ${retries}, "payload": ${payload}, "state": ${state}${more}}`;
+      await call("POST", `${url}/v2/queues/jobs?mode=${mode}`, `[${job}]`);
+      return id;
+    },
+    next: async () => (await call("GET", at))?.[0],
+    job: (id) => call("GET", `${at}/${name(id)}`),
+    /** The status of a heartbeat. */
+    async beat({ id, run_id: run }, state) {
+      const headers = { "content-type": "application/json" };
+      return (await fetch(`${at}/${name(id)}/run-id/${run}`, { method: "PATCH", body: state, headers })).status;
+    },
+    /** Enqueues jobs of these ids and loses their runs, so that they are dead in this order. */
+    async dead(...ids) {
+      for (const id of ids) {
+        await api.enqueue(id, JSON.stringify({ dead: id }), { timeout: 0, retries: 0, state: '{"step": 1}' });
+        const job = await api.next();
+        if (job?.id !== id) throw new Error(`took ${job?.id} instead of ${id}`);
+        while ((await api.job(id)) !== null) await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      return ids;
+    },
+  };
+  return api;
+}

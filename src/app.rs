@@ -9,14 +9,18 @@ use leptos_router::{
 
 mod check;
 mod config;
+mod dead;
 mod failure;
 mod failures;
 mod frame;
 mod histogram;
 mod icons;
 mod job;
+mod letter;
 mod live;
+mod lmstfy;
 mod missing;
+mod namespaces;
 mod overview;
 mod parts;
 mod payload;
@@ -25,6 +29,7 @@ mod queue;
 mod queues;
 mod recurring;
 mod recurrings;
+mod relay;
 mod stats;
 mod tables;
 mod tags;
@@ -38,16 +43,20 @@ mod workers;
 
 use check::CheckPage;
 use config::ConfigPage;
+use dead::DeadPage;
 use failure::FailurePage;
 use failures::FailuresPage;
 use frame::Frame;
 use job::JobPage;
+use lmstfy::job::LmstfyJobPage;
 use missing::MissingPage;
+use namespaces::{NamespacePage, NamespacesPage};
 use overview::OverviewPage;
 use queue::QueuePage;
 use queues::QueuesPage;
 use recurring::RecurringPage;
 use recurrings::RecurringsPage;
+use relay::job::{DeadRelayJobPage, RelayJobPage};
 use stats::StatsPage;
 use tags::{TagPage, TagsPage};
 use tracked::TrackedPage;
@@ -86,6 +95,9 @@ pub fn App() -> impl IntoView {
     let (queues, jobs) = (StaticSegment("queues"), StaticSegment("jobs"));
     let (failures, workers) = (StaticSegment("failures"), StaticSegment("workers"));
     let (recurring, tags) = (StaticSegment("recurring"), StaticSegment("tags"));
+    let namespaces = StaticSegment("namespaces");
+    let lmstfy = (ui, StaticSegment("lmstfy"), ParamSegment("namespace"), name);
+    let relay = (ui, StaticSegment("relay"), name);
     view! {
         <Title formatter=|title: String| {
             if title.is_empty() { "Switchyard".to_owned() } else { format!("{title} · Switchyard") }
@@ -99,6 +111,18 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, queues, name, StaticSegment("stats")) view=StatsPage ssr=SsrMode::Async />
                     <Route path=(ui, queues, name, ParamSegment("state")) view=QueuePage ssr=SsrMode::Async />
                     <Route path=(ui, jobs, name) view=JobPage ssr=SsrMode::Async />
+                    <Route path=lmstfy view=QueuePage ssr=SsrMode::Async />
+                    <Route path=(lmstfy, StaticSegment("stats")) view=StatsPage ssr=SsrMode::Async />
+                    <Route path=(lmstfy, ParamSegment("state")) view=QueuePage ssr=SsrMode::Async />
+                    <Route path=(lmstfy, StaticSegment("job"), ParamSegment("id")) view=LmstfyJobPage ssr=SsrMode::Async />
+                    <Route path=relay view=QueuePage ssr=SsrMode::Async />
+                    <Route path=(relay, StaticSegment("stats")) view=StatsPage ssr=SsrMode::Async />
+                    <Route path=(relay, ParamSegment("state")) view=QueuePage ssr=SsrMode::Async />
+                    <Route path=(relay, StaticSegment("job"), ParamSegment("id")) view=RelayJobPage ssr=SsrMode::Async />
+                    <Route path=(relay, StaticSegment("dead"), ParamSegment("letter")) view=DeadRelayJobPage ssr=SsrMode::Async />
+                    <Route path=(ui, namespaces) view=NamespacesPage ssr=SsrMode::Async />
+                    <Route path=(ui, namespaces, name) view=NamespacePage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("dead")) view=DeadPage ssr=SsrMode::Async />
                     <Route path=(ui, failures) view=FailuresPage ssr=SsrMode::Async />
                     <Route path=(ui, failures, name) view=FailurePage ssr=SsrMode::Async />
                     <Route path=(ui, workers) view=WorkersPage ssr=SsrMode::Async />

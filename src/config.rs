@@ -1,11 +1,14 @@
 //! Settings: one struct, from flags and the environment.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand};
 
+use crate::doors::{Admin, Doors};
 use crate::engine::Options;
+use crate::secret::Hash;
 use crate::server::Settings;
 use crate::store::Durability;
 
@@ -26,7 +29,12 @@ pub enum Action {
         /// Address to listen on; port 0 takes a free one.
         #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
         listen: SocketAddr,
+        #[command(flatten)]
+        access: Access,
     },
+    /// Tokens: who may use a namespace of lmstfy. Works while a server runs on the database.
+    #[command(subcommand)]
+    Token(Token),
     /// Copy everything that one database holds into another, empty one, while no server uses them.
     Copy(Databases),
 }
@@ -42,6 +50,59 @@ pub struct Databases {
     pub to: String,
 }
 
+#[derive(Debug, Subcommand)]
+pub enum Token {
+    /// Make a token of a namespace, and print it: only its hash is kept, so it is not shown again.
+    Create {
+        #[command(flatten)]
+        place: Place,
+        /// What opens with the token: 1 to 255 letters, digits, hyphens and underscores.
+        namespace: String,
+        /// Whom or what the token is for.
+        #[arg(long, default_value = "")]
+        description: String,
+        /// The token, instead of one that is made up: 20 to 255 visible ASCII characters without a colon.
+        #[arg(
+            long,
+            env = "SWITCHYARD_TOKEN",
+            hide_env_values = true,
+            allow_hyphen_values = true
+        )]
+        token: Option<String>,
+    },
+    /// List the tokens of a namespace, or of all: namespace, public name, when it was made, description.
+    List {
+        #[command(flatten)]
+        place: Place,
+        namespace: Option<String>,
+    },
+    /// Revoke a token. When the command ends, no server lets anybody in with it.
+    Revoke {
+        #[command(flatten)]
+        place: Place,
+        namespace: String,
+        /// The token, or its public name: sha256:…, as in the list.
+        #[arg(allow_hyphen_values = true)]
+        token: String,
+    },
+}
+
+/// Which database.
+#[derive(Debug, Args)]
+pub struct Place {
+    /// Where the jobs live: sqlite://FILE, or postgres://USER@HOST/DATABASE.
+    #[arg(
+        long,
+        env = "SWITCHYARD_DATABASE",
+        hide_env_values = true,
+        default_value = DATABASE
+    )]
+    pub database: String,
+}
+
+/// The database, where none is named.
+const DATABASE: &str = "sqlite://switchyard.db";
+
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Address to listen on; port 0 takes a free one.
@@ -53,7 +114,7 @@ pub struct Serve {
         long,
         env = "SWITCHYARD_DATABASE",
         hide_env_values = true,
-        default_value = "sqlite://switchyard.db"
+        default_value = DATABASE
     )]
     pub database: String,
     /// What an acknowledged write survives: full (loss of power) or process (kill -9).
@@ -71,7 +132,88 @@ pub struct Serve {
     /// Let POST /flush empty the whole database.
     #[arg(long, env = "SWITCHYARD_ALLOW_FLUSH", value_parser = FalseyValueParser::new())]
     pub allow_flush: bool,
+    /// Seconds after which a queue of lmstfy or Relay goes that is empty, and in which nothing happens.
+    #[arg(long, env = "SWITCHYARD_EMPTY_QUEUE_AGE", default_value_t = 600)]
+    pub empty_queue_age: u32,
+    /// The longest body of a job of lmstfy, in bytes.
+    #[arg(long, env = "SWITCHYARD_LMSTFY_BODY_MAX", default_value_t = LMSTFY_BODY_MAX)]
+    pub lmstfy_body_max: usize,
+    /// The largest body of a request of Relay, in bytes.
+    #[arg(long, env = "SWITCHYARD_RELAY_BODY_MAX", default_value_t = RELAY_BODY_MAX)]
+    pub relay_body_max: usize,
+    #[command(flatten)]
+    pub access: Access,
 }
+
+/// Who may come in.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Who may come in")]
+pub struct Access {
+    /// What opens the dashboard and /token, and everything else: `Authorization: Bearer TOKEN`, or in a browser
+    /// as the password of any name.
+    #[arg(long, env = "SWITCHYARD_ADMIN_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
+    pub admin_token: Option<Hash>,
+    /// The name that opens the same with --admin-password, in a browser or elsewhere.
+    #[arg(long, env = "SWITCHYARD_ADMIN_USER", hide_env_values = true, value_parser = user, value_name = "NAME")]
+    #[arg(requires = "admin_password")]
+    pub admin_user: Option<Hash>,
+    /// The password of --admin-user.
+    #[arg(long, env = "SWITCHYARD_ADMIN_PASSWORD", hide_env_values = true, value_parser = password)]
+    #[arg(requires = "admin_user", value_name = "PASSWORD")]
+    pub admin_password: Option<Hash>,
+    /// What opens qless: `Authorization: Bearer TOKEN`.
+    #[arg(long, env = "SWITCHYARD_QLESS_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
+    pub qless_token: Option<Hash>,
+    /// What opens Relay: `Authorization: Bearer TOKEN`.
+    #[arg(long, env = "SWITCHYARD_RELAY_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
+    pub relay_token: Option<Hash>,
+    /// Let everybody into lmstfy's namespaces, without a token.
+    #[arg(long, env = "SWITCHYARD_NO_AUTH", value_parser = FalseyValueParser::new())]
+    pub no_auth: bool,
+    /// Listen on an address that others can reach, though neither an admin nor a qless token is set.
+    #[arg(long, env = "SWITCHYARD_INSECURE", value_parser = FalseyValueParser::new())]
+    pub insecure: bool,
+}
+
+impl Access {
+    /// The keys of the doors.
+    pub fn doors(&self) -> Doors {
+        Doors {
+            admin: Admin {
+                token: self.admin_token,
+                login: self.admin_user.zip(self.admin_password),
+            },
+            qless: self.qless_token,
+            relay: self.relay_token,
+        }
+    }
+}
+
+/// White space around a token would be cut off on its way here, so it is not part of it.
+fn token(text: &str) -> Result<Hash, &'static str> {
+    password(text.trim())
+}
+
+fn user(text: &str) -> Result<Hash, &'static str> {
+    if text.contains(':') {
+        return Err("a name with a colon cannot be sent");
+    }
+    password(text)
+}
+
+/// An empty variable is likelier a mistake than the wish to let everybody in.
+fn password(text: &str) -> Result<Hash, &'static str> {
+    if text.is_empty() {
+        return Err("it is empty");
+    }
+    Ok(Hash::of(text))
+}
+
+/// The largest body of a request of Relay, as the original has it.
+pub const RELAY_BODY_MAX: usize = 2 << 20;
+
+/// The longest body of a job of lmstfy: smaller than 64 kB (document, The limits on parameters).
+pub const LMSTFY_BODY_MAX: usize = 65_535;
 
 impl Serve {
     /// How the server is to behave.
@@ -83,8 +225,14 @@ impl Serve {
                 no_skip_locked: self.no_skip_locked,
                 no_notify: self.no_notify,
                 trust_client_clock: self.trust_client_clock,
+                empty_queue_age: Some(Duration::from_secs(u64::from(self.empty_queue_age))),
+                brief: false,
             },
             allow_flush: self.allow_flush,
+            doors: self.access.doors(),
+            no_auth: self.access.no_auth,
+            lmstfy_body_max: self.lmstfy_body_max,
+            relay_body_max: self.relay_body_max,
         }
     }
 }

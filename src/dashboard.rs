@@ -1,18 +1,22 @@
 //! The dashboard's side of HTTP: its pages, their files, and what every page carries. The pages
 //! themselves stand in `app`.
 
+mod download;
 mod feed;
 mod forms;
 mod guard;
 mod shared;
+mod tokens;
+
+use std::time::Duration;
 
 use axum::{
     Router,
     extract::{FromRef, Path, Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
-    middleware,
+    middleware::{self, Next},
     response::{IntoResponse, Redirect, Response},
-    routing::get,
+    routing::{get, post},
 };
 use leptos::{nonce::use_nonce, prelude::*};
 use leptos_axum::{
@@ -30,11 +34,15 @@ use crate::{
         visit::{self, Flash, Visit},
     },
     assets::Assets,
+    doors::Doors,
     engine::Engine,
 };
 
 /// Sent by the live island when it fetches the page anew.
 const REFRESH: &str = "x-switchyard-refresh";
+
+/// The longest time until a page, or the beginning of the live feed, is answered.
+const ANSWER_MAX: Duration = Duration::from_millis(4_500);
 
 /// The longest form that is read.
 const FORM_BYTES_MAX: usize = 64 << 10;
@@ -46,29 +54,33 @@ pub struct Dashboard {
     pub feed: Feed,
     shared: Shared,
     pub assets: Assets,
+    /// Whether lmstfy's namespaces stand open to everybody.
+    pub no_auth: bool,
     pub leptos: LeptosOptions,
 }
 
 impl Dashboard {
     /// Live feeds end when `stop` is cancelled.
-    pub fn new(engine: Engine, assets: Assets, stop: CancellationToken) -> Self {
+    pub fn new(engine: Engine, assets: Assets, no_auth: bool, stop: CancellationToken) -> Self {
         Self {
             feed: Feed::start(engine.clone(), stop),
             shared: Shared::default(),
             engine,
+            no_auth,
             leptos: assets.leptos_options(),
             assets,
         }
     }
 }
 
-/// Everything under `/ui`.
-pub fn router(state: Dashboard) -> Router {
+/// Everything under `/ui`. Behind the administrator's door stands all but the files, which are the same for
+/// everybody and tell nothing.
+pub fn router(state: Dashboard, doors: &Doors) -> Router {
     let context = {
         let dashboard = state.clone();
         move || page_context(&dashboard)
     };
-    Router::new()
+    let pages = Router::new()
         .leptos_routes_with_context(&state, generate_route_list(App), context, {
             let options = state.leptos.clone();
             move || shell(options.clone())
@@ -76,8 +88,13 @@ pub fn router(state: Dashboard) -> Router {
         // `/ui/` is a route of its own in axum; it would reach the fallback.
         .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
         .route("/ui/events", get(feed::events))
-        .route("/ui/favicon.svg", get(favicon))
-        .route("/ui/pkg/{version}/{name}", get(package_file))
+        // Where the pages stand, too: what answers the form is one of them.
+        .route("/ui/namespaces", post(tokens::create))
+        .route("/ui/namespaces/{name}", post(tokens::create_in))
+        .route(
+            "/ui/lmstfy/{namespace}/{name}/job/{id}/body",
+            get(download::body),
+        )
         .route("/ui/{*rest}", get(missing_page))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .layer(middleware::from_fn_with_state(
@@ -85,8 +102,27 @@ pub fn router(state: Dashboard) -> Router {
             forms::explain,
         ))
         .layer(middleware::from_fn_with_state(state.clone(), shared::share))
+        .layer(middleware::from_fn(in_time));
+    // Outside of what is shared: a page that was made for one is handed to others.
+    let pages = doors.admin(guard::refuse).before(pages);
+    Router::new()
+        .route("/ui/favicon.svg", get(favicon))
+        .route("/ui/pkg/{version}/{name}", get(package_file))
+        .merge(pages)
         .layer(middleware::from_fn(guard::guard))
         .with_state(state)
+}
+
+/// A page asks the database several times; where each time takes as long as it may, it is turned away as a whole.
+async fn in_time(request: Request, next: Next) -> Response {
+    if request.method() != Method::GET {
+        return next.run(request).await;
+    }
+    let answered = tokio::time::timeout(ANSWER_MAX, next.run(request)).await;
+    answered.unwrap_or_else(|_| {
+        let why = "The database does not answer. Nothing is lost; try again in a moment.\n";
+        (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+    })
 }
 
 /// Runs before a page is rendered or a server function is called: hands them what they need

@@ -1,6 +1,9 @@
 //! `switchyard dev`: made-up queues, workers, jobs and failures that keep moving, so that the page can
 //! be judged at a glance. It uses the same verbs as everybody else.
 
+mod lmstfy;
+mod relay;
+
 use std::time::Duration;
 
 use crate::engine::{
@@ -136,6 +139,8 @@ pub async fn play(engine: Engine) {
     tokio::spawn(recur(engine.clone()));
     tokio::spawn(pause_now_and_then(engine.clone()));
     tokio::spawn(follow(engine.clone()));
+    lmstfy::play(&engine).await;
+    relay::play(&engine);
     for scene in SCENES {
         tokio::spawn(produce(engine.clone(), scene));
         for number in 1..=scene.workers {

@@ -9,65 +9,77 @@
 //! `None`, and the server's clock decides. The engine knows neither HTTP nor any protocol's JSON.
 
 mod check;
+mod chores;
 mod claim;
 mod clock;
 mod config;
 mod copies;
+mod dead;
 mod depend;
+mod enqueue;
 mod error;
 mod events;
 mod finish;
 mod group;
 mod held;
 mod history;
+mod idle;
 mod job;
 mod keep;
 mod lease;
 mod look;
 mod mend;
 mod peers;
+mod publish;
 mod put;
 mod queues;
+mod ready;
 mod recur;
 mod rows;
 mod stats;
 mod tag;
 mod tally;
+mod tokens;
 mod track;
 mod verbs;
 mod wait;
 mod work;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use check::Problem;
+use chores::{Chore, Duty};
 pub use claim::{Claim, Order};
 pub use clock::{Clock, Time};
 pub use config::{Config, OPTION_BYTES_MAX};
+pub use dead::DeadLetter;
 pub use depend::Depend;
+pub use enqueue::{Enqueue, Mode, Run};
 pub use error::{Error, Result};
 pub use events::Published;
 pub use finish::{Fail, Next, Retry};
-use group::{Chore, Duty, Runner, Seen, Step, Verb};
-pub use history::{Event, History, What};
+use group::{Runner, Seen, Step, Verb};
+pub use history::{Event, History, NOTE_BYTES_MAX, What};
 pub use job::{
-    Failure, Job, JobKey, Lease, NAME_BYTES_MAX, Protocol, QLESS_SCOPE, QueueId, QueueKey,
-    Standing, State,
+    FOR_EVER, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol, QLESS_SCOPE,
+    QueueId, QueueKey, Standing, State,
 };
 pub use lease::Holder;
 pub use look::{Counts, FailureGroup, Page, QueueCounts, WorkerCounts};
 use peers::Peers;
+pub use publish::Publish;
 pub use put::Put;
 pub use queues::{Queue, Queues};
 pub use recur::{Change, RECURRING_ID_BYTES_MAX, Recur, Recurring};
 pub use stats::{Durations, Stats};
 pub use tally::{Moments, SLOTS};
+pub use tokens::{Flaw, Grant, Token, Tokens};
 pub use track::Tracked;
+pub use verbs::Revived;
 use wait::Waiters;
 use work::{Needs, Shared, Work};
 
@@ -93,8 +105,13 @@ pub struct Options {
     pub no_skip_locked: bool,
     /// Postgres: do without LISTEN and NOTIFY; other servers are noticed by looking, once a second.
     pub no_notify: bool,
-    /// Clients tell the time. Then nothing happens of its own accord.
+    /// Clients tell the time. Then nothing happens of its own accord by qless's rules.
     pub trust_client_clock: bool,
+    /// After what time without anything happening empty queues go that came into being by themselves.
+    pub empty_queue_age: Option<Duration>,
+    /// Opened for a moment, beside the server that has the database open if there is one: nothing happens of its
+    /// own accord.
+    pub brief: bool,
 }
 
 /// The handle of the engine; cheap to clone.
@@ -109,8 +126,6 @@ struct Inner {
     seen: Arc<Seen>,
     waiters: Arc<Waiters>,
     peers: Arc<Peers>,
-    /// What is in memory is as of this revision of the database, where servers share one.
-    revision: AtomicI64,
     turns: claim::Turns,
     changes: watch::Sender<u64>,
     trust_client_clock: bool,
@@ -118,15 +133,17 @@ struct Inner {
     /// Nobody is to wait for jobs any longer.
     rest: CancellationToken,
     _scratch: Option<tempfile::TempDir>,
+    /// The server beside which the database was opened, if it was.
+    host: Option<store::Host>,
 }
 
 impl Engine {
-    /// Opens the database, making it if it is new, and starts the writer and (unless clients tell the
-    /// time) the upkeep.
+    /// Opens the database, making it if it is new, and starts the writer and the upkeep.
     pub async fn open(options: &Options) -> Result<Engine> {
         let settings = store::Settings {
             durability: options.durability,
             no_skip_locked: options.no_skip_locked,
+            beside: options.brief,
         };
         let mut store = Store::open(&options.database, settings)
             .await
@@ -134,9 +151,13 @@ impl Engine {
         let peers = Arc::new(Peers::join(&mut store.connection).await?);
         let readers = store.readers;
         let shared = Shared::default();
-        let recurring_in = copies::take_over(&shared, 0, readers.read(copies::all()).await?)?;
-        let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let clock = Arc::new(Clock::default());
+        if let Some(fresh) = readers.fresh().await? {
+            clock.follow(fresh.now);
+        }
+        let answers = readers.read(copies::all()).await?;
+        let taken = copies::take_over(&shared, answers)?;
+        let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let seen = Arc::new(Seen::default());
         let waiters = Arc::new(Waiters::default());
         let changes = watch::Sender::new(0);
@@ -149,11 +170,13 @@ impl Engine {
             clients_tell_time: options.trust_client_clock,
             peers: Arc::clone(&peers),
             last_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
-            revision: group::UNKNOWN_REVISION,
+            revision: taken.revision,
+            has_noticed: false,
             groups: 0,
-            recurring_in,
+            recurring_in: taken.recurring_in,
             pruned_on: None,
             held: held::Held::default(),
+            idle: idle::Idle::after(options.empty_queue_age.unwrap_or(idle::QUIET)),
         };
         let engine = Engine(Arc::new(Inner {
             writer: Writer::start(store.connection, runner),
@@ -163,25 +186,24 @@ impl Engine {
             seen,
             waiters,
             peers,
-            revision: AtomicI64::new(group::UNKNOWN_REVISION),
             turns: claim::Turns::default(),
             changes,
             trust_client_clock: options.trust_client_clock,
             stop: CancellationToken::new(),
             rest: CancellationToken::new(),
             _scratch: store.scratch,
+            host: store.host,
         }));
-        engine.freshen().await?;
-        engine.start_tasks(options);
+        if !options.brief {
+            engine.start_tasks(options);
+        }
         Ok(engine)
     }
 
     /// Starts what goes on of its own accord.
     fn start_tasks(&self, options: &Options) {
-        if !options.trust_client_clock {
-            self.until_stop(self.clone().keep_up(options.no_notify));
-            self.until_stop(self.clone().watch());
-        }
+        self.until_stop(self.clone().keep_up(options.no_notify));
+        self.until_stop(self.clone().watch());
         if self.readers().is_shared() && !options.no_notify {
             self.until_stop(self.clone().tell_others());
             self.until_stop(self.clone().hear_others());
@@ -245,6 +267,11 @@ impl Engine {
         &self.0.shared.tracked
     }
 
+    /// The tokens of all namespaces.
+    fn known_tokens(&self) -> &Tokens {
+        &self.0.shared.tokens
+    }
+
     fn peers(&self) -> &Peers {
         &self.0.peers
     }
@@ -302,9 +329,13 @@ impl Engine {
         written.unwrap_or(Err(Error::Unavailable))
     }
 
-    async fn chore(&self, chore: Chore) -> Result<()> {
+    async fn chore(&self, chore: Chore) -> Result<usize> {
         let (tell, told) = oneshot::channel();
-        let task = Box::new(Duty { chore, tell });
+        let task = Box::new(Duty {
+            chore,
+            dropped: 0,
+            tell,
+        });
         self.0
             .writer
             .submit(Step {
@@ -349,10 +380,11 @@ impl Engine {
             return Ok(());
         };
         self.0.clock.follow(fresh.now);
-        if self.0.revision.load(Ordering::Acquire) != fresh.revision {
+        if fresh.revision > copies::revision(&self.0.shared) {
             let answers = self.readers().read(copies::all()).await?;
-            copies::take_over(&self.0.shared, fresh.revision, answers)?;
-            self.0.revision.store(fresh.revision, Ordering::Release);
+            if copies::take_over(&self.0.shared, answers)?.tokens_differ {
+                self.waiters().wake_all();
+            }
         }
         Ok(())
     }

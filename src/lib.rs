@@ -18,12 +18,18 @@ pub mod dashboard;
 /// Made-up queues and workers, to look at the dashboard with.
 #[cfg(feature = "ssr")]
 pub mod demo;
+/// Who may come in.
+#[cfg(feature = "ssr")]
+pub mod doors;
 /// The queues and jobs behind every protocol and the dashboard.
 #[cfg(feature = "ssr")]
 pub mod engine;
 /// The fronts: one file per protocol.
 #[cfg(feature = "ssr")]
 pub mod protocol;
+/// What is kept of secrets, and how they are compared.
+#[cfg(feature = "ssr")]
+pub mod secret;
 /// The HTTP server: which front answers which path, start and stop.
 #[cfg(feature = "ssr")]
 pub mod server;

@@ -1,5 +1,8 @@
 //! The command line: start, signals, end.
 
+mod greeting;
+mod token;
+
 use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -7,8 +10,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use greeting::{first_token, greeting};
 use switchyard::config::{Action, Command};
 use switchyard::demo;
+use switchyard::doors::is_loopback;
 use switchyard::engine::{Engine, Options};
 use switchyard::server::{Settings, serve_engine};
 use switchyard::store::{self, Copied, Progress, shown};
@@ -48,22 +53,25 @@ fn main() -> ExitCode {
 
 async fn start() -> ExitCode {
     let outcome = match Command::parse().action {
-        Action::Serve(serve) => run(serve.listen, serve.settings(), false).await,
-        Action::Dev { listen } => {
+        Action::Serve(serve) => {
+            let (settings, insecure) = (serve.settings(), serve.access.insecure);
+            run(serve.listen, settings, insecure, false).await
+        }
+        Action::Dev { listen, access } => {
             let engine = Options {
                 database: "sqlite::memory:".to_owned(),
                 ..Options::default()
             };
-            run(
-                listen,
-                Settings {
-                    engine,
-                    allow_flush: true,
-                },
-                true,
-            )
-            .await
+            let settings = Settings {
+                engine,
+                allow_flush: true,
+                doors: access.doors(),
+                no_auth: access.no_auth,
+                ..Settings::default()
+            };
+            run(listen, settings, access.insecure, true).await
         }
+        Action::Token(command) => token::run(command).await,
         Action::Copy(databases) => copy(&databases.from, &databases.to).await,
     };
     match outcome {
@@ -78,8 +86,10 @@ async fn start() -> ExitCode {
 async fn run(
     listen: SocketAddr,
     settings: Settings,
+    insecure: bool,
     demonstrate: bool,
 ) -> Result<(), Box<dyn std::error::Error>> {
+    look_at_doors(listen, &settings, insecure)?;
     let (terminate, interrupt) = (
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
@@ -91,7 +101,9 @@ async fn run(
     let engine = Engine::open(&settings.engine)
         .await
         .map_err(|error| format!("cannot open {database}: {error}"))?;
-    greet(listener.local_addr()?, &database);
+    let address = listener.local_addr()?;
+    let token = first_token(&engine, &settings, address).await?;
+    say(&greeting(address, &database, &settings, token.as_deref()));
     if demonstrate {
         tokio::spawn(demo::play(engine.clone()));
     }
@@ -105,16 +117,21 @@ async fn run(
     Ok(())
 }
 
-fn greet(address: SocketAddr, database: &str) {
-    say(&format!(
-        r#"listening on http://{address}
-  dashboard  http://{address}/ui
-  API        http://{address} (qless)
-  database   {database}
-A first job:
-  curl http://{address}/add/work -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'
-"#
-    ));
+/// Refuses to let everybody in from everywhere, unless that is wanted; and says which doors stand open, where
+/// that might be an oversight.
+fn look_at_doors(listen: SocketAddr, settings: &Settings, insecure: bool) -> Result<(), String> {
+    let doors = &settings.doors;
+    if !is_loopback(listen) && !doors.any_key() && !insecure {
+        return Err(format!(
+            "will not listen on {listen}, for whoever reaches it could do everything: set --admin-token (or --admin-user \
+             and --admin-password) and --qless-token, or say --insecure"
+        ));
+    }
+    let open = doors.open(settings.no_auth);
+    if !open.is_empty() && (doors.any_key() || !is_loopback(listen)) {
+        tracing::warn!("open to whoever reaches {listen}: {}", open.join("; "));
+    }
+    Ok(())
 }
 
 /// Prints it. Whoever has closed the pipe does not want to know.

@@ -1,4 +1,8 @@
 //! The fronts: each turns its protocol's requests into verbs of the engine, and what they return into
 //! its protocol's answers.
 
+pub mod lmstfy;
 pub mod qless;
+pub mod relay;
+pub(crate) mod request;
+pub mod token;

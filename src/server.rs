@@ -1,13 +1,16 @@
 //! The server: which front answers which path, and how it starts and stops.
 
+mod label;
+
 use std::any::Any;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::ListenerExt;
@@ -16,19 +19,42 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::assets::Assets;
+use crate::config::{LMSTFY_BODY_MAX, RELAY_BODY_MAX};
 use crate::dashboard::{self, Dashboard};
+use crate::doors::Doors;
 use crate::engine::{Engine, Error, Options, Result};
-use crate::protocol::qless;
+use crate::protocol::{lmstfy, qless, relay, token};
 
 /// How long requests that are under way may take to end once the server has been told to stop.
 const GRACE: Duration = Duration::from_secs(8);
 
 /// How a server is to behave.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     pub engine: Options,
     /// Whether `/flush` may empty everything.
     pub allow_flush: bool,
+    /// Who may come in.
+    pub doors: Doors,
+    /// lmstfy's namespaces need no token.
+    pub no_auth: bool,
+    /// The longest body of a job of lmstfy.
+    pub lmstfy_body_max: usize,
+    /// The largest body of a request of Relay.
+    pub relay_body_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            engine: Options::default(),
+            allow_flush: false,
+            doors: Doors::default(),
+            no_auth: false,
+            lmstfy_body_max: LMSTFY_BODY_MAX,
+            relay_body_max: RELAY_BODY_MAX,
+        }
+    }
 }
 
 /// Opens the database and serves on `listener` until `stop` ends. Then running requests finish, long
@@ -94,13 +120,58 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
         allow_flush: settings.allow_flush,
         stop: stop.clone(),
     };
-    let dashboard = Dashboard::new(engine.clone(), Assets::load(), stop.clone());
-    Router::new()
+    let namespaces = lmstfy::Front {
+        engine: engine.clone(),
+        no_auth: settings.no_auth,
+        body_max: settings.lmstfy_body_max,
+    };
+    let runs = relay::Front {
+        engine: engine.clone(),
+        body_max: settings.relay_body_max,
+    };
+    let dashboard = Dashboard::new(
+        engine.clone(),
+        Assets::load(),
+        settings.no_auth,
+        stop.clone(),
+    );
+    let doors = &settings.doors;
+    let routes = Router::new()
         .route("/health", get(health).with_state(engine.clone()))
-        .merge(dashboard::router(dashboard))
-        .merge(qless::router(front))
-        .fallback(qless::no_such_endpoint)
+        .merge(dashboard::router(dashboard, doors))
+        .merge(lmstfy::router(namespaces))
+        .merge(doors.relay(relay::unauthorized).before(relay::router(runs)))
+        .merge(
+            doors
+                .admin(token::unauthorized)
+                .before(token::router(engine.clone())),
+        )
+        .merge(
+            doors
+                .qless(qless::unauthorized)
+                .before(qless::router(front)),
+        )
+        .fallback(no_such_endpoint);
+    finished(routes)
+}
+
+/// What goes around everything: a request that panics is answered, and every one has its number.
+fn finished(routes: Router) -> Router {
+    routes
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(label::label))
+}
+
+/// The answer to a path that nobody serves, by whose it would be.
+async fn no_such_endpoint(request: Request) -> Response {
+    let path = request.uri().path();
+    if path == "/v2" || path.starts_with("/v2/") {
+        return relay::no_such_endpoint(request).await;
+    }
+    if path.starts_with("/api/") {
+        return lmstfy::no_such_endpoint(request).await;
+    }
+    qless::no_such_endpoint(request).await.into_response()
 }
 
 /// Whether the database answers.
@@ -122,4 +193,22 @@ async fn health(State(engine): State<Engine>) -> Response {
 fn panicked(_: Box<dyn Any + Send>) -> Response {
     tracing::error!("a request panicked");
     qless::internal_error().into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::extract::Request;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_panics_is_answered_with_its_number() {
+        let panics = get(async || -> &'static str { panic!("a bug") });
+        let routes = finished(Router::new().route("/", panics));
+        let response = routes.oneshot(Request::new(Body::empty())).await.unwrap();
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(response.headers().contains_key("x-request-id"));
+    }
 }

@@ -8,6 +8,7 @@
 mod address;
 mod copy;
 mod dialect;
+mod file;
 mod group;
 mod pooled;
 mod postgres;
@@ -19,6 +20,7 @@ use std::time::Duration;
 pub use address::shown;
 pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;
+pub use file::Host;
 pub use group::{Group, Writer};
 pub use postgres::Listener;
 pub use rows::{Answer, Arg, Row, Statement};
@@ -39,6 +41,10 @@ pub enum StoreError {
     Address(String),
     #[error("another server has this database open")]
     InUse,
+    #[error(
+        "the server that has this database open is of another version of Switchyard, or is only starting"
+    )]
+    OtherVersion,
     #[error("the database does not answer")]
     Slow,
     /// The commit was sent, and its answer never came.
@@ -118,6 +124,8 @@ pub struct Settings {
     pub durability: Durability,
     /// Postgres: do not ask for rows to be passed over that others have locked.
     pub no_skip_locked: bool,
+    /// SQLite: if a server has the file open, open it beside that one, for a moment.
+    pub beside: bool,
 }
 
 impl Settings {
@@ -139,8 +147,15 @@ pub struct Fresh {
     pub last_event: i64,
 }
 
+/// The description of the token that a server makes at its first start. In a database that holds nothing else it
+/// does not count as something.
+pub const FIRST_TOKEN: &str = "made at the first start";
+
 /// How long one server waits for the database file that another process has locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How far the tables are.
+const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations WHERE success";
 
 /// An open database.
 pub struct Store {
@@ -148,6 +163,8 @@ pub struct Store {
     pub connection: Connection,
     /// A database in memory is a file in a folder of its own, removed with the store.
     pub scratch: Option<tempfile::TempDir>,
+    /// The server beside which it was opened, if it was.
+    pub host: Option<Host>,
 }
 
 impl Store {
@@ -165,16 +182,25 @@ impl Store {
                 readers: Readers::Postgres(postgres::Readers::open(address, settings).await?),
                 connection: Connection::Postgres(Box::new(connection)),
                 scratch: None,
+                host: None,
             });
         }
         let (path, scratch) = sqlite::locate(address)?;
         let durability = settings.durability;
-        let mut connection = sqlite::Connection::open(&path, durability, scratch.is_some()).await?;
-        connection.migrate().await?;
+        let (mut connection, host) = if settings.beside {
+            file::open_or_join(&path).await?
+        } else {
+            let connection = file::open_alone(&path, durability, scratch.is_some()).await?;
+            (connection, None)
+        };
+        if host.is_none() {
+            connection.migrate().await?;
+        }
         Ok(Store {
             readers: Readers::Sqlite(sqlite::Readers::open(&path).await?),
             connection: Connection::Sqlite(connection),
             scratch,
+            host,
         })
     }
 }

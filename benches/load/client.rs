@@ -27,27 +27,49 @@ impl Connection {
 
     /// The body of the answer, which must be a success.
     pub async fn get(&mut self, path: &str) -> Result<&str> {
-        self.request.clear();
-        let head = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", self.host);
-        self.request.extend_from_slice(head.as_bytes());
-        self.exchange().await
+        self.exchange("GET", path, "", 200).await
     }
 
     /// The body of the answer, which must be a success.
     pub async fn post(&mut self, path: &str, body: &str) -> Result<&str> {
-        self.request.clear();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            self.host,
-            body.len()
-        );
-        self.request.extend_from_slice(head.as_bytes());
-        self.request.extend_from_slice(body.as_bytes());
-        self.exchange().await
+        self.exchange("POST", path, body, 200).await
     }
 
-    async fn exchange(&mut self) -> Result<&str> {
+    /// The body of the answer, which must have this status.
+    pub async fn exchange(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &str,
+        status: u16,
+    ) -> Result<&str> {
+        self.ask(method, path, body).await?;
+        match self.answer().await? {
+            (got, answer) if got == status => Ok(answer),
+            (got, answer) => Err(format!("an unexpected answer: {got} {answer}").into()),
+        }
+    }
+
+    /// Sends a request, whose answer is read later.
+    pub async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<()> {
+        self.request.clear();
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.host);
+        self.request.extend_from_slice(head.as_bytes());
+        if !body.is_empty() {
+            let head = format!(
+                "content-type: application/json\r\ncontent-length: {}\r\n",
+                body.len()
+            );
+            self.request.extend_from_slice(head.as_bytes());
+        }
+        self.request.extend_from_slice(b"\r\n");
+        self.request.extend_from_slice(body.as_bytes());
         self.stream.write_all(&self.request).await?;
+        Ok(())
+    }
+
+    /// The status and the body of the answer to what was asked.
+    pub async fn answer(&mut self) -> Result<(u16, &str)> {
         self.answer.clear();
         let head_end = loop {
             self.read().await?;
@@ -56,17 +78,20 @@ impl Connection {
             }
         };
         let head = std::str::from_utf8(self.answer.get(..head_end).unwrap_or_default())?;
-        let length = content_length(head).ok_or_else(|| format!("no length: {head}"))?;
-        let is_success = head.starts_with("HTTP/1.1 200 ");
+        let status = head.split(' ').nth(1).ok_or("no status")?.parse()?;
+        let length = match status {
+            // Such an answer has no body, and says nothing about its length.
+            204 => 0,
+            _ => content_length(head).ok_or_else(|| format!("no length: {head}"))?,
+        };
         while self.answer.len() < head_end + length {
             self.read().await?;
         }
         let body = std::str::from_utf8(self.answer.get(head_end..).unwrap_or_default())?;
-        if !is_success || body.len() != length {
-            let text = String::from_utf8_lossy(&self.answer);
-            return Err(format!("an unexpected answer: {text}").into());
+        if body.len() != length {
+            return Err(format!("more than an answer: {body}").into());
         }
-        Ok(body)
+        Ok((status, body))
     }
 
     async fn read(&mut self) -> Result<()> {

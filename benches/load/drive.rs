@@ -5,23 +5,29 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use tokio::task::LocalSet;
 
 use super::Result;
-use super::client::Connection;
 use super::ledger::Ledger;
 use super::report::percentile;
 use super::target::Target;
-
-/// Bytes of JSON in each job's `meta`.
-const META_BYTES: usize = 256;
+use super::{lmstfy, qless};
 
 /// The load before the measurement, in which caches fill and connections open.
 const WARM_UP: Duration = Duration::from_millis(500);
 
+/// How jobs are asked for and given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    Qless,
+    Lmstfy,
+}
+
 /// A kind of load.
 #[derive(Clone)]
 pub struct Load {
+    protocol: Protocol,
     pub connections: usize,
     /// Jobs in each request.
     pub jobs: usize,
@@ -29,17 +35,27 @@ pub struct Load {
 }
 
 impl Load {
-    pub fn new(connections: usize, jobs: usize, queues: usize) -> Load {
+    pub fn new(protocol: Protocol, connections: usize, jobs: usize, queues: usize) -> Load {
         Load {
+            protocol,
             connections: connections.max(1),
             jobs: jobs.max(1),
             queues: queues.max(1),
         }
     }
+
+    /// The queue of the connection of this number.
+    pub fn queue(&self, number: usize) -> String {
+        format!("load{}", number % self.queues)
+    }
 }
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.protocol {
+            Protocol::Qless => f.write_str("qless, ")?,
+            Protocol::Lmstfy => f.write_str("lmstfy, ")?,
+        }
         match self.connections {
             1 => f.write_str("1 connection")?,
             number => write!(f, "{number} connections")?,
@@ -75,15 +91,15 @@ impl fmt::Display for Measured {
 }
 
 /// What the connections share.
-struct Shared {
-    ledger: RefCell<Ledger>,
+pub struct Shared {
+    pub ledger: RefCell<Ledger>,
     /// How long each cycle took since the measurement began, in microseconds.
     cycles: RefCell<Vec<f64>>,
     stop: Cell<bool>,
 }
 
 /// How often jobs are asked for that another server may just be looking at.
-const TRIES: usize = 50;
+pub const TRIES: usize = 50;
 
 /// Drives the server and measures.
 ///
@@ -98,8 +114,8 @@ pub async fn run(target: &Target, load: &Load, seconds: Duration) -> Result<Meas
     let local = LocalSet::new();
     let mut connections = Vec::new();
     for number in 0..load.connections {
-        let worker = Worker::new(target, load, number, Rc::clone(&shared)).await?;
-        connections.push(local.spawn_local(worker.work()));
+        let worker = Worker::new(target, load, number, &shared).await?;
+        connections.push(local.spawn_local(work(worker, Rc::clone(&shared))));
     }
     let clock = async {
         tokio::time::sleep(WARM_UP).await;
@@ -131,18 +147,10 @@ pub async fn run(target: &Target, load: &Load, seconds: Duration) -> Result<Meas
     })
 }
 
-/// One connection, and what it sends.
-struct Worker {
-    connection: Connection,
-    shared: Rc<Shared>,
-    jobs: usize,
-    /// Whether one server has all the jobs.
-    alone: bool,
-    host: String,
-    meta: String,
-    add: (String, String),
-    get: String,
-    complete: String,
+/// One connection, and what it does.
+enum Worker {
+    Qless(qless::Worker),
+    Lmstfy(lmstfy::Worker),
 }
 
 impl Worker {
@@ -150,113 +158,34 @@ impl Worker {
         target: &Target,
         load: &Load,
         number: usize,
-        shared: Rc<Shared>,
+        shared: &Rc<Shared>,
     ) -> Result<Worker> {
-        let queue = format!("load{}", number % load.queues);
-        let host = format!("worker-{number}");
-        let meta = format!("\"{}\"", "m".repeat(META_BYTES - 2));
-        let item = format!("{{\"meta\":{meta}}}");
-        let (items, count) = if load.jobs == 1 {
-            (item, String::new())
-        } else {
-            (
-                format!("[{}]", vec![item; load.jobs].join(",")),
-                format!("/{}", load.jobs),
-            )
-        };
-        Ok(Worker {
-            connection: Connection::open(target.address(number)?).await?,
-            shared,
-            jobs: load.jobs,
-            alone: target.is_alone(),
-            add: (format!("/add/{queue}"), format!("{{\"data\":{items}}}")),
-            get: format!("/get/{queue}{count}?host={host}"),
-            complete: format!("/complete/{queue}"),
-            host,
-            meta,
+        let shared = Rc::clone(shared);
+        Ok(match load.protocol {
+            Protocol::Qless => {
+                Worker::Qless(qless::Worker::new(target, load, number, shared).await?)
+            }
+            Protocol::Lmstfy => {
+                Worker::Lmstfy(lmstfy::Worker::new(target, load, number, shared).await?)
+            }
         })
     }
 
-    /// Works until the end; the cycle that has begun is finished, so that nothing is left behind.
-    async fn work(mut self) -> Result<()> {
-        while !self.shared.stop.get() {
-            let began = Instant::now();
-            self.cycle().await?;
-            let took = began.elapsed().as_secs_f64() * 1e6;
-            self.shared.cycles.borrow_mut().push(took);
-        }
-        Ok(())
-    }
-
     async fn cycle(&mut self) -> Result<()> {
-        let answer = self.connection.post(&self.add.0, &self.add.1).await?;
-        let added = results(answer)?;
-        expect(added.len(), self.jobs, answer)?;
-        for id in added {
-            self.shared.ledger.borrow_mut().added(id)?;
+        match self {
+            Worker::Qless(worker) => worker.cycle().await,
+            Worker::Lmstfy(worker) => worker.cycle().await,
         }
-        // Everyone adds before getting, so there are always enough jobs, though maybe another's. Of several
-        // servers each passes over what another one is just looking at.
-        let mut got: Vec<String> = Vec::new();
-        for _ in 0..if self.alone { 1 } else { TRIES } {
-            let answer = self.connection.get(&self.get).await?;
-            got.extend(ids(answer).map(str::to_owned));
-            if self.alone {
-                expect(got.len(), self.jobs, answer)?;
-            }
-            if got.len() >= self.jobs {
-                break;
-            }
-        }
-        if got.is_empty() {
-            return Ok(());
-        }
-        let items: Vec<String> = got
-            .iter()
-            .map(|id| format!("{{\"id\":\"{id}\",\"meta\":{}}}", self.meta))
-            .collect();
-        let items = if self.jobs == 1 {
-            items.concat()
-        } else {
-            format!("[{}]", items.join(","))
-        };
-        let body = format!("{{\"host\":\"{}\",\"data\":{items}}}", self.host);
-        let answer = self.connection.post(&self.complete, &body).await?;
-        let completed = results(answer)?;
-        if completed != got {
-            return Err(format!("not all were completed: {answer}").into());
-        }
-        for id in completed {
-            self.shared.ledger.borrow_mut().completed(id)?;
-        }
-        Ok(())
     }
 }
 
-fn expect(there: usize, wanted: usize, answer: &str) -> Result<()> {
-    if there == wanted {
-        return Ok(());
+/// Works until the end; the cycle that has begun is finished, so that nothing is left behind.
+async fn work(mut worker: Worker, shared: Rc<Shared>) -> Result<()> {
+    while !shared.stop.get() {
+        let began = Instant::now();
+        worker.cycle().await?;
+        let took = began.elapsed().as_secs_f64() * 1e6;
+        shared.cycles.borrow_mut().push(took);
     }
-    Err(format!("{there} instead of {wanted}: {answer}").into())
-}
-
-/// The ids in `results`, which is an id or an array of them.
-fn results(answer: &str) -> Result<Vec<&str>> {
-    let (_, results) = answer.split_once("\"results\":").ok_or("no results")?;
-    Ok(match results.strip_prefix('[') {
-        Some(array) => array.split(']').next().unwrap_or_default(),
-        None => results.split_inclusive('"').nth(1).unwrap_or_default(),
-    }
-    .split(',')
-    .map(|id| id.trim().trim_matches('"'))
-    .filter(|id| !id.is_empty())
-    .collect())
-}
-
-/// The ids of the jobs in the answer to a get.
-fn ids(answer: &str) -> impl Iterator<Item = &str> {
-    answer
-        .split("\"id\":\"")
-        .skip(1)
-        .filter_map(|rest| rest.split('"').next())
+    Ok(())
 }

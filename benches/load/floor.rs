@@ -10,8 +10,10 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderName, StatusCode, header};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post, put};
 use axum::serve::ListenerExt;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -35,6 +37,8 @@ pub fn serve() -> Result<()> {
                 .route("/get/{queue}", get(take_one))
                 .route("/get/{queue}/{count}", get(take))
                 .route("/complete/{queue}", post(complete))
+                .route("/api/{namespace}/{queue}", put(publish).get(consume))
+                .route("/api/{namespace}/{queue}/job/{id}", delete(acknowledge))
                 .with_state(Queues::default());
             axum::serve(listener, router).await?;
             Ok(())
@@ -59,7 +63,12 @@ struct Asker {
     host: String,
 }
 
-type Answer = Result<([(HeaderName, &'static str); 2], String), StatusCode>;
+type Answer = Result<(StatusCode, [(HeaderName, &'static str); 2], String), StatusCode>;
+
+const HEADERS: [(HeaderName, &str); 2] = [
+    (header::CONTENT_TYPE, "application/json"),
+    (header::CACHE_CONTROL, "no-store"),
+];
 
 async fn add(State(queues): State<Queues>, Path(queue): Path<String>, body: Bytes) -> Answer {
     let (items, array) = items(&body)?;
@@ -119,6 +128,41 @@ async fn complete(Path(_): Path<String>, body: Bytes) -> Answer {
     Ok(answer(&text))
 }
 
+async fn publish(
+    State(queues): State<Queues>,
+    Path((_, queue)): Path<(String, String)>,
+    body: Bytes,
+) -> Answer {
+    let body = std::str::from_utf8(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+    let id = uuid::Uuid::new_v4().simple().to_string();
+    let answer = format!(r#"{{"msg":"published","job_id":"{id}"}}"#);
+    let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
+    let queue = queues.entry(queue).or_default();
+    queue.push_back((id, body.to_owned()));
+    Ok((StatusCode::CREATED, HEADERS, answer))
+}
+
+async fn consume(
+    State(queues): State<Queues>,
+    Path((namespace, name)): Path<(String, String)>,
+) -> Answer {
+    let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
+    let queue = queues.entry(name.clone()).or_default();
+    let (id, body) = queue.pop_front().ok_or(StatusCode::NOT_FOUND)?;
+    let data = STANDARD.encode(body);
+    Ok((
+        StatusCode::OK,
+        HEADERS,
+        format!(
+            r#"{{"msg":"new job","namespace":"{namespace}","queue":"{name}","job_id":"{id}","data":"{data}","ttl":86400,"elapsed_ms":1,"remain_tries":0,"attributes":null}}"#
+        ),
+    ))
+}
+
+async fn acknowledge(Path(_): Path<(String, String, String)>) -> StatusCode {
+    StatusCode::NO_CONTENT
+}
+
 fn items(body: &[u8]) -> Result<(Vec<Item<'_>>, bool), StatusCode> {
     let read = || {
         let envelope: Envelope<'_> = serde_json::from_slice(body)?;
@@ -138,12 +182,7 @@ fn list(ids: &[String], array: bool) -> String {
     }
 }
 
-fn answer(results: &str) -> ([(HeaderName, &'static str); 2], String) {
-    (
-        [
-            (header::CONTENT_TYPE, "application/json"),
-            (header::CACHE_CONTROL, "no-store"),
-        ],
-        format!(r#"{{"results":{results},"time":{{"total":0.042}}}}"#),
-    )
+fn answer(results: &str) -> (StatusCode, [(HeaderName, &'static str); 2], String) {
+    let text = format!(r#"{{"results":{results},"time":{{"total":0.042}}}}"#);
+    (StatusCode::OK, HEADERS, text)
 }

@@ -1,4 +1,5 @@
-//! The load program: what a cycle of add, get and complete costs over HTTP.
+//! The load program: what a cycle of add, get and complete costs over HTTP, in qless's words and in lmstfy's
+//! (publish, consume, acknowledge); and what consumers cost who wait.
 //!
 //! It starts the release server once per durability, and beside it a *floor*: a server of the same
 //! routes that answers from memory, so that the ratios to it hold on whatever machine this runs.
@@ -11,23 +12,28 @@ mod client;
 mod drive;
 mod floor;
 mod ledger;
+mod lmstfy;
+mod qless;
 mod report;
 mod target;
+mod waiting;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
 
-use drive::{Load, Measured};
+use drive::{Load, Measured, Protocol};
 use report::Row;
 use target::Target;
+use waiting::{Delivery, Idle};
 
 pub type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 #[derive(Parser)]
 #[command(
-    about = "What a cycle of add, get and complete costs over HTTP, beside a server that does nothing"
+    about = "What a cycle of add, get and complete costs over HTTP, beside a server that does nothing; \
+             and what consumers cost who wait"
 )]
 struct Options {
     /// Seconds of each measurement.
@@ -48,9 +54,19 @@ struct Options {
     /// Queues over which the connections are spread.
     #[arg(long, default_value_t = 1)]
     queues: usize,
-    /// Jobs in each request of the measurement in bulk, on 8 connections; 0 leaves it out.
+    /// Protocols to measure.
+    #[arg(long, value_delimiter = ',', default_value = "qless,lmstfy")]
+    protocol: Vec<Protocol>,
+    /// Jobs in each request of qless's measurement in bulk, on 8 connections; 0 leaves it out.
     #[arg(long, default_value_t = 50)]
     bulk: usize,
+    /// How often a job is published for a consumer who waits for it, by lmstfy; 0 leaves it out.
+    #[arg(long, default_value_t = 300)]
+    deliveries: usize,
+    /// Consumers who wait by lmstfy, ten at each queue, while nothing happens; at most as many as `ulimit -n`
+    /// allows; 0 leaves it out.
+    #[arg(long, default_value_t = 10_000)]
+    idle: usize,
     /// The server to measure; else the one that was built along with this program.
     #[arg(long)]
     server: Option<PathBuf>,
@@ -85,13 +101,14 @@ async fn measure(options: &Options) -> Result<()> {
     for servers in &options.postgres {
         targets.push(Target::postgres(options.server.as_deref(), *servers)?);
     }
-    let mut loads: Vec<Load> = options
-        .connections
-        .iter()
-        .map(|connections| Load::new(*connections, 1, options.queues))
-        .collect();
-    if options.bulk > 0 {
-        loads.push(Load::new(BULK_CONNECTIONS, options.bulk, options.queues));
+    let mut loads = Vec::new();
+    for protocol in &options.protocol {
+        let load = |connections, jobs| Load::new(*protocol, connections, jobs, options.queues);
+        loads.extend(options.connections.iter().map(|number| load(*number, 1)));
+        // By lmstfy jobs are acknowledged one at a time.
+        if options.bulk > 0 && *protocol == Protocol::Qless {
+            loads.push(load(BULK_CONNECTIONS, options.bulk));
+        }
     }
     let seconds = Duration::from_secs_f64(options.seconds.clamp(0.1, 600.0));
     let mut measured: Vec<Vec<Vec<Measured>>> = vec![vec![Vec::new(); targets.len()]; loads.len()];
@@ -107,7 +124,32 @@ async fn measure(options: &Options) -> Result<()> {
     }
     println!();
     report::print(&rows(&loads, &targets, &measured));
+    if options.protocol.contains(&Protocol::Lmstfy) && options.deliveries + options.idle > 0 {
+        let waiting = wait(options, targets.get(1..).unwrap_or_default()).await?;
+        println!();
+        report::print_waiting(&waiting);
+    }
     Ok(())
+}
+
+/// What waiting costs, on each server.
+async fn wait(
+    options: &Options,
+    targets: &[Target],
+) -> Result<Vec<(String, Option<Delivery>, Option<Idle>)>> {
+    let mut rows = Vec::new();
+    for target in targets {
+        let delivery = match options.deliveries {
+            0 => None,
+            rounds => Some(waiting::deliver(target, rounds).await?),
+        };
+        let idle = match options.idle {
+            0 => None,
+            number => Some(waiting::idle(target, number).await?),
+        };
+        rows.push((target.name.clone(), delivery, idle));
+    }
+    Ok(rows)
 }
 
 fn rows(loads: &[Load], targets: &[Target], measured: &[Vec<Vec<Measured>>]) -> Vec<Row> {

@@ -1,6 +1,7 @@
 //! Medians, ratios, and the table.
 
 use super::drive::{Load, Measured};
+use super::waiting::{Delivery, Idle};
 
 /// A line of the table.
 pub struct Row {
@@ -65,6 +66,30 @@ pub fn print(rows: &[Row]) {
             median.cpu_us,
             median.memory_mb,
         );
+    }
+}
+
+/// Prints the table of what waiting costs.
+pub fn print_waiting(rows: &[(String, Option<Delivery>, Option<Idle>)]) {
+    println!(
+        "| lmstfy, long polls | delivery p50 | p99 ms | waiting | CPU % | memory MB | of it for those |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for (name, delivery, idle) in rows {
+        let delivery = delivery.as_ref().map_or_else(
+            || "– | –".to_owned(),
+            |delivery| format!("{:.2} | {:.2}", delivery.p50_ms, delivery.p99_ms),
+        );
+        let idle = idle.as_ref().map_or_else(
+            || "– | – | – | –".to_owned(),
+            |idle| {
+                format!(
+                    "{} | {:.1} | {:.0} | {:.0}",
+                    idle.waiting, idle.cpu_percent, idle.memory_mb, idle.grown_mb
+                )
+            },
+        );
+        println!("| {name} | {delivery} | {idle} |");
     }
 }
 

@@ -151,12 +151,9 @@ impl Target {
 fn serve(program: Option<&Path>, database: &str, durability: &str) -> Result<Command> {
     let program = program.map_or_else(built, |program| Ok(program.to_owned()))?;
     let mut command = Command::new(program);
-    command.args(["serve", "--listen", "127.0.0.1:0"]).args([
-        "--durability",
-        durability,
-        "--database",
-        database,
-    ]);
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--no-auth"])
+        .args(["--durability", durability, "--database", database]);
     Ok(command)
 }
 

@@ -4,7 +4,13 @@
 use leptos::prelude::*;
 
 use super::Trouble;
-use super::views::RecurringForm;
+use super::views::{Place, RecurringForm};
+
+mod lmstfy;
+mod relay;
+
+pub use lmstfy::*;
+pub use relay::*;
 
 /// Puts one failed job back to work.
 #[server]
@@ -150,32 +156,42 @@ pub async fn note(id: String, message: String, back: String) -> Result<(), Troub
 
 /// Pauses a queue: nobody gets a job of it.
 #[server]
-pub async fn pause_queue(queue: String, back: String) -> Result<(), Trouble> {
+pub async fn pause_queue(#[server(flatten)] queue: Place, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     let done = super::turn::pause(&desk.engine, &queue, true).await;
     desk.back(
         &back,
-        done.map(|()| format!("Queue “{queue}” is paused: no worker gets a job of it.")),
+        done.map(|()| {
+            let queue = queue.label();
+            format!("Queue “{queue}” is paused: no worker gets a job of it.")
+        }),
     )
 }
 
 /// Lets a paused queue go on.
 #[server]
-pub async fn unpause_queue(queue: String, back: String) -> Result<(), Trouble> {
+pub async fn unpause_queue(#[server(flatten)] queue: Place, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     let done = super::turn::pause(&desk.engine, &queue, false).await;
-    desk.back(&back, done.map(|()| format!("Queue “{queue}” goes on.")))
+    desk.back(
+        &back,
+        done.map(|()| format!("Queue “{}” goes on.", queue.label())),
+    )
 }
 
 /// Takes a queue off the lists. Leads to `after`; if refused, `back`.
 #[server]
-pub async fn forget_queue(queue: String, back: String, after: String) -> Result<(), Trouble> {
+pub async fn forget_queue(
+    #[server(flatten)] queue: Place,
+    back: String,
+    after: String,
+) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     let done = super::turn::forget_queue(&desk.engine, &queue).await;
     let next = if done.is_ok() { &after } else { &back };
     desk.back(
         next,
-        done.map(|()| format!("Queue “{queue}” is forgotten.")),
+        done.map(|()| format!("Queue “{}” is forgotten.", queue.label())),
     )
 }
 

@@ -18,13 +18,16 @@ const THEME_AGE_S: u32 = 31_536_000;
 /// Seconds within which the page after an action must be asked for.
 const FLASH_AGE_S: u32 = 60;
 
-/// The longest flash in characters; a cookie has a limit of 4 kB, percent-encoded.
+/// The longest flash in characters, and in bytes; a cookie has a limit of 4 kB, percent-encoded.
 const FLASH_CHARS_MAX: usize = 400;
+const FLASH_BYTES_MAX: usize = 1_200;
 
 /// What a server function has at hand.
 pub struct Desk {
     pub engine: Engine,
     pub feed: Feed,
+    /// Whether lmstfy's namespaces stand open to everybody.
+    pub no_auth: bool,
     refresh: bool,
     response: ResponseOptions,
 }
@@ -36,6 +39,7 @@ impl Desk {
             (Some(dashboard), Some(response)) => Ok(Desk {
                 engine: dashboard.engine,
                 feed: dashboard.feed,
+                no_auth: dashboard.no_auth,
                 refresh: visit::visit().refresh,
                 response,
             }),
@@ -77,7 +81,8 @@ impl Desk {
                 text: sentence(&error),
             },
         };
-        let short: String = flash.text.chars().take(FLASH_CHARS_MAX).collect();
+        let mut short: String = flash.text.chars().take(FLASH_CHARS_MAX).collect();
+        short.truncate(short.floor_char_boundary(FLASH_BYTES_MAX));
         let value = visit::segment(&short);
         let done = if flash.done { "done" } else { "refused" };
         self.set_cookie(&format!(

@@ -4,9 +4,9 @@ use leptos::prelude::*;
 
 use super::Trouble;
 use super::views::{
-    CheckView, ConfigView, GroupRow, GroupView, JobView, OverviewView, QueueRow, QueueView,
-    RecurringView, RecurringsView, StatsView, TagView, TagsView, Tally, TrackedView, WorkerRow,
-    WorkerView,
+    CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView, LmstfyJobView, NamespaceView,
+    NamespacesView, OverviewView, Place, QueueRow, QueueView, RecurringView, RecurringsView,
+    RelayJobView, StatsView, TagView, TagsView, Tally, TrackedView, WorkerRow, WorkerView,
 };
 
 /// Jobs on one page of a list.
@@ -31,20 +31,22 @@ pub async fn queues() -> Result<Vec<QueueRow>, Trouble> {
 
 /// The queue of that name, and a page of its jobs in the state of that name from `offset` on.
 #[server]
-pub async fn queue(name: String, state: String, offset: usize) -> Result<QueueView, Trouble> {
+pub async fn queue(place: Place, state: String, offset: usize) -> Result<QueueView, Trouble> {
     let desk = super::desk::Desk::here()?;
-    let found = super::turn::queue(&desk.engine, &name, &state, offset).await;
+    let found = super::turn::queue(&desk.engine, &place, &state, offset).await;
     desk.found(found, || {
+        let name = place.label();
         format!("There is no queue “{name}” with a list “{state}”.")
     })
 }
 
 /// What the queue of that name did on a UTC day, `YYYY-MM-DD`; today if that is empty.
 #[server]
-pub async fn stats(name: String, day: String) -> Result<StatsView, Trouble> {
+pub async fn stats(place: Place, day: String) -> Result<StatsView, Trouble> {
     let desk = super::desk::Desk::here()?;
-    let found = super::turn::stats(&desk.engine, &name, &day).await;
+    let found = super::turn::stats(&desk.engine, &place, &day).await;
     desk.found(found, || {
+        let name = place.label();
         format!("There is no queue “{name}”, or no day “{day}”.")
     })
 }
@@ -62,6 +64,62 @@ pub async fn job(id: String) -> Result<JobView, Trouble> {
     let desk = super::desk::Desk::here()?;
     let found = super::turn::job(&desk.engine, &id).await;
     desk.found(found, || format!("There is no job “{id}”."))
+}
+
+/// The lmstfy job with that id in that queue.
+#[server]
+pub async fn lmstfy_job(place: Place, id: String) -> Result<LmstfyJobView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::lmstfy_job(&desk.engine, &place, &id).await;
+    desk.found(found, || {
+        let queue = place.label();
+        format!("There is no job “{id}” in {queue}: it has been acknowledged, or its time to live has ended.")
+    })
+}
+
+/// The Relay job with that id in that queue.
+#[server]
+pub async fn relay_job(place: Place, id: String) -> Result<RelayJobView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::relay_job(&desk.engine, &place, &id).await;
+    desk.found(found, || {
+        let queue = place.label();
+        format!("There is no job “{id}” in {queue}: it has been completed or deleted, or is among the queue’s dead letters.")
+    })
+}
+
+/// The dead Relay job with that number in that queue.
+#[server]
+pub async fn dead_relay_job(place: Place, letter: String) -> Result<RelayJobView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::dead_relay_job(&desk.engine, &place, &letter).await;
+    desk.found(found, || {
+        let queue = place.label();
+        format!("There is no dead job “{letter}” in {queue}: it has been enqueued again or deleted, or died more than 30 days ago.")
+    })
+}
+
+/// The dead letters, fullest first: those of a namespace, or all, whose queue's name contains a word; a page of
+/// them from `offset` on.
+#[server]
+pub async fn dead(namespace: String, queue: String, offset: usize) -> Result<DeadView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::dead(&desk.engine, &namespace, &queue, offset).await)
+}
+
+/// All namespaces.
+#[server]
+pub async fn namespaces() -> Result<NamespacesView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::namespaces(&desk.engine, desk.no_auth).await)
+}
+
+/// The namespace of that name.
+#[server]
+pub async fn namespace(name: String) -> Result<NamespaceView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::namespace(&desk.engine, &name, desk.no_auth).await;
+    desk.found(found, || format!("No namespace can be called “{name}”."))
 }
 
 /// The tags from `offset` on, most used first.

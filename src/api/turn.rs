@@ -5,30 +5,40 @@ use std::cmp::Reverse;
 use chrono::{NaiveDate, NaiveTime};
 
 use crate::engine::{
-    Counts, Durations, Engine, FailureGroup, Job, JobKey, Page, QueueCounts, QueueKey, Result,
-    Standing, Time, What, WorkerCounts,
+    Counts, Durations, Engine, FailureGroup, Job, JobKey, Page, QueueCounts, Result, Standing,
+    Time, What, WorkerCounts,
 };
 
 use super::read::PAGE_JOBS;
 use super::views::{
-    Entry, FailureNote, GroupRow, GroupView, Happening, JobRow, JobView, Origin, OverviewView,
-    QueueRow, QueueView, Relative, Relatives, Spread, Stand, StatsView, Tally, WorkerRow,
-    WorkerView,
+    Api, Entry, FailureNote, GroupRow, GroupView, Happening, JobRow, JobView, Life, Origin,
+    OverviewView, Place, QueueRow, QueueView, Relative, Relatives, Spread, Stand, StatsView, Tally,
+    WorkerRow, WorkerView,
 };
+use places::{key, place, place_of, queue_names};
 
 mod check;
+mod dead;
 mod deeds;
+mod lmstfy;
 mod marks;
+mod namespaces;
+mod places;
 mod recurring;
+mod relay;
 mod settings;
 
 pub use check::{check, mend};
+pub use dead::{dead, delete_dead, delete_dead_jobs, delete_job, destroy, respawn, respawn_jobs};
 pub use deeds::{
     cancel, forget_queue, forget_worker, note, pause, prioritize, relocate, tag, time_out, track,
     undepend, undepend_all, untag, untrack,
 };
+pub use lmstfy::{body, lmstfy_job};
 pub use marks::{tagged, tags, tracked};
+pub use namespaces::{create_token, namespace, namespaces, revoke_token};
 pub use recurring::{change_recurring, recur, recurring, recurrings, unrecur};
+pub use relay::{dead_relay_job, relay_job, revive, revive_job, revive_jobs};
 pub use settings::{config, set_option, set_queue_option, unset_option};
 
 /// Characters of a payload that a list shows.
@@ -37,29 +47,54 @@ const GLIMPSE_CHARS: usize = 160;
 /// Names of queues that a form suggests.
 const QUEUES_SUGGESTED: usize = 200;
 
+/// Dead letters that the overview names.
+const DEAD_NAMED: usize = 3;
+
 /// Jobs before or after a job that its page lists.
 const RELATIVES_SHOWN: usize = 50;
 
 pub async fn overview(engine: &Engine) -> Result<OverviewView> {
     let (queues, groups, workers) =
         futures::try_join!(engine.queues(None), failures(engine), workers(engine))?;
+    let letters: Vec<_> = queues
+        .iter()
+        .filter(|queue| queue.counts.dead > 0)
+        .cloned()
+        .collect();
     Ok(OverviewView {
-        total: sum(&queues),
-        queues: listed(&queues),
+        totals: totals(&queues),
+        queues: listed(queues.iter().map(queue_row)),
         groups,
         workers,
+        dead_letters: letters.len(),
+        dead: dead::rows(engine, letters, 0, DEAD_NAMED).await?,
     })
 }
 
 pub async fn queues(engine: &Engine) -> Result<Vec<QueueRow>> {
-    Ok(listed(&engine.queues(None).await?))
+    Ok(listed(engine.queues(None).await?.iter().map(queue_row)))
 }
 
 /// A queue that was forgotten is listed only as long as there is something to see to in it.
-fn listed(queues: &[QueueCounts]) -> Vec<QueueRow> {
-    let rows = queues.iter().map(queue_row);
+fn listed(rows: impl Iterator<Item = QueueRow>) -> Vec<QueueRow> {
     rows.filter(|queue| !queue.forgotten || !queue.is_idle())
         .collect()
+}
+
+/// The jobs of each API that has queues.
+fn totals(queues: &[QueueCounts]) -> Vec<(Api, Tally)> {
+    let total = |api: Api| {
+        let mut of_api = queues
+            .iter()
+            .filter(|queue| place(&queue.queue.key).api == api)
+            .peekable();
+        of_api.peek()?;
+        Some((
+            api,
+            of_api.map(tally_of).fold(Tally::default(), Tally::plus),
+        ))
+    };
+    Api::ALL.into_iter().filter_map(total).collect()
 }
 
 /// The jobs of the whole server.
@@ -68,18 +103,28 @@ pub async fn total(engine: &Engine) -> Result<Tally> {
 }
 
 fn sum(queues: &[QueueCounts]) -> Tally {
-    let tallies = queues.iter().map(|queue| tally(&queue.counts));
-    tallies.fold(Tally::default(), Tally::plus)
+    queues
+        .iter()
+        .map(tally_of)
+        .fold(Tally::default(), Tally::plus)
+}
+
+fn tally_of(queue: &QueueCounts) -> Tally {
+    tally(&queue.counts)
 }
 
 pub async fn queue(
     engine: &Engine,
-    name: &str,
+    place: &Place,
     state: &str,
     offset: usize,
 ) -> Result<Option<QueueView>> {
-    let key = QueueKey::qless(name);
-    let (Some(stand), Some(queue)) = (Stand::parse(state), engine.queue(&key, None).await?) else {
+    let key = key(place);
+    let Some(queue) = engine.queue(&key, None).await? else {
+        return Ok(None);
+    };
+    let queue = queue_row(&queue);
+    let Some(stand) = queue.stands().find(|stand| stand.as_str() == state) else {
         return Ok(None);
     };
     let page = Page {
@@ -88,15 +133,15 @@ pub async fn queue(
     };
     let jobs = engine.jobs(standing(stand), Some(&key), page, None).await?;
     Ok(Some(QueueView {
-        queue: queue_row(&queue),
+        queue,
         stand,
         jobs: rows(engine, &jobs),
     }))
 }
 
 /// What the queue did on `day`, `YYYY-MM-DD` or empty for today; `None` if there is no such queue or day.
-pub async fn stats(engine: &Engine, name: &str, day: &str) -> Result<Option<StatsView>> {
-    let key = QueueKey::qless(name);
+pub async fn stats(engine: &Engine, place: &Place, day: &str) -> Result<Option<StatsView>> {
+    let key = key(place);
     let now = engine.now(None);
     let moment = if day.is_empty() {
         Some(now)
@@ -149,17 +194,23 @@ pub async fn job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
     };
     Ok(Some(JobView {
         row: job_row(engine, &job, now),
-        created: job.created_at.0,
-        since: job.since.0,
-        ready: job.ready_at.0,
-        expires: job.lease.as_ref().map(|lease| lease.until.0),
-        history: job.history.events().into_iter().map(entry).collect(),
+        life: life(&job),
         body: job.body,
         dependencies: relatives(engine, &job.dependencies).await?,
         dependents: relatives(engine, &job.dependents).await?,
         tracked: engine.known_tracked().contains(id),
         origin,
     }))
+}
+
+fn life(job: &Job) -> Life {
+    Life {
+        created: job.created_at.0,
+        since: job.since.0,
+        ready: job.ready_at.0,
+        expires: job.lease.as_ref().map(|lease| lease.until.0),
+        history: job.history.events().into_iter().map(entry).collect(),
+    }
 }
 
 async fn relatives(engine: &Engine, ids: &[String]) -> Result<Relatives> {
@@ -235,6 +286,10 @@ pub async fn workers(engine: &Engine) -> Result<Vec<WorkerRow>> {
 
 /// A worker that holds a lease is there, even if it has not shown itself for long.
 pub async fn worker(engine: &Engine, name: &str) -> Result<Option<WorkerView>> {
+    // So the leases of those are kept who have no name.
+    if name.is_empty() {
+        return Ok(None);
+    }
     let (running, stalled) = engine.worker(name, None).await?;
     let known = engine.workers(None).await?;
     let jobs: Vec<Job> = running.into_iter().chain(stalled).collect();
@@ -263,6 +318,7 @@ fn standing(stand: Stand) -> Standing {
         Stand::Stalled => Standing::Stalled,
         Stand::Failed => Standing::Failed,
         Stand::Complete => Standing::Complete,
+        Stand::Dead => Standing::Dead,
     }
 }
 
@@ -275,31 +331,19 @@ fn tally(counts: &Counts) -> Tally {
         stalled: counts.stalled,
         failed: counts.failed,
         complete: counts.complete,
+        dead: counts.dead,
     }
 }
 
 fn queue_row(queue: &QueueCounts) -> QueueRow {
     QueueRow {
-        name: queue.queue.key.name.clone(),
+        place: place(&queue.queue.key),
         tally: tally(&queue.counts),
         oldest_waiting: queue.oldest_waiting.map(|time| time.0),
         paused: queue.queue.paused,
         forgotten: queue.queue.forgotten,
         recurring: queue.recurring,
     }
-}
-
-/// Names of queues to choose from.
-fn queue_names(engine: &Engine) -> Vec<String> {
-    let known = engine.known_queues().all();
-    let mut names: Vec<String> = known
-        .into_iter()
-        .filter(|queue| !queue.forgotten)
-        .map(|queue| queue.key.name.clone())
-        .collect();
-    names.sort();
-    names.truncate(QUEUES_SUGGESTED);
-    names
 }
 
 fn group_row(group: FailureGroup) -> GroupRow {
@@ -332,11 +376,16 @@ fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
     let when = match stand {
         Stand::Waiting | Stand::Scheduled => job.ready_at,
         Stand::Running | Stand::Stalled => lease.map_or(job.since, |lease| lease.until),
-        Stand::Depends | Stand::Failed | Stand::Complete => job.since,
+        Stand::Depends | Stand::Failed | Stand::Complete | Stand::Dead => job.since,
+    };
+    let place = place_of(engine, job.queue);
+    let glimpse = match place.api {
+        Api::Qless | Api::Relay => glimpse(&job.body),
+        Api::Lmstfy => lmstfy::glimpse_of_bytes(&job.body),
     };
     JobRow {
         id: job.key.id.clone(),
-        queue: engine.known_queues().name(job.queue),
+        place,
         klass: job.klass.clone(),
         stand,
         priority: job.priority,
@@ -345,7 +394,7 @@ fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
         tags: job.tags.clone(),
         worker: lease.map(|lease| lease.worker.clone()),
         when: when.0,
-        glimpse: glimpse(&job.body),
+        glimpse,
         failure: job.failure.as_ref().map(|failure| FailureNote {
             group: failure.group.clone(),
             message: failure.message.clone(),
@@ -353,6 +402,8 @@ fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
             when: failure.at.0,
         }),
         waits_for: job.dependencies.len(),
+        ends: job.expires_at.map(|time| time.0),
+        letter: relay::letter(job),
     }
 }
 
@@ -365,6 +416,7 @@ fn stand(standing: Standing) -> Stand {
         Standing::Stalled => Stand::Stalled,
         Standing::Failed => Stand::Failed,
         Standing::Complete => Stand::Complete,
+        Standing::Dead => Stand::Dead,
     }
 }
 
@@ -377,6 +429,8 @@ fn entry(event: crate::engine::Event) -> Entry {
             What::Retried => Happening::Retried,
             What::Failed => Happening::Failed,
             What::Done => Happening::Done,
+            What::Died => Happening::Died,
+            What::Respawned => Happening::Respawned,
             What::Note => Happening::Note,
         },
         when: event.when.0,

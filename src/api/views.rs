@@ -1,6 +1,21 @@
 //! What pages show. Times are integer microseconds since 1970, UTC.
 
+mod config;
+mod lmstfy;
+mod place;
+mod recurring;
+mod relay;
+
 use serde::{Deserialize, Serialize};
+
+pub use config::{ConfigView, Setting};
+pub use lmstfy::{
+    DeadRow, DeadView, LmstfyJobView, NamespaceRow, NamespaceView, NamespacesView, NewToken,
+    TokenRow,
+};
+pub use place::{Api, Place};
+pub use recurring::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
+pub use relay::RelayJobView;
 
 /// Where a job stands, as the dashboard names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -13,11 +28,13 @@ pub enum Stand {
     Stalled,
     Failed,
     Complete,
+    /// In the dead letter.
+    Dead,
 }
 
 impl Stand {
     /// In the order of a job's life; so stand the tabs and the bars.
-    pub const ALL: [Stand; 7] = [
+    pub const ALL: [Stand; 8] = [
         Stand::Waiting,
         Stand::Scheduled,
         Stand::Depends,
@@ -25,6 +42,7 @@ impl Stand {
         Stand::Stalled,
         Stand::Failed,
         Stand::Complete,
+        Stand::Dead,
     ];
 
     /// As it stands in addresses and class names.
@@ -37,6 +55,7 @@ impl Stand {
             Stand::Stalled => "stalled",
             Stand::Failed => "failed",
             Stand::Complete => "complete",
+            Stand::Dead => "dead",
         }
     }
 
@@ -56,6 +75,7 @@ pub struct Tally {
     pub stalled: i64,
     pub failed: i64,
     pub complete: i64,
+    pub dead: i64,
 }
 
 impl Tally {
@@ -68,6 +88,7 @@ impl Tally {
             Stand::Stalled => self.stalled,
             Stand::Failed => self.failed,
             Stand::Complete => self.complete,
+            Stand::Dead => self.dead,
         }
     }
 
@@ -81,6 +102,7 @@ impl Tally {
             stalled: self.stalled + other.stalled,
             failed: self.failed + other.failed,
             complete: self.complete + other.complete,
+            dead: self.dead + other.dead,
         }
     }
 }
@@ -88,7 +110,7 @@ impl Tally {
 /// A queue and what is in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueRow {
-    pub name: String,
+    pub place: Place,
     pub tally: Tally,
     /// When the job that is next in line became available.
     pub oldest_waiting: Option<i64>,
@@ -110,6 +132,13 @@ impl QueueRow {
             + tally.running
             + tally.stalled
             + tally.failed
+            + tally.dead
+    }
+
+    /// The states in which its jobs can be; and one in which there are some though they should not.
+    pub fn stands(&self) -> impl Iterator<Item = Stand> {
+        let shown = |stand: &Stand| self.place.api.has(*stand) || self.tally.of(*stand) > 0;
+        Stand::ALL.into_iter().filter(shown)
     }
 
     /// Whether the queue can be forgotten, so that it leaves the lists.
@@ -122,10 +151,11 @@ impl QueueRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRow {
     pub id: String,
-    pub queue: String,
+    pub place: Place,
     pub klass: Option<String>,
     pub stand: Stand,
     pub priority: f64,
+    /// `i64::MAX` for any number.
     pub retries: i64,
     /// −1 when it failed for want of retries.
     pub remaining: i64,
@@ -138,10 +168,14 @@ pub struct JobRow {
     pub failure: Option<FailureNote>,
     /// How many jobs it waits for.
     pub waits_for: usize,
+    /// When its time to live ends, wherever it is.
+    pub ends: Option<i64>,
+    /// The number of a dead job, where its id may be another job's by now, or several dead ones'.
+    pub letter: Option<i64>,
 }
 
 impl JobRow {
-    /// Taken from its worker by hand: it is called stalled, though it waits, first in line.
+    /// Taken from its worker by hand: called stalled, it waits, first in line.
     pub fn is_taken_away(&self) -> bool {
         self.stand == Stand::Stalled && self.worker.is_none()
     }
@@ -153,6 +187,29 @@ impl JobRow {
         } else {
             self.stand
         }
+    }
+
+    /// By which its page, and whoever ticks it in a dead letter, names it.
+    pub fn handle(&self) -> String {
+        match self.letter {
+            Some(letter) => letter.to_string(),
+            None => self.id.clone(),
+        }
+    }
+
+    /// How many times it may be consumed still, and how many times it might be in all. A try counts as used
+    /// from the moment in which the job is handed out.
+    pub fn tries(&self) -> (i64, i64) {
+        let left = match self.stand {
+            Stand::Running | Stand::Stalled => self.remaining,
+            Stand::Dead => 0,
+            Stand::Waiting
+            | Stand::Scheduled
+            | Stand::Depends
+            | Stand::Failed
+            | Stand::Complete => self.remaining + 1,
+        };
+        (left.max(0), self.retries + 1)
     }
 }
 
@@ -174,6 +231,10 @@ pub enum Happening {
     Retried,
     Failed,
     Done,
+    /// No try was left: it went to the dead letter.
+    Died,
+    /// Taken out of the dead letter, to be tried again.
+    Respawned,
     /// Somebody's word: the message is the subject, more may be in the detail.
     Note,
 }
@@ -188,10 +249,9 @@ pub struct Entry {
     pub detail: Option<String>,
 }
 
-/// A job with everything that is known of it.
+/// What is known of the times of a job, of any protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JobView {
-    pub row: JobRow,
+pub struct Life {
     pub created: i64,
     /// When it came into its present state.
     pub since: i64,
@@ -200,6 +260,13 @@ pub struct JobView {
     /// The end of its worker's lease.
     pub expires: Option<i64>,
     pub history: Vec<Entry>,
+}
+
+/// A qless job with everything that is known of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobView {
+    pub row: JobRow,
+    pub life: Life,
     /// The payload as it was written.
     pub body: String,
     pub dependencies: Relatives,
@@ -278,10 +345,14 @@ impl WorkerRow {
 pub struct OverviewView {
     /// Those that are listed.
     pub queues: Vec<QueueRow>,
-    /// The jobs of all queues.
-    pub total: Tally,
+    /// The jobs of each API that has queues.
+    pub totals: Vec<(Api, Tally)>,
     pub groups: Vec<GroupRow>,
     pub workers: Vec<WorkerRow>,
+    /// The fullest dead letters.
+    pub dead: Vec<DeadRow>,
+    /// How many dead letters are not empty.
+    pub dead_letters: usize,
 }
 
 /// A queue and a page of its jobs in one state.
@@ -318,36 +389,6 @@ pub struct Spread {
     pub variance: f64,
     /// How many by their length: 60 seconds, 59 minutes, 23 hours, 6 days.
     pub slots: Vec<i64>,
-}
-
-/// The options in force.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ConfigView {
-    /// In the order of their table.
-    pub of_server: Vec<Setting>,
-    /// What has been set for single queues.
-    pub of_queues: Vec<Setting>,
-    /// What else has been set.
-    pub others: Vec<Setting>,
-    /// What can be set for a queue.
-    pub kinds: Vec<String>,
-    /// Names of queues to choose from.
-    pub queues: Vec<String>,
-}
-
-/// An option in force; values are JSON text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Setting {
-    pub option: String,
-    pub value: String,
-    pub default: Option<String>,
-}
-
-impl Setting {
-    /// Whether something else than the default is in force.
-    pub fn is_changed(&self) -> bool {
-        self.default.as_ref() != Some(&self.value)
-    }
 }
 
 /// A failure group and a page of its jobs.
@@ -411,65 +452,6 @@ pub struct TrackedEvent {
     /// The event's channel, which says what happened.
     pub what: String,
     pub id: String,
-}
-
-/// A recurring job in a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecurringRow {
-    pub id: String,
-    pub queue: String,
-    /// Nobody gets a job of the queue, so no child is made either.
-    pub paused: bool,
-    pub klass: Option<String>,
-    /// Microseconds from one child to the next.
-    pub interval: i64,
-    /// When the next child is due; may have passed.
-    pub next: i64,
-    pub made: i64,
-    pub backlog: i64,
-    pub priority: f64,
-    pub retries: i64,
-    pub tags: Vec<String>,
-}
-
-/// What somebody has typed of a recurring job. All is text, so that a slip of the hand is answered in words.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RecurringForm {
-    pub id: String,
-    pub queue: String,
-    pub klass: String,
-    /// The payload of its children.
-    pub data: String,
-    pub interval: String,
-    /// What the interval counts: a number of seconds.
-    pub unit: String,
-    /// Seconds until the first child.
-    pub offset: String,
-    pub priority: String,
-    pub retries: String,
-    pub backlog: String,
-}
-
-/// A page of the recurring jobs of one queue, or of all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecurringsView {
-    pub total: i64,
-    pub rows: Vec<RecurringRow>,
-    /// Names of queues to choose from.
-    pub queues: Vec<String>,
-}
-
-/// A recurring job with everything that is known of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecurringView {
-    pub row: RecurringRow,
-    /// The payload of its children as it was written.
-    pub body: String,
-    /// The newest of its children that are there, newest first.
-    pub children: Vec<JobRow>,
-    /// Names of queues to choose from.
-    pub queues: Vec<String>,
 }
 
 /// What the consistency check found.

@@ -12,7 +12,7 @@ use super::visit::{Visit, visit};
 use crate::api::act::{SetOption, SetQueueOption, UnsetOption};
 use crate::api::options::{Meaning, Unit, of_queue, of_server, queue_of};
 use crate::api::read;
-use crate::api::views::{ConfigView, Setting};
+use crate::api::views::{ConfigView, Place, Setting};
 
 #[component]
 pub fn ConfigPage() -> impl IntoView {
@@ -202,7 +202,7 @@ fn row(setting: &Setting, meaning: Option<Meaning>, queue: Option<&str>, visit: 
                     <code>{setting.option.clone()}</code>
                     {(changed && setting.default.is_some()).then(|| view! { <span class="tag">"set"</span> })}
                 </h3>
-                <p class="aside">{queue.map(|queue| view! { {queue_link(queue)} ": " })} {about}</p>
+                <p class="aside">{queue.map(|queue| view! { {queue_link(&Place::qless(queue))} ": " })} {about}</p>
             </div>
             <div class="option-value">
                 <p>

@@ -49,7 +49,7 @@ fn some(view: &GroupView, visit: &Visit) -> AnyView {
     let queue = view
         .jobs
         .first()
-        .map(|job| segment(&job.queue))
+        .map(|job| segment(&job.place.name))
         .unwrap_or_default();
     view! {
         <div class="head-row">

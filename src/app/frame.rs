@@ -10,12 +10,13 @@ use super::time;
 use super::visit::{Visit, visit};
 use crate::api::act::Theme;
 use crate::api::read;
+use crate::api::views::Tally;
 
 /// Address, icon and word of a page.
-type Place = (&'static str, &'static str, &'static str);
+type Page = (&'static str, &'static str, &'static str);
 
 /// The pages that are looked at all day.
-const PAGES: [Place; 4] = [
+const PAGES: [Page; 4] = [
     ("/ui", "overview", "Overview"),
     ("/ui/queues", "queues", "Queues"),
     ("/ui/failures", "failures", "Failures"),
@@ -23,10 +24,12 @@ const PAGES: [Place; 4] = [
 ];
 
 /// Those that are looked at now and then. On a phone they stand behind a button.
-const MORE: [Place; 5] = [
+const MORE: [Page; 7] = [
+    ("/ui/dead", "dead", "Dead letters"),
     ("/ui/recurring", "recurring", "Recurring"),
     ("/ui/tracked", "tracked", "Tracked"),
     ("/ui/tags", "tags", "Tags"),
+    ("/ui/namespaces", "namespaces", "Namespaces"),
     ("/ui/config", "config", "Config"),
     ("/ui/check", "check", "Check"),
 ];
@@ -60,7 +63,7 @@ pub fn Frame(children: Children) -> impl IntoView {
                 popovertarget="more"
                 aria-current=MORE.iter().any(|(address, ..)| is_within(&visit, address)).then_some("true")
             >
-                {icon("more")} <span>"More"</span>
+                {icon("more")} <span>"More"</span> {badge(|tally| tally.dead, " dead jobs", "s-dead")}
             </button>
             <div id="more" class="rail-rest" popover="auto">
                 {MORE.map(|place| rail_link(&visit, place)).collect_view()}
@@ -78,10 +81,11 @@ fn is_within(visit: &Visit, address: &str) -> bool {
     visit.path == address
         || address != "/ui" && visit.path.starts_with(&format!("{address}/"))
         // A job is part of a queue.
-        || address == "/ui/queues" && visit.path.starts_with("/ui/jobs/")
+        || address == "/ui/queues"
+            && ["/ui/jobs/", "/ui/lmstfy/", "/ui/relay/"].iter().any(|below| visit.path.starts_with(below))
 }
 
-fn rail_link(visit: &Visit, (address, shape, name): Place) -> AnyView {
+fn rail_link(visit: &Visit, (address, shape, name): Page) -> AnyView {
     let current = if visit.path == address {
         Some("page")
     } else {
@@ -89,21 +93,26 @@ fn rail_link(visit: &Visit, (address, shape, name): Place) -> AnyView {
     };
     view! {
         <a href=address aria-current=current>
-            {icon(shape)} <span>{name}</span> {(shape == "failures").then(failed_badge)}
+            {icon(shape)} <span>{name}</span>
+            {match shape {
+                "failures" => badge(|tally| tally.failed, " failed jobs", "s-failed"),
+                "dead" => badge(|tally| tally.dead, " dead jobs", "s-dead"),
+                _ => ().into_any(),
+            }}
         </a>
     }
     .into_any()
 }
 
-/// How many jobs are failed, beside the word.
-fn failed_badge() -> AnyView {
-    Suspend::new(async {
+/// How many jobs there are to see to, beside the word.
+fn badge(count: fn(&Tally) -> i64, what: &'static str, look: &'static str) -> AnyView {
+    Suspend::new(async move {
         // A badge that is missing says enough; the page itself tells what is wrong.
-        let failed = read::glance().await.map_or(0, |tally| tally.failed);
-        (failed > 0).then(|| {
+        let n = read::glance().await.map_or(0, |tally| count(&tally));
+        (n > 0).then(|| {
             view! {
-                <span class="badge">
-                    {time::number(failed)} <span class="unseen">" failed jobs"</span>
+                <span class=format!("badge {look}")>
+                    {time::number(n)} <span class="unseen">{what}</span>
                 </span>
             }
         })

@@ -6,7 +6,8 @@ use leptos_meta::Title;
 
 use super::icons::icon;
 use super::parts::{
-    ago, chip, copy, deed, exact, loaded, many, queue_link, standing, tag_link, worker_link,
+    ago, badge, chip, copy, deed, exact, loaded, many, queue_link, queue_name, standing, tag_link,
+    worker_link,
 };
 use super::payload::payload;
 use super::tables;
@@ -34,13 +35,16 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
     view! {
         <Title text=format!("{name} {}", row.id) />
         <p class="crumb">
-            <a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&row.queue)}
+            <a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&row.place)}
         </p>
         <div class="head-row">
-            <h1>
-                <span class="name">{name}</span> {chip(row.stand)}
-                {job.tracked.then(|| view! { <span class="chip s-tracked">{icon("tracked")} "tracked"</span> })}
-            </h1>
+            <div class="row">
+                <h1>
+                    <span class="name">{name}</span> {chip(row.stand)}
+                    {job.tracked.then(|| view! { <span class="chip s-tracked">{icon("tracked")} "tracked"</span> })}
+                </h1>
+                {badge(row.place.api)}
+            </div>
             <div class="row">{acts::actions(job, visit)}</div>
         </div>
         <p class="lead row">
@@ -65,7 +69,7 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
         </div>
         <section class="card padded" aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>
-            {timeline(job, visit.now)}
+            {timeline(row, &job.life, visit.now)}
             {acts::note_form(&row.id, visit)}
         </section>
         <div class="columns">
@@ -78,25 +82,25 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
 }
 
 fn facts(job: &JobView, visit: &Visit) -> AnyView {
-    let row = &job.row;
+    let (row, life) = (&job.row, &job.life);
     let now = visit.now;
     let moment = |moment: i64| {
         view! { {ago(moment, now)} <span class="aside">" · " {exact(moment)}</span> }.into_any()
     };
     let mut facts: Vec<(&str, AnyView)> = vec![
-        ("Queue", queue_link(&row.queue)),
+        ("Queue", queue_link(&row.place)),
         ("State", standing(row)),
-        ("In this state", moment(job.since)),
-        ("Created", moment(job.created)),
+        ("In this state", moment(life.since)),
+        ("Created", moment(life.created)),
     ];
     match row.stand {
-        Stand::Scheduled => facts.push(("Due", moment(job.ready))),
-        Stand::Waiting => facts.push(("Available", moment(job.ready))),
+        Stand::Scheduled => facts.push(("Due", moment(life.ready))),
+        Stand::Waiting => facts.push(("Available", moment(life.ready))),
         // It may wait for others with a delay that is not over.
-        Stand::Depends if job.ready > now => facts.push(("Not before", moment(job.ready))),
-        Stand::Running => facts.extend(job.expires.map(|end| ("Lease ends", moment(end)))),
-        Stand::Stalled => facts.extend(job.expires.map(|end| ("Lease ended", moment(end)))),
-        Stand::Depends | Stand::Failed | Stand::Complete => {}
+        Stand::Depends if life.ready > now => facts.push(("Not before", moment(life.ready))),
+        Stand::Running => facts.extend(life.expires.map(|end| ("Lease ends", moment(end)))),
+        Stand::Stalled => facts.extend(life.expires.map(|end| ("Lease ended", moment(end)))),
+        Stand::Depends | Stand::Failed | Stand::Complete | Stand::Dead => {}
     }
     if let Some(worker) = &row.worker {
         facts.push(("Worker", worker_link(worker)));
@@ -188,11 +192,11 @@ fn relatives(
         view! {
             <tr data-key=relative.id.clone()>
                 <th scope="row" class="first">
-                    <a class="id" href=to::job(&relative.id)>{relative.id.clone()}</a>
+                    <a class="id" href=to::qless_job(&relative.id)>{relative.id.clone()}</a>
                     {job.and_then(|job| job.klass.clone()).map(|klass| view! { <span class="klass">{klass}</span> })}
                 </th>
                 <td>{job.map(|job| chip(job.stand))}</td>
-                <td class="mid">{job.map(|job| queue_link(&job.queue))}</td>
+                <td class="mid">{job.map(|job| queue_name(&job.place))}</td>
                 {waiter.map(|(waiter, visit)| view! { <td class="act">{take_off(waiter, &relative.id, visit)}</td> })}
             </tr>
         }

@@ -4,15 +4,17 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use super::icons::icon;
-use super::parts::{api, commands, loaded, many, quoted, word};
-use super::problems::problems;
+use super::letter::all_again;
+use super::parts::{api, badge, commands, count_cell, lacking, loaded, many, quoted, word};
+use super::problems::{Remedy, problems};
 use super::queue::unpause;
 use super::queues::{Sort, heads, sort};
+use super::relay::enqueue;
 use super::tables;
 use super::time;
 use super::visit::{Visit, visit};
 use crate::api::read;
-use crate::api::views::{OverviewView, Stand, Tally};
+use crate::api::views::{Api, OverviewView, Stand, Tally};
 
 /// Queues, groups and workers that the overview lists.
 const QUEUES_SHOWN: usize = 12;
@@ -36,7 +38,8 @@ fn everything(mut overview: OverviewView, visit: &Visit) -> AnyView {
     view! {
         <h1>"Overview"</h1>
         {strip(&overview, visit)}
-        {numbers(&overview.total)}
+        {numbers(&overview.totals)}
+        {by_api(&overview)}
         <div class="card">
             {title("Queues", "/ui/queues", overview.queues.len())}
             {tables::table(
@@ -104,30 +107,51 @@ fn strip(overview: &OverviewView, visit: &Visit) -> AnyView {
         let shape = problem.shape;
         view! {
             <li class=format!("s-{shape}")>
-                <a href=problem.address>{icon(shape)} <span>{problem.text}</span></a>
-                {problem.unpause.map(|queue| unpause(&queue, visit))}
+                <a href=problem.address>{icon(shape)} <span>{problem.text} " " {problem.api.map(badge)}</span></a>
+                {problem
+                    .remedy
+                    .map(|remedy| match remedy {
+                        Remedy::Unpause(queue) => unpause(&queue, visit),
+                        Remedy::PutToWork(queue, count) => view! { <div class="remedy">{all_again(&queue, count, visit)}</div> }.into_any(),
+                    })}
             </li>
         }
     });
     view! { <ul class="strip" aria-label="Problems">{rows.collect_view()}</ul> }.into_any()
 }
 
-/// How many jobs stand where in the whole server.
-fn numbers(total: &Tally) -> AnyView {
-    let tiles = [
-        Stand::Running,
-        Stand::Waiting,
-        Stand::Scheduled,
-        Stand::Depends,
-        Stand::Stalled,
-        Stand::Failed,
-        Stand::Complete,
-    ]
-    .map(|stand| {
+/// The states in the order in which they are looked at.
+const STANDS: [Stand; 8] = [
+    Stand::Running,
+    Stand::Waiting,
+    Stand::Scheduled,
+    Stand::Depends,
+    Stand::Stalled,
+    Stand::Failed,
+    Stand::Dead,
+    Stand::Complete,
+];
+
+/// How many jobs stand where in the whole server, in the states that its APIs have.
+fn numbers(totals: &[(Api, Tally)]) -> AnyView {
+    let tallies = totals.iter().map(|(_, tally)| *tally);
+    let total = tallies.fold(Tally::default(), Tally::plus);
+    let known = |stand: &Stand| {
+        let has = totals.iter().any(|(api, _)| api.has(*stand));
+        has || total.of(*stand) > 0
+    };
+    let shown: Vec<Stand> = STANDS.into_iter().filter(known).collect();
+    let look = match shown.len() {
+        8 => "tiles eight",
+        4 => "tiles four",
+        _ => "tiles",
+    };
+    let tiles = shown.into_iter().map(|stand| {
         let n = total.of(stand);
         let look = if n == 0 { "tile zero" } else { "tile" };
         let address = match stand {
             Stand::Failed => "/ui/failures".to_owned(),
+            Stand::Dead => "/ui/dead".to_owned(),
             other => format!("/ui/queues?sort={}", other.as_str()),
         };
         view! {
@@ -139,7 +163,55 @@ fn numbers(total: &Tally) -> AnyView {
             </li>
         }
     });
-    view! { <ul class="tiles" aria-label="Jobs by state">{tiles.collect_view()}</ul> }.into_any()
+    view! { <ul class=look aria-label="Jobs by state">{tiles.collect_view()}</ul> }.into_any()
+}
+
+/// The same for each API, where there is more than one.
+fn by_api(overview: &OverviewView) -> AnyView {
+    if overview.totals.len() < 2 {
+        return ().into_any();
+    }
+    let columns = [
+        ("API", "first"),
+        ("Queues", "n"),
+        ("Running", "n"),
+        ("Waiting", "n"),
+        ("Scheduled", "n mid"),
+        ("Depending", "n wide"),
+        ("Stalled", "n mid"),
+        ("Failed", "n"),
+        ("Dead", "n"),
+        ("Complete", "n wide"),
+    ];
+    let class = |stand: Stand| match stand {
+        Stand::Scheduled | Stand::Stalled => "mid",
+        Stand::Depends | Stand::Complete => "wide",
+        _ => "",
+    };
+    let rows = overview.totals.iter().map(|(api, tally)| {
+        let of_api = overview
+            .queues
+            .iter()
+            .filter(|queue| queue.place.api == *api);
+        let queues = i64::try_from(of_api.count()).unwrap_or(i64::MAX);
+        let cells = STANDS.map(|stand| match tally.of(stand) {
+            0 if !api.has(stand) => lacking(*api, word(stand), class(stand)),
+            n => count_cell(n, stand, class(stand)),
+        });
+        view! {
+            <tr data-key=api.as_str()>
+                <th scope="row" class="first">{badge(*api)}</th>
+                <td class="n">{time::number(queues)}</td>
+                {cells.collect_view()}
+            </tr>
+        }
+    });
+    view! {
+        <div class="card">
+            {tables::table("Jobs by API", tables::head(&columns), rows.collect_view().into_any())}
+        </div>
+    }
+    .into_any()
 }
 
 /// A server without queues: how to make one.
@@ -157,6 +229,46 @@ fn nothing_yet(visit: &Visit) -> AnyView {
                     ("Add a job to the queue mail", format!("curl {} -d {}", api(visit, "/add/mail"), quoted(job))),
                     ("Take it as the worker ada", format!("curl {}", quoted(&api(visit, "/get/mail?host=ada")))),
                     ("See how the queue stands", format!("curl {}", api(visit, "/queue/mail"))),
+                ],
+            )}
+        </section>
+        <section class="card padded" aria-labelledby="by-lmstfy">
+            <h2 id="by-lmstfy">"The same by lmstfy"</h2>
+            <p>"Its queues stand in namespaces. " <a href="/ui/namespaces">"Make a token"</a> " for one, say shop, and put it in here:"</p>
+            {commands(
+                "first-lmstfy",
+                vec![
+                    (
+                        "Publish a job to the queue mail of the namespace shop",
+                        format!(
+                            "curl -X PUT -H {} {} --data-binary {}",
+                            quoted("X-Token: …"),
+                            quoted(&api(visit, "/api/shop/mail")),
+                            quoted("hello"),
+                        ),
+                    ),
+                    (
+                        "Consume it, and keep it for two minutes",
+                        format!("curl -H {} {}", quoted("X-Token: …"), quoted(&api(visit, "/api/shop/mail?ttr=120"))),
+                    ),
+                ],
+            )}
+        </section>
+        {nothing_by_relay(visit)}
+    }
+    .into_any()
+}
+
+fn nothing_by_relay(visit: &Visit) -> AnyView {
+    let job = r#"[{"queue": "mail", "id": "1", "timeout": 30, "max_retries": 3, "payload": {"to": "ada@example.com"}}]"#;
+    view! {
+        <section class="card padded" aria-labelledby="by-relay">
+            <h2 id="by-relay">"The same by Relay"</h2>
+            {commands(
+                "first-relay",
+                vec![
+                    ("Enqueue a job in the queue mail", enqueue(visit, job)),
+                    ("Run it: a heartbeat is due within its timeout", format!("curl {}", api(visit, "/v2/queues/mail/jobs"))),
                 ],
             )}
         </section>

@@ -8,7 +8,7 @@ use super::icons::icon;
 use super::time;
 use super::visit::{Visit, to};
 use crate::api::Trouble;
-use crate::api::views::{JobRow, Stand, Tally};
+use crate::api::views::{Api, JobRow, Place, Stand, Tally};
 
 /// A page that asks the server first: what `show` makes of the answer, or what went wrong.
 pub fn loaded<T: Send + 'static>(
@@ -70,7 +70,7 @@ pub fn exact(moment: i64) -> AnyView {
 pub fn count_cell(n: i64, stand: Stand, class: &str) -> AnyView {
     let look = match (n, stand) {
         (0, _) => "zero".to_owned(),
-        (_, Stand::Failed | Stand::Stalled) => format!("s-{}", stand.as_str()),
+        (_, Stand::Failed | Stand::Stalled | Stand::Dead) => format!("s-{}", stand.as_str()),
         _ => String::new(),
     };
     view! { <td class=format!("n {look} {class}")>{time::number(n)}</td> }.into_any()
@@ -137,6 +137,11 @@ pub struct Ask {
 
 /// The button, and the question behind it.
 pub fn ask(ask: Ask) -> AnyView {
+    ask_with(ask, ().into_any())
+}
+
+/// [`ask`] with fields to fill in.
+pub fn ask_with(ask: Ask, inputs: AnyView) -> AnyView {
     let Ask {
         id,
         button,
@@ -155,10 +160,13 @@ pub fn ask(ask: Ask) -> AnyView {
         <div id=id class="ask" popover="auto" role="dialog" aria-labelledby=title_id>
             <h2 id=title_id.clone()>{title}</h2>
             <p>{text}</p>
-            <form method="post" action=action class="row">
+            <form method="post" action=action>
                 {hidden(fields)}
-                <button type="submit" class=format!("{look} strong")>{yes}</button>
-                <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">{no}</button>
+                {inputs}
+                <div class="row">
+                    <button type="submit" class=format!("{look} strong")>{yes}</button>
+                    <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">{no}</button>
+                </div>
             </form>
         </div>
     }
@@ -271,8 +279,41 @@ pub fn api(visit: &Visit, path: &str) -> String {
 }
 
 /// A link to a queue.
-pub fn queue_link(name: &str) -> AnyView {
-    view! { <a class="name" href=to::queue(name)>{name.to_owned()}</a> }.into_any()
+pub fn queue_link(place: &Place) -> AnyView {
+    let namespace = (!place.namespace.is_empty())
+        .then(|| view! { <span class="ns">{place.namespace.clone()} "/"</span> });
+    view! { <a class="name" href=to::queue(place)>{namespace} {visible(&place.name)}</a> }
+        .into_any()
+}
+
+/// A name of which there is something to see, also where it is empty.
+pub fn visible(name: &str) -> String {
+    if name.trim().is_empty() {
+        format!("“{name}”")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// A job of a list, as a link to its page.
+pub fn job_link(job: &JobRow) -> AnyView {
+    view! { <a class="id" href=to::row(job)>{visible(&job.id)}</a> }.into_any()
+}
+
+/// A link to a queue, and its API: the same name may stand in several.
+pub fn queue_name(place: &Place) -> AnyView {
+    view! { {queue_link(place)} " " {badge(place.api)} }.into_any()
+}
+
+/// The API through which a queue is worked on, quietly.
+pub fn badge(api: Api) -> AnyView {
+    view! { <span class="api">{api.as_str()}</span> }.into_any()
+}
+
+/// A cell for what the API of a queue does not have.
+pub fn lacking(api: Api, what: &str, class: &str) -> AnyView {
+    let title = format!("{} has no {what}", api.as_str());
+    view! { <td class=format!("n zero {class}") title=title>"–"</td> }.into_any()
 }
 
 /// A tag, as a link to all jobs that have it.

@@ -19,27 +19,78 @@ enum Piece {
     Frame,
 }
 
-/// The payload, ready to be read.
+/// Id and name of the element that a text stands in.
+type Frame = (&'static str, &'static str);
+
+const PAYLOAD: Frame = ("payload", "Payload");
+
+/// The payload of a job, ready to be read.
 pub fn payload(body: &str) -> AnyView {
-    let cut = body.floor_char_boundary(SHOWN_BYTES.min(body.len()));
-    let shown = body.get(..cut).unwrap_or_default();
+    json(body, "The API gives all of it.")
+}
+
+/// What the runners of a Relay job keep with it, ready to be read.
+pub fn state(text: &str) -> AnyView {
+    json_in(("state", "State"), text, "The API gives all of it.")
+}
+
+/// A text that is JSON, or nearly, laid out. Where it is too long, `rest` says where the rest is.
+pub fn json(text: &str, rest: &str) -> AnyView {
+    json_in(PAYLOAD, text, rest)
+}
+
+fn json_in(frame: Frame, text: &str, rest: &str) -> AnyView {
+    let shown = first(text);
     let inner = match pieces(shown) {
-        Some(pieces) if cut == body.len() && body.len() <= COLOURED_BYTES => coloured(&pieces),
-        Some(pieces) if cut == body.len() => pieces
+        Some(pieces) if shown.len() == text.len() && text.len() <= COLOURED_BYTES => {
+            coloured(&pieces)
+        }
+        Some(pieces) if shown.len() == text.len() => pieces
             .into_iter()
             .map(|(_, text)| text)
             .collect::<String>()
             .into_any(),
         _ => shown.to_owned().into_any(),
     };
+    framed(frame, "payload", inner, part(shown, text, rest))
+}
+
+/// A text as it is.
+pub fn plain(text: &str, rest: &str) -> AnyView {
+    let shown = first(text);
+    pre(
+        "payload",
+        shown.to_owned().into_any(),
+        part(shown, text, rest),
+    )
+}
+
+/// What is shown, and if that is not all, what part it is.
+pub fn pre(class: &'static str, inner: AnyView, part: Option<String>) -> AnyView {
+    framed(PAYLOAD, class, inner, part)
+}
+
+fn framed(
+    (id, label): Frame,
+    class: &'static str,
+    inner: AnyView,
+    part: Option<String>,
+) -> AnyView {
     view! {
-        <pre id="payload" class="payload" tabindex="0" aria-label="Payload">{inner}</pre>
-        {(cut < body.len())
-            .then(|| {
-                view! { <p class="aside">{format!("The first {cut} of {} bytes. The API gives all of it.", body.len())}</p> }
-            })}
+        <pre id=id class=class tabindex="0" aria-label=label>{inner}</pre>
+        {part.map(|part| view! { <p class="aside">{part}</p> })}
     }
     .into_any()
+}
+
+fn first(text: &str) -> &str {
+    let cut = text.floor_char_boundary(SHOWN_BYTES.min(text.len()));
+    text.get(..cut).unwrap_or_default()
+}
+
+fn part(shown: &str, all: &str, rest: &str) -> Option<String> {
+    (shown.len() < all.len())
+        .then(|| format!("The first {} of {} bytes. {rest}", shown.len(), all.len()))
 }
 
 fn coloured(pieces: &[(Piece, String)]) -> AnyView {

@@ -3,7 +3,7 @@
 use super::parts::many;
 use super::time;
 use super::visit::to;
-use crate::api::views::{OverviewView, Pulse, QueueRow, Stand};
+use crate::api::views::{Api, OverviewView, Place, Pulse, QueueRow, Stand};
 
 /// A waiting time in microseconds that deserves a look.
 const LONG_US: i64 = 300_000_000;
@@ -17,10 +17,21 @@ pub struct Problem {
     /// Gives icon and colour.
     pub shape: &'static str,
     pub text: String,
+    /// The API of the queue that it is about.
+    pub api: Option<Api>,
     /// Where to look.
     pub address: String,
-    /// The queue that must be let go on to mend it.
-    pub unpause: Option<String>,
+    /// What would mend it, at once.
+    pub remedy: Option<Remedy>,
+}
+
+/// What an operator may do about a problem where it is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Let the queue go on.
+    Unpause(Place),
+    /// Take so many jobs out of the dead letter of the queue.
+    PutToWork(Place, i64),
 }
 
 /// The problems, worst first.
@@ -33,21 +44,28 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
         (queue.paused && n > 0).then(|| {
             format!(
                 "{} is paused, and {} there until it goes on",
-                queue.name,
+                queue.place.label(),
                 many(n, "job waits", "jobs wait")
             )
         })
     });
     per_queue(&mut problems, queues, "stalled", Stand::Stalled, |queue| {
         let n = queue.tally.stalled;
-        (n > 0).then(|| format!("{} stalled in {}", many(n, "job", "jobs"), queue.name))
+        // Where the API has no stalled jobs, the next round of upkeep takes such a job away from its consumer.
+        (n > 0 && queue.place.api.has(Stand::Stalled)).then(|| {
+            format!(
+                "{} stalled in {}",
+                many(n, "job", "jobs"),
+                queue.place.label()
+            )
+        })
     });
     per_queue(&mut problems, queues, "waiting", Stand::Waiting, |queue| {
         let wait = now.saturating_sub(queue.oldest_waiting?);
         (!queue.paused && queue.tally.waiting > 0 && wait > LONG_US).then(|| {
             format!(
                 "{} has kept a job waiting for {}",
-                queue.name,
+                queue.place.label(),
                 time::span(wait)
             )
         })
@@ -62,19 +80,54 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
                 many(failed, "job has", "jobs have"),
                 many(groups, "group", "groups")
             ),
+            api: None,
             address: "/ui/failures".to_owned(),
-            unpause: None,
+            remedy: None,
         });
     }
+    dead(&mut problems, overview, now);
     problems
 }
 
+fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
+    let named = overview.dead.iter().map(|letter| {
+        let since = letter.head.as_ref().map_or(String::new(), |head| {
+            let since = now.saturating_sub(head.when);
+            format!(", the oldest for {}", time::span(since))
+        });
+        Problem {
+            shape: "dead",
+            text: format!(
+                "{} dead in {}{since}",
+                many(letter.size, "job is", "jobs are"),
+                letter.place.label()
+            ),
+            api: Some(letter.place.api),
+            address: to::stand(&letter.place, Stand::Dead),
+            remedy: Some(Remedy::PutToWork(letter.place.clone(), letter.size)),
+        }
+    });
+    problems.extend(named);
+    let more = overview.dead_letters.saturating_sub(overview.dead.len());
+    if more > 0 {
+        let more = i64::try_from(more).unwrap_or(i64::MAX);
+        problems.push(Problem {
+            shape: "dead",
+            text: format!("… and in {}", many(more, "more queue", "more queues")),
+            api: None,
+            address: "/ui/dead".to_owned(),
+            remedy: None,
+        });
+    }
+}
+
 fn nobody_works(overview: &OverviewView, now: i64) -> Option<Problem> {
-    // What waits in a paused queue waits for somebody else.
+    // What waits in a paused queue waits for somebody else; and who works for lmstfy or Relay has no name, so
+    // nobody can say whether there is anybody.
     let waiting: i64 = overview
         .queues
         .iter()
-        .filter(|queue| !queue.paused)
+        .filter(|queue| !queue.paused && queue.place.api == Api::Qless)
         .map(|queue| queue.tally.waiting)
         .sum();
     let alive = overview
@@ -87,8 +140,9 @@ fn nobody_works(overview: &OverviewView, now: i64) -> Option<Problem> {
             "{}, and no worker has asked for any in the last minute",
             many(waiting, "job waits", "jobs wait")
         ),
+        api: None,
         address: "/ui/workers".to_owned(),
-        unpause: None,
+        remedy: None,
     })
 }
 
@@ -105,8 +159,9 @@ fn per_queue(
             Some(Problem {
                 shape,
                 text: check(queue)?,
-                address: to::stand(&queue.name, list),
-                unpause: (shape == "paused").then(|| queue.name.clone()),
+                api: Some(queue.place.api),
+                address: to::stand(&queue.place, list),
+                remedy: (shape == "paused").then(|| Remedy::Unpause(queue.place.clone())),
             })
         })
         .collect();
@@ -123,8 +178,9 @@ fn per_queue(
                     "more queues"
                 )
             ),
+            api: None,
             address: format!("/ui/queues?sort={}", list.as_str()),
-            unpause: None,
+            remedy: None,
         });
     }
     problems.extend(found);
@@ -133,16 +189,27 @@ fn per_queue(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::views::{Tally, WorkerRow};
+    use crate::api::views::{DeadRow, Tally, WorkerRow};
 
     fn queue(name: &str, tally: Tally, oldest_waiting: Option<i64>) -> QueueRow {
         QueueRow {
-            name: name.to_owned(),
+            place: Place::qless(name),
             tally,
             oldest_waiting,
             paused: false,
             forgotten: false,
             recurring: 0,
+        }
+    }
+
+    fn overview(queues: Vec<QueueRow>, workers: Vec<WorkerRow>) -> OverviewView {
+        OverviewView {
+            queues,
+            totals: vec![],
+            groups: vec![],
+            workers,
+            dead: vec![],
+            dead_letters: 0,
         }
     }
 
@@ -163,12 +230,7 @@ mod tests {
             complete: 9,
             ..Tally::default()
         };
-        let overview = OverviewView {
-            queues: vec![queue("mail", tally, Some(0))],
-            total: tally,
-            groups: vec![],
-            workers: vec![seen(0)],
-        };
+        let overview = overview(vec![queue("mail", tally, Some(0))], vec![seen(0)]);
         assert_eq!(problems(&overview, 1_000_000), []);
     }
 
@@ -179,12 +241,7 @@ mod tests {
             stalled: 1,
             ..Tally::default()
         };
-        let overview = OverviewView {
-            queues: vec![queue("mail", tally, Some(0))],
-            total: tally,
-            groups: vec![],
-            workers: vec![],
-        };
+        let overview = overview(vec![queue("mail", tally, Some(0))], vec![]);
         let found = problems(&overview, 1_000_000);
         assert_eq!(
             found[0].text,
@@ -204,25 +261,42 @@ mod tests {
             paused: true,
             ..queue("mail", tally, since)
         };
-        let found = |queue| {
-            problems(
-                &OverviewView {
-                    queues: vec![queue],
-                    total: tally,
-                    groups: vec![],
-                    workers: vec![],
-                },
-                2 * LONG_US,
-            )
-        };
+        let found = |queue| problems(&overview(vec![queue], vec![]), 2 * LONG_US);
         let some = found(paused(tally, Some(0)));
         assert_eq!(some.len(), 1);
         assert_eq!(
             some[0].text,
             "mail is paused, and 2 jobs wait there until it goes on"
         );
-        assert_eq!(some[0].unpause.as_deref(), Some("mail"));
+        assert_eq!(some[0].remedy, Some(Remedy::Unpause(Place::qless("mail"))));
         assert_eq!(found(paused(Tally::default(), None)), []);
+    }
+
+    #[test]
+    fn dead_letters_are_named_and_those_beyond_summed_up() {
+        let waiting = Tally {
+            waiting: 1,
+            dead: 7,
+            ..Tally::default()
+        };
+        let place = Place::lmstfy("shop", "mail");
+        let queue = QueueRow {
+            place: place.clone(),
+            ..queue("", waiting, Some(0))
+        };
+        let mut overview = overview(vec![queue], vec![]);
+        overview.dead_letters = 3;
+        overview.dead = vec![DeadRow {
+            place: place.clone(),
+            size: 7,
+            head: None,
+        }];
+        let found = problems(&overview, 0);
+        assert_eq!(found.len(), 2, "nobody knows whether anybody consumes");
+        assert_eq!(found[0].text, "7 jobs are dead in shop/mail");
+        assert_eq!(found[0].address, "/ui/lmstfy/shop/mail/dead");
+        assert_eq!(found[0].remedy, Some(Remedy::PutToWork(place, 7)));
+        assert_eq!(found[1].text, "… and in 2 more queues");
     }
 
     #[test]
@@ -234,15 +308,7 @@ mod tests {
         let queues = (0..10)
             .map(|i| queue(&format!("q{i}"), tally, None))
             .collect();
-        let found = problems(
-            &OverviewView {
-                queues,
-                total: tally,
-                groups: vec![],
-                workers: vec![],
-            },
-            0,
-        );
+        let found = problems(&overview(queues, vec![]), 0);
         assert_eq!(found.len(), NAMED_MAX + 1);
         assert_eq!(found[NAMED_MAX].text, "… and 7 more queues");
     }

@@ -1,20 +1,24 @@
-//! `/ui/queues/{queue}` and `/ui/queues/{queue}/{state}`: one queue, its jobs by state; and what stands
-//! above its statistics, too (`app/stats.rs`).
+//! `/ui/queues/{queue}` and `/ui/queues/{queue}/{state}`, and the same below `/ui/lmstfy/{namespace}/{queue}` and
+//! `/ui/relay/{queue}`: one queue, its jobs by state; and what stands above its statistics, too (`app/stats.rs`).
+//! What is otherwise in other queues stands in `app/lmstfy.rs` and `app/relay.rs`, dead letters in `app/letter.rs`.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use super::icons::icon;
+use super::letter;
+use super::lmstfy;
 use super::parts::{
-    Ask, ago, api, ask, bar, commands, deed, loaded, many, pager, paused, quoted, word,
+    Ask, ago, api, ask, badge, bar, commands, deed, loaded, many, pager, paused, quoted, word,
 };
+use super::relay;
 use super::tables::{self, JobList};
 use super::time;
 use super::visit::{Visit, segment, to, visit};
 use crate::api::act::{ForgetQueue, PauseQueue, UnpauseQueue};
 use crate::api::read;
-use crate::api::views::{QueueRow, QueueView, Stand};
+use crate::api::views::{Api, Place, QueueRow, QueueView, Stand};
 
 /// What of a queue is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,47 +30,69 @@ pub enum Tab {
 #[component]
 pub fn QueuePage() -> impl IntoView {
     let visit = visit();
-    let state = Some(visit.name(3)).filter(|state| !state.is_empty());
+    let (place, next) = visit.place();
+    let state = Some(visit.name(next)).filter(|state| !state.is_empty());
     let state = state.unwrap_or_else(|| Stand::Waiting.as_str().to_owned());
-    loaded(
-        read::queue(visit.name(2), state, visit.offset()),
-        move |view| page(&view, &visit),
-    )
+    loaded(read::queue(place, state, visit.offset()), move |view| {
+        page(&view, &visit)
+    })
 }
 
 fn page(view: &QueueView, visit: &Visit) -> AnyView {
     let (queue, stand) = (&view.queue, view.stand);
+    let place = &queue.place;
+    let empty = view.jobs.is_empty() && visit.offset() == 0;
+    let list = match place.api {
+        _ if empty => view! { <p class="empty">{nothing(place.api, stand)}</p> }.into_any(),
+        _ if stand == Stand::Dead => letter::list(view, visit),
+        Api::Qless => {
+            let caption = format!("Jobs, {}", word(stand));
+            tables::jobs(&caption, JobList::Queue(stand), &view.jobs, visit)
+        }
+        Api::Lmstfy => lmstfy::list(view, visit),
+        Api::Relay => relay::list(view, visit),
+    };
     view! {
-        <Title text=queue.name.clone() />
+        <Title text=place.label() />
         {head(queue, Tab::Jobs(stand), visit)}
-        <div class="card">
-            {if view.jobs.is_empty() && visit.offset() == 0 {
-                view! { <p class="empty">{nothing(stand)}</p> }.into_any()
-            } else {
-                tables::jobs(&format!("Jobs, {}", word(stand)), JobList::Queue(stand), &view.jobs, visit)
-            }}
-        </div>
-        {pager(visit, &to::stand(&queue.name, stand), visit.offset(), view.jobs.len(), queue.tally.of(stand))}
-        {curl(view, stand, visit)}
+        {(stand == Stand::Dead).then(|| letter::question(view, visit))}
+        <div class="card">{list}</div>
+        {pager(visit, &to::stand(place, stand), visit.offset(), view.jobs.len(), queue.tally.of(stand))}
+        {curl(view, visit)}
     }
     .into_any()
 }
 
 /// What stands above every tab of a queue.
 pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
-    let tally = &queue.tally;
+    let (tally, place) = (&queue.tally, &queue.place);
     let oldest = queue.oldest_waiting.filter(|_| tally.waiting > 0);
     view! {
-        <p class="crumb"><a href="/ui/queues">"Queues"</a></p>
+        <p class="crumb">
+            <a href="/ui/queues">"Queues"</a>
+            {(place.api == Api::Lmstfy).then(|| {
+                view! {
+                    <span aria-hidden="true">" › "</span>
+                    <a href=to::namespace(&place.namespace)>{format!("namespace {}", place.namespace)}</a>
+                }
+            })}
+        </p>
         <div class="head-row">
             <div class="row">
-                <h1 class="name">{queue.name.clone()}</h1>
+                <h1 class="name">{place.label()}</h1>
+                {badge(place.api)}
                 {queue.paused.then(paused)}
             </div>
             <div class="row">
-                {if queue.paused { unpause(&queue.name, visit) } else { pause(&queue.name, visit) }}
-                <a class="button" href=to::config(&queue.name)>"Options…"</a>
-                {(queue.is_idle() && !queue.forgotten).then(|| forget(&queue.name, visit))}
+                {if queue.paused { unpause(place, visit) } else { pause(place, visit) }}
+                {match place.api {
+                    Api::Qless => view! { <a class="button" href=to::config(&place.name)>"Options…"</a> }.into_any(),
+                    Api::Lmstfy => lmstfy::destroy(queue, visit),
+                    Api::Relay => ().into_any(),
+                }}
+                // lmstfy's queues go by themselves when they have been empty for a while.
+                {(place.api == Api::Qless && queue.is_idle() && !queue.forgotten)
+                    .then(|| forget(place, visit))}
             </div>
         </div>
         {queue.paused.then(|| held_up(tally.waiting))}
@@ -105,20 +131,20 @@ fn held_up(waiting: i64) -> AnyView {
 }
 
 /// At once, for it is as easily undone.
-fn pause(queue: &str, visit: &Visit) -> AnyView {
-    let fields = vec![("queue", queue.to_owned()), ("back", visit.here())];
-    let about = format!("Pause queue {queue}: no worker gets a job of it");
+fn pause(queue: &Place, visit: &Visit) -> AnyView {
+    let fields = [queue.fields(), vec![("back", visit.here())]].concat();
+    let about = format!("Pause queue {}: no worker gets a job of it", queue.label());
     deed(PauseQueue::PATH, fields, "Pause", about)
 }
 
 /// Lets a paused queue go on.
-pub fn unpause(queue: &str, visit: &Visit) -> AnyView {
-    let fields = vec![("queue", queue.to_owned()), ("back", visit.here())];
-    let about = format!("Unpause queue {queue}: let it go on");
+pub fn unpause(queue: &Place, visit: &Visit) -> AnyView {
+    let fields = [queue.fields(), vec![("back", visit.here())]].concat();
+    let about = format!("Unpause queue {}: let it go on", queue.label());
     deed(UnpauseQueue::PATH, fields, "Unpause", about)
 }
 
-fn forget(queue: &str, visit: &Visit) -> AnyView {
+fn forget(queue: &Place, visit: &Visit) -> AnyView {
     ask(Ask {
         id: "forget".to_owned(),
         button: "Forget…".to_owned(),
@@ -126,24 +152,25 @@ fn forget(queue: &str, visit: &Visit) -> AnyView {
         title: "Forget this queue?".to_owned(),
         text: "It leaves the lists until something is put into it again. Its complete jobs and its statistics stay.".to_owned(),
         action: ForgetQueue::PATH,
-        fields: vec![
-            ("queue", queue.to_owned()),
-            ("back", visit.here()),
-            ("after", "/ui/queues".to_owned()),
-        ],
+        fields: [
+            queue.fields(),
+            vec![("back", visit.here()), ("after", "/ui/queues".to_owned())],
+        ]
+        .concat(),
         yes: "Forget the queue".to_owned(),
         no: "Keep it",
     })
 }
 
 fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
-    let tabs = Stand::ALL.map(|stand| {
+    let place = &queue.place;
+    let tabs = queue.stands().map(|stand| {
         let n = queue.tally.of(stand);
         let look = if n == 0 { "tab zero" } else { "tab" };
         view! {
             <a
                 class=look
-                href=to::stand(&queue.name, stand)
+                href=to::stand(place, stand)
                 aria-current=(Tab::Jobs(stand) == here).then_some("page")
             >
                 <span class=format!("s-{}", stand.as_str())>{icon(stand.as_str())}</span>
@@ -155,17 +182,10 @@ fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
     view! {
         <nav class="tabs" aria-label="This queue">
             {tabs.collect_view()}
+            {(place.api == Api::Qless).then(|| recurring_tab(queue))}
             <a
-                class=if queue.recurring == 0 { "tab apart zero" } else { "tab apart" }
-                href=to::recurring_in(&queue.name)
-            >
-                <span class="s-recurring">{icon("recurring")}</span>
-                <span>"recurring"</span>
-                <span class="tab-n">{time::number(queue.recurring)}</span>
-            </a>
-            <a
-                class="tab"
-                href=to::stats(&queue.name, None)
+                class=if place.api == Api::Qless { "tab" } else { "tab apart" }
+                href=to::stats(place, None)
                 aria-current=(here == Tab::Stats).then_some("page")
             >
                 {icon("stats")}
@@ -176,8 +196,29 @@ fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
     .into_any()
 }
 
-fn nothing(stand: Stand) -> &'static str {
+fn recurring_tab(queue: &QueueRow) -> AnyView {
+    view! {
+        <a
+            class=if queue.recurring == 0 { "tab apart zero" } else { "tab apart" }
+            href=to::recurring_in(&queue.place.name)
+        >
+            <span class="s-recurring">{icon("recurring")}</span>
+            <span>"recurring"</span>
+            <span class="tab-n">{time::number(queue.recurring)}</span>
+        </a>
+    }
+    .into_any()
+}
+
+fn nothing(api: Api, stand: Stand) -> &'static str {
     match stand {
+        _ if api == Api::Relay => relay::nothing(stand),
+        Stand::Waiting if api == Api::Lmstfy => {
+            "Nothing waits. Jobs appear here when they are published, and leave when a consumer gets them."
+        }
+        Stand::Running if api == Api::Lmstfy => {
+            "Nothing runs. Jobs appear here when a consumer gets them, until it acknowledges them or its time to run (ttr) is over."
+        }
         Stand::Waiting => {
             "Nothing waits. Jobs appear here when they are added, and leave when a worker asks for work."
         }
@@ -197,43 +238,63 @@ fn nothing(stand: Stand) -> &'static str {
         Stand::Complete => {
             "Nothing is complete yet. The newest 50,000 complete jobs of the last seven days are kept."
         }
+        Stand::Dead => {
+            "The dead letter is empty. A job is published with a number of tries. Each time a consumer gets it, one is used up; when the last one’s time to run ends without an acknowledgement, the job comes here. It stays, for ever, until somebody respawns or deletes it."
+        }
     }
 }
 
-fn curl(view: &QueueView, stand: Stand, visit: &Visit) -> AnyView {
-    let name = api_segment(&view.queue.name);
-    let list = match stand {
-        Stand::Complete => "/jobs/complete".to_owned(),
-        Stand::Failed => "/failed".to_owned(),
-        other => format!("/jobs/{}/{name}", other.as_str()),
+fn curl(view: &QueueView, visit: &Visit) -> AnyView {
+    let lines = match view.queue.place.api {
+        Api::Qless => lines(view, visit),
+        Api::Lmstfy => lmstfy::lines(view, visit),
+        Api::Relay => relay::lines(view, visit),
     };
     view! {
         <details class="more">
             <summary>"The same by curl"</summary>
-            {commands(
-                "curl",
-                vec![
-                    ("This list", format!("curl {}", quoted(&api(visit, &list)))),
-                    (
-                        "Add a job",
-                        format!(
-                            "curl {} -d {}",
-                            quoted(&api(visit, &format!("/add/{name}"))),
-                            quoted(r#"{"data": {"meta": {}}}"#),
-                        ),
-                    ),
-                    ("Take a job", format!("curl {}", quoted(&api(visit, &format!("/get/{name}?host=me"))))),
-                    if view.queue.paused {
-                        ("Let it go on", format!("curl -X POST {}", quoted(&api(visit, &format!("/unpause/{name}")))))
-                    } else {
-                        ("Pause it", format!("curl -X POST {}", quoted(&api(visit, &format!("/pause/{name}")))))
-                    },
-                    ("The numbers", format!("curl {}", quoted(&api(visit, &format!("/queue/{name}"))))),
-                ],
-            )}
+            {commands("curl", lines)}
         </details>
     }
     .into_any()
+}
+
+fn lines(view: &QueueView, visit: &Visit) -> Vec<(&'static str, String)> {
+    let name = api_segment(&view.queue.place.name);
+    let list = match view.stand {
+        Stand::Complete => "/jobs/complete".to_owned(),
+        Stand::Failed => "/failed".to_owned(),
+        other => format!("/jobs/{}/{name}", other.as_str()),
+    };
+    let call = |path: String| quoted(&api(visit, &path));
+    let (what, path) = if view.queue.paused {
+        ("Let it go on", "unpause")
+    } else {
+        ("Pause it", "pause")
+    };
+    vec![
+        ("This list", format!("curl {}", call(list))),
+        (
+            "Add a job",
+            format!(
+                "curl {} -d {}",
+                call(format!("/add/{name}")),
+                quoted(r#"{"data": {"meta": {}}}"#)
+            ),
+        ),
+        (
+            "Take a job",
+            format!("curl {}", call(format!("/get/{name}?host=me"))),
+        ),
+        (
+            what,
+            format!("curl -X POST {}", call(format!("/{path}/{name}"))),
+        ),
+        (
+            "The numbers",
+            format!("curl {}", call(format!("/queue/{name}"))),
+        ),
+    ]
 }
 
 /// A name in a path of the API. curl resolves `..` like a browser, and the API knows no way around that.

@@ -51,7 +51,7 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
         Some(since) if queue.tally.waiting > 0 => now.saturating_sub(since),
         _ => 0,
     };
-    queues.sort_by(|a, b| a.name.cmp(&b.name));
+    queues.sort_by_cached_key(|queue| (queue.place.label(), queue.place.api));
     match by {
         Sort::Name => {}
         Sort::Wait => queues.sort_by_key(|queue| Reverse(wait(queue))),
@@ -64,7 +64,7 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
                 tally.stalled,
                 held_up,
                 wait(queue) / MINUTE_US,
-                tally.failed,
+                tally.failed + tally.dead,
                 busy,
             ))
         }),
@@ -72,7 +72,7 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
 }
 
 /// The columns after the name: word, class, and what a click on it sorts by.
-const COLUMNS: [(&str, &str, Sort); 9] = [
+const COLUMNS: [(&str, &str, Sort); 10] = [
     ("Queue", "first", Sort::Name),
     ("Share", "mid bar-cell", Sort::Need),
     ("Running", "n", Sort::Count(Stand::Running)),
@@ -81,6 +81,7 @@ const COLUMNS: [(&str, &str, Sort); 9] = [
     ("Depending", "n wide", Sort::Count(Stand::Depends)),
     ("Stalled", "n mid", Sort::Count(Stand::Stalled)),
     ("Failed", "n", Sort::Count(Stand::Failed)),
+    ("Dead", "n", Sort::Count(Stand::Dead)),
     ("Oldest waiting", "n wide", Sort::Wait),
 ];
 
@@ -135,7 +136,7 @@ fn list(mut queues: Vec<QueueRow>, visit: &Visit) -> AnyView {
     let filter = visit.param("q").unwrap_or_default();
     let there = queues.len();
     let wanted = filter.to_lowercase();
-    queues.retain(|queue| queue.name.to_lowercase().contains(&wanted));
+    queues.retain(|queue| queue.place.label().to_lowercase().contains(&wanted));
     sort(&mut queues, by, visit.now);
     let table = if there == 0 {
         view! { <p class="empty">"No queue yet. " <a href="/ui">"How to add a first job"</a></p> }
@@ -179,11 +180,11 @@ fn list(mut queues: Vec<QueueRow>, visit: &Visit) -> AnyView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::views::Tally;
+    use crate::api::views::{Place, Tally};
 
     fn queue(name: &str, tally: Tally, oldest_waiting: Option<i64>) -> QueueRow {
         QueueRow {
-            name: name.to_owned(),
+            place: Place::qless(name),
             tally,
             oldest_waiting,
             paused: false,
@@ -192,8 +193,8 @@ mod tests {
         }
     }
 
-    fn names(queues: &[QueueRow]) -> Vec<&str> {
-        queues.iter().map(|queue| queue.name.as_str()).collect()
+    fn names(queues: &[QueueRow]) -> Vec<String> {
+        queues.iter().map(|queue| queue.place.label()).collect()
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::time;
 use super::visit::{Visit, segment, visit};
 use crate::api::act::{ChangeRecurring, Unrecur};
 use crate::api::read;
-use crate::api::views::RecurringView;
+use crate::api::views::{Place, RecurringView};
 
 #[component]
 pub fn RecurringPage() -> impl IntoView {
@@ -87,7 +87,7 @@ fn facts(view: &RecurringView) -> AnyView {
     let facts = [
         (
             "Queue",
-            view! { {queue_link(&row.queue)} " " {row.paused.then(paused)} }.into_any(),
+            view! { {queue_link(&Place::qless(&row.queue))} " " {row.paused.then(paused)} }.into_any(),
         ),
         ("Interval", time::every(row.interval).into_any()),
         ("Next child", exact(row.next)),

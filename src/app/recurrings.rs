@@ -13,7 +13,7 @@ use super::time;
 use super::visit::{Visit, to, visit};
 use crate::api::act::Recur;
 use crate::api::read;
-use crate::api::views::{RecurringRow, RecurringsView};
+use crate::api::views::{Place, RecurringRow, RecurringsView};
 
 /// What an interval can be typed in: seconds, and their word.
 const UNITS: [(i64, &str); 4] = [
@@ -42,7 +42,7 @@ fn page(view: &RecurringsView, queue: Option<&str>, visit: &Visit) -> AnyView {
     let path = queue.map_or_else(|| "/ui/recurring".to_owned(), to::recurring_in);
     view! {
         <Title text="Recurring jobs" />
-        {queue.map(|queue| view! { <p class="crumb"><a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(queue)}</p> })}
+        {queue.map(|queue| view! { <p class="crumb"><a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&Place::qless(queue))}</p> })}
         <h1>"Recurring jobs"</h1>
         <p class="lead">
             {match queue {
@@ -84,7 +84,7 @@ fn list(rows: &[RecurringRow], visit: &Visit) -> AnyView {
                     <a class="id" href=to::recurring(&row.id)>{row.id.clone()}</a>
                     {row.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
                 </th>
-                <td class="mid">{queue_link(&row.queue)} {row.paused.then(paused)}</td>
+                <td class="mid">{queue_link(&Place::qless(&row.queue))} {row.paused.then(paused)}</td>
                 <td>{time::every(row.interval)}</td>
                 <td class="n next">{next(row, visit.now)}</td>
                 <td class="n mid">{time::number(row.made)}</td>

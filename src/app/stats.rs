@@ -10,39 +10,38 @@ use super::queue::{Tab, api_segment, head};
 use super::time;
 use super::visit::{Visit, to, visit};
 use crate::api::read;
-use crate::api::views::{Spread, Stand, StatsView};
+use crate::api::views::{Api, Spread, Stand, StatsView};
 
 #[component]
 pub fn StatsPage() -> impl IntoView {
     let visit = visit();
     let day = visit.param("day").unwrap_or_default();
-    loaded(read::stats(visit.name(2), day), move |view| {
+    loaded(read::stats(visit.place().0, day), move |view| {
         page(&view, &visit)
     })
 }
 
 fn page(view: &StatsView, visit: &Visit) -> AnyView {
-    let name = &view.queue.name;
+    let place = &view.queue.place;
     let quiet = view.wait.total + view.run.total + view.failures + view.retries == 0;
     view! {
-        <Title text=format!("{name}: statistics") />
+        <Title text=format!("{}: statistics", place.label()) />
         {head(&view.queue, Tab::Stats, visit)}
         {days(view)}
         {if quiet { nothing(view) } else { everything(view) }}
+        {(place.api == Api::Qless).then(|| curl(view, visit))}
+    }
+    .into_any()
+}
+
+fn curl(view: &StatsView, visit: &Visit) -> AnyView {
+    let name = api_segment(&view.queue.place.name);
+    let path = format!("/stats/{name}/{}", time::date(view.day));
+    let line = format!("curl {}", quoted(&api(visit, &path)));
+    view! {
         <details class="more">
             <summary>"The same by curl"</summary>
-            {commands(
-                "curl",
-                vec![
-                    (
-                        "This day",
-                        format!(
-                            "curl {}",
-                            quoted(&api(visit, &format!("/stats/{}/{}", api_segment(name), time::date(view.day)))),
-                        ),
-                    ),
-                ],
-            )}
+            {commands("curl", vec![("This day", line)])}
         </details>
     }
     .into_any()
@@ -50,7 +49,7 @@ fn page(view: &StatsView, visit: &Visit) -> AnyView {
 
 /// Which day is shown, and the way to others.
 fn days(view: &StatsView) -> AnyView {
-    let name = &view.queue.name;
+    let name = &view.queue.place;
     let (day, today) = (view.day, view.today);
     let so_far = if day == today { ", so far" } else { "" };
     let link = |to_day: i64, word: &'static str, rel: &'static str| {
@@ -84,7 +83,7 @@ fn nothing(view: &StatsView) -> AnyView {
         <div class="card">
             <p class="empty">
                 {when}
-                " Here will stand, for each day: how long jobs waited until a worker took them, how long they ran until they were complete, both with a histogram, how many failed, and how many leases were lost."
+                " Here will stand, for each day: how long jobs waited until a worker took them, how long they ran until they were done, both with a histogram, and how often that failed or a lease was lost."
             </p>
         </div>
     }
@@ -92,6 +91,7 @@ fn nothing(view: &StatsView) -> AnyView {
 }
 
 fn everything(view: &StatsView) -> AnyView {
+    let api = view.queue.place.api;
     view! {
         {numbers(view)}
         {durations(
@@ -103,7 +103,10 @@ fn everything(view: &StatsView) -> AnyView {
                 slots: &view.wait.slots,
             },
             "Wait",
-            "From the moment a job is put until a worker takes it, delays included; on the day it is taken.",
+            match api {
+                Api::Qless => "From the moment a job is put until it is taken, delays included; on the day it is taken.",
+                Api::Lmstfy | Api::Relay => "From the moment a job is available until it is taken; on the day it is taken.",
+            },
             "No job was taken on this day.",
         )}
         {durations(
@@ -115,8 +118,16 @@ fn everything(view: &StatsView) -> AnyView {
                 slots: &view.run.slots,
             },
             "Run",
-            "From the moment a worker takes a job until it is complete; on the day it is complete.",
-            "No job was completed on this day.",
+            match api {
+                Api::Qless => "From the moment a worker takes a job until it is complete; on the day it is complete.",
+                Api::Lmstfy => "From the moment a consumer gets a job until it acknowledges it; on the day it does.",
+                Api::Relay => "From the moment a runner gets a job until its run ends well; on the day it does.",
+            },
+            match api {
+                Api::Qless => "No job was completed on this day.",
+                Api::Lmstfy => "No job that ran was acknowledged on this day.",
+                Api::Relay => "No run ended well on this day.",
+            },
         )}
     }
     .into_any()
@@ -124,15 +135,27 @@ fn everything(view: &StatsView) -> AnyView {
 
 /// What happened how often.
 fn numbers(view: &StatsView) -> AnyView {
-    let failed = to::stand(&view.queue.name, Stand::Failed);
-    let tiles = [
+    let place = &view.queue.place;
+    let done = match place.api {
+        Api::Qless | Api::Relay => "completed",
+        Api::Lmstfy => "acknowledged",
+    };
+    let mut tiles = vec![
         ("running", "taken", view.wait.total, None),
-        ("complete", "completed", view.run.total, None),
-        ("failed", "failures", view.failures, None),
-        ("failed", "failed still", view.failed, Some(failed)),
-        ("stalled", "leases lost", view.retries, None),
-    ]
-    .map(|(stand, word, n, address)| {
+        ("complete", done, view.run.total, None),
+    ];
+    if place.api.has(Stand::Failed) {
+        let failed = to::stand(place, Stand::Failed);
+        tiles.push(("failed", "failures", view.failures, None));
+        tiles.push(("failed", "failed still", view.failed, Some(failed)));
+    }
+    tiles.push(("stalled", "leases lost", view.retries, None));
+    let look = if tiles.len() == 5 {
+        "tiles five"
+    } else {
+        "tiles three"
+    };
+    let tiles = tiles.into_iter().map(|(stand, word, n, address)| {
         let look = if n == 0 { "tile zero" } else { "tile" };
         let inside = view! {
             <span class=format!("tile-name s-{stand}")>{icon(stand)} {word}</span>
@@ -144,8 +167,7 @@ fn numbers(view: &StatsView) -> AnyView {
         };
         view! { <li class=look>{inside}</li> }
     });
-    view! { <ul class="tiles five" aria-label="Numbers of the day">{tiles.collect_view()}</ul> }
-        .into_any()
+    view! { <ul class=look aria-label="Numbers of the day">{tiles.collect_view()}</ul> }.into_any()
 }
 
 fn durations(

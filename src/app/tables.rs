@@ -5,7 +5,8 @@ use leptos::server_fn::ServerFn;
 
 use super::icons::icon;
 use super::parts::{
-    Ask, ago, ask, bar, chip, count_cell, deed, element_id, many, paused, queue_link, worker_link,
+    Ask, ago, ask, bar, chip, count_cell, deed, element_id, lacking, many, paused, queue_name,
+    word, worker_link,
 };
 use super::time;
 use super::visit::{Visit, to};
@@ -41,7 +42,11 @@ pub fn head(columns: &[(&'static str, &'static str)]) -> AnyView {
 /// The cells of a queue after its name.
 pub fn queue_cells(queue: &QueueRow, now: i64) -> AnyView {
     let tally = &queue.tally;
-    let count = |stand: Stand, class: &str| count_cell(tally.of(stand), stand, class);
+    let api = queue.place.api;
+    let count = |stand: Stand, class: &str| match tally.of(stand) {
+        0 if !api.has(stand) => lacking(api, word(stand), class),
+        n => count_cell(n, stand, class),
+    };
     view! {
         <td class="mid bar-cell">{bar(tally)}</td>
         {count(Stand::Running, "")}
@@ -50,6 +55,7 @@ pub fn queue_cells(queue: &QueueRow, now: i64) -> AnyView {
         {count(Stand::Depends, "wide")}
         {count(Stand::Stalled, "mid")}
         {count(Stand::Failed, "")}
+        {count(Stand::Dead, "")}
         <td class="n wide">{queue.oldest_waiting.filter(|_| tally.waiting > 0).map(|since| waited(since, now))}</td>
     }
     .into_any()
@@ -65,9 +71,9 @@ pub fn queue_rows(queues: &[QueueRow], now: i64) -> AnyView {
         .iter()
         .map(|queue| {
             view! {
-                <tr data-key=queue.name.clone()>
+                <tr data-key=to::queue(&queue.place)>
                     <th scope="row" class="first">
-                        {queue_link(&queue.name)} {queue.paused.then(paused)}
+                        {queue_name(&queue.place)} {queue.paused.then(paused)}
                     </th>
                     {queue_cells(queue, now)}
                 </tr>
@@ -113,6 +119,7 @@ fn moment_word(job: &JobRow) -> &'static str {
         Stand::Stalled => "lease ended ",
         Stand::Failed => "failed ",
         Stand::Complete => "completed ",
+        Stand::Dead => "died ",
     }
 }
 
@@ -126,6 +133,7 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], visit: &Visit) -> Any
         JobList::Queue(Stand::Stalled) => "Lease ended",
         JobList::Queue(Stand::Failed) | JobList::Group => "Failed",
         JobList::Queue(Stand::Complete) => "Completed",
+        JobList::Queue(Stand::Dead) => "Died",
         JobList::Worker => "Lease end",
         JobList::Mixed => "When",
     };
@@ -175,13 +183,13 @@ fn job_row(list: JobList, job: &JobRow, visit: &Visit) -> AnyView {
     view! {
         <tr data-key=job.id.clone()>
             <th scope="row" class="first">
-                <a class="id" href=to::job(&job.id)>{job.id.clone()}</a>
+                <a class="id" href=to::job(&job.place, &job.id)>{job.id.clone()}</a>
                 {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
                 {(list == JobList::Queue(Stand::Waiting) && job.is_taken_away())
                     .then(|| view! { <span class="klass">"taken from its worker, first in line"</span> })}
             </th>
             {list.of_any_state().then(|| view! { <td>{chip(job.stand)}</td> })}
-            {list.of_any_queue().then(|| view! { <td class="mid">{queue_link(&job.queue)}</td> })}
+            {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.place)}</td> })}
             <td class="n">
                 {(list == JobList::Mixed).then(|| view! { <span class="mid aside">{moment_word(job)}</span> })}
                 {ago(job.when, now)}

@@ -6,7 +6,7 @@ use super::icons::icon;
 use super::parts::{queue_link, worker_link};
 use super::time;
 use super::visit::to;
-use crate::api::views::{Entry, Happening, JobView, Stand};
+use crate::api::views::{Api, Entry, Happening, JobRow, Life, Place, Stand};
 
 /// The width of the drawing, in its own units.
 const WIDTH: f64 = 1000.0;
@@ -26,10 +26,10 @@ struct Stretch {
 type Lane = Vec<Stretch>;
 
 /// Cuts the history into attempts. What lasts still, lasts until `now`.
-fn lanes(job: &JobView, now: i64) -> Vec<Lane> {
+fn lanes(api: Api, stand: Stand, life: &Life, now: i64) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = vec![Vec::new()];
     // A word that somebody had to say changes nothing.
-    let happened = job
+    let happened = life
         .history
         .iter()
         .filter(|entry| entry.what != Happening::Note);
@@ -38,16 +38,22 @@ fn lanes(job: &JobView, now: i64) -> Vec<Lane> {
         let next = happened.get(i + 1);
         let how = match (entry.what, next) {
             // How it stands now is known better than the history can tell.
-            (_, None) => job.row.stand,
+            (_, None) => stand,
             (Happening::Popped, _) => Stand::Running,
+            // It went on to the dead letter as soon as somebody looked.
+            (Happening::TimedOut, Some(next)) if next.what == Happening::Died => continue,
+            (Happening::TimedOut, _) if !api.has(Stand::Stalled) => Stand::Waiting,
             (Happening::TimedOut, _) => Stand::Stalled,
             (Happening::Failed, _) => Stand::Failed,
             (Happening::Done, _) => Stand::Complete,
-            (Happening::Put | Happening::Retried | Happening::Note, _) => Stand::Waiting,
+            (Happening::Died, _) => Stand::Dead,
+            (Happening::Put | Happening::Retried | Happening::Respawned | Happening::Note, _) => {
+                Stand::Waiting
+            }
         };
         let ends = matches!(
             entry.what,
-            Happening::Put | Happening::Retried | Happening::TimedOut
+            Happening::Put | Happening::Retried | Happening::TimedOut | Happening::Respawned
         );
         if ends
             && lanes
@@ -57,14 +63,14 @@ fn lanes(job: &JobView, now: i64) -> Vec<Lane> {
             lanes.push(Vec::new());
         }
         // After its end a job only lies there; that says nothing about its life.
-        let over = next.is_none() && matches!(how, Stand::Failed | Stand::Complete);
+        let over = next.is_none() && matches!(how, Stand::Failed | Stand::Complete | Stand::Dead);
         if let (false, Some(lane)) = (over, lanes.last_mut()) {
             stretches(
                 lane,
                 how,
                 entry.when,
                 next.map_or(now, |next| next.when),
-                job.ready,
+                life.ready,
             );
         }
     }
@@ -104,6 +110,7 @@ fn verb(how: Stand) -> &'static str {
         Stand::Stalled => "lay stalled for",
         Stand::Failed => "lay failed for",
         Stand::Complete => "lay complete for",
+        Stand::Dead => "lay dead for",
     }
 }
 
@@ -121,9 +128,12 @@ fn told(lane: &Lane) -> String {
 }
 
 /// Drawing and list.
-pub fn timeline(job: &JobView, now: i64) -> AnyView {
-    let lanes = lanes(job, now);
-    let start = job.history.first().map_or(job.created, |entry| entry.when);
+pub fn timeline(job: &JobRow, life: &Life, now: i64) -> AnyView {
+    let lanes = lanes(job.place.api, job.stand, life, now);
+    let start = life
+        .history
+        .first()
+        .map_or(life.created, |entry| entry.when);
     let end = lanes
         .iter()
         .flatten()
@@ -152,7 +162,7 @@ pub fn timeline(job: &JobView, now: i64) -> AnyView {
                     </p>
                 }
             })}
-        <ol class="events" aria-label="History">{entries(job)}</ol>
+        <ol class="events" aria-label="History">{entries(job, life)}</ol>
     }
     .into_any()
 }
@@ -174,9 +184,9 @@ fn drawing(lane: &Lane, start: i64, whole: i64) -> AnyView {
     .into_any()
 }
 
-fn entries(job: &JobView) -> AnyView {
+fn entries(job: &JobRow, life: &Life) -> AnyView {
     let mut before: Option<i64> = None;
-    job.history
+    life.history
         .iter()
         .map(|entry| {
             let gap = before.map(|before| format!("+{}", time::span(entry.when - before)));
@@ -185,7 +195,7 @@ fn entries(job: &JobView) -> AnyView {
                 <li class=(entry.what == Happening::Note).then_some("noted")>
                     <time datetime=time::iso(entry.when)>{time::utc_millis(entry.when)}</time>
                     <span class="gap">{gap}</span>
-                    <span class="what">{line(entry)}</span>
+                    <span class="what">{line(entry, &job.place)}</span>
                 </li>
             }
         })
@@ -193,15 +203,36 @@ fn entries(job: &JobView) -> AnyView {
         .into_any()
 }
 
-/// What happened, in words.
-pub fn line(entry: &Entry) -> AnyView {
+/// What happened to a job that is at `place` now, in words.
+pub fn line(entry: &Entry, place: &Place) -> AnyView {
     let subject = entry.subject.as_deref();
     let group = |group: &str| {
         view! { <a class="name" href=to::failure(group)>{group.to_owned()}</a> }.into_any()
     };
     match entry.what {
-        Happening::Put => view! { "put into " {subject.map(queue_link)} }.into_any(),
-        Happening::Popped => view! { "taken by " {subject.map(worker_link)} }.into_any(),
+        Happening::Put => {
+            let queue = subject.map(|name| Place {
+                name: name.to_owned(),
+                ..place.clone()
+            });
+            let word = match place.api {
+                Api::Qless => "put into ",
+                Api::Lmstfy => "published to ",
+                Api::Relay => "enqueued in ",
+            };
+            view! { {word} {queue.as_ref().map(queue_link)} }.into_any()
+        }
+        Happening::Popped => match subject.filter(|worker| !worker.is_empty()) {
+            Some(worker) => view! { "taken by " {worker_link(worker)} }.into_any(),
+            None if place.api == Api::Relay => "a run began".into_any(),
+            None => "taken by a consumer".into_any(),
+        },
+        Happening::TimedOut if place.api == Api::Lmstfy => {
+            "its time to run ended without an acknowledgement".into_any()
+        }
+        Happening::TimedOut if place.api == Api::Relay => {
+            "its timeout ended without a heartbeat".into_any()
+        }
         Happening::TimedOut => "lease lost".into_any(),
         Happening::Retried => match subject {
             Some(subject) => view! { "given back after " {group(subject)} }.into_any(),
@@ -209,6 +240,10 @@ pub fn line(entry: &Entry) -> AnyView {
         },
         Happening::Failed => view! { "failed: " {subject.map(group)} }.into_any(),
         Happening::Done => "completed".into_any(),
+        Happening::Died if place.api == Api::Relay => "no retry left: dead".into_any(),
+        Happening::Respawned if place.api == Api::Relay => "enqueued again".into_any(),
+        Happening::Died => "no try left: to the dead letter".into_any(),
+        Happening::Respawned => "respawned".into_any(),
         Happening::Note => view! {
             {icon("note")}
             <span class="unseen">"note: "</span>
@@ -222,67 +257,43 @@ pub fn line(entry: &Entry) -> AnyView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::views::{JobRow, Relatives};
 
-    fn job(stand: Stand, ready: i64, history: &[(Happening, i64)]) -> JobView {
+    fn shape(stand: Stand, ready: i64, history: &[(Happening, i64)], now: i64) -> Shape {
         let entry = |(what, when): &(Happening, i64)| Entry {
             what: *what,
             when: *when,
             subject: None,
             detail: None,
         };
-        JobView {
-            row: JobRow {
-                id: "j".to_owned(),
-                queue: "q".to_owned(),
-                klass: None,
-                stand,
-                priority: 0.0,
-                retries: 5,
-                remaining: 5,
-                tags: Vec::new(),
-                worker: None,
-                when: 0,
-                glimpse: String::new(),
-                failure: None,
-                waits_for: 0,
-            },
-            tracked: false,
-            origin: None,
+        let life = Life {
             created: 0,
             since: 0,
             ready,
             expires: None,
             history: history.iter().map(entry).collect(),
-            body: String::new(),
-            dependencies: Relatives::default(),
-            dependents: Relatives::default(),
-        }
-    }
-
-    fn shape(lanes: &[Lane]) -> Vec<Vec<(Stand, i64, i64)>> {
-        lanes
+        };
+        let told = |lane: &Lane| lane.iter().map(|s| (s.how, s.from, s.to)).collect();
+        // Only what lies stalled depends on the API.
+        lanes(Api::Lmstfy, stand, &life, now)
             .iter()
-            .map(|lane| lane.iter().map(|s| (s.how, s.from, s.to)).collect())
+            .map(told)
             .collect()
     }
+
+    type Shape = Vec<Vec<(Stand, i64, i64)>>;
 
     #[test]
     fn every_attempt_has_a_lane() {
         use Happening::{Done, Popped, Put, Retried};
-        let job = job(
-            Stand::Complete,
-            0,
-            &[
-                (Put, 0),
-                (Popped, 5),
-                (Retried, 9),
-                (Popped, 12),
-                (Done, 20),
-            ],
-        );
+        let history = [
+            (Put, 0),
+            (Popped, 5),
+            (Retried, 9),
+            (Popped, 12),
+            (Done, 20),
+        ];
         assert_eq!(
-            shape(&lanes(&job, 1000)),
+            shape(Stand::Complete, 0, &history, 1000),
             [
                 vec![(Stand::Waiting, 0, 5), (Stand::Running, 5, 9)],
                 vec![(Stand::Waiting, 9, 12), (Stand::Running, 12, 20)],
@@ -291,21 +302,32 @@ mod tests {
     }
 
     #[test]
+    fn a_job_that_died_lies_there_and_begins_anew_when_it_is_respawned() {
+        use Happening::{Died, Popped, Put, Respawned, TimedOut};
+        let mut history = vec![(Put, 0), (Popped, 5), (TimedOut, 9), (Died, 9)];
+        let ran = vec![(Stand::Waiting, 0, 5), (Stand::Running, 5, 9)];
+        assert_eq!(shape(Stand::Dead, 0, &history, 50), vec![ran.clone()]);
+        history.push((Respawned, 30));
+        let died = [ran, vec![(Stand::Dead, 9, 30)]].concat();
+        assert_eq!(
+            shape(Stand::Waiting, 30, &history, 50),
+            [died, vec![(Stand::Waiting, 30, 50)]]
+        );
+    }
+
+    #[test]
     fn what_lasts_still_lasts_until_now() {
         use Happening::{Popped, Put};
-        let running = job(Stand::Running, 0, &[(Put, 0), (Popped, 5)]);
         assert_eq!(
-            shape(&lanes(&running, 30)),
+            shape(Stand::Running, 0, &[(Put, 0), (Popped, 5)], 30),
             [vec![(Stand::Waiting, 0, 5), (Stand::Running, 5, 30)]]
         );
-        let due = job(Stand::Waiting, 10, &[(Put, 0)]);
         assert_eq!(
-            shape(&lanes(&due, 30)),
+            shape(Stand::Waiting, 10, &[(Put, 0)], 30),
             [vec![(Stand::Scheduled, 0, 10), (Stand::Waiting, 10, 30)]]
         );
-        let depending = job(Stand::Depends, 0, &[(Put, 0)]);
         assert_eq!(
-            shape(&lanes(&depending, 30)),
+            shape(Stand::Depends, 0, &[(Put, 0)], 30),
             [vec![(Stand::Depends, 0, 30)]]
         );
     }
@@ -313,13 +335,9 @@ mod tests {
     #[test]
     fn a_note_changes_nothing() {
         use Happening::{Note, Popped, Put};
-        let noted = job(
-            Stand::Running,
-            0,
-            &[(Put, 0), (Note, 2), (Popped, 5), (Note, 9)],
-        );
+        let history = [(Put, 0), (Note, 2), (Popped, 5), (Note, 9)];
         assert_eq!(
-            shape(&lanes(&noted, 30)),
+            shape(Stand::Running, 0, &history, 30),
             [vec![(Stand::Waiting, 0, 5), (Stand::Running, 5, 30)]]
         );
     }
@@ -327,12 +345,7 @@ mod tests {
     #[test]
     fn clocks_that_disagree_make_no_negative_times() {
         use Happening::{Popped, Put};
-        let job = job(Stand::Running, 0, &[(Put, 10), (Popped, 5)]);
-        assert!(
-            lanes(&job, 0)
-                .iter()
-                .flatten()
-                .all(|stretch| stretch.to >= stretch.from)
-        );
+        let lanes = shape(Stand::Running, 0, &[(Put, 10), (Popped, 5)], 0);
+        assert!(lanes.iter().flatten().all(|(_, from, to)| to >= from));
     }
 }

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
-use super::parts::{ago, api, chip, commands, deed, loaded, many, queue_link, quoted};
+use super::parts::{ago, api, chip, commands, deed, loaded, many, queue_name, quoted};
 use super::tables;
 use super::time;
 use super::timeline::line;
@@ -59,16 +59,16 @@ fn row(job: &JobRow, last: Option<&Entry>, visit: &Visit) -> AnyView {
     view! {
         <tr data-key=job.id.clone()>
             <th scope="row" class="first">
-                <a class="id" href=to::job(&job.id)>{job.id.clone()}</a>
+                <a class="id" href=to::job(&job.place, &job.id)>{job.id.clone()}</a>
                 {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
             </th>
             <td>{chip(job.stand)}</td>
-            <td class="mid">{queue_link(&job.queue)}</td>
+            <td class="mid">{queue_name(&job.place)}</td>
             <td class="mid text">
                 {last
                     .map(|entry| {
                         view! {
-                            <span class="what">{line(entry)}</span>
+                            <span class="what">{line(entry, &job.place)}</span>
                             " "
                             <span class="aside">{ago(entry.when, visit.now)}</span>
                         }
@@ -125,7 +125,7 @@ fn events(view: &TrackedView, visit: &Visit) -> AnyView {
             <tr data-key=event.seq.to_string()>
                 <td class="first moment">{ago(event.when, visit.now)}</td>
                 <td><span class=look(event)>{word(&event.what)}</span></td>
-                <th scope="row"><a class="id" href=to::job(&event.id)>{event.id.clone()}</a></th>
+                <th scope="row"><a class="id" href=to::qless_job(&event.id)>{event.id.clone()}</a></th>
             </tr>
         }
     });

@@ -2,6 +2,8 @@
 
 use leptos::prelude::use_context;
 
+use crate::api::views::{Api, Place};
+
 /// The cookie that carries a [`Flash`] from an action to the page after it: `done.<text>` or
 /// `refused.<text>`, the text percent-encoded.
 pub const FLASH_COOKIE: &str = "switchyard_flash";
@@ -48,6 +50,27 @@ impl Visit {
     pub fn name(&self, index: usize) -> String {
         let segment = self.path.split('/').nth(index + 1).unwrap_or_default();
         name_of(segment)
+    }
+
+    /// The queue that the path names, and the index of the segment after it. See [`to::queue`].
+    pub fn place(&self) -> (Place, usize) {
+        if self.name(1) == Api::Lmstfy.as_str() {
+            (Place::lmstfy(self.name(2), self.name(3)), 4)
+        } else if self.name(1) == Api::Relay.as_str() {
+            (Place::relay(self.name(2)), 3)
+        } else {
+            (Place::qless(self.name(2)), 3)
+        }
+    }
+
+    /// All values of a parameter of the query, in its order.
+    pub fn params(&self, key: &str) -> Vec<String> {
+        self.query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .filter(|(name, _)| *name == key)
+            .map(|(_, value)| decode(&value.replace('+', " ")))
+            .collect()
     }
 
     /// A parameter of the query.
@@ -150,31 +173,73 @@ pub fn decode(text: &str) -> String {
 pub mod to {
     use super::super::time;
     use super::{encode, segment};
-    use crate::api::views::{RecurringForm, Stand};
+    use crate::api::views::{Api, JobRow, Place, RecurringForm, Stand};
 
-    pub fn queue(name: &str) -> String {
-        format!("/ui/queues/{}", segment(name))
+    /// A queue. All that belongs to it is below this address; see [`super::Visit::place`].
+    pub fn queue(place: &Place) -> String {
+        match place.api {
+            Api::Qless => format!("/ui/queues/{}", segment(&place.name)),
+            Api::Relay => format!("/ui/relay/{}", segment(&place.name)),
+            Api::Lmstfy => format!(
+                "/ui/lmstfy/{}/{}",
+                segment(&place.namespace),
+                segment(&place.name)
+            ),
+        }
     }
 
-    pub fn stand(queue: &str, stand: Stand) -> String {
-        format!("/ui/queues/{}/{}", segment(queue), stand.as_str())
+    pub fn stand(place: &Place, stand: Stand) -> String {
+        format!("{}/{}", queue(place), stand.as_str())
     }
 
     /// The statistics of a queue on the day with that number, or today.
-    pub fn stats(queue: &str, day: Option<i64>) -> String {
+    pub fn stats(place: &Place, day: Option<i64>) -> String {
         let day = day.map_or(String::new(), |day| format!("?day={}", time::date(day)));
-        format!("/ui/queues/{}/stats{day}", segment(queue))
+        format!("{}/stats{day}", queue(place))
     }
 
-    /// The options of a queue.
+    /// The options of a qless queue.
     pub fn config(queue: &str) -> String {
         let mut address = "/ui/config?queue=".to_owned();
         encode(queue, &mut address);
         address + "#of-queues"
     }
 
-    pub fn job(id: &str) -> String {
+    /// A job of a queue.
+    pub fn job(place: &Place, id: &str) -> String {
+        match place.api {
+            Api::Qless => qless_job(id),
+            Api::Lmstfy | Api::Relay => format!("{}/job/{}", queue(place), segment(id)),
+        }
+    }
+
+    /// The job of a row of a list.
+    pub fn row(job: &JobRow) -> String {
+        match job.letter {
+            Some(letter) => format!("{}/dead/{letter}", queue(&job.place)),
+            None => self::job(&job.place, &job.id),
+        }
+    }
+
+    /// A qless job, whatever its queue.
+    pub fn qless_job(id: &str) -> String {
         format!("/ui/jobs/{}", segment(id))
+    }
+
+    /// The bytes of an lmstfy job, as a file.
+    pub fn body(place: &Place, id: &str) -> String {
+        format!("{}/body", job(place, id))
+    }
+
+    pub fn namespace(name: &str) -> String {
+        format!("/ui/namespaces/{}", segment(name))
+    }
+
+    /// The dead letters of a namespace.
+    pub fn dead_of(namespace: &str) -> String {
+        let mut address = "/ui/dead?ns=".to_owned();
+        encode(namespace, &mut address);
+        address
     }
 
     pub fn failure(group: &str) -> String {
@@ -234,7 +299,7 @@ pub mod to {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::views::RecurringForm;
+    use crate::api::views::{RecurringForm, Stand};
 
     #[test]
     fn every_name_survives_the_way_through_an_address() {
@@ -292,6 +357,39 @@ mod tests {
         assert_eq!(visit.param("q").as_deref(), Some("a b&c"));
         assert_eq!(visit.offset(), 50);
         assert_eq!(visit.here(), "/ui/queues/a%2Fb/failed?q=a+b%26c&offset=50");
+    }
+
+    #[test]
+    fn a_queue_is_found_again_below_its_address() {
+        for place in [
+            Place::qless("mail"),
+            Place::qless("lmstfy"),
+            Place::qless("a/b"),
+            Place::lmstfy("shop", "mail"),
+            Place::lmstfy("..", "a/b"),
+            Place::lmstfy("", ""),
+            Place::relay("mail"),
+            Place::relay("a/b"),
+            Place::relay(""),
+        ] {
+            let visit = Visit {
+                path: to::stand(&place, Stand::Dead),
+                ..Visit::default()
+            };
+            let (found, next) = visit.place();
+            assert_eq!(found, place);
+            assert_eq!(visit.name(next), "dead");
+        }
+    }
+
+    #[test]
+    fn what_is_ticked_comes_as_often_as_it_is() {
+        let visit = Visit {
+            query: "id=a&n=3&id=b%20c&id=".to_owned(),
+            ..Visit::default()
+        };
+        assert_eq!(visit.params("id"), ["a", "b c", ""]);
+        assert!(visit.params("do").is_empty());
     }
 
     #[test]

@@ -33,7 +33,13 @@ pub async fn explain(State(dashboard): State<Dashboard>, request: Request, next:
     page(dashboard, &uri, headers, trouble).await
 }
 
-async fn page(dashboard: Dashboard, uri: &Uri, headers: HeaderMap, trouble: Trouble) -> Response {
+/// The page that says why a form could not be answered.
+pub async fn page(
+    dashboard: Dashboard,
+    uri: &Uri,
+    headers: HeaderMap,
+    trouble: Trouble,
+) -> Response {
     let status = match &trouble {
         Trouble::Missing(_) => StatusCode::NOT_FOUND,
         Trouble::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,

@@ -248,7 +248,8 @@ ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + 
 SELECT list(c.queue, c.state),
     'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" counts ' || sum(kept) || ' jobs that are '
     || CASE c.state WHEN 1 THEN 'waiting' WHEN 2 THEN 'scheduled' WHEN 3 THEN 'waiting for others'
-            WHEN 4 THEN 'running' WHEN 5 THEN 'failed' WHEN 6 THEN 'complete' ELSE 'stalled' END
+            WHEN 4 THEN 'running' WHEN 5 THEN 'failed' WHEN 6 THEN 'complete' WHEN 8 THEN 'dead'
+            ELSE 'stalled' END
     || ', and there are ' || sum(there)
 FROM (SELECT queue, slot AS state, n AS kept, 0 AS there FROM tallies WHERE kind = 0
       UNION ALL SELECT queue, state, 0, count(*) FROM jobs GROUP BY queue, state) AS c

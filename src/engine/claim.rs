@@ -4,11 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::clock::Time;
+use super::dead;
+use super::error::{Error, Result};
 use super::events::Said;
 use super::history::What;
-use super::job::{Failure, Job, JobKey, Lease, QueueId, QueueKey, State};
+use super::job::{Failure, Job, JobKey, Lease, Protocol, QLESS_SCOPE, QueueId, QueueKey, State};
 use super::put::lock_lost;
 use super::tally::Kind;
+use super::tokens::Grant;
 use super::work::{Wanted, Work};
 
 /// Workers and lists of queues of which is remembered whose turn it is.
@@ -27,11 +30,16 @@ pub enum Order {
 /// What a worker asks for.
 #[derive(Clone, Debug)]
 pub struct Claim {
+    /// Empty where the protocol's workers have no names.
     pub worker: String,
-    /// At least one; none twice.
+    /// At least one; none twice, all of one protocol.
     pub queues: Vec<QueueKey>,
     pub count: usize,
     pub order: Order,
+    /// What the worker has shown a token for; it must still be one when jobs are given.
+    pub grant: Option<Grant>,
+    /// For how many seconds each lease is given, where the worker says that (lmstfy's `ttr`).
+    pub lease_s: Option<f64>,
 }
 
 impl Claim {
@@ -42,6 +50,8 @@ impl Claim {
             queues: vec![queue],
             count,
             order: Order::Ordered,
+            grant: None,
+            lease_s: None,
         }
     }
 
@@ -81,13 +91,19 @@ impl Turns {
 
 /// Gives the worker up to `count` jobs. Those that it gets in turn begin with the queue numbered `first`.
 /// Returns them, and whose turn it is next.
-pub(super) fn claim(work: &mut Work, claim: &Claim, first: usize) -> (Vec<Job>, usize) {
+///
+/// # Errors
+/// [`Error::Revoked`].
+pub(super) fn claim(work: &mut Work, claim: &Claim, first: usize) -> Result<(Vec<Job>, usize)> {
     let (mut taken, mut turn) = (Vec::new(), first);
+    if claim.grant.as_ref().is_some_and(|grant| !work.holds(grant)) {
+        return Err(Error::Revoked);
+    }
     match claim.order {
         Order::Ordered => {
             for queue in &claim.queues {
                 let rest = claim.count - taken.len();
-                taken.extend(take(work, queue, &claim.worker, rest));
+                taken.extend(take(work, claim, queue, rest));
             }
         }
         Order::RoundRobin => {
@@ -96,30 +112,41 @@ pub(super) fn claim(work: &mut Work, claim: &Claim, first: usize) -> (Vec<Job>, 
                 let Some(queue) = claim.queues.get(turn % claim.queues.len()) else {
                     break;
                 };
-                let got = take(work, queue, &claim.worker, 1);
+                let got = take(work, claim, queue, 1);
                 empty = if got.is_empty() { empty + 1 } else { 0 };
                 turn = (turn + 1) % claim.queues.len();
                 taken.extend(got);
             }
         }
     }
-    (taken, turn)
+    Ok((taken, turn))
 }
 
-/// Gives `worker` up to `count` jobs of `queue`, unless it is paused: first those whose lease is lost,
-/// oldest first, each at the cost of one retry; then those that wait, in order. A lost job without retries
-/// left is failed instead. The worker counts as seen, even if there is nothing for it.
-fn take(work: &mut Work, queue: &QueueKey, worker: &str, count: usize) -> Vec<Job> {
+/// Gives the worker up to `count` jobs of `queue`, unless it is paused.
+///
+/// By qless's rules first those whose lease is lost, oldest first, each at the cost of one retry; then those
+/// that wait, in order. A lost job without retries left is failed instead. The worker counts as seen, even if
+/// there is nothing for it. By lmstfy's rules those whose lease is lost wait among the others.
+fn take(work: &mut Work, claim: &Claim, queue: &QueueKey, count: usize) -> Vec<Job> {
+    let worker = claim.worker.as_str();
+    let by_qless = queue.protocol == Protocol::Qless;
     let known = work.queue(queue);
     if known.as_ref().is_some_and(|queue| queue.paused) {
         return Vec::new();
     }
-    work.saw(worker);
+    if by_qless {
+        work.saw(worker);
+    }
     let Some(id) = known.map(|queue| queue.id) else {
         return Vec::new();
     };
     let count = count.min(work.room(id));
-    let lease_s = lease_s(work, &queue.name);
+    let lease_s = claim
+        .lease_s
+        .or_else(|| by_qless.then(|| lease_s(work, &queue.name)));
+    if !by_qless {
+        dead::lapse_lost(work, id);
+    }
     let mut taken = Vec::new();
     for _ in 0..count {
         let Some(key) = work.next_lost(id) else { break };
@@ -223,14 +250,33 @@ fn lease_s(work: &Work, queue_name: &str) -> f64 {
         .map_or(heartbeat_s, |cutoff_s| heartbeat_s.min(cutoff_s))
 }
 
-fn give(work: &mut Work, key: &JobKey, queue: QueueId, worker: &str, lease_s: f64) -> Option<Job> {
+/// Gives the job to the worker, for so many seconds, or else for as long as the job says.
+fn give(
+    work: &mut Work,
+    key: &JobKey,
+    queue: QueueId,
+    worker: &str,
+    lease_s: Option<f64>,
+) -> Option<Job> {
     let (now, history_max) = (work.now, work.history_max);
     let job = work.job_mut(key)?;
-    let waited = now.seconds_since(job.since);
-    job.history.push(What::Popped, now, Some(worker), None);
+    // Another server may have put it a moment after this group began: nothing is taken before it is there.
+    let now = match key.scope {
+        QLESS_SCOPE => now,
+        _ => now.max(job.ready_at),
+    };
+    let waited = match key.scope {
+        QLESS_SCOPE => now.seconds_since(job.since),
+        // A delay is no waiting.
+        _ => now.seconds_since(job.ready_at.max(job.since)),
+    };
+    let named = (!worker.is_empty()).then_some(worker);
+    job.history.push(What::Popped, now, named, None);
     job.history.shorten(history_max);
     job.state = State::Running;
     job.since = now;
+    job.updated_at = job.updated_at.map(|_| now);
+    let lease_s = lease_s.unwrap_or(job.timeout_s.unwrap_or_default() as f64);
     job.lease = Some(Lease {
         worker: worker.to_owned(),
         id: uuid::Uuid::new_v4().simple().to_string(),

@@ -78,6 +78,11 @@ impl Clock {
         Time(self.latest.fetch_max(now, Ordering::AcqRel).max(now))
     }
 
+    /// What happens next happens at this moment or later.
+    pub fn pass(&self, now: Time) {
+        self.latest.fetch_max(now.0, Ordering::AcqRel);
+    }
+
     /// The database's clock has just said this. What it has said once has been, even if an older word comes in
     /// later.
     pub fn follow(&self, now: i64) {

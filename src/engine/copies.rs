@@ -1,45 +1,147 @@
-//! What a server keeps in memory, because every request asks for it: queues, options, tracked jobs, and in
-//! which queues there are recurring jobs. Where servers share a database each reads them again when the
-//! revision has changed.
+//! What a server keeps in memory, because every request asks for it: queues, options, tracked jobs, tokens, and
+//! in which queues there are recurring jobs. Each is read again when the revision has changed, which is how
+//! servers that share a database, and `switchyard token` beside one, tell of what they have set.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
+use std::time::Duration;
 
+use tokio::time::sleep;
+
+use super::Engine;
 use super::config;
+use super::error::Result;
+use super::group::Runner;
 use super::job::QueueId;
 use super::queues;
 use super::recur;
+use super::tokens;
 use super::track;
 use super::work::Shared;
-use crate::store::{Answer, Statement, StoreError};
+use crate::store::{Answer, Connection, Statement, StoreError};
 
-/// The statements that read everything.
+/// The statements that read everything. The revision comes first: what is read after it is as of this revision
+/// or a later one.
 pub fn all() -> Vec<Statement> {
-    [queues::ALL, config::ALL, track::ALL, recur::QUEUES]
-        .map(|sql| Statement::new(sql, []))
-        .into()
+    [
+        REVISION,
+        queues::ALL,
+        config::ALL,
+        track::ALL,
+        tokens::ALL,
+        recur::QUEUES,
+    ]
+    .map(|sql| Statement::new(sql, []))
+    .into()
 }
 
-/// Takes over what they have read when the database was at this revision or a later one; not if what is there
-/// was read at a later one, for readers overtake each other. Gives the queues that have recurring jobs.
-pub fn take_over(
-    shared: &Shared,
-    revision: i64,
-    answers: Vec<Answer>,
-) -> Result<HashSet<QueueId>, StoreError> {
+/// What is in memory is as of this revision of the database, or a later one.
+pub fn revision(shared: &Shared) -> i64 {
+    *shared
+        .revision
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What has been taken over.
+pub struct Taken {
+    /// The revision that was read.
+    pub revision: i64,
+    /// The queues that have recurring jobs.
+    pub recurring_in: HashSet<QueueId>,
+    /// Whether other tokens are there than before.
+    pub tokens_differ: bool,
+}
+
+/// Takes over what [`all`] has read; not if what is there was read at a later revision, for readers overtake
+/// each other.
+pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Taken, StoreError> {
     let mut answers = answers.into_iter().map(|answer| answer.rows);
     let mut next = || answers.next().unwrap_or_default();
-    let (queues, config, tracked) = (next(), next(), next());
-    let recurring_in = next().iter().map(|row| row.int(0)).collect();
+    let revision = next().first().map(|row| row.int(0));
+    let revision = revision.ok_or(StoreError::Corrupt("no state"))??;
+    let (queues, config, tracked, tokens) = (next(), next(), next(), next());
+    let recurring_in: Result<_, StoreError> = next().iter().map(|row| row.int(0)).collect();
     let mut known = shared
         .revision
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
+    let mut tokens_differ = false;
     if revision >= *known {
         shared.queues.take_over(&queues)?;
         shared.config.take_over(&config)?;
         shared.tracked.take_over(&tracked)?;
+        tokens_differ = shared.tokens.take_over(&tokens)?;
         *known = revision;
     }
-    recurring_in
+    Ok(Taken {
+        revision,
+        recurring_in: recurring_in?,
+        tokens_differ,
+    })
 }
+
+impl Runner {
+    /// With SQLite nothing but `switchyard token` writes beside the server, so nobody asks for the revision but
+    /// upkeep. Gives what tells the command that it was noticed. What it did while we were only starting has been
+    /// read with all else, and it waits to hear of that too: so the first time we say in any case what we know.
+    pub async fn notice(
+        &mut self,
+        connection: &mut Connection,
+    ) -> Result<Option<Statement>, StoreError> {
+        if self.peers.share() {
+            return Ok(None);
+        }
+        let answers = connection.look(vec![Statement::new(STATE, [])]).await?;
+        let row = answers.first().and_then(|answer| answer.rows.first());
+        let row = row.ok_or(StoreError::Corrupt("no state"))?;
+        let (revision, noticed) = (row.int(0)?, row.int(1)?);
+        let is_first = !std::mem::replace(&mut self.has_noticed, true);
+        if revision != self.revision {
+            self.take_over(connection).await?;
+        } else if !is_first || noticed >= revision {
+            return Ok(None);
+        }
+        Ok(Some(Statement::new(NOTICED, [self.revision.into()])))
+    }
+}
+
+impl Engine {
+    /// Waits until the server beside which the database was opened, if it was, has taken over what we have
+    /// changed. Whether it has, or has gone.
+    pub async fn noticed(&self) -> Result<bool> {
+        let Some(host) = &self.0.host else {
+            return Ok(true);
+        };
+        let looked = async || {
+            let rows = self.readers().rows(Statement::new(STATE, [])).await?;
+            let row = rows.first().ok_or(StoreError::Corrupt("no state"))?;
+            Ok::<_, StoreError>((row.int(0)?, row.int(1)?))
+        };
+        let (revision, _) = looked().await?;
+        for look in 1..=LOOKS {
+            if looked().await?.1 >= revision {
+                return Ok(true);
+            }
+            // Not at once: who takes the lock for a moment might keep a server from starting.
+            if look % LOOKS_UNTIL_ASKED == 0 && host.is_gone() {
+                return Ok(true);
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(false)
+    }
+}
+
+/// How often [`Engine::noticed`] looks, and how many times. Upkeep comes twice a second.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 500;
+
+/// After so many looks it asks whether there still is a server.
+const LOOKS_UNTIL_ASKED: u32 = 50;
+
+const REVISION: &str = "SELECT revision FROM state WHERE id = 1";
+
+const STATE: &str = "SELECT revision, noticed FROM state WHERE id = 1";
+
+const NOTICED: &str = "UPDATE state SET noticed = $1 WHERE id = 1";

@@ -1,6 +1,7 @@
 //! Why a verb refused. One enum for all protocols; each protocol has one table from it to its answers.
 
 use super::job::Standing;
+use super::tokens::Flaw;
 
 /// A refusal. Nothing was changed by the verb that returned it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -25,10 +26,19 @@ pub enum Error {
     NotDepending { id: String, state: Standing },
     #[error("{why}")]
     BadOption { why: String },
+    #[error("{0}")]
+    BadToken(#[from] Flaw),
     #[error("there may be {max} {what} at most")]
     TooMany { what: &'static str, max: usize },
     #[error("job \"{id}\" is not failed but {state}")]
     NotFailed { id: String, state: Standing },
+    #[error("job \"{id}\" is not in the dead letter but {state}")]
+    NotDead { id: String, state: Standing },
+    #[error("there is a job \"{id}\" in queue \"{queue}\" already")]
+    AlreadyThere { id: String, queue: String },
+    /// The token that was shown is one no longer.
+    #[error("the token has been revoked")]
+    Revoked,
     /// The database cannot be reached now. Whether anything has changed is not known.
     #[error("the database cannot be reached now")]
     Unavailable,
@@ -41,7 +51,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl From<crate::store::StoreError> for Error {
     fn from(error: crate::store::StoreError) -> Self {
-        if error.is_outage() {
+        if error.is_outage() || error.is_conflict() {
             Error::Unavailable
         } else {
             Error::Store(error.to_string())

@@ -15,7 +15,7 @@ use crate::store::{Row, Statement, StoreError};
 const EVENTS_MAX: i64 = 100_000;
 
 /// Groups whose events are read at once.
-const GROUPS_READ: i64 = 200;
+const GROUPS_READ: usize = 200;
 
 /// What is said on the channel `log`, and of some things on a worker's.
 #[derive(Serialize)]
@@ -150,7 +150,10 @@ impl Engine {
         loop {
             let rows = self
                 .readers()
-                .rows(Statement::new(READ, [last.into(), GROUPS_READ.into()]))
+                .rows(Statement::new(
+                    READ,
+                    [last.into(), (GROUPS_READ as i64).into()],
+                ))
                 .await?;
             if rows.is_empty() {
                 // Who asks from beyond the newest event is led back to it; what has come meanwhile is not skipped.
@@ -168,6 +171,9 @@ impl Engine {
                         return Ok((found, last));
                     }
                 }
+            }
+            if rows.len() < GROUPS_READ {
+                return Ok((found, last));
             }
         }
     }

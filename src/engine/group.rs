@@ -1,25 +1,26 @@
 //! How a group of verbs is run: load, work, write, commit, answer.
 
+mod task;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
-use super::check;
+use super::chores::Chore;
 use super::clock::{Clock, Time};
 use super::copies;
 use super::error::{Error, Result};
 use super::events;
 use super::held::Held;
-use super::job::QueueId;
+use super::idle::Idle;
+use super::job::{JobKey, QueueId};
 use super::keep;
 use super::peers::Peers;
 use super::wait::Waiters;
-use super::work::{Needs, REVISE, Seqs, Shared, Wanted, Work};
+use super::work::{Seqs, Shared, Wanted, Work};
 use crate::store::{Connection, Group, Statement, StoreError};
-
-/// Of what has not been read yet.
-pub const UNKNOWN_REVISION: i64 = -1;
+pub use task::{Step, Task, Verb};
 
 /// How many servers may number what they insert without meeting.
 const SERVERS_MAX: i64 = 1_024;
@@ -30,95 +31,6 @@ const DROP_EVENTS_EVERY: u64 = 1_000;
 /// Workers that were seen, and when. Written with the next group that writes anyway, so that asking
 /// an empty queue for work costs no write.
 pub type Seen = Mutex<HashMap<String, Time>>;
-
-/// One write of a caller.
-pub struct Step {
-    pub needs: Needs,
-    /// The client's time, where it decides. Such a step has a group of its own.
-    pub now: Option<Time>,
-    pub items: usize,
-    pub task: Box<dyn Task>,
-}
-
-/// What a step does, and how it is answered.
-pub trait Task: Send {
-    /// Runs the verbs, and keeps the result. Called again if the group has to be run again.
-    fn run(&mut self, work: &mut Work);
-
-    /// Statements to run instead of a verb: upkeep, and emptying everything.
-    fn chore(&self) -> Option<Chore> {
-        None
-    }
-
-    /// Whether the caller has hung up.
-    fn is_abandoned(&self) -> bool {
-        false
-    }
-
-    /// Gives the result to the caller, or the error that kept the group from being committed.
-    fn answer(self: Box<Self>, outcome: Result<()>);
-}
-
-/// What the server does of its own accord.
-#[derive(Clone, Debug)]
-pub enum Chore {
-    /// Start what is due, drop what is old: a bounded batch of each.
-    Upkeep,
-    /// Forget everything.
-    Flush,
-    /// Set right what is kept twice and does not agree.
-    Mend(check::Moment, Arc<[check::Problem]>),
-}
-
-/// A verb (or several, for the items of one request) as a task.
-pub struct Verb<F, T> {
-    pub verb: F,
-    pub result: Option<Result<T>>,
-    pub tell: oneshot::Sender<Result<T>>,
-}
-
-impl<F, T> Task for Verb<F, T>
-where
-    F: FnMut(&mut Work) -> Result<T> + Send,
-    T: Send,
-{
-    fn run(&mut self, work: &mut Work) {
-        self.result = Some((self.verb)(work));
-    }
-
-    fn is_abandoned(&self) -> bool {
-        self.tell.is_closed()
-    }
-
-    fn answer(self: Box<Self>, outcome: Result<()>) {
-        let result = match outcome {
-            Ok(()) => self
-                .result
-                .unwrap_or(Err(Error::Store("the verb was not run".to_owned()))),
-            Err(error) => Err(error),
-        };
-        // The caller may have hung up; what it asked for has been done all the same.
-        drop(self.tell.send(result));
-    }
-}
-
-/// A chore as a task.
-pub struct Duty {
-    pub chore: Chore,
-    pub tell: oneshot::Sender<Result<()>>,
-}
-
-impl Task for Duty {
-    fn run(&mut self, _: &mut Work) {}
-
-    fn chore(&self) -> Option<Chore> {
-        Some(self.chore.clone())
-    }
-
-    fn answer(self: Box<Self>, outcome: Result<()>) {
-        drop(self.tell.send(outcome));
-    }
-}
 
 /// The engine's side of group commit.
 pub struct Runner {
@@ -131,8 +43,10 @@ pub struct Runner {
     /// The other servers on the database, where there may be some.
     pub peers: Arc<Peers>,
     pub last_seq: i64,
-    /// What is in memory is as of this revision of the database, where servers share one.
+    /// What is in memory is as of this revision of the database.
     pub revision: i64,
+    /// Whether we have looked what others have changed.
+    pub has_noticed: bool,
     /// How many groups have been written; old events go with every so many.
     pub groups: u64,
     /// Queues that have, or had, recurring jobs.
@@ -140,6 +54,7 @@ pub struct Runner {
     /// The day on which old statistics were dropped last.
     pub pruned_on: Option<i64>,
     pub held: Held,
+    pub idle: Idle,
 }
 
 impl Group for Runner {
@@ -150,7 +65,7 @@ impl Group for Runner {
     }
 
     fn is_alone(step: &Step) -> bool {
-        step.now.is_some() || step.needs.failures.is_some() || step.task.chore().is_some()
+        step.now.is_some() || step.needs.oldest.is_some() || step.task.chore().is_some()
     }
 
     async fn run(
@@ -169,17 +84,11 @@ impl Group for Runner {
         let chore = steps.iter().find_map(|step| step.task.chore());
         let mut leads = false;
         let mut writes = match &chore {
-            Some(Chore::Flush) => keep::flush(),
-            Some(Chore::Mend(moment, problems)) => {
-                check::mend(connection, *moment, problems).await?;
-                vec![Statement::new(REVISE, [])]
-            }
-            Some(Chore::Upkeep) => {
-                leads = !self.peers.share() || self.peers.attend(connection, now).await?;
-                if leads {
-                    keep::upkeep(connection, &mut work).await?;
-                }
-                Vec::new()
+            Some(chore) => {
+                let writes;
+                (writes, leads) = self.attend_to(chore, connection, &mut work).await?;
+                steps.iter_mut().for_each(|step| step.task.run(&mut work));
+                writes
             }
             None => {
                 self.prime(&mut work, steps);
@@ -188,13 +97,14 @@ impl Group for Runner {
                 run_claims(connection, &mut work, steps, writes, recurring_in, shared).await?
             }
         };
-        // Where clients tell the time there is no upkeep; what is old goes with a completion, as in qless-core.
+        // Where clients tell the time upkeep leaves qless alone; what is old goes with a completion, as in qless-core.
         let retires = work.completed && self.clients_tell_time;
         if retires {
             connection.run(std::mem::take(&mut writes)).await?;
             keep::retire(connection, &mut work).await?;
         }
-        let prunes = (retires || leads) && self.pruned_on != Some(now.day());
+        let prunes =
+            (retires || leads && !self.clients_tell_time) && self.pruned_on != Some(now.day());
         if prunes {
             writes.extend(keep::prune(&work));
         }
@@ -202,7 +112,7 @@ impl Group for Runner {
             writes.push(events::drop_old());
         }
         let flush = matches!(chore, Some(Chore::Flush));
-        let mended = matches!(chore, Some(Chore::Mend(..)));
+        let revised = flush || work.changes_what_is_kept();
         writes.extend(work.closing_writes(self.peers.number));
         let seen = if flush {
             HashMap::new()
@@ -215,12 +125,12 @@ impl Group for Runner {
             writes.push(keep::save_seen(&seen, self.clients_tell_time));
         }
         connection.commit_with(writes).await?;
-        if flush {
-            self.forget_all();
+        if let Some(chore) = &chore {
+            self.attended(chore, connection).await?;
         }
-        if mended {
-            self.held.clear();
-            self.take_over(connection, self.revision.max(0)).await?;
+        // Where servers share the database the next group finds out by itself, and reads what is there again.
+        if revised && !self.peers.share() {
+            self.revision += 1;
         }
         if prunes {
             self.pruned_on = Some(now.day());
@@ -257,8 +167,7 @@ impl Runner {
         };
         self.clock.follow(fresh.now);
         if self.revision != fresh.revision {
-            self.take_over(connection, fresh.revision).await?;
-            self.revision = fresh.revision;
+            self.take_over(connection).await?;
         }
         let by_clock = fresh.now.saturating_mul(SERVERS_MAX) + self.peers.number % SERVERS_MAX;
         Ok(Seqs {
@@ -267,24 +176,20 @@ impl Runner {
         })
     }
 
-    /// Reads again what is kept in memory; the database is at this revision.
-    async fn take_over(
+    /// Reads again what is kept in memory.
+    pub(super) async fn take_over(
         &mut self,
         connection: &mut Connection,
-        revision: i64,
     ) -> Result<(), StoreError> {
         let answers = connection.look(copies::all()).await?;
-        self.recurring_in = copies::take_over(&self.shared, revision, answers)?;
+        let taken = copies::take_over(&self.shared, answers)?;
+        self.revision = taken.revision;
+        self.recurring_in = taken.recurring_in;
+        if taken.tokens_differ {
+            // Whoever waits with a token that has been revoked should look again.
+            self.waiters.wake_all();
+        }
         Ok(())
-    }
-
-    /// Everything has been emptied.
-    fn forget_all(&mut self) {
-        self.shared.queues.clear();
-        self.shared.config.clear();
-        self.shared.tracked.clear();
-        self.recurring_in.clear();
-        self.held.clear();
     }
 
     /// Puts under work what is at hand of the jobs that are named.
@@ -293,9 +198,13 @@ impl Runner {
             // Another server may have given a job to somebody else meanwhile.
             return;
         }
-        for key in steps.iter().flat_map(|step| &step.needs.jobs) {
-            if let Some((job, version)) = self.held.take(key) {
-                work.prime(job, version);
+        for step in steps {
+            let keys: Vec<_> = work.keys_of(&step.needs).collect();
+            for (scope, id) in keys {
+                let id = id.to_owned();
+                if let Some((job, version)) = self.held.take(&JobKey { scope, id }) {
+                    work.prime(job, version);
+                }
             }
         }
     }
@@ -315,10 +224,17 @@ impl Runner {
     }
 
     /// Takes over what the committed group has left, and says that something has changed.
-    fn committed(&mut self, work: Work, unsaved: HashMap<String, Time>, written: bool) {
+    fn committed(&mut self, mut work: Work, unsaved: HashMap<String, Time>, written: bool) {
+        if work.ticks > 0 {
+            self.clock.pass(work.tick());
+        }
         let finished = work.finish();
         self.last_seq = finished.last_seq;
         if !self.peers.share() {
+            // A verb that only looks at a job is not guarded by its version: nothing old may be at hand.
+            for key in &finished.let_go {
+                self.held.take(key);
+            }
             for (job, version) in finished.held {
                 self.held.keep(job, version);
             }
@@ -332,8 +248,16 @@ impl Runner {
         for queue in finished.changed_queues {
             self.shared.queues.add(queue);
         }
+        for id in finished.gone_queues {
+            self.shared.queues.remove(id);
+        }
         for (id, since) in finished.tracking {
             self.shared.tracked.apply(&id, since);
+        }
+        if !finished.tokens.is_empty() {
+            let tokens = finished.tokens.into_iter();
+            tokens.for_each(|change| self.shared.tokens.apply(change));
+            self.waiters.wake_all();
         }
         self.recurring_in.extend(finished.recurring_in);
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = unsaved;
@@ -366,11 +290,11 @@ async fn run_named(
     work: &mut Work,
     steps: &mut [Step],
 ) -> Result<Vec<Statement>, StoreError> {
-    let failures = steps.iter().any(|step| step.needs.failures.is_some());
+    let oldest = steps.iter().any(|step| step.needs.oldest.is_some());
     let load = work.loading(steps.iter().map(|step| &step.needs));
     if !load.is_empty() {
         let answers = connection.look(load).await?;
-        work.loaded(answers, failures)?;
+        work.loaded(answers, oldest)?;
     }
     if let Some(neighbours) = work.loading_neighbours() {
         let answers = connection.look(vec![neighbours]).await?;
@@ -395,7 +319,7 @@ async fn run_claims(
     let claims = |step: &&mut Step| !step.needs.claim.is_empty() && !step.task.is_abandoned();
     let wanted = wanted(work, steps);
     // Where it is limited how many jobs run, servers count and claim one after the other.
-    if let Some(turn) = work.taking_turns(&wanted).filter(|_| shared) {
+    if shared && let Some(turn) = work.taking_turns(&wanted) {
         connection.run(vec![turn]).await?;
     }
     if !wanted.is_empty() {

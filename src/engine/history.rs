@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::Time;
 
+/// The longest word that somebody may add to a history, with its data, in bytes.
+pub const NOTE_BYTES_MAX: usize = 4_096;
+
 /// An event has at least so many bytes; a text that is short enough need not be counted.
 const EVENT_BYTES_MIN: usize = 16;
 
@@ -24,6 +27,10 @@ pub enum What {
     Failed,
     /// Completed.
     Done,
+    /// The last try was lost; it went to the dead letter.
+    Died,
+    /// Taken out of the dead letter, to be tried again.
+    Respawned,
     /// What somebody had to say: the message is `subject`, and `detail` a JSON object, if there is one.
     Note,
 }

@@ -16,15 +16,19 @@ pub const NAME_BYTES_MAX: usize = 255;
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     Qless,
+    Lmstfy,
+    Relay,
 }
 
 impl Protocol {
-    pub const ALL: [Protocol; 1] = [Protocol::Qless];
+    pub const ALL: [Protocol; 3] = [Protocol::Qless, Protocol::Lmstfy, Protocol::Relay];
 
     /// As it is stored and shown.
     pub fn as_str(self) -> &'static str {
         match self {
             Protocol::Qless => "qless",
+            Protocol::Lmstfy => "lmstfy",
+            Protocol::Relay => "relay",
         }
     }
 }
@@ -57,13 +61,30 @@ impl QueueKey {
             name: name.into(),
         }
     }
+
+    pub fn relay(name: impl Into<String>) -> QueueKey {
+        QueueKey {
+            protocol: Protocol::Relay,
+            namespace: String::new(),
+            name: name.into(),
+        }
+    }
+
+    pub fn lmstfy(namespace: impl Into<String>, name: impl Into<String>) -> QueueKey {
+        QueueKey {
+            protocol: Protocol::Lmstfy,
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
 }
 
 /// The number of a queue in the database; short, because it leads every hot index.
 pub type QueueId = i64;
 
 /// A job's identity: the scope in which its id is unique, and the id.
-/// The scope of all qless jobs is [`QLESS_SCOPE`]; other protocols use the queue's number.
+/// The scope of all qless jobs is [`QLESS_SCOPE`], that of all lmstfy jobs [`LMSTFY_SCOPE`], and that of a Relay
+/// job its queue's number; one that is dead is alone in a scope of its own, so that its id is free.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobKey {
     pub scope: i64,
@@ -73,6 +94,10 @@ pub struct JobKey {
 /// A qless id names one job in the whole server, whatever its queue.
 pub const QLESS_SCOPE: i64 = 0;
 
+/// An lmstfy id is made up by the server, so it is unique whatever its namespace and queue. Who names one names
+/// them too, and gets nothing where they are others.
+pub const LMSTFY_SCOPE: i64 = -1;
+
 impl JobKey {
     pub fn qless(id: impl Into<String>) -> JobKey {
         JobKey {
@@ -80,7 +105,25 @@ impl JobKey {
             id: id.into(),
         }
     }
+
+    pub fn lmstfy(id: impl Into<String>) -> JobKey {
+        JobKey {
+            scope: LMSTFY_SCOPE,
+            id: id.into(),
+        }
+    }
+
+    /// Of a Relay job that is dead: its key is free for another.
+    pub fn of_the_dead(seq: i64, id: impl Into<String>) -> JobKey {
+        JobKey {
+            scope: LMSTFY_SCOPE - seq,
+            id: id.into(),
+        }
+    }
 }
+
+/// The retries of a job that may be retried for ever.
+pub const FOR_EVER: i64 = i64::MAX;
 
 /// What the database knows of where a job is; what depends on the moment besides is [`Standing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -94,10 +137,12 @@ pub enum State {
     Complete = 6,
     /// Taken from its worker: it waits, ahead of all others.
     Stalled = 7,
+    /// No tries are left: in the dead letter, until somebody respawns or deletes it.
+    Dead = 8,
 }
 
 impl State {
-    pub const ALL: [State; 7] = [
+    pub const ALL: [State; 8] = [
         State::Waiting,
         State::Scheduled,
         State::Depends,
@@ -105,6 +150,7 @@ impl State {
         State::Failed,
         State::Complete,
         State::Stalled,
+        State::Dead,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -116,6 +162,7 @@ impl State {
             State::Failed => "failed",
             State::Complete => "complete",
             State::Stalled => "stalled",
+            State::Dead => "dead",
         }
     }
 
@@ -152,10 +199,12 @@ pub enum Standing {
     Failed,
     /// Newest completion first.
     Complete,
+    /// In the dead letter, oldest first: the order in which they are respawned.
+    Dead,
 }
 
 impl Standing {
-    pub const ALL: [Standing; 7] = [
+    pub const ALL: [Standing; 8] = [
         Standing::Waiting,
         Standing::Scheduled,
         Standing::Depends,
@@ -163,6 +212,7 @@ impl Standing {
         Standing::Stalled,
         Standing::Failed,
         Standing::Complete,
+        Standing::Dead,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -174,6 +224,7 @@ impl Standing {
             Standing::Stalled => "stalled",
             Standing::Failed => "failed",
             Standing::Complete => "complete",
+            Standing::Dead => "dead",
         }
     }
 
@@ -228,7 +279,7 @@ pub struct Job {
     pub since: Time,
     /// There exactly while the job is running.
     pub lease: Option<Lease>,
-    /// Tries allowed after the first.
+    /// Tries allowed after the first; [`FOR_EVER`] where they are not counted.
     pub retries: i64,
     /// Of these, how many are left; −1 when a job failed for want of them.
     pub remaining: i64,
@@ -237,8 +288,18 @@ pub struct Job {
     pub tags: Vec<String>,
     pub history: History,
     pub failure: Option<Failure>,
-    /// What the client gave, as it was written (qless: the JSON text of `meta`).
+    /// For how many seconds a lease of this job is given, where the job says that (Relay's `timeout`).
+    pub timeout_s: Option<i64>,
+    /// What workers keep with the job, as the JSON text that was written (Relay's `state`).
+    pub work_state: Option<String>,
+    /// When it was enqueued, handed out or heartbeat last, where the protocol tells that.
+    pub updated_at: Option<Time>,
+    /// What the client gave: for qless and Relay JSON text as it was written, for lmstfy the bytes in base64.
     pub body: String,
+    /// When the job ends, wherever it is; `None` for never.
+    pub expires_at: Option<Time>,
+    /// What lmstfy's clients give along with the bytes, as the JSON text of an object.
+    pub attributes: Option<String>,
     pub created_at: Time,
     /// The id of the recurring job that made it.
     pub spawned_from: Option<String>,
@@ -254,6 +315,11 @@ impl Job {
         self.lease.as_ref().is_some_and(|lease| lease.until <= now)
     }
 
+    /// Its time to live has ended at `now`, though nobody may have taken it away yet.
+    pub fn is_expired(&self, now: Time) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+
     /// Where the job stands at `now`. What is due waits, whether or not anybody has looked.
     pub fn standing(&self, now: Time) -> Standing {
         match self.state {
@@ -264,6 +330,7 @@ impl Job {
             State::Running | State::Stalled => Standing::Stalled,
             State::Failed => Standing::Failed,
             State::Complete => Standing::Complete,
+            State::Dead => Standing::Dead,
         }
     }
 }

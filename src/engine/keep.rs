@@ -3,39 +3,124 @@
 use std::collections::HashMap;
 
 use super::clock::Time;
-use super::job::State;
-use super::rows;
+use super::dead;
+use super::job::{JobKey, QueueKey, State};
+use super::rows::{self, job_columns};
 use super::work::{REVISE, Work};
 use crate::store::{Answer, Connection, Statement, StoreError};
 
 /// Rows of each kind that one round of upkeep concerns.
 const BATCH: i64 = 10_000;
 
-/// Starts what is due, drops what is old. A bounded batch of each; the next round goes on.
-pub async fn upkeep(connection: &mut Connection, work: &mut Work) -> Result<(), StoreError> {
+/// For how many seconds a job is kept that is gone for Relay, for want of retries.
+const GONE_KEPT_S: f64 = 30.0 * 86_400.0;
+
+/// Jobs that are dropped in one transaction.
+pub const DROP_BATCH: usize = 10_000;
+
+/// Lost leases that one round of upkeep takes away; the jobs are read with their bodies.
+const LAPSE_BATCH: i64 = 500;
+
+/// What is to be dropped of a queue.
+#[derive(Clone, Debug)]
+pub struct Drop {
+    pub queue: QueueKey,
+    pub heap: Heap,
+    /// At most so many, the first in line.
+    pub count: usize,
+    /// Only what has been there since this moment.
+    pub until: Time,
+}
+
+/// Which jobs of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heap {
+    /// Those that a consumer would get now.
+    Ready,
+    /// The dead letter.
+    Dead,
+}
+
+/// Starts what is due, drops what is old, takes lost leases away where the protocol asks for it. A bounded
+/// batch of each; the next round goes on. Where clients tell the time, nothing of that happens to qless.
+pub async fn upkeep(
+    connection: &mut Connection,
+    work: &mut Work,
+    clients_tell_time: bool,
+) -> Result<(), StoreError> {
     let now = work.now;
     let gone = now.plus_seconds(-work.config.known("max-worker-age"));
-    let batch = vec![
-        Statement::new(PROMOTE, [now.0.into(), BATCH.into()]),
-        Statement::new(FORGET_WORKERS, [gone.0.into()]),
+    let clients = i64::from(clients_tell_time);
+    let mut batch = vec![
+        Statement::new(PROMOTE, [now.0.into(), BATCH.into(), clients.into()]),
+        Statement::new(LOST, [now.0.into(), LAPSE_BATCH.into()]),
     ];
+    if !clients_tell_time {
+        batch.push(Statement::new(FORGET_WORKERS, [gone.0.into()]));
+    }
     let mut answers = connection.run(batch).await?.into_iter();
     for queue in queues_of(answers.next())? {
         work.promoted(queue, 1);
     }
+    for row in answers.next().unwrap_or_default().rows {
+        let (job, version) = rows::job(&row)?;
+        let key = job.key.clone();
+        work.prime(job, version);
+        dead::lapse(work, &key);
+    }
+    let writes = work.job_writes();
+    if !writes.is_empty() {
+        connection.run(writes).await?;
+    }
+    let expired = Statement::new(EXPIRE, [now.0.into(), BATCH.into()]);
+    drop_jobs(connection, work, expired).await?;
+    let forgotten = now.plus_seconds(-GONE_KEPT_S);
+    let gone = Statement::new(FORGET_GONE, [forgotten.0.into(), BATCH.into()]);
+    drop_jobs(connection, work, gone).await?;
+    if clients_tell_time {
+        return Ok(());
+    }
     retire(connection, work).await
+}
+
+/// Drops jobs of a queue, up to a bounded batch of them.
+pub async fn drop_of(
+    connection: &mut Connection,
+    work: &mut Work,
+    drop: &Drop,
+) -> Result<(), StoreError> {
+    let Some(queue) = work.queue(&drop.queue) else {
+        return Ok(());
+    };
+    let sql = match drop.heap {
+        Heap::Ready => FIND_READY,
+        Heap::Dead => FIND_DEAD,
+    };
+    let count = drop.count.min(DROP_BATCH) as i64;
+    let args = [queue.id.into(), drop.until.0.into(), count.into()];
+    let answers = connection.run(vec![Statement::new(sql, args)]).await?;
+    let rows = answers.iter().flat_map(|answer| &answer.rows);
+    let found: Vec<(i64, i64)> = rows
+        .map(|row| Ok((row.int(0)?, row.int(1)?)))
+        .collect::<Result<_, StoreError>>()?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let before = work.dropped;
+    drop_jobs(connection, work, Statement::of_rows(DROP_FOUND, &found)).await?;
+    // Another server was faster with one of them: there may be others in its place.
+    if work.dropped - before < found.len() {
+        return Err(StoreError::Conflict);
+    }
+    Ok(())
 }
 
 /// Drops complete jobs that are older than `jobs-history`, then those that are more than
 /// `jobs-history-count`.
 pub async fn retire(connection: &mut Connection, work: &mut Work) -> Result<(), StoreError> {
     let oldest = work.now.plus_seconds(-work.config.known("jobs-history"));
-    drop_complete(
-        connection,
-        work,
-        Statement::new(RETIRE_OLD, [oldest.0.into(), BATCH.into()]),
-    )
-    .await?;
+    let old = Statement::new(RETIRE_OLD, [oldest.0.into(), BATCH.into()]);
+    drop_jobs(connection, work, old).await?;
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a count; a cast that saturates is right"
@@ -45,15 +130,12 @@ pub async fn retire(connection: &mut Connection, work: &mut Work) -> Result<(), 
     let kept = kept
         .max(0)
         .saturating_sub(work.tally.pending(State::Complete));
-    drop_complete(
-        connection,
-        work,
-        Statement::new(RETIRE_SURPLUS, [kept.into(), BATCH.into()]),
-    )
-    .await
+    let surplus = Statement::new(RETIRE_SURPLUS, [kept.into(), BATCH.into()]);
+    drop_jobs(connection, work, surplus).await
 }
 
-async fn drop_complete(
+/// Runs a statement that deletes jobs without edges and returns of each the queue, `seq`, tags, state and key.
+async fn drop_jobs(
     connection: &mut Connection,
     work: &mut Work,
     statement: Statement,
@@ -61,7 +143,11 @@ async fn drop_complete(
     let answers = connection.run(vec![statement]).await?;
     let mut tagged = Vec::new();
     for row in answers.into_iter().next().unwrap_or_default().rows {
-        work.tally.count(row.int(0)?, State::Complete, -1);
+        let state = State::from_code(row.int(3)?).ok_or(StoreError::Corrupt("an unknown state"))?;
+        work.tally.count(row.int(0)?, state, -1);
+        work.dropped += 1;
+        let (scope, id) = (row.int(4)?, row.text(5)?);
+        work.let_go(JobKey { scope, id });
         let tags: Vec<String> = serde_json::from_str(&row.text(2)?).unwrap_or_default();
         for tag in tags {
             work.tally.tagged(&tag, -1);
@@ -114,13 +200,57 @@ pub fn flush() -> Vec<Statement> {
 const PROMOTE: &str = "
 UPDATE jobs SET state = 1, version = version + 1 WHERE seq IN (
     SELECT j.seq FROM queues AS q CROSS JOIN jobs AS j
-    WHERE j.queue = q.id AND j.state = 2 AND j.ready_at <= $1 LIMIT $2 + 0)
+    WHERE j.queue = q.id AND j.state = 2 AND j.ready_at <= $1 AND (q.protocol <> 'qless' OR $3 = 0)
+    LIMIT $2 + 0)
 RETURNING queue";
+
+/// By qless's rules whoever lost a lease may go on until somebody else claims the job.
+const LOST: &str = concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM queues AS q CROSS JOIN jobs AS j
+    WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = 4 AND j.lease_until <= $1 LIMIT $2 + 0"
+);
+
+const EXPIRE: &str = "
+DELETE FROM jobs WHERE expires_at <= $1 AND seq IN (
+    SELECT seq FROM jobs WHERE expires_at <= $1 ORDER BY expires_at, seq LIMIT $2 + 0)
+RETURNING queue, seq, tags, state, scope, id";
+
+/// What a consumer would get now, whether or not anybody has looked; with versions.
+const FIND_READY: &str = "
+SELECT seq, version FROM (
+    SELECT seq, version FROM (
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = 1 AND ready_at <= $2
+        ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
+    UNION ALL
+    SELECT seq, version FROM (
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2
+        ORDER BY ready_at, seq LIMIT $3 + 0 {skip_locked}) AS due
+    UNION ALL
+    SELECT seq, version FROM (
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2 AND remaining > 0
+        ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
+) AS c LIMIT $3 + 0";
+
+const FIND_DEAD: &str = "
+SELECT seq, version FROM jobs WHERE queue = $1 AND state = 8 AND since <= $2
+ORDER BY since, seq LIMIT $3 + 0 {skip_locked}";
+
+const DROP_FOUND: &str = "
+DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))
+RETURNING queue, seq, tags, state, scope, id";
+
+const FORGET_GONE: &str = "
+DELETE FROM jobs WHERE seq IN (
+    SELECT j.seq FROM queues AS q CROSS JOIN jobs AS j
+    WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = 8 AND j.since <= $1 LIMIT $2 + 0)
+RETURNING queue, seq, tags, state, scope, id";
 
 const RETIRE_OLD: &str = "
 DELETE FROM jobs WHERE seq IN (
     SELECT seq FROM jobs WHERE state = 6 AND since <= $1 ORDER BY since, seq LIMIT $2 + 0)
-RETURNING queue, seq, tags";
+RETURNING queue, seq, tags, state, scope, id";
 
 // A negative limit would mean none.
 const RETIRE_SURPLUS: &str = "
@@ -128,7 +258,7 @@ DELETE FROM jobs WHERE seq IN (
     SELECT seq FROM jobs WHERE state = 6 ORDER BY since, seq
     LIMIT (SELECT CASE WHEN s.n <= $1 THEN 0 WHEN s.n - $1 < $2 THEN s.n - $1 ELSE $2 END
            FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = 0 AND slot = 6) AS s))
-RETURNING queue, seq, tags";
+RETURNING queue, seq, tags, state, scope, id";
 
 const PRUNE_STATS: &str = "DELETE FROM tallies WHERE kind IN (1, 2, 3) AND day <= $1";
 

@@ -29,6 +29,7 @@ pub struct Counts {
     pub stalled: i64,
     pub failed: i64,
     pub complete: i64,
+    pub dead: i64,
 }
 
 impl Counts {
@@ -41,6 +42,7 @@ impl Counts {
             Standing::Stalled => self.stalled,
             Standing::Failed => self.failed,
             Standing::Complete => self.complete,
+            Standing::Dead => self.dead,
         }
     }
 
@@ -52,6 +54,7 @@ impl Counts {
             State::Running => &mut self.running,
             State::Failed => &mut self.failed,
             State::Complete => &mut self.complete,
+            State::Dead => &mut self.dead,
         }
     }
 }
@@ -191,6 +194,7 @@ impl Engine {
                     Standing::Stalled => STALLED_IN,
                     Standing::Failed => FAILED_IN,
                     Standing::Complete => COMPLETE_IN,
+                    Standing::Dead => DEAD_IN,
                 };
                 Statement::new(sql, [limit.into(), offset.into(), queue.into(), now.into()])
             }
@@ -436,6 +440,7 @@ const STALLED_IN: &str =
     list!("j.queue = $3 AND j.state = 4 AND j.lease_until <= $4 ORDER BY j.lease_until, j.seq");
 const FAILED_IN: &str = list!("j.queue = $3 AND j.state = 5 ORDER BY j.since DESC, j.seq DESC");
 const COMPLETE_IN: &str = list!("j.queue = $3 AND j.state = 6 ORDER BY j.since DESC, j.seq DESC");
+const DEAD_IN: &str = list!("j.queue = $3 AND j.state = 8 ORDER BY j.since, j.seq");
 const COMPLETE: &str = list!("j.state = 6 ORDER BY j.since DESC, j.seq DESC");
 const FAILED_WITH: &str =
     list!("j.state = 5 AND j.failure_group = $3 ORDER BY j.since DESC, j.seq DESC");

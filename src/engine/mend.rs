@@ -125,13 +125,11 @@ fn is_failed(work: &Work, key: &JobKey) -> bool {
 
 fn revive(work: &mut Work, key: &JobKey, queue: Option<&QueueKey>) {
     let Some(job) = work.job(key) else { return };
-    let lease = job.lease.as_ref().filter(|lease| !lease.warned);
-    let loser = lease.map(|lease| lease.worker.clone());
     let (id, name) = match queue {
         Some(queue) => (work.queue_for(queue), queue.name.clone()),
         None => (job.queue, work.queue_name(job.queue)),
     };
-    leave(work, key);
+    let loser = leave(work, key);
     if let Some(job) = work.job_mut(key) {
         job.queue = id;
     }

@@ -38,14 +38,7 @@ pub struct Put {
 /// # Errors
 /// [`Error::DependencyCycle`] if it would wait for itself; [`Error::TooMany`] tags.
 pub(super) fn put(work: &mut Work, queue: &QueueKey, put: &Put, client: &str) -> Result<String> {
-    let mut tags = Vec::new();
-    tag::add(&mut tags, put.tags.as_deref().unwrap_or_default());
-    if tags.len() > tag::TAGS_MAX {
-        return Err(Error::TooMany {
-            what: "tags of a job",
-            max: tag::TAGS_MAX,
-        });
-    }
+    let tags = tag::added(&[], put.tags.as_deref().unwrap_or_default())?;
     let key = JobKey::qless(put.id.clone().unwrap_or_else(|| made_up_id(work.now)));
     let depends = match &put.depends {
         Some(ids) => Some(unmet(work, &key, ids)?),
@@ -53,12 +46,8 @@ pub(super) fn put(work: &mut Work, queue: &QueueKey, put: &Put, client: &str) ->
     };
     let queue_id = work.queue_for(queue);
     let mut loser = None;
-    if let Some(job) = work.job(&key) {
-        let lease = job.lease.as_ref().filter(|lease| !lease.warned);
-        loser = lease
-            .map(|lease| lease.worker.clone())
-            .filter(|worker| worker != client);
-        leave(work, &key);
+    if work.job(&key).is_some() {
+        loser = leave(work, &key).filter(|worker| worker != client);
     } else {
         let job = new_job(work, &key);
         work.insert(job);
@@ -129,7 +118,7 @@ pub(super) fn made_up_id(now: Time) -> String {
         .to_string()
 }
 
-fn new_job(work: &mut Work, key: &JobKey) -> Job {
+pub(super) fn new_job(work: &mut Work, key: &JobKey) -> Job {
     Job {
         seq: work.next_seq(),
         key: key.clone(),
@@ -148,6 +137,11 @@ fn new_job(work: &mut Work, key: &JobKey) -> Job {
         body: String::new(),
         created_at: work.now,
         spawned_from: None,
+        expires_at: None,
+        attributes: None,
+        timeout_s: None,
+        work_state: None,
+        updated_at: None,
         dependencies: Vec::new(),
         dependents: Vec::new(),
     }
@@ -174,8 +168,9 @@ pub(super) fn unmet(work: &Work, key: &JobKey, ids: &[String]) -> Result<Vec<Str
     Ok(unmet)
 }
 
-/// Takes the job out of where it is: whatever lease or failure it has is undone.
-pub(super) fn leave(work: &mut Work, key: &JobKey) {
+/// Takes the job out of where it is: whatever lease or failure it has is undone. Returns the worker that has
+/// lost it by this, unless it was told already.
+pub(super) fn leave(work: &mut Work, key: &JobKey) -> Option<String> {
     if let Some(job) = work.job(key)
         && let (State::Failed, Some(failure)) = (job.state, &job.failure)
     {
@@ -185,9 +180,8 @@ pub(super) fn leave(work: &mut Work, key: &JobKey) {
             work.tally.failure_undone(queue, at);
         }
     }
-    if let Some(job) = work.job_mut(key) {
-        job.lease = None;
-    }
+    let lease = work.job_mut(key)?.lease.take()?;
+    (!lease.warned).then_some(lease.worker)
 }
 
 /// Lets the job enter its queue anew: it waits, is scheduled, or depends on others.

@@ -92,6 +92,14 @@ impl Queues {
         inner.by_id.insert(queue.id, queue);
     }
 
+    /// A queue is there no longer.
+    pub fn remove(&self, id: QueueId) {
+        let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = inner.by_id.remove(&id) {
+            inner.by_key.remove(&queue.key);
+        }
+    }
+
     /// Everything has been emptied.
     pub fn clear(&self) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Inner::default();

@@ -229,6 +229,11 @@ fn child(work: &mut Work, recurring: &Recurring, id: String) -> Job {
         body: recurring.body.clone(),
         created_at: due,
         spawned_from: Some(recurring.id.clone()),
+        expires_at: None,
+        attributes: None,
+        timeout_s: None,
+        work_state: None,
+        updated_at: None,
         dependencies: Vec::new(),
         dependents: Vec::new(),
     }

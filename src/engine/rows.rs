@@ -19,6 +19,7 @@ macro_rules! job_columns {
         "j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass, j.tags, j.history, j.failure_group,
          j.failure_message, j.failure_worker, j.failure_at, j.body, j.created_at, j.version, j.warned, j.spawned_from,
+         j.expires_at, j.attributes, j.timeout_s, j.work_state, j.updated_at,
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
             JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq),
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
@@ -72,8 +73,13 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
         body: row.text(20)?,
         created_at: Time(row.int(21)?),
         spawned_from: row.text_or_null(24)?,
-        dependencies: lines(row.text_or_null(25)?),
-        dependents: lines(row.text_or_null(26)?),
+        expires_at: row.int_or_null(25)?.map(Time),
+        attributes: row.text_or_null(26)?,
+        timeout_s: row.int_or_null(27)?,
+        work_state: row.text_or_null(28)?,
+        updated_at: row.int_or_null(29)?.map(Time),
+        dependencies: lines(row.text_or_null(30)?),
+        dependents: lines(row.text_or_null(31)?),
     };
     Ok((job, row.int(22)?))
 }
@@ -133,23 +139,28 @@ impl Serialize for Values<'_> {
         row.serialize_element(&job.remaining)?;
         row.serialize_element(job.history.as_text())?; // 10
         row.serialize_element(&lease.map_or(0, |lease| u8::from(lease.warned)))?;
+        row.serialize_element(&job.updated_at)?;
         if *extent >= Extent::Settings {
             let failure = job.failure.as_ref();
             row.serialize_element(&job.priority)?;
             row.serialize_element(&job.retries)?;
-            row.serialize_element(&job.klass)?;
-            row.serialize_element(&tags_text(&job.tags))?; // 15
+            row.serialize_element(&job.klass)?; // 15
+            row.serialize_element(&tags_text(&job.tags))?;
             row.serialize_element(&failure.map(|failure| &failure.group))?;
             row.serialize_element(&failure.map(|failure| &failure.message))?;
             row.serialize_element(&failure.map(|failure| &failure.worker))?;
-            row.serialize_element(&failure.map(|failure| failure.at))?;
-            row.serialize_element(&job.body)?; // 20
+            row.serialize_element(&failure.map(|failure| failure.at))?; // 20
+            row.serialize_element(&job.body)?;
+            row.serialize_element(&job.expires_at)?;
+            row.serialize_element(&job.timeout_s)?;
+            row.serialize_element(&job.work_state)?;
         }
         if *extent >= Extent::Identity {
-            row.serialize_element(&job.key.scope)?;
+            row.serialize_element(&job.key.scope)?; // 25
             row.serialize_element(&job.key.id)?;
             row.serialize_element(&job.created_at)?;
             row.serialize_element(&job.spawned_from)?;
+            row.serialize_element(&job.attributes)?;
         }
         row.end()
     }
@@ -176,6 +187,9 @@ fn values<'a>(jobs: &[(&'a Job, i64)], extent: Extent) -> Vec<Values<'a>> {
 /// Whether a client's settings, the failure or the body differ, so that the row is to be written whole.
 pub fn settings_differ(a: &Job, b: &Job) -> bool {
     a.body != b.body
+        || a.expires_at != b.expires_at
+        || a.timeout_s != b.timeout_s
+        || a.work_state != b.work_state
         || a.failure != b.failure
         || a.tags != b.tags
         || a.klass != b.klass
@@ -225,31 +239,31 @@ pub fn remove_tags(tags: &[(i64, String)]) -> Statement {
 
 const INSERT: &str = "
 INSERT INTO jobs (seq, version, queue, state, ready_at, since, worker, lease_id, lease_until, remaining,
-    history, warned, priority, retries, klass, tags, failure_group, failure_message, failure_worker,
-    failure_at, body, scope, id, created_at, spawned_from)
-SELECT int(0), int(1), int(2), int(3), int(4), int(5), text(6), text(7), int(8),
-    int(9), text(10), int(11), real(12), int(13), text(14), text(15), text(16),
-    text(17), text(18), int(19), text(20), int(21), text(22), int(23), text(24)
+    history, warned, updated_at, priority, retries, klass, tags, failure_group, failure_message, failure_worker,
+    failure_at, body, expires_at, timeout_s, work_state, scope, id, created_at, spawned_from, attributes)
+SELECT int(0), int(1), int(2), int(3), int(4), int(5), text(6), text(7), int(8), int(9),
+    text(10), int(11), int(12), real(13), int(14), text(15), text(16), text(17), text(18), text(19),
+    int(20), text(21), int(22), int(23), text(24), int(25), text(26), int(27), text(28), text(29)
 FROM rows($1)";
 
 const UPDATE_PROGRESS: &str = "
 UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at = int(4),
     since = int(5), worker = text(6), lease_id = text(7), lease_until = int(8),
-    remaining = int(9), history = text(10), warned = int(11)
+    remaining = int(9), history = text(10), warned = int(11), updated_at = int(12)
 FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
 
 const UPDATE: &str = "
 UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at = int(4),
     since = int(5), worker = text(6), lease_id = text(7), lease_until = int(8),
-    remaining = int(9), history = text(10), warned = int(11), priority = real(12),
-    retries = int(13), klass = text(14), tags = text(15), failure_group = text(16),
-    failure_message = text(17), failure_worker = text(18), failure_at = int(19), body = text(20)
+    remaining = int(9), history = text(10), warned = int(11), updated_at = int(12), priority = real(13),
+    retries = int(14), klass = text(15), tags = text(16), failure_group = text(17),
+    failure_message = text(18), failure_worker = text(19), failure_at = int(20), body = text(21),
+    expires_at = int(22), timeout_s = int(23), work_state = text(24)
 FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
 
-const DELETE: &str = "
-DELETE FROM jobs WHERE seq IN (
-    SELECT j.seq FROM rows($1) AS k CROSS JOIN jobs AS j
-    WHERE j.seq = k.int(0) AND j.version = k.int(1))";
+// By both together, so that Postgres looks at the version again when it had to wait for another server.
+const DELETE: &str =
+    "DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))";
 
 const ADD_DEPENDENCIES: &str = "
 INSERT INTO dependencies (job, needs) SELECT int(0), int(1) FROM rows($1) WHERE true

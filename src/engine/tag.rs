@@ -11,22 +11,14 @@ use super::work::Work;
 use crate::store::{Row, Statement};
 
 /// How many tags a job may have.
-pub const TAGS_MAX: usize = 10_000;
+const TAGS_MAX: usize = 10_000;
 
 /// Gives a job tags, after those it has. Returns all of them.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::TooMany`].
 pub(super) fn tag(work: &mut Work, key: &JobKey, tags: &[String]) -> Result<Vec<String>> {
-    let job = find(work, key)?;
-    let mut all = job.tags.clone();
-    add(&mut all, tags);
-    if all.len() > TAGS_MAX {
-        return Err(Error::TooMany {
-            what: "tags of a job",
-            max: TAGS_MAX,
-        });
-    }
+    let all = added(&find(work, key)?.tags, tags)?;
     Ok(set(work, key, all))
 }
 
@@ -45,6 +37,22 @@ pub(super) fn add(list: &mut Vec<String>, tags: &[String]) {
     let mut known: HashSet<String> = list.iter().cloned().collect();
     let new = tags.iter().filter(|tag| known.insert((*tag).clone()));
     list.extend(new.cloned());
+}
+
+/// A job's tags with those added that it does not have yet.
+///
+/// # Errors
+/// [`Error::TooMany`].
+pub(super) fn added(had: &[String], tags: &[String]) -> Result<Vec<String>> {
+    let mut all = had.to_vec();
+    add(&mut all, tags);
+    if all.len() > TAGS_MAX {
+        return Err(Error::TooMany {
+            what: "tags of a job",
+            max: TAGS_MAX,
+        });
+    }
+    Ok(all)
 }
 
 /// Takes tags off a list.

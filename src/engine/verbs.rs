@@ -2,15 +2,18 @@
 //!
 //! A verb on several items does one after the other, each for itself, and gives a result for each.
 
+mod lmstfy;
+mod relay;
+
 use super::Engine;
 use super::check;
+use super::chores::Chore;
 use super::claim::{self, Claim, Order};
 use super::clock::Time;
 use super::config;
 use super::depend::{self, Depend};
 use super::error::Result;
 use super::finish::{self, Fail, Next, Retry};
-use super::group::Chore;
 use super::job::{Job, JobKey, QueueKey, State};
 use super::lease::{self, Holder};
 use super::mend;
@@ -19,10 +22,11 @@ use super::queues;
 use super::recur::{self, Change, Recur, Recurring};
 use super::tag;
 use super::track;
-use super::work::{Needs, Wanted, Work};
+use super::work::{Needs, Oldest, Wanted, Work};
+pub use relay::Revived;
 
-/// Failures that are moved in one transaction; more are moved in several.
-const UNFAIL_BATCH: usize = 1_000;
+/// Jobs that are moved out of a list in one transaction; more are moved in several.
+const MOVE_BATCH: usize = 1_000;
 
 /// A result for each item.
 type Each<T> = Result<Vec<Result<T>>>;
@@ -69,7 +73,7 @@ impl Engine {
         let items = claim.count;
         let in_turn = (claim.order == Order::RoundRobin).then(|| claim.clone());
         let first = in_turn.as_ref().map_or(0, |claim| self.0.turns.next(claim));
-        let verb = move |work: &mut Work| Ok(claim::claim(work, &claim, first));
+        let verb = move |work: &mut Work| claim::claim(work, &claim, first);
         let (jobs, next) = self.write(needs, now, items, verb).await?;
         if let Some(claim) = in_turn {
             self.0.turns.set(&claim, next);
@@ -175,25 +179,20 @@ impl Engine {
         count: usize,
         now: Option<Time>,
     ) -> Result<usize> {
-        let mut moved = 0;
-        while moved < count {
-            let batch = UNFAIL_BATCH.min(count - moved);
-            let needs = Needs {
-                failures: Some((group.to_owned(), batch)),
-                ..Needs::default()
+        let mut batches = Batches::of(count, MOVE_BATCH);
+        while let Some(batch) = batches.next() {
+            let oldest = Oldest::Failed {
+                group: group.to_owned(),
+                count: batch,
             };
             let queue = queue.clone();
             let verb = move |work: &mut Work| {
-                let keys = work.take_failures();
+                let keys = work.take_oldest();
                 Ok(mend::unfail(work, &keys, queue.as_ref()))
             };
-            let found = self.write(needs, now, batch, verb).await?;
-            moved += found;
-            if found < batch {
-                break;
-            }
+            batches.found(self.write(of(oldest), now, batch, verb).await?);
         }
-        Ok(moved)
+        Ok(batches.done)
     }
 
     /// Puts one failed job back to work in its own queue.
@@ -382,7 +381,7 @@ impl Engine {
 
     /// Forgets everything.
     pub async fn flush(&self) -> Result<()> {
-        self.chore(Chore::Flush).await
+        self.chore(Chore::Flush).await.map(drop)
     }
 
     /// Sets right those of the problems that are still there.
@@ -391,7 +390,8 @@ impl Engine {
         moment: check::Moment,
         problems: Vec<check::Problem>,
     ) -> Result<()> {
-        self.chore(Chore::Mend(moment, problems.into())).await
+        let mend = Chore::Mend(moment, problems.into());
+        self.chore(mend).await.map(drop)
     }
 
     async fn each<I: Send + 'static, T: Send + 'static>(
@@ -412,6 +412,41 @@ fn named<'a>(keys: impl IntoIterator<Item = &'a JobKey>) -> Needs {
     Needs {
         jobs: keys.into_iter().cloned().collect(),
         ..Needs::default()
+    }
+}
+
+fn of(oldest: Oldest) -> Needs {
+    Needs {
+        oldest: Some(oldest),
+        ..Needs::default()
+    }
+}
+
+/// Up to so many jobs, a batch at a time, until a batch finds fewer than it might.
+struct Batches {
+    left: usize,
+    max: usize,
+    done: usize,
+}
+
+impl Batches {
+    fn of(count: usize, max: usize) -> Batches {
+        Batches {
+            left: count,
+            max,
+            done: 0,
+        }
+    }
+
+    /// How many the next batch is to take.
+    fn next(&self) -> Option<usize> {
+        (self.left > 0).then(|| self.left.min(self.max))
+    }
+
+    fn found(&mut self, found: usize) {
+        let all = self.next().is_some_and(|batch| found >= batch);
+        self.left = if all { self.left - found } else { 0 };
+        self.done += found;
     }
 }
 

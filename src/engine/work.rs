@@ -5,7 +5,9 @@
 //! changed nothing. It never touches the database, so a group costs a handful of calls whatever the
 //! number of jobs in it. Counts follow from comparing each job before and after; no verb keeps them.
 
+mod edges;
 mod load;
+mod needs;
 mod save;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -18,41 +20,11 @@ use super::job::{Job, JobKey, QLESS_SCOPE, QueueId, QueueKey};
 use super::queues::{Queue, Queues};
 use super::recur::Recurring;
 use super::tally::Tally;
+use super::tokens::{Changing, Tokens};
 use super::track::Tracked;
 pub(super) use load::LOAD_JOBS;
+pub use needs::{Needs, Oldest, Wanted};
 pub(super) use save::REVISE;
-
-/// What a verb wants to find in [`Work`].
-#[derive(Debug, Default)]
-pub struct Needs {
-    /// Jobs by identity, with all that depend on them or that they depend on.
-    pub jobs: Vec<JobKey>,
-    /// Ids from which on all edges of the dependency graph are wanted, to look for cycles.
-    pub reach: Vec<String>,
-    /// The next so many jobs of each of these queues.
-    pub claim: Vec<Wanted>,
-    /// Recurring jobs.
-    pub recurring: Vec<String>,
-    /// The oldest so many failures of a group.
-    pub failures: Option<(String, usize)>,
-}
-
-impl Needs {
-    /// Some job is to wait for these.
-    pub fn depends(&mut self, ids: &[String]) {
-        self.jobs.extend(ids.iter().map(JobKey::qless));
-        self.reach.extend(ids.iter().cloned());
-    }
-}
-
-/// The next `count` jobs of a queue, its due recurring jobs made into jobs.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    pub queue: QueueKey,
-    pub count: usize,
-    /// Also if the queue is paused.
-    pub paused_too: bool,
-}
 
 /// A job under work.
 struct Slot {
@@ -86,7 +58,8 @@ pub struct Shared {
     pub queues: Arc<Queues>,
     pub config: Arc<Config>,
     pub tracked: Arc<Tracked>,
-    /// All three are as of this revision of the database, or later.
+    pub tokens: Arc<Tokens>,
+    /// All of them are as of this revision of the database, or later.
     pub revision: Arc<Mutex<i64>>,
 }
 
@@ -102,6 +75,10 @@ pub struct Work {
     pub history_max: usize,
     /// Whether a job was completed for good.
     pub completed: bool,
+    /// How many moments have been given out, a microsecond each.
+    pub ticks: i64,
+    /// How many jobs a chore has dropped.
+    pub dropped: usize,
     /// Whether anybody waits for jobs, and wants to know which queues got some.
     pub watched: bool,
     /// Where servers share a database, its revision when the group began.
@@ -109,6 +86,9 @@ pub struct Work {
     queues: Arc<Queues>,
     /// Queues that are new, or otherwise than before.
     changed_queues: Vec<Queue>,
+    /// Queues that are to be there no longer.
+    gone_queues: Vec<QueueId>,
+    pub tokens: Changing,
     tracked: Arc<Tracked>,
     /// Ids tracked since when, or no longer, by this group.
     tracking: HashMap<String, Option<Time>>,
@@ -119,7 +99,7 @@ pub struct Work {
     /// Dependencies of jobs that are not loaded, for the search of cycles.
     reach: HashMap<String, Vec<String>>,
     candidates: HashMap<QueueId, Candidates>,
-    failing: Vec<JobKey>,
+    oldest: Vec<JobKey>,
     recurring: HashMap<String, RecurringSlot>,
     /// Queues in which a recurring job was put.
     recurring_in: HashSet<QueueId>,
@@ -132,6 +112,8 @@ pub struct Work {
     settings: Vec<(String, Option<String>)>,
     /// Running jobs and their versions, as they will be once the group is committed.
     held: Vec<(Job, i64)>,
+    /// Jobs that ran perhaps, and do not any more.
+    let_go: Vec<JobKey>,
     seqs: Seqs,
 }
 
@@ -152,10 +134,14 @@ impl Work {
             config: Arc::clone(&shared.config),
             history_max: shared.config.count("max-job-history"),
             completed: false,
+            ticks: 0,
+            dropped: 0,
             watched,
             revision: None,
             queues: Arc::clone(&shared.queues),
             changed_queues: Vec::new(),
+            gone_queues: Vec::new(),
+            tokens: Changing::new(&shared.tokens),
             tracked: Arc::clone(&shared.tracked),
             tracking: HashMap::new(),
             slots: HashMap::new(),
@@ -163,7 +149,7 @@ impl Work {
             edges: HashMap::new(),
             reach: HashMap::new(),
             candidates: HashMap::new(),
-            failing: Vec::new(),
+            oldest: Vec::new(),
             recurring: HashMap::new(),
             recurring_in: HashSet::new(),
             woken: HashMap::new(),
@@ -172,6 +158,7 @@ impl Work {
             forgotten_workers: Vec::new(),
             settings: Vec::new(),
             held: Vec::new(),
+            let_go: Vec::new(),
             seqs,
         }
     }
@@ -191,6 +178,18 @@ impl Work {
         Some(&mut slot.job)
     }
 
+    /// The job does not run, or is there no longer.
+    pub fn let_go(&mut self, key: JobKey) {
+        self.let_go.push(key);
+    }
+
+    /// A moment after all that this gave before, for what is to be in order though it happens at once.
+    pub fn tick(&mut self) -> Time {
+        let moment = Time(self.now.0.saturating_add(self.ticks));
+        self.ticks += 1;
+        moment
+    }
+
     /// A new job's place in the order of insertion.
     pub fn next_seq(&mut self) -> i64 {
         self.seqs.last += self.seqs.step;
@@ -207,107 +206,6 @@ impl Work {
                 before: None,
             },
         );
-    }
-
-    /// Removes a job and its edges.
-    pub fn remove(&mut self, key: &JobKey) {
-        self.set_dependencies(key, Vec::new());
-        let dependents = self
-            .job(key)
-            .map(|job| job.dependents.clone())
-            .unwrap_or_default();
-        for dependent in dependents {
-            self.unlink(
-                &JobKey {
-                    scope: key.scope,
-                    id: dependent,
-                },
-                key,
-            );
-        }
-        let Some(slot) = self.slots.remove(key) else {
-            return;
-        };
-        if let Some(version) = slot.version {
-            self.removed
-                .push((slot.before.unwrap_or(slot.job), version));
-        }
-    }
-
-    /// Lets the job wait for just these others, which are all under work.
-    pub fn set_dependencies(&mut self, key: &JobKey, needs: Vec<String>) {
-        let Some(job) = self.job(key) else { return };
-        if job.dependencies.is_empty() && needs.is_empty() {
-            return;
-        }
-        let (seq, scope) = (job.seq, key.scope);
-        let gone: Vec<_> = job
-            .dependencies
-            .iter()
-            .filter(|id| !needs.contains(id))
-            .cloned()
-            .collect();
-        for id in gone {
-            self.unlink(key, &JobKey { scope, id });
-        }
-        for id in &needs {
-            let need = JobKey {
-                scope,
-                id: id.clone(),
-            };
-            if self
-                .job(&need)
-                .is_none_or(|other| other.dependents.contains(&key.id))
-            {
-                continue;
-            }
-            // The other end is written too: its version guards against a completion elsewhere that has
-            // not seen this edge.
-            if let Some(other) = self.job_mut(&need) {
-                other.dependents.push(key.id.clone());
-                let edge = (seq, other.seq);
-                self.edges.insert(edge, true);
-            }
-        }
-        if let Some(job) = self.job_mut(key) {
-            job.dependencies = needs;
-        }
-    }
-
-    /// Takes one edge away. The other end keeps its version: only its list of dependents is shorter.
-    pub fn unlink(&mut self, key: &JobKey, need: &JobKey) {
-        let Some(seq) = self.job_mut(key).map(|job| {
-            job.dependencies.retain(|id| *id != need.id);
-            job.seq
-        }) else {
-            return;
-        };
-        if let Some(other) = self.slots.get_mut(need) {
-            other.job.dependents.retain(|id| *id != key.id);
-            self.edges.insert((seq, other.job.seq), false);
-        }
-    }
-
-    /// Whether `id` would, directly or not, wait for itself if it waited for `needs`.
-    pub fn would_wait_for_itself(&self, key: &JobKey, needs: &[String]) -> bool {
-        let mut open: Vec<&str> = needs.iter().map(String::as_str).collect();
-        let mut visited = HashSet::new();
-        while let Some(id) = open.pop() {
-            if id == key.id {
-                return true;
-            }
-            if !visited.insert(id) {
-                continue;
-            }
-            match self.job(&JobKey {
-                scope: key.scope,
-                id: id.to_owned(),
-            }) {
-                Some(job) => open.extend(job.dependencies.iter().map(String::as_str)),
-                None => open.extend(self.reach.get(id).into_iter().flatten().map(String::as_str)),
-            }
-        }
-        false
     }
 
     /// How many more jobs of the queue may run, where that is limited.
@@ -339,9 +237,9 @@ impl Work {
         self.candidates.get_mut(&queue)?.ready.pop_front()
     }
 
-    /// The failures that were needed, oldest first.
-    pub fn take_failures(&mut self) -> Vec<JobKey> {
-        std::mem::take(&mut self.failing)
+    /// The oldest jobs that were needed, in order.
+    pub fn take_oldest(&mut self) -> Vec<JobKey> {
+        std::mem::take(&mut self.oldest)
     }
 
     /// The queue as this group leaves it.
@@ -350,6 +248,13 @@ impl Work {
         changed
             .map(|queue| Arc::new(queue.clone()))
             .or_else(|| self.queues.get(key))
+    }
+
+    /// The key of a job of this queue, if the queue is known.
+    pub fn key_in(&self, queue: &QueueKey, id: &str) -> Option<JobKey> {
+        let scope = self.queue(queue)?.id;
+        let id = id.to_owned();
+        Some(JobKey { scope, id })
     }
 
     /// The number of a queue, which becomes known by this.
@@ -382,13 +287,28 @@ impl Work {
         self.changed_queues.push(queue);
     }
 
+    /// The queue of this number, as it was before the group.
+    pub fn queue_by_id(&self, id: QueueId) -> Option<Arc<Queue>> {
+        self.queues.by_id(id)
+    }
+
+    /// Takes a queue away in which there is nothing.
+    pub fn drop_queue(&mut self, id: QueueId) {
+        self.gone_queues.push(id);
+    }
+
     /// The name of a queue that is known.
     pub fn queue_name(&self, id: QueueId) -> String {
-        self.changed_queues
-            .iter()
-            .find(|queue| queue.id == id)
-            .map(|queue| queue.key.name.clone())
-            .unwrap_or_else(|| self.queues.name(id))
+        self.queue_key(id).map(|key| key.name).unwrap_or_default()
+    }
+
+    /// The full name of a queue that is known.
+    pub fn queue_key(&self, id: QueueId) -> Option<QueueKey> {
+        let changed = self.changed_queues.iter().find(|queue| queue.id == id);
+        match changed {
+            Some(queue) => Some(queue.key.clone()),
+            None => self.queues.by_id(id).map(|queue| queue.key.clone()),
+        }
     }
 
     /// Whoever waits for jobs of the queue should look again.

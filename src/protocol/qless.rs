@@ -20,9 +20,9 @@ use std::future::Future;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::header;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodFilter, MethodRouter};
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +40,9 @@ use refusal::Refusal;
 use upkeep::{check, flush, mend};
 use working::{add, complete, fail, heartbeat, requeue, retry};
 
+use crate::doors::BEARER;
 use crate::engine::{Engine, Job, Time};
+use crate::protocol::request::drain;
 
 const GET: MethodFilter = MethodFilter::GET;
 const POST: MethodFilter = MethodFilter::POST;
@@ -129,8 +131,15 @@ pub fn router(front: Front) -> Router {
 }
 
 /// The answer to a path that nobody serves.
-pub async fn no_such_endpoint() -> Refusal {
+pub async fn no_such_endpoint(request: Request) -> Refusal {
+    drain(request).await;
     Refusal::NoSuchEndpoint
+}
+
+/// The answer to whoever shows no key of qless's door.
+pub fn unauthorized() -> Response {
+    let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
+    (challenge, Refusal::Unauthorized).into_response()
 }
 
 /// The answer where the server itself is at fault.

@@ -18,7 +18,7 @@ use side::Side;
 use tables::{Kind, TABLES, Table};
 use value::{Batch, Sum, Value, values};
 
-use super::{StoreError, sqlite};
+use super::{FIRST_TOKEN, StoreError, VERSION, sqlite};
 
 /// Jobs that are named where something is wrong with many.
 const NAMED_MAX: usize = 10;
@@ -291,7 +291,8 @@ async fn prepare(source: &mut Side, target: &mut Side) -> Result<()> {
     if target.has_servers().await.on(TARGET)? {
         return Err(CopyError::InUse(TARGET));
     }
-    refuse_rows(target).await
+    refuse_rows(target).await?;
+    target.run(DROP_FIRST_TOKENS).await.on(TARGET)
 }
 
 /// The names of all tables that are copied.
@@ -303,8 +304,13 @@ fn names() -> String {
 async fn refuse_rows(target: &mut Side) -> Result<()> {
     for table in target.tables().await.on(TARGET)? {
         let (name, key) = (table.name, table.key());
+        // A server that was only tried has made a token, and nothing can have been done with it.
+        let but = match name {
+            "tokens" => format!("WHERE description <> '{FIRST_TOKEN}'"),
+            _ => String::new(),
+        };
         let rows = target
-            .rows(format!("SELECT {key} FROM {name} LIMIT 1"))
+            .rows(format!("SELECT {key} FROM {name} {but} LIMIT 1"))
             .await;
         if !rows.on(TARGET)?.is_empty() {
             return Err(CopyError::NotEmpty(name));
@@ -387,7 +393,7 @@ async fn verify(
     }
 }
 
-const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations WHERE success";
+const DROP_FIRST_TOKENS: &str = "DELETE FROM tokens WHERE description = 'made at the first start'";
 
 const STATE: &str = "SELECT revision, last_event FROM state WHERE id = 1";
 

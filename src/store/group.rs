@@ -106,7 +106,9 @@ async fn write<G: Group>(
 ) {
     let (mut held_over, mut outage) = (None, None);
     loop {
-        if stop.is_cancelled() {
+        // Asked once: whoever stops us between two looks would be waited for in vain.
+        let stopping = stop.is_cancelled();
+        if stopping {
             queue.close();
         }
         let next = match held_over.take() {
@@ -114,7 +116,7 @@ async fn write<G: Group>(
             None => tokio::select! {
                 biased;
                 step = queue.recv() => step,
-                () = stop.cancelled(), if !stop.is_cancelled() => continue,
+                () = stop.cancelled(), if !stopping => continue,
             },
         };
         let Some(first) = next else { break };

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::address::shown;
 use super::pooled::Manner;
 use super::rows::{Answer, Arg, Row, Statement};
-use super::{Durability, Fresh, Settings, StoreError};
+use super::{Durability, Fresh, Settings, StoreError, VERSION};
 
 /// Connections that only read, besides the writer's.
 const READERS: u32 = 8;
@@ -395,8 +395,6 @@ const NOTIFY: &str = "SELECT pg_notify('switchyard', $1)";
 
 const FRESH: &str = "
 SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
-
-const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations WHERE success";
 
 // The row that every group which tells of something has to change before it commits.
 const FRESH_AND_ALONE: &str = "

@@ -4,7 +4,7 @@
 //! the statement itself. So a batch travels as one text of several statements, `BEGIN` and `COMMIT`
 //! included; the driver keeps its prepared form.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Weak};
@@ -17,13 +17,14 @@ use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
     SqlitePoolOptions, SqliteQueryResult, SqliteRow, SqliteSynchronous,
 };
-use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor};
+use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor, Row as _};
 use tokio::sync::Notify;
 
 use super::address::shown;
 use super::dialect::Dialect;
+use super::file::lock;
 use super::rows::{Answer, Arg, Row, Statement};
-use super::{BUSY_TIMEOUT, Durability, StoreError};
+use super::{BUSY_TIMEOUT, Durability, StoreError, VERSION};
 
 /// Connections that only read.
 const READERS: u32 = 4;
@@ -59,18 +60,6 @@ pub fn locate(address: &str) -> Result<(PathBuf, Option<tempfile::TempDir>), Sto
     Ok((PathBuf::from(path), None))
 }
 
-/// Keeps other servers away from the file: each of them would take itself for the only writer.
-pub fn lock(path: &Path) -> Result<File, StoreError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let file = File::create(name).map_err(|error| StoreError::Database(error.into()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse),
-        Err(TryLockError::Error(error)) => Err(StoreError::Database(error.into())),
-    }
-}
-
 /// The tables, step by step.
 pub(super) fn migrations() -> Migrator {
     sqlx::migrate!("migrations/sqlite")
@@ -97,8 +86,8 @@ pub struct Connection {
     open: bool,
     /// Told when a commit begins.
     committing: Arc<Notify>,
-    /// Held as long as the connection is.
-    _lock: File,
+    /// Held as long as the connection is, unless a server holds it.
+    _lock: Option<File>,
 }
 
 impl Connection {
@@ -113,8 +102,42 @@ impl Connection {
             Durability::Full => SqliteSynchronous::Full,
             Durability::Process => SqliteSynchronous::Normal,
         };
-        let mut inner = options(path)?
-            .synchronous(synchronous)
+        let options = options(path)?.synchronous(synchronous);
+        Connection::connect(options, Some(lock)).await
+    }
+
+    /// A second connection that writes, beside the server that has the file open: for a moment, and without
+    /// touching the tables.
+    pub(super) async fn beside(path: &Path) -> Result<Connection, StoreError> {
+        if !path.is_file() {
+            return Err(StoreError::OtherVersion);
+        }
+        // What `options` sets of the file itself the server has set, or is about to.
+        let mut look = SqliteConnectOptions::from_str("sqlite:")?
+            .filename(path)
+            .busy_timeout(BUSY_TIMEOUT)
+            .disable_statement_logging()
+            .connect()
+            .await?;
+        let found = look.fetch_optional(VERSION).await;
+        look.close().await?;
+        let found = match found {
+            Ok(row) => row.map(|row| row.try_get(0)).transpose()?.flatten(),
+            // There is no such table yet.
+            Err(_) => None,
+        };
+        if found != migrations().iter().map(|step| step.version).max() {
+            return Err(StoreError::OtherVersion);
+        }
+        let options = options(path)?.synchronous(SqliteSynchronous::Full);
+        Connection::connect(options, None).await
+    }
+
+    async fn connect(
+        options: SqliteConnectOptions,
+        lock: Option<File>,
+    ) -> Result<Connection, StoreError> {
+        let mut inner = options
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             .pragma("cache_size", CACHE_KIB)
             .connect()

@@ -6,8 +6,13 @@ mod chains;
 mod claims;
 #[path = "../support/database.rs"]
 mod database;
+mod dead;
+mod idle;
 mod readers;
+mod tokens;
 mod turns;
+
+use std::time::Duration;
 
 use switchyard::engine::{
     Claim, Engine, Error, Fail, Holder, Job, JobKey, Next, Options, Page, Put, QueueKey, Retry,
@@ -21,20 +26,37 @@ const PAGE: Page = Page {
 
 /// An engine on a database of its own.
 async fn open(trust_client_clock: bool) -> Engine {
+    Engine::open(&Options {
+        trust_client_clock,
+        ..options()
+    })
+    .await
+    .unwrap()
+}
+
+/// One in which empty queues go after this time.
+async fn opened(empty_queue_age: Duration) -> Engine {
+    Engine::open(&Options {
+        empty_queue_age: Some(empty_queue_age),
+        ..options()
+    })
+    .await
+    .unwrap()
+}
+
+fn options() -> Options {
     let folder = tempfile::TempDir::new().unwrap();
     let given = database::options();
     let given = |option: &str| given.iter().any(|it| it == option);
-    let options = Options {
+    Options {
         database: match database::postgres() {
             Some(_) => database::address(folder.path()),
             None => "sqlite::memory:".to_owned(),
         },
-        trust_client_clock,
         no_skip_locked: given("--no-skip-locked"),
         no_notify: given("--no-notify"),
         ..Options::default()
-    };
-    Engine::open(&options).await.unwrap()
+    }
 }
 
 /// One where the tests tell the time.

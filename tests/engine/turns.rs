@@ -114,3 +114,20 @@ async fn failures_go_back_to_work_oldest_first_and_in_any_number() {
     );
     assert_eq!(engine.failures().await.unwrap(), []);
 }
+
+/// What a claim takes away from a worker is not remembered as running.
+#[tokio::test]
+async fn a_job_that_a_claim_has_failed_can_be_put_back_to_work_at_once() {
+    let engine = engine().await;
+    let job = Put {
+        retries: Some(0),
+        ..new("j")
+    };
+    put(&engine, 0.0, job).await;
+    assert_eq!(pop(&engine, 1.0, "w", 1).await, ["j"]);
+    assert_eq!(pop(&engine, 100.0, "v", 1).await, [""; 0]);
+    let key = JobKey::qless("j");
+    assert_eq!(engine.unfail_one(key, at(101.0)).await, Ok(()));
+    assert_eq!(pop(&engine, 102.0, "v", 1).await, ["j"]);
+    assert_counts(&engine, 102.0).await;
+}

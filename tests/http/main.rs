@@ -32,6 +32,8 @@ mod crowd;
 #[cfg(test)]
 mod depends;
 #[cfg(test)]
+mod doors;
+#[cfg(test)]
 mod due;
 #[cfg(test)]
 mod envelope;
@@ -51,6 +53,8 @@ mod heartbeat;
 mod limits;
 #[cfg(test)]
 mod lists;
+#[cfg(test)]
+mod lmstfy;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
@@ -72,6 +76,10 @@ mod queues;
 #[cfg(test)]
 mod recurring;
 #[cfg(test)]
+mod relay;
+#[cfg(test)]
+mod request_id;
+#[cfg(test)]
 mod requeue;
 #[cfg(test)]
 mod restart;
@@ -91,6 +99,8 @@ mod stream;
 mod tags;
 #[cfg(test)]
 mod timeout;
+#[cfg(test)]
+mod tokens;
 #[cfg(test)]
 mod track;
 #[cfg(test)]

@@ -4,9 +4,12 @@ mod answer;
 mod caller;
 pub mod database;
 pub mod history;
+pub mod lmstfy;
 pub mod load;
+pub mod log;
 pub mod postgres;
 pub mod raw;
+pub mod relay;
 mod server;
 mod stream;
 

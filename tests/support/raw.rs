@@ -19,10 +19,11 @@ impl Connection {
     }
 
     pub async fn write(&mut self, text: impl AsRef<[u8]>) {
-        self.0
-            .write_all(text.as_ref())
-            .await
-            .expect("the server reads");
+        self.try_write(text).await.expect("the server reads");
+    }
+
+    pub async fn try_write(&mut self, text: impl AsRef<[u8]>) -> std::io::Result<()> {
+        self.0.write_all(text.as_ref()).await
     }
 
     /// Reads up to and with `end`.

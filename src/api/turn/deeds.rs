@@ -1,9 +1,10 @@
 //! What an operator does with jobs, queues and workers. Where it cannot be done, these say why.
 
-use crate::engine::{Depend, Engine, Error, JobKey, NAME_BYTES_MAX, QueueKey, Result};
-
-/// The longest word in a history, in bytes; as long as the API lets one be.
-const NOTE_BYTES_MAX: usize = 4_096;
+use super::super::views::{Api, Place};
+use super::places::key;
+use crate::engine::{
+    Depend, Engine, Error, JobKey, NAME_BYTES_MAX, NOTE_BYTES_MAX, QueueCounts, QueueKey, Result,
+};
 
 /// Cancels the job. Unlike the verb, says so if it is not there.
 pub async fn cancel(engine: &Engine, id: &str) -> Result<()> {
@@ -85,24 +86,32 @@ pub async fn note(engine: &Engine, id: &str, message: &str) -> Result<(), String
 }
 
 /// Pauses the queue, or lets it go on.
-pub async fn pause(engine: &Engine, queue: &str, paused: bool) -> Result<(), String> {
-    check_name("a queue's name", queue)?;
-    let done = engine.pause(QueueKey::qless(queue), paused, None).await;
+pub async fn pause(engine: &Engine, queue: &Place, paused: bool) -> Result<(), String> {
+    match queue.api {
+        Api::Qless => check_name("a queue's name", &queue.name)?,
+        // One that is not known would come into being paused, and stay.
+        Api::Lmstfy | Api::Relay => drop(known(engine, queue).await?),
+    }
+    let done = engine.pause(key(queue), paused, None).await;
     done.map_err(|error| error.to_string())
 }
 
-/// Takes the queue off the lists, if there is nothing left to see to in it.
-pub async fn forget_queue(engine: &Engine, queue: &str) -> Result<(), String> {
-    let key = QueueKey::qless(queue);
-    let found = engine.queue(&key, None).await;
+async fn known(engine: &Engine, queue: &Place) -> Result<QueueCounts, String> {
+    let found = engine.queue(&key(queue), None).await;
     let found = found.map_err(|error| error.to_string())?;
-    let found = found.ok_or_else(|| format!("there is no queue “{queue}”"))?;
+    found.ok_or_else(|| format!("there is no queue “{}”", queue.label()))
+}
+
+/// Takes the queue off the lists, if there is nothing left to see to in it.
+pub async fn forget_queue(engine: &Engine, queue: &Place) -> Result<(), String> {
+    let found = known(engine, queue).await?;
     if !super::queue_row(&found).is_idle() {
         return Err(format!(
-            "queue “{queue}” is paused, or has unfinished or recurring jobs; it stays in the lists"
+            "queue “{}” is paused, or has unfinished or recurring jobs; it stays in the lists",
+            queue.label()
         ));
     }
-    let done = engine.forget_queue(key, None).await;
+    let done = engine.forget_queue(key(queue), None).await;
     done.map_err(|error| error.to_string())
 }
 
@@ -113,7 +122,7 @@ pub async fn forget_worker(engine: &Engine, worker: &str) -> Result<(), String> 
 }
 
 /// What became of the only item.
-fn only<T>(done: Result<Vec<Result<T>>>) -> Result<T, String> {
+pub fn only<T>(done: Result<Vec<Result<T>>>) -> Result<T, String> {
     let mut each = done.map_err(|error| error.to_string())?;
     match each.pop() {
         Some(done) => done.map_err(|error| error.to_string()),

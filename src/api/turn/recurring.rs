@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 
 use super::super::read::PAGE_JOBS;
 use super::super::views::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
-use super::deeds::{check_name, number};
+use super::deeds::{check_name, number, only};
 use super::{queue_names, rows};
 use crate::engine::{
     Change, Engine, JobKey, Page, QueueKey, RECURRING_ID_BYTES_MAX, Recur, Recurring, Result,
@@ -129,12 +129,8 @@ pub async fn recur(engine: &Engine, typed: &RecurringForm) -> Result<String, Str
         retries: count("retries", or_zero(&typed.retries))?,
         backlog: count("backlog", or_zero(&typed.backlog))?,
     };
-    let done = engine.recur(QueueKey::qless(&typed.queue), vec![recur], None);
-    let mut each = done.await.map_err(|error| error.to_string())?;
-    match each.pop() {
-        Some(done) => done.map_err(|error| error.to_string()),
-        None => Err("nothing was done".to_owned()),
-    }
+    let queue = QueueKey::qless(&typed.queue);
+    only(engine.recur(queue, vec![recur], None).await)
 }
 
 /// Changes a recurring job to what somebody has typed.

@@ -31,7 +31,7 @@ pub fn actions(job: &JobView, visit: &Visit) -> AnyView {
             fields: vec![
                 ("id", row.id.clone()),
                 ("back", visit.here()),
-                ("after", to::stand(&row.queue, row.list())),
+                ("after", to::stand(&row.place, row.list())),
             ],
             yes: "Cancel the job".to_owned(),
             no: "Keep it",
@@ -115,7 +115,7 @@ fn move_form(job: &JobView, visit: &Visit) -> AnyView {
                     id="move-queue"
                     name="queue"
                     type="text"
-                    value=job.row.queue.clone()
+                    value=job.row.place.name.clone()
                     required
                     maxlength="255"
                     autocomplete="off"

@@ -22,7 +22,7 @@ pub fn curl(job: &JobView, visit: &Visit) -> AnyView {
         post("Cancel it", "/cancel", id.clone());
     }
     if let (Stand::Failed, Some(failure)) = (row.stand, &row.failure) {
-        let path = format!("/unfail/{}", segment(&row.queue));
+        let path = format!("/unfail/{}", segment(&row.place.name));
         let oldest = format!(r#"{{"group": {}, "count": 1}}"#, json(&failure.group));
         post("Retry the oldest of its group", &path, oldest);
     }

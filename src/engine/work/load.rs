@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::{Candidates, Needs, RecurringSlot, Slot, Work};
-use crate::engine::job::{Job, JobKey, QueueId, State};
+use super::{Candidates, Needs, Oldest, RecurringSlot, Slot, Work};
+use crate::engine::job::{Job, JobKey, Protocol, QueueId, QueueKey, State};
 use crate::engine::recur::{self, Recurring};
 use crate::engine::rows::{self, job_columns};
 use crate::store::{Answer, Row, Statement, StoreError};
@@ -16,16 +16,16 @@ impl Work {
         let mut recurring: Vec<&str> = Vec::new();
         let mut batch = Vec::new();
         for need in needs {
-            let missing = need.jobs.iter().filter(|key| !self.slots.contains_key(key));
-            keys.extend(missing.map(|key| (key.scope, key.id.as_str())));
+            let wanted = self.keys_of(need);
+            let missing = wanted.filter(|(scope, id)| !self.has(*scope, id));
+            keys.extend(missing);
             reach.extend(need.reach.iter().map(String::as_str));
             recurring.extend(need.recurring.iter().map(String::as_str));
-            if let Some((group, count)) = &need.failures {
-                batch.push(Statement::new(
-                    LOAD_FAILURES,
-                    [group.as_str().into(), (*count as i64).into()],
-                ));
-            }
+            batch.extend(
+                need.oldest
+                    .as_ref()
+                    .and_then(|oldest| self.loading_oldest(oldest)),
+            );
         }
         if !keys.is_empty() {
             batch.push(Statement::of_rows(
@@ -40,6 +40,40 @@ impl Work {
             batch.push(recur::load(&recurring));
         }
         batch
+    }
+
+    /// The scopes and ids of the jobs that are named.
+    pub fn keys_of<'a>(&self, needs: &'a Needs) -> impl Iterator<Item = (i64, &'a str)> {
+        let by_key = needs.jobs.iter().map(|key| (key.scope, key.id.as_str()));
+        let in_queue =
+            |(queue, id): &'a (QueueKey, String)| Some((self.queue(queue)?.id, id.as_str()));
+        by_key.chain(needs.in_queues.iter().filter_map(in_queue))
+    }
+
+    fn has(&self, scope: i64, id: &str) -> bool {
+        let key = || JobKey {
+            scope,
+            id: id.to_owned(),
+        };
+        !self.slots.is_empty() && self.slots.contains_key(&key())
+    }
+
+    /// The statement that reads the oldest jobs of a list, if it is known.
+    fn loading_oldest(&self, oldest: &Oldest) -> Option<Statement> {
+        let count = |count: &usize| (*count as i64).into();
+        Some(match oldest {
+            Oldest::Failed { group, count: max } => {
+                Statement::new(LOAD_FAILURES, [group.as_str().into(), count(max)])
+            }
+            Oldest::Dead {
+                queue,
+                count: max,
+                until,
+            } => {
+                let queue = self.queue(queue)?.id;
+                Statement::new(LOAD_DEAD, [queue.into(), count(max), until.0.into()])
+            }
+        })
     }
 
     /// The statement that reads the neighbours of the loaded jobs, if any are missing.
@@ -59,9 +93,9 @@ impl Work {
             .then(|| Statement::of_rows(LOAD_JOBS, &missing.into_iter().collect::<Vec<_>>()))
     }
 
-    /// Takes in what [`Work::loading`] has read. Failures come first in the batch; what else a row is, is
-    /// told by its columns.
-    pub fn loaded(&mut self, answers: Vec<Answer>, failures: bool) -> Result<(), StoreError> {
+    /// Takes in what [`Work::loading`] has read. The oldest of a list come first in the batch; what else a row
+    /// is, is told by its columns.
+    pub fn loaded(&mut self, answers: Vec<Answer>, oldest: bool) -> Result<(), StoreError> {
         for (index, answer) in answers.into_iter().enumerate() {
             for row in answer.rows {
                 match row.columns() {
@@ -73,8 +107,8 @@ impl Work {
                     recur::COLUMNS => self.load_recurring(&row)?,
                     _ => {
                         let key = self.load(&row)?;
-                        if failures && index == 0 {
-                            self.failing.push(key);
+                        if oldest && index == 0 {
+                            self.oldest.push(key);
                         }
                     }
                 }
@@ -140,7 +174,11 @@ impl Work {
 
     /// How many jobs of the queue may run at once, if that is limited.
     fn limit(&self, queue: QueueId) -> Option<usize> {
-        self.config.concurrency_max(&self.queue_name(queue))
+        let key = self.queue_key(queue)?;
+        match key.protocol {
+            Protocol::Qless => self.config.concurrency_max(&key.name),
+            Protocol::Lmstfy | Protocol::Relay => None,
+        }
     }
 
     /// Takes in what [`Work::loading_candidates`] has read, in the order in which claims take it. Gives the
@@ -183,6 +221,18 @@ impl Work {
                 .insert(*queue, Candidates { lost, ready, room });
         }
         Ok(due)
+    }
+
+    /// Lets these jobs wait among the candidates of the queue.
+    pub fn line_up(&mut self, queue: QueueId, more: Vec<JobKey>) {
+        if more.is_empty() {
+            return;
+        }
+        if let Some(mut candidates) = self.candidates.remove(&queue) {
+            let ready = candidates.ready.drain(..).chain(more).collect();
+            candidates.ready = self.in_order(ready);
+            self.candidates.insert(queue, candidates);
+        }
     }
 
     /// Jobs that wait, in the order in which they are claimed.
@@ -230,11 +280,7 @@ impl Work {
             *left -= children.len();
             let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
             children.into_iter().for_each(|child| self.insert(child));
-            if let Some(mut candidates) = self.candidates.remove(&recurring.queue) {
-                let ready = candidates.ready.drain(..).chain(keys).collect();
-                candidates.ready = self.in_order(ready);
-                self.candidates.insert(recurring.queue, candidates);
-            }
+            self.line_up(recurring.queue, keys);
             let id = recurring.id.clone();
             self.set_recurring(&id, Some(recurring));
         }
@@ -275,6 +321,12 @@ const LOAD_FAILURES: &str = concat!(
     " FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 ORDER BY j.since, j.seq LIMIT $2 + 0"
 );
 
+const LOAD_DEAD: &str = concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM jobs AS j WHERE j.queue = $1 AND j.state = 8 AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
+);
+
 /// All edges that can be reached from some qless ids, as pairs of ids.
 const LOAD_REACH: &str = "
 WITH RECURSIVE reached (seq) AS (
@@ -297,24 +349,27 @@ UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)"
 const TAKEN: &str = "
 SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = 0 AND j.id = k.item()";
 
-/// Lost leases, jobs taken from their workers, waiting jobs, and scheduled jobs that are due though upkeep has not made them waiting yet:
+/// Of those whose time to live has not ended: lost leases, jobs taken from their workers, waiting jobs, and scheduled jobs that are due though upkeep has not made them waiting yet:
 /// of each the first few. If more than ten thousand are due at once, those due first go first.
 const NEXT: &str = concat!(
     "SELECT ",
     job_columns!(),
     " FROM (
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
+                             AND (expires_at IS NULL OR expires_at > $2)
                          ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
         UNION ALL
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 7
                          ORDER BY since, seq LIMIT $3 + 0 {skip_locked}) AS taken_away
         UNION ALL
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 1
+                             AND (expires_at IS NULL OR expires_at > $2)
                          ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
         UNION ALL
         SELECT seq FROM (SELECT seq FROM (
                              SELECT seq, priority, ready_at FROM jobs
                              WHERE queue = $1 AND state = 2 AND ready_at <= $2
+                                 AND (expires_at IS NULL OR expires_at > $2)
                              ORDER BY ready_at, seq LIMIT 10000) AS soonest
                          ORDER BY priority, ready_at, seq LIMIT $3 + 0) AS due
     ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq"

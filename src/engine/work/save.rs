@@ -3,8 +3,10 @@
 use super::{Slot, Work};
 use crate::engine::clock::Time;
 use crate::engine::config;
-use crate::engine::job::{Job, QueueId, State};
+use crate::engine::idle;
+use crate::engine::job::{Job, JobKey, QueueId, State};
 use crate::engine::queues::{self, Queue};
+use crate::engine::tokens::Change;
 use crate::engine::{recur, rows, tag, track};
 use crate::store::Statement;
 
@@ -44,16 +46,14 @@ impl Work {
             writes.push(rows::add_dependencies(&added));
         }
         writes.extend(self.recurring_writes());
-        self.held.extend(
-            slots
-                .into_iter()
-                .filter(|slot| slot.job.state == State::Running)
-                .map(|slot| {
-                    let rewritten = i64::from(slot.before.is_some());
-                    let version = slot.version.map_or(NEW, |version| version + rewritten);
-                    (slot.job, version)
-                }),
-        );
+        for slot in slots {
+            let rewritten = i64::from(slot.before.is_some());
+            let version = slot.version.map_or(NEW, |version| version + rewritten);
+            match slot.job.state {
+                State::Running => self.held.push((slot.job, version)),
+                _ => self.let_go(slot.job.key),
+            }
+        }
         writes
     }
 
@@ -80,6 +80,7 @@ impl Work {
         let mut gone = Vec::new();
         for (job, version) in &removed {
             gone.push((job.seq, *version));
+            self.let_go(job.key.clone());
             self.tally.recount(Some(job), None);
             tags.compare(Some(job), None, self.now);
         }
@@ -161,11 +162,13 @@ impl Work {
         if !self.changed_queues.is_empty() {
             writes.push(queues::save(&self.changed_queues));
         }
+        writes.extend(idle::drop_queues(&self.gone_queues));
         let save =
             |(option, value): &(String, Option<String>)| config::save(option, value.as_deref());
         writes.extend(self.settings.iter().map(save));
         let save = |(id, since): (&String, &Option<Time>)| track::save(id, *since);
         writes.extend(self.tracking.iter().map(save));
+        writes.extend(self.tokens.writes());
         if !self.forgotten_workers.is_empty() {
             writes.push(queues::forget_workers(&self.forgotten_workers));
         }
@@ -175,7 +178,9 @@ impl Work {
         if self.changes_what_is_kept() {
             writes.push(match self.revision {
                 // Queues are written whole: nobody else may have changed one meanwhile.
-                Some(revision) if !self.changed_queues.is_empty() => {
+                Some(revision)
+                    if !(self.changed_queues.is_empty() && self.gone_queues.is_empty()) =>
+                {
                     Statement::new(REVISE_UNCHANGED, [revision.into()]).exactly(1)
                 }
                 _ => Statement::new(REVISE, []),
@@ -186,10 +191,12 @@ impl Work {
     }
 
     /// Whether something changes of which servers keep a copy in memory.
-    fn changes_what_is_kept(&self) -> bool {
+    pub fn changes_what_is_kept(&self) -> bool {
         !(self.changed_queues.is_empty()
+            && self.gone_queues.is_empty()
             && self.settings.is_empty()
             && self.tracking.is_empty()
+            && self.tokens.changes.is_empty()
             && self.recurring_in.is_empty())
     }
 
@@ -197,9 +204,12 @@ impl Work {
     pub fn finish(self) -> Finished {
         Finished {
             changed_queues: self.changed_queues,
+            gone_queues: self.gone_queues,
             held: self.held,
+            let_go: self.let_go,
             settings: self.settings,
             tracking: self.tracking,
+            tokens: self.tokens.changes,
             recurring_in: self.recurring_in.into_iter().collect(),
             woken: self.woken,
             ahead: self.ahead,
@@ -242,9 +252,12 @@ impl TagRows {
 /// See [`Work::finish`].
 pub struct Finished {
     pub changed_queues: Vec<Queue>,
+    pub gone_queues: Vec<QueueId>,
     pub held: Vec<(Job, i64)>,
+    pub let_go: Vec<JobKey>,
     pub settings: Vec<(String, Option<String>)>,
     pub tracking: HashMap<String, Option<Time>>,
+    pub tokens: Vec<Change>,
     pub recurring_in: Vec<QueueId>,
     pub woken: HashMap<QueueId, usize>,
     pub ahead: HashMap<QueueId, Time>,

@@ -250,7 +250,13 @@ impl Serialize for EventView<'_> {
             What::Put => (Some("q"), None),
             What::Popped => (Some("worker"), None),
             What::Failed => (Some("group"), Some("worker")),
-            What::TimedOut | What::Retried | What::Done | What::Note => (None, None),
+            // Dead letters are not qless's.
+            What::TimedOut
+            | What::Retried
+            | What::Done
+            | What::Note
+            | What::Died
+            | What::Respawned => (None, None),
         };
         if let (Some(key), Some(value)) = (subject, &event.subject) {
             map.serialize_entry(key, value)?;

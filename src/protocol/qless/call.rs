@@ -8,12 +8,10 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{ConnectInfo, FromRequest, RawPathParams, Request};
 use axum::http::Method;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use chrono::{NaiveDate, NaiveTime};
-use futures::StreamExt;
 use serde_json::value::RawValue;
 
 pub use fields::Fields;
@@ -21,16 +19,10 @@ use fields::check_name;
 
 use super::refusal::Refusal;
 use crate::engine::{NAME_BYTES_MAX, Page, Time};
+use crate::protocol::request::{self, NoBody};
 
 /// The largest request body.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// How long a client may take to send its body.
-const BODY_WAIT: Duration = Duration::from_secs(30);
-
-/// How much of a body that is too large is read and thrown away, so that the client, which is still
-/// writing, gets to read our answer.
-const BODY_BYTES_DRAINED: usize = 4 * BODY_BYTES_MAX;
 
 /// Items in one request, and entries in one page of a list.
 pub const ITEMS_MAX: usize = 10_000;
@@ -72,63 +64,21 @@ impl<S: Send + Sync> FromRequest<S> for Call {
         let query = parts.uri.query().unwrap_or_default();
         Ok(Call {
             path,
-            query: pairs(query).ok_or_else(|| Refusal::bad("query", "the query is not UTF-8"))?,
-            body: tokio::time::timeout(BODY_WAIT, read(body))
-                .await
-                .map_err(|_| Refusal::bad("body", "the body did not come in time"))??,
+            query: request::pairs(query)
+                .ok_or_else(|| Refusal::bad("query", "the query is not UTF-8"))?,
+            body: request::body(body, BODY_BYTES_MAX).await.map_err(no_body)?,
             peer: peer.unwrap_or_default(),
             has_body: matches!(parts.method, Method::POST | Method::PUT),
         })
     }
 }
 
-/// The names and values of a query; `None` if they are not UTF-8. The parser would write U+FFFD for what
-/// is not, and so make one name of many.
-fn pairs(query: &str) -> Option<Vec<(String, String)>> {
-    let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes())
-        .into_owned()
-        .collect();
-    let count = |text: &str| text.matches('\u{fffd}').count();
-    let read: usize = pairs
-        .iter()
-        .map(|(name, value)| count(name) + count(value))
-        .sum();
-    let meant = || count(query) + query.to_ascii_uppercase().matches("%EF%BF%BD").count();
-    (read == 0 || read == meant()).then_some(pairs)
-}
-
-async fn read(body: Body) -> Result<Bytes, Refusal> {
-    let mut stream = body.into_data_stream();
-    let mut first: Option<Bytes> = None;
-    let mut rest = BytesMut::new();
-    let mut length = 0;
-    while let Some(part) = stream.next().await {
-        let part = part.map_err(|_| Refusal::bad("body", "the body broke off"))?;
-        length += part.len();
-        if length > BODY_BYTES_DRAINED {
-            break;
-        }
-        if length > BODY_BYTES_MAX {
-            continue;
-        }
-        match &first {
-            None => first = Some(part),
-            Some(first) => {
-                if rest.is_empty() {
-                    rest.extend_from_slice(first);
-                }
-                rest.extend_from_slice(&part);
-            }
-        }
+fn no_body(why: NoBody) -> Refusal {
+    match why {
+        NoBody::TooLarge => Refusal::TooLarge,
+        NoBody::BrokeOff => Refusal::bad("body", "the body broke off"),
+        NoBody::Late => Refusal::bad("body", "the body did not come in time"),
     }
-    if length > BODY_BYTES_MAX {
-        return Err(Refusal::TooLarge);
-    }
-    Ok(if rest.is_empty() {
-        first.unwrap_or_default()
-    } else {
-        rest.freeze()
-    })
 }
 
 impl Call {

@@ -74,6 +74,8 @@ async fn hand_out(front: &Front, envelope: &Envelope<'_>, wanted: Wanted) -> Out
         queues: wanted.queues,
         count: wanted.count.unwrap_or(1),
         order: wanted.order,
+        grant: None,
+        lease_s: None,
     };
     let jobs = front.engine.claim_or_wait(claim, wanted.wait, now).await?;
     let mut views = front.views(&jobs, now);

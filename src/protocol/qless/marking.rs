@@ -10,12 +10,9 @@ use serde_json::value::RawValue;
 use super::answer::{Answer, JobView};
 use super::call::{Call, Fields};
 use super::refusal::Refusal;
-use super::working::each;
+use super::working::{ids, on_items, with_ids};
 use super::{Front, Outcome};
-use crate::engine::{self, Depend, Error, JobKey, Page};
-
-/// The longest word in a history, with its data, in bytes.
-const NOTE_BYTES_MAX: usize = 4_096;
+use crate::engine::{Depend, JobKey, NOTE_BYTES_MAX, Page};
 
 /// Tags are listed from this number of jobs on (qless-core, Tag top).
 const TOP_TAG: i64 = 2;
@@ -23,18 +20,11 @@ const TOP_TAG: i64 = 2;
 // ---- dependencies ----
 
 pub async fn depends(front: Front, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
-    let now = front.now(&envelope)?;
-    let (items, array) = envelope.items()?;
-    let changes = items.into_iter().map(read_depend).collect();
-    let done = each(changes, async |changes| {
-        front.engine.depend(changes, now).await
+    on_items(&front, &call, read_depend, async |front, changes, now| {
+        let done = front.engine.depend(changes, now).await?;
+        Ok(done.into_iter().map(|done| done.map(|()| true)).collect())
     })
-    .await?;
-    Answer::of_items(
-        done.into_iter().map(|done| done.map(|()| true)).collect(),
-        array,
-    )
+    .await
 }
 
 fn read_depend(item: &RawValue) -> Result<(JobKey, Depend), Refusal> {
@@ -58,21 +48,17 @@ fn read_depend(item: &RawValue) -> Result<(JobKey, Depend), Refusal> {
 // ---- tags ----
 
 pub async fn tag(front: Front, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
-    let now = front.now(&envelope)?;
-    let (items, array) = envelope.items()?;
-    let tags = items.into_iter().map(read_tags).collect();
-    let done = each(tags, async |tags| front.engine.tag(tags, now).await).await?;
-    Answer::of_items(done, array)
+    on_items(&front, &call, read_tags, async |front, tags, now| {
+        front.engine.tag(tags, now).await
+    })
+    .await
 }
 
 pub async fn untag(front: Front, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
-    let now = front.now(&envelope)?;
-    let (items, array) = envelope.items()?;
-    let tags = items.into_iter().map(read_tags).collect();
-    let done = each(tags, async |tags| front.engine.untag(tags, now).await).await?;
-    Answer::of_items(done, array)
+    on_items(&front, &call, read_tags, async |front, tags, now| {
+        front.engine.untag(tags, now).await
+    })
+    .await
 }
 
 fn read_tags(item: &RawValue) -> Result<(JobKey, Vec<String>), Refusal> {
@@ -103,25 +89,22 @@ pub async fn top_tags(front: Front, call: Call) -> Outcome {
 // ---- tracking ----
 
 pub async fn track(front: Front, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
-    let now = front.now(&envelope)?;
-    let (items, array) = envelope.items()?;
-    let jobs = items.into_iter().map(|item| {
+    let read = |item: &RawValue| {
         let fields = Fields::of_id_or_item(item)?;
         let key = JobKey::qless(fields.required_name("id")?);
         Ok((key, fields.names("tags")?.unwrap_or_default()))
-    });
-    let done = each(jobs.collect(), async |jobs: Vec<(JobKey, Vec<String>)>| {
-        let ids = jobs.iter().map(|(key, _)| key.id.clone()).collect();
+    };
+    on_items(&front, &call, read, async |front, jobs, now| {
+        let ids = ids(jobs.iter().map(|(key, _)| key));
         Ok(with_ids(ids, front.engine.track(jobs, now).await?))
     })
-    .await?;
-    Answer::of_items(done, array)
+    .await
 }
 
 pub async fn untrack(front: Front, call: Call) -> Outcome {
-    of_keys(call, front, async |front, keys, now| {
-        front.engine.untrack(keys, now).await
+    on_items(&front, &call, read_key, async |front, keys, now| {
+        let ids = ids(&keys);
+        Ok(with_ids(ids, front.engine.untrack(keys, now).await?))
     })
     .await
 }
@@ -143,16 +126,11 @@ pub async fn tracked(front: Front, call: Call) -> Outcome {
 // ---- a word, and an end ----
 
 pub async fn log(front: Front, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
-    let now = front.now(&envelope)?;
-    let (items, array) = envelope.items()?;
-    let notes = items.into_iter().map(read_note).collect();
-    let done = each(notes, async |notes: Vec<Note>| {
-        let ids = notes.iter().map(|(key, ..)| key.id.clone()).collect();
+    on_items(&front, &call, read_note, async |front, notes, now| {
+        let ids = ids(notes.iter().map(|(key, ..)| key));
         Ok(with_ids(ids, front.engine.note(notes, now).await?))
     })
-    .await?;
-    Answer::of_items(done, array)
+    .await
 }
 
 /// The job, the message, and the JSON text of an object with more.
@@ -183,41 +161,14 @@ fn read_note(item: &RawValue) -> Result<Note, Refusal> {
 }
 
 pub async fn time_out(front: Front, call: Call) -> Outcome {
-    of_keys(call, front, async |front, keys, now| {
-        front.engine.time_out(keys, now).await
+    on_items(&front, &call, read_key, async |front, keys, now| {
+        let ids = ids(&keys);
+        Ok(with_ids(ids, front.engine.time_out(keys, now).await?))
     })
     .await
 }
 
-/// A verb on items that are ids, with their ids for results.
-async fn of_keys(
-    call: Call,
-    front: Front,
-    verb: impl AsyncFnOnce(
-        &Front,
-        Vec<JobKey>,
-        Option<engine::Time>,
-    ) -> engine::Result<Vec<Result<(), Error>>>,
-) -> Outcome {
-    let envelope = call.envelope()?;
-    let now = front.now(&envelope)?;
-    let (items, array) = envelope.items()?;
-    let keys = items.into_iter().map(|item| {
-        let fields = Fields::of_id_or_item(item)?;
-        Ok(JobKey::qless(fields.required_name("id")?))
-    });
-    let done = each(keys.collect(), async |keys: Vec<JobKey>| {
-        let ids = keys.iter().map(|key| key.id.clone()).collect();
-        Ok(with_ids(ids, verb(&front, keys, now).await?))
-    })
-    .await?;
-    Answer::of_items(done, array)
-}
-
-/// The ids of what was done.
-fn with_ids(ids: Vec<String>, done: Vec<Result<(), Error>>) -> Vec<Result<String, Error>> {
-    ids.into_iter()
-        .zip(done)
-        .map(|(id, done)| done.map(|()| id))
-        .collect()
+fn read_key(item: &RawValue) -> Result<JobKey, Refusal> {
+    let fields = Fields::of_id_or_item(item)?;
+    Ok(JobKey::qless(fields.required_name("id")?))
 }

@@ -1,15 +1,17 @@
 //! Jobs, failures, queues and workers: what operators ask for.
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, JobView, number};
 use super::call::{Call, Fields};
 use super::refusal::Refusal;
-use super::working::each;
+use super::working::on_items;
 use super::{Front, Outcome, recurring};
 use crate::engine::{
-    Durations, Error, Job, JobKey, NAME_BYTES_MAX, QueueCounts, QueueKey, Standing, WorkerCounts,
+    Durations, Error, Job, JobKey, NAME_BYTES_MAX, Protocol, QueueCounts, QueueKey, Standing,
+    WorkerCounts,
 };
 
 /// Failures that one `/unfail` moves, unless it says otherwise (qless-core, Unfail).
@@ -57,10 +59,7 @@ pub async fn multiget(front: Front, call: Call) -> Outcome {
 }
 
 pub async fn priority(front: Front, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
-    let now = front.now(&envelope)?;
-    let (items, array) = envelope.items()?;
-    let items = items.into_iter().map(|item| {
+    let read = |item: &RawValue| {
         let fields = Fields::of(item)?;
         let key = JobKey::qless(fields.required_name("id")?);
         let priority = fields.number("priority")?;
@@ -68,20 +67,14 @@ pub async fn priority(front: Front, call: Call) -> Outcome {
             key,
             priority.ok_or_else(|| Refusal::bad("priority", "priority is missing"))?,
         ))
-    });
-    let items: Vec<Result<(JobKey, f64), Refusal>> = items.collect();
-    let given: Vec<_> = items
-        .iter()
-        .map(|item| item.as_ref().map(|(_, priority)| *priority).ok())
-        .collect();
-    let done = each(items, async |items| {
-        front.engine.prioritize(items, now).await
-    })
-    .await?;
-    let now_given = |(priority, done): (Option<f64>, Result<(), Refusal>)| {
-        done.map(|()| number(priority.unwrap_or_default()))
     };
-    Answer::of_items(given.into_iter().zip(done).map(now_given).collect(), array)
+    on_items(&front, &call, read, async |front, jobs, now| {
+        let given: Vec<_> = jobs.iter().map(|(_, given)| number(*given)).collect();
+        let done = front.engine.prioritize(jobs, now).await?;
+        let done = given.into_iter().zip(done);
+        Ok(done.map(|(given, done)| done.map(|()| given)).collect())
+    })
+    .await
 }
 
 pub async fn jobs(front: Front, call: Call) -> Outcome {
@@ -164,7 +157,11 @@ pub async fn unfail(front: Front, call: Call) -> Outcome {
 pub async fn queues(front: Front, call: Call) -> Outcome {
     let now = front.now(&call.envelope()?)?;
     let queues = front.engine.queues(now).await?;
-    let listed = queues.iter().filter(|queue| !queue.queue.forgotten);
+    let of_qless = |queue: &&QueueCounts| queue.queue.key.protocol == Protocol::Qless;
+    let listed = queues
+        .iter()
+        .filter(of_qless)
+        .filter(|queue| !queue.queue.forgotten);
     let counts = listed.map(|queue| counts(&queue.queue.key.name, Some(queue)));
     Ok(Answer::new(&counts.collect::<Vec<_>>()))
 }

@@ -8,21 +8,16 @@ use serde_json::value::RawValue;
 use super::answer::{Answer, json_text, number};
 use super::call::{Call, Fields};
 use super::refusal::Refusal;
-use super::working::each;
+use super::working::on_items;
 use super::{Front, Outcome};
 use crate::engine::{Change, Error, QueueKey, Queues, RECURRING_ID_BYTES_MAX, Recur, Recurring};
 
 pub async fn recur(front: Front, call: Call) -> Outcome {
-    let (queue, envelope) = (call.name("queue")?, call.envelope()?);
-    let now = front.now(&envelope)?;
-    let (items, array) = envelope.items()?;
-    let jobs = items.into_iter().map(read_recur).collect();
-    let queue = QueueKey::qless(queue);
-    let done = each(jobs, async |jobs| {
+    let queue = QueueKey::qless(call.name("queue")?);
+    on_items(&front, &call, read_recur, async |front, jobs, now| {
         front.engine.recur(queue, jobs, now).await
     })
-    .await?;
-    Answer::of_items(done, array)
+    .await
 }
 
 fn read_recur(item: &RawValue) -> Result<Recur, Refusal> {

@@ -20,6 +20,7 @@ pub enum Refusal {
     NotEnabled {
         message: &'static str,
     },
+    Unauthorized,
     NoSuchOption {
         option: String,
     },
@@ -64,6 +65,9 @@ impl Refusal {
             Refusal::NoSuchEndpoint => "there is no such endpoint".to_owned(),
             Refusal::MethodNotAllowed => "the endpoint has no such method".to_owned(),
             Refusal::NotEnabled { message } => (*message).to_owned(),
+            Refusal::Unauthorized => {
+                "this server wants a token: Authorization: Bearer <token>".to_owned()
+            }
             Refusal::TooLarge => format!(
                 "the body may have {} bytes at most",
                 super::call::BODY_BYTES_MAX
@@ -98,6 +102,9 @@ impl Refusal {
             Refusal::NotEnabled { .. } => {
                 return (StatusCode::FORBIDDEN, "not_enabled", Value::Null);
             }
+            Refusal::Unauthorized => {
+                return (StatusCode::UNAUTHORIZED, "unauthorized", Value::Null);
+            }
             Refusal::NoSuchOption { option } => {
                 return (
                     StatusCode::NOT_FOUND,
@@ -130,7 +137,7 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
             "not_depending",
             json!({ "id": id, "state": state.as_str() }),
         ),
-        Error::TooMany { .. } | Error::BadOption { .. } => (
+        Error::TooMany { .. } | Error::BadOption { .. } | Error::BadToken(_) => (
             StatusCode::BAD_REQUEST,
             "bad_request",
             json!({ "field": "data" }),
@@ -161,7 +168,10 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
             json!({ "id": id, "state": state.as_str() }),
         ),
         Error::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Value::Null),
-        Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null),
+        // Nothing of qless's asks for a dead letter, or has a grant.
+        Error::NotDead { .. } | Error::AlreadyThere { .. } | Error::Revoked | Error::Store(_) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null)
+        }
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::answer::{Answer, Seconds};
 use super::call::{Call, Envelope, Fields};
 use super::refusal::Refusal;
 use super::{Front, Outcome};
-use crate::engine::{self, Error, Fail, Holder, JobKey, Next, Put, QueueKey, Retry};
+use crate::engine::{self, Error, Fail, Holder, JobKey, Next, Put, QueueKey, Retry, Time};
 
 pub async fn add(front: Front, call: Call) -> Outcome {
     let (queue, envelope) = (call.name("queue")?, call.envelope()?);
@@ -84,20 +85,21 @@ pub async fn complete(front: Front, call: Call) -> Outcome {
     let envelope = call.envelope()?;
     let (now, holder) = (front.now(&envelope)?, holder(&call, &envelope)?);
     let (items, array) = envelope.items()?;
-    let turns: Vec<_> = items.into_iter().map(read_completion).collect();
-    let ids: Vec<_> = turns
-        .iter()
-        .map(|turn| turn.as_ref().map(|(key, ..)| key.id.clone()).ok())
-        .collect();
-    let done = each(turns, async |turns| {
-        front.engine.complete(turns, holder, now).await
+    let turns = items.into_iter().map(read_completion).collect();
+    let done = each(turns, async |turns: Vec<Completion>| {
+        let ids = ids(turns.iter().map(|(key, ..)| key));
+        let done = front.engine.complete(turns, holder, now).await?;
+        let done = ids.into_iter().zip(done);
+        Ok(done.map(|(id, done)| Ok((id, done?))).collect())
     })
     .await?;
-    let states: Vec<_> = done
-        .iter()
-        .map(|state| state.as_ref().ok().map(|state| state.as_str()))
-        .collect();
-    let ids = with_ids(ids, done);
+    let (ids, states): (Vec<_>, Vec<_>) = done
+        .into_iter()
+        .map(|done| match done {
+            Ok((id, state)) => (Ok(id), Some(state.as_str())),
+            Err(refusal) => (Err(refusal), None),
+        })
+        .unzip();
     if !array {
         let state = states.into_iter().next().flatten();
         return Ok(Answer::of_items(ids, false)?.beside("state", &state));
@@ -109,7 +111,10 @@ pub async fn complete(front: Front, call: Call) -> Outcome {
         .with_errors(&ids))
 }
 
-fn read_completion(item: &RawValue) -> Result<(JobKey, String, Option<Next>), Refusal> {
+/// The job, its body, and where it goes on.
+type Completion = (JobKey, String, Option<Next>);
+
+fn read_completion(item: &RawValue) -> Result<Completion, Refusal> {
     let fields = Fields::of(item)?;
     let key = JobKey::qless(fields.required_name("id")?);
     let body = fields.required("meta")?.get().to_owned();
@@ -131,16 +136,13 @@ pub async fn fail(front: Front, call: Call) -> Outcome {
     let envelope = call.envelope()?;
     let (now, holder) = (front.now(&envelope)?, holder(&call, &envelope)?);
     let (items, array) = envelope.items()?;
-    let fails: Vec<_> = items.into_iter().map(read_failure).collect();
-    let ids: Vec<_> = fails
-        .iter()
-        .map(|fail| fail.as_ref().map(|fail| fail.key.id.clone()).ok())
-        .collect();
-    let done = each(fails, async |fails| {
-        front.engine.fail(fails, holder, now).await
+    let fails = items.into_iter().map(read_failure).collect();
+    let done = each(fails, async |fails: Vec<Fail>| {
+        let ids = ids(fails.iter().map(|fail| &fail.key));
+        Ok(with_ids(ids, front.engine.fail(fails, holder, now).await?))
     })
     .await?;
-    Answer::of_items(with_ids(ids, done), array)
+    Answer::of_items(done, array)
 }
 
 fn read_failure(item: &RawValue) -> Result<Fail, Refusal> {
@@ -219,13 +221,29 @@ pub async fn each<P, T>(
     Ok(unreadable.into_iter().map(result).collect())
 }
 
-/// The items' ids where they were done.
-fn with_ids<T>(
-    ids: Vec<Option<String>>,
-    done: Vec<Result<T, Refusal>>,
-) -> Vec<Result<String, Refusal>> {
-    ids.into_iter()
-        .zip(done)
-        .map(|(id, done)| done.map(|_| id.unwrap_or_default()))
-        .collect()
+/// A verb on the items of a request: each is read, and those that could be read are done. The answer is
+/// parallel to them.
+pub async fn on_items<P, T: Serialize>(
+    front: &Front,
+    call: &Call,
+    read: impl Fn(&RawValue) -> Result<P, Refusal>,
+    verb: impl AsyncFnOnce(&Front, Vec<P>, Option<Time>) -> engine::Result<Vec<engine::Result<T>>>,
+) -> Outcome {
+    let envelope = call.envelope()?;
+    let now = front.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let items = items.into_iter().map(read).collect();
+    let done = each(items, async |items| verb(front, items, now).await).await?;
+    Answer::of_items(done, array)
+}
+
+/// The ids of these jobs.
+pub fn ids<'a>(keys: impl IntoIterator<Item = &'a JobKey>) -> Vec<String> {
+    keys.into_iter().map(|key| key.id.clone()).collect()
+}
+
+/// The ids of what was done.
+pub fn with_ids<T>(ids: Vec<String>, done: Vec<engine::Result<T>>) -> Vec<engine::Result<String>> {
+    let done = ids.into_iter().zip(done);
+    done.map(|(id, done)| done.map(|_| id)).collect()
 }

@@ -13,7 +13,7 @@ use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _};
 
 use super::tables::{Kind, TABLES, Table};
 use super::value::{Batch, Value};
-use crate::store::{BUSY_TIMEOUT, Row, StoreError, address, postgres, sqlite};
+use crate::store::{BUSY_TIMEOUT, Row, StoreError, address, file, postgres, sqlite};
 
 /// Rows that SQLite's thread has read and we have not taken; each may be large.
 const ROWS_UNDER_WAY: usize = 8;
@@ -40,7 +40,7 @@ impl Side {
     /// # Errors
     /// If a server has the file open, or it cannot be opened.
     pub async fn sqlite(path: &Path, make: bool) -> Result<Side, StoreError> {
-        let lock = sqlite::lock(path)?;
+        let lock = file::lock(path)?;
         let mut options = SqliteConnectOptions::from_str("sqlite:")?
             .filename(path)
             .create_if_missing(make)

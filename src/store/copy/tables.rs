@@ -86,6 +86,11 @@ pub const TABLES: &[Table] = &[
             ("version", Int),
             ("warned", Int),
             ("spawned_from", Text),
+            ("expires_at", Int),
+            ("attributes", Text),
+            ("timeout_s", Int),
+            ("work_state", Text),
+            ("updated_at", Int),
         ],
     },
     Table {
@@ -141,6 +146,16 @@ pub const TABLES: &[Table] = &[
         name: "tracked",
         key: 1,
         columns: &[("id", Text), ("since", Int)],
+    },
+    Table {
+        name: "tokens",
+        key: 2,
+        columns: &[
+            ("namespace", Text),
+            ("hash", Text),
+            ("description", Text),
+            ("created_at", Int),
+        ],
     },
     Table {
         name: "recurring",

@@ -1,0 +1,70 @@
+//! A cycle of lmstfy: publish, consume, acknowledge.
+
+use std::rc::Rc;
+
+use super::Result;
+use super::client::Connection;
+use super::drive::{Load, Shared, TRIES};
+use super::target::Target;
+
+/// Bytes of each job's body.
+const BODY_BYTES: usize = 256;
+
+/// One connection, and what it sends.
+pub struct Worker {
+    connection: Connection,
+    shared: Rc<Shared>,
+    /// Whether one server has all the jobs.
+    alone: bool,
+    /// The path of the queue.
+    queue: String,
+    consume: String,
+    body: String,
+}
+
+impl Worker {
+    pub async fn new(
+        target: &Target,
+        load: &Load,
+        number: usize,
+        shared: Rc<Shared>,
+    ) -> Result<Worker> {
+        let queue = format!("/api/load/{}", load.queue(number));
+        Ok(Worker {
+            connection: Connection::open(target.address(number)?).await?,
+            shared,
+            alone: target.is_alone(),
+            consume: format!("{queue}?ttr=3600"),
+            queue,
+            body: "b".repeat(BODY_BYTES),
+        })
+    }
+
+    pub async fn cycle(&mut self) -> Result<()> {
+        let (queue, body) = (&self.queue, &self.body);
+        let answer = self.connection.exchange("PUT", queue, body, 201).await?;
+        self.shared.ledger.borrow_mut().added(job_id(answer)?)?;
+        // Everyone publishes before consuming, so there is always a job, though maybe another's. Of several
+        // servers each passes over what another one is just looking at.
+        for _ in 0..if self.alone { 1 } else { TRIES } {
+            self.connection.ask("GET", &self.consume, "").await?;
+            let id = match self.connection.answer().await? {
+                (200, answer) => job_id(answer)?.to_owned(),
+                (404, _) if !self.alone => continue,
+                (status, answer) => {
+                    return Err(format!("no job: {status} {answer}").into());
+                }
+            };
+            let path = format!("{queue}/job/{id}");
+            self.connection.exchange("DELETE", &path, "", 204).await?;
+            return self.shared.ledger.borrow_mut().completed(&id);
+        }
+        Ok(())
+    }
+}
+
+/// The id in the answer to a publication, or in a job.
+pub fn job_id(answer: &str) -> Result<&str> {
+    let (_, rest) = answer.split_once("\"job_id\":\"").ok_or("no job_id")?;
+    Ok(rest.split('"').next().unwrap_or_default())
+}

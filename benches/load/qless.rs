@@ -1,0 +1,130 @@
+//! A cycle of qless: add, get, complete.
+
+use std::rc::Rc;
+
+use super::Result;
+use super::client::Connection;
+use super::drive::{Load, Shared, TRIES};
+use super::target::Target;
+
+/// Bytes of JSON in each job's `meta`.
+const META_BYTES: usize = 256;
+
+/// One connection, and what it sends.
+pub struct Worker {
+    connection: Connection,
+    shared: Rc<Shared>,
+    jobs: usize,
+    /// Whether one server has all the jobs.
+    alone: bool,
+    host: String,
+    meta: String,
+    add: (String, String),
+    get: String,
+    complete: String,
+}
+
+impl Worker {
+    pub async fn new(
+        target: &Target,
+        load: &Load,
+        number: usize,
+        shared: Rc<Shared>,
+    ) -> Result<Worker> {
+        let queue = load.queue(number);
+        let host = format!("worker-{number}");
+        let meta = format!("\"{}\"", "m".repeat(META_BYTES - 2));
+        let item = format!("{{\"meta\":{meta}}}");
+        let (items, count) = if load.jobs == 1 {
+            (item, String::new())
+        } else {
+            (
+                format!("[{}]", vec![item; load.jobs].join(",")),
+                format!("/{}", load.jobs),
+            )
+        };
+        Ok(Worker {
+            connection: Connection::open(target.address(number)?).await?,
+            shared,
+            jobs: load.jobs,
+            alone: target.is_alone(),
+            add: (format!("/add/{queue}"), format!("{{\"data\":{items}}}")),
+            get: format!("/get/{queue}{count}?host={host}"),
+            complete: format!("/complete/{queue}"),
+            host,
+            meta,
+        })
+    }
+
+    pub async fn cycle(&mut self) -> Result<()> {
+        let answer = self.connection.post(&self.add.0, &self.add.1).await?;
+        let added = results(answer)?;
+        expect(added.len(), self.jobs, answer)?;
+        for id in added {
+            self.shared.ledger.borrow_mut().added(id)?;
+        }
+        // Everyone adds before getting, so there are always enough jobs, though maybe another's. Of several
+        // servers each passes over what another one is just looking at.
+        let mut got: Vec<String> = Vec::new();
+        for _ in 0..if self.alone { 1 } else { TRIES } {
+            let answer = self.connection.get(&self.get).await?;
+            got.extend(ids(answer).map(str::to_owned));
+            if self.alone {
+                expect(got.len(), self.jobs, answer)?;
+            }
+            if got.len() >= self.jobs {
+                break;
+            }
+        }
+        if got.is_empty() {
+            return Ok(());
+        }
+        let items: Vec<String> = got
+            .iter()
+            .map(|id| format!("{{\"id\":\"{id}\",\"meta\":{}}}", self.meta))
+            .collect();
+        let items = if self.jobs == 1 {
+            items.concat()
+        } else {
+            format!("[{}]", items.join(","))
+        };
+        let body = format!("{{\"host\":\"{}\",\"data\":{items}}}", self.host);
+        let answer = self.connection.post(&self.complete, &body).await?;
+        let completed = results(answer)?;
+        if completed != got {
+            return Err(format!("not all were completed: {answer}").into());
+        }
+        for id in completed {
+            self.shared.ledger.borrow_mut().completed(id)?;
+        }
+        Ok(())
+    }
+}
+
+fn expect(there: usize, wanted: usize, answer: &str) -> Result<()> {
+    if there == wanted {
+        return Ok(());
+    }
+    Err(format!("{there} instead of {wanted}: {answer}").into())
+}
+
+/// The ids in `results`, which is an id or an array of them.
+fn results(answer: &str) -> Result<Vec<&str>> {
+    let (_, results) = answer.split_once("\"results\":").ok_or("no results")?;
+    Ok(match results.strip_prefix('[') {
+        Some(array) => array.split(']').next().unwrap_or_default(),
+        None => results.split_inclusive('"').nth(1).unwrap_or_default(),
+    }
+    .split(',')
+    .map(|id| id.trim().trim_matches('"'))
+    .filter(|id| !id.is_empty())
+    .collect())
+}
+
+/// The ids of the jobs in the answer to a get.
+fn ids(answer: &str) -> impl Iterator<Item = &str> {
+    answer
+        .split("\"id\":\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+}

@@ -1,0 +1,149 @@
+//! What waiting costs: how soon a job reaches a consumer who waits for it, and what thousands who wait take of
+//! a server on which nothing happens. The floor has nobody who waits.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::Result;
+use super::client::Connection;
+use super::lmstfy::job_id;
+use super::report::percentile;
+use super::target::Target;
+
+/// Longer than anything here takes.
+const TIMEOUT_S: u32 = 600;
+
+/// Between the consumer's request and the publisher's, in which the one begins to wait.
+const BEGIN: Duration = Duration::from_millis(10);
+
+/// How long a server is watched on which all wait.
+const WATCH: Duration = Duration::from_secs(10);
+
+/// Consumers at each queue.
+const EACH: usize = 10;
+
+/// Files that this program and the server need besides one for each who waits.
+const OTHER_FILES: usize = 200;
+
+/// From the moment a job's publication is sent to that when its consumer has it, in milliseconds.
+pub struct Delivery {
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+}
+
+/// One waits, another publishes, so many times.
+pub async fn deliver(target: &Target, rounds: usize) -> Result<Delivery> {
+    let path = "/api/load/delivery";
+    // Of several servers: who waits at one hears of what is published at the other.
+    let mut consumer = Connection::open(target.address(0)?).await?;
+    let mut publisher = Connection::open(target.address(1)?).await?;
+    let mut took = Vec::new();
+    for _ in 0..rounds {
+        let poll = format!("{path}?timeout={TIMEOUT_S}");
+        consumer.ask("GET", &poll, "").await?;
+        tokio::time::sleep(BEGIN).await;
+        let began = Instant::now();
+        publisher.ask("PUT", path, "a job").await?;
+        let id = match consumer.answer().await? {
+            (200, answer) => job_id(answer)?.to_owned(),
+            (status, answer) => return Err(format!("no job: {status} {answer}").into()),
+        };
+        took.push(began.elapsed().as_secs_f64() * 1e3);
+        let (_, published) = publisher.answer().await?;
+        if job_id(published)? != id {
+            return Err(format!("{id} is another job than {published}").into());
+        }
+        let ack = format!("{path}/job/{id}");
+        consumer.exchange("DELETE", &ack, "", 204).await?;
+    }
+    took.sort_by(f64::total_cmp);
+    Ok(Delivery {
+        p50_ms: percentile(&took, 0.50),
+        p99_ms: percentile(&took, 0.99),
+    })
+}
+
+/// What a server takes while all wait and nothing happens.
+pub struct Idle {
+    pub waiting: usize,
+    /// Of one core.
+    pub cpu_percent: f64,
+    pub memory_mb: f64,
+    /// Of it, what came with those who wait.
+    pub grown_mb: f64,
+}
+
+/// So many consumers wait, ten at each queue; as many as files may be open, if that is less.
+pub async fn idle(target: &Target, wanted: usize) -> Result<Idle> {
+    let waiting = wanted.min(open_files().saturating_sub(OTHER_FILES));
+    if waiting < wanted {
+        println!("only {waiting} can wait: `ulimit -n` allows no more");
+    }
+    let before = target.memory_mb()?;
+    let queues = waiting.div_ceil(EACH).max(1);
+    let mut connections = Vec::with_capacity(waiting);
+    for number in 0..waiting {
+        let address = target.address(number)?;
+        let mut connection = TcpStream::connect(address).await?;
+        let queue = number % queues;
+        let request = format!(
+            "GET /api/load/idle{queue}?timeout={TIMEOUT_S} HTTP/1.1\r\nhost: {address}\r\n\r\n"
+        );
+        connection.write_all(request.as_bytes()).await?;
+        connections.push(connection);
+    }
+    // Until all have been heard, and what that took is over.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (began, cpu) = (Instant::now(), target.cpu()?);
+    tokio::time::sleep(WATCH).await;
+    let (took, cpu) = (began.elapsed(), target.cpu()?.saturating_sub(cpu));
+    let memory_mb = target.memory_mb()?;
+    all_wait(target, queues, &connections).await?;
+    Ok(Idle {
+        waiting,
+        cpu_percent: 100.0 * cpu.as_secs_f64() / took.as_secs_f64(),
+        memory_mb,
+        grown_mb: memory_mb - before,
+    })
+}
+
+/// Nobody has been answered yet, and each of these jobs is somebody's at once.
+async fn all_wait(target: &Target, queues: usize, connections: &[TcpStream]) -> Result<()> {
+    let mut byte = [0];
+    for connection in connections {
+        if connection.try_read(&mut byte).is_ok() {
+            return Err("somebody did not wait".into());
+        }
+    }
+    let mut publisher = Connection::open(target.address(0)?).await?;
+    for queue in 0..queues {
+        let path = format!("/api/load/idle{queue}");
+        publisher.exchange("PUT", &path, "a job", 201).await?;
+    }
+    let began = Instant::now();
+    let mut answered = 0;
+    while answered < queues {
+        if began.elapsed() > WATCH {
+            return Err(format!("{answered} of {queues} jobs came").into());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let mut answer = [0; 4096];
+        for connection in connections {
+            let read = connection.try_read(&mut answer);
+            answered += usize::from(read.is_ok_and(|bytes| bytes > 0));
+        }
+    }
+    Ok(())
+}
+
+/// How many files a process like this one may open.
+fn open_files() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"));
+    let limit = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    limit.unwrap_or(1024)
+}

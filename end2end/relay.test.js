@@ -1,0 +1,318 @@
+// Relay in the dashboard: queues, jobs with payload and state, dead jobs that are enqueued again. With and without JavaScript.
+
+import assert from "node:assert/strict";
+import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { client, lmstfy, relay } from "./client.js";
+
+const dashboard = startDashboard({ args: ["--no-auth"] });
+/** A name in an address of the dashboard. */
+const segment = (name) => (name === "" ? "~" : encodeURIComponent(name));
+
+/** Addresses of the dead jobs of a queue, oldest first. */
+async function dead(page, queue) {
+  await page.goto(`/ui/relay/${segment(queue)}/dead`);
+  return page.locator("tbody th a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+}
+
+/** Something of everything, once. */
+let filled;
+function fill(url) {
+  filled ??= (async () => {
+    const orders = relay(url, "orders");
+    await orders.enqueue("a/b c", '{"big": 12345678901234567890,  "b": "<b>&amp;", "one": 1.0}', { retries: 1, state: '[1.0,  "<i>"]' });
+    await orders.enqueue("later", "null", { runAt: "2100-01-01T00:00:00Z", retries: null });
+    await orders.enqueue("日本", '"text"');
+    await orders.enqueue("", "1");
+    await orders.enqueue("x".repeat(1_024), "{}");
+    const imports = relay(url, "imports");
+    await imports.enqueue("run", '{"file": "a.csv"}', { timeout: 3_600, retries: 3 });
+    await imports.beat(await imports.next(), '{"row": 12}');
+    await relay(url, "mail").dead("welcome", "welcome", "a-name-that-is-rather-long-and-has-no-place-to-break-anywhere-at-all-wherever-one-looks");
+    await relay(url, "").dead("");
+    await relay(url, "a/b ü").enqueue("..", "[]");
+    await client(url).add("orders", {}, "letter");
+    await lmstfy(url, "shop", "mail").dead("x");
+  })();
+  return filled;
+}
+
+const pages = [
+  "/ui", "/ui/queues", "/ui/queues?q=orders", "/ui/relay/orders", "/ui/relay/orders/scheduled", "/ui/relay/orders/running",
+  "/ui/relay/orders/dead", "/ui/relay/orders/stats", "/ui/relay/imports/running", "/ui/relay/mail/dead", "/ui/relay/mail/dead?select=all",
+  "/ui/relay/mail/dead?do=enqueue&of=all", "/ui/relay/mail/dead?do=delete&of=oldest&n=2", "/ui/relay/mail/dead?do=delete&of=ticked",
+  "/ui/relay/mail/stats", "/ui/relay/~", "/ui/relay/~/dead", "/ui/relay/a%2Fb%20%C3%BC", "/ui/dead", "/ui/dead?queue=mail",
+  "/ui/relay/orders/job/a%2Fb%20c", "/ui/relay/orders/job/later", "/ui/relay/orders/job/~", `/ui/relay/orders/job/${segment("日本")}`,
+  `/ui/relay/orders/job/${"x".repeat(1_024)}`, "/ui/relay/imports/job/run", "/ui/relay/a%2Fb%20%C3%BC/job/~..",
+];
+
+dashboard.test("without any queue, the overview tells how one is made", async ({ page, url }) => {
+  await page.goto("/ui");
+  const lines = await page.getByRole("region", { name: "The same by Relay" }).locator("code").allInnerTexts();
+  assert.equal(lines.length, 2);
+  assert.match(lines[0], /\/v2\/queues\/jobs/);
+  await page.goto("/ui/dead");
+  await page.getByText("A Relay job is enqueued with a number of").waitFor();
+  await assertAccessible(page);
+  assert.ok(lines[1].includes(`${url}/v2/queues/mail/jobs`));
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1440, 390, 320]) {
+    const options = { colorScheme, viewport: { width, height: 844 } };
+    dashboard.test(`every page is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
+      await fill(url);
+      const letters = [...(await dead(page, "mail")), ...(await dead(page, ""))];
+      assert.equal(letters.length, 4);
+      for (const [number, path] of [...pages, ...letters].entries()) {
+        const answer = await page.goto(path);
+        assert.equal(answer.status(), 200, path);
+        await live(page);
+        assert.equal(await page.getByRole("heading", { level: 1 }).count(), 1, path);
+        await assertAccessible(page);
+        const beyond = await page.evaluate(() => {
+          const { scrollWidth, clientWidth } = document.documentElement;
+          return scrollWidth - clientWidth;
+        });
+        assert.equal(beyond, 0, `${path} scrolls sideways`);
+        if (width !== 320) await screenshot(page, `relay-${number}-${colorScheme}-${width}`);
+      }
+      await page.getByRole("button", { name: "Enqueue again…" }).click();
+      await assertAccessible(page);
+      if (width !== 320) await screenshot(page, `relay-question-${colorScheme}-${width}`);
+    });
+  }
+}
+
+dashboard.test("what is not there answers 404 in its frame", { expected: /404/ }, async ({ page, url }) => {
+  await fill(url);
+  const [letter] = (await dead(page, "mail")).map((address) => address.split("/").at(-1));
+  for (const path of [
+    "/ui/relay/none", "/ui/relay/orders/nonsense", "/ui/relay/orders/failed", "/ui/relay/orders/stalled", "/ui/relay/none/stats",
+    "/ui/relay/orders/job/none", "/ui/relay/mail/job/welcome", `/ui/relay/orders/dead/${letter}`, "/ui/relay/mail/dead/0",
+    "/ui/relay/mail/dead/nonsense", "/ui/relay/mail/dead/99999999999999999999", "/ui/jobs/welcome", `/ui/lmstfy/~/mail/job/welcome`,
+  ]) {
+    const answer = await page.goto(path);
+    assert.equal(answer.status(), 404, path);
+    assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Not found");
+  }
+});
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  const own = javaScriptEnabled ? "with" : "without";
+  const test = (name, body, options = {}) =>
+    dashboard.test(`${name}, ${how}`, { javaScriptEnabled, ...options }, ({ page, url }) => body(page, url));
+  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
+  const queue = (url, name) => relay(url, `${own}/${name}`);
+  const at = (name) => `/ui/relay/${segment(`${own}/${name}`)}`;
+  const fact = (page, name) => page.locator("dl.facts > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd");
+
+  test("a queue stands beside one of the same name, with tabs of its own, and is paused and goes on", async (page, url) => {
+    const api = queue(url, "twin");
+    await api.enqueue("1");
+    await client(url).add(`${own}/twin`, {}, `${own}-relay-twin`);
+    await page.goto(`/ui/queues?q=${segment(`${own}/twin`)}`);
+    await page.getByRole("row", { name: `${own}/twin relay` }).getByRole("link").click();
+    assert.equal(new URL(page.url()).pathname, at("twin"));
+    const tabs = page.getByRole("navigation", { name: "This queue" }).getByRole("link");
+    assert.deepEqual(
+      (await tabs.allInnerTexts()).map((text) => text.replace(/\s+/g, " ").trim()),
+      ["waiting 1", "scheduled 0", "running 0", "dead 0", "statistics"],
+    );
+    assert.equal(await page.getByRole("link", { name: "Options…" }).count(), 0);
+    assert.equal(await page.getByRole("button", { name: "Destroy…" }).count(), 0);
+    await page.getByRole("button", { name: `Pause queue ${own}/twin` }).click();
+    await flash(page, `Queue “${own}/twin” is paused: no worker gets a job of it.`);
+    assert.equal(await api.next(), undefined);
+    await page.goto("/ui");
+    const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: `${own}/twin` });
+    await problem.getByText("relay").waitFor();
+    await problem.getByRole("button", { name: `Unpause queue ${own}/twin` }).click();
+    await flash(page, `Queue “${own}/twin” goes on.`);
+    assert.equal((await api.next()).id, "1");
+    await page.getByRole("row", { name: /^relay/ }).waitFor();
+    await page.goto(`${at("twin")}/stats`);
+    await page.getByText("taken").first().waitFor();
+  });
+
+  test("a job shows payload, state and its run as they are, and is deleted from its runner", async (page, url) => {
+    const api = queue(url, "jobs");
+    await api.enqueue("a/b c", '{"big": 12345678901234567890, "b": "<b>&amp;", "one": 1.0}', { timeout: 90, retries: 1 });
+    await page.goto(at("jobs"));
+    await page.getByRole("row", { name: "a/b c" }).getByText("1 of 1").waitFor();
+    await page.getByRole("link", { name: "a/b c" }).click();
+    assert.equal(await page.locator("#payload").textContent(), '{\n  "big": 12345678901234567890,\n  "b": "<b>&amp;",\n  "one": 1.0\n}');
+    await page.getByText("None. It is given when the job is enqueued").waitFor();
+    await page.getByText(`enqueued in ${own}/jobs`).waitFor();
+    const run = await api.next();
+    assert.equal(await api.beat(run, '{"step": 2.0}'), 202);
+    await page.reload();
+    assert.equal(await page.locator("#state").textContent(), '{\n  "step": 2.0\n}');
+    assert.equal(await fact(page, "Run").textContent(), run.run_id);
+    assert.match(await fact(page, "Timeout").textContent(), /^90 s/);
+    assert.match(await fact(page, "Retries left").textContent(), /^1 of 1/);
+    for (const name of ["Timeout ends", "Run at", "Updated", "Enqueued"]) assert.match(await fact(page, name).textContent(), /UTC/, name);
+    await page.getByText("a run began").waitFor();
+    await page.getByText("The same by curl").click();
+    const lines = await page.locator(".commands code").allInnerTexts();
+    assert.ok(lines.some((line) => line.includes(`/v2/queues/${segment(`${own}/jobs`)}/jobs/a%2Fb%20c/run-id/${run.run_id}`)), lines.join("\n"));
+    await page.getByRole("button", { name: "Delete…" }).click();
+    await page.getByText("its next heartbeat is answered with 404").waitFor();
+    await page.getByRole("button", { name: "Delete the job" }).click();
+    await flash(page, "Job “a/b c” is gone.");
+    assert.equal(new URL(page.url()).pathname, `${at("jobs")}/running`);
+    assert.equal(await api.beat(run), 404);
+  });
+
+  test("a job that is retried for ever says so, and strange ids have pages", async (page, url) => {
+    const api = queue(url, "ids");
+    const ids = ["", "..", "~", " ", "?#%2F", "日本", "é".repeat(1_024)];
+    for (const id of ids) await api.enqueue(id, JSON.stringify({ id }), { retries: null });
+    await page.goto(at("ids"));
+    const links = await page.locator("tbody th a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+    assert.equal(links.length, ids.length);
+    for (const [index, link] of links.entries()) {
+      await page.goto(link);
+      assert.deepEqual(JSON.parse(await page.locator("#payload").textContent()), { id: ids[index] });
+      assert.match(await fact(page, "Retries left").textContent(), /^unlimited/);
+      await page.getByRole("button", { name: "Delete…" }).click();
+      await page.getByRole("button", { name: "Delete the job" }).click();
+      await flash(page, /is gone\.$/);
+      assert.equal(await api.job(ids[index]).catch(() => null), null);
+    }
+    await page.goto(at("ids"));
+    await page.getByText("Nothing waits. Jobs appear here when they are enqueued").waitFor();
+  });
+
+  test("a dead job has a page of its own, and is enqueued again unless its id is taken", async (page, url) => {
+    const api = queue(url, "one");
+    await api.dead("twin", "twin");
+    await page.goto(`/ui/dead?queue=${segment(`${own}/one`)}`);
+    await page.getByRole("link", { name: `Look into the dead letter of ${own}/one` }).click();
+    assert.equal(await page.getByRole("link", { name: "twin", exact: true }).count(), 2);
+    await page.getByRole("link", { name: "twin", exact: true }).first().click();
+    assert.match(new URL(page.url()).pathname, /\/dead\/\d+$/);
+    const first = page.url();
+    assert.equal(await page.locator("#payload").textContent(), '{\n  "dead": "twin"\n}');
+    assert.equal(await page.locator("#state").textContent(), '{\n  "step": 1\n}');
+    assert.match(await fact(page, "Retries left").textContent(), /^0 of 0/);
+    await page.getByText("no retry left: dead").waitFor();
+    assert.equal(await page.getByLabel("New time to live, in seconds").count(), 0);
+    await page.getByRole("button", { name: "Enqueue again…" }).click();
+    await page.getByRole("button", { name: "Enqueue the job again" }).click();
+    await flash(page, "The job is enqueued again, with its payload and its last state.");
+    assert.equal(new URL(page.url()).pathname, `${at("one")}/job/twin`);
+    await page.getByText("enqueued again", { exact: true }).waitFor();
+    assert.deepEqual((await api.job("twin")).state, { step: 1 });
+
+    await page.goto(`${at("one")}/dead`);
+    await page.getByRole("link", { name: "twin", exact: true }).click();
+    const second = page.url();
+    assert.notEqual(second, first);
+    await page.getByRole("button", { name: "Enqueue again…" }).click();
+    await page.getByRole("button", { name: "Enqueue the job again" }).click();
+    await flash(page, `There is a job "twin" in queue "${own}/one" already, so nothing has changed`);
+    assert.equal(page.url(), second);
+    await page.getByRole("button", { name: "Delete…" }).click();
+    await page.getByRole("button", { name: "Delete the job" }).click();
+    await flash(page, `Deleted 1 dead job of ${own}/one.`);
+    assert.equal(new URL(page.url()).pathname, `${at("one")}/dead`);
+    assert.equal((await api.job("twin")).id, "twin", "its twin lives");
+  });
+
+  test("several dead jobs are ticked, and enqueued again or deleted after a question", async (page, url) => {
+    const api = queue(url, "several");
+    const ids = ["a", "b", "b", "c", "d"];
+    await api.dead(...ids);
+    await page.goto(`${at("several")}/dead`);
+    await page.getByRole("button", { name: "Enqueue again…" }).click();
+    await page.getByText("No job is selected.").waitFor();
+    const boxes = page.locator("tbody input[type=checkbox]");
+    for (const index of [0, 1, 2]) await boxes.nth(index).check();
+    await page.getByRole("button", { name: "Enqueue again…" }).click();
+    await page.getByRole("heading", { name: "Enqueue 3 selected jobs again?" }).waitFor();
+    assert.equal(await page.locator("tbody input[type=checkbox]:checked").count(), 3, "they stay ticked");
+    assert.equal(await page.getByLabel("New time to live, in seconds").count(), 0);
+    await page.getByRole("button", { name: "Enqueue 3 jobs again" }).click();
+    await flash(page, `Enqueued 2 of 3 dead jobs of ${own}/several again. 1 stays dead, for its id is taken by another job in the queue.`);
+    assert.equal((await api.job("b")).id, "b");
+
+    await boxes.nth(0).check();
+    await boxes.nth(2).check();
+    await page.getByRole("button", { name: "Delete…" }).click();
+    await page.getByRole("heading", { name: "Delete 2 selected jobs?" }).waitFor();
+    await page.getByRole("button", { name: "Delete 2 jobs" }).click();
+    await flash(page, `Deleted 2 dead jobs of ${own}/several.`);
+    assert.equal((await api.job("b")).id, "b", "it lives");
+    await page.getByRole("link", { name: "Enqueue again: job c…" }).click();
+    await page.getByRole("button", { name: "Enqueue 1 job again" }).click();
+    await flash(page, `Enqueued 1 dead job of ${own}/several again.`);
+    assert.equal((await api.job("c")).id, "c");
+  });
+
+  test("the oldest and all are enqueued again or deleted, as many as the question said", async (page, url) => {
+    const api = queue(url, "many");
+    await api.dead(..."abcdefgh");
+    const oldest = async (n, button) => {
+      await page.goto(`${at("many")}/dead`);
+      await page.getByRole("radio", { name: "the oldest" }).check();
+      await page.getByLabel("How many of the oldest").fill(`${n}`);
+      await page.getByRole("button", { name: button }).click();
+    };
+    await api.enqueue("b", '"another"');
+    await oldest(3, "Enqueue again…");
+    await page.getByRole("heading", { name: "Enqueue the 3 oldest dead jobs again?" }).waitFor();
+    await page.getByRole("button", { name: "Enqueue 3 jobs again" }).click();
+    await flash(page, `Enqueued 2 of 3 dead jobs of ${own}/many again. 1 stays dead`);
+    assert.equal((await api.job("b")).payload, "another");
+    await oldest(2, "Delete…");
+    await page.getByRole("heading", { name: "Delete the 2 oldest dead jobs?" }).waitFor();
+    await page.getByRole("button", { name: "Delete 2 jobs" }).click();
+    await flash(page, `Deleted 2 dead jobs of ${own}/many.`);
+    await page.goto("/ui");
+    const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: `${own}/many` });
+    await problem.getByText(/4 jobs are dead in \w+\/many, the oldest for \d/).waitFor();
+    await problem.getByRole("button", { name: "Enqueue all 4 again…" }).click();
+    await problem.getByRole("button", { name: "Enqueue 4 jobs again" }).click();
+    await flash(page, `Enqueued 4 dead jobs of ${own}/many again.`);
+    for (const id of "efgh") assert.equal((await api.job(id)).id, id);
+    await page.goto(`${at("many")}/dead`);
+    await page.getByText("No job is dead. A job is enqueued with a number of retries").waitFor();
+  });
+
+  test("no API's verbs are done to another's jobs", async (page, url) => {
+    await queue(url, "walls").dead("stays");
+    await lmstfy(url, own, "walls").dead("stays");
+    const post = async (form, fields) => {
+      const answer = await fetch(`${url}/ui/fn/${form}`, {
+        method: "POST",
+        redirect: "manual",
+        headers: { "sec-fetch-site": "same-origin", accept: "text/html", "content-type": "application/x-www-form-urlencoded" },
+        body: new URLSearchParams({ back: "/ui", ...fields }),
+      });
+      assert.equal(answer.status, 303, form);
+      return decodeURIComponent(answer.headers.get("set-cookie"));
+    };
+    const ofRelay = { protocol: "relay", queue: `${own}/walls` };
+    const ofLmstfy = { protocol: "lmstfy", namespace: own, queue: "walls" };
+    assert.match(await post("respawn", { ...ofRelay, count: 1, ttl: 0 }), /refused\..*is a queue of relay, which does not have that/);
+    assert.match(await post("destroy_queue", ofRelay), /refused\./);
+    assert.match(await post("revive", { ...ofLmstfy, count: 1 }), /refused\..*is a queue of lmstfy, which does not have that/);
+    await page.goto(`${at("walls")}/dead?do=respawn&of=all`);
+    assert.equal(await page.locator("#question").count(), 0);
+    await page.goto(`/ui/lmstfy/${own}/walls/dead?do=enqueue&of=all`);
+    assert.equal(await page.locator("#question").count(), 0);
+    await page.getByText("all 1").waitFor();
+  });
+}
+
+dashboard.test("a job's page moves by itself", async ({ page, url }) => {
+  const api = relay(url, "moving");
+  await api.enqueue("job");
+  await page.goto("/ui/relay/moving/job/job");
+  await page.locator(".live.on").waitFor();
+  const run = await api.next();
+  await page.getByText("a run began").waitFor();
+  await api.beat(run, '{"row": 7}');
+  await page.locator("#state").getByText("7").waitFor();
+});

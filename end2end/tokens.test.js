@@ -1,0 +1,107 @@
+// Namespaces and their tokens: the secret is shown once, nowhere else, and works. With and without JavaScript.
+
+import assert from "node:assert/strict";
+import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { client, lmstfy } from "./client.js";
+
+const dashboard = startDashboard();
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  const ns = javaScriptEnabled ? "shop-with" : "shop-without";
+
+  dashboard.test(`a token is made, used and revoked, ${how}`, { javaScriptEnabled }, async ({ page, context, url }) => {
+    await page.goto("/ui/namespaces");
+    await page.getByLabel("Namespace, there or new").fill(ns);
+    await page.getByLabel("Who uses it, and what for").fill("the <b>mailer</b>");
+    const [answer] = await Promise.all([
+      page.waitForResponse((response) => response.request().method() === "POST"),
+      page.getByRole("button", { name: "Make a token" }).click(),
+    ]);
+    await page.getByText(`A token for ${ns} is made: the <b>mailer</b>`).waitFor();
+    const secret = await page.locator("#secret-text").textContent();
+    assert.match(secret, /^[\w-]{43}$/);
+    assert.equal(answer.status(), 200);
+    assert.equal(answer.headers()["cache-control"], "no-store");
+    assert.ok(!page.url().includes(secret));
+    assert.ok(!JSON.stringify(await context.cookies()).includes(secret));
+    if (javaScriptEnabled) {
+      // The page goes on following the server; what was shown stays.
+      await live(page);
+      await client(url).add("moving", {}, "letter");
+      await page.waitForTimeout(2_500);
+      assert.equal(await page.locator("#secret-text").textContent(), secret);
+      await assertAccessible(page);
+      await screenshot(page, "token");
+    }
+    const api = lmstfy(url, ns, "mail", secret);
+    await api.publish("hello");
+    await assert.rejects(lmstfy(url, ns, "mail").size(), /401/);
+    await assert.rejects(lmstfy(url, "elsewhere", "mail", secret).size(), /401/);
+
+    await page.getByRole("link", { name: ns, exact: true }).click();
+    assert.equal(await page.getByText(secret).count(), 0, "it is shown once");
+    await page.getByText("1 queue · 1 token").waitFor();
+    await page.getByRole("row", { name: "the <b>mailer</b>" }).getByText(/^sha256:[0-9a-f]{16}$/).waitFor();
+    await page.getByRole("row", { name: `${ns}/mail` }).waitFor();
+    await page.getByRole("button", { name: "Revoke…" }).click();
+    await page.getByRole("button", { name: "Keep it" }).click();
+    await page.getByRole("button", { name: "Revoke…" }).click();
+    await page.getByRole("button", { name: "Revoke the token" }).click();
+    await page.locator("#flash").getByText(`of ${ns} is revoked.`).waitFor();
+    await assert.rejects(api.size(), /401/);
+    await page.getByText("No token: nobody can use this namespace by the API until there is one.").waitFor();
+  });
+
+  dashboard.test(`a namespace makes its own tokens, and a refusal says why, ${how}`, { javaScriptEnabled }, async ({ page }) => {
+    await page.goto(`/ui/namespaces/${ns}-2`);
+    await page.getByText("No token: nobody can use this namespace").waitFor();
+    await page.getByLabel("Who uses it, and what for").fill(" ");
+    await page.getByRole("button", { name: "Make a token" }).click();
+    await page.getByText("No token has been made: a token needs a description").waitFor();
+    await page.getByLabel("Who uses it, and what for").fill("the cook");
+    await page.getByRole("button", { name: "Make a token" }).click();
+    await page.getByText(`A token for ${ns}-2 is made: the cook`).waitFor();
+    assert.equal(new URL(page.url()).pathname, `/ui/namespaces/${ns}-2`);
+    await page.getByRole("row", { name: "the cook" }).waitFor();
+
+    await page.goto("/ui/namespaces");
+    await page.getByLabel("Namespace, there or new").fill("v0");
+    await page.getByLabel("Who uses it, and what for").fill("kept");
+    await page.getByRole("button", { name: "Make a token" }).click();
+    await page.getByText("No token has been made: the namespace v0 cannot be used").waitFor();
+    assert.equal(await page.getByLabel("Who uses it, and what for").inputValue(), "kept");
+  });
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  dashboard.test(`axe finds nothing, ${colorScheme}`, { colorScheme, viewport: { width: 390, height: 844 } }, async ({ page }) => {
+    await page.goto(`/ui/namespaces/axe-${colorScheme}`);
+    await page.getByLabel("Who uses it, and what for").fill("axe");
+    await page.getByRole("button", { name: "Make a token" }).click();
+    await page.locator("#secret-text").waitFor();
+    await assertAccessible(page);
+    await screenshot(page, `token-${colorScheme}-390`);
+    await page.getByRole("button", { name: "Revoke…" }).click();
+    await assertAccessible(page);
+  });
+}
+
+dashboard.test("other sites can make no token", async ({ url }) => {
+  for (const headers of [{}, { "sec-fetch-site": "cross-site" }, { origin: "http://other.example" }]) {
+    const answer = await fetch(`${url}/ui/namespaces/theirs`, {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded", ...headers },
+      body: "description=mine",
+    });
+    assert.equal(answer.status, 403);
+  }
+  const half = await fetch(`${url}/ui/namespaces/theirs`, {
+    method: "POST",
+    headers: { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" },
+    body: "",
+  });
+  assert.equal(half.status, 400);
+  assert.match(await half.text(), /Not understood/);
+  assert.doesNotMatch(await (await fetch(`${url}/ui/namespaces`)).text(), /theirs/);
+});

@@ -1,0 +1,146 @@
+//! `/ui/dead`: the dead letters of all queues, fullest first. What is in one stands on the page of its queue.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use super::letter::all_again;
+use super::parts::{ago, job_link, loaded, many, pager, queue_name};
+use super::tables;
+use super::time;
+use super::visit::{Visit, encode, to, visit};
+use crate::api::read;
+use crate::api::views::{DeadRow, DeadView, Stand};
+
+#[component]
+pub fn DeadPage() -> impl IntoView {
+    let visit = visit();
+    let namespace = visit.param("ns").unwrap_or_default();
+    let queue = visit.param("queue").unwrap_or_default();
+    loaded(
+        read::dead(namespace.clone(), queue.clone(), visit.offset()),
+        move |view| page(&view, &namespace, &queue, &visit),
+    )
+}
+
+fn page(view: &DeadView, namespace: &str, queue: &str, visit: &Visit) -> AnyView {
+    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let filtered = !namespace.is_empty() || !queue.is_empty();
+    let mut here = "/ui/dead?ns=".to_owned();
+    encode(namespace, &mut here);
+    here.push_str("&queue=");
+    encode(queue, &mut here);
+    let list = if !view.rows.is_empty() || visit.offset() > 0 {
+        letters(&view.rows, visit)
+    } else if filtered {
+        view! {
+            <p class="empty">"No dead letter matches. " <a href="/ui/dead">"Clear the filter"</a></p>
+        }
+        .into_any()
+    } else {
+        nothing()
+    };
+    view! {
+        <Title text="Dead letters" />
+        <h1>"Dead letters"</h1>
+        {(view.jobs > 0)
+            .then(|| {
+                view! {
+                    <p class="lead">
+                        {format!(
+                            "{} dead, in {}. They stay until somebody puts them to work again or deletes them; those of Relay for 30 days at most.",
+                            many(view.jobs, "job is", "jobs are"),
+                            many(n(view.letters), "queue", "queues"),
+                        )}
+                    </p>
+                }
+            })}
+        {(filtered || !view.namespaces.is_empty()).then(|| filter(view, namespace, queue))}
+        <div class="card">{list}</div>
+        {pager(visit, &here, visit.offset(), view.rows.len(), n(view.letters))}
+    }
+    .into_any()
+}
+
+fn filter(view: &DeadView, namespace: &str, queue: &str) -> AnyView {
+    let mut names = view.namespaces.clone();
+    if !namespace.is_empty() && !names.iter().any(|name| name == namespace) {
+        names.push(namespace.to_owned());
+    }
+    let options = names.iter().map(|name| {
+        view! { <option value=name.clone() selected=name == namespace>{name.clone()}</option> }
+    });
+    view! {
+        <div class="bar-above">
+            <form method="get" action="/ui/dead" role="search" class="row">
+                <label for="ns">"Namespace"</label>
+                <select id="ns" name="ns">
+                    <option value="">"all"</option>
+                    {options.collect_view()}
+                </select>
+                <label for="queue">"Queue’s name contains"</label>
+                <input id="queue" name="queue" type="search" value=queue.to_owned() maxlength="255" autocomplete="off" />
+                <button type="submit" class="button">"Filter"</button>
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+fn letters(rows: &[DeadRow], visit: &Visit) -> AnyView {
+    let columns = [
+        ("Queue", "first"),
+        ("Dead", "n"),
+        ("Oldest", "n"),
+        ("Head", "wide payload-cell"),
+        ("Action", "act"),
+    ];
+    let rows = rows.iter().map(|row| {
+        let list = to::stand(&row.place, Stand::Dead);
+        let look = format!("Look into the dead letter of {}", row.place.label());
+        let head = row.head.as_ref();
+        view! {
+            <tr data-key=list.clone()>
+                <th scope="row" class="first">{queue_name(&row.place)}</th>
+                <td class="n s-dead">{time::number(row.size)}</td>
+                <td class="n">{head.map(|job| ago(job.when, visit.now))}</td>
+                <td class="wide payload-cell">
+                    {head
+                        .map(|job| {
+                            view! {
+                                {job_link(job)}
+                                " "
+                                <code>{job.glimpse.clone()}</code>
+                            }
+                        })}
+                </td>
+                <td class="act">
+                    <span class="row end">
+                        <a class="button" href=list.clone() aria-label=look>"Look"</a>
+                        {all_again(&row.place, row.size, visit)}
+                    </span>
+                </td>
+            </tr>
+        }
+    });
+    tables::table(
+        "Dead letters",
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    )
+}
+
+fn nothing() -> AnyView {
+    view! {
+        <p class="empty">
+            "No job is dead. An lmstfy job is published with a number of "
+            <code>"tries"</code>
+            " (one, unless its publisher says more). Each time a consumer gets it, one is used up; when the last one’s time to run ends without an acknowledgement, the job goes to the dead letter of its queue. It stays there, for ever, until somebody respawns or deletes it."
+        </p>
+        <p class="empty">
+            "A Relay job is enqueued with a number of "
+            <code>"max_retries"</code>
+            ", or without one: then it never dies. Each time a run goes without a heartbeat for longer than its timeout, one is used up; when there is none left, the job is gone for clients, and stands here for 30 days."
+        </p>
+    }
+    .into_any()
+}

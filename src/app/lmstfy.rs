@@ -1,0 +1,193 @@
+//! What is otherwise in lmstfy's queues: the lists, destroying, respawning, the commands.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+use super::parts::{Ask, ago, api, ask, job_link, many, quoted, word};
+use super::tables;
+use super::time;
+use super::visit::{Visit, segment};
+use crate::api::act::DestroyQueue;
+use crate::api::views::{JobRow, Place, QueueRow, QueueView, Stand};
+
+mod bytes;
+/// One job.
+pub mod job;
+
+/// Seconds to live that a respawned job gets unless somebody says otherwise, as in lmstfy itself.
+const TTL_S: u32 = 86_400;
+
+/// A page of the jobs of a queue in one state.
+pub fn list(view: &QueueView, visit: &Visit) -> AnyView {
+    let moment = match view.stand {
+        Stand::Waiting => "Available",
+        Stand::Scheduled => "Due",
+        _ => "Time to run ends",
+    };
+    let columns = [
+        ("Job", "first"),
+        (moment, "n"),
+        ("Tries left", "n"),
+        ("Expires", "n mid"),
+        ("Body", "wide payload-cell"),
+    ];
+    let rows = view.jobs.iter().map(|job| {
+        view! {
+            <tr data-key=job.id.clone()>
+                <th scope="row" class="first">{job_link(job)}</th>
+                <td class="n">{ago(job.when, visit.now)}</td>
+                <td class="n">{tries(job)}</td>
+                <td class="n mid">{ends(job, visit.now)}</td>
+                <td class="wide payload-cell"><code>{job.glimpse.clone()}</code></td>
+            </tr>
+        }
+    });
+    let caption = format!("Jobs, {}", word(view.stand));
+    tables::table(
+        &caption,
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    )
+}
+
+fn tries(job: &JobRow) -> String {
+    let (left, allowed) = job.tries();
+    format!("{left} of {allowed}")
+}
+
+/// When the job's time to live ends.
+fn ends(job: &JobRow, now: i64) -> AnyView {
+    match job.ends {
+        Some(moment) => ago(moment, now),
+        None => "never".into_any(),
+    }
+}
+
+/// Deletes what is ready, after the question whether that is meant.
+pub fn destroy(queue: &QueueRow, visit: &Visit) -> AnyView {
+    let (place, tally) = (&queue.place, &queue.tally);
+    if tally.waiting == 0 {
+        return ().into_any();
+    }
+    let jobs = many(tally.waiting, "ready job", "ready jobs");
+    ask(Ask {
+        id: "destroy".to_owned(),
+        button: "Destroy…".to_owned(),
+        danger: true,
+        title: format!("Destroy the {jobs} of {}?", place.label()),
+        text: format!(
+            "Only jobs that are ready go: those that wait. They are gone for good. {} Jobs can be published as before.",
+            staying(queue)
+        ),
+        action: DestroyQueue::PATH,
+        fields: [place.fields(), vec![("back", visit.here())]].concat(),
+        yes: format!("Delete {jobs}"),
+        no: "Keep them",
+    })
+}
+
+/// What is not destroyed with a queue.
+fn staying(queue: &QueueRow) -> String {
+    let tally = &queue.tally;
+    format!(
+        "What is scheduled ({}), runs ({}) or is dead ({}) stays, and goes on as if nothing had happened.",
+        time::number(tally.scheduled),
+        time::number(tally.running + tally.stalled),
+        time::number(tally.dead)
+    )
+}
+
+/// What becomes of jobs that are respawned.
+pub fn respawning(place: &Place, count: i64) -> String {
+    if count == 1 {
+        format!(
+            "The job leaves the dead letter and waits in {} again, behind all others, for one more try.",
+            place.label()
+        )
+    } else {
+        format!(
+            "They leave the dead letter and wait in {} again, behind all others, for one more try each.",
+            place.label()
+        )
+    }
+}
+
+/// For how long respawned jobs are to live. `of` is the id of the question in which it stands.
+pub fn ttl_field(of: &str) -> AnyView {
+    let (id, help) = (format!("{of}-ttl"), format!("{of}-help"));
+    view! {
+        <div>
+            <label for=id.clone()>"New time to live, in seconds"</label>
+            <input
+                id=id.clone()
+                name="ttl"
+                type="number"
+                min="0"
+                max=u32::MAX.to_string()
+                step="1"
+                value=TTL_S.to_string()
+                required
+                autocomplete="off"
+                aria-describedby=help.clone()
+            />
+            <p id=help.clone() class="aside">"86400 is a day; 0 is for ever. When it is over, the job is gone."</p>
+        </div>
+    }
+    .into_any()
+}
+
+/// What a queue's page shows and does, as commands.
+pub fn lines(view: &QueueView, visit: &Visit) -> Vec<(&'static str, String)> {
+    let place = &view.queue.place;
+    let call = |method: &str, rest: &str, more: &str| command(place, visit, method, rest, more);
+    let data = format!(" --data-binary {}", quoted("hello"));
+    let mut lines = vec![
+        (
+            "Publish a job, for three tries within a day",
+            call("PUT", "?ttl=86400&tries=3", &data),
+        ),
+        (
+            "Consume one: wait for it up to 5 seconds, and keep it for 120",
+            call("GET", "?timeout=5&ttr=120", ""),
+        ),
+        ("How many are ready", call("GET", "/size", "")),
+        ("Look at the next one", call("GET", "/peek", "")),
+        (
+            "The dead letter: its size and its oldest job",
+            call("GET", "/deadletter", ""),
+        ),
+    ];
+    if view.stand == Stand::Dead {
+        lines.extend([
+            (
+                "Respawn the ten oldest, for a day",
+                call("PUT", "/deadletter?limit=10&ttl=86400", ""),
+            ),
+            (
+                "Delete the ten oldest of the dead letter",
+                call("DELETE", "/deadletter?limit=10", ""),
+            ),
+        ]);
+    } else {
+        lines.push(("Destroy it: delete what is ready", call("DELETE", "", "")));
+    }
+    lines
+}
+
+/// A call of the API of a queue, which needs a token of its namespace.
+fn command(place: &Place, visit: &Visit, method: &str, rest: &str, more: &str) -> String {
+    let path = format!(
+        "/api/{}/{}{rest}",
+        segment(&place.namespace),
+        segment(&place.name)
+    );
+    let method = match method {
+        "GET" => String::new(),
+        other => format!(" -X {other}"),
+    };
+    let token = quoted("X-Token: …");
+    format!(
+        "curl{method} -H {token} {}{more}",
+        quoted(&api(visit, &path))
+    )
+}

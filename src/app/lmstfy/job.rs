@@ -1,0 +1,200 @@
+//! `/ui/lmstfy/{namespace}/{queue}/job/{id}`: one lmstfy job.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use super::super::parts::{
+    Ask, ago, ask, ask_with, badge, chip, commands, copy, exact, loaded, many, queue_link, standing,
+};
+use super::super::timeline::timeline;
+use super::super::visit::{Visit, segment, to, visit};
+use super::{bytes, command, respawning, tries, ttl_field};
+use crate::api::act::{DeleteJob, RespawnJobs};
+use crate::api::read;
+use crate::api::views::{LmstfyJobView, Stand};
+
+#[component]
+pub fn LmstfyJobPage() -> impl IntoView {
+    let visit = visit();
+    let (place, next) = visit.place();
+    // After the queue's name stands `job`.
+    loaded(read::lmstfy_job(place, visit.name(next + 1)), move |job| {
+        page(&job, &visit)
+    })
+}
+
+fn page(job: &LmstfyJobView, visit: &Visit) -> AnyView {
+    let row = &job.row;
+    let size = i64::try_from(job.bytes.len()).unwrap_or(i64::MAX);
+    view! {
+        <Title text=format!("Job {}", row.id) />
+        <p class="crumb">
+            <a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&row.place)}
+        </p>
+        <div class="head-row">
+            <div class="row">
+                <h1><span class="name">"Job"</span> {chip(row.stand)}</h1>
+                {badge(row.place.api)}
+            </div>
+            <div class="row">{actions(job, visit)}</div>
+        </div>
+        <p class="lead row">
+            <code id="jid" class="id">{row.id.clone()}</code> {copy("jid".to_owned(), "Copy the id".to_owned())}
+        </p>
+        <div class="columns even">
+            <section class="card padded" aria-labelledby="facts">
+                <h2 id="facts">"Facts"</h2>
+                {facts(job, visit)}
+            </section>
+            <section class="card padded" aria-labelledby="data">
+                <div class="card-title">
+                    <h2 id="data">"Body"</h2>
+                    <span class="row">
+                        <span class="aside">{many(size, "byte", "bytes")}</span>
+                        {copy("payload".to_owned(), "Copy the body as it is shown".to_owned())}
+                        <a class="button" href=to::body(&row.place, &row.id) download="">"Download"</a>
+                    </span>
+                </div>
+                {bytes::body(job, visit)}
+            </section>
+        </div>
+        <section class="card padded" aria-labelledby="timeline">
+            <h2 id="timeline">"Timeline"</h2>
+            {timeline(row, &job.life, visit.now)}
+        </section>
+        {curl(job, visit)}
+    }
+    .into_any()
+}
+
+fn facts(job: &LmstfyJobView, visit: &Visit) -> AnyView {
+    let (row, life) = (&job.row, &job.life);
+    let moment = |moment: i64| {
+        view! { {ago(moment, visit.now)} <span class="aside">" · " {exact(moment)}</span> }
+            .into_any()
+    };
+    let namespace = &row.place.namespace;
+    let mut facts: Vec<(&str, AnyView)> = vec![
+        (
+            "Namespace",
+            view! { <a class="name" href=to::namespace(namespace)>{namespace.clone()}</a> }
+                .into_any(),
+        ),
+        ("Queue", queue_link(&row.place)),
+        ("State", standing(row)),
+        ("In this state", moment(life.since)),
+        ("Published", moment(life.created)),
+    ];
+    match row.stand {
+        Stand::Scheduled => facts.push(("Due", moment(life.ready))),
+        Stand::Waiting => facts.push(("Available", moment(life.ready))),
+        Stand::Running => {
+            facts.extend(life.expires.map(|end| ("Time to run ends", moment(end))));
+            facts.push(("Consumer", nameless()));
+        }
+        Stand::Stalled => {
+            facts.extend(life.expires.map(|end| ("Time to run ended", moment(end))));
+            facts.push(("Consumer", nameless()));
+        }
+        Stand::Depends | Stand::Failed | Stand::Complete | Stand::Dead => {}
+    }
+    facts.push(("Tries left", tries(row).into_any()));
+    facts.push(("Expires", ends(job, visit)));
+    facts.push(("Attributes", attributes(job)));
+    let rows = facts
+        .into_iter()
+        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
+    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+}
+
+fn nameless() -> AnyView {
+    view! { "–" <span class="aside">" · lmstfy’s consumers have no names"</span> }.into_any()
+}
+
+fn ends(job: &LmstfyJobView, visit: &Visit) -> AnyView {
+    match job.row.ends {
+        Some(end) => view! { {ago(end, visit.now)} <span class="aside">" · " {exact(end)} ", wherever it is"</span> }
+            .into_any(),
+        None if job.row.stand == Stand::Dead => {
+            view! { "never" <span class="aside">" · the dead letter keeps its jobs for ever"</span> }
+                .into_any()
+        }
+        None => "never".into_any(),
+    }
+}
+
+fn attributes(job: &LmstfyJobView) -> AnyView {
+    if job.attributes.is_empty() {
+        return view! { <span class="aside">"none"</span> }.into_any();
+    }
+    let rows = job
+        .attributes
+        .iter()
+        .map(|(name, value)| view! { <li><code>{name.clone()}</code> ": " {value.clone()}</li> });
+    view! { <ul class="attributes">{rows.collect_view()}</ul> }.into_any()
+}
+
+fn actions(job: &LmstfyJobView, visit: &Visit) -> AnyView {
+    let row = &job.row;
+    let respawn = (row.stand == Stand::Dead).then(|| {
+        let ask = Ask {
+            id: "respawn".to_owned(),
+            button: "Respawn…".to_owned(),
+            danger: false,
+            title: "Respawn this job?".to_owned(),
+            text: respawning(&row.place, 1),
+            action: RespawnJobs::PATH,
+            fields: [
+                row.place.fields(),
+                vec![("ids[]", row.id.clone()), ("back", visit.here())],
+            ]
+            .concat(),
+            yes: "Respawn the job".to_owned(),
+            no: "Leave it",
+        };
+        ask_with(ask, ttl_field("respawn"))
+    });
+    let effect = match row.stand {
+        Stand::Running | Stand::Stalled => {
+            "The consumer that has it is not told, and may go on; but nobody gets the job again."
+        }
+        Stand::Dead => "It leaves the dead letter.",
+        _ => "No consumer will get it.",
+    };
+    let delete = ask(Ask {
+        id: "delete".to_owned(),
+        button: "Delete…".to_owned(),
+        danger: true,
+        title: "Delete this job?".to_owned(),
+        text: format!(
+            "This acknowledges it, as a consumer does that is done: the job and its body are gone then. {effect} This cannot be undone."
+        ),
+        action: DeleteJob::PATH,
+        fields: [
+            row.place.fields(),
+            vec![
+                ("id", row.id.clone()),
+                ("back", visit.here()),
+                ("after", to::stand(&row.place, row.list())),
+            ],
+        ]
+        .concat(),
+        yes: "Delete the job".to_owned(),
+        no: "Keep it",
+    });
+    view! { {respawn} {delete} }.into_any()
+}
+
+fn curl(job: &LmstfyJobView, visit: &Visit) -> AnyView {
+    let row = &job.row;
+    let path = format!("/job/{}", segment(&row.id));
+    let call = |method: &str| command(&row.place, visit, method, &path, "");
+    view! {
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands("curl", vec![("Look at it", call("GET")), ("Acknowledge it, so that it is gone", call("DELETE"))])}
+        </details>
+    }
+    .into_any()
+}

@@ -1,0 +1,306 @@
+//! `/ui/namespaces` and `/ui/namespaces/{namespace}`: lmstfy's namespaces, and the tokens that open them.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use super::icons::icon;
+use super::parts::{
+    Ask, ago, api, ask, commands, copy, count_cell, element_id, loaded, many, quoted,
+};
+use super::queues::{Sort, heads, sort};
+use super::tables;
+use super::time;
+use super::visit::{Visit, segment, to, visit};
+use crate::api::act::RevokeToken;
+use crate::api::read;
+use crate::api::views::{
+    NamespaceRow, NamespaceView, NamespacesView, NewToken, Stand, Tally, TokenRow,
+};
+
+#[component]
+pub fn NamespacesPage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::namespaces(), move |view| all(&view, &visit))
+}
+
+fn all(view: &NamespacesView, visit: &Visit) -> AnyView {
+    let columns = [
+        ("Namespace", "first"),
+        ("Queues", "n"),
+        ("Tokens", "n"),
+        ("Running", "n mid"),
+        ("Waiting", "n"),
+        ("Scheduled", "n mid"),
+        ("Dead", "n"),
+    ];
+    let rows = view.rows.iter().map(row);
+    view! {
+        <Title text="Namespaces" />
+        <h1>"Namespaces"</h1>
+        <p class="lead">
+            "lmstfy’s queues stand in namespaces. Whoever has a token of one may do everything in it, and nothing elsewhere."
+        </p>
+        {open(view.open)}
+        {secret(visit)}
+        <div class="card">
+            {if view.rows.is_empty() {
+                view! {
+                    <p class="empty">"No namespace yet. One comes into being with its first token, or its first queue."</p>
+                }
+                    .into_any()
+            } else {
+                tables::table("Namespaces", tables::head(&columns), rows.collect_view().into_any())
+            }}
+        </div>
+        {token_form(None)}
+    }
+    .into_any()
+}
+
+fn row(row: &NamespaceRow) -> AnyView {
+    let n = |n: usize| time::number(i64::try_from(n).unwrap_or(i64::MAX));
+    let Tally {
+        running,
+        stalled,
+        waiting,
+        scheduled,
+        dead,
+        ..
+    } = row.tally;
+    view! {
+        <tr data-key=row.name.clone()>
+            <th scope="row" class="first"><a class="name" href=to::namespace(&row.name)>{row.name.clone()}</a></th>
+            <td class="n">{n(row.queues)}</td>
+            <td class="n">{n(row.tokens)}</td>
+            {count_cell(running + stalled, Stand::Running, "mid")}
+            {count_cell(waiting, Stand::Waiting, "")}
+            {count_cell(scheduled, Stand::Scheduled, "mid")}
+            {count_cell(dead, Stand::Dead, "")}
+        </tr>
+    }
+    .into_any()
+}
+
+#[component]
+pub fn NamespacePage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::namespace(visit.name(2)), move |view| {
+        one(view, &visit)
+    })
+}
+
+fn one(mut view: NamespaceView, visit: &Visit) -> AnyView {
+    sort(&mut view.queues, Sort::Need, visit.now);
+    let name = &view.name;
+    let dead: i64 = view.queues.iter().map(|queue| queue.tally.dead).sum();
+    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    view! {
+        <Title text=format!("Namespace {name}") />
+        <p class="crumb"><a href="/ui/namespaces">"Namespaces"</a></p>
+        <h1 class="name">{name.clone()}</h1>
+        <p class="lead">
+            {many(n(view.queues.len()), "queue", "queues")} " · " {many(n(view.tokens.len()), "token", "tokens")}
+            {(dead > 0)
+                .then(|| {
+                    view! { " · " <a class="s-dead" href=to::dead_of(name)>{many(dead, "dead job", "dead jobs")}</a> }
+                })}
+        </p>
+        {open(view.open)}
+        {secret(visit)}
+        {tokens(&view, visit)}
+        {token_form(Some(name))}
+        <div class="card">
+            <div class="card-title"><h2>"Queues"</h2></div>
+            {if view.queues.is_empty() {
+                view! {
+                    <p class="empty">"No queue. One comes into being with the first job that is published to it, and goes when it has been empty for a while."</p>
+                }
+                    .into_any()
+            } else {
+                tables::table("Queues of this namespace", heads(None), tables::queue_rows(&view.queues, visit.now))
+            }}
+        </div>
+        {curl(name, visit)}
+    }
+    .into_any()
+}
+
+/// That tokens are not asked for.
+fn open(open: bool) -> Option<AnyView> {
+    let notice = || {
+        view! {
+            <p class="notice s-stalled">
+                {icon("stalled")}
+                <span>"This server runs with " <code>"--no-auth"</code> ": whoever reaches it may use every namespace, with or without a token."</span>
+            </p>
+        }
+        .into_any()
+    };
+    open.then(notice)
+}
+
+/// The secret of a token that has just been made, or why none has. It stays while the page is refreshed.
+fn secret(visit: &Visit) -> AnyView {
+    let inside = use_context::<NewToken>().map(|token| match token.made {
+        Ok(secret) => made(&token.namespace, &token.description, secret, visit),
+        Err(why) => view! {
+            <p class="flash refused" role="status">
+                {icon("failed")} <span>"No token has been made: " {why} "."</span>
+            </p>
+        }
+        .into_any(),
+    });
+    view! { <div id="secret" data-keep="">{inside}</div> }.into_any()
+}
+
+fn made(namespace: &str, description: &str, secret: String, visit: &Visit) -> AnyView {
+    let path = format!("/api/{}/work", segment(namespace));
+    let header = format!("X-Token: {secret}");
+    let line = format!(
+        "curl -X PUT -H {} {} --data-binary {}",
+        quoted(&header),
+        quoted(&api(visit, &path)),
+        quoted("hello")
+    );
+    view! {
+        <section class="card padded secret" aria-labelledby="secret-title" role="status">
+            <h2 id="secret-title">{icon("complete")} " " {format!("A token for {namespace} is made: {description}")}</h2>
+            <p>"Copy its secret now. It is shown this once and kept nowhere; who loses it makes another token."</p>
+            <p class="row">
+                <code id="secret-text" class="secret-text" tabindex="0">{secret}</code>
+                {copy("secret-text".to_owned(), "Copy the secret".to_owned())}
+            </p>
+            {commands("secret-curl", vec![("Publish a first job with it, to the queue work", line)])}
+        </section>
+    }
+    .into_any()
+}
+
+fn tokens(view: &NamespaceView, visit: &Visit) -> AnyView {
+    let columns = [
+        ("Description", "first"),
+        ("Created", "n"),
+        ("Public name", "mid"),
+        ("Action", "act"),
+    ];
+    let rows = view.tokens.iter().map(|token| {
+        view! {
+            <tr data-key=token.name.clone()>
+                <th scope="row" class="first text">{token.description.clone()}</th>
+                <td class="n">{ago(token.created, visit.now)}</td>
+                <td class="mid"><code>{token.name.clone()}</code></td>
+                <td class="act">{revoke(&view.name, token)}</td>
+            </tr>
+        }
+    });
+    view! {
+        <section class="card" aria-labelledby="tokens">
+            <div class="card-title">
+                <h2 id="tokens">"Tokens"</h2>
+                <span class="aside">"only their hashes are kept"</span>
+            </div>
+            {if view.tokens.is_empty() {
+                let text = if view.open {
+                    "No token. This server asks for none."
+                } else {
+                    "No token: nobody can use this namespace by the API until there is one."
+                };
+                view! { <p class="empty">{text}</p> }.into_any()
+            } else {
+                tables::table("Tokens of this namespace", tables::head(&columns), rows.collect_view().into_any())
+            }}
+        </section>
+    }
+    .into_any()
+}
+
+fn revoke(namespace: &str, token: &TokenRow) -> AnyView {
+    ask(Ask {
+        id: element_id("revoke-", &token.name),
+        button: "Revoke…".to_owned(),
+        danger: true,
+        title: "Revoke this token?".to_owned(),
+        text: format!(
+            "“{}”, {}. Whoever uses it is turned away from this moment on, those who wait for a job included. Jobs and queues stay. This cannot be undone.",
+            token.description, token.name
+        ),
+        action: RevokeToken::PATH,
+        fields: vec![
+            ("namespace", namespace.to_owned()),
+            ("name", token.name.clone()),
+            ("back", to::namespace(namespace)),
+        ],
+        yes: "Revoke the token".to_owned(),
+        no: "Keep it",
+    })
+    .into_any()
+}
+
+/// Makes a token: of this namespace, or of one that somebody names. What was typed stays if it was refused.
+fn token_form(namespace: Option<&str>) -> AnyView {
+    let refused = use_context::<NewToken>().filter(|token| token.made.is_err());
+    let (typed, description) = refused.map_or_else(Default::default, |token| {
+        (token.namespace, token.description)
+    });
+    let action = namespace.map_or_else(|| "/ui/namespaces".to_owned(), to::namespace);
+    view! {
+        <section class="card padded" aria-labelledby="new-token">
+            <h2 id="new-token">"Make a token"</h2>
+            <form method="post" action=action class="fields">
+                {namespace
+                    .is_none()
+                    .then(|| {
+                        view! {
+                            <div>
+                                <label for="token-namespace">"Namespace, there or new"</label>
+                                <input
+                                    id="token-namespace"
+                                    name="namespace"
+                                    type="text"
+                                    value=typed
+                                    required
+                                    maxlength="255"
+                                    pattern="[A-Za-z0-9_\\-]+"
+                                    title="Letters, digits, - and _"
+                                    autocomplete="off"
+                                />
+                            </div>
+                        }
+                    })}
+                <div class="grow">
+                    <label for="token-description">"Who uses it, and what for"</label>
+                    <input
+                        id="token-description"
+                        name="description"
+                        type="text"
+                        value=description
+                        required
+                        maxlength="1024"
+                        autocomplete="off"
+                    />
+                </div>
+                <button type="submit" class="button strong">"Make a token"</button>
+            </form>
+        </section>
+    }
+    .into_any()
+}
+
+fn curl(name: &str, visit: &Visit) -> AnyView {
+    let call = |path: &str| quoted(&api(visit, &format!("/token/{}{path}", segment(name))));
+    view! {
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands(
+                "curl",
+                vec![
+                    ("Make a token", format!("curl {} --data-urlencode {}", call(""), quoted("description=the mailer"))),
+                    ("Its tokens, by their public names", format!("curl {}", call(""))),
+                    ("Revoke one, by its secret or its public name", format!("curl -X DELETE {}", call("/sha256:…"))),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}

@@ -1,0 +1,157 @@
+//! What is otherwise in Relay's queues: the lists, the words, the commands.
+
+use leptos::prelude::*;
+
+use super::parts::{ago, api, job_link, json, quoted, word};
+use super::tables;
+use super::time;
+use super::visit::{Visit, encode};
+use crate::api::views::{JobRow, Place, QueueView, Stand};
+
+/// One job, dead or not.
+pub mod job;
+
+/// The retries of a job that never runs out of them.
+const FOR_EVER: i64 = i64::MAX;
+
+/// A page of the jobs of a queue in one state.
+pub fn list(view: &QueueView, visit: &Visit) -> AnyView {
+    let moment = match view.stand {
+        Stand::Waiting => "In line since",
+        Stand::Scheduled => "Runs",
+        _ => "Timeout ends",
+    };
+    let columns = [
+        ("Job", "first"),
+        (moment, "n"),
+        ("Retries left", "n"),
+        ("Payload", "wide payload-cell"),
+    ];
+    let rows = view.jobs.iter().map(|job| {
+        view! {
+            <tr data-key=job.id.clone()>
+                <th scope="row" class="first">{job_link(job)}</th>
+                <td class="n">{ago(job.when, visit.now)}</td>
+                <td class="n">{retries(job)}</td>
+                <td class="wide payload-cell"><code>{job.glimpse.clone()}</code></td>
+            </tr>
+        }
+    });
+    let caption = format!("Jobs, {}", word(view.stand));
+    tables::table(
+        &caption,
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    )
+}
+
+/// How often the job may be run again, and might be in all.
+fn retries(job: &JobRow) -> String {
+    match job.retries {
+        FOR_EVER => "unlimited".to_owned(),
+        _ => format!("{} of {}", time::number(job.remaining.max(0)), allowed(job)),
+    }
+}
+
+/// How often the job might be run after the first time.
+pub fn allowed(job: &JobRow) -> String {
+    match job.retries {
+        FOR_EVER => "unlimited".to_owned(),
+        retries => time::number(retries),
+    }
+}
+
+/// What becomes of dead jobs that are enqueued again.
+pub fn enqueuing(place: &Place, count: i64) -> String {
+    if count == 1 {
+        format!(
+            "The job is enqueued in {} as if it were new, with its payload and its last state: to run at once, with all its retries. If there is a job of the same id in the queue by now, nothing changes, and this one stays dead.",
+            place.label()
+        )
+    } else {
+        format!(
+            "They are enqueued in {} as if they were new, each with its payload and its last state: to run at once, with all its retries. One whose id another job in the queue has by now stays dead.",
+            place.label()
+        )
+    }
+}
+
+/// What an empty list says.
+pub fn nothing(stand: Stand) -> &'static str {
+    match stand {
+        Stand::Waiting => {
+            "Nothing waits. Jobs appear here when they are enqueued, and leave when a runner gets them."
+        }
+        Stand::Scheduled => "Nothing is scheduled. Jobs whose run_at is still to come appear here.",
+        Stand::Running => {
+            "Nothing runs. Jobs appear here when a runner gets them, until it completes them, or is silent for longer than their timeout."
+        }
+        Stand::Dead => {
+            "No job is dead. A job is enqueued with a number of retries, or without one: then it never dies. Each time a run goes without a heartbeat for longer than the timeout, a retry is used up; when there is none left, the job is gone for clients and comes here. It stays for 30 days, unless somebody enqueues it again or deletes it."
+        }
+        Stand::Depends | Stand::Stalled | Stand::Failed | Stand::Complete => {
+            "Nothing is here, and nothing should be: Relay has no such jobs."
+        }
+    }
+}
+
+/// What a queue's page shows and does, as commands.
+pub fn lines(view: &QueueView, visit: &Visit) -> Vec<(&'static str, String)> {
+    let place = &view.queue.place;
+    let job = |more: &str| {
+        let queue = json(&place.name);
+        let job = format!(
+            r#"[{{"queue": {queue}, "id": "1", "timeout": 30, "max_retries": 3, {more}"payload": {{"hello": "world"}}}}]"#
+        );
+        enqueue(visit, &job)
+    };
+    vec![
+        (
+            "Enqueue a job: three retries, and 30 seconds from one heartbeat to the next",
+            job(""),
+        ),
+        (
+            "The same for later",
+            job(r#""run_at": "2030-01-01T00:00:00Z", "#),
+        ),
+        (
+            "Get up to ten jobs, each to be run",
+            call(place, visit, "GET", &["jobs?num_jobs=10"]),
+        ),
+        (
+            "Look at the job 1",
+            call(place, visit, "GET", &["jobs", "1"]),
+        ),
+        (
+            "Delete it, whatever it does",
+            call(place, visit, "DELETE", &["jobs", "1"]),
+        ),
+    ]
+}
+
+/// The call that enqueues these jobs, given as JSON.
+pub fn enqueue(visit: &Visit, jobs: &str) -> String {
+    format!(
+        "curl {} -H {} -d {}",
+        api(visit, "/v2/queues/jobs"),
+        quoted("Content-Type: application/json"),
+        quoted(jobs)
+    )
+}
+
+/// A call of the API below a queue. curl resolves `..` like a browser unless it is told not to.
+fn call(place: &Place, visit: &Visit, method: &str, rest: &[&str]) -> String {
+    let mut path = "/v2/queues/".to_owned();
+    encode(&place.name, &mut path);
+    for part in rest {
+        path.push('/');
+        path.push_str(part);
+    }
+    let method = match method {
+        "GET" => String::new(),
+        other => format!(" -X {other}"),
+    };
+    let dots = path.split('/').any(|part| part == "." || part == "..");
+    let as_is = if dots { " --path-as-is" } else { "" };
+    format!("curl{method}{as_is} {}", quoted(&api(visit, &path)))
+}

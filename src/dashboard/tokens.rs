@@ -1,0 +1,85 @@
+//! Making a token. Its secret is shown once, so it must not lead anywhere: not into a cookie, an address or a
+//! cache. So the form is answered with the page itself.
+
+use axum::Form;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use leptos::prelude::provide_context;
+use leptos_axum::render_app_async_with_context;
+use serde::Deserialize;
+
+use super::{Dashboard, forms, page_context};
+use crate::api::views::NewToken;
+use crate::api::{Trouble, turn};
+use crate::app::shell;
+
+/// What somebody has typed.
+#[derive(Deserialize)]
+pub struct Typed {
+    #[serde(default)]
+    namespace: String,
+    description: String,
+}
+
+/// `POST /ui/namespaces`
+pub async fn create(
+    State(dashboard): State<Dashboard>,
+    uri: Uri,
+    headers: HeaderMap,
+    form: Result<Form<Typed>, FormRejection>,
+) -> Response {
+    answer(dashboard, &uri, headers, form.map(|Form(typed)| typed)).await
+}
+
+/// `POST /ui/namespaces/{name}`
+pub async fn create_in(
+    State(dashboard): State<Dashboard>,
+    Path(namespace): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+    form: Result<Form<Typed>, FormRejection>,
+) -> Response {
+    let form = form.map(|Form(typed)| Typed { namespace, ..typed });
+    answer(dashboard, &uri, headers, form).await
+}
+
+async fn answer(
+    dashboard: Dashboard,
+    uri: &Uri,
+    headers: HeaderMap,
+    typed: Result<Typed, FormRejection>,
+) -> Response {
+    let typed = match typed {
+        Ok(typed) => typed,
+        Err(why) => {
+            let trouble = Trouble::Request(why.body_text());
+            // It stands where no page does; that of the namespace would show itself.
+            let nowhere = Uri::from_static("/ui/fn/create_token");
+            return forms::page(dashboard, &nowhere, headers, trouble).await;
+        }
+    };
+    let namespace = typed.namespace.trim();
+    let made = turn::create_token(&dashboard.engine, namespace, &typed.description).await;
+    let token = NewToken {
+        namespace: namespace.to_owned(),
+        description: typed.description,
+        made,
+    };
+    let options = dashboard.leptos.clone();
+    let context = move || {
+        page_context(&dashboard);
+        provide_context(token.clone());
+    };
+    let render = render_app_async_with_context(context, move || shell(options.clone()));
+    let mut request = Request::new(axum::body::Body::empty());
+    *request.uri_mut() = uri.clone();
+    *request.headers_mut() = headers;
+    let mut response = render(request).await.into_response();
+    let no_store = HeaderValue::from_static("no-store");
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, no_store);
+    response
+}

@@ -1,0 +1,166 @@
+//! The same for lmstfy: two namespaces, whose consumers now and then do not come back, so that some jobs end in a
+//! dead letter.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+use super::{BACKLOG_MAX, PATIENCE, one_in, random, up_to, waiting};
+use crate::engine::{Claim, Engine, Publish, QueueKey};
+
+/// How the jobs of one queue behave.
+struct Scene {
+    namespace: &'static str,
+    queue: &'static str,
+    /// Milliseconds between two jobs.
+    every_ms: u64,
+    /// How long a job takes at the most, in milliseconds.
+    run_ms: u64,
+    consumers: usize,
+    /// Of a hundred jobs, of how many the consumer does not come back.
+    lost: u64,
+    tries: u16,
+    ttl_s: u32,
+    body: fn(u64) -> Vec<u8>,
+}
+
+const SCENES: &[Scene] = &[
+    Scene {
+        namespace: "shop",
+        queue: "orders",
+        every_ms: 400,
+        run_ms: 600,
+        consumers: 2,
+        lost: 4,
+        tries: 3,
+        ttl_s: 86_400,
+        body: order,
+    },
+    Scene {
+        namespace: "shop",
+        queue: "sms",
+        every_ms: 900,
+        run_ms: 500,
+        consumers: 1,
+        lost: 6,
+        tries: 1,
+        ttl_s: 3_600,
+        body: message,
+    },
+    Scene {
+        namespace: "sensors",
+        queue: "readings",
+        every_ms: 250,
+        run_ms: 200,
+        consumers: 1,
+        lost: 1,
+        tries: 1,
+        ttl_s: 600,
+        body: reading,
+    },
+];
+
+/// Dead jobs at which somebody respawns some, and how many.
+const DEAD_MAX: i64 = 40;
+const RESPAWNED: usize = 25;
+
+/// Seconds after which a job whose consumer did not come back is given to another one.
+const TTR_S: f64 = 5.0;
+
+fn order(number: u64) -> Vec<u8> {
+    let total = 5 + up_to(200);
+    format!(
+        r#"{{"order": {number}, "total": {total}.90, "items": [{{"sku": "A-{}", "n": 2}}]}}"#,
+        up_to(900)
+    )
+    .into_bytes()
+}
+
+fn message(number: u64) -> Vec<u8> {
+    format!(
+        "Your parcel {number} is on its way.\nIt will be there in {} days. — Grüße vom Lager",
+        1 + up_to(4)
+    )
+    .into_bytes()
+}
+
+/// No text: a counter and made-up measurements.
+fn reading(number: u64) -> Vec<u8> {
+    let mut bytes = number.to_be_bytes().to_vec();
+    bytes.push(0xff);
+    bytes.extend(random().to_le_bytes());
+    bytes.extend(random().to_le_bytes());
+    bytes
+}
+
+/// Plays until the process ends.
+pub async fn play(engine: &Engine) {
+    let tokens = [
+        ("shop", "the storefront"),
+        ("shop", "the parcel service"),
+        ("sensors", "the gateway in hall 3"),
+    ];
+    for (namespace, description) in tokens {
+        drop(engine.create_token(namespace, description, None).await);
+    }
+    for scene in SCENES {
+        tokio::spawn(produce(engine.clone(), scene));
+        tokio::spawn(tidy_up(engine.clone(), scene));
+        for _ in 0..scene.consumers {
+            tokio::spawn(consume(engine.clone(), scene));
+        }
+    }
+}
+
+/// Somebody sees to the dead letter before it is very full.
+async fn tidy_up(engine: Engine, scene: &'static Scene) {
+    let queue = QueueKey::lmstfy(scene.namespace, scene.queue);
+    loop {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let dead = engine.dead_letter(&queue).await.unwrap_or_default().size;
+        if dead > DEAD_MAX {
+            drop(engine.respawn(queue.clone(), RESPAWNED, scene.ttl_s).await);
+        }
+    }
+}
+
+async fn produce(engine: Engine, scene: &'static Scene) {
+    let queue = QueueKey::lmstfy(scene.namespace, scene.queue);
+    for number in 1_u64.. {
+        if waiting(&engine, &queue).await < BACKLOG_MAX {
+            let job = Publish {
+                body: BASE64.encode((scene.body)(number)),
+                delay_s: if one_in(8) { 30 } else { 0 },
+                ttl_s: scene.ttl_s,
+                tries: scene.tries,
+                versioned: false,
+                attributes: one_in(5).then(|| format!(r#"{{"trace":"{:x}"}}"#, random())),
+            };
+            drop(engine.publish(queue.clone(), vec![job]).await);
+        }
+        let pause = scene.every_ms / 2 + up_to(scene.every_ms);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+    }
+}
+
+async fn consume(engine: Engine, scene: &'static Scene) {
+    let queue = QueueKey::lmstfy(scene.namespace, scene.queue);
+    loop {
+        let claim = Claim {
+            lease_s: Some(TTR_S),
+            ..Claim::of(queue.clone(), "", 1)
+        };
+        let claimed = engine.claim_or_wait(claim, PATIENCE, None).await;
+        match claimed.unwrap_or_default().pop() {
+            Some(job) => {
+                let pause = scene.run_ms / 4 + up_to(scene.run_ms);
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+                if up_to(100) >= scene.lost {
+                    drop(engine.acknowledge(queue.clone(), vec![job.key.id]).await);
+                }
+            }
+            None => tokio::time::sleep(Duration::from_millis(250)).await,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The same for Relay: runners that heartbeat with how far they have come, and now and then fall silent, so that their
+//! jobs run again, and some die.
+
+use std::time::Duration;
+
+use super::{BACKLOG_MAX, one_in, up_to, waiting};
+use crate::engine::{Claim, Engine, Enqueue, Job, Mode, QueueKey, Run};
+
+/// How the jobs of one queue behave.
+struct Scene {
+    queue: &'static str,
+    /// Milliseconds between two jobs.
+    every_ms: u64,
+    /// Heartbeats of a run at the most, and milliseconds from one to the next.
+    beats: u64,
+    beat_ms: u64,
+    runners: usize,
+    /// Of a hundred runs, how many fall silent.
+    silent: u64,
+    /// `None` for any number.
+    retries: Option<i64>,
+    payload: fn(u64) -> String,
+}
+
+const SCENES: &[Scene] = &[
+    Scene {
+        queue: "imports",
+        every_ms: 1_200,
+        beats: 6,
+        beat_ms: 700,
+        runners: 3,
+        silent: 12,
+        retries: Some(2),
+        payload: import,
+    },
+    Scene {
+        queue: "webhooks",
+        every_ms: 500,
+        beats: 1,
+        beat_ms: 300,
+        runners: 2,
+        silent: 3,
+        retries: Some(0),
+        payload: webhook,
+    },
+    // As long as it runs it does not end: each run enqueues the next one.
+    Scene {
+        queue: "mail",
+        every_ms: 20_000,
+        beats: 2,
+        beat_ms: 900,
+        runners: 1,
+        silent: 5,
+        retries: None,
+        payload: digest,
+    },
+];
+
+/// Seconds of silence after which a run has lost its job.
+const TIMEOUT_S: i64 = 4;
+
+/// Dead jobs at which somebody enqueues some again, and how many.
+const DEAD_MAX: i64 = 30;
+const REVIVED: usize = 20;
+
+/// How long a runner sleeps when there is nothing to run; Relay's do not wait.
+const NOTHING: Duration = Duration::from_millis(400);
+
+fn import(number: u64) -> String {
+    format!(
+        r#"{{"file": "orders-{number}.csv", "rows": {}, "owner": {{"id": {}}}}}"#,
+        200 + up_to(9_000),
+        1_000 + up_to(9_000)
+    )
+}
+
+fn webhook(number: u64) -> String {
+    format!(
+        r#"{{"url": "https://example.com/hooks/{}", "event": "order.paid", "delivery": {number}}}"#,
+        up_to(40)
+    )
+}
+
+fn digest(number: u64) -> String {
+    format!(r#"{{"digest": {number}, "to": "ada@example.com"}}"#)
+}
+
+/// Plays until the process ends.
+pub fn play(engine: &Engine) {
+    for scene in SCENES {
+        tokio::spawn(produce(engine.clone(), scene));
+        tokio::spawn(tidy_up(engine.clone(), scene));
+        for _ in 0..scene.runners {
+            tokio::spawn(run_all(engine.clone(), scene));
+        }
+    }
+}
+
+/// Somebody sees to the dead jobs before they are very many.
+async fn tidy_up(engine: Engine, scene: &'static Scene) {
+    let queue = QueueKey::relay(scene.queue);
+    loop {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let dead = engine.dead_letter(&queue).await.unwrap_or_default().size;
+        if dead > DEAD_MAX {
+            drop(engine.revive_oldest(queue.clone(), REVIVED).await);
+        }
+    }
+}
+
+async fn produce(engine: Engine, scene: &'static Scene) {
+    let queue = QueueKey::relay(scene.queue);
+    for number in 1_u64.. {
+        if waiting(&engine, &queue).await < BACKLOG_MAX {
+            let later = one_in(6).then(|| engine.now(None).plus_seconds(10.0 + up_to(120) as f64));
+            let job = Enqueue {
+                run_at: later,
+                ..job(
+                    scene,
+                    format!("{}/{number}", scene.queue),
+                    (scene.payload)(number),
+                )
+            };
+            drop(engine.enqueue(vec![job], Mode::Unique).await);
+        }
+        let pause = scene.every_ms / 2 + up_to(scene.every_ms);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+    }
+}
+
+fn job(scene: &Scene, id: String, payload: String) -> Enqueue {
+    Enqueue {
+        queue: QueueKey::relay(scene.queue),
+        id,
+        timeout_s: TIMEOUT_S,
+        max_retries: scene.retries,
+        payload,
+        state: None,
+        run_at: None,
+    }
+}
+
+async fn run_all(engine: Engine, scene: &'static Scene) {
+    let queue = QueueKey::relay(scene.queue);
+    loop {
+        let claimed = engine.claim(Claim::of(queue.clone(), "", 1), None).await;
+        match claimed.unwrap_or_default().pop() {
+            Some(job) => run(&engine, scene, job).await,
+            None => tokio::time::sleep(NOTHING).await,
+        }
+    }
+}
+
+async fn run(engine: &Engine, scene: &Scene, of: Job) {
+    let run = Run {
+        queue: QueueKey::relay(scene.queue),
+        id: of.key.id.clone(),
+        run_id: of.lease.map(|lease| lease.id).unwrap_or_default(),
+    };
+    let beats = 1 + up_to(scene.beats);
+    let silent_after = (up_to(100) < scene.silent).then(|| up_to(beats));
+    for beat in 0..beats {
+        tokio::time::sleep(Duration::from_millis(scene.beat_ms)).await;
+        if silent_after == Some(beat) {
+            return;
+        }
+        let state = format!(r#"{{"step": {}, "of": {beats}}}"#, beat + 1);
+        drop(engine.beat(run.clone(), Some(Some(state))).await);
+    }
+    if scene.retries.is_none() {
+        let again = Enqueue {
+            run_at: Some(engine.now(None).plus_seconds(15.0)),
+            ..job(scene, of.key.id, of.body)
+        };
+        // More and more of them would run for ever.
+        if one_in(2) {
+            drop(engine.run_again(run, vec![again], Mode::Unique).await);
+            return;
+        }
+    }
+    drop(engine.finish(run).await);
+}

@@ -1,0 +1,362 @@
+//! Who may come in. A door stands before some of the routes, and opens for whoever shows a key of it; what its
+//! front answers to the others is the front's. Where no key is set it is no door at all.
+//!
+//! The administrator's keys open every door. Keys are kept as hashes, and compared in constant time.
+
+mod sender;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, Uri, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use subtle::Choice;
+
+use crate::protocol::request::drain;
+use crate::secret::Hash;
+pub use sender::Sender;
+
+/// The challenge of a door that people come to with browsers.
+pub const BASIC: &str = r#"Basic realm="Switchyard", charset="UTF-8""#;
+
+/// The challenge of a door that only programs come to.
+pub const BEARER: &str = r#"Bearer realm="Switchyard""#;
+
+/// The keys that are set.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Doors {
+    pub admin: Admin,
+    /// What opens qless.
+    pub qless: Option<Hash>,
+    /// What opens Relay.
+    pub relay: Option<Hash>,
+}
+
+/// The administrator's keys.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Admin {
+    pub token: Option<Hash>,
+    /// A user's name and password.
+    pub login: Option<(Hash, Hash)>,
+}
+
+impl Doors {
+    /// The door of the dashboard, and of what else is the administrator's. Links lead to it from other sites; what
+    /// they may make a browser do its fronts decide.
+    pub fn admin(&self, refuse: Refuse) -> Door {
+        Door(Arc::new(Inner {
+            stands_open: !self.admin.is_set(),
+            admin: self.admin,
+            own: None,
+            for_programs: false,
+            refuse,
+        }))
+    }
+
+    /// The door of qless.
+    pub fn qless(&self, refuse: Refuse) -> Door {
+        self.of_protocol(self.qless, refuse)
+    }
+
+    /// The door of Relay.
+    pub fn relay(&self, refuse: Refuse) -> Door {
+        self.of_protocol(self.relay, refuse)
+    }
+
+    /// The door of a protocol that has one key for all its clients.
+    fn of_protocol(&self, own: Option<Hash>, refuse: Refuse) -> Door {
+        Door(Arc::new(Inner {
+            stands_open: own.is_none(),
+            admin: self.admin,
+            own,
+            for_programs: true,
+            refuse,
+        }))
+    }
+
+    /// The doors that stand open, each with what would close it; lmstfy's is opened by `no_auth`, for its
+    /// namespaces have tokens of their own.
+    pub fn open(&self, no_auth: bool) -> Vec<&'static str> {
+        let all = [
+            (
+                !self.admin.is_set(),
+                "/ui and /token (--admin-token closes them)",
+            ),
+            (self.qless.is_none(), "qless (--qless-token closes it)"),
+            (self.relay.is_none(), "Relay (--relay-token closes it)"),
+            (no_auth, "lmstfy (--no-auth opens it)"),
+        ];
+        let open = all.into_iter().filter(|(open, _)| *open);
+        open.map(|(_, door)| door).collect()
+    }
+
+    /// Whether any key is set.
+    pub fn any_key(&self) -> bool {
+        self.admin.is_set() || self.qless.is_some() || self.relay.is_some()
+    }
+}
+
+/// Whether only programs of this machine can reach the address.
+pub fn is_loopback(address: SocketAddr) -> bool {
+    match address.ip() {
+        IpAddr::V4(ip) => ip.is_loopback(),
+        IpAddr::V6(ip) => ip.to_canonical().is_loopback(),
+    }
+}
+
+impl Admin {
+    fn is_set(&self) -> bool {
+        self.token.is_some() || self.login.is_some()
+    }
+
+    /// A browser cannot show a token by itself: it sends what its user typed, a name and a password. Where only a
+    /// token is set it is the password, whatever the name.
+    fn opens_for(&self, shown: &Shown) -> Choice {
+        match (shown, &self.token, &self.login) {
+            (Shown::Bearer(token), Some(expected), _) => expected.matches(token),
+            (Shown::Basic(user, password), _, Some(login)) => {
+                login.0.matches(user) & login.1.matches(password)
+            }
+            (Shown::Basic(_, password), Some(expected), None) => expected.matches(password),
+            _ => Choice::from(0),
+        }
+    }
+}
+
+/// What somebody shows at a door, as hashes.
+enum Shown {
+    Bearer(Hash),
+    Basic(Hash, Hash),
+}
+
+impl Shown {
+    fn by(headers: &HeaderMap) -> Option<Shown> {
+        let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+        let space = value.iter().position(|byte| *byte == b' ')?;
+        let (scheme, rest) = value.split_at(space);
+        let rest = rest.trim_ascii();
+        if scheme.eq_ignore_ascii_case(b"bearer") {
+            return Some(Shown::Bearer(Hash::of(rest)));
+        }
+        if !scheme.eq_ignore_ascii_case(b"basic") {
+            return None;
+        }
+        let decoded = STANDARD
+            .decode(rest)
+            .or_else(|_| STANDARD_NO_PAD.decode(rest));
+        let decoded = decoded.ok()?;
+        let colon = decoded.iter().position(|byte| *byte == b':')?;
+        let (user, password) = decoded.split_at(colon);
+        let password = password.get(1..).unwrap_or_default();
+        Some(Shown::Basic(Hash::of(user), Hash::of(password)))
+    }
+}
+
+/// How a front turns away whoever shows no key of its door.
+pub type Refuse = fn() -> Response;
+
+/// A door before some routes.
+#[derive(Clone)]
+pub struct Door(Arc<Inner>);
+
+struct Inner {
+    stands_open: bool,
+    admin: Admin,
+    /// A key of this door only.
+    own: Option<Hash>,
+    /// Whether only programs have business there, so that no page of another site leads to it.
+    for_programs: bool,
+    refuse: Refuse,
+}
+
+impl Door {
+    /// The routes behind this door.
+    pub fn before<S: Clone + Send + Sync + 'static>(self, routes: Router<S>) -> Router<S> {
+        if self.0.stands_open {
+            return routes;
+        }
+        routes.layer(middleware::from_fn_with_state(self, keep))
+    }
+
+    fn opens_for(&self, headers: &HeaderMap, uri: &Uri, shown: &Shown) -> bool {
+        // A browser sends a password that it knows with whatever any site lets it ask for, and a GET may take a job.
+        let is_abused = self.0.for_programs
+            && matches!(shown, Shown::Basic(..))
+            && Sender::of(headers, uri) == Sender::AnotherSite;
+        let own = match (shown, &self.0.own) {
+            (Shown::Bearer(token), Some(expected)) => expected.matches(token),
+            _ => Choice::from(0),
+        };
+        bool::from(own | self.0.admin.opens_for(shown)) && !is_abused
+    }
+}
+
+/// Lets in whoever shows a key.
+async fn keep(State(door): State<Door>, request: Request, next: Next) -> Response {
+    let shown = Shown::by(request.headers());
+    if let Some(shown) = &shown
+        && door.opens_for(request.headers(), request.uri(), shown)
+    {
+        return next.run(request).await;
+    }
+    if shown.is_some() {
+        let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let from = from.map(|ConnectInfo(from)| from.to_string());
+        tracing::warn!(from, "a door was not opened: these are not its keys");
+    }
+    drain(request).await;
+    (door.0.refuse)()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use axum::response::IntoResponse;
+
+    use super::*;
+
+    const TOKEN: &str = "the-admins-token";
+    const QLESS: &str = "the-token-of-qless";
+
+    fn doors(token: bool, login: bool, qless: bool) -> Doors {
+        Doors {
+            admin: Admin {
+                token: token.then(|| Hash::of(TOKEN)),
+                login: login.then(|| (Hash::of("ada"), Hash::of("pass:word é"))),
+            },
+            qless: qless.then(|| Hash::of(QLESS)),
+            relay: None,
+        }
+    }
+
+    fn opens(door: &Door, authorization: &str, site: Option<&'static str>) -> bool {
+        let mut headers = HeaderMap::new();
+        let value = HeaderValue::from_bytes(authorization.as_bytes()).unwrap();
+        headers.insert(header::AUTHORIZATION, value);
+        if let Some(site) = site {
+            headers.insert("sec-fetch-site", HeaderValue::from_static(site));
+        }
+        let uri = Uri::from_static("/ui");
+        Shown::by(&headers).is_some_and(|shown| door.opens_for(&headers, &uri, &shown))
+    }
+
+    fn basic(user: &str, password: &str) -> String {
+        format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
+    }
+
+    fn refuse() -> Response {
+        "no".into_response()
+    }
+
+    #[test]
+    fn a_door_opens_for_its_keys_and_the_administrators() {
+        let bearer = |token: &str| format!("Bearer {token}");
+        for (token, login, qless) in [
+            (true, false, true),
+            (false, true, true),
+            (true, true, true),
+            (true, false, false),
+        ] {
+            let doors = doors(token, login, qless);
+            for (shown, admin, own) in [
+                (bearer(TOKEN), token, false),
+                (format!("bEARER   {TOKEN} "), token, false),
+                (bearer(QLESS), false, qless),
+                (basic("ada", "pass:word é"), login, false),
+                (basic("anybody", TOKEN), token && !login, false),
+                (basic("", TOKEN), token && !login, false),
+                (basic("ada", TOKEN), token && !login, false),
+                (basic("bob", "pass:word é"), false, false),
+                (basic("ada", "password"), false, false),
+                (basic("ada", ""), false, false),
+                (basic("x", QLESS), false, false),
+                (bearer(""), false, false),
+                (bearer("the-admins-toke"), false, false),
+                (bearer("THE-ADMINS-TOKEN"), false, false),
+                (TOKEN.to_owned(), false, false),
+                (format!("Token {TOKEN}"), false, false),
+                ("Basic !!".to_owned(), false, false),
+                (format!("Basic {}", STANDARD.encode(TOKEN)), false, false),
+                ("Basic ".to_owned(), false, false),
+                (String::new(), false, false),
+            ] {
+                let seen = opens(&doors.admin(refuse), &shown, None);
+                assert_eq!(seen, admin, "{shown} at the administrator's of {doors:?}");
+                let seen = opens(&doors.qless(refuse), &shown, None);
+                assert_eq!(seen, admin || own, "{shown} at qless's of {doors:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_another_site_lets_a_browser_ask_a_protocol_for_is_refused() {
+        let doors = doors(true, true, true);
+        let (password, token) = (basic("ada", "pass:word é"), format!("Bearer {TOKEN}"));
+        for (door, is_led_to) in [(doors.admin(refuse), true), (doors.qless(refuse), false)] {
+            let by_password = |site| opens(&door, &password, Some(site));
+            assert_eq!(by_password("cross-site"), is_led_to);
+            assert_eq!(by_password("same-site"), is_led_to);
+            assert!(opens(&door, &password, Some("same-origin")));
+            assert!(opens(&door, &password, Some("none")));
+            assert!(
+                opens(&door, &token, Some("cross-site")),
+                "no browser adds it"
+            );
+        }
+    }
+
+    #[test]
+    fn loopback_is_this_machine_and_nothing_else() {
+        for (address, expected) in [
+            ("127.0.0.1:1", true),
+            ("127.9.9.9:1", true),
+            ("[::1]:1", true),
+            ("[::ffff:127.0.0.1]:1", true),
+            ("0.0.0.0:1", false),
+            ("[::]:1", false),
+            ("10.0.0.1:1", false),
+            ("[::ffff:10.0.0.1]:1", false),
+        ] {
+            assert_eq!(is_loopback(address.parse().unwrap()), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn open_doors_are_named() {
+        let none = Doors::default();
+        assert!(none.open(true).len() == 4 && none.open(false).len() == 3);
+        assert!(!none.any_key());
+        let closed = Doors {
+            relay: Some(Hash::of("the-token-of-relay")),
+            ..doors(true, false, true)
+        };
+        assert!(closed.any_key());
+        assert_eq!(closed.open(false), [""; 0]);
+        assert_eq!(closed.open(true).len(), 1);
+        for (doors, name) in [
+            (doors(true, false, true), "Relay"),
+            (
+                Doors {
+                    qless: None,
+                    ..closed
+                },
+                "qless",
+            ),
+            (
+                Doors {
+                    admin: Admin::default(),
+                    ..closed
+                },
+                "/ui",
+            ),
+        ] {
+            let open = doors.open(false);
+            assert!(open.len() == 1 && open[0].starts_with(name), "{open:?}");
+        }
+    }
+}

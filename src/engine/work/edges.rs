@@ -1,0 +1,109 @@
+//! Who waits for whom.
+
+use std::collections::HashSet;
+
+use super::Work;
+use crate::engine::job::JobKey;
+
+impl Work {
+    /// Removes a job and its edges.
+    pub fn remove(&mut self, key: &JobKey) {
+        self.set_dependencies(key, Vec::new());
+        let dependents = self
+            .job(key)
+            .map(|job| job.dependents.clone())
+            .unwrap_or_default();
+        for dependent in dependents {
+            self.unlink(
+                &JobKey {
+                    scope: key.scope,
+                    id: dependent,
+                },
+                key,
+            );
+        }
+        let Some(slot) = self.slots.remove(key) else {
+            return;
+        };
+        if let Some(version) = slot.version {
+            self.removed
+                .push((slot.before.unwrap_or(slot.job), version));
+        }
+    }
+
+    /// Lets the job wait for just these others, which are all under work.
+    pub fn set_dependencies(&mut self, key: &JobKey, needs: Vec<String>) {
+        let Some(job) = self.job(key) else { return };
+        if job.dependencies.is_empty() && needs.is_empty() {
+            return;
+        }
+        let (seq, scope) = (job.seq, key.scope);
+        let gone: Vec<_> = job
+            .dependencies
+            .iter()
+            .filter(|id| !needs.contains(id))
+            .cloned()
+            .collect();
+        for id in gone {
+            self.unlink(key, &JobKey { scope, id });
+        }
+        for id in &needs {
+            let need = JobKey {
+                scope,
+                id: id.clone(),
+            };
+            if self
+                .job(&need)
+                .is_none_or(|other| other.dependents.contains(&key.id))
+            {
+                continue;
+            }
+            // The other end is written too: its version guards against a completion elsewhere that has
+            // not seen this edge.
+            if let Some(other) = self.job_mut(&need) {
+                other.dependents.push(key.id.clone());
+                let edge = (seq, other.seq);
+                self.edges.insert(edge, true);
+            }
+        }
+        if let Some(job) = self.job_mut(key) {
+            job.dependencies = needs;
+        }
+    }
+
+    /// Takes one edge away. The other end keeps its version: only its list of dependents is shorter.
+    pub fn unlink(&mut self, key: &JobKey, need: &JobKey) {
+        let Some(seq) = self.job_mut(key).map(|job| {
+            job.dependencies.retain(|id| *id != need.id);
+            job.seq
+        }) else {
+            return;
+        };
+        if let Some(other) = self.slots.get_mut(need) {
+            other.job.dependents.retain(|id| *id != key.id);
+            self.edges.insert((seq, other.job.seq), false);
+        }
+    }
+
+    /// Whether `id` would, directly or not, wait for itself if it waited for `needs`.
+    pub fn would_wait_for_itself(&self, key: &JobKey, needs: &[String]) -> bool {
+        let mut open: Vec<&str> = needs.iter().map(String::as_str).collect();
+        let mut visited = HashSet::new();
+        while let Some(id) = open.pop() {
+            if id == key.id {
+                return true;
+            }
+            if !visited.insert(id) {
+                continue;
+            }
+            match self.job(&JobKey {
+                scope: key.scope,
+                id: id.to_owned(),
+            }) {
+                Some(job) => open.extend(job.dependencies.iter().map(String::as_str)),
+                None => open.extend(self.reach.get(id).into_iter().flatten().map(String::as_str)),
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,51 @@
+//! What verbs want to find in memory.
+
+use crate::engine::clock::Time;
+use crate::engine::job::{JobKey, QueueKey};
+
+/// What a verb wants to find in [`Work`](super::Work).
+#[derive(Debug, Default)]
+pub struct Needs {
+    /// Jobs by identity, with all that depend on them or that they depend on.
+    pub jobs: Vec<JobKey>,
+    /// Jobs by queue and id, for those whose scope is their queue.
+    pub in_queues: Vec<(QueueKey, String)>,
+    /// Ids from which on all edges of the dependency graph are wanted, to look for cycles.
+    pub reach: Vec<String>,
+    /// The next so many jobs of each of these queues.
+    pub claim: Vec<Wanted>,
+    /// Recurring jobs.
+    pub recurring: Vec<String>,
+    /// The oldest of a list.
+    pub oldest: Option<Oldest>,
+}
+
+/// The oldest `count` jobs of a list.
+#[derive(Clone, Debug)]
+pub enum Oldest {
+    /// The failures of a group.
+    Failed { group: String, count: usize },
+    /// A dead letter, with what came to it until this moment.
+    Dead {
+        queue: QueueKey,
+        count: usize,
+        until: Time,
+    },
+}
+
+impl Needs {
+    /// Some job is to wait for these.
+    pub fn depends(&mut self, ids: &[String]) {
+        self.jobs.extend(ids.iter().map(JobKey::qless));
+        self.reach.extend(ids.iter().cloned());
+    }
+}
+
+/// The next `count` jobs of a queue, its due recurring jobs made into jobs.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub queue: QueueKey,
+    pub count: usize,
+    /// Also if the queue is paused.
+    pub paused_too: bool,
+}

@@ -1,0 +1,63 @@
+//! What a server says when it begins to listen: where it is, and a line to try it with.
+
+use std::net::SocketAddr;
+
+use switchyard::doors::is_loopback;
+use switchyard::engine::{Engine, Result};
+use switchyard::server::Settings;
+use switchyard::store::FIRST_TOKEN;
+
+/// The namespace that a first start makes a token for.
+const NAMESPACE: &str = "default";
+
+/// A token for the first namespace, where nobody has made one and nothing is in the database yet. Only on
+/// loopback: where others can read along, a secret is not printed unasked.
+pub async fn first_token(
+    engine: &Engine,
+    settings: &Settings,
+    address: SocketAddr,
+) -> Result<Option<String>> {
+    let is_new = engine.known_queues().all().is_empty() && engine.tokens().await?.is_empty();
+    if settings.no_auth || !is_loopback(address) || !is_new {
+        return Ok(None);
+    }
+    let token = engine.create_token(NAMESPACE, FIRST_TOKEN, None).await?;
+    Ok(Some(token))
+}
+
+/// The greeting. Its first line tells the address, for programs too.
+pub fn greeting(
+    address: SocketAddr,
+    database: &str,
+    settings: &Settings,
+    token: Option<&str>,
+) -> String {
+    let key = match settings.doors.qless {
+        Some(_) => r#" -H "Authorization: Bearer $SWITCHYARD_QLESS_TOKEN""#,
+        None => "",
+    };
+    let of_lmstfy = match token {
+        Some(token) => format!(
+            "The same by lmstfy, with a token for the namespace {NAMESPACE}, which is shown this once:
+  curl -X PUT 'http://{address}/api/{NAMESPACE}/work?token={token}' -d 'hello'"
+        ),
+        None if settings.no_auth => format!(
+            "The same by lmstfy, where no namespace needs a token (--no-auth):
+  curl -X PUT 'http://{address}/api/{NAMESPACE}/work' -d 'hello'"
+        ),
+        None => format!(
+            "A token for a namespace of lmstfy:
+  switchyard token create --database {database} {NAMESPACE}"
+        ),
+    };
+    format!(
+        r#"listening on http://{address}
+  dashboard  http://{address}/ui
+  API        http://{address} (qless, lmstfy, Relay)
+  database   {database}
+A first job:
+  curl http://{address}/add/work{key} -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'
+{of_lmstfy}
+"#
+    )
+}

@@ -1,0 +1,132 @@
+//! lmstfy over HTTP: the table of `docs/protocols/lmstfy.md`.
+//!
+//! A handler reads its parameters out of a [`Call`], calls one verb of the engine and gives an answer. Whoever
+//! calls has shown a token of the namespace before.
+
+mod answer;
+mod call;
+mod consuming;
+mod dead_letter;
+mod publishing;
+mod refusal;
+
+use std::future::Future;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{self, MethodFilter, MethodRouter};
+
+use call::Call;
+use consuming::{acknowledge, consume, destroy, job, peek, size};
+use dead_letter::{drop_dead, head, respawn};
+use publishing::{publish, publish_several, republish};
+use refusal::Refusal;
+
+use crate::engine::Engine;
+use crate::protocol::request::drain;
+
+const GET: MethodFilter = MethodFilter::GET;
+const PUT: MethodFilter = MethodFilter::PUT;
+const DELETE: MethodFilter = MethodFilter::DELETE;
+
+/// The namespaces that the path without `/api` cannot have, for it would take paths of others.
+const RESERVED: &[&str] = &[
+    "api",
+    "v0",
+    "v1",
+    "v2",
+    "get",
+    "add",
+    "heartbeat",
+    "complete",
+    "queues",
+    "job",
+    "token",
+    "ui",
+    "health",
+    "metrics",
+    "pkg",
+];
+
+/// What the handlers work with.
+#[derive(Clone)]
+pub struct Front {
+    pub engine: Engine,
+    /// Whether namespaces stand open.
+    pub no_auth: bool,
+    /// The largest body of a job, in bytes.
+    pub body_max: usize,
+}
+
+/// An answer, or why there is none.
+type Outcome = Result<Response, Refusal>;
+
+/// All paths of lmstfy.
+pub fn router(front: Front) -> Router {
+    let queue = "/api/{namespace}/{queue}";
+    let under = |path: &str| format!("{queue}/{path}");
+    Router::new()
+        .route(
+            queue,
+            on(GET, consume)
+                // axum would answer HEAD with the handler of GET, which takes a job.
+                .head(async || StatusCode::METHOD_NOT_ALLOWED)
+                .merge(on(PUT, publish))
+                .merge(on(DELETE, destroy)),
+        )
+        .route(&under("bulk"), on(PUT, publish_several))
+        .route(&under("peek"), on(GET, peek))
+        .route(&under("size"), on(GET, size))
+        .route(
+            &under("job/{job_id}"),
+            on(GET, job)
+                .merge(on(DELETE, acknowledge))
+                .merge(on(PUT, republish)),
+        )
+        .route(
+            &under("deadletter"),
+            on(GET, head)
+                .merge(on(PUT, respawn))
+                .merge(on(DELETE, drop_dead)),
+        )
+        .route(&under("deadletter/size"), on(GET, dead_letter::size))
+        // As the document has it.
+        .route(
+            "/{namespace}/{queue}/deadletter",
+            on(DELETE, async |front, call: Call| {
+                if RESERVED.contains(&call.namespace.as_str()) {
+                    return Err(Refusal::NoSuchEndpoint);
+                }
+                drop_dead(front, call).await
+            }),
+        )
+        .route("/api/v0/{*rest}", routing::any(no_such_endpoint))
+        .method_not_allowed_fallback(no_such_endpoint)
+        .with_state(front)
+}
+
+/// The answer to a path under `/api` that nobody serves.
+pub async fn no_such_endpoint(request: Request) -> Response {
+    drain(request).await;
+    Refusal::NoSuchEndpoint.into_response()
+}
+
+/// A handler under a method: read the call, see who calls, do it.
+fn on<F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<Front>
+where
+    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Outcome> + Send,
+{
+    routing::on(
+        method,
+        async move |State(front): State<Front>, request: Request| {
+            let outcome = match Call::read(request, &front).await {
+                Ok(call) => handler(front, call).await,
+                Err(refusal) => Err(refusal),
+            };
+            outcome.unwrap_or_else(IntoResponse::into_response)
+        },
+    )
+}

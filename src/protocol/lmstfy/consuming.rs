@@ -1,0 +1,113 @@
+//! Consume, acknowledge, and look.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use serde_json::json;
+
+use super::answer::JobView;
+use super::call::Call;
+use super::refusal::Refusal;
+use super::{Front, Outcome};
+use crate::engine::{Claim, Job, JobKey, Order, QueueKey, Time};
+
+/// Seconds that a consumer has unless it says more (document, Consume jobs).
+const TTR_S: u32 = 120;
+
+/// Jobs that one request may consume.
+const COUNT_MAX: u32 = 100;
+
+/// `GET /api/:namespace/:queue[,:queue]*`. One job is an object; where more may come, they are an array.
+pub async fn consume(front: Front, call: Call) -> Outcome {
+    let queues = call.queues()?;
+    let ttr_s: u32 = call.number("ttr", TTR_S, "invalid ttr")?;
+    let timeout_s: u32 = call.number("timeout", 0, "invalid timeout")?;
+    let count: u32 = call.number("count", 1, "invalid count")?;
+    if !(1..=COUNT_MAX).contains(&count) {
+        return Err(Refusal::Bad("invalid count"));
+    }
+    let claim = Claim {
+        worker: String::new(),
+        queues: queues.clone(),
+        count: count as usize,
+        order: Order::Ordered,
+        grant: call.grant.clone(),
+        lease_s: Some(f64::from(ttr_s)),
+    };
+    let wait = Duration::from_secs(u64::from(timeout_s));
+    let jobs = front.engine.claim_or_wait(claim, wait, None).await?;
+    let now = front.engine.now(None);
+    let mut views = jobs
+        .iter()
+        .filter_map(|job| Some(new_job(job, front.queue_of(job, &queues)?, now)));
+    if count > 1 && !jobs.is_empty() {
+        return Ok(Json(views.collect::<Vec<_>>()).into_response());
+    }
+    let view = views.next().ok_or(Refusal::NoJobAvailable)?;
+    Ok(Json(view).into_response())
+}
+
+fn new_job<'a>(job: &'a Job, queue: &'a QueueKey, now: Time) -> JobView<'a> {
+    JobView::of(job, queue, now).new_job()
+}
+
+/// `DELETE /api/:namespace/:queue/job/:job_id`
+pub async fn acknowledge(front: Front, call: Call) -> Outcome {
+    let ids = vec![call.job_id().to_owned()];
+    front.engine.acknowledge(call.queue()?, ids).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `GET /api/:namespace/:queue/peek`
+pub async fn peek(front: Front, call: Call) -> Outcome {
+    let queue = call.queue()?;
+    let found = front.engine.head(&queue).await?;
+    shown(found, &queue)
+}
+
+/// `GET /api/:namespace/:queue/job/:job_id`
+pub async fn job(front: Front, call: Call) -> Outcome {
+    let queue = call.queue()?;
+    let key = JobKey::lmstfy(call.job_id());
+    let found = front.engine.living(&queue, &key).await?;
+    shown(found, &queue)
+}
+
+fn shown(found: Option<(Job, Time)>, queue: &QueueKey) -> Outcome {
+    let (job, now) = found.ok_or(Refusal::NoSuchJob)?;
+    Ok(Json(JobView::of(&job, queue, now)).into_response())
+}
+
+/// `GET /api/:namespace/:queue/size`
+pub async fn size(front: Front, call: Call) -> Outcome {
+    let queue = call.queue()?;
+    let size = front.engine.ready(&queue).await?;
+    Ok(sized(&queue, size))
+}
+
+/// How many there are of something in a queue.
+pub fn sized(queue: &QueueKey, size: i64) -> axum::response::Response {
+    let QueueKey {
+        namespace, name, ..
+    } = queue;
+    Json(json!({ "namespace": namespace, "queue": name, "size": size })).into_response()
+}
+
+/// `DELETE /api/:namespace/:queue`
+pub async fn destroy(front: Front, call: Call) -> Outcome {
+    front.engine.destroy(call.queue()?).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+impl Front {
+    /// Of these queues, the one that the job is in.
+    fn queue_of<'a>(&self, job: &Job, queues: &'a [QueueKey]) -> Option<&'a QueueKey> {
+        let is_its = |queue: &&QueueKey| {
+            let known = self.engine.known_queues().get(queue);
+            known.is_some_and(|known| known.id == job.queue)
+        };
+        queues.iter().find(is_its)
+    }
+}

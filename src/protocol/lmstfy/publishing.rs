@@ -1,0 +1,141 @@
+//! Publish: one job, several, or one in the place of another.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::call::{BULK_MAX, Call};
+use super::refusal::Refusal;
+use super::{Front, Outcome};
+use crate::engine::Publish;
+
+/// Seconds that a job has to live unless it is said (document, Publish a job).
+pub const TTL_S: u32 = 86_400;
+
+/// Attributes of a job; more are passed over. Longer keys and values are cut.
+const ATTRIBUTES_MAX: usize = 16;
+const ATTRIBUTE_KEY_BYTES_MAX: usize = 32;
+const ATTRIBUTE_VALUE_BYTES_MAX: usize = 128;
+
+/// What the header of an attribute begins with.
+const ATTRIBUTE: &str = "job-attr-";
+
+/// `PUT /api/:namespace/:queue`
+pub async fn publish(front: Front, call: Call) -> Outcome {
+    let (queue, manner) = (call.queue()?, Manner::of(&call)?);
+    let job = manner.job(call.body(front.body_max)?);
+    let ids = front.engine.publish(queue, vec![job]).await?;
+    Ok(published(ids.first().map_or("", String::as_str)))
+}
+
+/// `PUT /api/:namespace/:queue/job/:job_id`: the job that is named is gone, and the new one has another id.
+pub async fn republish(front: Front, call: Call) -> Outcome {
+    let (queue, manner) = (call.queue()?, Manner::of(&call)?);
+    let job = manner.job(call.body(front.body_max)?);
+    let id = front.engine.republish(queue, call.job_id(), job).await?;
+    Ok(published(&id))
+}
+
+/// `PUT /api/:namespace/:queue/bulk`: each element of a JSON array is a job, as it was written.
+pub async fn publish_several(front: Front, call: Call) -> Outcome {
+    let (queue, manner) = (call.queue()?, Manner::of(&call)?);
+    let elements: Vec<&RawValue> = serde_json::from_slice(call.body(usize::MAX)?)
+        .map_err(|_| Refusal::Bad("request body should be an array of objects"))?;
+    if elements.is_empty() {
+        return Err(Refusal::Bad("no jobs"));
+    }
+    if elements.len() > BULK_MAX {
+        return Err(Refusal::Bad("too many jobs"));
+    }
+    let job = |element: &&RawValue| match element.get().as_bytes() {
+        body if body.len() > front.body_max => Err(Refusal::TooLarge),
+        body => Ok(manner.job(body)),
+    };
+    let jobs = elements.iter().map(job).collect::<Result<Vec<_>, _>>()?;
+    let ids = front.engine.publish(queue, jobs).await?;
+    let body = Json(json!({ "msg": "published", "job_ids": ids }));
+    Ok((StatusCode::CREATED, body).into_response())
+}
+
+fn published(id: &str) -> axum::response::Response {
+    let body = Json(json!({ "msg": "published", "job_id": id }));
+    (StatusCode::CREATED, body).into_response()
+}
+
+/// How jobs are to be published.
+struct Manner {
+    delay_s: u32,
+    ttl_s: u32,
+    tries: u16,
+    versioned: bool,
+    attributes: Option<String>,
+}
+
+impl Manner {
+    fn of(call: &Call) -> Result<Manner, Refusal> {
+        let delay_s = call.number("delay", 0, "invalid delay")?;
+        let ttl_s = call.number("ttl", TTL_S, "invalid ttl")?;
+        if ttl_s > 0 && ttl_s < delay_s {
+            return Err(Refusal::Bad("ttl is shorter than delay"));
+        }
+        let tries = call.number("tries", 1, "invalid tries")?;
+        if tries == 0 {
+            return Err(Refusal::Bad("tries shouldn't be zero"));
+        }
+        let versioned = call
+            .headers
+            .get("enable-job-version")
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"yes"));
+        Ok(Manner {
+            delay_s,
+            ttl_s,
+            tries,
+            versioned,
+            attributes: if versioned {
+                attributes(&call.headers)
+            } else {
+                None
+            },
+        })
+    }
+
+    fn job(&self, body: &[u8]) -> Publish {
+        Publish {
+            body: BASE64.encode(body),
+            delay_s: self.delay_s,
+            ttl_s: self.ttl_s,
+            tries: self.tries,
+            versioned: self.versioned,
+            attributes: self.attributes.clone(),
+        }
+    }
+}
+
+/// The attributes as the JSON text of an object, if there are any. What is not text is passed over.
+fn attributes(headers: &HeaderMap) -> Option<String> {
+    let mut attributes = BTreeMap::new();
+    for (name, value) in headers {
+        if let Some(key) = name.as_str().strip_prefix(ATTRIBUTE)
+            && let Ok(value) = std::str::from_utf8(value.as_bytes())
+            && attributes.len() < ATTRIBUTES_MAX
+        {
+            let key = cut(key, ATTRIBUTE_KEY_BYTES_MAX);
+            attributes
+                .entry(key)
+                .or_insert_with(|| cut(value, ATTRIBUTE_VALUE_BYTES_MAX));
+        }
+    }
+    (!attributes.is_empty()).then(|| serde_json::to_string(&attributes).unwrap_or_default())
+}
+
+/// As much of the beginning as has room.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max))
+        .unwrap_or_default()
+}

@@ -1,0 +1,163 @@
+//! Relay v2 over HTTP: the table of `docs/protocols/relay.md`.
+//!
+//! A handler reads its parameters out of a [`Call`], calls one verb of the engine and gives an answer; errors
+//! are plain text.
+
+mod answer;
+mod call;
+mod refusal;
+
+use std::future::Future;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{self, MethodFilter, MethodRouter};
+
+use answer::{json, views};
+use call::Call;
+use refusal::Refusal;
+
+use crate::doors::BEARER;
+use crate::engine::{Claim, Engine, QueueKey};
+use crate::protocol::request::drain;
+
+const GET: MethodFilter = MethodFilter::GET;
+const HEAD: MethodFilter = MethodFilter::HEAD;
+const POST: MethodFilter = MethodFilter::POST;
+const PUT: MethodFilter = MethodFilter::PUT;
+const PATCH: MethodFilter = MethodFilter::PATCH;
+const DELETE: MethodFilter = MethodFilter::DELETE;
+
+/// Jobs that one request may take; it may ask for more.
+const NEXT_MAX: i64 = 1_000;
+
+/// What the handlers work with.
+#[derive(Clone)]
+pub struct Front {
+    pub engine: Engine,
+    /// The largest body of a request, in bytes.
+    pub body_max: usize,
+}
+
+/// An answer, or why there is none.
+type Outcome = Result<Response, Refusal>;
+
+/// All paths of Relay.
+pub fn router(front: Front) -> Router {
+    Router::new()
+        .route("/v2/queues/jobs", on(POST, enqueue))
+        .route(
+            "/v2/queues/{queue}/jobs",
+            // axum would answer HEAD with the handler of GET, which takes a job.
+            on(GET, next).head(async || Refusal::MethodNotAllowed),
+        )
+        .route("/v2/queues/{queue}/jobs/{id}", one_job())
+        // The id may be empty, which no parameter at the end of a path matches.
+        .route("/v2/queues/{queue}/jobs/", one_job())
+        .route(
+            "/v2/queues/{queue}/jobs/{id}/run-id/{run_id}",
+            on(PATCH, heartbeat)
+                .merge(on(PUT, requeue))
+                .merge(on(DELETE, complete)),
+        )
+        .method_not_allowed_fallback(async || Refusal::MethodNotAllowed)
+        .with_state(front)
+}
+
+/// What is done with a job by its name.
+fn one_job() -> MethodRouter<Front> {
+    on(GET, get)
+        .merge(on(HEAD, exists))
+        .merge(on(DELETE, delete))
+}
+
+/// The answer to a path under `/v2` that nobody serves.
+pub async fn no_such_endpoint(request: Request) -> Response {
+    drain(request).await;
+    Refusal::NoSuchEndpoint.into_response()
+}
+
+/// The answer to whoever shows no key where one is needed.
+pub fn unauthorized() -> Response {
+    let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
+    (challenge, Refusal::Unauthorized).into_response()
+}
+
+/// A handler under a method: read the call, do it.
+fn on<F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<Front>
+where
+    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Outcome> + Send,
+{
+    routing::on(
+        method,
+        async move |State(front): State<Front>, request: Request| {
+            let outcome = match Call::read(request, front.body_max).await {
+                Ok(call) => handler(front, call).await,
+                Err(refusal) => Err(refusal),
+            };
+            outcome.unwrap_or_else(IntoResponse::into_response)
+        },
+    )
+}
+
+/// `POST /v2/queues/jobs`
+async fn enqueue(front: Front, call: Call) -> Outcome {
+    front.engine.enqueue(call.jobs()?, call.mode()).await?;
+    Ok(StatusCode::ACCEPTED.into_response())
+}
+
+/// `GET /v2/queues/{queue}/jobs`: what there is, at once.
+async fn next(front: Front, call: Call) -> Outcome {
+    let count = call.num_jobs()?.min(NEXT_MAX);
+    let queue = call.queue()?;
+    let claim = Claim::of(queue.clone(), "", usize::try_from(count).unwrap_or(1));
+    let jobs = front.engine.claim(claim, None).await?;
+    if jobs.is_empty() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    Ok(json(&views(&jobs, &queue)))
+}
+
+/// `GET /v2/queues/{queue}/jobs/{id}`
+async fn get(front: Front, call: Call) -> Outcome {
+    let queue: QueueKey = call.queue()?;
+    let job = front.engine.job_in(&queue, call.id()?).await?;
+    let job = job.ok_or(Refusal::NoSuchJob)?;
+    Ok(json(&views([&job], &queue).first()))
+}
+
+/// `HEAD /v2/queues/{queue}/jobs/{id}`
+async fn exists(front: Front, call: Call) -> Outcome {
+    let job = front.engine.job_in(&call.queue()?, call.id()?).await?;
+    job.ok_or(Refusal::NoSuchJob)?;
+    Ok(StatusCode::OK.into_response())
+}
+
+/// `DELETE /v2/queues/{queue}/jobs/{id}`
+async fn delete(front: Front, call: Call) -> Outcome {
+    let ids = vec![call.id()?.to_owned()];
+    front.engine.delete(call.queue()?, ids).await?;
+    Ok(StatusCode::OK.into_response())
+}
+
+/// `PATCH /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`
+async fn heartbeat(front: Front, call: Call) -> Outcome {
+    front.engine.beat(call.run()?, call.state()?).await?;
+    Ok(StatusCode::ACCEPTED.into_response())
+}
+
+/// `PUT /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`. If there is no such run nothing happens, and that is fine.
+async fn requeue(front: Front, call: Call) -> Outcome {
+    let (run, jobs) = (call.run()?, call.jobs()?);
+    front.engine.run_again(run, jobs, call.mode()).await?;
+    Ok(StatusCode::ACCEPTED.into_response())
+}
+
+/// `DELETE /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`
+async fn complete(front: Front, call: Call) -> Outcome {
+    front.engine.finish(call.run()?).await?;
+    Ok(StatusCode::OK.into_response())
+}

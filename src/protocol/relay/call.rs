@@ -1,0 +1,226 @@
+//! A request: its path, query and body. What cannot be read is 400; what can be read and has the wrong shape,
+//! range or length is 422.
+
+use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::http::{HeaderMap, header};
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::refusal::Refusal;
+use crate::engine::{Enqueue, Mode, QueueKey, Run, Time};
+use crate::protocol::request::{self, NoBody};
+
+/// The longest queue or id, in characters (document, Job Structure).
+const NAME_CHARS_MAX: usize = 1_024;
+
+/// The longest timeout in seconds, and the most retries (document, Job Structure).
+const TIMEOUT_S_MAX: i64 = 2_147_483_647;
+const RETRIES_MAX: i64 = 32_767;
+
+/// A request.
+pub struct Call {
+    queue: String,
+    id: String,
+    run_id: String,
+    query: Vec<(String, String)>,
+    is_json: bool,
+    body: Result<Bytes, NoBody>,
+}
+
+/// A job as a client gives it; a job that was fetched can be given back.
+#[derive(Deserialize)]
+struct NewJob<'a> {
+    queue: String,
+    id: String,
+    timeout: i64,
+    #[serde(default)]
+    max_retries: Option<i64>,
+    #[serde(borrow)]
+    payload: &'a RawValue,
+    #[serde(default, borrow)]
+    state: Option<&'a RawValue>,
+    #[serde(default)]
+    run_at: Option<DateTime<Utc>>,
+}
+
+impl Call {
+    /// Reads a request, whole.
+    pub async fn read(request: Request, body_max: usize) -> Result<Call, Refusal> {
+        let (mut parts, body) = request.into_parts();
+        let body = request::body(body, body_max).await;
+        let path = RawPathParams::from_request_parts(&mut parts, &())
+            .await
+            .map_err(|_| Refusal::Bad("the path is not UTF-8".to_owned()))?;
+        let of_path = |field: &str| {
+            let found = path.iter().find(|(name, _)| *name == field);
+            found.map(|(_, value)| value.to_owned()).unwrap_or_default()
+        };
+        let query = request::pairs(parts.uri.query().unwrap_or_default());
+        Ok(Call {
+            queue: of_path("queue"),
+            id: of_path("id"),
+            run_id: of_path("run_id"),
+            query: query.ok_or_else(|| Refusal::Bad("the query is not UTF-8".to_owned()))?,
+            is_json: is_json(&parts.headers),
+            body,
+        })
+    }
+
+    pub fn queue(&self) -> Result<QueueKey, Refusal> {
+        check_name("queue", &self.queue)?;
+        Ok(QueueKey::relay(&self.queue))
+    }
+
+    pub fn id(&self) -> Result<&str, Refusal> {
+        check_name("id", &self.id)?;
+        Ok(&self.id)
+    }
+
+    pub fn run(&self) -> Result<Run, Refusal> {
+        let run_id = Uuid::parse_str(&self.run_id);
+        let run_id = run_id.map_err(|_| Refusal::Bad("the run id is no UUID".to_owned()))?;
+        Ok(Run {
+            queue: self.queue()?,
+            id: self.id()?.to_owned(),
+            run_id: run_id.simple().to_string(),
+        })
+    }
+
+    /// An unknown mode is the default one, as it is for the original.
+    pub fn mode(&self) -> Mode {
+        match self.parameter("mode") {
+            Some("ignore") => Mode::Ignore,
+            Some("replace") => Mode::Replace,
+            _ => Mode::Unique,
+        }
+    }
+
+    /// How many jobs are asked for; at least one.
+    pub fn num_jobs(&self) -> Result<i64, Refusal> {
+        let number = self.parameter("num_jobs").map_or(Ok(1), str::parse);
+        let number = number.ok().filter(|number| *number >= 1);
+        number.ok_or_else(|| Refusal::Bad("num_jobs must be a whole number from 1".to_owned()))
+    }
+
+    fn parameter(&self, name: &str) -> Option<&str> {
+        let found = self.query.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    fn body(&self) -> Result<&Bytes, Refusal> {
+        match &self.body {
+            Ok(body) => Ok(body),
+            Err(NoBody::TooLarge) => Err(Refusal::TooLarge),
+            Err(NoBody::BrokeOff) => Err(Refusal::Bad("the body broke off".to_owned())),
+            Err(NoBody::Late) => Err(Refusal::Bad("the body did not come in time".to_owned())),
+        }
+    }
+
+    /// The jobs of the body; all of them are as they should be.
+    pub fn jobs(&self) -> Result<Vec<Enqueue>, Refusal> {
+        let body = self.body()?;
+        if !self.is_json {
+            return Err(Refusal::NotJson);
+        }
+        let jobs: Vec<NewJob<'_>> = serde_json::from_slice(body).map_err(|error| unread(&error))?;
+        jobs.into_iter().map(enqueue).collect()
+    }
+
+    /// What is to take the place of the job's state: nothing said, nothing at all, or JSON text.
+    pub fn state(&self) -> Result<Option<Option<String>>, Refusal> {
+        let body = self.body()?;
+        if body.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let state: &RawValue = serde_json::from_slice(body).map_err(|error| unread(&error))?;
+        Ok(Some(stated(Some(state))?))
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let kind = kind.to_ascii_lowercase();
+    kind == "application/json" || kind.starts_with("application/") && kind.ends_with("+json")
+}
+
+fn unread(error: &serde_json::Error) -> Refusal {
+    match error.classify() {
+        Category::Data => Refusal::Unprocessable(error.to_string()),
+        Category::Io | Category::Syntax | Category::Eof => Refusal::Bad(error.to_string()),
+    }
+}
+
+fn check_name(field: &'static str, name: &str) -> Result<(), Refusal> {
+    if name.chars().count() > NAME_CHARS_MAX {
+        let why = format!("{field} has {NAME_CHARS_MAX} characters at most");
+        return Err(Refusal::Unprocessable(why));
+    }
+    if name.contains('\0') {
+        return Err(Refusal::Unprocessable(format!("{field} contains NUL")));
+    }
+    Ok(())
+}
+
+fn enqueue(job: NewJob<'_>) -> Result<Enqueue, Refusal> {
+    check_name("queue", &job.queue)?;
+    check_name("id", &job.id)?;
+    let of_job = |why: &str| {
+        let (id, queue) = (&job.id, &job.queue);
+        Refusal::Unprocessable(format!("job \"{id}\" of queue \"{queue}\": {why}"))
+    };
+    if !(0..=TIMEOUT_S_MAX).contains(&job.timeout) {
+        return Err(of_job("timeout is from 0 to 2147483647 seconds"));
+    }
+    if job
+        .max_retries
+        .is_some_and(|retries| !(0..=RETRIES_MAX).contains(&retries))
+    {
+        return Err(of_job("max_retries is from 0 to 32767, or null"));
+    }
+    if has_nul(job.payload) {
+        return Err(of_job("the payload contains NUL"));
+    }
+    Ok(Enqueue {
+        queue: QueueKey::relay(job.queue),
+        id: job.id,
+        timeout_s: job.timeout,
+        max_retries: job.max_retries,
+        payload: job.payload.get().to_owned(),
+        state: stated(job.state)?,
+        run_at: job.run_at.map(|at| Time(at.timestamp_micros())),
+    })
+}
+
+/// A state as it is kept: null is none.
+fn stated(state: Option<&RawValue>) -> Result<Option<String>, Refusal> {
+    let Some(state) = state.filter(|state| state.get() != "null") else {
+        return Ok(None);
+    };
+    if has_nul(state) {
+        return Err(Refusal::Unprocessable("the state contains NUL".to_owned()));
+    }
+    Ok(Some(state.get().to_owned()))
+}
+
+/// Whether a text in it has the character that databases cannot hold (the original's refuses it).
+fn has_nul(json: &RawValue) -> bool {
+    let has = |text: &str| text.contains('\0');
+    fn any(value: &Value, has: &impl Fn(&str) -> bool) -> bool {
+        match value {
+            Value::String(text) => has(text),
+            Value::Array(values) => values.iter().any(|value| any(value, has)),
+            Value::Object(map) => map.iter().any(|(key, value)| has(key) || any(value, has)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+    // Nearly always there is not even the escape.
+    json.get().contains("\\u0000")
+        && serde_json::from_str::<Value>(json.get()).is_ok_and(|value| any(&value, &has))
+}

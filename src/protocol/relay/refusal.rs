@@ -1,0 +1,87 @@
+//! What Relay's clients are told when something is not done: a status, and a sentence as plain text.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+
+use crate::engine::Error;
+
+/// Why a request is refused.
+#[derive(Debug)]
+pub enum Refusal {
+    /// It cannot be read.
+    Bad(String),
+    /// It can be read, and is not what is asked for.
+    Unprocessable(String),
+    /// Its body is no JSON by its own word.
+    NotJson,
+    TooLarge,
+    NoSuchJob,
+    NoSuchEndpoint,
+    MethodNotAllowed,
+    Unauthorized,
+    Engine(Error),
+}
+
+/// What exists.
+const ENDPOINTS: &str = "\
+there is no such endpoint; there are
+POST   /v2/queues/jobs
+GET    /v2/queues/{queue}/jobs
+GET    /v2/queues/{queue}/jobs/{id}
+HEAD   /v2/queues/{queue}/jobs/{id}
+DELETE /v2/queues/{queue}/jobs/{id}
+PATCH  /v2/queues/{queue}/jobs/{id}/run-id/{run_id}
+PUT    /v2/queues/{queue}/jobs/{id}/run-id/{run_id}
+DELETE /v2/queues/{queue}/jobs/{id}/run-id/{run_id}
+";
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let (status, text) = match self {
+            Refusal::Bad(why) => (StatusCode::BAD_REQUEST, why),
+            Refusal::Unprocessable(why) => (StatusCode::UNPROCESSABLE_ENTITY, why),
+            Refusal::NotJson => {
+                let why = "the Content-Type must be application/json".to_owned();
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, why)
+            }
+            Refusal::TooLarge => {
+                let why = "the body is too large".to_owned();
+                (StatusCode::PAYLOAD_TOO_LARGE, why)
+            }
+            // As the original answers; clients look at the status only.
+            Refusal::NoSuchJob => return StatusCode::NOT_FOUND.into_response(),
+            Refusal::NoSuchEndpoint => (StatusCode::NOT_FOUND, ENDPOINTS.to_owned()),
+            Refusal::MethodNotAllowed => {
+                let why = "this method is not allowed here".to_owned();
+                (StatusCode::METHOD_NOT_ALLOWED, why)
+            }
+            Refusal::Unauthorized => {
+                let why = "a token is needed: Authorization: Bearer TOKEN".to_owned();
+                (StatusCode::UNAUTHORIZED, why)
+            }
+            Refusal::Engine(error) => of_engine(&error),
+        };
+        (status, text).into_response()
+    }
+}
+
+fn of_engine(error: &Error) -> (StatusCode, String) {
+    let status = match error {
+        Error::NoSuchJob { .. } => StatusCode::NOT_FOUND,
+        Error::AlreadyThere { .. } => StatusCode::CONFLICT,
+        // The document's word for what may be tried again.
+        Error::Unavailable => StatusCode::TOO_MANY_REQUESTS,
+        _ => {
+            tracing::error!(%error, "a request of Relay failed");
+            let why = "an internal error".to_owned();
+            return (StatusCode::INTERNAL_SERVER_ERROR, why);
+        }
+    };
+    (status, error.to_string())
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal::Engine(error)
+    }
+}

@@ -1,0 +1,96 @@
+//! What all fronts do with a request before they look into it: read its body within limits, and its query.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use tokio::time::timeout;
+
+/// How long a client may take to send its body.
+const BODY_WAIT: Duration = Duration::from_secs(30);
+
+/// How much of a body that is too large is read and thrown away, in bodies of the largest size, so that the
+/// client, which is still writing, gets to read our answer.
+const DRAINED: usize = 4;
+
+/// The same of a request that is turned away whatever its body: so many bytes, within this time.
+const TURNED_AWAY_BYTES: usize = 16 << 20;
+const TURNED_AWAY_WITHIN: Duration = Duration::from_secs(5);
+
+/// Why there is no body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoBody {
+    TooLarge,
+    BrokeOff,
+    Late,
+}
+
+/// The body, if it has at most `max` bytes.
+pub async fn body(body: Body, max: usize) -> Result<Bytes, NoBody> {
+    timeout(BODY_WAIT, read(body, max))
+        .await
+        .unwrap_or(Err(NoBody::Late))
+}
+
+async fn read(body: Body, max: usize) -> Result<Bytes, NoBody> {
+    let mut stream = body.into_data_stream();
+    let mut first: Option<Bytes> = None;
+    let mut rest = BytesMut::new();
+    let mut length = 0;
+    while let Some(part) = stream.next().await {
+        let part = part.map_err(|_| NoBody::BrokeOff)?;
+        length += part.len();
+        if length > max.saturating_mul(DRAINED) {
+            break;
+        }
+        if length > max {
+            continue;
+        }
+        match &first {
+            None => first = Some(part),
+            Some(first) => {
+                if rest.is_empty() {
+                    rest.extend_from_slice(first);
+                }
+                rest.extend_from_slice(&part);
+            }
+        }
+    }
+    if length > max {
+        return Err(NoBody::TooLarge);
+    }
+    Ok(if rest.is_empty() {
+        first.unwrap_or_default()
+    } else {
+        rest.freeze()
+    })
+}
+
+/// The names and values of a query; `None` if they are not UTF-8. The parser would write U+FFFD for what
+/// is not, and so make one name of many.
+pub fn pairs(query: &str) -> Option<Vec<(String, String)>> {
+    let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes())
+        .into_owned()
+        .collect();
+    let count = |text: &str| text.matches('\u{fffd}').count();
+    let read: usize = pairs
+        .iter()
+        .map(|(name, value)| count(name) + count(value))
+        .sum();
+    let meant = || count(query) + query.to_ascii_uppercase().matches("%EF%BF%BD").count();
+    (read == 0 || read == meant()).then_some(pairs)
+}
+
+/// Reads the body of a request that is turned away, and throws it away. Whoever is too slow has to do without
+/// the answer.
+pub async fn drain(request: Request) {
+    // Who asks first has not begun to send.
+    if request.headers().contains_key(header::EXPECT) {
+        return;
+    }
+    let reading = read(request.into_body(), TURNED_AWAY_BYTES / DRAINED);
+    drop(timeout(TURNED_AWAY_WITHIN, reading).await);
+}

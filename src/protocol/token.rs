@@ -1,0 +1,147 @@
+//! Tokens over HTTP, as lmstfy's admin API has them: made, listed, revoked. All of it is the administrator's.
+//!
+//! lmstfy lists the tokens themselves. Here only hashes are kept, so a list has their public names, and a token may
+//! be revoked by its name as well.
+
+use axum::Json;
+use axum::Router;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get};
+use serde_json::{Map, Value, json};
+use tower_http::set_header::SetResponseHeaderLayer;
+
+use super::request::{self, NoBody};
+use crate::doors::{BASIC, Sender};
+use crate::engine::{Engine, Error, Flaw};
+
+/// The longest form.
+const FORM_BYTES_MAX: usize = 16 << 10;
+
+/// The type of a form.
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// `/token` and what is under it.
+pub fn router(engine: Engine) -> Router {
+    Router::new()
+        .route("/token/{namespace}", get(list).post(create))
+        .route("/token/{namespace}/{token}", delete(revoke))
+        .method_not_allowed_fallback(async || {
+            refusal(StatusCode::METHOD_NOT_ALLOWED, "there is no such method")
+        })
+        .layer(middleware::from_fn(from_no_other_site))
+        .layer(SetResponseHeaderLayer::overriding(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("no-store"),
+        ))
+        .with_state(engine)
+}
+
+/// The answer to whoever is not let in.
+pub fn unauthorized() -> Response {
+    let why = "this wants the administrator's token, or name and password";
+    let challenge = [(header::WWW_AUTHENTICATE, BASIC)];
+    (challenge, refusal(StatusCode::UNAUTHORIZED, why)).into_response()
+}
+
+/// Nobody's page but ours may let a browser make a token, whether it knows a password or none is needed.
+async fn from_no_other_site(request: Request, next: Next) -> Response {
+    if Sender::of(request.headers(), request.uri()) == Sender::AnotherSite {
+        let why = "this request comes from a page of another site";
+        return refusal(StatusCode::FORBIDDEN, why);
+    }
+    next.run(request).await
+}
+
+/// What a path names; nothing, where it is not UTF-8, for no namespace and no token is named so.
+type Named<T> = Result<Path<T>, PathRejection>;
+
+async fn list(State(engine): State<Engine>, path: Named<String>) -> Response {
+    let namespace = path.map(|Path(namespace)| namespace).unwrap_or_default();
+    let tokens = match engine.tokens().await {
+        Ok(tokens) => tokens,
+        Err(error) => return of_engine(&error),
+    };
+    let of_it = tokens.into_iter().filter(|it| it.namespace == namespace);
+    let named: Map<String, Value> = of_it.map(|it| (it.name, it.description.into())).collect();
+    Json(json!({ "tokens": named })).into_response()
+}
+
+async fn create(State(engine): State<Engine>, path: Named<String>, request: Request) -> Response {
+    let namespace = path.map(|Path(namespace)| namespace).unwrap_or_default();
+    let parameters = match parameters(request).await {
+        Ok(parameters) => parameters,
+        Err(refusal) => return refusal,
+    };
+    let parameter = |name: &str| {
+        let mut found = parameters.iter().filter(|(key, _)| key == name);
+        let found = found.find(|(_, value)| !value.is_empty());
+        found.map(|(_, value)| value.as_str())
+    };
+    let Some(description) = parameter("description") else {
+        return refusal(StatusCode::BAD_REQUEST, INVALID_DESCRIPTION);
+    };
+    let given = parameter("token").map(str::to_owned);
+    match engine.create_token(&namespace, description, given).await {
+        Ok(token) => (StatusCode::CREATED, Json(json!({ "token": token }))).into_response(),
+        Err(error) => of_engine(&error),
+    }
+}
+
+async fn revoke(State(engine): State<Engine>, path: Named<(String, String)>) -> Response {
+    let (namespace, token) = path.map(|Path(path)| path).unwrap_or_default();
+    match engine.revoke_token(&namespace, &token).await {
+        // lmstfy does not say whether there was one.
+        Ok(_) => StatusCode::NO_CONTENT.into_response(),
+        Err(error) => of_engine(&error),
+    }
+}
+
+/// The parameters of the query, then those of the form.
+async fn parameters(request: Request) -> Result<Vec<(String, String)>, Response> {
+    let not_text = || refusal(StatusCode::BAD_REQUEST, "the parameters are not UTF-8");
+    let mut parameters =
+        request::pairs(request.uri().query().unwrap_or_default()).ok_or_else(not_text)?;
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let is_form = kind.is_some_and(|kind| kind.as_bytes().starts_with(FORM.as_bytes()));
+    let form = request::body(request.into_body(), FORM_BYTES_MAX).await;
+    let form = form.map_err(|why| match why {
+        NoBody::TooLarge => refusal(StatusCode::PAYLOAD_TOO_LARGE, "body too large"),
+        NoBody::BrokeOff | NoBody::Late => refusal(StatusCode::BAD_REQUEST, "failed to read body"),
+    })?;
+    if is_form {
+        let form = std::str::from_utf8(&form).ok().and_then(request::pairs);
+        parameters.extend(form.ok_or_else(not_text)?);
+    }
+    Ok(parameters)
+}
+
+const INVALID_DESCRIPTION: &str = "invalid description";
+
+/// The answer to what the engine refuses, in lmstfy's words where it has some.
+fn of_engine(error: &Error) -> Response {
+    let bad = |why: &str| refusal(StatusCode::BAD_REQUEST, why);
+    match error {
+        Error::BadToken(Flaw::Description) => bad(INVALID_DESCRIPTION),
+        Error::BadToken(Flaw::TooShort) => bad("the user token was too short"),
+        Error::BadToken(Flaw::Exists) => bad("the token has already existed"),
+        Error::BadToken(_) | Error::TooMany { .. } => bad(&error.to_string()),
+        Error::Unavailable => {
+            let soon = [(header::RETRY_AFTER, "1")];
+            let why = refusal(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
+            (soon, why).into_response()
+        }
+        error => {
+            tracing::error!(%error, "a request failed");
+            let why = "the database is not available";
+            refusal(StatusCode::INTERNAL_SERVER_ERROR, why)
+        }
+    }
+}
+
+fn refusal(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({ "error": why }))).into_response()
+}

@@ -1,0 +1,73 @@
+//! A number for every request: in the answer's `X-Request-ID`, and in whatever is logged while the request is
+//! handled. It is always ours: one that a client might choose could be that of somebody else's request.
+
+use std::fmt;
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use tracing::Instrument;
+use uuid::Uuid;
+
+/// The header that tells the number.
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Where secrets stand in the path, behind a namespace.
+const TOKENS: &str = "token";
+
+/// Gives the request its number.
+pub async fn label(request: Request, next: Next) -> Response {
+    let mut id = [0; 32];
+    let id = &*Uuid::now_v7().simple().encode_lower(&mut id);
+    // Of the highest level, so that it is there whatever is logged. Nothing of the query: tokens stand in it.
+    let span = tracing::error_span!(
+        "request",
+        id,
+        method = %request.method(),
+        path = %Path(request.uri().path())
+    );
+    let value = HeaderValue::from_str(id);
+    let mut response = next.run(request).instrument(span).await;
+    if let Ok(value) = value {
+        response.headers_mut().insert(X_REQUEST_ID, value);
+    }
+    response
+}
+
+/// A path as it may be logged: without the token of `/token/{namespace}/{token}`.
+struct Path<'a>(&'a str);
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = self.0.trim_start_matches('/').splitn(3, '/');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(TOKENS), Some(namespace), Some(_)) => write!(f, "/{TOKENS}/{namespace}/…"),
+            _ => f.write_str(self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_shown_without_a_token() {
+        for (path, shown) in [
+            ("/token/ns/secret", "/token/ns/…"),
+            ("/token/ns/secret/", "/token/ns/…"),
+            ("/token/ns/secret/limit", "/token/ns/…"),
+            ("//token/ns/secret", "/token/ns/…"),
+            ("/token/ns", "/token/ns"),
+            ("/token/ns/", "/token/ns/…"),
+            ("/token", "/token"),
+            ("/tokens/ns/job", "/tokens/ns/job"),
+            ("/api/ns/token", "/api/ns/token"),
+            ("/", "/"),
+            ("*", "*"),
+        ] {
+            assert_eq!(Path(path).to_string(), shown, "{path}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! `switchyard token`: tokens are made, listed and revoked on the database itself, whether or not a server has it
+//! open.
+
+use std::error::Error;
+use std::io::Write;
+
+use chrono::{DateTime, SecondsFormat};
+use switchyard::config::Token;
+use switchyard::engine::{self, Engine, Options};
+use switchyard::store::shown;
+
+use crate::say;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// Does what the command says.
+pub async fn run(command: Token) -> Outcome {
+    let (Token::Create { place, .. } | Token::List { place, .. } | Token::Revoke { place, .. }) =
+        &command;
+    let database = shown(&place.database);
+    if database.contains(":memory:") {
+        return Err(format!(
+            "{database} is gone when its server stops, and nobody else can open it; ask the server: POST /token/NAMESPACE"
+        )
+        .into());
+    }
+    let options = Options {
+        database: place.database.clone(),
+        brief: true,
+        ..Options::default()
+    };
+    let engine = Engine::open(&options)
+        .await
+        .map_err(|error| format!("cannot open {database}: {error}"))?;
+    let outcome = on(&engine, command).await;
+    engine.close().await;
+    outcome
+}
+
+async fn on(engine: &Engine, command: Token) -> Outcome {
+    match command {
+        Token::Create {
+            namespace,
+            description,
+            token,
+            ..
+        } => {
+            let token = engine.create_token(&namespace, &description, token).await?;
+            let noticed = noticed(engine).await;
+            tell(&format!(
+                "the token of the namespace {namespace}, shown this once; only its hash is kept:"
+            ));
+            say(&format!("{token}\n"));
+            noticed?;
+        }
+        Token::List { namespace, .. } => {
+            for token in engine.tokens().await? {
+                if namespace.as_ref().is_none_or(|it| *it == token.namespace) {
+                    say(&line(&token));
+                }
+            }
+        }
+        Token::Revoke {
+            namespace, token, ..
+        } => {
+            if !engine.revoke_token(&namespace, &token).await? {
+                return Err(format!("the namespace {namespace} has no such token").into());
+            }
+            noticed(engine).await?;
+            tell("revoked: nobody is let in with it any more");
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the server that has the file open knows.
+async fn noticed(engine: &Engine) -> Outcome {
+    if engine.noticed().await? {
+        return Ok(());
+    }
+    Err(
+        "it is done, but the server that has the database open has not taken notice of it yet"
+            .into(),
+    )
+}
+
+/// A token in one line, for people and for programs. A description may hold anything.
+fn line(token: &engine::Token) -> String {
+    let made = DateTime::from_timestamp_micros(token.created_at.0).unwrap_or_default();
+    let made = made.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let is_safe = |c: char| !c.is_control();
+    let description: String = token
+        .description
+        .chars()
+        .map(|c| if is_safe(c) { c } else { ' ' })
+        .collect();
+    format!(
+        "{}\t{}\t{made}\t{description}\n",
+        token.namespace, token.name
+    )
+}
+
+/// Says it beside the output, which programs read. Whoever has closed the pipe does not want to know.
+fn tell(text: &str) {
+    drop(writeln!(std::io::stderr(), "{text}"));
+}

@@ -1,0 +1,89 @@
+//! Dead jobs of Relay, and how they come back.
+
+use super::*;
+use switchyard::engine::{Enqueue, Mode, Revived};
+
+fn enqueue(id: &str) -> Enqueue {
+    Enqueue {
+        queue: QueueKey::relay("q"),
+        id: id.to_owned(),
+        timeout_s: 0,
+        max_retries: Some(0),
+        payload: r#"{"n": 1.0}"#.to_owned(),
+        state: Some(r#"{"step":  2}"#.to_owned()),
+        run_at: None,
+    }
+}
+
+/// Enqueues jobs of these ids and loses them.
+async fn die(engine: &Engine, ids: &[String]) {
+    let (queue, before) = (QueueKey::relay("q"), size(engine).await);
+    let jobs = ids.iter().map(|id| enqueue(id)).collect();
+    engine.enqueue(jobs, Mode::Unique).await.unwrap();
+    let claim = Claim::of(queue.clone(), "", ids.len());
+    assert_eq!(engine.claim(claim, None).await.unwrap().len(), ids.len());
+    while size(engine).await < before + ids.len() as i64 {
+        // Whoever asks for jobs finds out.
+        let claim = Claim::of(queue.clone(), "", 1);
+        assert_eq!(engine.claim(claim, None).await.unwrap(), []);
+    }
+}
+
+async fn size(engine: &Engine) -> i64 {
+    engine
+        .dead_letter(&QueueKey::relay("q"))
+        .await
+        .unwrap()
+        .size
+}
+
+#[tokio::test]
+async fn the_oldest_are_revived_in_any_number_and_what_is_taken_stays() {
+    let (engine, queue) = (engine().await, QueueKey::relay("q"));
+    let ids: Vec<String> = (0..2_500).map(|number| format!("j{number:04}")).collect();
+    die(&engine, &ids).await;
+    let taken = ["j0000", "j1000", "j1500"].map(enqueue).to_vec();
+    engine.enqueue(taken, Mode::Unique).await.unwrap();
+
+    let revive = |count| engine.revive_oldest(QueueKey::relay("q"), count);
+    let revived = |done, taken| Revived { done, taken };
+    assert_eq!(revive(2_400).await.unwrap(), revived(2_397, 3));
+    assert_eq!(size(&engine).await, 103);
+    let job = engine.job_in(&queue, "j0001").await.unwrap().unwrap();
+    assert_eq!((job.state, job.remaining), (State::Waiting, 0));
+    assert_eq!(job.body, r#"{"n": 1.0}"#);
+    assert_eq!(job.work_state.as_deref(), Some(r#"{"step":  2}"#));
+    assert_eq!(revive(usize::MAX).await.unwrap(), revived(100, 3));
+    assert_eq!(revive(usize::MAX).await.unwrap(), revived(0, 3));
+    assert_eq!(engine.drop_dead(queue, 9).await.unwrap(), 3);
+    assert_eq!(revive(9).await.unwrap(), revived(0, 0));
+}
+
+#[tokio::test]
+async fn several_dead_jobs_of_one_id_are_told_apart_by_their_numbers() {
+    let (engine, queue) = (engine().await, QueueKey::relay("q"));
+    for _ in 0..3 {
+        die(&engine, &["twin".to_owned()]).await;
+    }
+    let page = Page {
+        offset: 0,
+        limit: 9,
+    };
+    let dead = engine.jobs(Standing::Dead, Some(&queue), page, None);
+    let dead = dead.await.unwrap();
+    let seqs: Vec<i64> = dead.iter().map(|job| job.seq).collect();
+    assert_eq!(engine.dead_jobs(&queue, &seqs).await.unwrap(), dead);
+    let elsewhere = QueueKey::relay("elsewhere");
+    assert_eq!(engine.dead_jobs(&elsewhere, &seqs).await.unwrap(), []);
+
+    let keys: Vec<JobKey> = dead.into_iter().map(|job| job.key).collect();
+    let each = engine.revive_jobs(queue.clone(), keys.clone()).await;
+    let each = Revived::of(&each.unwrap());
+    assert_eq!((each.done, each.taken), (1, 2), "the first has the id now");
+    let dropped = engine.drop_dead_jobs(elsewhere, keys.clone()).await;
+    assert_eq!(dropped, Ok(0), "they are in another queue");
+    let living = engine.job_in(&queue, "twin").await.unwrap().unwrap().key;
+    let all = [keys, vec![living]].concat();
+    assert_eq!(engine.drop_dead_jobs(queue.clone(), all).await, Ok(2));
+    assert!(engine.job_in(&queue, "twin").await.unwrap().is_some());
+}

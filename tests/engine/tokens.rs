@@ -1,0 +1,196 @@
+//! Tokens: who may use a namespace.
+
+use std::path::Path;
+use std::time::Duration;
+
+use switchyard::engine::{Claim, Engine, Error, Flaw, Options, QueueKey};
+use tempfile::TempDir;
+
+use super::{database, engine, new, open};
+
+const SECRET: &str = "a-secret-of-20-bytes";
+
+async fn open_at(path: &Path) -> Engine {
+    let options = Options {
+        database: database::address(path),
+        trust_client_clock: true,
+        ..Options::default()
+    };
+    Engine::open(&options).await.unwrap()
+}
+
+async fn names(engine: &Engine) -> Vec<String> {
+    let tokens = engine.tokens().await.unwrap();
+    tokens.into_iter().map(|token| token.name).collect()
+}
+
+#[tokio::test]
+async fn a_token_opens_its_namespace_until_it_is_revoked() {
+    let engine = engine().await;
+    let one = engine.create_token("ns", "for ada", None).await.unwrap();
+    let other = engine.create_token("ns", "for bob", None).await.unwrap();
+    assert!(one.len() >= 32 && one != other, "{one} {other}");
+    assert!(engine.admit("ns", &one).await.unwrap().is_some());
+    let grant = engine.admit("ns", &other).await.unwrap().unwrap();
+    assert_eq!(grant.namespace(), "ns");
+    assert!(engine.holds(&grant).await.unwrap());
+    for (namespace, secret) in [
+        ("ns", ""),
+        ("ns", "wrong"),
+        ("ns", &format!("{one}x")),
+        ("other", &one),
+        ("", &one),
+        ("NS", &one),
+        ("ns", &one.to_uppercase()),
+    ] {
+        let admitted = engine.admit(namespace, secret).await.unwrap();
+        assert_eq!(admitted, None, "{namespace} {secret}");
+    }
+    assert!(engine.revoke_token("ns", &other).await.unwrap());
+    assert!(!engine.revoke_token("ns", &other).await.unwrap());
+    assert_eq!(engine.admit("ns", &other).await.unwrap(), None);
+    assert!(!engine.holds(&grant).await.unwrap(), "it was revoked since");
+    assert!(engine.admit("ns", &one).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_token_is_listed_and_revoked_by_a_name_that_is_no_secret() {
+    let engine = engine().await;
+    let given = Some(SECRET.to_owned());
+    assert_eq!(engine.create_token("b", "x", given).await.unwrap(), SECRET);
+    let secret = engine.create_token("a", "", None).await.unwrap();
+    let tokens = engine.tokens().await.unwrap();
+    let shown: Vec<_> = tokens
+        .iter()
+        .map(|token| (token.namespace.as_str(), token.description.as_str()))
+        .collect();
+    assert_eq!(shown, [("a", ""), ("b", "x")]);
+    assert!(tokens[0].created_at.0 > 0);
+    // printf %s a-secret-of-20-bytes | sha256sum
+    assert_eq!(tokens[1].name, "sha256:8d175a103b197698");
+    let grant = engine.admit("a", &secret).await.unwrap();
+    let debug = format!("{tokens:?} {grant:?}");
+    assert!(
+        !debug.contains(&secret) && !debug.contains(SECRET),
+        "{debug}"
+    );
+    let name = &tokens[1].name;
+    assert_eq!(engine.admit("b", name).await.unwrap(), None);
+    assert!(!engine.revoke_token("a", name).await.unwrap());
+    assert!(
+        !engine
+            .revoke_token("b", name.trim_end_matches(char::is_alphanumeric))
+            .await
+            .unwrap()
+    );
+    assert!(engine.revoke_token("b", name).await.unwrap());
+    assert_eq!(names(&engine).await, [tokens[0].name.clone()]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_token_is_refused_and_says_why() {
+    let engine = engine().await;
+    let long = "d".repeat(1_024);
+    let (shortest, longest) = ("s".repeat(20), "s".repeat(255));
+    let name = "n".repeat(255);
+    let made = engine.create_token(&name, &long, Some(longest)).await;
+    made.unwrap();
+    engine
+        .create_token("A-z_0", "", Some(shortest.clone()))
+        .await
+        .unwrap();
+    for (namespace, description, secret, flaw) in [
+        ("", "", None, Flaw::Namespace),
+        ("a b", "", None, Flaw::Namespace),
+        ("a/b", "", None, Flaw::Namespace),
+        ("ü", "", None, Flaw::Namespace),
+        (&format!("{name}n"), "", None, Flaw::Namespace),
+        ("v0", "", None, Flaw::Taken),
+        ("ns", &format!("{long}d"), None, Flaw::Description),
+        ("ns", "nul\0", None, Flaw::Description),
+        ("ns", "", Some("s".repeat(19)), Flaw::TooShort),
+        ("ns", "", Some("s".repeat(256)), Flaw::TooLong),
+        ("ns", "", Some(format!("{SECRET}:")), Flaw::Characters),
+        ("ns", "", Some(format!("{SECRET} ")), Flaw::Characters),
+        ("ns", "", Some(format!("{SECRET}é")), Flaw::Characters),
+        ("A-z_0", "", Some(shortest.clone()), Flaw::Exists),
+    ] {
+        let refused = engine.create_token(namespace, description, secret).await;
+        assert_eq!(refused.unwrap_err(), Error::BadToken(flaw));
+    }
+    assert!(Flaw::Taken.to_string().contains("v0"));
+    // The same secret may open several namespaces.
+    engine.create_token("ns", "", Some(shortest)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_namespace_has_a_thousand_tokens_at_most() {
+    let engine = engine().await;
+    for n in 0..1_000 {
+        let secret = Some(format!("secret-number-{n:020}"));
+        engine.create_token("full", "", secret).await.unwrap();
+    }
+    let refused = engine.create_token("full", "", None).await.unwrap_err();
+    assert!(matches!(refused, Error::TooMany { max: 1_000, .. }));
+    engine.create_token("other", "", None).await.unwrap();
+    let name = names(&engine).await.remove(500);
+    assert!(engine.revoke_token("full", &name).await.unwrap());
+    engine.create_token("full", "", None).await.unwrap();
+}
+
+#[tokio::test]
+async fn tokens_outlive_the_server_and_a_flush() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("tokens.db");
+    let engine = open_at(&path).await;
+    let kept = engine.create_token("ns", "kept", None).await.unwrap();
+    let gone = engine.create_token("ns", "gone", None).await.unwrap();
+    engine.revoke_token("ns", &gone).await.unwrap();
+    engine.flush().await.unwrap();
+    assert!(engine.admit("ns", &kept).await.unwrap().is_some());
+    engine.close().await;
+    let engine = open_at(&path).await;
+    assert!(engine.admit("ns", &kept).await.unwrap().is_some());
+    assert_eq!(engine.admit("ns", &gone).await.unwrap(), None);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn what_one_server_does_is_in_force_on_the_others_at_once() {
+    if database::postgres().is_none() {
+        println!("not run: it needs PostgreSQL (scripts/postgres.sh)");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let (one, other) = (open_at(folder.path()).await, open_at(folder.path()).await);
+    let secret = one.create_token("ns", "", None).await.unwrap();
+    let grant = other.admit("ns", &secret).await.unwrap().unwrap();
+    assert!(one.revoke_token("ns", &secret).await.unwrap());
+    assert!(!other.holds(&grant).await.unwrap());
+    assert_eq!(other.admit("ns", &secret).await.unwrap(), None);
+    let given = || Some(SECRET.to_owned());
+    let (a, b) = tokio::join!(
+        one.create_token("ns", "", given()),
+        other.create_token("ns", "", given())
+    );
+    let lost = [a, b].into_iter().find_map(Result::err);
+    assert_eq!(lost, Some(Error::BadToken(Flaw::Exists)));
+    assert_eq!(names(&one).await, names(&other).await);
+}
+
+#[tokio::test]
+async fn a_change_of_tokens_keeps_nobody_from_waiting_or_working() {
+    let engine = open(false).await;
+    let waiting = {
+        let engine = engine.clone();
+        let claim = Claim::of(QueueKey::qless("q"), "w", 1);
+        let wait = Duration::from_secs(30);
+        tokio::spawn(async move { engine.claim_or_wait(claim, wait, None).await })
+    };
+    let secret = engine.create_token("ns", "", None).await.unwrap();
+    assert!(engine.revoke_token("ns", &secret).await.unwrap());
+    let put = engine.put(QueueKey::qless("q"), vec![new("a")], "c".to_owned(), None);
+    put.await.unwrap().remove(0).unwrap();
+    let jobs = waiting.await.unwrap().unwrap();
+    assert_eq!(jobs[0].key.id, "a");
+}

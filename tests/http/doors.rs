@@ -1,0 +1,57 @@
+//! Who may come in: the doors, the keys that open them, and a start that would leave them open.
+
+mod keys;
+mod matrix;
+mod secrets;
+mod start;
+
+use reqwest::{Method, Response};
+
+use crate::support::Server;
+
+const ADMIN: &str = "the-token-of-the-admin";
+const QLESS: &str = "the-token-of-qless";
+const RELAY: &str = "the-token-of-relay";
+const PASSWORD: &str = "a pass:word é";
+
+/// What somebody shows.
+#[derive(Clone, Copy, Debug)]
+enum Shown<'a> {
+    Nothing,
+    Bearer(&'a str),
+    Basic(&'a str, &'a str),
+    Header(&'a str),
+}
+
+async fn ask(server: &Server, method: Method, path: &str, shown: Shown<'_>) -> Response {
+    ask_from(server, method, path, shown, &[]).await
+}
+
+/// A request that shows something, with more headers.
+async fn ask_from(
+    server: &Server,
+    method: Method,
+    path: &str,
+    shown: Shown<'_>,
+    headers: &[(&str, &str)],
+) -> Response {
+    let request = server
+        .http
+        .request(method.clone(), format!("http://{}{path}", server.address));
+    let mut request = match shown {
+        Shown::Nothing => request,
+        Shown::Bearer(token) => request.bearer_auth(token),
+        Shown::Basic(user, password) => request.basic_auth(user, Some(password)),
+        Shown::Header(value) => request.header("authorization", value),
+    };
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = request.send().await;
+    response.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+}
+
+/// How a request is answered that shows this.
+async fn status(server: &Server, path: &str, shown: Shown<'_>) -> u16 {
+    ask(server, Method::GET, path, shown).await.status().into()
+}

@@ -1,0 +1,193 @@
+//! Which keys open which door.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{ADMIN, PASSWORD, QLESS, Shown, ask, ask_from, status};
+use crate::support::{Server, raw::Connection};
+
+#[tokio::test]
+async fn with_only_a_token_it_is_the_password_of_any_name() {
+    let server = Server::with(&["--admin-token", ADMIN]);
+    for (shown, expected) in [
+        (Shown::Nothing, 401),
+        (Shown::Bearer(ADMIN), 200),
+        (Shown::Basic("anybody", ADMIN), 200),
+        (Shown::Basic("", ADMIN), 200),
+        (Shown::Header(&format!("bearer {ADMIN}")), 200),
+        (Shown::Basic(ADMIN, ""), 401),
+        (Shown::Basic("anybody", "wrong"), 401),
+        (Shown::Bearer("wrong"), 401),
+        (Shown::Bearer(""), 401),
+        (Shown::Header(ADMIN), 401),
+        (Shown::Header(&format!("Digest {ADMIN}")), 401),
+        (Shown::Header("Basic not-base64!"), 401),
+        (Shown::Header(""), 401),
+    ] {
+        for path in ["/ui", "/ui/queues", "/token/ns"] {
+            assert_eq!(
+                status(&server, path, shown).await,
+                expected,
+                "{path} {shown:?}"
+            );
+        }
+    }
+    // qless has no token, so it stands open; lmstfy has tokens of its own.
+    assert_eq!(status(&server, "/queues", Shown::Nothing).await, 200);
+    assert_eq!(
+        status(&server, "/api/ns/q/size", Shown::Bearer(ADMIN)).await,
+        401
+    );
+}
+
+#[tokio::test]
+async fn name_and_password_belong_together() {
+    let login = ["--admin-user", "ada", "--admin-password", PASSWORD];
+    for token in [false, true] {
+        let mut options = login.to_vec();
+        if token {
+            options.extend(["--admin-token", ADMIN]);
+        }
+        let server = Server::with(&options);
+        for (shown, expected) in [
+            (Shown::Nothing, false),
+            (Shown::Basic("ada", PASSWORD), true),
+            (Shown::Basic("ada", "wrong"), false),
+            (Shown::Basic("bob", PASSWORD), false),
+            (Shown::Basic(PASSWORD, "ada"), false),
+            (Shown::Basic("", PASSWORD), false),
+            (Shown::Basic("ada", ADMIN), false),
+            (Shown::Bearer(PASSWORD), false),
+            (Shown::Bearer(ADMIN), token),
+        ] {
+            let expected = if expected { 200 } else { 401 };
+            for path in ["/ui", "/token/ns"] {
+                assert_eq!(
+                    status(&server, path, shown).await,
+                    expected,
+                    "{path} {shown:?}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn qless_opens_for_its_token_and_the_administrators() {
+    let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
+    let server = Server::with(&options);
+    for (shown, expected) in [
+        (Shown::Nothing, 401),
+        (Shown::Bearer(QLESS), 200),
+        (Shown::Bearer(ADMIN), 200),
+        (Shown::Basic("x", ADMIN), 200),
+        (Shown::Basic("x", QLESS), 401),
+        (Shown::Bearer("wrong"), 401),
+    ] {
+        assert_eq!(
+            status(&server, "/queues", shown).await,
+            expected,
+            "{shown:?}"
+        );
+    }
+    assert_eq!(status(&server, "/ui", Shown::Bearer(QLESS)).await, 401);
+    assert_eq!(
+        status(&server, "/token/ns", Shown::Bearer(QLESS)).await,
+        401
+    );
+    // Without an administrator's key nothing but qless is closed.
+    let server = Server::with(&["--qless-token", QLESS]);
+    assert_eq!(status(&server, "/queues", Shown::Nothing).await, 401);
+    assert_eq!(status(&server, "/queues", Shown::Bearer(QLESS)).await, 200);
+    assert_eq!(status(&server, "/ui", Shown::Nothing).await, 200);
+}
+
+#[tokio::test]
+async fn each_front_says_no_in_its_own_way() {
+    let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
+    let server = Server::with(&options);
+    let answer = server.anyone().post("/add/q", json!({"meta": 1})).await;
+    let challenge = answer.headers["www-authenticate"].clone();
+    assert_eq!(challenge, r#"Bearer realm="Switchyard""#);
+    answer.refused(401, "unauthorized");
+    let page = ask(&server, Method::GET, "/ui", Shown::Nothing).await;
+    let headers = page.headers().clone();
+    let challenge = headers["www-authenticate"].to_str().unwrap();
+    assert!(
+        challenge.starts_with(r#"Basic realm="Switchyard""#),
+        "{challenge}"
+    );
+    assert_eq!(headers["x-frame-options"], "DENY");
+    assert!(page.text().await.unwrap().contains("password"));
+    let tokens = ask(&server, Method::GET, "/token/ns", Shown::Nothing).await;
+    assert!(tokens.headers().contains_key("www-authenticate"));
+    let tokens: Value = tokens.json().await.unwrap();
+    assert!(tokens["error"].is_string(), "{tokens}");
+}
+
+#[tokio::test]
+async fn another_sites_page_cannot_use_what_the_browser_knows() {
+    let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
+    let (closed, open) = (Server::with(&options), Server::with(&[]));
+    let basic = Shown::Basic("ada", ADMIN);
+    let origin = format!("http://{}", closed.address);
+    for (headers, ours) in [
+        (&[("sec-fetch-site", "cross-site")][..], false),
+        (&[("sec-fetch-site", "same-site")], false),
+        (&[("origin", "http://evil.example")], false),
+        (&[("origin", "null")], false),
+        (&[("sec-fetch-site", "same-origin")], true),
+        (&[("sec-fetch-site", "none")], true),
+        (&[("origin", &origin)], true),
+        (&[], true),
+    ] {
+        // A link to a page may stand anywhere, and a page only shows.
+        for (path, otherwise) in [("/ui", 200), ("/queues", 401), ("/token/ns", 403)] {
+            let seen = ask_from(&closed, Method::GET, path, basic, headers).await;
+            let expected = if ours { 200 } else { otherwise };
+            assert_eq!(seen.status(), expected, "{path} {headers:?}");
+        }
+        let seen = ask_from(&closed, Method::POST, "/ui/fn/retry", basic, headers).await;
+        let is_form = ours && !headers.is_empty();
+        assert_eq!(seen.status() != 403, is_form, "{headers:?}");
+        // Nobody has to know anything here, so it is the page that is looked at.
+        let path = "/token/ns?description=mine";
+        let seen = ask_from(&open, Method::POST, path, Shown::Nothing, headers).await;
+        let ours = ours && headers != [("origin", origin.as_str())];
+        assert_eq!(seen.status(), if ours { 201 } else { 403 }, "{headers:?}");
+    }
+    // No browser adds a token by itself.
+    let evil = [("sec-fetch-site", "cross-site")];
+    let seen = ask_from(&closed, Method::GET, "/queues", Shown::Bearer(QLESS), &evil).await;
+    assert_eq!(seen.status(), 200);
+}
+
+#[tokio::test]
+async fn a_shared_page_is_shared_with_nobody_outside() {
+    let server = Server::with(&["--admin-token", ADMIN]);
+    let refresh = [("x-switchyard-refresh", "1")];
+    for shown in [Shown::Bearer(ADMIN), Shown::Nothing, Shown::Bearer(ADMIN)] {
+        let seen = ask_from(&server, Method::GET, "/ui", shown, &refresh).await;
+        let expected = if matches!(shown, Shown::Nothing) {
+            401
+        } else {
+            200
+        };
+        assert_eq!(seen.status(), expected, "{shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_sends_much_to_a_closed_door_is_answered_all_the_same() {
+    let server = Server::with(&["--qless-token", QLESS]);
+    let body = json!({"data": {"meta": "x".repeat(8 << 20)}}).to_string();
+    let request = server.http.post(format!("http://{}/add/q", server.address));
+    let answer = request.body(body).send().await.unwrap();
+    assert_eq!(answer.status(), 401);
+    // Who asks before it sends is told so before it sends.
+    let mut connection = Connection::to(&server).await;
+    let head = "POST /add/q HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 1000000\r\n\r\n";
+    connection.write(head).await;
+    let first = connection.read_until("\r\n").await;
+    assert!(first.contains(" 401 "), "{first}");
+}

@@ -1,0 +1,223 @@
+//! Every route of the program, and who gets through its door. The routes are read from the sources, so that none
+//! is forgotten.
+
+use std::fs;
+use std::path::Path;
+
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{ADMIN, PASSWORD, QLESS, RELAY, Shown, ask, ask_from};
+use crate::support::Server;
+
+/// What a route stands behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behind {
+    Nothing,
+    Admin,
+    Qless,
+    Relay,
+    /// A token of the namespace.
+    Lmstfy,
+}
+
+/// The paths of the routes in a source, with a value for each parameter.
+fn routes(source: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src")
+        .join(source);
+    let text = fs::read_to_string(path).unwrap();
+    let found = text.split(".route(").skip(1).map(|rest| {
+        let first = rest.split(',').next().unwrap().trim();
+        let queue = "/api/{namespace}/{queue}";
+        let path = match first.split('"').collect::<Vec<_>>()[..] {
+            ["queue"] => queue.to_owned(),
+            ["&under(", path, _] => format!("{queue}/{path}"),
+            ["", path, ""] => path.to_owned(),
+            _ => panic!("{source} has a route that is not understood: {first}"),
+        };
+        let parts = path.split('/').map(|part| match part {
+            "{*rest}" => "any/thing",
+            "{count}" => "1",
+            "{state}" => "running",
+            part if part.starts_with('{') => "x",
+            part => part,
+        });
+        parts.collect::<Vec<_>>().join("/")
+    });
+    let found: Vec<_> = found.collect();
+    assert!(!found.is_empty(), "no route in {source}");
+    found
+}
+
+/// All routes, and what each is behind.
+fn all() -> Vec<(String, Behind)> {
+    let mut all = Vec::new();
+    for (source, behind) in [
+        ("server.rs", Behind::Nothing),
+        ("dashboard.rs", Behind::Admin),
+        ("protocol/token.rs", Behind::Admin),
+        ("protocol/qless.rs", Behind::Qless),
+        ("protocol/relay.rs", Behind::Relay),
+        ("protocol/lmstfy.rs", Behind::Lmstfy),
+    ] {
+        for path in routes(source) {
+            let behind = match path.as_str() {
+                // The same for everybody.
+                "/ui/favicon.svg" | "/ui/pkg/x/x" => Behind::Nothing,
+                // Nobody's, so far.
+                "/api/v0/any/thing" => Behind::Nothing,
+                _ => behind,
+            };
+            all.push((path, behind));
+        }
+    }
+    // Pages and server functions, which Leptos makes routes of.
+    for path in [
+        "/ui",
+        "/ui/queues",
+        "/ui/config",
+        "/ui/fn/retry",
+        "/ui/fn/nope",
+    ] {
+        all.push((path.to_owned(), Behind::Admin));
+    }
+    all
+}
+
+/// Every source that makes routes is looked at.
+#[test]
+fn no_source_with_routes_is_forgotten() {
+    fn collect(folder: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, found);
+            } else if fs::read_to_string(&path).unwrap().contains(".route(") {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    collect(&src, &mut found);
+    let name = |path: &String| path.rsplit_once("/src/").unwrap().1.to_owned();
+    let mut found: Vec<_> = found.iter().map(name).collect();
+    found.sort();
+    let known = [
+        "dashboard.rs",
+        "protocol/lmstfy.rs",
+        "protocol/qless.rs",
+        "protocol/relay.rs",
+        "protocol/token.rs",
+        "server.rs",
+    ];
+    assert_eq!(found, known);
+}
+
+#[tokio::test]
+async fn each_door_opens_for_its_keys_and_for_no_others() {
+    let options = [
+        "--qless-token",
+        QLESS,
+        "--relay-token",
+        RELAY,
+        "--admin-token",
+        ADMIN,
+        "--admin-user",
+        "ada",
+        "--admin-password",
+        PASSWORD,
+    ];
+    let server = Server::with(&options);
+    let all_but_lmstfy = &[Behind::Admin, Behind::Qless, Behind::Relay][..];
+    let keys = [
+        (Shown::Nothing, &[][..]),
+        (Shown::Bearer("wrong"), &[]),
+        (Shown::Basic("ada", "wrong"), &[]),
+        (Shown::Basic("ada", PASSWORD), all_but_lmstfy),
+        (Shown::Bearer(ADMIN), all_but_lmstfy),
+        (Shown::Bearer(QLESS), &[Behind::Qless]),
+        (Shown::Bearer(RELAY), &[Behind::Relay]),
+    ];
+    let routes = all();
+    assert!(routes.len() > 60, "{routes:?}");
+    for (path, behind) in &routes {
+        for method in [
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ] {
+            for (shown, opens) in keys {
+                // As a form of the dashboard would send it.
+                let ours = [("sec-fetch-site", "same-origin")];
+                let seen = ask_from(&server, method.clone(), path, shown, &ours).await;
+                let is_in = seen.status() != 401;
+                let expected = *behind == Behind::Nothing || opens.contains(behind);
+                // What lmstfy does not serve it does not guard.
+                let is_nothing = *behind == Behind::Lmstfy && seen.status() == 404;
+                assert!(
+                    is_in == expected || is_nothing,
+                    "{method} {path} with {shown:?}: {}",
+                    seen.status()
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_nobodys_tells_nothing_and_health_is_everybodys() {
+    let server = Server::with(&["--qless-token", QLESS, "--admin-token", ADMIN]);
+    for (path, expected) in [
+        ("/health", 200),
+        ("/ui/favicon.svg", 200),
+        ("/nope", 404),
+        ("/token", 404),
+        ("/token/a/b/c", 404),
+        ("/api", 404),
+    ] {
+        let seen = ask(&server, Method::GET, path, Shown::Nothing).await;
+        assert_eq!(seen.status(), expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_namespace_opens_for_its_own_tokens_only() {
+    let server = Server::with(&["--qless-token", QLESS, "--admin-token", ADMIN]);
+    let made = async |namespace: &str| {
+        let path = format!("/token/{namespace}?description=x");
+        let made = ask(&server, Method::POST, &path, Shown::Bearer(ADMIN)).await;
+        let made: Value = made.json().await.unwrap();
+        made["token"].as_str().unwrap().to_owned()
+    };
+    let (right, other, revoked) = (made("x").await, made("other").await, made("x").await);
+    let path = format!("/token/x/{revoked}");
+    ask(&server, Method::DELETE, &path, Shown::Bearer(ADMIN)).await;
+    let paths: Vec<_> = routes("protocol/lmstfy.rs");
+    let paths = paths.iter().filter(|path| *path != "/api/v0/any/thing");
+    for path in paths {
+        for method in [Method::GET, Method::PUT, Method::DELETE] {
+            let status = async |token: &str| {
+                let path = format!("{path}?token={token}");
+                ask(&server, method.clone(), &path, Shown::Nothing)
+                    .await
+                    .status()
+                    .as_u16()
+            };
+            if status(&right).await == 405 || status("").await == 404 {
+                // No such method there.
+                continue;
+            }
+            assert_ne!(status(&right).await, 401, "{method} {path}");
+            for wrong in ["", "wrong", &other, &revoked, ADMIN, QLESS] {
+                assert_eq!(status(wrong).await, 401, "{method} {path} with {wrong}");
+            }
+        }
+    }
+    let open = Server::with(&["--no-auth"]);
+    let seen = ask(&open, Method::PUT, "/api/x/x", Shown::Nothing).await;
+    assert_eq!(seen.status(), 201);
+}

@@ -1,0 +1,103 @@
+//! Secrets stand neither in the log, nor in the help, nor in the database.
+
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{ADMIN, PASSWORD, QLESS, Shown, ask};
+use crate::support::{
+    Server, database,
+    log::{Logged, holds},
+};
+
+const GIVEN: &str = "a-token-that-was-given";
+
+#[tokio::test]
+async fn no_secret_is_logged_or_stored() {
+    let options = [
+        "--qless-token",
+        QLESS,
+        "--admin-token",
+        ADMIN,
+        "--admin-user",
+        "ada",
+        "--admin-password",
+        PASSWORD,
+    ];
+    let mut logged = Logged::with("trace", &options);
+    let server = &logged.server;
+    let admin = Shown::Bearer(ADMIN);
+    let made = ask(server, Method::POST, "/token/ns?description=x", admin).await;
+    let made: Value = made.json().await.unwrap();
+    let made = made["token"].as_str().unwrap().to_owned();
+    let path = format!("/token/ns?description=x&token={GIVEN}");
+    for expected in [201, 400] {
+        let seen = ask(server, Method::POST, &path, admin).await;
+        assert_eq!(seen.status(), expected);
+    }
+    let published = format!("/api/ns/q?token={GIVEN}");
+    ask(server, Method::PUT, &published, Shown::Nothing).await;
+    let headers = [("x-token", GIVEN)];
+    let seen = super::ask_from(server, Method::GET, "/api/ns/q", Shown::Nothing, &headers).await;
+    assert_eq!(seen.status(), 200);
+    for (method, path, shown) in [
+        (Method::GET, "/ui", Shown::Basic("ada", PASSWORD)),
+        (Method::GET, "/ui", Shown::Basic("eve", PASSWORD)),
+        (Method::GET, "/queues", Shown::Bearer(QLESS)),
+        (Method::GET, "/ui", Shown::Bearer(QLESS)),
+        (Method::GET, "/token/ns", admin),
+        (Method::DELETE, &format!("/token/ns/{made}"), Shown::Nothing),
+        (Method::DELETE, &format!("/token/ns/{made}"), admin),
+        (Method::DELETE, &format!("/token/ns/{made}/"), admin),
+        (Method::PUT, &format!("/token/ns/{made}"), admin),
+        (Method::GET, "/nope", admin),
+    ] {
+        ask(server, method, path, shown).await;
+    }
+    let secrets = [QLESS, ADMIN, PASSWORD, GIVEN, &made];
+    let is_clean = |what: &[u8], where_: &str| {
+        for secret in secrets {
+            assert!(!holds(what, secret), "{secret} in {where_}");
+        }
+    };
+    is_clean(&logged.files(), "the files of a running server");
+    logged.server.terminate();
+    assert!(logged.server.stopped().await.success());
+    let files = logged.files();
+    is_clean(&files, "the files");
+    if database::postgres().is_none() {
+        // The search finds what is there: the hash of the secret that was given.
+        // printf %s a-token-that-was-given | sha256sum
+        let hash = "bfe0050701ca43ed6293e91cf40f166ec181c703a341f50fb3ec111424d79ae9";
+        assert!(holds(&files, hash));
+    }
+    let log = logged.log();
+    assert!(log.contains("a door was not opened"), "{log}");
+    is_clean(log.as_bytes(), "the log");
+}
+
+#[test]
+fn help_explains_the_doors_and_shows_no_key() {
+    for command in ["serve", "dev"] {
+        let mut program = Server::program();
+        program.args([command, "--help"]);
+        for name in ["ADMIN_TOKEN", "ADMIN_USER", "ADMIN_PASSWORD", "QLESS_TOKEN"] {
+            program.env(format!("SWITCHYARD_{name}"), "hush-hush");
+        }
+        let help = program.output().unwrap();
+        assert!(help.status.success());
+        let text = String::from_utf8(help.stdout).unwrap();
+        assert!(!text.contains("hush-hush"), "{text}");
+        for option in [
+            "admin-token",
+            "admin-user",
+            "admin-password",
+            "qless-token",
+            "no-auth",
+            "insecure",
+        ] {
+            assert!(text.contains(&format!("--{option}")), "{option}: {text}");
+            let variable = option.replace('-', "_").to_uppercase();
+            assert!(text.contains(&format!("SWITCHYARD_{variable}")), "{text}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The start: what is refused, what is warned of, and what the greeting says.
+
+use std::process::Output;
+
+use reqwest::Method;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{ADMIN, QLESS, RELAY, Shown, ask};
+use crate::support::{Server, database, log::Logged};
+
+/// The end of a server that must not start.
+fn refused(command: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut program = Server::program();
+    program.arg(command).args(arguments);
+    if command == "serve" {
+        program.args(["--database", "sqlite::memory:"]);
+    }
+    program.envs(variables.iter().copied());
+    let output = program.output().unwrap();
+    assert!(!output.status.success(), "{arguments:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    output
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn to_let_everybody_in_from_everywhere_is_refused() {
+    for listen in ["0.0.0.0:0", "[::]:0"] {
+        for command in ["serve", "dev"] {
+            let output = refused(command, &["--listen", listen], &[]);
+            assert_eq!(output.status.code(), Some(1));
+            let text = text(&output);
+            assert_eq!(text.lines().count(), 1, "{text}");
+            for word in [listen, "--admin-token", "--qless-token", "--insecure"] {
+                assert!(text.contains(word), "{word}: {text}");
+            }
+        }
+    }
+    // What opens lmstfy closes nothing.
+    refused("serve", &["--listen", "0.0.0.0:0", "--no-auth"], &[]);
+}
+
+/// A server on all addresses with these options, and what it has warned of.
+fn everywhere(options: &[&str]) -> (Logged, String) {
+    let options = [&["--listen", "0.0.0.0:0"], options].concat();
+    let logged = Logged::with("warn", &options);
+    let log = logged.log();
+    (logged, log)
+}
+
+#[tokio::test]
+async fn with_a_key_or_against_advice_it_listens_everywhere_and_names_the_open_doors() {
+    let login = ["--admin-user", "ada", "--admin-password", "secret"];
+    let all = ["--admin-token", ADMIN, "--qless-token", QLESS];
+    let all = [&all[..], &["--relay-token", RELAY]].concat();
+    let no_auth = [&all[..], &["--no-auth"]].concat();
+    for (options, open) in [
+        (
+            &["--insecure"][..],
+            &["/ui", "/token", "qless", "Relay"][..],
+        ),
+        (&["--qless-token", QLESS], &["/ui", "/token", "Relay"]),
+        (&["--relay-token", RELAY], &["/ui", "/token", "qless"]),
+        (&["--admin-token", ADMIN], &["qless", "Relay"]),
+        (&login, &["qless", "Relay"]),
+        (&all, &[]),
+        (&no_auth, &["lmstfy"]),
+    ] {
+        let (logged, log) = everywhere(options);
+        let health = ask(&logged.server, Method::GET, "/health", Shown::Nothing).await;
+        assert_eq!(health.status(), 200);
+        // What closes a door is named too, so the doors are what stands before it.
+        let warned = log.lines().filter(|line| line.contains("open to whoever"));
+        let warned: Vec<_> = warned.collect();
+        assert_eq!(
+            warned.len(),
+            usize::from(!open.is_empty()),
+            "{options:?}: {log}"
+        );
+        for door in ["/ui", "/token", "qless (", "Relay (", "lmstfy ("] {
+            let is_open = open.iter().any(|open| door.starts_with(open));
+            assert_eq!(log.contains(door), is_open, "{door}, {options:?}: {log}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn at_home_only_half_closed_doors_are_mentioned() {
+    let all = ["--admin-token", ADMIN, "--qless-token", QLESS];
+    let all = [&all[..], &["--relay-token", RELAY]].concat();
+    for (options, warned) in [
+        (&[][..], false),
+        (&["--no-auth"], false),
+        (&["--listen", "[::1]:0"], false),
+        (&all, false),
+        (&all[..4], true),
+        (&["--admin-token", ADMIN], true),
+        (&["--relay-token", RELAY], true),
+    ] {
+        let logged = Logged::with("warn", options);
+        let log = logged.log();
+        assert_eq!(
+            log.contains("open to whoever"),
+            warned,
+            "{options:?}: {log}"
+        );
+    }
+}
+
+#[test]
+fn keys_that_cannot_be_meant_are_refused() {
+    for (arguments, variables, said) in [
+        (&["--admin-token", ""][..], &[][..], "--admin-token"),
+        (&["--qless-token", " "], &[], "--qless-token"),
+        (&["--relay-token", ""], &[], "--relay-token"),
+        (&[], &[("SWITCHYARD_QLESS_TOKEN", "")], "--qless-token"),
+        (&[], &[("SWITCHYARD_RELAY_TOKEN", "")], "--relay-token"),
+        (&[], &[("SWITCHYARD_ADMIN_TOKEN", "")], "--admin-token"),
+        (&["--admin-user", "ada"], &[], "--admin-password"),
+        (&["--admin-password", "hush-hush"], &[], "--admin-user"),
+        (
+            &["--admin-user", "a:b", "--admin-password", "hush-hush"],
+            &[],
+            "colon",
+        ),
+    ] {
+        let arguments = [&["--listen", "127.0.0.1:0"], arguments].concat();
+        let text = text(&refused("serve", &arguments, variables));
+        assert!(text.contains(said), "{arguments:?} {variables:?}: {text}");
+        assert!(!text.contains("hush-hush"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn keys_may_come_from_the_environment() {
+    let mut command = Server::program();
+    command
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .args(["--database", "sqlite::memory:"])
+        .env("SWITCHYARD_ADMIN_TOKEN", ADMIN)
+        .env("SWITCHYARD_ADMIN_USER", "ada")
+        .env("SWITCHYARD_ADMIN_PASSWORD", "pass")
+        .env("SWITCHYARD_QLESS_TOKEN", format!(" {QLESS}\n"))
+        .env("SWITCHYARD_NO_AUTH", "yes");
+    let server = Server::run(command);
+    for (path, shown, expected) in [
+        ("/ui", Shown::Nothing, 401),
+        ("/ui", Shown::Bearer(ADMIN), 200),
+        ("/ui", Shown::Basic("ada", "pass"), 200),
+        ("/queues", Shown::Nothing, 401),
+        ("/queues", Shown::Bearer(QLESS), 200),
+        ("/api/any/q/size", Shown::Nothing, 200),
+    ] {
+        let seen = ask(&server, Method::GET, path, shown).await;
+        assert_eq!(seen.status(), expected, "{path} {shown:?}");
+    }
+}
+
+/// What the greeting says, up to its last line.
+async fn greeting(server: &mut Server) -> Vec<String> {
+    let mut lines = Vec::new();
+    while !lines.iter().any(|line: &String| {
+        line.contains("curl -X PUT") || line.contains("switchyard token create")
+    }) {
+        lines.push(server.greeting.recv().await.expect("a greeting"));
+    }
+    lines
+}
+
+/// Does what a line `curl -X PUT 'ADDRESS' -d 'hello'` does.
+async fn curl(server: &Server, line: &str) -> (u16, Value) {
+    let address = line.split('\'').nth(1).unwrap();
+    let form = "application/x-www-form-urlencoded";
+    let request = server.http.put(address).header("content-type", form);
+    let answer = request.body("hello").send().await.unwrap();
+    (answer.status().into(), answer.json().await.unwrap())
+}
+
+#[tokio::test]
+async fn a_first_start_prints_a_token_and_a_line_that_works() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("jobs.db");
+    let mut server = Server::on(&path, &[]);
+    let lines = greeting(&mut server).await;
+    let line = lines.last().unwrap();
+    assert!(line.contains(&format!("http://{}/api/default/work", server.address)));
+    let (status, answer) = curl(&server, line).await;
+    assert_eq!(
+        (status, &answer["msg"]),
+        (201, &"published".into()),
+        "{line}"
+    );
+    let tokens = ask(&server, Method::GET, "/token/default", Shown::Nothing).await;
+    let tokens: Value = tokens.json().await.unwrap();
+    assert_eq!(tokens["tokens"].as_object().unwrap().len(), 1);
+    server.stop().await;
+    // It is printed once, and goes on to work.
+    let mut server = Server::on(&path, &[]);
+    let lines = greeting(&mut server).await;
+    let create = lines.last().unwrap();
+    assert!(create.contains("switchyard token create"), "{create}");
+    assert!(create.contains(&database::address(&path)), "{create}");
+    let token = line.split("token=").nth(1).unwrap();
+    let token = token.trim_end_matches("' -d 'hello'");
+    let path = format!("/api/default/work/size?token={token}");
+    let seen = ask(&server, Method::GET, &path, Shown::Nothing).await;
+    assert_eq!(seen.status(), 200);
+}
+
+#[tokio::test]
+async fn where_no_token_is_wanted_or_others_may_read_along_none_is_made() {
+    let mut open = Server::with(&["--no-auth"]);
+    let lines = greeting(&mut open).await;
+    assert_eq!(curl(&open, lines.last().unwrap()).await.0, 201, "{lines:?}");
+    let options = ["--listen", "0.0.0.0:0", "--insecure"];
+    let mut everywhere = Server::with(&options);
+    let lines = greeting(&mut everywhere).await;
+    assert!(lines.last().unwrap().contains("switchyard token create"));
+    for server in [&open, &everywhere] {
+        let tokens = ask(server, Method::GET, "/token/default", Shown::Nothing).await;
+        let tokens: Value = tokens.json().await.unwrap();
+        assert_eq!(tokens["tokens"], serde_json::json!({}));
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_in_use_gets_no_token_unasked() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("jobs.db");
+    let server = Server::on(&path, &["--no-auth"]);
+    server.anyone().add_ids("work", &["a"]).await;
+    server.stop().await;
+    let mut server = Server::on(&path, &[]);
+    let lines = greeting(&mut server).await;
+    assert!(lines.last().unwrap().contains("switchyard token create"));
+}

@@ -1,0 +1,145 @@
+//! What makes jobs go: ack, and the destruction of a queue.
+
+use super::{client, sound, start};
+use crate::support::lmstfy::Lmstfy;
+
+#[tokio::test]
+async fn an_acknowledged_job_never_comes_again_whatever_its_state() {
+    let server = start();
+    let lmstfy = client(&server);
+    let dead = lmstfy.publish_dead("work", "dead").await;
+    let working = lmstfy.publish("work?tries=9", "working").await;
+    let marker = lmstfy.publish("work?tries=9", "marker").await;
+    lmstfy.consume_many("work?ttr=3&count=2").await;
+    let ready = lmstfy.publish("work?tries=9", "ready").await;
+    let delayed = lmstfy.publish("work?delay=1", "delayed").await;
+    for id in [&dead, &working, &ready, &delayed] {
+        // Once, and once more: nobody can tell whether the first answer was lost.
+        for _ in 0..2 {
+            lmstfy.ack("work", id).await;
+            assert_eq!(lmstfy.job("work", id).await, None);
+        }
+    }
+    assert_eq!(lmstfy.size("work").await, 0);
+    assert_eq!(lmstfy.dead("work").await, (0, String::new()));
+    assert_eq!(lmstfy.respawn("work?limit=9").await, 0);
+    // What was published last was due last; the other one would have come back with the first.
+    let last = lmstfy.publish("work?delay=1", "last").await;
+    let mut come = vec![lmstfy.take("work?timeout=30").await.id];
+    come.push(lmstfy.take("work?timeout=30").await.id);
+    come.sort();
+    let mut expected = vec![marker, last];
+    expected.sort();
+    assert_eq!(come, expected);
+    assert_eq!(lmstfy.consume("work").await, None);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn an_ack_of_what_is_not_there_is_as_good() {
+    let server = start();
+    let lmstfy = client(&server);
+    for queue in ["unknown", "work"] {
+        for id in ["x", "0", "job", "日本", "a/b", "'; DROP TABLE jobs; --"] {
+            lmstfy.ack(queue, id).await;
+        }
+        lmstfy.ack(queue, &"x".repeat(2000)).await;
+        lmstfy.publish(queue, "x").await;
+    }
+    assert_eq!(lmstfy.size("work").await, 1);
+}
+
+/// The original's own test acknowledges through another queue, and expects no error.
+#[tokio::test]
+async fn an_ack_through_another_queue_deletes_nothing() {
+    let server = start();
+    let lmstfy = client(&server);
+    let stranger = Lmstfy::new(&server, "stranger");
+    let ready = lmstfy.publish("work?tries=2", "ready").await;
+    let delayed = lmstfy.publish("work?delay=60", "delayed").await;
+    lmstfy.publish("other", "x").await;
+    stranger.publish("work", "x").await;
+    for id in [&ready, &delayed] {
+        lmstfy.ack("other", id).await;
+        lmstfy.ack("unknown", id).await;
+        stranger.ack("work", id).await;
+        lmstfy.stays("work", id).await;
+    }
+    assert_eq!(lmstfy.take("work?ttr=0").await.id, ready);
+    lmstfy.grows("work", 1).await;
+    lmstfy.take("work").await;
+    lmstfy.ack("other", &ready).await;
+    lmstfy.stays("work", &ready).await;
+    assert_eq!(
+        (lmstfy.size("other").await, stranger.size("work").await),
+        (1, 1)
+    );
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn a_queue_that_is_destroyed_loses_what_is_ready_and_nothing_else() {
+    let server = start();
+    let lmstfy = client(&server);
+    let dead = lmstfy.publish_dead("work", "dead").await;
+    let working = lmstfy.publish("work?tries=2", "working").await;
+    let last = lmstfy.publish("work?tries=1", "last try").await;
+    lmstfy.consume_many("work?ttr=3&count=2").await;
+    let delayed = lmstfy.publish("work?delay=3", "delayed").await;
+    let ready = lmstfy.bulk("work", "[1, 2, 3]").await;
+    let elsewhere = lmstfy.publish("other", "x").await;
+    lmstfy.destroy("work").await;
+    assert_eq!(lmstfy.size("work").await, 0);
+    assert_eq!(lmstfy.peek("work").await, None);
+    for id in &ready {
+        assert_eq!(lmstfy.job("work", id).await, None);
+    }
+    for id in [&dead, &working, &last, &delayed] {
+        lmstfy.stays("work", id).await;
+    }
+    assert_eq!(lmstfy.drain("other").await, [elsewhere]);
+    // They live on.
+    let mut come = vec![lmstfy.take("work?timeout=30").await.id];
+    come.push(lmstfy.take("work?timeout=30").await.id);
+    come.sort();
+    let mut expected = vec![working, delayed];
+    expected.sort();
+    assert_eq!(come, expected);
+    lmstfy.dies("work", 2).await;
+    assert_eq!(lmstfy.dead("work").await.1, dead);
+    assert_eq!(lmstfy.respawn("work?limit=9").await, 2);
+    lmstfy.destroy("work").await;
+    assert_eq!(lmstfy.respawn("work?limit=9").await, 0);
+    assert_eq!(lmstfy.job("work", &dead).await, None);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_destroyed_too() {
+    let server = start();
+    let lmstfy = client(&server);
+    lmstfy.destroy("unknown").await;
+    lmstfy.publish("work", "x").await;
+    lmstfy.destroy("work").await;
+    lmstfy.destroy("work").await;
+    // It comes into being again.
+    let id = lmstfy.publish("work", "x").await;
+    assert_eq!(lmstfy.drain("work").await, [id]);
+    sound(&server).await;
+}
+
+/// More than a batch of anything.
+#[tokio::test]
+async fn a_large_queue_is_destroyed_whole() {
+    let server = start();
+    let lmstfy = client(&server);
+    let many = format!("[{}]", vec!["1"; 64].join(","));
+    for _ in 0..20 {
+        lmstfy.bulk("work", many.clone()).await;
+    }
+    assert_eq!(lmstfy.size("work").await, 1280);
+    lmstfy.destroy("work").await;
+    assert_eq!(lmstfy.size("work").await, 0);
+    assert_eq!(lmstfy.consume("work").await, None);
+    sound(&server).await;
+}

@@ -1,0 +1,223 @@
+//! Namespaces know nothing of each other, and the protocols know nothing of each other.
+
+use serde_json::{Value, json};
+
+use super::{client, sound, start};
+use crate::support::lmstfy::Lmstfy;
+use crate::support::{Server, raw};
+
+#[tokio::test]
+async fn a_queue_of_the_same_name_is_another_one_in_each_namespace() {
+    let server = start();
+    let (one, other) = (Lmstfy::new(&server, "one"), Lmstfy::new(&server, "other"));
+    let mine = one.publish("work", "mine").await;
+    let yours = other.publish("work", "yours").await;
+    let waiting = other.poll(&server, "new?timeout=1").await;
+    one.settled(&server).await;
+    one.publish("new", "x").await;
+    waiting.reply().await.no_job();
+    assert_eq!((one.size("work").await, other.size("work").await), (1, 1));
+    assert_eq!(one.job("work", &yours).await, None);
+    assert_eq!(one.peek("work").await.expect("a job").id, mine);
+    assert_eq!(other.peek("work").await.expect("a job").id, yours);
+    one.ack("work", &yours).await;
+    one.destroy("work").await;
+    assert_eq!(one.consume("work").await, None);
+    let job = other.take("work").await;
+    assert_eq!((&job.id, job.text()), (&yours, "yours"));
+    sound(&server).await;
+}
+
+/// A character that a careless key would take for its own, on both sides.
+#[tokio::test]
+async fn names_do_not_run_into_each_other() {
+    let server = start();
+    for (namespace, queue, others) in [
+        ("a", "b-c", [("a-b", "c"), ("a-", "b-c"), ("A", "b-c")]),
+        ("a", "b_c", [("a_b", "c"), ("a_", "b_c"), ("a", "B_C")]),
+        ("n", "axb", [("n", "a_b"), ("_", "axb"), ("n", "AXB")]),
+    ] {
+        let lmstfy = Lmstfy::new(&server, namespace);
+        let id = lmstfy.publish(queue, "x").await;
+        for (namespace, queue) in others {
+            let other = Lmstfy::new(&server, namespace);
+            assert_eq!(other.consume(queue).await, None);
+            assert_eq!(other.job(queue, &id).await, None);
+            other.destroy(queue).await;
+        }
+        assert_eq!(lmstfy.drain(queue).await, [id]);
+    }
+}
+
+/// A job of the namespace `ns` in each state, in queues whose names qless uses too.
+async fn fill(server: &Server) -> Vec<String> {
+    let lmstfy = client(server);
+    let mut ids = vec![lmstfy.publish_dead("work", "dead").await];
+    ids.push(lmstfy.publish("work?tries=2", "working").await);
+    lmstfy.take("work").await;
+    ids.push(lmstfy.publish("work", "ready").await);
+    ids.push(lmstfy.publish("work?delay=3600", "delayed").await);
+    ids.extend(lmstfy.bulk("other", "[1, 2]").await);
+    ids
+}
+
+async fn status(server: &Server, path: &str) -> u16 {
+    raw::request(server, "GET", path, b"").await.0
+}
+
+#[tokio::test]
+async fn qless_sees_nothing_of_lmstfy() {
+    let server = start();
+    let ids = fill(&server).await;
+    let anyone = server.anyone();
+    for (path, nothing) in [
+        ("/queues", json!([])),
+        ("/failed", json!({})),
+        ("/jobs/complete", json!([])),
+        ("/jobs/waiting/work", json!([])),
+        ("/jobs/running/work", json!([])),
+        ("/jobs/scheduled/work", json!([])),
+        ("/jobs/stalled/work", json!([])),
+        ("/peek/work", Value::Null),
+        ("/peek/work/100", json!([])),
+        ("/get/work", Value::Null),
+        ("/get?queue=work&queue=other&wait=0.1", Value::Null),
+        ("/tags", json!([])),
+        ("/check", json!({"problems": []})),
+    ] {
+        let results = anyone.get(path).await.ok();
+        // Of lists that come in a frame, the list.
+        let list = results
+            .get("jobs")
+            .cloned()
+            .unwrap_or_else(|| results.clone());
+        assert_eq!(list, nothing, "{path}: {results}");
+    }
+    let workers = anyone.get("/workers").await.ok();
+    for worker in workers.as_array().expect("workers") {
+        for state in ["jobs", "running", "stalled"] {
+            let count = worker.get(state).and_then(Value::as_u64);
+            assert_eq!(count.unwrap_or_default(), 0, "{worker}");
+        }
+    }
+    for id in &ids {
+        assert_eq!(status(&server, &format!("/job/{id}")).await, 404);
+    }
+    for queue in ["ns", "ns%2Fwork", "ns%3Awork", "lmstfy"] {
+        assert_eq!(anyone.pop(queue).await, Value::Null);
+    }
+    let asked: Vec<String> = ids.iter().map(|id| format!("id={id}")).collect();
+    let jobs = anyone.get(&format!("/jobs?{}", asked.join("&"))).await;
+    assert!(!jobs.text.contains("\"queue\""), "{jobs:?}");
+    let queue = anyone.get("/queue/work").await.ok();
+    for state in [
+        "waiting",
+        "scheduled",
+        "running",
+        "stalled",
+        "depends",
+        "failed",
+    ] {
+        let count = queue.get(state).and_then(Value::as_u64);
+        assert_eq!(count.unwrap_or_default(), 0, "{queue}");
+    }
+    let events = anyone.get("/events?after=0").await.ok().to_string();
+    let told = ids.iter().filter(|id| events.contains(&***id)).count();
+    assert_eq!(told, 0, "{events}");
+    sound(&server).await;
+}
+
+/// Whoever knows an id of the other protocol can do nothing with it.
+#[tokio::test]
+async fn qless_verbs_do_nothing_to_jobs_of_lmstfy() {
+    let server = start();
+    let lmstfy = client(&server);
+    let ids = fill(&server).await;
+    let worker = server.by("w");
+    for id in &ids {
+        for (path, data) in [
+            ("/cancel", json!(id)),
+            ("/complete/work", json!({"id": id, "meta": 1})),
+            ("/fail", json!({"id": id, "group": "g", "message": "m"})),
+            ("/retry/work", json!({"id": id})),
+            ("/requeue/elsewhere", json!({"id": id, "meta": 1})),
+            ("/heartbeat", json!(id)),
+            ("/timeout", json!(id)),
+            ("/priority", json!({"id": id, "priority": 9})),
+            ("/tag", json!({"id": id, "tags": ["t"]})),
+            ("/track", json!(id)),
+        ] {
+            let answer = worker.post(path, data).await;
+            // To cancel what is not there is no mistake.
+            assert!(answer.status != 200 || path == "/cancel", "{answer:?}");
+        }
+    }
+    for path in ["/unfail/work", "/pause/work"] {
+        worker.post(path, json!({"group": "dead-letter"})).await;
+    }
+    for (id, text) in ids.iter().zip(["dead", "working", "ready", "delayed"]) {
+        assert_eq!(lmstfy.stays("work", id).await.text(), text);
+    }
+    assert_eq!(lmstfy.dead("work").await, (1, ids[0].clone()));
+    assert_eq!(lmstfy.drain("work").await, [ids[2].clone()]);
+    assert_eq!(lmstfy.drain("other").await, ids[4..]);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn lmstfy_sees_nothing_of_qless() {
+    let server = start();
+    let lmstfy = client(&server);
+    let worker = server.by("w");
+    let waiting = lmstfy.poll(&server, "work,other?timeout=1").await;
+    lmstfy.settled(&server).await;
+    worker.add_ids("work", &["a", "b", "c"]).await;
+    worker.pop("work").await;
+    worker.fail("a", "dead-letter").await;
+    waiting.reply().await.no_job();
+    for namespace in ["ns", "work", "qless", "default"] {
+        let lmstfy = Lmstfy::new(&server, namespace);
+        assert_eq!(lmstfy.size("work").await, 0);
+        assert_eq!(lmstfy.consume("work").await, None);
+        assert_eq!(lmstfy.peek("work").await, None);
+        assert_eq!(lmstfy.dead("work").await, (0, String::new()));
+        assert_eq!(lmstfy.respawn("work?limit=9").await, 0);
+        lmstfy.bury("work?limit=9").await;
+        lmstfy.destroy("work").await;
+        for id in ["a", "b", "c"] {
+            assert_eq!(lmstfy.job("work", id).await, None);
+            lmstfy.ack("work", id).await;
+            let new = lmstfy.republish("work", id, "x").await;
+            lmstfy.ack("work", &new).await;
+        }
+    }
+    assert_eq!(worker.state("a").await, "failed");
+    assert_eq!(worker.pop_ids("work", 9).await, ["b", "c"]);
+    // An id of lmstfy is free for qless.
+    let id = lmstfy.publish("work", "x").await;
+    worker.add("work", json!({"id": id, "meta": 1})).await;
+    lmstfy.ack("work", &id).await;
+    assert_eq!(worker.state(&id).await, "waiting");
+    sound(&server).await;
+}
+
+/// What qless does to a queue of its own is nothing to the one of the same name.
+#[tokio::test]
+async fn options_and_pauses_of_qless_queues_are_their_own() {
+    let server = start();
+    let lmstfy = client(&server);
+    let anyone = server.anyone();
+    anyone.add_ids("work", &["a", "b"]).await;
+    anyone.post("/pause/work", Value::Null).await.accepted();
+    anyone
+        .set("work-max-concurrency", json!(1))
+        .await
+        .accepted();
+    anyone.set("work-heartbeat", json!(1)).await.accepted();
+    let ids = lmstfy.bulk("work?tries=2", "[1, 2, 3]").await;
+    assert_eq!(lmstfy.drain("work").await, ids);
+    anyone.post("/unpause/work", Value::Null).await.accepted();
+    assert_eq!(server.by("w").pop("work").await["id"], "a");
+    assert_eq!(server.by("w").pop("work").await, Value::Null);
+    sound(&server).await;
+}

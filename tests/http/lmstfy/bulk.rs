@@ -1,0 +1,144 @@
+//! Publishing several jobs at once: all or none, each as it stands in the array.
+
+use super::{client, sound, start};
+
+/// Elements of an array as they stand in it.
+const ELEMENTS: [&str; 17] = [
+    r#"{"msg": "hellp"}"#,
+    r#""hello, neo""#,
+    "13579",
+    r#"[ "test" ]"#,
+    "true",
+    "false",
+    "null",
+    "1.50",
+    "-0.0",
+    "1E+2",
+    "123456789012345678901234567890",
+    r#""\u00e9 \/ \ud83e\udd80""#,
+    r#""日本 🦀""#,
+    r#"{ "b" : [1, 2 ], "a":{} , "b": 2 }"#,
+    r#""a, b ] [ \" }""#,
+    r#""""#,
+    "{\n\t\"indented\": true\n}",
+];
+
+#[tokio::test]
+async fn each_element_is_a_job_byte_by_byte() {
+    let server = start();
+    let lmstfy = client(&server);
+    for (before, between, after) in [("[", ",", "]"), ("\n [ \t", " ,\r\n ", "\n] \n")] {
+        let body = [before, &ELEMENTS.join(between), after].concat();
+        let ids = lmstfy.bulk("work", body).await;
+        assert_eq!(ids.len(), ELEMENTS.len());
+        for (id, element) in ids.iter().zip(ELEMENTS) {
+            let job = lmstfy.take("work").await;
+            assert_eq!((&job.id, job.text()), (id, element));
+            assert_eq!((job.lifetime(), job.remain_tries), (86400, 0));
+        }
+        assert_eq!(lmstfy.consume("work").await, None);
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn between_1_and_64_jobs_are_published_at_once() {
+    let server = start();
+    let lmstfy = client(&server);
+    for count in [1, 2, 63, 64] {
+        let body = format!("[{}]", vec!["0"; count].join(","));
+        let ids = lmstfy.bulk("work", body).await;
+        assert_eq!(ids.len(), count);
+        assert_eq!(lmstfy.drain("work").await, ids);
+    }
+    lmstfy.put("/work/bulk", "[]").await.refused(400, "no jobs");
+    lmstfy
+        .put("/work/bulk", " [ ] ")
+        .await
+        .refused(400, "no jobs");
+    let body = format!("[{}]", vec!["0"; 65].join(","));
+    let reply = lmstfy.put("/work/bulk", body).await;
+    reply.refused(400, "too many jobs");
+    assert_eq!(lmstfy.size("work").await, 0);
+}
+
+#[tokio::test]
+async fn only_an_array_is_published() {
+    let server = start();
+    let lmstfy = client(&server);
+    for body in [
+        "",
+        " ",
+        "x",
+        "1",
+        "null",
+        "{}",
+        r#"{"a": [1]}"#,
+        r#""[1]""#,
+        "[1",
+        "1]",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "[1] 2",
+        "[1][2]",
+        "['a']",
+        "[01]",
+        "[a]",
+        "[\"\t\"]",
+        "[NaN]",
+    ] {
+        let reply = lmstfy.put("/work/bulk", body).await;
+        reply.bad();
+    }
+    let reply = lmstfy.put("/work/bulk", &b"[\"\xff\"]"[..]).await;
+    reply.bad();
+    assert_eq!(lmstfy.size("work").await, 0);
+    assert_eq!(lmstfy.consume("work").await, None);
+}
+
+/// The limit is each job's, not the whole's.
+#[tokio::test]
+async fn each_element_is_smaller_than_64_kb_and_one_that_is_not_stops_all() {
+    let server = start();
+    let lmstfy = client(&server);
+    // With its quotes.
+    let text = |length: usize| format!("\"{}\"", "x".repeat(length - 2));
+    let body = format!("[{}]", vec![text(65535); 64].join(","));
+    let ids = lmstfy.bulk("work", body).await;
+    assert_eq!(ids.len(), 64);
+    for job in lmstfy.consume_many("work?count=100").await {
+        assert_eq!(job.data.len(), 65535);
+        lmstfy.ack("work", &job.id).await;
+    }
+    for at in [0, 1, 63] {
+        let mut elements = vec![text(10); 64];
+        elements[at] = text(65536);
+        let body = format!("[{}]", elements.join(","));
+        let reply = lmstfy.put("/work/bulk", body).await;
+        reply.refused(413, "body too large");
+        assert_eq!(lmstfy.size("work").await, 0);
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn what_is_asked_for_is_so_for_every_job() {
+    let server = start();
+    let lmstfy = client(&server);
+    let ids = lmstfy
+        .bulk("work?delay=1&ttl=100&tries=7", "[1, 2, 3]")
+        .await;
+    assert_eq!(lmstfy.consume("work").await, None);
+    for id in &ids {
+        let job = lmstfy.stays("work", id).await;
+        assert_eq!((job.lifetime(), job.remain_tries), (100, 7));
+    }
+    let mut due = Vec::new();
+    for _ in 0..3 {
+        let job = lmstfy.take("work?timeout=30").await;
+        assert!(job.elapsed_ms >= 1000, "{job:?}");
+        due.push(job.id);
+    }
+    assert_eq!(due, ids);
+}

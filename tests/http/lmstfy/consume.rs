@@ -1,0 +1,216 @@
+//! Consuming: one job or several, from one queue or several.
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{client, sound, start};
+
+#[tokio::test]
+async fn where_there_is_no_job_the_answer_says_so() {
+    let server = start();
+    let lmstfy = client(&server);
+    let gone = lmstfy.publish("empty", "x").await;
+    lmstfy.ack("empty", &gone).await;
+    for at in [
+        "unknown",
+        "empty",
+        "unknown,empty",
+        "unknown?count=1",
+        "empty?count=2&ttr=5",
+    ] {
+        lmstfy.get(&format!("/{at}")).await.no_job();
+    }
+    // A wait that is over ends the same way, not before its time.
+    let began = Instant::now();
+    for at in ["empty?timeout=1", "unknown,empty?timeout=1&count=5"] {
+        lmstfy.get(&format!("/{at}")).await.no_job();
+    }
+    assert!(began.elapsed().as_secs_f64() >= 2.0);
+    sound(&server).await;
+}
+
+/// All first-party clients say `count=1` and read an object.
+#[tokio::test]
+async fn one_job_is_an_object_and_several_are_an_array() {
+    let server = start();
+    let lmstfy = client(&server);
+    for query in ["", "?count=1", "?count=1&timeout=30"] {
+        let id = lmstfy.publish("work", "x").await;
+        let reply = lmstfy.get(&format!("/work{query}")).await;
+        assert!(reply.json(200).is_object(), "{reply:?}");
+        assert_eq!(reply.json(200)["job_id"], *id);
+    }
+    for query in ["?count=2", "?count=100"] {
+        let id = lmstfy.publish("work", "x").await;
+        let reply = lmstfy.get(&format!("/work{query}")).await;
+        assert!(reply.json(200).is_array(), "{reply:?}");
+        assert_eq!(reply.json(200)[0]["job_id"], *id);
+    }
+}
+
+#[tokio::test]
+async fn several_jobs_are_given_in_order_and_as_many_as_there_are() {
+    let server = start();
+    let lmstfy = client(&server);
+    let mut ids = lmstfy
+        .bulk("work", format!("[{}]", vec!["1"; 64].join(",")))
+        .await;
+    ids.extend(
+        lmstfy
+            .bulk("work", format!("[{}]", vec!["2"; 41].join(",")))
+            .await,
+    );
+    let mut got = Vec::new();
+    for (count, given) in [(3, 3), (100, 100), (100, 2)] {
+        let jobs = lmstfy.consume_many(&format!("work?count={count}")).await;
+        assert_eq!(jobs.len(), given);
+        assert!(jobs.iter().all(|job| job.remain_tries == 0));
+        got.extend(jobs.into_iter().map(|job| job.id));
+    }
+    assert_eq!(got, ids);
+    assert_eq!(lmstfy.consume_many("work?count=100").await, []);
+    sound(&server).await;
+}
+
+/// As soon as there is one job, whoever wants several has no more to wait for.
+#[tokio::test]
+async fn several_jobs_are_not_waited_for() {
+    let server = start();
+    let lmstfy = client(&server);
+    let ids = lmstfy.bulk("work", "[1, 2]").await;
+    let jobs = lmstfy
+        .consume_many("work?count=10&timeout=4294967295")
+        .await;
+    let got: Vec<String> = jobs.into_iter().map(|job| job.id).collect();
+    assert_eq!(got, ids);
+}
+
+#[tokio::test]
+async fn of_several_queues_the_first_goes_first() {
+    let server = start();
+    let lmstfy = client(&server);
+    let mut ids = Vec::new();
+    for queue in ["c", "b", "a", "c", "b", "a"] {
+        ids.push(lmstfy.publish(queue, queue).await);
+    }
+    let order = [("b", 1), ("b", 4), ("c", 0), ("c", 3), ("a", 2), ("a", 5)];
+    for (queue, id) in order {
+        // The document asks for a timeout here; its server, and this one, do not insist.
+        let query = if queue == "c" { "" } else { "?timeout=1" };
+        let job = lmstfy.take(&format!("b,unknown,c,a{query}")).await;
+        assert_eq!((job.queue.as_str(), &job.id), (queue, &ids[id]));
+        assert_eq!(job.text(), queue);
+    }
+    assert_eq!(lmstfy.consume("b,unknown,c,a").await, None);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn several_jobs_of_several_queues_are_given_by_queue() {
+    let server = start();
+    let lmstfy = client(&server);
+    let c = lmstfy.bulk("c", "[1, 2]").await;
+    let b = lmstfy.bulk("b", "[1, 2]").await;
+    let jobs = lmstfy.consume_many("a,b,c?count=3").await;
+    let got: Vec<(&str, &str)> = jobs
+        .iter()
+        .map(|job| (job.queue.as_str(), job.id.as_str()))
+        .collect();
+    assert_eq!(got, [("b", &*b[0]), ("b", &*b[1]), ("c", &*c[0])]);
+    let rest = lmstfy.consume_many("a,b,c?count=3&timeout=30").await;
+    assert_eq!(rest[0].id, c[1]);
+    assert_eq!(rest.len(), 1);
+    assert_eq!(lmstfy.consume_many("a,b,c?count=3").await, []);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn between_commas_there_may_be_nothing() {
+    let server = start();
+    let lmstfy = client(&server);
+    for queues in [
+        "a,,b", ",a", "a,", ",,a,,", "b,a", "a%2Cb", "%2Ca", "a,a", "a,b,a",
+    ] {
+        let id = lmstfy.publish("a", "x").await;
+        assert_eq!(lmstfy.take(queues).await.id, id, "{queues}");
+        assert_eq!(lmstfy.consume(queues).await, None);
+    }
+    // Of a queue that is named twice each job is given once.
+    let ids = lmstfy.bulk("a", "[1, 2]").await;
+    let jobs = lmstfy.consume_many("a,b,a?count=10").await;
+    let got: Vec<String> = jobs.into_iter().map(|job| job.id).collect();
+    assert_eq!(got, ids);
+    for nothing in [",", ",,", "%2C", ",?timeout=1", ",?count=2"] {
+        let reply = lmstfy.get(&format!("/{nothing}")).await;
+        reply.refused(400, "invalid queue name(s)");
+    }
+    for bad in ["a,b.c", "a,b%20c", "b.c,a", "a,é"] {
+        lmstfy.get(&format!("/{bad}")).await.bad();
+    }
+}
+
+#[tokio::test]
+async fn very_many_queues_may_be_named() {
+    let server = start();
+    let lmstfy = client(&server);
+    let queues: Vec<String> = (0..100).map(|n| format!("queue-number-{n}")).collect();
+    let id = lmstfy.publish(&queues[99], "x").await;
+    assert_eq!(lmstfy.take(&queues.join(",")).await.id, id);
+    let poll = lmstfy
+        .poll(&server, &format!("{}?timeout=30", queues.join(",")))
+        .await;
+    lmstfy.settled(&server).await;
+    let id = lmstfy.publish(&queues[50], "x").await;
+    assert_eq!(poll.take().await.id, id);
+}
+
+/// A look with HEAD must not cost a job: proxies and link checkers send it.
+#[tokio::test]
+async fn head_takes_no_job() {
+    let server = start();
+    let lmstfy = client(&server);
+    let id = lmstfy.publish("work?tries=5", "x").await;
+    for path in ["/work", "/work?timeout=30", "/a,work", "/work?count=2"] {
+        let reply = lmstfy.send(Method::HEAD, path, "").await;
+        assert!([404, 405].contains(&reply.status), "{reply:?}");
+    }
+    assert_eq!(lmstfy.size("work").await, 1);
+    let job = lmstfy.take("work").await;
+    assert_eq!((job.id, job.remain_tries), (id, 4));
+}
+
+/// The keys of the document, and two more that the original's clients read.
+#[tokio::test]
+async fn a_job_is_told_in_these_words() {
+    let server = start();
+    let lmstfy = client(&server);
+    let id = lmstfy.publish("work?ttl=100&tries=3", "hello").await;
+    let expected = |tries: u16, consumed: bool| {
+        let mut job = json!({
+            "namespace": "ns", "queue": "work", "job_id": id, "data": "aGVsbG8=", "ttl": 100,
+            "elapsed_ms": 0, "remain_tries": tries, "attributes": null,
+        });
+        if consumed {
+            job["msg"] = "new job".into();
+        }
+        job
+    };
+    for (path, tries, consumed) in [
+        ("/work/peek", 3, false),
+        (&*format!("/work/job/{id}"), 3, false),
+        ("/work", 2, true),
+    ] {
+        let mut job = lmstfy.get(path).await.json(200);
+        // These two go with time.
+        job["elapsed_ms"] = 0.into();
+        job["ttl"] = 100.into();
+        assert_eq!(job, expected(tries, consumed), "{path}");
+    }
+    lmstfy.publish("work?ttl=100&tries=3", "hello").await;
+    let jobs = lmstfy.get("/work?count=2").await.json(200);
+    let keys: Vec<&String> = jobs[0].as_object().expect("an object").keys().collect();
+    let same = expected(3, true);
+    let same: Vec<&String> = same.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, same);
+}

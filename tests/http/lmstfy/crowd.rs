@@ -1,0 +1,197 @@
+//! Many clients at once: every job is given to one of them, and none is lost.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::task::JoinSet;
+
+use super::{client, sound, start};
+use crate::support::lmstfy::Lmstfy;
+
+const PRODUCERS: usize = 8;
+const CONSUMERS: usize = 8;
+const CALLS_EACH: usize = 20;
+/// A single job and a bulk of three, in turns.
+const JOBS: usize = PRODUCERS * CALLS_EACH * 2;
+
+/// The ways to consume; some wait, some do not.
+const WAYS: [&str; 4] = [
+    "a,b?ttr=3600&timeout=1",
+    "b,a?ttr=3600&timeout=1&count=5",
+    "a,b?ttr=3600",
+    "b,a?ttr=3600&count=3",
+];
+
+async fn produce(lmstfy: Lmstfy, number: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    for call in 0..CALLS_EACH {
+        let queue = if (number + call).is_multiple_of(3) {
+            "a"
+        } else {
+            "b"
+        };
+        if call.is_multiple_of(2) {
+            ids.push(lmstfy.publish(queue, format!("{number}-{call}")).await);
+        } else {
+            ids.extend(
+                lmstfy
+                    .bulk(queue, format!("[{call}, {call}, {call}]"))
+                    .await,
+            );
+        }
+    }
+    ids
+}
+
+async fn consume(take: Lmstfy, done: Lmstfy, way: &str, left: &AtomicUsize) -> Vec<String> {
+    let mut ids = Vec::new();
+    while left.load(Ordering::Acquire) > 0 {
+        let jobs = if way.contains("count") {
+            take.consume_many(way).await
+        } else {
+            take.consume(way).await.into_iter().collect()
+        };
+        left.fetch_sub(jobs.len(), Ordering::AcqRel);
+        for job in jobs {
+            assert_eq!(job.remain_tries, 0);
+            done.ack(&job.queue, &job.id).await;
+            ids.push(job.id);
+        }
+    }
+    ids
+}
+
+/// Producers and consumers of these servers, who take turns in whom they talk to.
+pub async fn each_job_once(clients: &[Lmstfy]) {
+    let turn = |number: usize| clients[number % clients.len()].clone();
+    let left = Arc::new(AtomicUsize::new(JOBS));
+    let mut consumers = JoinSet::new();
+    for number in 0..CONSUMERS {
+        let (take, done, left) = (turn(number), turn(number + 1), Arc::clone(&left));
+        let way = WAYS[number / 2 % WAYS.len()];
+        consumers.spawn(async move { consume(take, done, way, &left).await });
+    }
+    let mut producers = JoinSet::new();
+    for number in 0..PRODUCERS {
+        producers.spawn(produce(turn(number), number));
+    }
+    let put: Vec<String> = producers.join_all().await.into_iter().flatten().collect();
+    let got: Vec<String> = consumers.join_all().await.into_iter().flatten().collect();
+    let distinct: BTreeSet<&String> = got.iter().collect();
+    assert_eq!((put.len(), got.len()), (JOBS, JOBS));
+    assert_eq!(distinct.len(), JOBS, "some job was handed out twice");
+    assert_eq!(distinct, put.iter().collect(), "some job was lost");
+    for queue in ["a", "b"] {
+        let lmstfy = turn(0);
+        assert_eq!(lmstfy.size(queue).await, 0);
+        assert_eq!(lmstfy.dead(queue).await, (0, String::new()));
+        assert_eq!(lmstfy.job(queue, &put[0]).await, None);
+    }
+}
+
+/// The results of as many calls at once.
+async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    clients: &[Lmstfy],
+    count: usize,
+    call: impl Fn(Lmstfy) -> F,
+) -> Vec<T> {
+    let mut calls = JoinSet::new();
+    for number in 0..count {
+        calls.spawn(call(clients[number % clients.len()].clone()));
+    }
+    calls.join_all().await
+}
+
+/// One job, one that came back and one that was brought back each go to one of many.
+pub async fn one_job_one_taker(clients: &[Lmstfy]) {
+    let lmstfy = &clients[0];
+    let takers = async |ttr: &'static str| {
+        let take = |lmstfy: Lmstfy| async move { lmstfy.consume(ttr).await };
+        let got = at_once(clients, 16, take).await;
+        let got: Vec<String> = got.into_iter().flatten().map(|job| job.id).collect();
+        assert_eq!(got.len(), 1, "{got:?}");
+    };
+    for _ in 0..5 {
+        let id = lmstfy.publish("one", "x").await;
+        takers("one").await;
+        lmstfy.ack("one", &id).await;
+    }
+    let id = lmstfy.publish("back?tries=3", "x").await;
+    for _ in 0..2 {
+        takers("back?ttr=2").await;
+        lmstfy.grows("back", 1).await;
+    }
+    takers("back?ttr=0").await;
+    lmstfy.dies("back", 1).await;
+    for _ in 0..3 {
+        assert_eq!(lmstfy.respawn("back").await, 1);
+        takers("back?ttr=0").await;
+        lmstfy.dies("back", 1).await;
+    }
+    assert_eq!(lmstfy.dead("back").await, (1, id));
+}
+
+/// Many who bring the dead back, and many who bury them, do not do it twice.
+pub async fn the_dead_are_shared(clients: &[Lmstfy]) {
+    let lmstfy = &clients[0];
+    let many = format!("[{}]", vec!["1"; 40].join(","));
+    lmstfy.bulk("dead", many).await;
+    lmstfy.consume_many("dead?ttr=0&count=100").await;
+    lmstfy.dies("dead", 40).await;
+    let respawn = |lmstfy: Lmstfy| async move { lmstfy.respawn("dead?limit=3").await };
+    let counts = at_once(clients, 8, respawn).await;
+    assert_eq!(counts, [3; 8]);
+    assert_eq!(
+        (lmstfy.size("dead").await, lmstfy.dead("dead").await.0),
+        (24, 16)
+    );
+    let bury = |lmstfy: Lmstfy| async move { lmstfy.bury("dead?limit=1").await };
+    at_once(clients, 10, bury).await;
+    assert_eq!(lmstfy.dead("dead").await.0, 6);
+    let counts = at_once(clients, 8, respawn).await;
+    assert_eq!(counts.iter().sum::<u64>(), 6, "{counts:?}");
+    assert_eq!(
+        (lmstfy.size("dead").await, lmstfy.dead("dead").await.0),
+        (30, 0)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_job_is_handed_out_twice_and_none_is_lost() {
+    let server = start();
+    each_job_once(&[client(&server)]).await;
+    sound(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_job_goes_to_one_of_many() {
+    let server = start();
+    one_job_one_taker(&[client(&server)]).await;
+    sound(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_may_care_for_the_dead() {
+    let server = start();
+    the_dead_are_shared(&[client(&server)]).await;
+    sound(&server).await;
+}
+
+/// Whoever replaces a job makes a new one; the old one goes once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_may_publish_one_job_again() {
+    let server = start();
+    let lmstfy = client(&server);
+    let old = lmstfy.publish("work", "old").await;
+    let again = |lmstfy: Lmstfy| {
+        let old = old.clone();
+        async move { lmstfy.republish("work", &old, "new").await }
+    };
+    let ids = at_once(std::slice::from_ref(&lmstfy), 8, again).await;
+    let distinct: BTreeSet<&String> = ids.iter().collect();
+    assert_eq!(distinct.len(), 8);
+    assert_eq!(lmstfy.job("work", &old).await, None);
+    assert_eq!(lmstfy.size("work").await, 8);
+    sound(&server).await;
+}

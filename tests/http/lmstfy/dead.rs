@@ -1,0 +1,306 @@
+//! Dead letters: jobs whose last try ended in silence.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{client, sound, start};
+use crate::support::lmstfy::{Lmstfy, Reply};
+
+#[tokio::test]
+async fn where_nobody_is_dead_nothing_happens() {
+    let server = start();
+    let lmstfy = client(&server);
+    lmstfy.publish("work", "x").await;
+    for queue in ["unknown", "work"] {
+        let dead = lmstfy.get(&format!("/{queue}/deadletter")).await.json(200);
+        let expected = json!({
+            "namespace": "ns", "queue": queue, "deadletter_size": 0, "deadletter_head": "",
+        });
+        assert_eq!(dead, expected);
+        assert_eq!(lmstfy.respawn(queue).await, 0);
+        lmstfy.bury(queue).await;
+    }
+    let size = lmstfy.get("/work/deadletter/size").await.json(200);
+    assert_eq!(size, json!({"namespace": "ns", "queue": "work", "size": 0}));
+    assert_eq!(lmstfy.size("work").await, 1);
+}
+
+#[tokio::test]
+async fn the_dead_stay_until_somebody_cares() {
+    let server = start();
+    let lmstfy = client(&server);
+    let id = lmstfy.publish_dead("work", "x").await;
+    assert_eq!(lmstfy.dead("work").await, (1, id.clone()));
+    assert_eq!(lmstfy.size("work").await, 0);
+    assert_eq!(lmstfy.peek("work").await, None);
+    assert_eq!(lmstfy.consume("work?timeout=1").await, None);
+    let dead = lmstfy.stays("work", &id).await;
+    assert_eq!((dead.text(), dead.ttl, dead.remain_tries), ("x", 0, 0));
+    // Looks change nothing.
+    assert_eq!(lmstfy.dead("work").await, (1, id));
+    sound(&server).await;
+}
+
+/// At the head is who died first, whoever was published first.
+#[tokio::test]
+async fn the_oldest_death_is_at_the_head() {
+    let server = start();
+    let lmstfy = client(&server);
+    let slow = lmstfy.publish("work", "slow").await;
+    let quick = lmstfy.publish("work", "quick").await;
+    assert_eq!(lmstfy.take("work?ttr=3").await.id, slow);
+    assert_eq!(lmstfy.take("work?ttr=1").await.id, quick);
+    lmstfy.dies("work", 2).await;
+    assert_eq!(lmstfy.dead("work").await, (2, quick.clone()));
+    assert_eq!(lmstfy.respawn("work?limit=2").await, 2);
+    assert_eq!(lmstfy.drain("work").await, [quick, slow]);
+}
+
+/// Also where both are found dead at the same look.
+#[tokio::test]
+async fn the_oldest_death_is_at_the_head_however_soon_another_follows() {
+    let server = start();
+    let lmstfy = client(&server);
+    for round in 0..3 {
+        let queue = format!("work{round}");
+        let (slow, quick) = lmstfy.publish_slow_and_quick(&queue, 1).await;
+        lmstfy.dies(&queue, 2).await;
+        assert_eq!(lmstfy.dead(&queue).await.1, quick, "{slow} died later");
+    }
+}
+
+#[tokio::test]
+async fn a_dead_job_that_is_brought_back_is_a_job_with_one_try() {
+    let server = start();
+    let lmstfy = client(&server);
+    let id = lmstfy.publish("work?tries=2&ttl=1000", "x").await;
+    for _ in 0..2 {
+        assert_eq!(lmstfy.take("work?ttr=0&timeout=30").await.id, id);
+    }
+    lmstfy.dies("work", 1).await;
+    for (query, ttl) in [
+        ("", 86400),
+        ("?ttl=10", 10),
+        ("?ttl=0", 0),
+        ("?limit=5&ttl=7", 7),
+    ] {
+        let reply = lmstfy.put(&format!("/work/deadletter{query}"), "").await;
+        assert_eq!(reply.json(200), json!({"msg": "respawned", "count": 1}));
+        assert_eq!(lmstfy.dead("work").await, (0, String::new()));
+        assert_eq!(lmstfy.size("work").await, 1);
+        let job = lmstfy.stays("work", &id).await;
+        assert_eq!(job.remain_tries, 1);
+        job.has_just_got(ttl);
+        // Not the one that it had when it was published, nor its tries.
+        let job = lmstfy.take("work?ttr=0").await;
+        assert_eq!((&job.id, job.text()), (&id, "x"));
+        assert_eq!(job.remain_tries, 0);
+        job.has_just_got(ttl);
+        lmstfy.dies("work", 1).await;
+    }
+    // Acknowledged in time it is gone.
+    lmstfy.respawn("work").await;
+    lmstfy.take("work").await;
+    lmstfy.ack("work", &id).await;
+    assert_eq!(lmstfy.job("work", &id).await, None);
+    assert_eq!(lmstfy.respawn("work").await, 0);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn the_dead_come_back_oldest_first_and_as_many_as_were_asked_for() {
+    let server = start();
+    let lmstfy = client(&server);
+    let mut dead = Vec::new();
+    for body in ["1", "2", "3", "4", "5"] {
+        dead.push(lmstfy.publish_dead("work", body).await);
+    }
+    let ready = lmstfy.publish("work", "ready").await;
+    assert_eq!(lmstfy.respawn("work").await, 1);
+    assert_eq!(lmstfy.dead("work").await, (4, dead[1].clone()));
+    assert_eq!(lmstfy.respawn("work?limit=2").await, 2);
+    assert_eq!(lmstfy.dead("work").await, (2, dead[3].clone()));
+    // They stand behind who was there, and before who comes.
+    let last = lmstfy.publish("work", "last").await;
+    let mut expected = vec![ready];
+    expected.extend_from_slice(&dead[..3]);
+    expected.push(last);
+    assert_eq!(lmstfy.drain("work").await, expected);
+    assert_eq!(lmstfy.respawn("work?limit=100").await, 2);
+    assert_eq!(lmstfy.respawn("work?limit=100").await, 0);
+    assert_eq!(lmstfy.drain("work").await, dead[3..]);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn the_dead_are_deleted_oldest_first_and_as_many_as_were_asked_for() {
+    let server = start();
+    let lmstfy = client(&server);
+    let mut dead = Vec::new();
+    for body in ["1", "2", "3", "4", "5", "6", "7"] {
+        dead.push(lmstfy.publish_dead("work", body).await);
+    }
+    let alias = async |query: &str| {
+        let url = format!("http://{}/ns/work/deadletter{query}", server.address);
+        Reply::of(url.clone(), server.http.delete(url)).await
+    };
+    lmstfy.bury("work").await;
+    assert_eq!(lmstfy.dead("work").await, (6, dead[1].clone()));
+    alias("").await.nothing();
+    assert_eq!(lmstfy.dead("work").await, (5, dead[2].clone()));
+    lmstfy.bury("work?limit=2").await;
+    assert_eq!(lmstfy.dead("work").await, (3, dead[4].clone()));
+    for bad in ["0", "-1", "x", "", "9223372036854775808"] {
+        alias(&format!("?limit={bad}"))
+            .await
+            .refused(400, "invalid limit");
+    }
+    alias("?limit=2").await.nothing();
+    assert_eq!(lmstfy.dead("work").await, (1, dead[6].clone()));
+    for id in &dead[..6] {
+        assert_eq!(lmstfy.job("work", id).await, None);
+    }
+    lmstfy.bury("work?limit=100").await;
+    assert_eq!(lmstfy.dead("work").await, (0, String::new()));
+    assert_eq!(lmstfy.respawn("work?limit=100").await, 0);
+    assert_eq!(lmstfy.consume("work").await, None);
+    sound(&server).await;
+}
+
+/// The original counts dead jobs that were deleted.
+#[tokio::test]
+async fn who_was_deleted_is_neither_counted_nor_brought_back() {
+    let server = start();
+    let lmstfy = client(&server);
+    let first = lmstfy.publish_dead("work", "1").await;
+    let second = lmstfy.publish_dead("work", "2").await;
+    let third = lmstfy.publish_dead("work", "3").await;
+    lmstfy.ack("work", &first).await;
+    lmstfy.ack("work", &third).await;
+    assert_eq!(lmstfy.dead("work").await, (1, second.clone()));
+    assert_eq!(lmstfy.respawn("work?limit=3").await, 1);
+    assert_eq!(lmstfy.drain("work").await, [second]);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn each_queue_of_each_namespace_has_its_own_dead() {
+    let server = start();
+    let lmstfy = client(&server);
+    let stranger = Lmstfy::new(&server, "stranger");
+    let id = lmstfy.publish_dead("work", "x").await;
+    let theirs = stranger.publish_dead("work", "y").await;
+    let other = lmstfy.publish_dead("other", "z").await;
+    assert_eq!(stranger.respawn("other?limit=9").await, 0);
+    stranger.bury("other?limit=9").await;
+    stranger.bury("work?limit=9").await;
+    assert_eq!(stranger.dead("work").await, (0, String::new()));
+    assert_eq!(stranger.job("work", &theirs).await, None);
+    assert_eq!(lmstfy.dead("work").await, (1, id.clone()));
+    assert_eq!(lmstfy.respawn("work?limit=9").await, 1);
+    assert_eq!(lmstfy.dead("other").await, (1, other));
+    assert_eq!(lmstfy.drain("work").await, [id]);
+    sound(&server).await;
+}
+
+/// More than any batch.
+#[tokio::test]
+async fn many_dead_come_back_at_once() {
+    let server = start();
+    let lmstfy = client(&server);
+    let mut ids = Vec::new();
+    for _ in 0..12 {
+        ids.extend(
+            lmstfy
+                .bulk("work", format!("[{}]", vec!["1"; 64].join(",")))
+                .await,
+        );
+    }
+    for _ in 0..8 {
+        lmstfy.consume_many("work?ttr=0&count=100").await;
+    }
+    lmstfy.dies("work", 768).await;
+    assert_eq!(lmstfy.respawn("work?limit=9223372036854775807").await, 768);
+    assert_eq!(lmstfy.size("work").await, 768);
+    let mut back = Vec::new();
+    for _ in 0..8 {
+        let jobs = lmstfy.consume_many("work?ttr=0&count=100").await;
+        back.extend(jobs.into_iter().map(|job| job.id));
+    }
+    back.sort();
+    ids.sort();
+    assert_eq!(back, ids);
+    lmstfy.dies("work", 768).await;
+    lmstfy.bury("work?limit=767").await;
+    assert_eq!(lmstfy.dead("work").await.0, 1);
+    sound(&server).await;
+}
+
+/// First parts of paths that are not lmstfy's, or may not be one day. `v0` is no namespace at all.
+const TAKEN: [&str; 15] = [
+    "api",
+    "v0",
+    "v1",
+    "v2",
+    "get",
+    "add",
+    "heartbeat",
+    "complete",
+    "queues",
+    "job",
+    "token",
+    "ui",
+    "health",
+    "metrics",
+    "pkg",
+];
+
+/// The document's path without `/api` must not reach into what other paths mean.
+#[tokio::test]
+async fn the_short_path_refuses_names_that_mean_something_else() {
+    let server = start();
+    let mut dead = Vec::new();
+    for namespace in TAKEN.into_iter().filter(|namespace| *namespace != "v0") {
+        let lmstfy = Lmstfy::new(&server, namespace);
+        lmstfy.publish_dead("work", "x").await;
+        lmstfy.publish_dead("queues", "x").await;
+        dead.push(lmstfy);
+    }
+    for namespace in TAKEN {
+        for queue in ["work", "queues"] {
+            let path = format!("/{namespace}/{queue}/deadletter?limit=9");
+            let url = format!("http://{}{path}", server.address);
+            let status = server
+                .http
+                .delete(url)
+                .send()
+                .await
+                .expect("an answer")
+                .status();
+            // The first is another call: to destroy the queue `deadletter`. The second revokes a token.
+            let status = status.as_u16();
+            match namespace {
+                "api" => assert_eq!(status, 204, "{path}"),
+                "token" => assert!([204, 400, 404].contains(&status), "{path}: {status}"),
+                // Pages are asked for things by their own forms only.
+                "ui" => assert!([403, 404, 405].contains(&status), "{path}: {status}"),
+                _ => assert!([404, 405].contains(&status), "{path}: {status}"),
+            }
+        }
+    }
+    for lmstfy in &dead {
+        assert_eq!(lmstfy.dead("work").await.0, 1, "{lmstfy:?}");
+        assert_eq!(lmstfy.dead("queues").await.0, 1, "{lmstfy:?}");
+    }
+    // Only to delete.
+    for method in [Method::GET, Method::PUT, Method::POST] {
+        let url = format!("http://{}/ns/work/deadletter", server.address);
+        let answer = server
+            .http
+            .request(method, url)
+            .send()
+            .await
+            .expect("an answer");
+        assert!([404, 405].contains(&answer.status().as_u16()), "{answer:?}");
+    }
+}

@@ -1,0 +1,243 @@
+//! What was acknowledged is kept: over a stop, and over kill -9 under load.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::{client, sound};
+use crate::support::Server;
+use crate::support::lmstfy::{Lmstfy, Reply};
+
+/// Everything on one job of each kind, for comparison.
+async fn all(lmstfy: &Lmstfy, ids: &[String]) -> Vec<Value> {
+    let mut all = Vec::new();
+    for id in ids {
+        let job = lmstfy.stays("work", id).await;
+        all.push(json!([
+            job.id,
+            job.text(),
+            job.remain_tries,
+            job.attributes,
+            job.ttl == 0
+        ]));
+    }
+    let (size, dead) = (lmstfy.size("work").await, lmstfy.dead("work").await);
+    all.push(json!([size, dead]));
+    all
+}
+
+#[tokio::test]
+async fn everything_is_there_after_a_stop_and_after_a_crash() {
+    let folder = TempDir::new().expect("a folder");
+    let database = folder.path().join("jobs.db");
+    let mut server = Server::on(&database, &["--no-auth"]);
+    let lmstfy = client(&server);
+    let dead = lmstfy.publish_dead("work", "dead").await;
+    let working = lmstfy.publish("work?tries=7", "working").await;
+    lmstfy.take("work?ttr=3600").await;
+    let request = lmstfy
+        .request(Method::PUT, "/work?ttl=0&tries=3")
+        .body("ready");
+    let request = request
+        .header("enable-job-version", "yes")
+        .header("job-attr-flag", "1");
+    let ready = Reply::of("attributes".to_owned(), request)
+        .await
+        .published();
+    let next = lmstfy.publish("work", "next").await;
+    let delayed = lmstfy.publish("work?delay=3600&ttl=7200", "delayed").await;
+    let gone = lmstfy.publish("work", "gone").await;
+    lmstfy.ack("work", &gone).await;
+    let ids = [dead.clone(), working, ready.clone(), next.clone(), delayed];
+    let before = all(&lmstfy, &ids).await;
+    server.kill();
+    let server = Server::on(&database, &["--no-auth"]);
+    assert_eq!(all(&client(&server), &ids).await, before);
+    server.stop().await;
+    let server = Server::on(&database, &["--no-auth"]);
+    let lmstfy = client(&server);
+    assert_eq!(all(&lmstfy, &ids).await, before);
+    assert_eq!(lmstfy.drain("work").await, [ready, next]);
+    assert_eq!(lmstfy.respawn("work").await, 1);
+    assert_eq!(lmstfy.drain("work").await, [dead]);
+    assert_eq!(lmstfy.job("work", &gone).await, None);
+    sound(&server).await;
+}
+
+/// What comes with time comes although nobody was there when it was time.
+#[tokio::test]
+async fn what_is_due_while_the_server_is_away_is_there_when_it_comes_back() {
+    let folder = TempDir::new().expect("a folder");
+    let database = folder.path().join("jobs.db");
+    let mut server = Server::on(&database, &["--no-auth"]);
+    let lmstfy = client(&server);
+    let expires = lmstfy.publish("work?ttl=1", "expires").await;
+    let dies = lmstfy.publish("dies", "dies").await;
+    lmstfy.take("dies?ttr=1").await;
+    let back = lmstfy.publish("back?tries=2", "back").await;
+    lmstfy.take("back?ttr=1").await;
+    let due = lmstfy.publish("due?delay=1", "due").await;
+    server.kill();
+    // Nobody can be asked whether it is time.
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    let server = Server::on(&database, &["--no-auth"]);
+    let lmstfy = client(&server);
+    assert_eq!(lmstfy.job("work", &expires).await, None);
+    assert_eq!(lmstfy.take("back?timeout=30").await.id, back);
+    assert_eq!(lmstfy.take("due?timeout=30").await.id, due);
+    lmstfy.dies("dies", 1).await;
+    assert_eq!(lmstfy.dead("dies").await, (1, dies));
+    sound(&server).await;
+}
+
+/// What clients did, and were told.
+#[derive(Debug, Default)]
+struct Told {
+    /// The bodies that somebody tried to publish.
+    tried: BTreeSet<String>,
+    /// Ids of jobs of which it was said that they were published, given out, acknowledged.
+    published: BTreeSet<String>,
+    given: BTreeSet<String>,
+    acked: BTreeSet<String>,
+    /// Ids of jobs whose ack was sent, whatever came of it.
+    perhaps_acked: BTreeSet<String>,
+}
+
+type Notes = Arc<Mutex<Told>>;
+
+/// The body of the answer with this status; `None` if the server has gone.
+async fn attempt(
+    lmstfy: &Lmstfy,
+    method: Method,
+    path: &str,
+    body: String,
+    status: u16,
+) -> Option<Value> {
+    let response = lmstfy.request(method, path).body(body).send().await.ok()?;
+    let got = response.status().as_u16();
+    let text = response.text().await.ok()?;
+    // A server that is being killed says nothing, or what is true.
+    assert!(got == status || got == 404, "{path}: {got} {text}");
+    (got == status).then(|| serde_json::from_str(&text).unwrap_or_default())
+}
+
+fn id(job: &Value) -> String {
+    job.as_str().expect("an id").to_owned()
+}
+
+async fn produce(lmstfy: Lmstfy, name: String, ended: Arc<AtomicBool>, notes: Notes) {
+    for call in 0.. {
+        if ended.load(Ordering::Acquire) {
+            return;
+        }
+        let bodies = [0, 1, 2].map(|n| format!("\"{name}-{call}-{n}\""));
+        notes.lock().unwrap().tried.extend(bodies.clone());
+        let (path, body) = match call % 2 {
+            0 => ("/work", bodies[0].clone()),
+            _ => ("/work/bulk", format!("[{}]", bodies.join(","))),
+        };
+        if let Some(answer) = attempt(&lmstfy, Method::PUT, path, body, 201).await {
+            let published = &mut notes.lock().unwrap().published;
+            match answer["job_ids"].as_array() {
+                Some(ids) => published.extend(ids.iter().map(id)),
+                None => drop(published.insert(id(&answer["job_id"]))),
+            }
+        }
+    }
+}
+
+async fn consume(lmstfy: Lmstfy, ended: Arc<AtomicBool>, notes: Notes) {
+    while !ended.load(Ordering::Acquire) {
+        let path = "/work?ttr=3600&count=3";
+        let Some(jobs) = attempt(&lmstfy, Method::GET, path, String::new(), 200).await else {
+            continue;
+        };
+        let ids: Vec<String> = jobs
+            .as_array()
+            .expect("jobs")
+            .iter()
+            .map(|job| id(&job["job_id"]))
+            .collect();
+        for id in &ids {
+            assert!(
+                notes.lock().unwrap().given.insert(id.clone()),
+                "{id} was given out twice"
+            );
+        }
+        // One of them stays as it is.
+        for id in ids.iter().skip(1) {
+            notes.lock().unwrap().perhaps_acked.insert(id.clone());
+            let path = format!("/work/job/{id}");
+            if attempt(&lmstfy, Method::DELETE, &path, String::new(), 204)
+                .await
+                .is_some()
+            {
+                notes.lock().unwrap().acked.insert(id.clone());
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
+    const CLIENTS: usize = 6;
+    let folder = TempDir::new().expect("a folder");
+    let database = folder.path().join("jobs.db");
+    let notes = Notes::default();
+    for kill in 1..4_u64 {
+        let mut server = Server::on(&database, &["--no-auth"]);
+        let ended = Arc::new(AtomicBool::new(false));
+        let mut clients = JoinSet::new();
+        for number in 0..CLIENTS {
+            let name = format!("{kill}-{number}");
+            let (lmstfy, end) = (client(&server), Arc::clone(&ended));
+            clients.spawn(produce(lmstfy.clone(), name, end, Arc::clone(&notes)));
+            clients.spawn(consume(lmstfy, Arc::clone(&ended), Arc::clone(&notes)));
+        }
+        // The moment is the point of the test.
+        tokio::time::sleep(Duration::from_millis(300 + kill * 377 % 500)).await;
+        server.kill();
+        ended.store(true, Ordering::Release);
+        clients.join_all().await;
+    }
+    let server = Server::on(&database, &["--no-auth"]);
+    let told = std::mem::take(&mut *notes.lock().unwrap());
+    settle(&server, &told).await;
+    sound(&server).await;
+}
+
+/// Holds what is left to what clients were told.
+async fn settle(server: &Server, told: &Told) {
+    assert!(
+        told.published.len() > 50 && told.acked.len() > 10,
+        "there was load"
+    );
+    let lmstfy = client(server);
+    for id in &told.acked {
+        assert_eq!(lmstfy.job("work", id).await, None, "it was acknowledged");
+    }
+    for id in told.published.difference(&told.perhaps_acked) {
+        lmstfy.stays("work", id).await;
+    }
+    let mut ready = BTreeSet::new();
+    while let Some(job) = lmstfy.consume("work?ttr=3600").await {
+        assert!(
+            told.tried.contains(job.text()),
+            "{job:?} comes from nowhere"
+        );
+        assert!(
+            !told.given.contains(&job.id),
+            "{job:?} is somebody's already"
+        );
+        assert!(ready.insert(job.id.clone()), "{job:?} came twice");
+    }
+    assert_eq!(lmstfy.dead("work").await, (0, String::new()));
+}

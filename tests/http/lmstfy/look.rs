@@ -1,0 +1,113 @@
+//! Looks, which change nothing: peek, peek at one job, size.
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{client, sound, start};
+use crate::support::lmstfy::eventually;
+
+#[tokio::test]
+async fn peek_shows_the_next_job_and_takes_nothing() {
+    let server = start();
+    let lmstfy = client(&server);
+    assert_eq!(lmstfy.peek("work").await, None);
+    let first = lmstfy.publish("work?tries=2", "first").await;
+    let second = lmstfy.publish("work", "second").await;
+    for _ in 0..3 {
+        let job = lmstfy.peek("work").await.expect("a job");
+        assert_eq!(
+            (&job.id, job.text(), job.remain_tries),
+            (&first, "first", 2)
+        );
+    }
+    assert_eq!(lmstfy.size("work").await, 2);
+    assert_eq!(lmstfy.take("work").await.remain_tries, 1);
+    assert_eq!(lmstfy.peek("work").await.expect("a job").id, second);
+    lmstfy.take("work").await;
+    // What is worked on, delayed or dead is not next.
+    lmstfy.publish("work?delay=60", "delayed").await;
+    assert_eq!(lmstfy.peek("work").await, None);
+    lmstfy.publish_dead("work", "dead").await;
+    assert_eq!(lmstfy.peek("work").await, None);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn a_job_is_shown_by_its_id_in_every_state() {
+    let server = start();
+    let lmstfy = client(&server);
+    let dead = lmstfy.publish_dead("work", "dead").await;
+    let working = lmstfy.publish("work", "working").await;
+    lmstfy.take("work").await;
+    let ready = lmstfy.publish("work", "ready").await;
+    let delayed = lmstfy.publish("work?delay=60", "delayed").await;
+    for (id, text, tries) in [
+        (dead, "dead", 0),
+        (working, "working", 0),
+        (ready, "ready", 1),
+        (delayed, "delayed", 1),
+    ] {
+        let job = lmstfy.stays("work", &id).await;
+        assert_eq!((job.queue.as_str(), &job.id), ("work", &id));
+        assert_eq!((job.text(), job.remain_tries), (text, tries));
+        assert_eq!(job.ttl == 0, text == "dead", "{job:?}");
+        // Not through another queue.
+        assert_eq!(lmstfy.job("other", &id).await, None);
+        lmstfy.ack("work", &id).await;
+        assert_eq!(lmstfy.job("work", &id).await, None);
+    }
+    for nobody in ["x", "%20", "日本", "a/b", "'; DROP TABLE jobs; --"] {
+        assert_eq!(lmstfy.job("work", nobody).await, None);
+    }
+    assert_eq!(lmstfy.job("work", &"x".repeat(2000)).await, None);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn size_is_what_is_ready() {
+    let server = start();
+    let lmstfy = client(&server);
+    let size = lmstfy.get("/unknown/size").await.json(200);
+    assert_eq!(
+        size,
+        json!({"namespace": "ns", "queue": "unknown", "size": 0})
+    );
+    lmstfy.publish_dead("work", "dead").await;
+    let ids = lmstfy.bulk("work?tries=2", "[1, 2, 3, 4]").await;
+    assert_eq!(lmstfy.size("work").await, 4);
+    lmstfy.publish("work?delay=60", "delayed").await;
+    assert_eq!(lmstfy.size("work").await, 4);
+    lmstfy.take("work").await;
+    assert_eq!(lmstfy.size("work").await, 3);
+    lmstfy.ack("work", &ids[2]).await;
+    assert_eq!(lmstfy.size("work").await, 2);
+    // This one comes back.
+    assert_eq!(lmstfy.take("work?ttr=0").await.id, ids[1]);
+    lmstfy.grows("work", 2).await;
+    lmstfy.respawn("work").await;
+    assert_eq!(lmstfy.size("work").await, 3);
+    lmstfy.destroy("work").await;
+    assert_eq!(lmstfy.size("work").await, 0);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn the_time_since_publishing_is_told_in_milliseconds() {
+    let server = start();
+    let lmstfy = client(&server);
+    let before = Instant::now();
+    let id = lmstfy.publish("work?ttl=0", "x").await;
+    let after = Instant::now();
+    let elapses = async || {
+        let least = after.elapsed().as_millis();
+        let job = lmstfy.stays("work", &id).await;
+        let told = u128::try_from(job.elapsed_ms).expect("a time");
+        // Time may be cut to milliseconds at both ends.
+        assert!(least <= told + 2, "{least} have passed: {job:?}");
+        assert!(told <= before.elapsed().as_millis() + 2, "{job:?}");
+        told > 1000
+    };
+    eventually("a second passes", elapses).await;
+    assert!(lmstfy.peek("work").await.expect("a job").elapsed_ms > 1000);
+    assert!(lmstfy.take("work").await.elapsed_ms > 1000);
+}

@@ -1,0 +1,291 @@
+//! Random calls, one after the other, on the server and on a model of it that fits on a page. After each
+//! call both look alike.
+//!
+//! `SWITCHYARD_SEED` repeats a walk that has failed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{sound, start};
+use crate::support::Server;
+use crate::support::lmstfy::{Job, Lmstfy};
+
+const STEPS: usize = 150;
+const QUEUES: [(&str, &str); 4] = [("one", "a"), ("one", "b"), ("other", "a"), ("other", "b")];
+
+/// A job as the model knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    id: String,
+    tries: i64,
+}
+
+/// A queue as the model knows it; the first is next.
+#[derive(Debug, Default)]
+struct Queue {
+    ready: VecDeque<Known>,
+    dead: VecDeque<Known>,
+    /// Working, or delayed for longer than the test takes.
+    away: VecDeque<Known>,
+}
+
+impl Queue {
+    fn all(&self) -> impl Iterator<Item = &Known> {
+        self.ready.iter().chain(&self.dead).chain(&self.away)
+    }
+
+    fn remove(&mut self, id: &str) {
+        for jobs in [&mut self.ready, &mut self.dead, &mut self.away] {
+            jobs.retain(|job| job.id != id);
+        }
+    }
+}
+
+/// The server, and what it should be like.
+struct Walk<'a> {
+    server: &'a Server,
+    queues: BTreeMap<(&'static str, &'static str), Queue>,
+    random: u64,
+    /// The calls so far, for messages.
+    log: Vec<String>,
+}
+
+impl Walk<'_> {
+    /// A number below this.
+    fn below(&mut self, end: usize) -> usize {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.random >> 33).expect("31 bits") % end
+    }
+
+    fn client(&self, namespace: &str) -> Lmstfy {
+        Lmstfy::new(self.server, namespace)
+    }
+
+    fn queue(&mut self, name: (&'static str, &'static str)) -> &mut Queue {
+        self.queues.entry(name).or_default()
+    }
+
+    /// The id of some job of the queue, or one that nobody has.
+    fn some_id(&mut self, name: (&'static str, &'static str)) -> String {
+        let pick = self.below(1000);
+        let queue = self.queue(name);
+        let count = queue.all().count();
+        let job = queue.all().nth(pick % count.max(1));
+        job.map_or_else(|| "nobody".to_owned(), |job| job.id.clone())
+    }
+
+    async fn step(&mut self) {
+        let name = QUEUES[self.below(QUEUES.len())];
+        match self.below(16) {
+            0..4 => self.publish(name, None).await,
+            4 => self.bulk(name).await,
+            5..8 => self.consume(name.0).await,
+            8..11 => self.lose(name).await,
+            11 => self.ack(name).await,
+            12 => {
+                let old = self.some_id(name);
+                self.publish(name, Some(old)).await;
+            }
+            13 => self.respawn(name).await,
+            14 => self.bury(name).await,
+            _ => self.destroy(name).await,
+        }
+        self.looks_alike().await;
+    }
+
+    /// Publishes, and first deletes the old one, if there is one to be published again.
+    async fn publish(&mut self, name: (&'static str, &'static str), old: Option<String>) {
+        let (client, tries) = (self.client(name.0), 1 + self.below(3));
+        let delay = [0, 0, 0, 3600][self.below(4)];
+        let at = format!("{}?tries={tries}&delay={delay}", name.1);
+        self.log.push(format!("publish {name:?} {at} {old:?}"));
+        let id = match &old {
+            Some(old) => client.republish(&at, old, "x").await,
+            None => client.publish(&at, "x").await,
+        };
+        let queue = self.queue(name);
+        if let Some(old) = old {
+            queue.remove(&old);
+        }
+        let tries = i64::try_from(tries).expect("few");
+        let jobs = if delay == 0 {
+            &mut queue.ready
+        } else {
+            &mut queue.away
+        };
+        jobs.push_back(Known { id, tries });
+    }
+
+    async fn bulk(&mut self, name: (&'static str, &'static str)) {
+        let count = 1 + self.below(6);
+        self.log.push(format!("bulk {name:?} {count}"));
+        let body = format!("[{}]", vec!["1"; count].join(","));
+        let ids = self.client(name.0).bulk(name.1, body).await;
+        let jobs = ids.into_iter().map(|id| Known { id, tries: 1 });
+        self.queue(name).ready.extend(jobs);
+    }
+
+    /// Takes jobs for good, of one queue or of both.
+    async fn consume(&mut self, namespace: &'static str) {
+        let (names, count) = (["a", "b", "a,b", "b,a"][self.below(4)], 1 + self.below(4));
+        self.log
+            .push(format!("consume {namespace} {names} {count}"));
+        let client = self.client(namespace);
+        let at = format!("{names}?ttr=3600&count={count}");
+        let got: Vec<Job> = match count {
+            1 => client.consume(&at).await.into_iter().collect(),
+            _ => client.consume_many(&at).await,
+        };
+        let mut expected = Vec::new();
+        for name in ["a", "b", "a"]
+            .into_iter()
+            .skip_while(|name| !names.starts_with(name))
+        {
+            let queue = self.queue((namespace, name));
+            while names.contains(name) && expected.len() < count {
+                let Some(mut job) = queue.ready.pop_front() else {
+                    break;
+                };
+                job.tries -= 1;
+                queue.away.push_back(job.clone());
+                expected.push(job);
+            }
+        }
+        let got = got.into_iter().map(|job| Known {
+            id: job.id,
+            tries: job.remain_tries,
+        });
+        assert_eq!(got.collect::<Vec<_>>(), expected, "{:#?}", self.log);
+    }
+
+    /// Takes a job and says nothing.
+    async fn lose(&mut self, name: (&'static str, &'static str)) {
+        self.log.push(format!("lose {name:?}"));
+        let client = self.client(name.0);
+        let got = client.consume(&format!("{}?ttr=0", name.1)).await;
+        let log = format!("{:#?}", self.log);
+        let queue = self.queue(name);
+        let expected = queue.ready.pop_front();
+        assert_eq!(
+            got.map(|job| job.id),
+            expected.as_ref().map(|job| job.id.clone()),
+            "{log}"
+        );
+        let Some(mut job) = expected else { return };
+        job.tries -= 1;
+        if job.tries > 0 {
+            queue.ready.push_back(job);
+        } else {
+            queue.dead.push_back(job);
+        }
+        let (ready, dead) = (queue.ready.len() as u64, queue.dead.len() as u64);
+        client.grows(name.1, ready).await;
+        client.dies(name.1, dead).await;
+    }
+
+    /// Acknowledges through the right queue, or another one.
+    async fn ack(&mut self, name: (&'static str, &'static str)) {
+        let (id, through) = (self.some_id(name), QUEUES[self.below(QUEUES.len())]);
+        self.log
+            .push(format!("ack {id} of {name:?} through {through:?}"));
+        self.client(through.0).ack(through.1, &id).await;
+        self.queue(through).remove(&id);
+    }
+
+    async fn respawn(&mut self, name: (&'static str, &'static str)) {
+        let limit = 1 + self.below(4);
+        self.log.push(format!("respawn {name:?} {limit}"));
+        let at = format!("{}?limit={limit}", name.1);
+        let count = self.client(name.0).respawn(&at).await;
+        let queue = self.queue(name);
+        let mut back = 0;
+        while back < limit as u64 {
+            let Some(job) = queue.dead.pop_front() else {
+                break;
+            };
+            queue.ready.push_back(Known { tries: 1, ..job });
+            back += 1;
+        }
+        assert_eq!(count, back, "{:#?}", self.log);
+    }
+
+    async fn bury(&mut self, name: (&'static str, &'static str)) {
+        let limit = 1 + self.below(3);
+        self.log.push(format!("bury {name:?} {limit}"));
+        let at = format!("{}?limit={limit}", name.1);
+        self.client(name.0).bury(&at).await;
+        let dead = &mut self.queue(name).dead;
+        dead.drain(..limit.min(dead.len()));
+    }
+
+    async fn destroy(&mut self, name: (&'static str, &'static str)) {
+        self.log.push(format!("destroy {name:?}"));
+        self.client(name.0).destroy(name.1).await;
+        self.queue(name).ready.clear();
+    }
+
+    async fn looks_alike(&mut self) {
+        for name in QUEUES {
+            let (client, log) = (self.client(name.0), format!("{name:?} {:#?}", self.log));
+            let queue = self.queue(name);
+            assert_eq!(client.size(name.1).await, queue.ready.len() as u64, "{log}");
+            let next = client.peek(name.1).await;
+            let next = next.map(|job| Known {
+                id: job.id,
+                tries: job.remain_tries,
+            });
+            assert_eq!(next.as_ref(), queue.ready.front(), "{log}");
+            let head = queue
+                .dead
+                .front()
+                .map_or(String::new(), |job| job.id.clone());
+            let dead = client.dead(name.1).await;
+            assert_eq!(dead, (queue.dead.len() as u64, head), "{log}");
+        }
+    }
+
+    /// Every job is where it should be, and no other.
+    async fn ends(mut self) {
+        for name in QUEUES {
+            let (client, log) = (self.client(name.0), format!("{:#?}", self.log));
+            let queue = self.queue(name);
+            for job in queue.all() {
+                let stays = client.stays(name.1, &job.id).await;
+                assert_eq!(stays.remain_tries, job.tries, "{job:?} {log}");
+            }
+            let ids = |jobs: &VecDeque<Known>| -> Vec<String> {
+                jobs.iter().map(|job| job.id.clone()).collect()
+            };
+            assert_eq!(client.drain(name.1).await, ids(&queue.ready), "{log}");
+            for _ in &queue.dead {
+                assert_eq!(client.respawn(name.1).await, 1);
+            }
+            assert_eq!(client.drain(name.1).await, ids(&queue.dead), "{log}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_random_walk_ends_where_its_model_does() {
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let seed = std::env::var("SWITCHYARD_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or(clock.as_secs());
+    println!("SWITCHYARD_SEED={seed}");
+    let server = start();
+    let mut walk = Walk {
+        server: &server,
+        queues: BTreeMap::new(),
+        random: seed,
+        log: Vec::new(),
+    };
+    for _ in 0..STEPS {
+        walk.step().await;
+    }
+    walk.ends().await;
+    sound(&server).await;
+}

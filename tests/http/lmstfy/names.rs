@@ -1,0 +1,138 @@
+//! Names of namespaces and queues.
+
+use reqwest::Method;
+
+use super::start;
+use crate::support::escape;
+use crate::support::lmstfy::Lmstfy;
+
+/// All calls on one queue, and how each ends where there is nothing.
+const CALLS: [(Method, &str, &str, u16); 14] = [
+    (Method::PUT, "", "x", 201),
+    (Method::PUT, "/bulk", "[1]", 201),
+    (Method::PUT, "/job/x", "x", 201),
+    (Method::GET, "/peek", "", 200),
+    (Method::GET, "/size", "", 200),
+    (Method::GET, "/job/x", "", 404),
+    (Method::DELETE, "/job/x", "", 204),
+    (Method::GET, "/deadletter", "", 200),
+    (Method::GET, "/deadletter/size", "", 200),
+    (Method::PUT, "/deadletter", "", 200),
+    (Method::DELETE, "/deadletter", "", 204),
+    (Method::GET, "", "", 200),
+    (Method::DELETE, "", "", 204),
+    (Method::GET, "?count=5", "", 404),
+];
+
+/// Every call on this queue ends well, or else is refused.
+async fn every_call(lmstfy: &Lmstfy, queue: &str, good: bool) {
+    for (method, path, body, status) in CALLS {
+        let reply = lmstfy.send(method, &format!("/{queue}{path}"), body).await;
+        match good {
+            true => assert_eq!(reply.status, status, "{reply:?}"),
+            false => reply.bad(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_has_letters_digits_dashes_and_low_lines() {
+    let server = start();
+    let ns = Lmstfy::new(&server, "ns");
+    for good in ["a", "Z", "0", "-", "a_b-C9_", "q-", "1234"] {
+        every_call(&ns, good, true).await;
+        every_call(&Lmstfy::new(&server, good), "q", true).await;
+    }
+    for bad in [
+        "a.b", "a b", "a/b", "a%", "a+b", "é", "日本", "a:b", "a;b", "a\0", "a\n", "\"", "'", "~",
+        "a@b", "{q}", "*",
+    ] {
+        let bad = escape(bad);
+        every_call(&ns, &bad, false).await;
+        every_call(&Lmstfy::new(&server, &bad), "q", false).await;
+    }
+}
+
+#[tokio::test]
+async fn a_low_line_begins_namespaces_but_no_queues() {
+    let server = start();
+    every_call(&Lmstfy::new(&server, "_ns"), "q", true).await;
+    every_call(&Lmstfy::new(&server, "_"), "q", true).await;
+    let ns = Lmstfy::new(&server, "ns");
+    for (method, path, body, _) in CALLS {
+        // Whether one consumes from a queue that nobody can fill is nobody's question.
+        if method == Method::GET && (path.is_empty() || path.starts_with('?')) {
+            continue;
+        }
+        ns.send(method, &format!("/_q{path}"), body).await.bad();
+    }
+}
+
+#[tokio::test]
+async fn a_name_has_up_to_255_characters() {
+    let server = start();
+    let ns = Lmstfy::new(&server, "ns");
+    for (length, good) in [(254, true), (255, true), (256, false), (1000, false)] {
+        let name = "n".repeat(length);
+        every_call(&ns, &name, good).await;
+        every_call(&Lmstfy::new(&server, &name), "q", good).await;
+    }
+    let most = "q".repeat(255);
+    ns.publish(&most, "x").await;
+    assert_eq!(ns.take(&format!("p,{most}")).await.queue, most);
+    let reply = ns.get(&format!("/p,{most}q")).await;
+    reply.bad();
+}
+
+/// Only consumers name several.
+#[tokio::test]
+async fn a_comma_is_for_consumers_only() {
+    let server = start();
+    let ns = Lmstfy::new(&server, "ns");
+    for (method, path, body, _) in CALLS {
+        if method == Method::GET && (path.is_empty() || path.starts_with('?')) {
+            continue;
+        }
+        ns.send(method, &format!("/a,b{path}"), body).await.bad();
+    }
+}
+
+/// The words of the interface are names as good as any.
+#[tokio::test]
+async fn queues_may_be_called_as_the_interface_calls_things() {
+    let server = start();
+    for name in [
+        "peek",
+        "size",
+        "bulk",
+        "job",
+        "deadletter",
+        "queue",
+        "queues",
+        "api",
+        "token",
+        "v0",
+        "v2",
+        "ns",
+        "get",
+        "add",
+    ] {
+        every_call(&Lmstfy::new(&server, "ns"), name, true).await;
+        if name != "v0" {
+            every_call(&Lmstfy::new(&server, name), name, true).await;
+        }
+    }
+}
+
+/// Of several bad things the name is named first.
+#[tokio::test]
+async fn names_are_looked_at_first() {
+    let server = start();
+    let ns = Lmstfy::new(&server, "ns");
+    let reply = ns.put("/a.b?ttl=x", vec![b'x'; 70000]).await;
+    reply.bad();
+    let text = reply.text.as_str();
+    assert!(!text.contains("ttl"), "{text}");
+    let reply = ns.put("/q?ttl=x", vec![b'x'; 70000]).await;
+    reply.refused(400, "invalid ttl");
+}

@@ -1,0 +1,201 @@
+//! Parameters: which numbers are numbers, and what is said of the others.
+
+use reqwest::Method;
+
+use super::{client, start};
+use crate::support::lmstfy::Lmstfy;
+
+/// What is no plain number for anybody.
+const BAD: [&str; 14] = [
+    "",
+    "-1",
+    "%2B1",
+    "+1",
+    "1.0",
+    "1.5",
+    "abc",
+    "0x10",
+    "1e3",
+    "1%20",
+    "1_000",
+    "1s",
+    "%EF%BC%91",
+    "99999999999999999999",
+];
+
+/// The ways to publish, with a body that each takes.
+const WAYS: [(&str, &str); 3] = [("/q", "body"), ("/q/bulk", "[1]"), ("/q/job/old", "body")];
+
+/// Every bad value of the parameter is refused in these words, and nothing has happened.
+async fn refuses(lmstfy: &Lmstfy, method: Method, path: &str, parameter: &str, values: &[&str]) {
+    for value in values {
+        let asked = format!("{path}?{parameter}={value}");
+        let reply = lmstfy.send(method.clone(), &asked, "[1]").await;
+        reply.refused(400, &format!("invalid {parameter}"));
+    }
+    assert_eq!(lmstfy.size("q").await, 0);
+}
+
+#[tokio::test]
+async fn publishing_takes_plain_numbers_only() {
+    let server = start();
+    let lmstfy = client(&server);
+    for (path, _) in WAYS {
+        for (parameter, too_much) in [
+            ("delay", "4294967296"),
+            ("ttl", "4294967296"),
+            ("tries", "65536"),
+        ] {
+            refuses(&lmstfy, Method::PUT, path, parameter, &BAD).await;
+            refuses(&lmstfy, Method::PUT, path, parameter, &[too_much]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_publishes_a_job_without_tries() {
+    let server = start();
+    let lmstfy = client(&server);
+    for (path, body) in WAYS {
+        let reply = lmstfy.put(&format!("{path}?tries=0"), body).await;
+        reply.refused(400, "tries shouldn't be zero");
+    }
+    assert_eq!(lmstfy.size("q").await, 0);
+}
+
+#[tokio::test]
+async fn a_job_may_not_expire_before_it_is_due() {
+    let server = start();
+    let lmstfy = client(&server);
+    for (path, body) in WAYS {
+        // The default of ttl counts too.
+        for query in [
+            "delay=2&ttl=1",
+            "delay=86401",
+            "delay=4294967295&ttl=4294967294",
+        ] {
+            let reply = lmstfy.put(&format!("{path}?{query}"), body).await;
+            reply.refused(400, "ttl is shorter than delay");
+        }
+        for query in [
+            "delay=2&ttl=2",
+            "delay=86400",
+            "delay=4294967295&ttl=0",
+            "delay=4294967295&ttl=4294967295",
+        ] {
+            let reply = lmstfy.put(&format!("{path}?{query}"), body).await;
+            assert_eq!(reply.status, 201, "{reply:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_greatest_numbers_are_taken() {
+    let server = start();
+    let lmstfy = client(&server);
+    let id = lmstfy.publish("q?ttl=4294967295&tries=65535", "x").await;
+    let job = lmstfy.stays("q", &id).await;
+    assert_eq!((job.lifetime(), job.remain_tries), (4_294_967_295, 65535));
+    let job = lmstfy
+        .take("q?ttr=4294967295&timeout=4294967295&count=1")
+        .await;
+    assert_eq!((job.id, job.remain_tries), (id, 65534));
+    let zeros = lmstfy.publish("q?ttl=007&tries=01&delay=00", "x").await;
+    let job = lmstfy.stays("q", &zeros).await;
+    assert_eq!((job.lifetime(), job.remain_tries), (7, 1));
+}
+
+#[tokio::test]
+async fn consuming_takes_plain_numbers_only() {
+    let server = start();
+    let lmstfy = client(&server);
+    for path in ["/q", "/q,r"] {
+        for (parameter, others) in [
+            ("ttr", &["4294967296"][..]),
+            ("timeout", &["4294967296"]),
+            ("count", &["4294967296", "0", "101"]),
+        ] {
+            refuses(&lmstfy, Method::GET, path, parameter, &BAD).await;
+            refuses(&lmstfy, Method::GET, path, parameter, others).await;
+        }
+    }
+    // Whoever is refused has taken nothing.
+    let id = lmstfy.publish("q?tries=2", "x").await;
+    for query in ["ttr=x", "timeout=x", "count=x", "count=0"] {
+        let reply = lmstfy.get(&format!("/q?{query}")).await;
+        assert_eq!(reply.status, 400, "{reply:?}");
+    }
+    assert_eq!(lmstfy.stays("q", &id).await.remain_tries, 2);
+    for query in ["count=2", "count=100"] {
+        lmstfy.consume_many(&format!("q?{query}")).await;
+    }
+}
+
+#[tokio::test]
+async fn the_dead_letter_takes_plain_numbers_only() {
+    let server = start();
+    let lmstfy = client(&server);
+    lmstfy.publish_dead("q", "x").await;
+    for method in [Method::PUT, Method::DELETE] {
+        let path = "/q/deadletter";
+        let others = ["0", "9223372036854775808"];
+        refuses(&lmstfy, method.clone(), path, "limit", &BAD).await;
+        refuses(&lmstfy, method, path, "limit", &others).await;
+    }
+    refuses(&lmstfy, Method::PUT, "/q/deadletter", "ttl", &BAD).await;
+    refuses(
+        &lmstfy,
+        Method::PUT,
+        "/q/deadletter",
+        "ttl",
+        &["4294967296"],
+    )
+    .await;
+    assert_eq!(lmstfy.dead("q").await.0, 1);
+    let most = "q?limit=9223372036854775807&ttl=4294967295";
+    assert_eq!(lmstfy.respawn(most).await, 1);
+    lmstfy
+        .peek("q")
+        .await
+        .expect("a job")
+        .has_just_got(4_294_967_295);
+    lmstfy.bury("q?limit=9223372036854775807").await;
+}
+
+/// The PHP client sends a bare `Array`, the Go client `freeze_tries`, newer ones `priority`.
+#[tokio::test]
+async fn what_nobody_knows_is_ignored() {
+    let server = start();
+    let lmstfy = client(&server);
+    for query in [
+        "Array",
+        "freeze_tries=false",
+        "TTL=x&Delay=x&Tries=0",
+        "limits=x&counts=0",
+        "&&=&x",
+        "timeouts=-1&ttrs=",
+    ] {
+        let at = format!("q?{query}");
+        let id = lmstfy.publish(&at, "x").await;
+        assert_eq!(lmstfy.stays("q", &id).await.lifetime(), 86400, "{query}");
+        lmstfy.bulk(&at, "[1]").await;
+        assert_eq!(lmstfy.take(&at).await.remain_tries, 0, "{query}");
+        assert_eq!(lmstfy.take(&at).await.remain_tries, 0, "{query}");
+        assert_eq!(lmstfy.consume(&at).await, None);
+        assert_eq!(lmstfy.respawn(&at).await, 0);
+        lmstfy.bury(&at).await;
+        lmstfy.republish(&at, &id, "y").await;
+        for (method, path, status) in [
+            (Method::GET, "/q/peek", 200),
+            (Method::GET, "/q/size", 200),
+            (Method::GET, "/q/job/x", 404),
+            (Method::DELETE, "/q/job/x", 204),
+            (Method::GET, "/q/deadletter", 200),
+            (Method::GET, "/q/deadletter/size", 200),
+            (Method::DELETE, "/q", 204),
+        ] {
+            let reply = lmstfy.send(method, &format!("{path}?{query}"), "").await;
+            assert_eq!(reply.status, status, "{reply:?}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Two servers on one PostgreSQL are one queue.
+
+use super::crowd::{each_job_once, one_job_one_taker, the_dead_are_shared};
+use super::tokens::{revoke, token};
+use super::{client, sound};
+use crate::support::lmstfy::Lmstfy;
+use crate::support::{Server, postgres};
+
+/// Two servers with these options, if there is a PostgreSQL for them.
+fn pair(options: &[&str]) -> Option<[Server; 2]> {
+    let database = postgres::shared_database()?;
+    Some([0; 2].map(|_| Server::at_url(&database, options)))
+}
+
+/// Each of the servers, with the other one.
+fn both(pair: &[Server; 2]) -> [(&Server, &Server); 2] {
+    [(&pair[0], &pair[1]), (&pair[1], &pair[0])]
+}
+
+async fn are_sound(pair: &[Server; 2]) {
+    for server in pair {
+        sound(server).await;
+    }
+}
+
+#[tokio::test]
+async fn what_becomes_ready_at_one_wakes_who_waits_at_the_other() {
+    for options in [&["--no-auth"][..], &["--no-auth", "--no-notify"]] {
+        let Some(pair) = pair(options) else { return };
+        for (round, (here, there)) in both(&pair).into_iter().enumerate() {
+            for way in ["publish", "bulk", "delay", "respawn", "ttr"] {
+                let queue = format!("{way}{round}");
+                let (mine, yours) = (client(here), client(there));
+                let mut id = match way {
+                    "respawn" => yours.publish_dead(&queue, "x").await,
+                    "ttr" => {
+                        let id = yours.publish(&format!("{queue}?tries=2"), "x").await;
+                        yours.take(&format!("{queue}?ttr=2")).await;
+                        id
+                    }
+                    _ => String::new(),
+                };
+                let poll = mine.poll(here, &format!("{queue}?timeout=50")).await;
+                mine.settled(here).await;
+                match way {
+                    "publish" => id = yours.publish(&queue, "x").await,
+                    "bulk" => id = yours.bulk(&queue, "[1]").await.remove(0),
+                    "delay" => id = yours.publish(&format!("{queue}?delay=1"), "x").await,
+                    "respawn" => assert_eq!(yours.respawn(&queue).await, 1),
+                    _ => {}
+                }
+                assert_eq!(poll.take().await.id, id, "{queue}");
+                yours.ack(&queue, &id).await;
+                assert_eq!(mine.job(&queue, &id).await, None);
+            }
+        }
+        are_sound(&pair).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_done_at_one_is_so_at_the_other() {
+    let Some(pair) = pair(&["--no-auth"]) else {
+        return;
+    };
+    for (here, there) in both(&pair) {
+        let (mine, yours) = (client(here), client(there));
+        let id = mine.publish("work?tries=2", "x").await;
+        assert_eq!(yours.size("work").await, 1);
+        assert_eq!(yours.peek("work").await.expect("a job").id, id);
+        assert_eq!(yours.take("work").await.id, id);
+        assert_eq!(mine.size("work").await, 0);
+        assert_eq!(mine.stays("work", &id).await.remain_tries, 1);
+        let new = mine.republish("work", &id, "y").await;
+        assert_eq!(yours.job("work", &id).await, None);
+        assert_eq!(yours.take("work?ttr=0").await.id, new);
+        mine.dies("work", 1).await;
+        assert_eq!(yours.dead("work").await, (1, new.clone()));
+        assert_eq!(yours.respawn("work").await, 1);
+        mine.bulk("work", "[1, 2]").await;
+        yours.destroy("work").await;
+        assert_eq!(mine.size("work").await, 0);
+        assert_eq!(mine.job("work", &new).await, None);
+    }
+    are_sound(&pair).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_job_is_handed_out_once() {
+    for options in [&["--no-auth"][..], &["--no-auth", "--no-skip-locked"]] {
+        let Some(pair) = pair(options) else { return };
+        let clients = [client(&pair[0]), client(&pair[1])];
+        each_job_once(&clients).await;
+        one_job_one_taker(&clients).await;
+        are_sound(&pair).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_may_care_for_the_dead_at_both() {
+    for options in [&["--no-auth"][..], &["--no-auth", "--no-skip-locked"]] {
+        let Some(pair) = pair(options) else { return };
+        the_dead_are_shared(&[client(&pair[0]), client(&pair[1])]).await;
+        are_sound(&pair).await;
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_good_and_revoked_at_both_at_once() {
+    let Some(pair) = pair(&[]) else { return };
+    for (here, there) in both(&pair) {
+        for _ in 0..5 {
+            let token = token(here, "ns").await;
+            for server in [there, here] {
+                let lmstfy = Lmstfy::new(server, "ns").with_token(&token);
+                lmstfy.publish("work", "x").await;
+            }
+            revoke(here, "ns", &token).await;
+            for server in [there, here] {
+                let lmstfy = Lmstfy::new(server, "ns").with_token(&token);
+                let reply = lmstfy.put("/work", "x").await;
+                reply.refused(401, "invalid token");
+            }
+        }
+    }
+}

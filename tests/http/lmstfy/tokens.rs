@@ -1,0 +1,267 @@
+//! Tokens: who may do what in which namespace.
+
+use reqwest::Method;
+
+use crate::support::lmstfy::{Lmstfy, Reply};
+use crate::support::{Server, escape};
+
+/// Every call, with a body it takes, and how it ends for whoever may make it, one after the other. `{}`
+/// stands for the namespace.
+const CALLS: [(Method, &str, &str, u16); 17] = [
+    (Method::PUT, "/api/{}/q", "x", 201),
+    (Method::PUT, "/api/{}/q/bulk", "[1]", 201),
+    (Method::PUT, "/api/{}/q/job/x", "x", 201),
+    (Method::GET, "/api/{}/q/peek", "", 200),
+    (Method::GET, "/api/{}/q/size", "", 200),
+    (Method::GET, "/api/{}/q/job/x", "", 404),
+    (Method::DELETE, "/api/{}/q/job/x", "", 204),
+    (Method::GET, "/api/{}/q", "", 200),
+    (Method::GET, "/api/{}/r,q", "", 200),
+    (Method::GET, "/api/{}/q?count=5&timeout=1", "", 200),
+    (Method::GET, "/api/{}/q/deadletter", "", 200),
+    (Method::GET, "/api/{}/q/deadletter/size", "", 200),
+    (Method::PUT, "/api/{}/q/deadletter", "", 200),
+    (Method::DELETE, "/api/{}/q/deadletter", "", 204),
+    (Method::DELETE, "/{}/q/deadletter", "", 204),
+    (Method::DELETE, "/api/{}/q", "", 204),
+    (Method::GET, "/api/{}/q?timeout=1", "", 404),
+];
+
+/// A new token of the namespace.
+pub async fn token(server: &Server, namespace: &str) -> String {
+    let url = format!(
+        "http://{}/token/{namespace}?description=test",
+        server.address
+    );
+    let answer = server.http.post(url).send().await.expect("an answer");
+    assert_eq!(answer.status().as_u16(), 201, "{answer:?}");
+    let answer: serde_json::Value = answer.json().await.expect("JSON");
+    answer["token"].as_str().expect("a token").to_owned()
+}
+
+/// Takes a token back.
+pub async fn revoke(server: &Server, namespace: &str, token: &str) {
+    let url = format!(
+        "http://{}/token/{namespace}/{}",
+        server.address,
+        escape(token)
+    );
+    let answer = server.http.delete(url).send().await.expect("an answer");
+    assert_eq!(answer.status().as_u16(), 204, "{answer:?}");
+}
+
+/// Where a caller shows a token.
+#[derive(Clone, Debug, Default)]
+struct Shown {
+    header: Option<String>,
+    query: Option<String>,
+}
+
+fn header(token: &str) -> Shown {
+    let header = Some(token.to_owned());
+    Shown {
+        header,
+        query: None,
+    }
+}
+
+fn query(token: &str) -> Shown {
+    let query = Some(token.to_owned());
+    Shown {
+        header: None,
+        query,
+    }
+}
+
+fn both(header: &str, query: &str) -> Shown {
+    Shown {
+        header: Some(header.to_owned()),
+        query: Some(query.to_owned()),
+    }
+}
+
+async fn call(
+    server: &Server,
+    method: &Method,
+    path: &str,
+    body: &'static str,
+    shown: &Shown,
+) -> Reply {
+    let mut path = path.replace("{}", "ns");
+    if let Some(token) = &shown.query {
+        path.push(if path.contains('?') { '&' } else { '?' });
+        path.push_str(&format!("token={}", escape(token)));
+    }
+    let url = format!("http://{}{path}", server.address);
+    let mut request = server.http.request(method.clone(), url).body(body);
+    if let Some(token) = &shown.header {
+        request = request.header("X-Token", token);
+    }
+    Reply::of(format!("{method} {path} with {shown:?}"), request).await
+}
+
+/// Whoever shows one of these may not do anything, and is told why.
+async fn refused(server: &Server, shown: &[Shown], status: u16, error: &str) {
+    for shown in shown {
+        for (method, path, body, _) in CALLS {
+            let reply = call(server, &method, path, body, shown).await;
+            reply.refused(status, error);
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_token_nobody_does_anything() {
+    let server = Server::with(&[]);
+    let own = Lmstfy::new(&server, "ns").with_token(&token(&server, "ns").await);
+    let dead = own.publish_dead("q", "dead").await;
+    let id = own.publish("q?tries=5", "x").await;
+    let other = token(&server, "other").await;
+    let revoked = token(&server, "ns").await;
+    revoke(&server, "ns", &revoked).await;
+    let right = token(&server, "ns").await;
+    let wrong = "0123456789abcdefghij";
+    let none = [
+        Shown::default(),
+        header(""),
+        query(""),
+        both("", ""),
+        header("default:"),
+        query("default:"),
+    ];
+    refused(&server, &none, 401, "token not found").await;
+    let invalid = [
+        header(wrong),
+        query(wrong),
+        header(&other),
+        query(&other),
+        header(&revoked),
+        query(&revoked),
+        both(wrong, &right),
+        both(&other, &right),
+        header(&format!("default:{wrong}")),
+        header(&format!("{right}x")),
+        header(right.split_at(right.len() - 1).0),
+    ];
+    refused(&server, &invalid, 401, "invalid token").await;
+    let elsewhere = [
+        header(&format!("elsewhere:{right}")),
+        query(&format!("elsewhere:{right}")),
+        header("elsewhere:"),
+        both(&format!("elsewhere:{right}"), &right),
+    ];
+    refused(&server, &elsewhere, 404, "pool not found").await;
+    // All that has done nothing.
+    assert_eq!(own.size("q").await, 1);
+    assert_eq!(own.stays("q", &id).await.remain_tries, 5);
+    assert_eq!(own.dead("q").await, (1, dead));
+}
+
+#[tokio::test]
+async fn whoever_shows_a_token_of_the_namespace_does_everything() {
+    let server = Server::with(&[]);
+    let right = token(&server, "ns").await;
+    let other = token(&server, "other").await;
+    for shown in [
+        header(&right),
+        query(&right),
+        both("", &right),
+        both(&right, ""),
+        both(&right, "wrong"),
+        both(&right, &other),
+        header(&format!("default:{right}")),
+        query(&format!("default:{right}")),
+    ] {
+        for (method, path, body, status) in CALLS {
+            let reply = call(&server, &method, path, body, &shown).await;
+            assert_eq!(reply.status, status, "{reply:?}");
+            assert_ne!(reply.text, r#"{"error":"pool not found"}"#, "{reply:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn several_tokens_are_good_at_once_and_each_is_revoked_alone() {
+    let server = Server::with(&[]);
+    let lmstfy = Lmstfy::new(&server, "ns");
+    let (one, other) = (token(&server, "ns").await, token(&server, "ns").await);
+    assert_ne!(one, other);
+    for token in [&one, &other] {
+        lmstfy.clone().with_token(token).publish("q", "x").await;
+    }
+    // Through another namespace nothing is revoked.
+    revoke(&server, "other", &one).await;
+    lmstfy.clone().with_token(&one).publish("q", "x").await;
+    revoke(&server, "ns", &one).await;
+    let reply = lmstfy.clone().with_token(&one).put("/q", "x").await;
+    reply.refused(401, "invalid token");
+    lmstfy.clone().with_token(&other).publish("q", "x").await;
+    assert_eq!(lmstfy.with_token(&other).size("q").await, 4);
+}
+
+/// Names, then the pool, then the token, then the parameters, then the body.
+#[tokio::test]
+async fn the_token_is_looked_at_after_names_and_before_parameters() {
+    let server = Server::with(&[]);
+    let right = token(&server, "ns").await;
+    let lmstfy = Lmstfy::new(&server, "ns");
+    let wrong = lmstfy.clone().with_token("elsewhere:wrong");
+    wrong.put("/q.q", "x").await.bad();
+    wrong
+        .put("/q?ttl=x", "x")
+        .await
+        .refused(404, "pool not found");
+    lmstfy.put("/q.q", "x").await.bad();
+    lmstfy
+        .put("/q?ttl=x", vec![0; 70000])
+        .await
+        .refused(401, "token not found");
+    let invalid = lmstfy.clone().with_token("wrong");
+    invalid
+        .put("/q?ttl=x", vec![0; 70000])
+        .await
+        .refused(401, "invalid token");
+    let own = lmstfy.clone().with_token(&right);
+    own.put("/q?ttl=x", vec![0; 70000])
+        .await
+        .refused(400, "invalid ttl");
+    own.put("/q", vec![0; 70000])
+        .await
+        .refused(413, "body too large");
+    // What is not there needs no token.
+    lmstfy.get("/q/unknown").await.refused(404, "api not found");
+}
+
+#[tokio::test]
+async fn no_namespace_has_the_name_of_another_protocol() {
+    let server = Server::with(&[]);
+    let url = format!("http://{}/token/v0?description=test", server.address);
+    let answer = server.http.post(url).send().await.expect("an answer");
+    assert!(answer.status().is_client_error(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn tokens_outlive_the_server_and_so_does_their_end() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let database = folder.path().join("jobs.db");
+    let mut server = Server::on(&database, &[]);
+    let (good, bad) = (token(&server, "ns").await, token(&server, "ns").await);
+    revoke(&server, "ns", &bad).await;
+    server.kill();
+    let server = Server::on(&database, &[]);
+    let lmstfy = Lmstfy::new(&server, "ns");
+    lmstfy.clone().with_token(&good).publish("q", "x").await;
+    let reply = lmstfy.with_token(&bad).put("/q", "x").await;
+    reply.refused(401, "invalid token");
+}
+
+/// Whoever waits has shown its token when it came.
+#[tokio::test]
+async fn whoever_may_wait_waits() {
+    let server = Server::with(&[]);
+    let lmstfy = Lmstfy::new(&server, "ns").with_token(&token(&server, "ns").await);
+    let poll = lmstfy.poll(&server, "q?timeout=50").await;
+    lmstfy.settled(&server).await;
+    let id = lmstfy.publish("q", "x").await;
+    assert_eq!(poll.take().await.id, id);
+}

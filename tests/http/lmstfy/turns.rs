@@ -1,0 +1,188 @@
+//! A job's turns: delays, tries, and what happens to a job whose consumer says nothing.
+
+use tokio::time::{Duration, Instant};
+
+use super::{client, sound, start};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn a_delayed_job_is_not_there_before_it_is_due() {
+    let server = start();
+    let lmstfy = client(&server);
+    let began = Instant::now();
+    let id = lmstfy.publish("work?delay=1", "x").await;
+    // As long as it has not come, it is not there for anybody.
+    loop {
+        let size = lmstfy.size("work").await;
+        let (peeked, job) = (lmstfy.peek("work").await, lmstfy.consume("work").await);
+        let Some(job) = job else {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        assert!(size <= 1);
+        assert!(peeked.is_none_or(|peeked| peeked.id == id));
+        assert_eq!((job.id, job.remain_tries), (id, 0));
+        assert!(job.elapsed_ms >= 1000, "too early");
+        break;
+    }
+    assert!(began.elapsed() >= SECOND, "too early");
+    assert!(began.elapsed() < 30 * SECOND, "too late");
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn a_delayed_job_can_be_looked_at_by_its_id_only() {
+    let server = start();
+    let lmstfy = client(&server);
+    let id = lmstfy.publish("work?delay=4294967295&ttl=0", "later").await;
+    assert_eq!(lmstfy.stays("work", &id).await.text(), "later");
+    assert_eq!(lmstfy.peek("work").await, None);
+    assert_eq!(lmstfy.size("work").await, 0);
+    assert_eq!(lmstfy.consume("work").await, None);
+}
+
+/// The list is ordered by when jobs became ready, not by when they were published.
+#[tokio::test]
+async fn a_job_that_is_due_goes_to_the_back() {
+    let server = start();
+    let lmstfy = client(&server);
+    let late = lmstfy.publish("work?delay=2", "late").await;
+    let early = lmstfy.publish("work", "early").await;
+    lmstfy.grows("work", 2).await;
+    let last = lmstfy.publish("work", "last").await;
+    assert_eq!(lmstfy.drain("work").await, [early, late, last]);
+}
+
+#[tokio::test]
+async fn tries_are_counted_down_as_jobs_are_given_out() {
+    let server = start();
+    let lmstfy = client(&server);
+    let id = lmstfy.publish("work?tries=3&ttl=0", "x").await;
+    assert_eq!(lmstfy.peek("work").await.expect("a job").remain_tries, 3);
+    assert_eq!(lmstfy.stays("work", &id).await.remain_tries, 3);
+    for remaining in [2, 1, 0] {
+        let job = lmstfy.take("work?ttr=1&timeout=30").await;
+        assert_eq!((&job.id, job.remain_tries), (&id, remaining));
+        // Asked for by its id it tells the truth, which the original does not.
+        assert_eq!(lmstfy.stays("work", &id).await.remain_tries, remaining);
+    }
+    lmstfy.dies("work", 1).await;
+    assert_eq!(lmstfy.dead("work").await, (1, id.clone()));
+    let dead = lmstfy.stays("work", &id).await;
+    assert_eq!((dead.remain_tries, dead.ttl), (0, 0));
+    assert_eq!(lmstfy.size("work").await, 0);
+    assert_eq!(lmstfy.consume("work").await, None);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn a_job_is_given_out_again_when_its_time_to_run_is_over_and_not_before() {
+    let server = start();
+    let lmstfy = client(&server);
+    for at in ["one?ttr=2", "several?ttr=2&count=5"] {
+        let queue = at.split('?').next().expect("a name");
+        let id = lmstfy.publish(&format!("{queue}?tries=2"), "x").await;
+        let began = Instant::now();
+        let first = match queue {
+            "one" => lmstfy.take(at).await,
+            _ => lmstfy.consume_many(at).await.remove(0),
+        };
+        assert_eq!((&first.id, first.remain_tries), (&id, 1));
+        assert_eq!(lmstfy.peek(queue).await, None);
+        lmstfy.stays(queue, &id).await;
+        let again = lmstfy.take(&format!("{queue}?timeout=30")).await;
+        assert!(began.elapsed() >= 2 * SECOND, "too early");
+        assert_eq!((again.id, again.remain_tries), (id, 0));
+        assert!(again.elapsed_ms >= 2000, "it counts from the publishing");
+    }
+    sound(&server).await;
+}
+
+/// The default is two minutes, so nobody else gets the job while the test runs.
+#[tokio::test]
+async fn while_a_job_is_worked_on_nobody_else_gets_it() {
+    let server = start();
+    let lmstfy = client(&server);
+    let held = lmstfy.publish("work?tries=5", "held").await;
+    let marker = lmstfy.publish("work?tries=5", "marker").await;
+    assert_eq!(lmstfy.take("work").await.id, held);
+    assert_eq!(lmstfy.take("work?ttr=1").await.id, marker);
+    assert_eq!(lmstfy.take("work?timeout=30").await.id, marker);
+    assert_eq!(lmstfy.consume("work").await, None);
+    assert_eq!(lmstfy.stays("work", &held).await.remain_tries, 4);
+}
+
+#[tokio::test]
+async fn a_job_that_comes_back_goes_to_the_back() {
+    let server = start();
+    let lmstfy = client(&server);
+    let first = lmstfy.publish("work?tries=2", "first").await;
+    assert_eq!(lmstfy.take("work?ttr=2").await.id, first);
+    let second = lmstfy.publish("work", "second").await;
+    let third = lmstfy.publish("work", "third").await;
+    lmstfy.grows("work", 3).await;
+    let last = lmstfy.publish("work", "last").await;
+    assert_eq!(lmstfy.drain("work").await, [second, third, first, last]);
+    sound(&server).await;
+}
+
+/// Where several come back, they do in the order in which their times were over.
+#[tokio::test]
+async fn jobs_come_back_in_the_order_of_their_times() {
+    let server = start();
+    let lmstfy = client(&server);
+    let slow = lmstfy.publish("work?tries=2", "slow").await;
+    let quick = lmstfy.publish("work?tries=2", "quick").await;
+    assert_eq!(lmstfy.take("work?ttr=3").await.id, slow);
+    assert_eq!(lmstfy.take("work?ttr=1").await.id, quick);
+    lmstfy.grows("work", 2).await;
+    assert_eq!(lmstfy.drain("work").await, [quick, slow]);
+    // Also where both are found at the same look.
+    for round in 0..3 {
+        let queue = format!("work{round}");
+        let (slow, quick) = lmstfy.publish_slow_and_quick(&queue, 2).await;
+        lmstfy.grows(&queue, 2).await;
+        assert_eq!(lmstfy.drain(&queue).await, [quick, slow]);
+    }
+}
+
+#[tokio::test]
+async fn no_time_to_run_is_over_at_once() {
+    let server = start();
+    let lmstfy = client(&server);
+    let id = lmstfy.publish("work?tries=3", "x").await;
+    for remaining in [2, 1] {
+        let job = lmstfy.take("work?ttr=0&timeout=30").await;
+        assert_eq!((&job.id, job.remain_tries), (&id, remaining));
+        lmstfy.grows("work", 1).await;
+    }
+    let other = lmstfy.publish("work", "y").await;
+    assert_eq!(lmstfy.take("work?ttr=0").await.id, id);
+    lmstfy.dies("work", 1).await;
+    assert_eq!(lmstfy.dead("work").await.1, id);
+    assert_eq!(lmstfy.drain("work").await, [other]);
+    sound(&server).await;
+}
+
+/// Who says it is done after its time gets no error, and is believed.
+#[tokio::test]
+async fn an_ack_that_comes_late_counts() {
+    let server = start();
+    let lmstfy = client(&server);
+    let id = lmstfy.publish("work?tries=9", "x").await;
+    lmstfy.take("work?ttr=0").await;
+    lmstfy.grows("work", 1).await;
+    lmstfy.ack("work", &id).await;
+    assert_eq!(lmstfy.job("work", &id).await, None);
+    assert_eq!(lmstfy.size("work").await, 0);
+    assert_eq!(lmstfy.consume("work").await, None);
+    // Even while another one works on it.
+    let id = lmstfy.publish("work?tries=9", "x").await;
+    lmstfy.take("work?ttr=0").await;
+    lmstfy.take("work?ttr=1&timeout=30").await;
+    lmstfy.ack("work", &id).await;
+    assert_eq!(lmstfy.consume("work?timeout=2").await, None);
+    assert_eq!(lmstfy.dead("work").await, (0, String::new()));
+    sound(&server).await;
+}

@@ -1,0 +1,203 @@
+//! What clients do on the wire: bodies in all the ways of HTTP, and answers that can be read.
+
+use super::{client, start};
+use crate::support::Server;
+use crate::support::lmstfy::{Reply, stubborn};
+use crate::support::raw::Connection;
+
+/// Writes these pieces one after the other, and reads the answer.
+async fn exchange(server: &Server, pieces: &[&[u8]]) -> Reply {
+    let mut connection = Connection::to(server).await;
+    for piece in pieces {
+        connection.write(piece).await;
+    }
+    let answer = tokio::time::timeout(std::time::Duration::from_secs(30), connection.read_to_end());
+    let asked = String::from_utf8_lossy(pieces[0]).into_owned();
+    Reply::parse(asked, &answer.await.expect("an answer"))
+}
+
+/// A server that answers before it has read everything and hangs up makes the connection break, and the
+/// client sees that instead of the answer.
+#[tokio::test]
+async fn whoever_sends_too_much_can_read_why() {
+    let server = start();
+    let lmstfy = client(&server);
+    let text = |length: usize| vec![b'x'; length];
+    let array = |length: usize| [b"[\"", &*text(length), b"\"]"].concat();
+    for _ in 0..5 {
+        for length in [65536, 100_000, 1_000_000, 4_000_000] {
+            for (path, body) in [
+                ("/api/ns/q", text(length)),
+                ("/api/ns/q/job/x", text(length)),
+                ("/api/ns/q/bulk", array(length)),
+            ] {
+                let reply = stubborn(&server, "PUT", path, &body).await;
+                reply.refused(413, "body too large");
+            }
+        }
+    }
+    assert_eq!(lmstfy.size("q").await, 0);
+}
+
+/// The same where it is not the body that is wrong.
+#[tokio::test]
+async fn whoever_is_refused_can_read_why_however_much_is_sent() {
+    let server = start();
+    let body = vec![b'x'; 1_000_000];
+    for _ in 0..5 {
+        for (method, path, status) in [
+            ("PUT", "/api/ns/q?ttl=x", 400),
+            ("PUT", "/api/ns/q.q", 400),
+            ("PUT", "/api/ns/q/bulk?tries=0", 400),
+            ("PUT", "/api/ns/q/unknown", 404),
+            ("PUT", "/api/v0/q", 404),
+            ("GET", "/api/ns/q", 404),
+        ] {
+            let reply = stubborn(&server, method, path, &body).await;
+            assert_eq!(reply.status, status, "{reply:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_shows_no_token_can_read_so_however_much_is_sent() {
+    let server = Server::with(&[]);
+    for _ in 0..5 {
+        for path in ["/api/ns/q", "/api/ns/q/bulk", "/api/ns/q/job/x?token=x"] {
+            let reply = stubborn(&server, "PUT", path, &[b'x'; 1_000_000]).await;
+            assert_eq!(reply.status, 401, "{reply:?}");
+        }
+    }
+}
+
+/// A connection that was used for a refusal is as good as any.
+#[tokio::test]
+async fn a_connection_goes_on_after_a_refusal() {
+    let server = start();
+    let too_much = vec![b'x'; 65536];
+    let first = b"PUT /api/ns/q HTTP/1.1\r\nhost: test\r\ncontent-length: 65536\r\n\r\n";
+    let second =
+        b"PUT /api/ns/q HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: 1\r\n\r\nx";
+    let mut connection = Connection::to(&server).await;
+    connection.write(first).await;
+    connection.write(&too_much).await;
+    let refusal = connection.read_until("}").await;
+    assert!(refusal.starts_with("HTTP/1.1 413 "), "{refusal}");
+    connection.write(second).await;
+    let answer = connection.read_to_end().await;
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+}
+
+/// The PHP client sends no body at all where the job is empty: neither a length nor an end.
+#[tokio::test]
+async fn a_body_that_is_not_there_is_empty() {
+    let server = start();
+    let lmstfy = client(&server);
+    let head = b"PUT /api/ns/q HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+    let id = exchange(&server, &[head]).await.published();
+    let job = lmstfy.take("q").await;
+    assert_eq!((job.id, job.data), (id, Vec::new()));
+    let reply = lmstfy.put("/q", "").await;
+    reply.published();
+    let reply = lmstfy.get("/q/peek").await.json(200);
+    assert_eq!(reply["data"], "");
+}
+
+#[tokio::test]
+async fn a_body_may_come_in_chunks() {
+    let server = start();
+    let lmstfy = client(&server);
+    let head = b"PUT /api/ns/q HTTP/1.1\r\nhost: test\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    let id = exchange(
+        &server,
+        &[head, b"5\r\nhello\r\n", b"6\r\n, neo\0\r\n", b"0\r\n\r\n"],
+    )
+    .await;
+    let job = lmstfy.take("q").await;
+    assert_eq!(
+        (job.id, job.data),
+        (id.published(), b"hello, neo\0".to_vec())
+    );
+    // Its length is known only at the end.
+    let chunk = |length: usize| {
+        [
+            format!("{length:x}\r\n"),
+            "x".repeat(length),
+            "\r\n".to_owned(),
+        ]
+        .concat()
+    };
+    let (most, less) = (chunk(0x4000), chunk(0x3fff));
+    let (most, less) = (most.as_bytes(), less.as_bytes());
+    let reply = exchange(&server, &[head, most, most, most, most, b"0\r\n\r\n"]).await;
+    reply.refused(413, "body too large");
+    let reply = exchange(&server, &[head, most, most, most, less, b"0\r\n\r\n"]).await;
+    reply.published();
+    assert_eq!(lmstfy.take("q").await.data.len(), 65535);
+}
+
+/// curl asks first where there is more to send.
+#[tokio::test]
+async fn whoever_asks_whether_to_send_is_told() {
+    let server = start();
+    let lmstfy = client(&server);
+    let mut connection = Connection::to(&server).await;
+    let head = "PUT /api/ns/q HTTP/1.1\r\nhost: test\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n";
+    connection.write(head).await;
+    let interim = connection.read_until("\r\n\r\n").await;
+    assert!(interim.starts_with("HTTP/1.1 100 "), "{interim}");
+    connection.write("hello").await;
+    let answer = connection.read_to_end().await;
+    let id = Reply::parse(head.to_owned(), &answer).published();
+    assert_eq!(lmstfy.take("q").await.id, id);
+}
+
+/// Whoever breaks off in the middle has published nothing.
+#[tokio::test]
+async fn half_a_body_is_no_job() {
+    let server = start();
+    let lmstfy = client(&server);
+    let old = lmstfy.publish("q", "old").await;
+    for path in [
+        "/api/ns/q",
+        "/api/ns/q/bulk",
+        &*format!("/api/ns/q/job/{old}"),
+    ] {
+        let mut connection = Connection::to(&server).await;
+        let head = format!("PUT {path} HTTP/1.1\r\nhost: test\r\ncontent-length: 100\r\n\r\n[1, 2");
+        connection.write(head).await;
+    }
+    lmstfy.settled(&server).await;
+    assert_eq!(lmstfy.drain("q").await, [old]);
+}
+
+/// One connection, one call after the other: the way of every client that keeps its connection.
+#[tokio::test]
+async fn calls_may_follow_each_other_on_a_connection() {
+    let server = start();
+    let lmstfy = client(&server);
+    let mut connection = Connection::to(&server).await;
+    for round in 0..20 {
+        let body = round.to_string();
+        let head = format!(
+            "PUT /api/ns/q HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        connection.write(head).await;
+        let answer = connection.read_until("}").await;
+        let id = Reply::parse(String::new(), &answer).published();
+        connection
+            .write("GET /api/ns/q HTTP/1.1\r\nhost: test\r\n\r\n")
+            .await;
+        let answer = connection.read_until("}").await;
+        let job = Reply::parse(String::new(), &answer)
+            .consumed("ns")
+            .expect("a job");
+        assert_eq!((&job.id, job.text()), (&id, body.as_str()));
+        let ack = format!("DELETE /api/ns/q/job/{id} HTTP/1.1\r\nhost: test\r\n\r\n");
+        connection.write(ack).await;
+        let answer = connection.read_until("\r\n\r\n").await;
+        Reply::parse(String::new(), &answer).nothing();
+    }
+    assert_eq!(lmstfy.size("q").await, 0);
+}

@@ -1,0 +1,203 @@
+//! The protocols know nothing of each other, though their queues and jobs have the same names.
+
+use serde_json::{Value, json};
+
+use super::{client, sound, start};
+use crate::support::lmstfy::Lmstfy;
+use crate::support::relay::{Relay, new, with};
+use crate::support::{Server, raw};
+
+const IDS: [&str; 5] = [
+    "relay-waiting",
+    "relay-running",
+    "relay-scheduled",
+    "relay-back",
+    "relay-dead",
+];
+
+/// A job in each state, in queues whose names qless uses too; and one that is gone for want of retries.
+async fn fill(relay: &Relay) {
+    relay
+        .put(&json!([with(
+            "work",
+            IDS[4],
+            json!({"timeout": 0, "max_retries": 0})
+        )]))
+        .await;
+    relay.take("work").await;
+    relay.vanishes("work", IDS[4]).await;
+    relay
+        .put(&json!([with("work", IDS[3], json!({"timeout": 0}))]))
+        .await;
+    relay.take("work").await;
+    relay.times_out("work", IDS[3]).await;
+    let early = json!({"run_at": "2001-01-01T00:00:00Z"});
+    relay.put(&json!([with("work", IDS[1], early)])).await;
+    assert_eq!(relay.take("work").await.id, IDS[1]);
+    let later = json!({"run_at": "2100-01-01T00:00:00Z"});
+    relay
+        .put(&json!([new("work", IDS[0]), with("work", IDS[2], later)]))
+        .await;
+    relay.put_ids("other", &["relay-x", "relay-y"]).await;
+}
+
+/// All of it is as [`fill`] left it.
+async fn untouched(relay: &Relay) {
+    let running = relay.stays("work", IDS[1]).await;
+    relay.beat(&running).await.only(202);
+    assert!(relay.exists("work", IDS[2]).await);
+    assert_eq!(relay.next_ids("work", 9).await, [IDS[3], IDS[0]]);
+    assert_eq!(relay.next_ids("other", 9).await, ["relay-x", "relay-y"]);
+}
+
+#[tokio::test]
+async fn qless_sees_nothing_of_relay() {
+    let server = start();
+    let relay = client(&server);
+    fill(&relay).await;
+    let anyone = server.anyone();
+    for (path, nothing) in [
+        ("/queues", json!([])),
+        ("/failed", json!({})),
+        ("/jobs/complete", json!([])),
+        ("/jobs/waiting/work", json!([])),
+        ("/jobs/running/work", json!([])),
+        ("/jobs/scheduled/work", json!([])),
+        ("/jobs/stalled/work", json!([])),
+        ("/peek/work", Value::Null),
+        ("/peek/work/100", json!([])),
+        ("/get/work", Value::Null),
+        ("/get/work/100", json!([])),
+        ("/get?queue=work&queue=other&wait=0.1", Value::Null),
+        ("/tags", json!([])),
+        ("/check", json!({"problems": []})),
+    ] {
+        let results = anyone.get(path).await.ok();
+        // Of lists that come in a frame, the list.
+        let list = results.get("jobs").cloned();
+        let list = list.unwrap_or_else(|| results.clone());
+        assert_eq!(list, nothing, "{path}: {results}");
+    }
+    let workers = anyone.get("/workers").await.ok();
+    for worker in workers.as_array().expect("workers") {
+        for state in ["jobs", "running", "stalled"] {
+            let count = worker.get(state).and_then(Value::as_u64);
+            assert_eq!(count.unwrap_or_default(), 0, "{worker}");
+        }
+    }
+    for id in IDS {
+        let (status, text) = raw::request(&server, "GET", &format!("/job/{id}"), b"").await;
+        assert_eq!(status, 404, "{text}");
+    }
+    for queue in ["relay", "relay%2Fwork", "relay%3Awork"] {
+        assert_eq!(anyone.pop(queue).await, Value::Null);
+    }
+    let asked: Vec<String> = IDS.iter().map(|id| format!("id={id}")).collect();
+    let jobs = anyone.get(&format!("/jobs?{}", asked.join("&"))).await;
+    assert!(!jobs.text.contains("\"queue\""), "{jobs:?}");
+    let queue = anyone.get("/queue/work").await.ok();
+    for state in [
+        "waiting",
+        "scheduled",
+        "running",
+        "stalled",
+        "depends",
+        "failed",
+    ] {
+        let count = queue.get(state).and_then(Value::as_u64);
+        assert_eq!(count.unwrap_or_default(), 0, "{queue}");
+    }
+    let events = anyone.get("/events?after=0").await.ok().to_string();
+    assert!(!events.contains("relay-"), "{events}");
+    untouched(&relay).await;
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn qless_verbs_do_nothing_to_jobs_of_relay() {
+    let server = start();
+    let relay = client(&server);
+    fill(&relay).await;
+    let worker = server.by("w");
+    for id in IDS {
+        for (path, data) in [
+            ("/cancel", json!(id)),
+            ("/complete/work", json!({"id": id, "meta": 1})),
+            ("/fail", json!({"id": id, "group": "g", "message": "m"})),
+            ("/retry/work", json!({"id": id})),
+            ("/requeue/elsewhere", json!({"id": id, "meta": 1})),
+            ("/heartbeat", json!(id)),
+            ("/timeout", json!(id)),
+            ("/priority", json!({"id": id, "priority": 9})),
+            ("/tag", json!({"id": id, "tags": ["t"]})),
+            ("/track", json!(id)),
+        ] {
+            let answer = worker.post(path, data).await;
+            // To cancel what is not there is no mistake.
+            assert!(answer.status != 200 || path == "/cancel", "{answer:?}");
+        }
+    }
+    // What qless does to queues it does to its own.
+    worker.post("/pause/work", Value::Null).await.accepted();
+    worker
+        .set("other-max-concurrency", json!(1))
+        .await
+        .accepted();
+    worker.set("work-heartbeat", json!(1)).await.accepted();
+    worker.post("/unfail/work", json!({"group": "g"})).await;
+    untouched(&relay).await;
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn relay_sees_nothing_of_the_others() {
+    let server = start();
+    let relay = client(&server);
+    let worker = server.by("w");
+    worker.add_ids("work", &["a", "b", "c"]).await;
+    worker.pop("work").await;
+    worker.fail("a", "g").await;
+    let lmstfy = Lmstfy::new(&server, "ns");
+    let id = lmstfy.publish("work?tries=2", "x").await;
+    for queue in ["work", "ns", "ns/work", "qless"] {
+        assert_eq!(relay.next_ids(queue, 9).await, [""; 0], "{queue}");
+        for id in ["a", "b", "c", &*id] {
+            assert_eq!(relay.job(queue, id).await, None);
+            assert!(!relay.exists(queue, id).await);
+            relay.delete(queue, id).await;
+        }
+    }
+    // Their names are free.
+    relay.put_ids("work", &["a", "b", &id]).await;
+    assert_eq!(relay.next_ids("work", 1).await, ["a"]);
+    relay.delete("work", "a").await;
+    assert_eq!(worker.state("a").await, "failed");
+    assert_eq!(worker.pop_ids("work", 9).await, ["b", "c"]);
+    assert_eq!(lmstfy.drain("work").await, std::slice::from_ref(&id));
+    assert_eq!(relay.next_ids("work", 9).await, ["b".to_owned(), id]);
+    sound(&server).await;
+}
+
+/// The same name in all three at once, ended in each.
+#[tokio::test]
+async fn the_same_names_live_side_by_side() {
+    let server: Server = start();
+    let relay = client(&server);
+    let worker = server.by("w");
+    let id = Lmstfy::new(&server, "ns").publish("work", "lmstfy").await;
+    worker.add("work", json!({"id": id, "meta": "qless"})).await;
+    relay
+        .put(&json!([with("work", &id, json!({"payload": "relay"}))]))
+        .await;
+    let job = relay.take("work").await;
+    assert_eq!(job.payload, "\"relay\"");
+    relay.complete(&job).await;
+    assert_eq!(worker.pop("work").await["meta"], "qless");
+    relay.put(&json!([new("work", &id)])).await;
+    worker.complete("work", &id).await;
+    assert_eq!(worker.state(&id).await, "complete");
+    assert!(relay.exists("work", &id).await);
+    Lmstfy::new(&server, "ns").ack("work", &id).await;
+    assert_eq!(relay.next_ids("work", 9).await, [id]);
+    sound(&server).await;
+}

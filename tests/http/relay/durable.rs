@@ -1,0 +1,278 @@
+//! What was acknowledged is kept: over a stop, and over kill -9 under load.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::{client, sound};
+use crate::support::Server;
+use crate::support::relay::{Job, Relay, Reply, new, with};
+
+#[tokio::test]
+async fn everything_is_there_after_a_stop_and_after_a_crash() {
+    let folder = TempDir::new().expect("a folder");
+    let database = folder.path().join("jobs.db");
+    let mut server = Server::on(&database, &[]);
+    let relay = client(&server);
+    let early =
+        json!({"run_at": "2001-01-01T00:00:00.000001Z", "payload": {"a" : 1.50}, "state": [1]});
+    let later = json!({"run_at": "2100-01-01T00:00:00.123456Z", "max_retries": 7});
+    relay.put(&json!([with("q", "running", early)])).await;
+    let running = relay.take("q").await;
+    relay.beat_with(&running, "{\"a\":  2.0}").await.only(202);
+    relay
+        .put(&json!([
+            new("q", "waiting"),
+            with("q", "later", later),
+            new("q", "gone")
+        ]))
+        .await;
+    relay.delete("q", "gone").await;
+    relay
+        .put(&json!([with(
+            "dead",
+            "dead",
+            json!({"timeout": 0, "max_retries": 0})
+        )]))
+        .await;
+    relay.take("dead").await;
+    relay.vanishes("dead", "dead").await;
+    let ids = ["running", "waiting", "later"];
+    let all = async |relay: &Relay| {
+        let mut all = Vec::new();
+        for id in ids {
+            all.push(relay.stays("q", id).await);
+        }
+        all
+    };
+    let before = all(&relay).await;
+    server.kill();
+    let server = Server::on(&database, &[]);
+    assert_eq!(all(&client(&server)).await, before);
+    server.stop().await;
+    let server = Server::on(&database, &[]);
+    let relay = client(&server);
+    assert_eq!(all(&relay).await, before);
+    assert!(!relay.exists("q", "gone").await && !relay.exists("dead", "dead").await);
+    relay.beat(&running).await.only(202);
+    let next = json!([new("q", "waiting"), new("q", "running")]);
+    relay.requeue(&running, "ignore", &next).await.only(202);
+    assert_eq!(relay.next_ids("q", 9).await, ["waiting", "running"]);
+    sound(&server).await;
+}
+
+/// Runs go out of time although nobody was there when it was time.
+#[tokio::test]
+async fn what_is_due_while_the_server_is_away_is_done_when_it_comes_back() {
+    let folder = TempDir::new().expect("a folder");
+    let database = folder.path().join("jobs.db");
+    let mut server = Server::on(&database, &[]);
+    let relay = client(&server);
+    let at = chrono::Utc::now() + chrono::Duration::seconds(1);
+    relay
+        .put(&json!([
+            with(
+                "q",
+                "back",
+                json!({"timeout": 1, "max_retries": 1, "state": "kept"})
+            ),
+            with("q", "dies", json!({"timeout": 1, "max_retries": 0})),
+            with("q", "due", json!({"run_at": at})),
+        ]))
+        .await;
+    assert_eq!(relay.next_ids("q", 2).await, ["back", "dies"]);
+    server.kill();
+    // Nobody can be asked whether it is time.
+    tokio::time::sleep(Duration::from_millis(1_300)).await;
+    let server = Server::on(&database, &[]);
+    let relay = client(&server);
+    relay.vanishes("q", "dies").await;
+    relay.times_out("q", "back").await;
+    let jobs = relay.next("q", 9).await;
+    let ids: Vec<&str> = jobs.iter().map(|job| &*job.id).collect();
+    assert_eq!(ids, ["back", "due"]);
+    assert_eq!(
+        (jobs[0].retries_remaining, jobs[0].state.as_deref()),
+        (Some(0), Some("\"kept\""))
+    );
+    sound(&server).await;
+}
+
+/// What clients did, and were told.
+#[derive(Debug, Default)]
+struct Told {
+    /// Lists that somebody tried to enqueue, and those of which it was said that they were.
+    tried: Vec<[String; 3]>,
+    enqueued: BTreeSet<String>,
+    /// The jobs that were given out, by id.
+    given: BTreeMap<String, Job>,
+    /// Whose end was asked for, and whose end was told.
+    perhaps_ended: BTreeSet<String>,
+    ended: BTreeSet<String>,
+    /// Whose state was told to be set.
+    beaten: BTreeSet<String>,
+}
+
+type Notes = Arc<Mutex<Told>>;
+
+/// Sends it; `None` if the server has gone. A server that is being killed says nothing, or what is true.
+async fn attempt(
+    relay: &Relay,
+    method: Method,
+    path: &str,
+    body: &Value,
+    status: u16,
+) -> Option<Reply> {
+    let request = relay.request(method, path).body(body.to_string());
+    let request = request.header("content-type", "application/json");
+    let reply = relay.attempt(path, request).await?;
+    if reply.status == 204 {
+        return None;
+    }
+    assert_eq!(reply.status, status, "{reply:?}");
+    Some(reply)
+}
+
+async fn produce(relay: Relay, name: String, end: Arc<AtomicBool>, notes: Notes) {
+    for call in 0.. {
+        if end.load(Ordering::Acquire) {
+            return;
+        }
+        let ids = [0, 1, 2].map(|n| format!("{name}-{call}-{n}"));
+        notes.lock().unwrap().tried.push(ids.clone());
+        let jobs = ids
+            .iter()
+            .map(|id| with("work", id, json!({"payload": id})));
+        if attempt(&relay, Method::POST, "/queues/jobs", &jobs.collect(), 202)
+            .await
+            .is_some()
+        {
+            notes.lock().unwrap().enqueued.extend(ids);
+        }
+    }
+}
+
+async fn consume(relay: Relay, end: Arc<AtomicBool>, notes: Notes) {
+    while !end.load(Ordering::Acquire) {
+        let path = "/queues/work/jobs?num_jobs=3";
+        let Some(reply) = attempt(&relay, Method::GET, path, &json!(null), 200).await else {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            continue;
+        };
+        for (number, job) in reply.jobs().into_iter().enumerate() {
+            let (id, run) = (job.id.clone(), job.run_path());
+            let before = notes.lock().unwrap().given.insert(id.clone(), job);
+            assert!(before.is_none(), "{id} was given out twice");
+            if number == 0 {
+                let beaten = attempt(&relay, Method::PATCH, &run, &json!(id), 202).await;
+                if beaten.is_some() {
+                    notes.lock().unwrap().beaten.insert(id);
+                }
+                continue;
+            }
+            notes.lock().unwrap().perhaps_ended.insert(id.clone());
+            let ended = if number == 1 {
+                attempt(&relay, Method::DELETE, &run, &json!(null), 200).await
+            } else {
+                let jobs = json!([with("after", &id, json!({"payload": id}))]);
+                attempt(&relay, Method::PUT, &run, &jobs, 202).await
+            };
+            if ended.is_some() {
+                notes.lock().unwrap().ended.insert(id);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
+    const CLIENTS: usize = 5;
+    let folder = TempDir::new().expect("a folder");
+    let database = folder.path().join("jobs.db");
+    let notes = Notes::default();
+    for kill in 1..4_u64 {
+        let mut server = Server::on(&database, &[]);
+        let ended = Arc::new(AtomicBool::new(false));
+        let mut clients = JoinSet::new();
+        for number in 0..CLIENTS {
+            let name = format!("{kill}-{number}");
+            let end = || Arc::clone(&ended);
+            clients.spawn(produce(client(&server), name, end(), Arc::clone(&notes)));
+            clients.spawn(consume(client(&server), end(), Arc::clone(&notes)));
+        }
+        // The moment is the point of the test.
+        tokio::time::sleep(Duration::from_millis(400 + kill * 377 % 500)).await;
+        server.kill();
+        ended.store(true, Ordering::Release);
+        clients.join_all().await;
+    }
+    let server = Server::on(&database, &[]);
+    let told = std::mem::take(&mut *notes.lock().unwrap());
+    settle(&server, &told).await;
+    sound(&server).await;
+}
+
+/// Holds what is left to what clients were told.
+async fn settle(server: &Server, told: &Told) {
+    assert!(
+        told.enqueued.len() > 50 && told.ended.len() > 10,
+        "there was load"
+    );
+    let relay = client(server);
+    for list in &told.tried {
+        if list.iter().any(|id| told.perhaps_ended.contains(id)) {
+            continue;
+        }
+        let mut there = 0;
+        for id in list {
+            there += usize::from(relay.exists("work", id).await);
+        }
+        let acknowledged = told.enqueued.contains(&list[0]);
+        assert!(
+            there == 3 || there == 0 && !acknowledged,
+            "{there} of {list:?}"
+        );
+    }
+    for id in &told.ended {
+        assert!(!relay.exists("work", id).await, "{id} has ended");
+    }
+    for id in told.enqueued.difference(&told.perhaps_ended) {
+        let job = relay.stays("work", id).await;
+        assert_eq!(job.payload, json!(id).to_string());
+        if told.beaten.contains(id) {
+            assert_eq!(job.state, Some(json!(id).to_string()));
+        }
+        if let Some(given) = told.given.get(id) {
+            assert_eq!(job.run_id, given.run_id, "the run goes on");
+            relay.beat(given).await.only(202);
+        }
+    }
+    // In the place of a job that was requeued there is another: never both, never none.
+    for id in &told.perhaps_ended {
+        let (before, after) = (
+            relay.exists("work", id).await,
+            relay.exists("after", id).await,
+        );
+        assert!(!(before && after), "{id} is there twice");
+    }
+    let mut rest = BTreeSet::new();
+    loop {
+        let jobs = relay.next("work", 500).await;
+        if jobs.is_empty() {
+            break;
+        }
+        for job in jobs {
+            assert!(
+                !told.given.contains_key(&job.id),
+                "{job:?} is somebody's already"
+            );
+            assert!(rest.insert(job.id.clone()), "{job:?} came twice");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Enqueue: all or none, and what becomes of a job whose key is taken.
+
+use serde_json::json;
+
+use super::{client, sound, start};
+use crate::support::relay::{Relay, new, with};
+
+#[tokio::test]
+async fn a_job_is_there_as_it_was_given() {
+    let server = start();
+    let relay = client(&server);
+    relay.put(&json!([new("q", "plain")])).await;
+    let job = relay.stays("q", "plain").await;
+    assert_eq!((job.timeout, &*job.payload), (3600, "null"));
+    assert_eq!((job.max_retries, job.retries_remaining), (None, None));
+    assert_eq!((job.state, job.run_id), (None, None));
+    assert_eq!(job.run_at, job.created_at, "it may run at once");
+    assert_eq!(job.updated_at, job.created_at);
+    let all = json!({"timeout": 0, "max_retries": 32767, "payload": [1], "state": {"n": 1},
+        "run_at": "2022-09-05T04:37:23Z"});
+    let null =
+        json!({"timeout": 2_147_483_647, "max_retries": null, "state": null, "run_at": null});
+    relay
+        .put(&json!([with("q", "all", all), with("q", "null", null)]))
+        .await;
+    let job = relay.stays("q", "all").await;
+    assert_eq!((job.timeout, &*job.payload), (0, "[1]"));
+    assert_eq!(
+        (job.max_retries, job.retries_remaining),
+        (Some(32767), Some(32767))
+    );
+    assert_eq!(job.state.as_deref(), Some("{\"n\":1}"));
+    assert_eq!(job.run_at.to_rfc3339(), "2022-09-05T04:37:23+00:00");
+    let job = relay.stays("q", "null").await;
+    assert_eq!((job.timeout, job.max_retries), (2_147_483_647, None));
+    assert_eq!((job.state, job.run_at), (None, job.created_at));
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn an_empty_list_enqueues_nothing_by_any_mode() {
+    let server = start();
+    let relay = client(&server);
+    for mode in ["", "unique", "ignore", "replace"] {
+        relay.enqueue(mode, &json!([])).await.only(202);
+        relay.enqueue_text(mode, " [ ] \n").await.only(202);
+    }
+    sound(&server).await;
+}
+
+/// A job in each state that a key may be in: waiting, scheduled, in flight, and back from a run.
+async fn one_in_each_state(relay: &Relay) -> [&'static str; 4] {
+    let later = json!({"run_at": "2100-01-01T00:00:00Z"});
+    relay
+        .put(&json!([with("q", "back", json!({"timeout": 0}))]))
+        .await;
+    relay.take("q").await;
+    relay.times_out("q", "back").await;
+    // It is before the other one.
+    let early = json!({"run_at": "2001-01-01T00:00:00Z"});
+    relay.put(&json!([with("q", "running", early)])).await;
+    assert_eq!(relay.take("q").await.id, "running");
+    relay.put(&json!([with("q", "scheduled", later)])).await;
+    relay.put_ids("q", &["waiting"]).await;
+    ["waiting", "scheduled", "running", "back"]
+}
+
+#[tokio::test]
+async fn unique_refuses_all_if_one_key_is_taken() {
+    let server = start();
+    let relay = client(&server);
+    for id in one_in_each_state(&relay).await {
+        let before = relay.stays("q", id).await;
+        // Nothing said, something unknown and another case are the same.
+        for mode in [
+            "", "unique", "UNIQUE", "Replace", "IGNORE", "nonsense", "%20",
+        ] {
+            let jobs = json!([
+                new("q", "first"),
+                with("q", id, json!({"payload": 1})),
+                new("q", "last")
+            ]);
+            let reply = relay.enqueue(mode, &jobs).await;
+            reply.refused(409, &[&format!("\"{id}\""), "\"q\""]);
+        }
+        assert_eq!(relay.stays("q", id).await, before);
+    }
+    for id in ["first", "last"] {
+        assert!(!relay.exists("q", id).await, "{id} is there");
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn unique_refuses_one_key_twice() {
+    let server = start();
+    let relay = client(&server);
+    let jobs = json!([
+        new("q", "a"),
+        new("q", "b"),
+        new("other", "a"),
+        new("q", "a")
+    ]);
+    let reply = relay.enqueue("", &jobs).await;
+    reply.refused(409, &["\"a\"", "\"q\""]);
+    for (queue, id) in [("q", "a"), ("q", "b"), ("other", "a")] {
+        assert!(!relay.exists(queue, id).await, "{queue} {id}");
+    }
+    // Queue and id together are the key.
+    let jobs = json!([
+        new("q", "a"),
+        new("a", "q"),
+        new("q", "A"),
+        new("qa", ""),
+        new("", "qa")
+    ]);
+    relay.put(&jobs).await;
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn ignore_passes_over_what_is_taken() {
+    let server = start();
+    let relay = client(&server);
+    let ids = one_in_each_state(&relay).await;
+    for id in ids {
+        let before = relay.stays("q", id).await;
+        let other = json!({"payload": "other", "state": 1, "timeout": 1, "max_retries": 1});
+        let fresh = format!("new-{id}");
+        let jobs = json!([with("q", id, other), new("q", &fresh)]);
+        relay.enqueue("ignore", &jobs).await.only(202);
+        assert_eq!(relay.stays("q", id).await, before);
+        assert!(relay.exists("q", &fresh).await);
+    }
+    // The first of two in one request is the one.
+    let twice = [1, 2].map(|payload| with("q", "twice", json!({"payload": payload})));
+    relay.enqueue("ignore", &json!(twice)).await.only(202);
+    assert_eq!(relay.stays("q", "twice").await.payload, "1");
+    let got = relay.next_ids("q", 100).await;
+    assert_eq!(got.iter().filter(|id| *id == "twice").count(), 1, "{got:?}");
+    sound(&server).await;
+}
+
+/// Whoever ran a job that was ignored goes on.
+#[tokio::test]
+async fn ignore_leaves_the_run_alone() {
+    let server = start();
+    let relay = client(&server);
+    relay.put_ids("q", &["a"]).await;
+    let job = relay.take("q").await;
+    let again = json!([with("q", "a", json!({"state": 2}))]);
+    relay.enqueue("ignore", &again).await.only(202);
+    relay.beat(&job).await.only(202);
+    assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
+    relay.complete(&job).await;
+    assert!(!relay.exists("q", "a").await);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn thousands_go_in_with_one_request_and_hundreds_out() {
+    const JOBS: usize = 6_000;
+    let server = start();
+    let relay = client(&server);
+    let ids: Vec<String> = (0..JOBS).map(|n| format!("j{n}")).collect();
+    let jobs = ids.iter().map(|id| new("q", id)).collect();
+    relay.put(&jobs).await;
+    // All or none, however many.
+    let mut others: Vec<_> = (0..JOBS).map(|n| new("q", &format!("k{n}"))).collect();
+    others.push(new("q", "j17"));
+    let refused = relay.enqueue("unique", &json!(others)).await;
+    refused.refused(409, &["\"j17\"", "\"q\""]);
+    assert!(!relay.exists("q", "k0").await && !relay.exists("q", "k4000").await);
+    let mut got = relay.next_ids("q", 700).await;
+    assert_eq!(got, ids[..700]);
+    loop {
+        let more = relay.next_ids("q", 5_000).await;
+        if more.is_empty() {
+            break;
+        }
+        assert!(
+            more.len() >= 700 || got.len() + more.len() == JOBS,
+            "{}",
+            more.len()
+        );
+        got.extend(more);
+    }
+    assert!(got == ids, "in the order in which they came");
+    sound(&server).await;
+}

@@ -1,0 +1,237 @@
+//! Runs that go out of time, and jobs that go out of retries.
+
+use std::sync::Mutex;
+
+use serde_json::json;
+
+use super::{client, sound, start};
+use crate::support::lmstfy::eventually;
+use crate::support::relay::{Job, Relay, new, with};
+
+/// Takes the job whenever it can be taken until it is gone, or was taken so often.
+async fn runs(relay: &Relay, queue: &str, id: &str, most: usize) -> Vec<Job> {
+    let runs = Mutex::new(Vec::new());
+    let over = async || {
+        let taken = relay.next(queue, 1).await;
+        let count = {
+            let mut runs = runs.lock().unwrap();
+            runs.extend(taken);
+            runs.len()
+        };
+        count >= most || !relay.exists(queue, id).await
+    };
+    eventually(&format!("the end of {id}"), over).await;
+    runs.into_inner().unwrap()
+}
+
+#[tokio::test]
+async fn n_retries_are_n_and_one_runs() {
+    let server = start();
+    let relay = client(&server);
+    for max in [0, 1, 2, 5] {
+        let id = format!("a{max}");
+        relay
+            .put(&json!([with(
+                "q",
+                &id,
+                json!({"timeout": 0, "max_retries": max})
+            )]))
+            .await;
+        let runs = runs(&relay, "q", &id, 100).await;
+        let left: Vec<i64> = runs
+            .iter()
+            .filter_map(|job| job.retries_remaining)
+            .collect();
+        let expected: Vec<i64> = (0..=max).rev().collect();
+        assert_eq!(left, expected);
+        assert!(
+            runs.iter().all(|job| job.max_retries == Some(max)),
+            "{runs:?}"
+        );
+        assert_eq!(relay.job("q", &id).await, None);
+        assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn without_a_limit_it_runs_again_and_again() {
+    let server = start();
+    let relay = client(&server);
+    relay
+        .put(&json!([with(
+            "q",
+            "a",
+            json!({"timeout": 0, "max_retries": null})
+        )]))
+        .await;
+    let runs = runs(&relay, "q", "a", 40).await;
+    assert_eq!(runs.len(), 40);
+    for (run, before) in runs[1..].iter().zip(&runs) {
+        assert_eq!((run.max_retries, run.retries_remaining), (None, None));
+        assert_ne!(run.run_id, before.run_id);
+        assert!(run.updated_at > before.updated_at);
+        assert_eq!(
+            (run.created_at, run.run_at),
+            (before.created_at, before.run_at)
+        );
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn a_job_without_retries_is_gone_and_its_key_is_free() {
+    let server = start();
+    let relay = client(&server);
+    let mut old = None;
+    for round in 0..3 {
+        let job = with(
+            "q",
+            "a",
+            json!({"timeout": 0, "max_retries": 0, "payload": round, "state": round}),
+        );
+        relay.put(&json!([job])).await;
+        let job = relay.take("q").await;
+        assert_eq!(
+            (&*job.payload, job.retries_remaining),
+            (&*round.to_string(), Some(0))
+        );
+        assert!(Some(job.created_at) > old, "it is another one");
+        old = Some(job.created_at);
+        relay.vanishes("q", "a").await;
+        relay.beat(&job).await.refused(404, &["\"a\""]);
+        relay.complete(&job).await;
+        let jobs = json!([new("q", "b")]);
+        relay.requeue(&job, "", &jobs).await.only(202);
+        assert!(!relay.exists("q", "b").await);
+        assert_eq!(relay.job("q", "a").await, None);
+        assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
+        relay.delete("q", "a").await;
+    }
+    // By the other modes too it is a new one.
+    for mode in ["ignore", "replace"] {
+        let job = json!([with("q", "a", json!({"timeout": 0, "max_retries": 0}))]);
+        relay.enqueue(mode, &job).await.only(202);
+        let job = relay.take("q").await;
+        assert_eq!((job.state, &*job.payload), (None, "null"));
+        assert!(Some(job.created_at) > old, "{mode}");
+        relay.vanishes("q", "a").await;
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn what_a_timeout_changes_and_what_not() {
+    let server = start();
+    let relay = client(&server);
+    let fields = json!({"timeout": 2, "max_retries": 3, "payload": {"a": 1.50}, "state": 0,
+        "run_at": "2022-09-05T04:37:23.123456Z"});
+    relay.put(&json!([with("q", "a", fields)])).await;
+    let job = relay.take("q").await;
+    relay.beat_with(&job, "{\"step\":  1}").await.only(202);
+    let beaten = relay.stays("q", "a").await;
+    let after = relay.times_out("q", "a").await;
+    let expected = Job {
+        run_id: None,
+        retries_remaining: Some(2),
+        ..beaten
+    };
+    assert_eq!(after, expected);
+    relay.beat_with(&job, "2").await.refused(404, &["\"a\""]);
+    relay.complete(&job).await;
+    let jobs = json!([new("q", "b")]);
+    relay.requeue(&job, "", &jobs).await.only(202);
+    assert_eq!(relay.stays("q", "a").await, after);
+    assert!(!relay.exists("q", "b").await);
+    let again = relay.take("q").await;
+    assert_ne!(again.run_id, job.run_id);
+    let expected = Job {
+        run_id: again.run_id,
+        updated_at: again.updated_at,
+        ..after
+    };
+    assert_eq!(again, expected);
+    // The run before is not this one.
+    relay.beat_with(&job, "2").await.refused(404, &["\"a\""]);
+    relay.complete(&job).await;
+    relay.beat(&again).await.only(202);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn it_goes_back_to_its_place() {
+    let server = start();
+    let relay = client(&server);
+    relay
+        .put(&json!([
+            with("q", "a", json!({"timeout": 0})),
+            with("q", "b", json!({"timeout": 0})),
+            new("q", "c")
+        ]))
+        .await;
+    relay.put_ids("q", &["d"]).await;
+    assert_eq!(relay.next_ids("q", 2).await, ["a", "b"]);
+    for id in ["b", "a"] {
+        relay.times_out("q", id).await;
+    }
+    assert_eq!(relay.next_ids("q", 9).await, ["a", "b", "c", "d"]);
+    sound(&server).await;
+}
+
+/// The time counts from the run, however long the job has waited; and every run has all of it.
+#[tokio::test]
+async fn waiting_costs_nothing() {
+    let server = start();
+    let relay = client(&server);
+    relay
+        .put(&json!([with(
+            "q",
+            "a",
+            json!({"timeout": 4, "max_retries": 0})
+        )]))
+        .await;
+    // The passing of time is the point of the test.
+    tokio::time::sleep(std::time::Duration::from_millis(4_500)).await;
+    let job = relay.take("q").await;
+    relay.beat(&job).await.only(202);
+    assert_eq!(relay.stays("q", "a").await.run_id, job.run_id);
+    relay.complete(&job).await;
+    sound(&server).await;
+}
+
+/// Many at once, of which some are gone and some wait again.
+#[tokio::test]
+async fn hundreds_go_out_of_time_together() {
+    const JOBS: i64 = 600;
+    let server = start();
+    let relay = client(&server);
+    let job = |n: i64| {
+        let max = if n % 3 == 2 {
+            json!(null)
+        } else {
+            json!(n % 3)
+        };
+        with(
+            "q",
+            &n.to_string(),
+            json!({"timeout": 1, "max_retries": max}),
+        )
+    };
+    relay.put(&(0..JOBS).map(job).collect()).await;
+    assert_eq!(relay.next("q", 600).await.len(), 600);
+    for n in (0..JOBS).step_by(3) {
+        relay.vanishes("q", &n.to_string()).await;
+    }
+    for n in (0..JOBS).filter(|n| n % 3 != 0) {
+        relay.times_out("q", &n.to_string()).await;
+    }
+    let again = relay.next("q", 1_000).await;
+    let ids: Vec<i64> = again.iter().map(|job| job.id.parse().unwrap()).collect();
+    let expected: Vec<i64> = (0..JOBS).filter(|n| n % 3 != 0).collect();
+    assert_eq!(ids, expected);
+    for job in &again {
+        let left = (job.max_retries.is_some()).then_some(0);
+        assert_eq!(job.retries_remaining, left, "{job:?}");
+    }
+    sound(&server).await;
+}

@@ -1,0 +1,142 @@
+//! Complete, delete, and looking whether a job is there.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{NO_RUN, client, sound, start};
+use crate::support::relay::{new, path, run_path, with};
+
+#[tokio::test]
+async fn only_its_own_run_completes_a_job() {
+    let server = start();
+    let relay = client(&server);
+    relay.put_ids("q", &["a", "b", "waiting"]).await;
+    let (a, b) = (relay.take("q").await, relay.take("q").await);
+    let (run_a, run_b) = (a.run().to_string(), b.run().to_string());
+    for (queue, id, run) in [
+        ("q", "a", NO_RUN),
+        ("q", "a", &*run_b),
+        ("q", "b", &*run_a),
+        ("q", "waiting", &*run_a),
+        ("q", "never", &*run_a),
+        ("never", "a", &*run_a),
+    ] {
+        relay
+            .send(Method::DELETE, &run_path(queue, id, run))
+            .await
+            .only(200);
+    }
+    assert_eq!(relay.stays("q", "a").await, a);
+    assert_eq!(relay.stays("q", "b").await, b);
+    assert!(relay.exists("q", "waiting").await);
+    for _ in 0..3 {
+        relay.complete(&a).await;
+        assert_eq!(relay.job("q", "a").await, None);
+    }
+    relay.beat(&b).await.only(202);
+    assert_eq!(relay.next_ids("q", 9).await, ["waiting"]);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn a_key_is_free_after_the_end() {
+    let server = start();
+    let relay = client(&server);
+    let mut created = None;
+    for round in 0..4 {
+        relay
+            .put(&json!([with(
+                "q",
+                "a",
+                json!({"payload": round, "max_retries": round})
+            )]))
+            .await;
+        let job = relay.take("q").await;
+        assert_eq!(
+            (&*job.payload, job.state.clone()),
+            (&*round.to_string(), None)
+        );
+        assert!(created < Some(job.created_at));
+        created = Some(job.created_at);
+        relay.beat_with(&job, "1").await.only(202);
+        match round % 3 {
+            0 => relay.complete(&job).await,
+            1 => relay.delete("q", "a").await,
+            _ => relay.requeue(&job, "", &json!([])).await.only(202),
+        }
+        assert!(!relay.exists("q", "a").await);
+        relay.beat(&job).await.refused(404, &["\"a\""]);
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn delete_takes_a_job_in_any_state_and_looks_find_it_in_any() {
+    let server = start();
+    let relay = client(&server);
+    let later = json!({"run_at": "2100-01-01T00:00:00Z"});
+    relay
+        .put(&json!([
+            new("q", "running"),
+            new("q", "waiting"),
+            with("q", "later", later)
+        ]))
+        .await;
+    let running = relay.take("q").await;
+    relay
+        .put(&json!([with("back", "back", json!({"timeout": 0}))]))
+        .await;
+    relay.take("back").await;
+    relay.times_out("back", "back").await;
+    for (queue, id) in [
+        ("q", "running"),
+        ("q", "waiting"),
+        ("q", "later"),
+        ("back", "back"),
+    ] {
+        // As often as one likes; it changes nothing.
+        let before = relay.stays(queue, id).await;
+        for _ in 0..2 {
+            assert!(relay.exists(queue, id).await);
+            assert_eq!(relay.stays(queue, id).await, before);
+        }
+        relay.send(Method::HEAD, &path(queue, id)).await.only(200);
+        for _ in 0..2 {
+            relay.delete(queue, id).await;
+            relay.send(Method::HEAD, &path(queue, id)).await.only(404);
+            relay.send(Method::GET, &path(queue, id)).await.only(404);
+        }
+        assert_eq!(
+            relay.next_ids(queue, 1).await,
+            if id == "running" {
+                vec!["waiting"]
+            } else {
+                vec![]
+            }
+        );
+        if id == "running" {
+            relay.beat(&running).await.refused(404, &["\"running\""]);
+            relay.complete(&running).await;
+        }
+    }
+    relay.delete("never", "never").await;
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn head_says_what_get_says_without_it() {
+    let server = start();
+    let relay = client(&server);
+    relay.put_ids("q", &["a"]).await;
+    for (path, status) in [
+        ("/queues/q/jobs/a", 200),
+        ("/queues/q/jobs/b", 404),
+        ("/queues/r/jobs/a", 404),
+    ] {
+        let get = relay.send(Method::GET, path).await;
+        let head = relay.send(Method::HEAD, path).await;
+        assert_eq!((get.status, head.status), (status, status));
+        assert_eq!(head.text, "");
+    }
+    sound(&server).await;
+}

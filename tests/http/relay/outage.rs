@@ -1,0 +1,118 @@
+//! PostgreSQL goes away or hangs: clients are told to try again later.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{client, sound};
+use crate::support::Server;
+use crate::support::lmstfy::eventually;
+use crate::support::postgres::Postgres;
+use crate::support::relay::{Job, Relay, new, path};
+
+/// Within this time every request is answered, whatever the database does.
+const ANSWERED: Duration = Duration::from_secs(5);
+
+/// What survives the end of PostgreSQL too.
+const FULL: &[&str] = &["--durability", "full"];
+
+/// Requests of every kind, all at once: each is put off in time.
+async fn all_are_put_off(relay: &Relay, job: &Job) {
+    let run = job.run_path();
+    let jobs = json!([new("q", "x")]).to_string();
+    let requests = [
+        (Method::POST, "/queues/jobs".to_owned(), Some(&jobs)),
+        (
+            Method::POST,
+            "/queues/jobs?mode=ignore".to_owned(),
+            Some(&jobs),
+        ),
+        (
+            Method::POST,
+            "/queues/jobs?mode=replace".to_owned(),
+            Some(&jobs),
+        ),
+        (Method::GET, "/queues/q/jobs?num_jobs=5".to_owned(), None),
+        (Method::GET, path("q", "a"), None),
+        (Method::HEAD, path("q", "a"), None),
+        (Method::DELETE, path("q", "b"), None),
+        (Method::PATCH, run.clone(), None),
+        (Method::PUT, run.clone(), Some(&jobs)),
+        (Method::DELETE, run, None),
+    ];
+    let requests = requests.into_iter().map(|(method, path, body)| async move {
+        let head = method == Method::HEAD;
+        let began = Instant::now();
+        let reply = match body {
+            Some(body) => relay.send_json(method, &path, body.clone()).await,
+            None => relay.send(method, &path).await,
+        };
+        let took = began.elapsed();
+        assert!(took <= ANSWERED, "{took:?}: {reply:?}");
+        assert_eq!(reply.status, 429, "{reply:?}");
+        assert_eq!(reply.text.is_empty(), head, "{reply:?}");
+    });
+    futures::future::join_all(requests).await;
+}
+
+/// Until the server does what it is asked for.
+async fn recovered(relay: &Relay) {
+    let works = async || {
+        let jobs = json!([new("recovered", "x")]);
+        relay.enqueue("ignore", &jobs).await.status == 202
+    };
+    eventually("the server works again", works).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_postgres_clients_are_told_to_try_again() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let server = Server::at_url(&postgres.address(), FULL);
+    let relay = client(&server);
+    relay.put_ids("q", &["a", "b"]).await;
+    let job = relay.take("q").await;
+    postgres.stop();
+    all_are_put_off(&relay, &job).await;
+    all_are_put_off(&relay, &job).await;
+    // What is wrong is wrong without a database.
+    relay.enqueue_text("", "[").await.refused(400, &[]);
+    relay.enqueue_text("", "{}").await.refused(422, &[]);
+    postgres.start_again();
+    recovered(&relay).await;
+    // Nothing of what was put off has happened.
+    assert_eq!(relay.stays("q", "a").await, job);
+    assert!(!relay.exists("q", "x").await);
+    relay.beat(&job).await.only(202);
+    assert_eq!(relay.next_ids("q", 9).await, ["b"]);
+    relay.complete(&job).await;
+    sound(&server).await;
+    server.stop().await;
+}
+
+/// Here it is not known what has been done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_postgres_hangs_clients_are_told_to_try_again() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let server = Server::at_url(&postgres.address(), FULL);
+    let relay = client(&server);
+    relay.put_ids("q", &["a", "b"]).await;
+    let job = relay.take("q").await;
+    postgres.freeze();
+    all_are_put_off(&relay, &job).await;
+    all_are_put_off(&relay, &job).await;
+    postgres.thaw();
+    recovered(&relay).await;
+    relay.delete("q", "a").await;
+    relay
+        .enqueue("replace", &json!([new("q", "a")]))
+        .await
+        .only(202);
+    assert!(relay.next_ids("q", 9).await.contains(&"a".to_owned()));
+    sound(&server).await;
+    server.stop().await;
+}

@@ -1,0 +1,142 @@
+//! Two servers on one PostgreSQL are one queue.
+
+use serde_json::json;
+
+use super::crowd::{
+    a_run_ends_once, all_of_a_list_or_none, each_job_once, one_first_for_each_key,
+    one_run_at_a_time,
+};
+use super::{client, sound};
+use crate::support::relay::{new, with};
+use crate::support::{Server, postgres};
+
+/// Two servers with these options, if there is a PostgreSQL for them.
+fn pair(options: &[&str]) -> Option<[Server; 2]> {
+    let database = postgres::shared_database()?;
+    Some([0; 2].map(|_| Server::at_url(&database, options)))
+}
+
+/// Each of the servers, with the other one.
+fn both(pair: &[Server; 2]) -> [(&Server, &Server); 2] {
+    [(&pair[0], &pair[1]), (&pair[1], &pair[0])]
+}
+
+async fn are_sound(pair: &[Server; 2]) {
+    for server in pair {
+        sound(server).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_done_at_one_is_so_at_the_other() {
+    for options in [&[][..], &["--no-notify"]] {
+        let Some(pair) = pair(options) else { return };
+        for (here, there) in both(&pair) {
+            let (mine, yours) = (client(here), client(there));
+            mine.put(&json!([with("q", "a", json!({"state": 1}))]))
+                .await;
+            let jobs = json!([new("q", "a")]);
+            yours
+                .enqueue("", &jobs)
+                .await
+                .refused(409, &["\"a\"", "\"q\""]);
+            assert!(yours.exists("q", "a").await);
+            let job = yours.take("q").await;
+            assert_eq!(mine.next_ids("q", 9).await, [""; 0]);
+            assert_eq!(mine.stays("q", "a").await, job);
+            // A run that began there is one here.
+            mine.beat_with(&job, "2").await.only(202);
+            assert_eq!(yours.stays("q", "a").await.state.as_deref(), Some("2"));
+            let conflict = json!([new("q", "x"), new("q", "x")]);
+            mine.requeue(&job, "", &conflict)
+                .await
+                .refused(409, &["\"x\""]);
+            let next = json!([new("q", "b"), new("q", "a")]);
+            mine.requeue(&job, "", &next).await.only(202);
+            yours.beat(&job).await.refused(404, &["\"a\""]);
+            let old = yours.take("q").await;
+            assert_eq!(old.id, "b");
+            let replaced = json!([with("q", "b", json!({"payload": "new"}))]);
+            mine.enqueue("replace", &replaced).await.only(202);
+            yours.beat(&old).await.refused(404, &["\"b\""]);
+            yours.complete(&old).await;
+            assert_eq!(yours.stays("q", "b").await.payload, "\"new\"");
+            for job in yours.next("q", 9).await {
+                mine.complete(&job).await;
+                assert!(!yours.exists("q", &job.id).await);
+            }
+            mine.put_ids("q", &["a", "b"]).await;
+            for id in ["a", "b"] {
+                yours.delete("q", id).await;
+            }
+            assert_eq!(mine.next_ids("q", 9).await, [""; 0]);
+        }
+        are_sound(&pair).await;
+    }
+}
+
+#[tokio::test]
+async fn runs_go_out_of_time_for_both() {
+    let Some(pair) = pair(&[]) else { return };
+    for (here, there) in both(&pair) {
+        let (mine, yours) = (client(here), client(there));
+        let jobs = json!([
+            with("q", "dies", json!({"timeout": 0, "max_retries": 0})),
+            with("q", "back", json!({"timeout": 1, "max_retries": 1})),
+        ]);
+        mine.put(&jobs).await;
+        let runs = yours.next("q", 2).await;
+        mine.vanishes("q", "dies").await;
+        let back = mine.times_out("q", "back").await;
+        assert_eq!(back.retries_remaining, Some(0));
+        for job in &runs {
+            let named = format!("\"{}\"", job.id);
+            yours.beat(job).await.refused(404, &[&named]);
+        }
+        // Its key is free at both.
+        yours.put_ids("q", &["dies"]).await;
+        assert!(mine.exists("q", "dies").await);
+        assert_eq!(mine.next_ids("q", 9).await, ["back", "dies"]);
+        for id in ["back", "dies"] {
+            mine.delete("q", id).await;
+        }
+    }
+    are_sound(&pair).await;
+}
+
+/// One goes away with jobs in its hands; what it gave out is known to the other.
+#[tokio::test]
+async fn the_runs_of_a_server_that_was_killed_go_on_at_the_other() {
+    let Some(mut pair) = pair(&[]) else { return };
+    let (mine, yours) = (client(&pair[0]), client(&pair[1]));
+    let short = json!({"timeout": 2, "max_retries": 0});
+    mine.put(&json!([
+        new("q", "a"),
+        with("q", "dies", short),
+        new("q", "c")
+    ]))
+    .await;
+    let runs = mine.next("q", 2).await;
+    pair[0].kill();
+    yours.beat_with(&runs[0], "1").await.only(202);
+    assert_eq!(yours.next_ids("q", 9).await, ["c"]);
+    yours.vanishes("q", "dies").await;
+    yours.beat(&runs[0]).await.only(202);
+    yours.complete(&runs[0]).await;
+    assert!(!yours.exists("q", "a").await);
+    sound(&pair[1]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_at_both_are_as_many_at_one() {
+    for options in [&[][..], &["--no-skip-locked"]] {
+        let Some(pair) = pair(options) else { return };
+        let clients = [client(&pair[0]), client(&pair[1])];
+        one_first_for_each_key(&clients).await;
+        all_of_a_list_or_none(&clients).await;
+        each_job_once(&clients).await;
+        a_run_ends_once(&clients).await;
+        one_run_at_a_time(&clients).await;
+        are_sound(&pair).await;
+    }
+}

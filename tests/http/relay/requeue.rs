@@ -1,0 +1,215 @@
+//! Requeue: the run ends and others come in its place, or nothing at all happens.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{NO_RUN, client, sound, start};
+use crate::support::relay::{new, run_path, with};
+
+const MODES: [&str; 4] = ["", "unique", "ignore", "replace"];
+
+#[tokio::test]
+async fn the_same_key_begins_anew() {
+    let server = start();
+    let relay = client(&server);
+    let old = json!({"timeout": 9, "max_retries": 5, "payload": "old", "state": "old"});
+    relay.put(&json!([with("q", "a", old)])).await;
+    for (step, mode) in MODES.into_iter().enumerate() {
+        let before = relay.take("q").await;
+        relay.beat_with(&before, "\"beaten\"").await.only(202);
+        let next = json!({"timeout": 7, "max_retries": 2, "payload": step});
+        let jobs = json!([with("q", "a", next)]);
+        relay.requeue(&before, mode, &jobs).await.only(202);
+        let job = relay.stays("q", "a").await;
+        assert_eq!(
+            (job.timeout, &*job.payload),
+            (7, &*step.to_string()),
+            "{mode}"
+        );
+        assert_eq!((job.max_retries, job.retries_remaining), (Some(2), Some(2)));
+        assert_eq!((job.run_id, &job.state), (None, &None));
+        assert!(job.created_at > before.updated_at, "{mode}: {job:?}");
+        assert_eq!(
+            (job.updated_at, job.run_at),
+            (job.created_at, job.created_at)
+        );
+        relay.beat(&before).await.refused(404, &["\"a\""]);
+        relay.complete(&before).await;
+        assert_eq!(relay.stays("q", "a").await, job);
+    }
+    assert_eq!(relay.next_ids("q", 9).await, ["a"]);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn other_keys_and_other_queues_in_order() {
+    let server = start();
+    let relay = client(&server);
+    for mode in MODES {
+        relay.put_ids("q", &["a", "last"]).await;
+        let job = relay.take("q").await;
+        let later = json!({"run_at": "2100-01-01T00:00:00Z"});
+        let jobs = json!([
+            new("q", "b"),
+            new("other", "a"),
+            new("q", "c"),
+            with("third", "x", later),
+            new("other", "z"),
+            new("q", "a")
+        ]);
+        relay.requeue(&job, mode, &jobs).await.only(202);
+        assert_eq!(
+            relay.next_ids("q", 9).await,
+            ["last", "b", "c", "a"],
+            "{mode}"
+        );
+        assert_eq!(relay.next_ids("other", 9).await, ["a", "z"], "{mode}");
+        assert_eq!(relay.next_ids("third", 9).await, [""; 0], "{mode}");
+        for (queue, id) in [
+            ("q", "a"),
+            ("q", "b"),
+            ("q", "c"),
+            ("q", "last"),
+            ("other", "a"),
+            ("other", "z"),
+            ("third", "x"),
+        ] {
+            relay.delete(queue, id).await;
+        }
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn an_empty_list_is_completion() {
+    let server = start();
+    let relay = client(&server);
+    for mode in MODES {
+        relay.put_ids("q", &["a"]).await;
+        let job = relay.take("q").await;
+        relay.requeue(&job, mode, &json!([])).await.only(202);
+        assert!(!relay.exists("q", "a").await, "{mode}");
+        relay.beat(&job).await.refused(404, &["\"a\""]);
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn on_a_conflict_the_run_goes_on() {
+    let server = start();
+    let relay = client(&server);
+    let later = json!({"run_at": "2100-01-01T00:00:00Z"});
+    relay
+        .put(&json!([
+            with("q", "a", json!({"state": 1})),
+            new("q", "running"),
+            with("q", "later", later)
+        ]))
+        .await;
+    let job = relay.take("q").await;
+    let running = relay.take("q").await;
+    relay.put_ids("q", &["waiting"]).await;
+    let conflicts = [
+        ("running", json!([new("q", "x"), new("q", "running")])),
+        ("later", json!([new("q", "later"), new("q", "x")])),
+        ("waiting", json!([new("q", "a"), new("q", "waiting")])),
+        ("x", json!([new("q", "x"), new("q", "a"), new("q", "x")])),
+        ("a", json!([new("q", "a"), new("q", "a")])),
+    ];
+    for (id, jobs) in conflicts {
+        let before = relay.stays("q", "a").await;
+        for mode in ["", "unique", "unknown"] {
+            let reply = relay.requeue(&job, mode, &jobs).await;
+            reply.refused(409, &[&format!("\"{id}\""), "\"q\""]);
+            assert_eq!(relay.stays("q", "a").await, before, "{jobs}");
+        }
+        relay.beat_with(&job, "1").await.only(202);
+        let after = relay.stays("q", "a").await;
+        assert_eq!(after.run_id, job.run_id);
+        relay.beat(&running).await.only(202);
+    }
+    assert!(!relay.exists("q", "x").await);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn the_other_modes_do_with_conflicts_as_they_do_everywhere() {
+    let server = start();
+    let relay = client(&server);
+    let set_up = async || {
+        relay
+            .put(&json!([
+                new("q", "a"),
+                with("q", "b", json!({"payload": "old"})),
+                with("q", "c", json!({"payload": "old"}))
+            ]))
+            .await;
+        (relay.take("q").await, relay.take("q").await)
+    };
+    let jobs: Value = ["a", "b", "c", "d"]
+        .iter()
+        .map(|id| with("q", id, json!({"payload": "new"})))
+        .collect();
+    let (a, b) = set_up().await;
+    relay.requeue(&a, "ignore", &jobs).await.only(202);
+    for (id, payload) in [("a", "new"), ("b", "old"), ("c", "old"), ("d", "new")] {
+        assert_eq!(
+            relay.stays("q", id).await.payload,
+            format!("\"{payload}\""),
+            "{id}"
+        );
+    }
+    relay.beat(&b).await.only(202);
+    assert_eq!(relay.next_ids("q", 9).await, ["c", "a", "d"]);
+    for id in ["a", "b", "c", "d"] {
+        relay.delete("q", id).await;
+    }
+    let (a, b) = set_up().await;
+    relay.requeue(&a, "replace", &jobs).await.only(202);
+    relay.beat(&b).await.refused(404, &["\"b\""]);
+    let all = relay.next("q", 9).await;
+    assert_eq!(all.len(), 4);
+    assert!(all.iter().all(|job| job.payload == "\"new\""), "{all:?}");
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn without_that_run_nothing_is_enqueued_and_that_is_fine() {
+    let server = start();
+    let relay = client(&server);
+    relay.put_ids("q", &["a", "b"]).await;
+    let job = relay.take("q").await;
+    relay.put_ids("other", &["a"]).await;
+    let run = job.run().to_string();
+    let waiting = relay.stays("q", "b").await;
+    for (queue, id, run) in [
+        ("q", "a", NO_RUN),
+        ("q", "b", &*run),
+        ("q", "b", NO_RUN),
+        ("other", "a", &*run),
+        ("q", "never", &*run),
+        ("never", "a", &*run),
+    ] {
+        for mode in MODES {
+            let path = format!("{}?mode={mode}", run_path(queue, id, run));
+            // Not even a conflict is one.
+            let jobs = json!([
+                new("q", "x"),
+                with("q", "b", json!({"payload": 1})),
+                new("new", "y")
+            ])
+            .to_string();
+            relay.send_json(Method::PUT, &path, jobs).await.only(202);
+        }
+    }
+    assert_eq!(relay.stays("q", "a").await, job);
+    assert_eq!(relay.stays("q", "b").await, waiting);
+    assert!(!relay.exists("q", "x").await && !relay.exists("new", "y").await);
+    // One that has ended is one that is not there.
+    let jobs = json!([new("q", "c")]);
+    relay.requeue(&job, "", &jobs).await.only(202);
+    let again = json!([new("q", "d")]);
+    relay.requeue(&job, "", &again).await.only(202);
+    assert!(relay.exists("q", "c").await && !relay.exists("q", "d").await);
+    sound(&server).await;
+}

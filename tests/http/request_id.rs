@@ -1,0 +1,105 @@
+//! The number of a request: in every answer, and in what is logged of it.
+
+use std::collections::HashSet;
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::{Server, log::Logged};
+
+/// The number in the answer to a request with these headers.
+async fn number(server: &Server, method: Method, path: &str, headers: &[(&str, &str)]) -> String {
+    let mut request = server
+        .http
+        .request(method.clone(), format!("http://{}{path}", server.address));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = request.send().await.unwrap();
+    let numbers: Vec<_> = response.headers().get_all("x-request-id").iter().collect();
+    assert_eq!(numbers.len(), 1, "{method} {path}: {numbers:?}");
+    let number = numbers[0].to_str().unwrap().to_owned();
+    let is_plain = number.len() == 32 && number.bytes().all(|byte| byte.is_ascii_hexdigit());
+    assert!(is_plain, "{method} {path}: {number}");
+    number
+}
+
+#[tokio::test]
+async fn every_answer_has_a_number_of_its_own() {
+    let options = ["--admin-token", "a", "--qless-token", "q"];
+    let (open, closed) = (Server::with(&[]), Server::with(&options));
+    let mut seen = HashSet::new();
+    for server in [&open, &closed] {
+        for (method, path) in [
+            (Method::GET, "/health"),
+            (Method::GET, "/queues"),
+            (Method::HEAD, "/queues"),
+            (Method::HEAD, "/get/q"),
+            (Method::PUT, "/queues"),
+            (Method::POST, "/add/q"),
+            (Method::GET, "/nope"),
+            (Method::OPTIONS, "/nope"),
+            (Method::GET, "/ui"),
+            (Method::GET, "/ui/"),
+            (Method::GET, "/ui/nope"),
+            (Method::GET, "/ui/events"),
+            (Method::GET, "/ui/favicon.svg"),
+            (Method::GET, "/ui/pkg/0/nope.js"),
+            (Method::POST, "/ui/fn/nope"),
+            (Method::GET, "/token/ns"),
+            (Method::DELETE, "/token/ns/x"),
+            (Method::GET, "/api/ns/q"),
+            (Method::GET, "/api/nope"),
+            (Method::PUT, "/api/v0/nope"),
+        ] {
+            let number = number(server, method.clone(), path, &[]).await;
+            assert!(seen.insert(number), "{method} {path}");
+        }
+        let stream = [
+            ("accept", "text/event-stream"),
+            ("authorization", "Bearer q"),
+        ];
+        let number = number(server, Method::GET, "/events", &stream).await;
+        assert!(seen.insert(number));
+    }
+}
+
+#[tokio::test]
+async fn a_number_of_the_client_is_not_taken() {
+    let server = Server::with(&[]);
+    let theirs = "0123456789abcdef0123456789abcdef";
+    let headers = [("x-request-id", theirs), ("x-correlation-id", theirs)];
+    let number = number(&server, Method::GET, "/queues", &headers).await;
+    assert_ne!(number, theirs);
+}
+
+#[tokio::test]
+async fn what_is_logged_of_a_request_has_its_number_and_path_and_no_secret() {
+    for level in ["warn", "info", "trace"] {
+        let logged = Logged::with(level, &["--admin-token", "right"]);
+        let server = &logged.server;
+        let wrong = [("authorization", "Bearer wrong-and-secret")];
+        let page = number(server, Method::GET, "/ui/queues?a=in-the-query", &wrong).await;
+        let path = "/token/ns/in-the-path?token=in-the-query";
+        let token = number(server, Method::DELETE, path, &wrong).await;
+        let log = logged.log();
+        for (number, request) in [
+            (page, "method=GET path=/ui/queues}"),
+            (token, "method=DELETE path=/token/ns/…}"),
+        ] {
+            let line = log.lines().find(|line| line.contains(&number));
+            let line = line.unwrap_or_else(|| panic!("{number} at {level}: {log}"));
+            assert!(line.contains(request), "{line}");
+        }
+        for secret in ["wrong-and-secret", "in-the-path", "in-the-query"] {
+            assert!(!log.contains(secret), "{secret} at {level}: {log}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_went_well_is_not_logged() {
+    let logged = Logged::with("info", &[]);
+    logged.server.anyone().add("q", json!({"meta": 1})).await;
+    assert!(!logged.log().contains("/add/q"), "{}", logged.log());
+}

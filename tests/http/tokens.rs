@@ -1,0 +1,78 @@
+//! Tokens: as the administrator's endpoints have them, and as the command line has them.
+
+mod command;
+mod endpoints;
+mod waiting;
+
+use std::process::{Output, Stdio};
+
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::support::Server;
+
+/// The status and the body of an answer of `/token` or of lmstfy; null if there is none.
+async fn ask(server: &Server, method: Method, path: &str) -> (u16, Value) {
+    let request = server
+        .http
+        .request(method, format!("http://{}{path}", server.address));
+    let answer = request.send().await.unwrap();
+    let status = answer.status().into();
+    let text = answer.text().await.unwrap();
+    let body = serde_json::from_str(&text);
+    (status, body.unwrap_or(Value::Null))
+}
+
+/// Makes a token of the namespace.
+async fn made(server: &Server, namespace: &str) -> String {
+    let path = format!("/token/{namespace}?description=test");
+    let (status, body) = ask(server, Method::POST, &path).await;
+    assert_eq!(status, 201, "{body}");
+    body["token"].as_str().unwrap().to_owned()
+}
+
+/// How a request is answered that shows the token.
+async fn status(server: &Server, namespace: &str, token: &str) -> u16 {
+    let path = format!("/api/{namespace}/q/size?token={token}");
+    ask(server, Method::GET, &path).await.0
+}
+
+/// `switchyard token` on the database with this address.
+fn token(database: &str, arguments: &[&str]) -> Output {
+    let mut command = Server::program();
+    command.arg("token").args(arguments);
+    command.args(["--database", database]);
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+/// What it prints, if it succeeds.
+#[track_caller]
+fn printed(database: &str, arguments: &[&str]) -> String {
+    let output = token(database, arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What it says when it fails.
+#[track_caller]
+fn refused(database: &str, arguments: &[&str]) -> String {
+    let output = token(database, arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!said.contains("panicked"), "{said}");
+    said
+}
+
+/// The token that `create` made.
+#[track_caller]
+fn created(database: &str, arguments: &[&str]) -> String {
+    let output = printed(database, &[&["create"], arguments].concat());
+    let token = output.strip_suffix('\n').expect("a line");
+    assert!(
+        token.len() >= 20 && !token.contains(char::is_whitespace),
+        "{token}"
+    );
+    token.to_owned()
+}

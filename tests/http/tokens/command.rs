@@ -1,0 +1,210 @@
+//! `switchyard token`, beside a server and without one.
+
+use tempfile::TempDir;
+
+use super::{created, made, printed, refused, status};
+use crate::support::{Server, database, postgres};
+
+/// A place for a database, and its address.
+fn place() -> (TempDir, String) {
+    let folder = TempDir::new().unwrap();
+    let address = database::address(&folder.path().join("jobs.db"));
+    (folder, address)
+}
+
+/// The public names of the namespace's tokens.
+fn names(database: &str, namespace: &str) -> Vec<String> {
+    let listed = printed(database, &["list", namespace]);
+    let names = listed
+        .lines()
+        .map(|line| line.split('\t').nth(1).unwrap().to_owned());
+    names.collect()
+}
+
+#[tokio::test]
+async fn without_a_server_it_makes_the_database_that_a_server_then_uses() {
+    let (_folder, database) = place();
+    let token = created(&database, &["ns", "--description", "for\tada"]);
+    let other = created(&database, &["other"]);
+    let listed = printed(&database, &["list"]);
+    let lines: Vec<Vec<_>> = listed
+        .lines()
+        .map(|line| line.split('\t').collect())
+        .collect();
+    assert_eq!(lines.len(), 2, "{listed}");
+    assert_eq!((lines[0][0], lines[0][3]), ("ns", "for ada"));
+    assert!(lines[0][1].starts_with("sha256:") && lines[0][2].ends_with('Z'));
+    assert_eq!(lines[1][0], "other");
+    assert!(!listed.contains(&token));
+    let server = Server::at_url(&database, &[]);
+    assert_eq!(status(&server, "ns", &token).await, 200);
+    assert_eq!(status(&server, "other", &other).await, 200);
+    assert_eq!(status(&server, "other", &token).await, 401);
+    server.stop().await;
+    printed(&database, &["revoke", "ns", &token]);
+    let server = Server::at_url(&database, &[]);
+    assert_eq!(status(&server, "ns", &token).await, 401);
+}
+
+#[tokio::test]
+async fn beside_a_server_everything_is_in_force_when_the_command_ends() {
+    for options in [&[][..], &["--trust-client-clock"]] {
+        let (_folder, database) = place();
+        let server = Server::at_url(&database, options);
+        for round in 0..5 {
+            let token = created(&database, &["ns"]);
+            assert_eq!(status(&server, "ns", &token).await, 200, "{round}");
+            let which = match round % 2 {
+                0 => token.clone(),
+                _ => names(&database, "ns").remove(0),
+            };
+            printed(&database, &["revoke", "ns", &which]);
+            assert_eq!(status(&server, "ns", &token).await, 401, "{round}");
+        }
+        // What the server makes itself meanwhile is not lost, and the other way round.
+        let mut tokens = Vec::new();
+        for _ in 0..3 {
+            tokens.push(made(&server, "both").await);
+            server.anyone().add_ids("a queue of qless", &["a"]).await;
+            tokens.push(created(&database, &["both"]));
+        }
+        for token in &tokens {
+            assert_eq!(status(&server, "both", token).await, 200);
+        }
+        assert_eq!(names(&database, "both").len(), 6);
+        server.anyone().post("/cancel", "a".into()).await.ok();
+        server.stop().await;
+        let server = Server::at_url(&database, options);
+        for token in &tokens {
+            assert_eq!(status(&server, "both", token).await, 200);
+        }
+    }
+}
+
+#[tokio::test]
+async fn several_commands_at_once_do_each_its_own() {
+    let (_folder, database) = place();
+    for server in [false, true] {
+        let server = server.then(|| Server::at_url(&database, &[]));
+        let commands = (0..6).map(|_| {
+            let database = database.clone();
+            std::thread::spawn(move || created(&database, &["many"]))
+        });
+        let commands: Vec<_> = commands.collect();
+        let tokens = commands.into_iter().map(|command| command.join().unwrap());
+        let tokens: Vec<_> = tokens.collect();
+        if let Some(server) = &server {
+            for token in &tokens {
+                assert_eq!(status(server, "many", token).await, 200);
+            }
+        }
+    }
+    assert_eq!(names(&database, "many").len(), 12);
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let (_folder, database) = place();
+    let given = "-a-token-that-was-given";
+    assert_eq!(created(&database, &["ns", "--token", given]), given);
+    for (arguments, said) in [
+        (&["create", "ns", "--token", given][..], "already"),
+        (&["create", "ns", "--token", "short"], "20"),
+        (&["create", "v0"], "v0"),
+        (&["create", "a b"], "namespace"),
+        (
+            &["create", "ns", "--description", &"d".repeat(1_025)],
+            "1024",
+        ),
+        (&["revoke", "ns", "nobody"], "no such token"),
+        (&["revoke", "other", given], "no such token"),
+    ] {
+        let text = refused(&database, arguments);
+        assert!(text.contains(said), "{arguments:?}: {text}");
+        assert!(!text.contains(given), "{text}");
+    }
+    printed(&database, &["revoke", "ns", given]);
+    assert_eq!(printed(&database, &["list"]), "");
+    let text = refused("sqlite::memory:", &["list"]);
+    assert!(text.contains("/token/"), "{text}");
+    let text = refused("sqlite:///nowhere/at/all.db", &["create", "ns"]);
+    assert!(text.contains("/nowhere/at/all.db"), "{text}");
+}
+
+#[tokio::test]
+async fn a_file_that_a_server_has_just_begun_with_is_waited_for() {
+    // Whichever comes first makes the tables, and the other finds them.
+    for _ in 0..5 {
+        let (_folder, database) = place();
+        let of_server = database.clone();
+        let starting = std::thread::spawn(move || {
+            let mut command = Server::command(&of_server, &[]);
+            command.stderr(std::process::Stdio::null());
+            command.stdout(std::process::Stdio::null()).spawn().unwrap()
+        });
+        let token = created(&database, &["ns"]);
+        let mut server = starting.join().unwrap();
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert_eq!(names(&database, "ns").len(), 1, "{token}");
+    }
+}
+
+#[tokio::test]
+async fn on_postgres_every_server_knows_at_once() {
+    let Some(database) = postgres::shared_database() else {
+        return;
+    };
+    let one = Server::at_url(&database, &[]);
+    let other = Server::at_url(&database, &["--no-notify"]);
+    for (here, there) in [(&one, &other), (&other, &one)] {
+        let token = made(here, "ns").await;
+        for server in [there, here] {
+            assert_eq!(status(server, "ns", &token).await, 200);
+        }
+        printed(&database, &["revoke", "ns", &token]);
+        for server in [there, here] {
+            assert_eq!(status(server, "ns", &token).await, 401);
+        }
+        let token = created(&database, &["ns"]);
+        for server in [there, here] {
+            assert_eq!(status(server, "ns", &token).await, 200);
+        }
+        let path = format!("/token/ns/{token}");
+        super::ask(here, reqwest::Method::DELETE, &path).await;
+        for server in [there, here] {
+            assert_eq!(status(server, "ns", &token).await, 401);
+        }
+    }
+}
+
+/// What `switchyard copy` says, and whether it went well.
+fn copied(from: &str, to: &str) -> (bool, String) {
+    let mut command = Server::program();
+    command.args(["copy", "--from", from, "--to", to]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.success(), said)
+}
+
+#[tokio::test]
+async fn tokens_go_along_when_a_database_is_copied() {
+    let (_from, from) = place();
+    let (_to, to) = place();
+    let token = created(&from, &["ns", "--description", "for ada"]);
+    // Somebody has tried the target, and got the token of a first start.
+    Server::at_url(&to, &[]).stop().await;
+    assert_eq!(names(&to, "default").len(), 1);
+    let (went_well, said) = copied(&from, &to);
+    assert!(went_well, "{said}");
+    assert_eq!(printed(&to, &["list"]), printed(&from, &["list"]));
+    let server = Server::at_url(&to, &[]);
+    assert_eq!(status(&server, "ns", &token).await, 200);
+    server.stop().await;
+    // One that somebody has made is something.
+    let (_full, full) = place();
+    created(&full, &["ns"]);
+    let (went_well, said) = copied(&from, &full);
+    assert!(!went_well && said.contains("tokens"), "{said}");
+    assert_eq!(names(&full, "ns").len(), 1);
+}

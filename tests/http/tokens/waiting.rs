@@ -1,0 +1,71 @@
+//! Whoever waits for a job with a token that is revoked meanwhile gets none.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use tokio::time::timeout;
+
+use super::{ask, created, made, printed};
+use crate::support::{Server, log::Logged, postgres};
+
+/// A guard against a poll that goes on waiting; no test waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A poll at `at` whose token `revoke` revokes is refused at once, and the job that comes afterwards stays.
+async fn is_turned_away(at: &Server, token: &str, right: &str, revoke: impl AsyncFnOnce()) {
+    let path = format!("/api/ns/work?timeout=60&token={token}");
+    let poll = async {
+        let poll = timeout(PATIENCE, ask(at, Method::GET, &path)).await;
+        poll.expect("the poll ends when its token does").0
+    };
+    let revoking = async {
+        // Whether it waits already, or comes too late: it gets nothing.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        revoke().await;
+    };
+    let (status, ()) = tokio::join!(poll, revoking);
+    assert_eq!(status, 401);
+    let path = format!("/api/ns/work?token={right}");
+    assert_eq!(ask(at, Method::PUT, &path).await.0, 201);
+    assert_eq!(ask(at, Method::GET, &path).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_poll_ends_when_its_token_is_revoked() {
+    let logged = Logged::with("warn", &[]);
+    let server = &logged.server;
+    let (token, right) = (made(server, "ns").await, made(server, "ns").await);
+    is_turned_away(server, &token, &right, async || {
+        let path = format!("/token/ns/{token}");
+        assert_eq!(ask(server, Method::DELETE, &path).await.0, 204);
+    })
+    .await;
+    let token = created(&logged.database, &["ns"]);
+    is_turned_away(server, &token, &right, async || {
+        printed(&logged.database, &["revoke", "ns", &token]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_poll_at_another_server_ends_too() {
+    let Some(database) = postgres::shared_database() else {
+        return;
+    };
+    let one = Server::at_url(&database, &[]);
+    let other = Server::at_url(&database, &["--no-notify"]);
+    let right = made(&one, "ns").await;
+    for (here, there) in [(&one, &other), (&other, &one)] {
+        let token = made(here, "ns").await;
+        is_turned_away(there, &token, &right, async || {
+            let path = format!("/token/ns/{token}");
+            assert_eq!(ask(here, Method::DELETE, &path).await.0, 204);
+        })
+        .await;
+        let token = created(&database, &["ns"]);
+        is_turned_away(there, &token, &right, async || {
+            printed(&database, &["revoke", "ns", &token]);
+        })
+        .await;
+    }
+}

@@ -1,0 +1,263 @@
+//! Answers, and the jobs in them.
+
+use reqwest::RequestBuilder;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::PATIENCE;
+
+/// An answer as it came.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+    /// The request, for messages.
+    pub asked: String,
+}
+
+/// A job as consumers and onlookers see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    pub queue: String,
+    pub id: String,
+    pub data: Vec<u8>,
+    pub ttl: i64,
+    pub elapsed_ms: i64,
+    pub remain_tries: i64,
+    pub attributes: Value,
+}
+
+impl Reply {
+    pub async fn of(asked: String, request: RequestBuilder) -> Reply {
+        let exchange = async {
+            let response = request.send().await?;
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            Ok::<_, reqwest::Error>((status, headers, response.text().await?))
+        };
+        let answer = timeout(PATIENCE, exchange).await;
+        let answer = answer.unwrap_or_else(|_| panic!("{asked} hangs"));
+        let (status, headers, text) = answer.unwrap_or_else(|error| panic!("{asked}: {error}"));
+        let reply = Reply {
+            status,
+            headers,
+            text,
+            asked,
+        };
+        reply.checked()
+    }
+
+    /// The answer whose text this is.
+    pub fn parse(asked: String, answer: &str) -> Reply {
+        let parts = answer.split_once("\r\n\r\n");
+        let (head, text) = parts.unwrap_or_else(|| panic!("{asked}: no answer but {answer:?}"));
+        let mut lines = head.lines();
+        let status = lines
+            .next()
+            .and_then(|line| line.split(' ').nth(1)?.parse().ok());
+        let headers = lines.filter_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            let name = HeaderName::try_from(name).ok()?;
+            Some((name, HeaderValue::from_str(value.trim()).ok()?))
+        });
+        let reply = Reply {
+            status: status.expect("a status"),
+            headers: headers.collect(),
+            text: text.to_owned(),
+            asked,
+        };
+        reply.checked()
+    }
+
+    /// What all answers have in common.
+    fn checked(self) -> Reply {
+        assert!(!self.request_id().is_empty(), "no X-Request-ID: {self:?}");
+        assert!(self.status < 500, "{self:?}");
+        if !self.text.is_empty() {
+            let kind = self.header("content-type");
+            assert!(kind.starts_with("application/json"), "{self:?}");
+        }
+        self
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+
+    pub fn request_id(&self) -> &str {
+        self.header("x-request-id")
+    }
+
+    /// The body of an answer with this status.
+    #[track_caller]
+    pub fn json(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        let json = serde_json::from_str(&self.text);
+        json.unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// That it is a refusal in exactly these words.
+    #[track_caller]
+    pub fn refused(&self, status: u16, error: &str) {
+        assert_eq!(self.json(status), json!({ "error": error }), "{self:?}");
+    }
+
+    /// That it is a bad request, in whatever words.
+    #[track_caller]
+    pub fn bad(&self) {
+        let whole = self.json(400);
+        let error = whole["error"].as_str();
+        assert!(error.is_some_and(|error| !error.is_empty()), "{self:?}");
+    }
+
+    /// That it is a success without a body.
+    #[track_caller]
+    pub fn nothing(&self) {
+        assert_eq!((self.status, self.text.as_str()), (204, ""), "{self:?}");
+    }
+
+    /// That there was no job to consume.
+    #[track_caller]
+    pub fn no_job(&self) {
+        assert_eq!(
+            self.json(404),
+            json!({"msg": "no job available"}),
+            "{self:?}"
+        );
+    }
+
+    /// The id of the job that was published.
+    #[track_caller]
+    pub fn published(&self) -> String {
+        let whole = self.json(201);
+        let id = whole["job_id"].as_str().expect("an id");
+        let expected = json!({"msg": "published", "job_id": id});
+        assert_eq!(whole, expected, "{}", self.asked);
+        id.to_owned()
+    }
+
+    /// The job that was consumed, unless there was none.
+    #[track_caller]
+    pub fn consumed(&self, namespace: &str) -> Option<Job> {
+        if self.status == 404 {
+            self.no_job();
+            return None;
+        }
+        Some(Job::new(&self.json(200), namespace, true))
+    }
+
+    /// The jobs that were consumed; not as an object, even if there was one.
+    #[track_caller]
+    pub fn consumed_many(&self, namespace: &str) -> Vec<Job> {
+        if self.status == 404 {
+            self.no_job();
+            return Vec::new();
+        }
+        let whole = self.json(200);
+        let jobs = whole.as_array();
+        let jobs = jobs.unwrap_or_else(|| panic!("no array: {self:?}"));
+        assert!(!jobs.is_empty(), "{self:?}");
+        let jobs = jobs.iter().map(|job| Job::new(job, namespace, true));
+        jobs.collect()
+    }
+
+    /// The job that was looked at, unless there was none.
+    #[track_caller]
+    pub fn peeked(&self, namespace: &str) -> Option<Job> {
+        if self.status == 404 {
+            self.refused(404, "job not found");
+            return None;
+        }
+        Some(Job::new(&self.json(200), namespace, false))
+    }
+}
+
+impl Job {
+    #[track_caller]
+    fn new(job: &Value, namespace: &str, consumed: bool) -> Job {
+        let message = job.get("msg").and_then(Value::as_str);
+        assert_eq!(message, consumed.then_some("new job"), "{job}");
+        assert_eq!(job["namespace"], namespace, "{job}");
+        let text = |name: &str| {
+            let value = job[name].as_str();
+            value.unwrap_or_else(|| panic!("no text in {name}: {job}"))
+        };
+        let number = |name: &str| {
+            let value = job[name].as_i64().filter(|number| *number >= 0);
+            value.unwrap_or_else(|| panic!("no number in {name}: {job}"))
+        };
+        let attributes = job.get("attributes").expect("attributes, if only null");
+        assert!(attributes.is_null() || attributes.is_object(), "{job}");
+        Job {
+            queue: text("queue").to_owned(),
+            id: text("job_id").to_owned(),
+            data: decode(text("data")),
+            ttl: number("ttl"),
+            elapsed_ms: number("elapsed_ms"),
+            remain_tries: number("remain_tries"),
+            attributes: attributes.clone(),
+        }
+    }
+
+    /// The time to live that it was published with: what is left is told in whole seconds, rounded up.
+    pub fn lifetime(&self) -> i64 {
+        self.ttl + self.elapsed_ms / 1000
+    }
+
+    /// That it was given this time to live a moment ago, and no other.
+    #[track_caller]
+    pub fn has_just_got(&self, ttl: i64) {
+        let passed = ttl - self.ttl;
+        let good = passed == 0 || self.ttl > 0 && (1..5).contains(&passed);
+        assert!(good, "{ttl} seconds to live: {self:?}");
+    }
+
+    #[track_caller]
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.data).expect("text")
+    }
+}
+
+/// The bytes of standard base64 with padding, which is the only kind that clients read.
+fn decode(text: &str) -> Vec<u8> {
+    let value = |c: u8| match c {
+        b'A'..=b'Z' => c - b'A',
+        b'a'..=b'z' => c - b'a' + 26,
+        b'0'..=b'9' => c - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => panic!("not base64: {text:?}"),
+    };
+    assert!(text.len().is_multiple_of(4), "no padding: {text:?}");
+    let digits = text.trim_end_matches('=');
+    let padding = text.len() - digits.len();
+    assert!(padding <= 2, "too much padding: {text:?}");
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for group in digits.as_bytes().chunks(4) {
+        let mut bits = 0;
+        for digit in group {
+            bits = bits << 6 | u32::from(value(*digit));
+        }
+        bits <<= 6 * (4 - group.len());
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
+    }
+    bytes
+}
+
+#[test]
+fn base64_is_read_as_it_is_defined() {
+    for (text, bytes) in [
+        ("", &b""[..]),
+        ("Zg==", b"f"),
+        ("Zm8=", b"fo"),
+        ("Zm9v", b"foo"),
+        ("Zm9vYmFy", b"foobar"),
+        ("+/+/", &[0xfb, 0xff, 0xbf]),
+    ] {
+        assert_eq!(decode(text), bytes, "{text}");
+    }
+}

@@ -1,0 +1,61 @@
+//! A server whose log is kept, to look what stands in it.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+
+use super::{Server, database};
+
+/// A server on a database of its own, and what it writes.
+#[derive(Debug)]
+pub struct Logged {
+    pub server: Server,
+    folder: TempDir,
+    /// The address of its database.
+    pub database: String,
+}
+
+impl Logged {
+    /// A server with these options that logs as `RUST_LOG=level`.
+    pub fn with(level: &str, options: &[&str]) -> Logged {
+        let folder = TempDir::new().expect("a folder");
+        let database = database::address(&folder.path().join("jobs.db"));
+        let mut command = Server::command(&database, options);
+        let log = File::create(folder.path().join("log")).expect("a file for the log");
+        command
+            .env("RUST_LOG", level)
+            .env("NO_COLOR", "1")
+            .stderr(Stdio::from(log));
+        Logged {
+            server: Server::run(command),
+            folder,
+            database,
+        }
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).expect("the log")
+    }
+
+    /// All that lies in the folder of the database, except the log.
+    pub fn files(&self) -> Vec<u8> {
+        let files = std::fs::read_dir(self.folder.path()).expect("the folder");
+        let paths = files.map(|file| file.expect("a file").path());
+        let is_log = |path: &PathBuf| path.file_name().is_some_and(|name| name == "log");
+        let contents = paths.filter(|path| !is_log(path)).flat_map(|path| {
+            // It may be gone: a log that has been folded into the file.
+            std::fs::read(&path).unwrap_or_default()
+        });
+        contents.collect()
+    }
+}
+
+/// Whether the bytes hold the text.
+pub fn holds(bytes: &[u8], text: &str) -> bool {
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
+}

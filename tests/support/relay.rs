@@ -1,0 +1,363 @@
+//! A client of Relay v2, as plain as the protocol is, that holds every answer to what all answers must be.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use reqwest::header::HeaderMap;
+use reqwest::{Body, Method, RequestBuilder};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::lmstfy::eventually;
+use super::{Server, escape};
+
+/// A guard against an answer that never comes; no test waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A job to be enqueued: its name, and nothing but what it must have.
+pub fn new(queue: &str, id: &str) -> Value {
+    json!({"queue": queue, "id": id, "timeout": 3600, "payload": null})
+}
+
+/// The same with these fields.
+pub fn with(queue: &str, id: &str, fields: Value) -> Value {
+    let mut job = new(queue, id);
+    let Value::Object(fields) = fields else {
+        panic!("no fields: {fields}")
+    };
+    job.as_object_mut().expect("a job").extend(fields);
+    job
+}
+
+/// A job as clients see it. Payload and state are as they were written.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    pub queue: String,
+    pub id: String,
+    pub timeout: i64,
+    pub max_retries: Option<i64>,
+    pub retries_remaining: Option<i64>,
+    #[serde(deserialize_with = "text")]
+    pub payload: String,
+    #[serde(default, deserialize_with = "maybe_text")]
+    pub state: Option<String>,
+    pub run_id: Option<Uuid>,
+    pub run_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+    pub created_at: DateTime<Utc>,
+}
+
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Box::<RawValue>::deserialize(deserializer)?.get().to_owned())
+}
+
+fn maybe_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<Box<RawValue>>::deserialize(deserializer)?;
+    Ok(text.map(|text| text.get().to_owned()))
+}
+
+impl Job {
+    /// The run that it is in.
+    #[track_caller]
+    pub fn run(&self) -> Uuid {
+        self.run_id.unwrap_or_else(|| panic!("no run: {self:?}"))
+    }
+
+    /// The path of its run.
+    #[track_caller]
+    pub fn run_path(&self) -> String {
+        run_path(&self.queue, &self.id, &self.run().to_string())
+    }
+
+    fn check(&self, asked: &str) {
+        let counted = match (self.max_retries, self.retries_remaining) {
+            (None, None) => true,
+            (Some(max), Some(left)) => (0..=max).contains(&left),
+            _ => false,
+        };
+        assert!(counted, "{asked}: {self:?}");
+        assert!(self.created_at <= self.updated_at, "{asked}: {self:?}");
+    }
+}
+
+/// The path of a job.
+pub fn path(queue: &str, id: &str) -> String {
+    format!("/queues/{}/jobs/{}", escape(queue), escape(id))
+}
+
+/// The path of a run.
+pub fn run_path(queue: &str, id: &str, run: &str) -> String {
+    format!("{}/run-id/{run}", path(queue, id))
+}
+
+/// An answer as it came.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+    /// The request, for messages.
+    pub asked: String,
+}
+
+impl Reply {
+    /// What all answers have in common.
+    fn checked(self) -> Reply {
+        assert_eq!(self.header("x-request-id").len(), 32, "{self:?}");
+        assert_ne!(self.status, 500, "{self:?}");
+        if self.status >= 400 && !self.text.is_empty() {
+            let kind = self.header("content-type");
+            assert!(kind.starts_with("text/plain"), "{self:?}");
+        }
+        self
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+
+    /// That this is the status, with nothing else.
+    #[track_caller]
+    pub fn only(&self, status: u16) {
+        assert_eq!((self.status, self.text.as_str()), (status, ""), "{self:?}");
+    }
+
+    /// That it is a refusal with some words, among them these.
+    #[track_caller]
+    pub fn refused(&self, status: u16, words: &[&str]) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert!(!self.text.trim().is_empty(), "{self:?}");
+        for word in words {
+            assert!(self.text.contains(word), "{word:?} is not in {self:?}");
+        }
+    }
+
+    #[track_caller]
+    fn read<T: for<'a> Deserialize<'a>>(&self) -> T {
+        assert_eq!(self.header("content-type"), "application/json", "{self:?}");
+        let read = serde_json::from_str(&self.text);
+        read.unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The jobs that were given, all of them now run.
+    #[track_caller]
+    pub fn jobs(&self) -> Vec<Job> {
+        if self.status == 204 {
+            self.only(204);
+            return Vec::new();
+        }
+        assert_eq!(self.status, 200, "{self:?}");
+        let jobs: Vec<Job> = self.read();
+        assert!(!jobs.is_empty(), "{self:?}");
+        for job in &jobs {
+            job.check(&self.asked);
+            assert!(job.run_id.is_some(), "{self:?}");
+        }
+        jobs
+    }
+
+    /// The job that was looked at, unless there was none.
+    #[track_caller]
+    pub fn job(&self) -> Option<Job> {
+        if self.status == 404 {
+            return None;
+        }
+        assert_eq!(self.status, 200, "{self:?}");
+        let job: Job = self.read();
+        job.check(&self.asked);
+        Some(job)
+    }
+}
+
+/// Someone who enqueues, runs and looks at jobs.
+#[derive(Clone, Debug)]
+pub struct Relay {
+    http: reqwest::Client,
+    /// `host:port`.
+    address: String,
+    token: Option<String>,
+}
+
+impl Relay {
+    pub fn new(server: &Server) -> Relay {
+        Relay {
+            http: server.http.clone(),
+            address: server.address.clone(),
+            token: None,
+        }
+    }
+
+    /// The same, who shows this token.
+    pub fn with_token(self, token: &str) -> Relay {
+        let token = Some(token.to_owned());
+        Relay { token, ..self }
+    }
+
+    /// A request to the path below `/v2`, to be completed by the test.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let url = format!("http://{}/v2{path}", self.address);
+        let request = self.http.request(method, url);
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    /// Sends what the test has completed; `None` if there is no answer.
+    pub async fn attempt(&self, asked: &str, request: RequestBuilder) -> Option<Reply> {
+        let exchange = async {
+            let response = request.send().await?;
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            Ok::<_, reqwest::Error>((status, headers, response.text().await?))
+        };
+        let answer = timeout(PATIENCE, exchange).await;
+        let answer = answer.unwrap_or_else(|_| panic!("{asked} hangs"));
+        let (status, headers, text) = answer.ok()?;
+        let asked = asked.to_owned();
+        let reply = Reply {
+            status,
+            headers,
+            text,
+            asked,
+        };
+        Some(reply.checked())
+    }
+
+    /// Sends what the test has completed.
+    pub async fn ask(&self, asked: &str, request: RequestBuilder) -> Reply {
+        let reply = self.attempt(asked, request).await;
+        reply.unwrap_or_else(|| panic!("{asked}: no answer"))
+    }
+
+    /// Sends a request without a body.
+    pub async fn send(&self, method: Method, path: &str) -> Reply {
+        let asked = format!("{method} {path}");
+        self.ask(&asked, self.request(method, path)).await
+    }
+
+    /// Sends a request with JSON.
+    pub async fn send_json(&self, method: Method, path: &str, body: impl Into<Body>) -> Reply {
+        let asked = format!("{method} {path}");
+        let request = self.request(method, path).body(body);
+        let request = request.header("content-type", "application/json");
+        self.ask(&asked, request).await
+    }
+
+    // ---- the calls of the document ----
+
+    /// Enqueues jobs by this mode (empty: none is said).
+    pub async fn enqueue(&self, mode: &str, jobs: &Value) -> Reply {
+        self.enqueue_text(mode, jobs.to_string()).await
+    }
+
+    /// Enqueues what this text says.
+    pub async fn enqueue_text(&self, mode: &str, jobs: impl Into<Body>) -> Reply {
+        let path = format!("/queues/jobs{}", query(mode));
+        self.send_json(Method::POST, &path, jobs).await
+    }
+
+    /// Enqueues jobs whose keys are free.
+    pub async fn put(&self, jobs: &Value) {
+        self.enqueue("unique", jobs).await.only(202);
+    }
+
+    /// Enqueues jobs of a queue with nothing but their names.
+    pub async fn put_ids(&self, queue: &str, ids: &[&str]) {
+        self.put(&ids.iter().map(|id| new(queue, id)).collect())
+            .await;
+    }
+
+    /// Takes as many jobs, if there are as many.
+    pub async fn next(&self, queue: &str, count: usize) -> Vec<Job> {
+        let path = format!("/queues/{}/jobs?num_jobs={count}", escape(queue));
+        let jobs = self.send(Method::GET, &path).await.jobs();
+        assert!(jobs.len() <= count, "{} of {count} jobs", jobs.len());
+        assert!(jobs.iter().all(|job| job.queue == queue), "{jobs:?}");
+        jobs
+    }
+
+    /// The ids of the jobs that are next; they are taken.
+    pub async fn next_ids(&self, queue: &str, count: usize) -> Vec<String> {
+        let jobs = self.next(queue, count).await;
+        jobs.into_iter().map(|job| job.id).collect()
+    }
+
+    /// Takes a job that must be there.
+    pub async fn take(&self, queue: &str) -> Job {
+        let job = self.next(queue, 1).await.pop();
+        job.unwrap_or_else(|| panic!("no job in {queue}"))
+    }
+
+    pub async fn job(&self, queue: &str, id: &str) -> Option<Job> {
+        let job = self.send(Method::GET, &path(queue, id)).await.job()?;
+        assert_eq!((&*job.queue, &*job.id), (queue, id));
+        Some(job)
+    }
+
+    /// The job, which must be there.
+    pub async fn stays(&self, queue: &str, id: &str) -> Job {
+        let job = self.job(queue, id).await;
+        job.unwrap_or_else(|| panic!("{id} is not in {queue}"))
+    }
+
+    pub async fn exists(&self, queue: &str, id: &str) -> bool {
+        let reply = self.send(Method::HEAD, &path(queue, id)).await;
+        assert!([200, 404].contains(&reply.status), "{reply:?}");
+        reply.status == 200
+    }
+
+    pub async fn delete(&self, queue: &str, id: &str) {
+        self.send(Method::DELETE, &path(queue, id)).await.only(200);
+    }
+
+    /// A heartbeat of the run that the job is in, without a body.
+    pub async fn beat(&self, job: &Job) -> Reply {
+        self.send(Method::PATCH, &job.run_path()).await
+    }
+
+    /// The same with a state.
+    pub async fn beat_with(&self, job: &Job, state: impl Into<Body>) -> Reply {
+        let path = job.run_path();
+        self.send_json(Method::PATCH, &path, state).await
+    }
+
+    pub async fn requeue(&self, job: &Job, mode: &str, jobs: &Value) -> Reply {
+        let path = format!("{}{}", job.run_path(), query(mode));
+        self.send_json(Method::PUT, &path, jobs.to_string()).await
+    }
+
+    pub async fn complete(&self, job: &Job) {
+        let reply = self.send(Method::DELETE, &job.run_path()).await;
+        reply.only(200);
+    }
+
+    // ---- what many tests do on their way ----
+
+    /// Until nobody runs the job; the job then.
+    pub async fn times_out(&self, queue: &str, id: &str) -> Job {
+        let idle = async || self.stays(queue, id).await.run_id.is_none();
+        eventually(&format!("the run of {id} over"), idle).await;
+        self.stays(queue, id).await
+    }
+
+    /// Until the job is not there.
+    pub async fn vanishes(&self, queue: &str, id: &str) {
+        let gone = async || !self.exists(queue, id).await;
+        eventually(&format!("{id} gone from {queue}"), gone).await;
+    }
+}
+
+fn query(mode: &str) -> String {
+    if mode.is_empty() {
+        String::new()
+    } else {
+        format!("?mode={mode}")
+    }
+}
