@@ -59,18 +59,26 @@ impl Server {
         let given = database::options().into_iter();
         let mut command = Server::program();
         command
-            .args(["serve", "--listen", "127.0.0.1:0", "--database", database])
+            .args(["serve", "--database", database])
             .args(options)
             .args(given.filter(|option| !options.contains(&option.as_str())));
+        if !options.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
         if !options.contains(&"--durability") {
             command.args(["--durability", "process"]);
         }
         command
     }
 
-    /// The program, untouched by the settings of whoever runs the tests.
+    /// The program, untouched by the settings of whoever runs the tests and by whether the page was
+    /// built: of the site it has what lies in `public/`.
     pub fn program() -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
+        command.env(
+            "LEPTOS_SITE_ROOT",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/public"),
+        );
         command.env("RUST_LOG", "warn").stdin(Stdio::null());
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("SWITCHYARD_") {
