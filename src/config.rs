@@ -141,6 +141,9 @@ pub struct Serve {
     /// The largest body of a request of Relay, in bytes.
     #[arg(long, env = "SWITCHYARD_RELAY_BODY_MAX", default_value_t = RELAY_BODY_MAX)]
     pub relay_body_max: usize,
+    /// The largest body of a request of Jobq, in bytes.
+    #[arg(long, env = "SWITCHYARD_JOBQ_BODY_MAX", default_value_t = JOBQ_BODY_MAX)]
+    pub jobq_body_max: usize,
     #[command(flatten)]
     pub access: Access,
 }
@@ -167,6 +170,9 @@ pub struct Access {
     /// What opens Relay: `Authorization: Bearer TOKEN`.
     #[arg(long, env = "SWITCHYARD_RELAY_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     pub relay_token: Option<Hash>,
+    /// What opens Jobq: `Authorization: Bearer TOKEN`.
+    #[arg(long, env = "SWITCHYARD_JOBQ_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
+    pub jobq_token: Option<Hash>,
     /// Let everybody into lmstfy's namespaces, without a token.
     #[arg(long, env = "SWITCHYARD_NO_AUTH", value_parser = FalseyValueParser::new())]
     pub no_auth: bool,
@@ -185,6 +191,7 @@ impl Access {
             },
             qless: self.qless_token,
             relay: self.relay_token,
+            jobq: self.jobq_token,
         }
     }
 }
@@ -212,6 +219,9 @@ fn password(text: &str) -> Result<Hash, &'static str> {
 /// The largest body of a request of Relay, as the original has it.
 pub const RELAY_BODY_MAX: usize = 2 << 20;
 
+/// The largest body of a request of Jobq, of which its document says nothing.
+pub const JOBQ_BODY_MAX: usize = 2 << 20;
+
 /// The longest body of a job of lmstfy: smaller than 64 kB (document, The limits on parameters).
 pub const LMSTFY_BODY_MAX: usize = 65_535;
 
@@ -233,6 +243,7 @@ impl Serve {
             no_auth: self.access.no_auth,
             lmstfy_body_max: self.lmstfy_body_max,
             relay_body_max: self.relay_body_max,
+            jobq_body_max: self.jobq_body_max,
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct Doors {
     pub qless: Option<Hash>,
     /// What opens Relay.
     pub relay: Option<Hash>,
+    /// What opens Jobq.
+    pub jobq: Option<Hash>,
 }
 
 /// The administrator's keys.
@@ -68,6 +70,11 @@ impl Doors {
         self.of_protocol(self.relay, refuse)
     }
 
+    /// The door of Jobq.
+    pub fn jobq(&self, refuse: Refuse) -> Door {
+        self.of_protocol(self.jobq, refuse)
+    }
+
     /// The door of a protocol that has one key for all its clients.
     fn of_protocol(&self, own: Option<Hash>, refuse: Refuse) -> Door {
         Door(Arc::new(Inner {
@@ -89,6 +96,7 @@ impl Doors {
             ),
             (self.qless.is_none(), "qless (--qless-token closes it)"),
             (self.relay.is_none(), "Relay (--relay-token closes it)"),
+            (self.jobq.is_none(), "Jobq (--jobq-token closes it)"),
             (no_auth, "lmstfy (--no-auth opens it)"),
         ];
         let open = all.into_iter().filter(|(open, _)| *open);
@@ -97,7 +105,8 @@ impl Doors {
 
     /// Whether any key is set.
     pub fn any_key(&self) -> bool {
-        self.admin.is_set() || self.qless.is_some() || self.relay.is_some()
+        let own = [self.qless, self.relay, self.jobq];
+        self.admin.is_set() || own.iter().any(Option::is_some)
     }
 }
 
@@ -231,6 +240,7 @@ mod tests {
             },
             qless: qless.then(|| Hash::of(QLESS)),
             relay: None,
+            jobq: None,
         }
     }
 
@@ -329,17 +339,31 @@ mod tests {
     #[test]
     fn open_doors_are_named() {
         let none = Doors::default();
-        assert!(none.open(true).len() == 4 && none.open(false).len() == 3);
+        assert!(none.open(true).len() == 5 && none.open(false).len() == 4);
         assert!(!none.any_key());
         let closed = Doors {
             relay: Some(Hash::of("the-token-of-relay")),
+            jobq: Some(Hash::of("the-token-of-jobq")),
             ..doors(true, false, true)
         };
         assert!(closed.any_key());
         assert_eq!(closed.open(false), [""; 0]);
         assert_eq!(closed.open(true).len(), 1);
         for (doors, name) in [
-            (doors(true, false, true), "Relay"),
+            (
+                Doors {
+                    relay: None,
+                    ..closed
+                },
+                "Relay",
+            ),
+            (
+                Doors {
+                    jobq: None,
+                    ..closed
+                },
+                "Jobq",
+            ),
             (
                 Doors {
                     qless: None,

@@ -34,6 +34,7 @@ mod publish;
 mod put;
 mod queues;
 mod ready;
+mod record;
 mod recur;
 mod rows;
 mod stats;
@@ -74,6 +75,7 @@ use peers::Peers;
 pub use publish::Publish;
 pub use put::Put;
 pub use queues::{Queue, Queues};
+pub use record::{Labelled, Record, Records, Swap, Which};
 pub use recur::{Change, RECURRING_ID_BYTES_MAX, Recur, Recurring};
 pub use stats::{Durations, Stats};
 pub use tally::{Moments, SLOTS};
@@ -127,6 +129,7 @@ struct Inner {
     waiters: Arc<Waiters>,
     peers: Arc<Peers>,
     turns: claim::Turns,
+    polls: record::Polls,
     changes: watch::Sender<u64>,
     trust_client_clock: bool,
     stop: CancellationToken,
@@ -187,6 +190,7 @@ impl Engine {
             waiters,
             peers,
             turns: claim::Turns::default(),
+            polls: record::Polls::default(),
             changes,
             trust_client_clock: options.trust_client_clock,
             stop: CancellationToken::new(),
@@ -288,6 +292,11 @@ impl Engine {
     /// Ends when nobody is to wait for jobs any longer.
     async fn resting(&self) {
         self.0.rest.cancelled().await;
+    }
+
+    /// Those who poll for records at the moment.
+    fn polls(&self) -> &record::Polls {
+        &self.0.polls
     }
 
     fn readers(&self) -> &Readers {

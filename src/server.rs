@@ -19,11 +19,11 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::assets::Assets;
-use crate::config::{LMSTFY_BODY_MAX, RELAY_BODY_MAX};
+use crate::config::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, RELAY_BODY_MAX};
 use crate::dashboard::{self, Dashboard};
 use crate::doors::Doors;
 use crate::engine::{Engine, Error, Options, Result};
-use crate::protocol::{lmstfy, qless, relay, token};
+use crate::protocol::{jobq, lmstfy, qless, relay, token};
 
 /// How long requests that are under way may take to end once the server has been told to stop.
 const GRACE: Duration = Duration::from_secs(8);
@@ -42,6 +42,8 @@ pub struct Settings {
     pub lmstfy_body_max: usize,
     /// The largest body of a request of Relay.
     pub relay_body_max: usize,
+    /// The largest body of a request of Jobq.
+    pub jobq_body_max: usize,
 }
 
 impl Default for Settings {
@@ -53,6 +55,7 @@ impl Default for Settings {
             no_auth: false,
             lmstfy_body_max: LMSTFY_BODY_MAX,
             relay_body_max: RELAY_BODY_MAX,
+            jobq_body_max: JOBQ_BODY_MAX,
         }
     }
 }
@@ -129,6 +132,10 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
         engine: engine.clone(),
         body_max: settings.relay_body_max,
     };
+    let records = jobq::Front {
+        engine: engine.clone(),
+        body_max: settings.jobq_body_max,
+    };
     let dashboard = Dashboard::new(
         engine.clone(),
         Assets::load(),
@@ -141,6 +148,7 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
         .merge(dashboard::router(dashboard, doors))
         .merge(lmstfy::router(namespaces))
         .merge(doors.relay(relay::unauthorized).before(relay::router(runs)))
+        .merge(doors.jobq(jobq::unauthorized).before(jobq::router(records)))
         .merge(
             doors
                 .admin(token::unauthorized)
@@ -167,6 +175,9 @@ async fn no_such_endpoint(request: Request) -> Response {
     let path = request.uri().path();
     if path == "/v2" || path.starts_with("/v2/") {
         return relay::no_such_endpoint(request).await;
+    }
+    if path == "/api/v0" || path.starts_with("/api/v0/") {
+        return jobq::no_such_endpoint(request).await;
     }
     if path.starts_with("/api/") {
         return lmstfy::no_such_endpoint(request).await;

@@ -319,6 +319,7 @@ fn standing(stand: Stand) -> Standing {
         Stand::Failed => Standing::Failed,
         Stand::Complete => Standing::Complete,
         Stand::Dead => Standing::Dead,
+        Stand::Record => Standing::Record,
     }
 }
 
@@ -332,6 +333,7 @@ fn tally(counts: &Counts) -> Tally {
         failed: counts.failed,
         complete: counts.complete,
         dead: counts.dead,
+        records: counts.records,
     }
 }
 
@@ -377,10 +379,11 @@ fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
         Stand::Waiting | Stand::Scheduled => job.ready_at,
         Stand::Running | Stand::Stalled => lease.map_or(job.since, |lease| lease.until),
         Stand::Depends | Stand::Failed | Stand::Complete | Stand::Dead => job.since,
+        Stand::Record => job.updated_at.unwrap_or(job.since),
     };
     let place = place_of(engine, job.queue);
     let glimpse = match place.api {
-        Api::Qless | Api::Relay => glimpse(&job.body),
+        Api::Qless | Api::Relay | Api::Jobq => glimpse(&job.body),
         Api::Lmstfy => lmstfy::glimpse_of_bytes(&job.body),
     };
     JobRow {
@@ -417,6 +420,7 @@ fn stand(standing: Standing) -> Stand {
         Standing::Failed => Stand::Failed,
         Standing::Complete => Stand::Complete,
         Standing::Dead => Stand::Dead,
+        Standing::Record => Stand::Record,
     }
 }
 
@@ -432,6 +436,9 @@ fn entry(event: crate::engine::Event) -> Entry {
             What::Died => Happening::Died,
             What::Respawned => Happening::Respawned,
             What::Note => Happening::Note,
+            What::Created => Happening::Created,
+            What::Advanced => Happening::Advanced,
+            What::Event => Happening::Event,
         },
         when: event.when.0,
         subject: event.subject,

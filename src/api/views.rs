@@ -30,11 +30,13 @@ pub enum Stand {
     Complete,
     /// In the dead letter.
     Dead,
+    /// A record of Jobq, whose state is its own.
+    Record,
 }
 
 impl Stand {
     /// In the order of a job's life; so stand the tabs and the bars.
-    pub const ALL: [Stand; 8] = [
+    pub const ALL: [Stand; 9] = [
         Stand::Waiting,
         Stand::Scheduled,
         Stand::Depends,
@@ -43,6 +45,7 @@ impl Stand {
         Stand::Failed,
         Stand::Complete,
         Stand::Dead,
+        Stand::Record,
     ];
 
     /// As it stands in addresses and class names.
@@ -56,6 +59,7 @@ impl Stand {
             Stand::Failed => "failed",
             Stand::Complete => "complete",
             Stand::Dead => "dead",
+            Stand::Record => "record",
         }
     }
 
@@ -76,6 +80,7 @@ pub struct Tally {
     pub failed: i64,
     pub complete: i64,
     pub dead: i64,
+    pub records: i64,
 }
 
 impl Tally {
@@ -89,6 +94,7 @@ impl Tally {
             Stand::Failed => self.failed,
             Stand::Complete => self.complete,
             Stand::Dead => self.dead,
+            Stand::Record => self.records,
         }
     }
 
@@ -103,6 +109,7 @@ impl Tally {
             failed: self.failed + other.failed,
             complete: self.complete + other.complete,
             dead: self.dead + other.dead,
+            records: self.records + other.records,
         }
     }
 }
@@ -207,7 +214,8 @@ impl JobRow {
             | Stand::Scheduled
             | Stand::Depends
             | Stand::Failed
-            | Stand::Complete => self.remaining + 1,
+            | Stand::Complete
+            | Stand::Record => self.remaining + 1,
         };
         (left.max(0), self.retries + 1)
     }
@@ -235,6 +243,12 @@ pub enum Happening {
     Died,
     /// Taken out of the dead letter, to be tried again.
     Respawned,
+    /// Recorded.
+    Created,
+    /// One state became another; both stand in it as JSON text.
+    Advanced,
+    /// An event of a user, in the detail as JSON text.
+    Event,
     /// Somebody's word: the message is the subject, more may be in the detail.
     Note,
 }

@@ -100,7 +100,7 @@ fn facts(job: &JobView, visit: &Visit) -> AnyView {
         Stand::Depends if life.ready > now => facts.push(("Not before", moment(life.ready))),
         Stand::Running => facts.extend(life.expires.map(|end| ("Lease ends", moment(end)))),
         Stand::Stalled => facts.extend(life.expires.map(|end| ("Lease ended", moment(end)))),
-        Stand::Depends | Stand::Failed | Stand::Complete | Stand::Dead => {}
+        Stand::Depends | Stand::Failed | Stand::Complete | Stand::Dead | Stand::Record => {}
     }
     if let Some(worker) = &row.worker {
         facts.push(("Worker", worker_link(worker)));

@@ -160,7 +160,9 @@ fn effect(deed: Deed, place: &Place, count: i64) -> String {
             "The job, its payload and its state are",
             "The jobs, their payloads and their states are",
         ),
-        Api::Qless | Api::Lmstfy => ("The job and its body are", "The jobs and their bodies are"),
+        Api::Qless | Api::Lmstfy | Api::Jobq => {
+            ("The job and its body are", "The jobs and their bodies are")
+        }
     };
     match deed {
         Deed::Again if place.api == Api::Relay => enqueuing(place, count),
@@ -268,7 +270,7 @@ pub fn list(view: &QueueView, visit: &Visit) -> AnyView {
     };
     let (tries, body) = match place.api {
         Api::Relay => ("Retries", "Payload"),
-        Api::Qless | Api::Lmstfy => ("Tries", "Body"),
+        Api::Qless | Api::Lmstfy | Api::Jobq => ("Tries", "Body"),
     };
     let columns = [
         ("Select", "tick"),
@@ -301,11 +303,11 @@ fn row(job: &JobRow, ticked: bool, visit: &Visit) -> AnyView {
     // It begins with what stands on the button.
     let about = match api {
         Api::Relay => format!("Enqueue again: job {name}…"),
-        Api::Qless | Api::Lmstfy => format!("Respawn job {name}…"),
+        Api::Qless | Api::Lmstfy | Api::Jobq => format!("Respawn job {name}…"),
     };
     let tries = match api {
         Api::Relay => relay::allowed(job),
-        Api::Qless | Api::Lmstfy => job.tries().1.to_string(),
+        Api::Qless | Api::Lmstfy | Api::Jobq => job.tries().1.to_string(),
     };
     view! {
         <tr data-key=job.handle()>

@@ -50,7 +50,7 @@ fn page(view: &QueueView, visit: &Visit) -> AnyView {
             tables::jobs(&caption, JobList::Queue(stand), &view.jobs, visit)
         }
         Api::Lmstfy => lmstfy::list(view, visit),
-        Api::Relay => relay::list(view, visit),
+        Api::Relay | Api::Jobq => relay::list(view, visit),
     };
     view! {
         <Title text=place.label() />
@@ -88,7 +88,7 @@ pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
                 {match place.api {
                     Api::Qless => view! { <a class="button" href=to::config(&place.name)>"Options…"</a> }.into_any(),
                     Api::Lmstfy => lmstfy::destroy(queue, visit),
-                    Api::Relay => ().into_any(),
+                    Api::Relay | Api::Jobq => ().into_any(),
                 }}
                 // lmstfy's queues go by themselves when they have been empty for a while.
                 {(place.api == Api::Qless && queue.is_idle() && !queue.forgotten)
@@ -238,6 +238,9 @@ fn nothing(api: Api, stand: Stand) -> &'static str {
         Stand::Complete => {
             "Nothing is complete yet. The newest 50,000 complete jobs of the last seven days are kept."
         }
+        Stand::Record => {
+            "Nothing is recorded. Jobs appear here when they are created, and stay until they are deleted."
+        }
         Stand::Dead => {
             "The dead letter is empty. A job is published with a number of tries. Each time a consumer gets it, one is used up; when the last one’s time to run ends without an acknowledgement, the job comes here. It stays, for ever, until somebody respawns or deletes it."
         }
@@ -248,7 +251,7 @@ fn curl(view: &QueueView, visit: &Visit) -> AnyView {
     let lines = match view.queue.place.api {
         Api::Qless => lines(view, visit),
         Api::Lmstfy => lmstfy::lines(view, visit),
-        Api::Relay => relay::lines(view, visit),
+        Api::Relay | Api::Jobq => relay::lines(view, visit),
     };
     view! {
         <details class="more">

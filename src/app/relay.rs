@@ -89,7 +89,7 @@ pub fn nothing(stand: Stand) -> &'static str {
         Stand::Dead => {
             "No job is dead. A job is enqueued with a number of retries, or without one: then it never dies. Each time a run goes without a heartbeat for longer than the timeout, a retry is used up; when there is none left, the job is gone for clients and comes here. It stays for 30 days, unless somebody enqueues it again or deletes it."
         }
-        Stand::Depends | Stand::Stalled | Stand::Failed | Stand::Complete => {
+        Stand::Depends | Stand::Stalled | Stand::Failed | Stand::Complete | Stand::Record => {
             "Nothing is here, and nothing should be: Relay has no such jobs."
         }
     }

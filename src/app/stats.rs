@@ -105,7 +105,7 @@ fn everything(view: &StatsView) -> AnyView {
             "Wait",
             match api {
                 Api::Qless => "From the moment a job is put until it is taken, delays included; on the day it is taken.",
-                Api::Lmstfy | Api::Relay => "From the moment a job is available until it is taken; on the day it is taken.",
+                Api::Lmstfy | Api::Relay | Api::Jobq => "From the moment a job is available until it is taken; on the day it is taken.",
             },
             "No job was taken on this day.",
         )}
@@ -121,12 +121,12 @@ fn everything(view: &StatsView) -> AnyView {
             match api {
                 Api::Qless => "From the moment a worker takes a job until it is complete; on the day it is complete.",
                 Api::Lmstfy => "From the moment a consumer gets a job until it acknowledges it; on the day it does.",
-                Api::Relay => "From the moment a runner gets a job until its run ends well; on the day it does.",
+                Api::Relay | Api::Jobq => "From the moment a runner gets a job until its run ends well; on the day it does.",
             },
             match api {
                 Api::Qless => "No job was completed on this day.",
                 Api::Lmstfy => "No job that ran was acknowledged on this day.",
-                Api::Relay => "No run ended well on this day.",
+                Api::Relay | Api::Jobq => "No run ended well on this day.",
             },
         )}
     }
@@ -137,7 +137,7 @@ fn everything(view: &StatsView) -> AnyView {
 fn numbers(view: &StatsView) -> AnyView {
     let place = &view.queue.place;
     let done = match place.api {
-        Api::Qless | Api::Relay => "completed",
+        Api::Qless | Api::Relay | Api::Jobq => "completed",
         Api::Lmstfy => "acknowledged",
     };
     let mut tiles = vec![

@@ -120,6 +120,7 @@ fn moment_word(job: &JobRow) -> &'static str {
         Stand::Failed => "failed ",
         Stand::Complete => "completed ",
         Stand::Dead => "died ",
+        Stand::Record => "changed ",
     }
 }
 
@@ -134,6 +135,7 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], visit: &Visit) -> Any
         JobList::Queue(Stand::Failed) | JobList::Group => "Failed",
         JobList::Queue(Stand::Complete) => "Completed",
         JobList::Queue(Stand::Dead) => "Died",
+        JobList::Queue(Stand::Record) => "Changed",
         JobList::Worker => "Lease end",
         JobList::Mixed => "When",
     };

@@ -47,6 +47,7 @@ fn lanes(api: Api, stand: Stand, life: &Life, now: i64) -> Vec<Lane> {
             (Happening::Failed, _) => Stand::Failed,
             (Happening::Done, _) => Stand::Complete,
             (Happening::Died, _) => Stand::Dead,
+            (Happening::Created | Happening::Advanced | Happening::Event, _) => Stand::Record,
             (Happening::Put | Happening::Retried | Happening::Respawned | Happening::Note, _) => {
                 Stand::Waiting
             }
@@ -111,6 +112,7 @@ fn verb(how: Stand) -> &'static str {
         Stand::Failed => "lay failed for",
         Stand::Complete => "lay complete for",
         Stand::Dead => "lay dead for",
+        Stand::Record => "was recorded for",
     }
 }
 
@@ -219,6 +221,7 @@ pub fn line(entry: &Entry, place: &Place) -> AnyView {
                 Api::Qless => "put into ",
                 Api::Lmstfy => "published to ",
                 Api::Relay => "enqueued in ",
+                Api::Jobq => "recorded in ",
             };
             view! { {word} {queue.as_ref().map(queue_link)} }.into_any()
         }
@@ -244,6 +247,15 @@ pub fn line(entry: &Entry, place: &Place) -> AnyView {
         Happening::Respawned if place.api == Api::Relay => "enqueued again".into_any(),
         Happening::Died => "no try left: to the dead letter".into_any(),
         Happening::Respawned => "respawned".into_any(),
+        Happening::Created => "created".into_any(),
+        Happening::Advanced => view! {
+            "state: " <code class="said-more">{subject.unwrap_or_default().to_owned()}</code> " → "
+            <code class="said-more">{entry.detail.clone()}</code>
+        }
+        .into_any(),
+        Happening::Event => {
+            view! { "event: " <code class="said-more">{entry.detail.clone()}</code> }.into_any()
+        }
         Happening::Note => view! {
             {icon("note")}
             <span class="unseen">"note: "</span>

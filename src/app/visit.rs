@@ -58,6 +58,8 @@ impl Visit {
             (Place::lmstfy(self.name(2), self.name(3)), 4)
         } else if self.name(1) == Api::Relay.as_str() {
             (Place::relay(self.name(2)), 3)
+        } else if self.name(1) == Api::Jobq.as_str() {
+            (Place::jobq(self.name(2)), 3)
         } else {
             (Place::qless(self.name(2)), 3)
         }
@@ -180,6 +182,7 @@ pub mod to {
         match place.api {
             Api::Qless => format!("/ui/queues/{}", segment(&place.name)),
             Api::Relay => format!("/ui/relay/{}", segment(&place.name)),
+            Api::Jobq => format!("/ui/jobq/{}", segment(&place.name)),
             Api::Lmstfy => format!(
                 "/ui/lmstfy/{}/{}",
                 segment(&place.namespace),
@@ -209,7 +212,7 @@ pub mod to {
     pub fn job(place: &Place, id: &str) -> String {
         match place.api {
             Api::Qless => qless_job(id),
-            Api::Lmstfy | Api::Relay => format!("{}/job/{}", queue(place), segment(id)),
+            Api::Lmstfy | Api::Relay | Api::Jobq => format!("{}/job/{}", queue(place), segment(id)),
         }
     }
 

@@ -58,8 +58,9 @@ pub struct Taken {
 pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Taken, StoreError> {
     let mut answers = answers.into_iter().map(|answer| answer.rows);
     let mut next = || answers.next().unwrap_or_default();
-    let revision = next().first().map(|row| row.int(0));
-    let revision = revision.ok_or(StoreError::Corrupt("no state"))??;
+    let state = next();
+    let state = state.first().ok_or(StoreError::Corrupt("no state"))?;
+    let (revision, last_gone) = (state.int(0)?, state.int(1)?);
     let (queues, config, tracked, tokens) = (next(), next(), next(), next());
     let recurring_in: Result<_, StoreError> = next().iter().map(|row| row.int(0)).collect();
     let mut known = shared
@@ -68,7 +69,7 @@ pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Taken, StoreEr
         .unwrap_or_else(PoisonError::into_inner);
     let mut tokens_differ = false;
     if revision >= *known {
-        shared.queues.take_over(&queues)?;
+        shared.queues.take_over(&queues, last_gone)?;
         shared.config.take_over(&config)?;
         shared.tracked.take_over(&tracked)?;
         tokens_differ = shared.tokens.take_over(&tokens)?;
@@ -140,7 +141,7 @@ const LOOKS: u32 = 500;
 /// After so many looks it asks whether there still is a server.
 const LOOKS_UNTIL_ASKED: u32 = 50;
 
-const REVISION: &str = "SELECT revision FROM state WHERE id = 1";
+const REVISION: &str = "SELECT revision, last_gone_queue FROM state WHERE id = 1";
 
 const STATE: &str = "SELECT revision, noticed FROM state WHERE id = 1";
 

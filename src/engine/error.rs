@@ -36,6 +36,17 @@ pub enum Error {
     NotDead { id: String, state: Standing },
     #[error("there is a job \"{id}\" in queue \"{queue}\" already")]
     AlreadyThere { id: String, queue: String },
+    #[error("there is no queue \"{name}\"")]
+    NoSuchQueue { name: String },
+    #[error("there is a queue \"{name}\" already")]
+    QueueThere { name: String },
+    #[error("the log of job \"{id}\" is full: it has {max} at most")]
+    LogFull { id: String, max: &'static str },
+    /// What a query was to look at is more than one request may.
+    #[error(
+        "the query takes too much work: it was given up after {looked_at} jobs; a condition on the state's tag, on the id or on `modified` narrows it"
+    )]
+    TooMuchWork { looked_at: usize },
     /// The token that was shown is one no longer.
     #[error("the token has been revoked")]
     Revoked,

@@ -290,6 +290,11 @@ async fn run_named(
     work: &mut Work,
     steps: &mut [Step],
 ) -> Result<Vec<Statement>, StoreError> {
+    let numbers = work.numbers_wanted(steps.iter().map(|step| &step.needs));
+    if !numbers.is_empty() {
+        let answers = connection.run(vec![Work::taking_numbers(&numbers)]).await?;
+        work.numbers_taken(&numbers, answers)?;
+    }
     let oldest = steps.iter().any(|step| step.needs.oldest.is_some());
     let load = work.loading(steps.iter().map(|step| &step.needs));
     if !load.is_empty() {

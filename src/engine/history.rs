@@ -33,6 +33,12 @@ pub enum What {
     Respawned,
     /// What somebody had to say: the message is `subject`, and `detail` a JSON object, if there is one.
     Note,
+    /// Recorded (Jobq).
+    Created,
+    /// The state `subject` became the state `detail`, both JSON text (Jobq).
+    Advanced,
+    /// An event of the user, which is `detail`, JSON text (Jobq).
+    Event,
 }
 
 /// One thing that happened.
@@ -79,6 +85,11 @@ impl History {
             .collect()
     }
 
+    /// Whether there are more than `max` events.
+    pub fn is_longer_than(&self, max: usize) -> bool {
+        self.0.len() > max.saturating_mul(EVENT_BYTES_MIN) && self.events().len() > max
+    }
+
     /// Appends an event.
     pub fn push(&mut self, what: What, when: Time, subject: Option<&str>, detail: Option<&str>) {
         let Ok(event) = serde_json::to_string(&(what, when, subject, detail)) else {
@@ -94,14 +105,11 @@ impl History {
 
     /// Keeps the first event, and the newest after it, `max` (at least one) together.
     pub fn shorten(&mut self, max: usize) {
-        if self.0.len() <= max.saturating_mul(EVENT_BYTES_MIN) {
+        let max = max.max(1);
+        if !self.is_longer_than(max) {
             return;
         }
         let mut events = self.events();
-        let max = max.max(1);
-        if events.len() <= max {
-            return;
-        }
         events.drain(1..=events.len() - max);
         let rows: Vec<_> = events
             .iter()

@@ -115,17 +115,23 @@ pub fn drop_queues(queues: &[QueueId]) -> Vec<Statement> {
     vec![
         Statement::of_rows(DROP, &rows).exactly(rows.len()),
         Statement::of_rows(DROP_TALLIES, &rows),
+        Statement::of_rows(NOTE_GONE, &rows),
     ]
 }
 
-// qless's queues stay until somebody forgets them.
+// qless's queues stay until somebody forgets them, Jobq's until somebody deletes them.
 const EMPTY: &str = "
 SELECT q.id, CAST(coalesce((SELECT sum(t.n) FROM tallies AS t
                             WHERE t.kind = 1 AND t.queue = q.id AND t.slot = -1), 0) AS BIGINT), q.forgotten
 FROM queues AS q
-WHERE q.protocol <> 'qless' AND q.paused = 0
+WHERE q.protocol <> 'qless' AND (q.protocol <> 'jobq' OR q.forgotten = 1) AND q.paused = 0
     AND coalesce((SELECT sum(t.n) FROM tallies AS t WHERE t.kind = 0 AND t.queue = q.id), 0) = 0";
 
 const DROP: &str = "DELETE FROM queues WHERE forgotten = 1 AND id IN (SELECT int(0) FROM rows($1))";
 
 const DROP_TALLIES: &str = "DELETE FROM tallies WHERE queue IN (SELECT int(0) FROM rows($1))";
+
+/// The numbers of queues that went are not given again.
+const NOTE_GONE: &str = "
+UPDATE state SET last_gone_queue = (SELECT max(int(0)) FROM rows($1))
+WHERE id = 1 AND last_gone_queue < (SELECT max(int(0)) FROM rows($1))";

@@ -18,10 +18,16 @@ pub enum Protocol {
     Qless,
     Lmstfy,
     Relay,
+    Jobq,
 }
 
 impl Protocol {
-    pub const ALL: [Protocol; 3] = [Protocol::Qless, Protocol::Lmstfy, Protocol::Relay];
+    pub const ALL: [Protocol; 4] = [
+        Protocol::Qless,
+        Protocol::Lmstfy,
+        Protocol::Relay,
+        Protocol::Jobq,
+    ];
 
     /// As it is stored and shown.
     pub fn as_str(self) -> &'static str {
@@ -29,6 +35,7 @@ impl Protocol {
             Protocol::Qless => "qless",
             Protocol::Lmstfy => "lmstfy",
             Protocol::Relay => "relay",
+            Protocol::Jobq => "jobq",
         }
     }
 }
@@ -70,6 +77,14 @@ impl QueueKey {
         }
     }
 
+    pub fn jobq(name: impl Into<String>) -> QueueKey {
+        QueueKey {
+            protocol: Protocol::Jobq,
+            namespace: String::new(),
+            name: name.into(),
+        }
+    }
+
     pub fn lmstfy(namespace: impl Into<String>, name: impl Into<String>) -> QueueKey {
         QueueKey {
             protocol: Protocol::Lmstfy,
@@ -84,7 +99,7 @@ pub type QueueId = i64;
 
 /// A job's identity: the scope in which its id is unique, and the id.
 /// The scope of all qless jobs is [`QLESS_SCOPE`], that of all lmstfy jobs [`LMSTFY_SCOPE`], and that of a Relay
-/// job its queue's number; one that is dead is alone in a scope of its own, so that its id is free.
+/// or Jobq job its queue's number; a Relay job that is dead is alone in a scope of its own, so that its id is free.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobKey {
     pub scope: i64,
@@ -139,10 +154,12 @@ pub enum State {
     Stalled = 7,
     /// No tries are left: in the dead letter, until somebody respawns or deletes it.
     Dead = 8,
+    /// A record of Jobq: nobody gets it to work on, its own state is in [`Job::work_state`].
+    Record = 9,
 }
 
 impl State {
-    pub const ALL: [State; 8] = [
+    pub const ALL: [State; 9] = [
         State::Waiting,
         State::Scheduled,
         State::Depends,
@@ -151,6 +168,7 @@ impl State {
         State::Complete,
         State::Stalled,
         State::Dead,
+        State::Record,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -163,6 +181,7 @@ impl State {
             State::Complete => "complete",
             State::Stalled => "stalled",
             State::Dead => "dead",
+            State::Record => "record",
         }
     }
 
@@ -201,10 +220,12 @@ pub enum Standing {
     Complete,
     /// In the dead letter, oldest first: the order in which they are respawned.
     Dead,
+    /// Of Jobq, longest untouched first: the order in which they are polled.
+    Record,
 }
 
 impl Standing {
-    pub const ALL: [Standing; 8] = [
+    pub const ALL: [Standing; 9] = [
         Standing::Waiting,
         Standing::Scheduled,
         Standing::Depends,
@@ -213,6 +234,7 @@ impl Standing {
         Standing::Failed,
         Standing::Complete,
         Standing::Dead,
+        Standing::Record,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -225,6 +247,7 @@ impl Standing {
             Standing::Failed => "failed",
             Standing::Complete => "complete",
             Standing::Dead => "dead",
+            Standing::Record => "record",
         }
     }
 
@@ -290,11 +313,11 @@ pub struct Job {
     pub failure: Option<Failure>,
     /// For how many seconds a lease of this job is given, where the job says that (Relay's `timeout`).
     pub timeout_s: Option<i64>,
-    /// What workers keep with the job, as the JSON text that was written (Relay's `state`).
+    /// What workers keep with the job, as the JSON text that was written (Relay's and Jobq's `state`).
     pub work_state: Option<String>,
-    /// When it was enqueued, handed out or heartbeat last, where the protocol tells that.
+    /// When it was enqueued, handed out or heartbeat last (Relay), or changed (Jobq).
     pub updated_at: Option<Time>,
-    /// What the client gave: for qless and Relay JSON text as it was written, for lmstfy the bytes in base64.
+    /// What the client gave: JSON text, as it was written (Jobq: without white space); for lmstfy the bytes in base64.
     pub body: String,
     /// When the job ends, wherever it is; `None` for never.
     pub expires_at: Option<Time>,
@@ -331,6 +354,7 @@ impl Job {
             State::Failed => Standing::Failed,
             State::Complete => Standing::Complete,
             State::Dead => Standing::Dead,
+            State::Record => Standing::Record,
         }
     }
 }

@@ -77,6 +77,8 @@ pub async fn upkeep(
     let forgotten = now.plus_seconds(-GONE_KEPT_S);
     let gone = Statement::new(FORGET_GONE, [forgotten.0.into(), BATCH.into()]);
     drop_jobs(connection, work, gone).await?;
+    let expunged = Statement::new(DROP_EXPUNGED, [BATCH.into()]);
+    drop_jobs(connection, work, expunged).await?;
     if clients_tell_time {
         return Ok(());
     }
@@ -247,6 +249,13 @@ DELETE FROM jobs WHERE seq IN (
     WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = 8 AND j.since <= $1 LIMIT $2 + 0)
 RETURNING queue, seq, tags, state, scope, id";
 
+/// What is in queues that were deleted.
+const DROP_EXPUNGED: &str = "
+DELETE FROM jobs WHERE seq IN (
+    SELECT j.seq FROM queues AS q CROSS JOIN jobs AS j
+    WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = 9 LIMIT $1 + 0)
+RETURNING queue, seq, tags, state, scope, id";
+
 const RETIRE_OLD: &str = "
 DELETE FROM jobs WHERE seq IN (
     SELECT seq FROM jobs WHERE state = 6 AND since <= $1 ORDER BY since, seq LIMIT $2 + 0)
@@ -281,6 +290,9 @@ ON CONFLICT (protocol, name) DO UPDATE SET last_seen = excluded.last_seen
 WHERE workers.last_seen < excluded.last_seen OR $2 = 1";
 
 const FLUSH: &[&str] = &[
+    "UPDATE state SET last_gone_queue = (
+         SELECT coalesce(max(q.id), state.last_gone_queue) FROM queues AS q WHERE q.id > state.last_gone_queue)
+     WHERE id = 1",
     "DELETE FROM jobs",
     "DELETE FROM dependencies",
     "DELETE FROM queues",

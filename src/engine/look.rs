@@ -30,6 +30,7 @@ pub struct Counts {
     pub failed: i64,
     pub complete: i64,
     pub dead: i64,
+    pub records: i64,
 }
 
 impl Counts {
@@ -43,6 +44,7 @@ impl Counts {
             Standing::Failed => self.failed,
             Standing::Complete => self.complete,
             Standing::Dead => self.dead,
+            Standing::Record => self.records,
         }
     }
 
@@ -55,6 +57,7 @@ impl Counts {
             State::Failed => &mut self.failed,
             State::Complete => &mut self.complete,
             State::Dead => &mut self.dead,
+            State::Record => &mut self.records,
         }
     }
 }
@@ -195,6 +198,7 @@ impl Engine {
                     Standing::Failed => FAILED_IN,
                     Standing::Complete => COMPLETE_IN,
                     Standing::Dead => DEAD_IN,
+                    Standing::Record => RECORDS_IN,
                 };
                 Statement::new(sql, [limit.into(), offset.into(), queue.into(), now.into()])
             }
@@ -441,6 +445,7 @@ const STALLED_IN: &str =
 const FAILED_IN: &str = list!("j.queue = $3 AND j.state = 5 ORDER BY j.since DESC, j.seq DESC");
 const COMPLETE_IN: &str = list!("j.queue = $3 AND j.state = 6 ORDER BY j.since DESC, j.seq DESC");
 const DEAD_IN: &str = list!("j.queue = $3 AND j.state = 8 ORDER BY j.since, j.seq");
+const RECORDS_IN: &str = list!("j.queue = $3 AND j.state = 9 ORDER BY j.updated_at, j.seq");
 const COMPLETE: &str = list!("j.state = 6 ORDER BY j.since DESC, j.seq DESC");
 const FAILED_WITH: &str =
     list!("j.state = 5 AND j.failure_group = $3 ORDER BY j.since DESC, j.seq DESC");

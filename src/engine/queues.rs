@@ -34,16 +34,35 @@ pub struct Queues(RwLock<Inner>);
 struct Inner {
     by_key: HashMap<QueueKey, Arc<Queue>>,
     by_id: HashMap<QueueId, Arc<Queue>>,
+    /// The highest number of those that are there no longer: none is given again.
+    last_gone: QueueId,
+}
+
+impl Inner {
+    fn last_id(&self) -> QueueId {
+        let highest = self.by_id.keys().max().copied();
+        highest.unwrap_or_default().max(self.last_gone)
+    }
+
+    fn add(&mut self, queue: Queue) {
+        let queue = Arc::new(queue);
+        let before = self.by_id.insert(queue.id, Arc::clone(&queue));
+        if let Some(before) = before.filter(|before| before.key != queue.key) {
+            self.by_key.remove(&before.key);
+        }
+        self.by_key.insert(queue.key.clone(), queue);
+    }
 }
 
 impl Queues {
-    /// Takes over what [`ALL`] has read, instead of what is there.
-    pub fn take_over(&self, rows: &[Row]) -> Result<(), StoreError> {
-        let queues: Vec<_> = rows.iter().map(queue).collect::<Result<_, _>>()?;
-        let mut inner = Inner::default();
-        for queue in queues.into_iter().map(Arc::new) {
-            inner.by_key.insert(queue.key.clone(), Arc::clone(&queue));
-            inner.by_id.insert(queue.id, queue);
+    /// Takes over what [`ALL`] has read, instead of what is there; and the highest number of those that went.
+    pub fn take_over(&self, rows: &[Row], last_gone: QueueId) -> Result<(), StoreError> {
+        let mut inner = Inner {
+            last_gone,
+            ..Inner::default()
+        };
+        for row in rows {
+            inner.add(queue(row)?);
         }
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = inner;
         Ok(())
@@ -86,15 +105,14 @@ impl Queues {
 
     /// Another queue, once the group that made it has been committed.
     pub fn add(&self, queue: Queue) {
-        let queue = Arc::new(queue);
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        inner.by_key.insert(queue.key.clone(), Arc::clone(&queue));
-        inner.by_id.insert(queue.id, queue);
+        inner.add(queue);
     }
 
     /// A queue is there no longer.
     pub fn remove(&self, id: QueueId) {
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        inner.last_gone = inner.last_gone.max(id);
         if let Some(queue) = inner.by_id.remove(&id) {
             inner.by_key.remove(&queue.key);
         }
@@ -102,13 +120,17 @@ impl Queues {
 
     /// Everything has been emptied.
     pub fn clear(&self) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Inner::default();
+        let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *inner = Inner {
+            last_gone: inner.last_id(),
+            ..Inner::default()
+        };
     }
 
     /// A number for a new queue.
     pub fn next_id(&self) -> QueueId {
         let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        inner.by_id.keys().max().map_or(1, |highest| highest + 1)
+        inner.last_id() + 1
     }
 }
 
@@ -189,10 +211,10 @@ const SAVE: &str = "
 INSERT INTO queues (id, protocol, namespace, name, first_seen, paused, forgotten)
 SELECT int(0), text(1), text(2), text(3), int(4), int(5), int(6)
 FROM rows($1) WHERE true
-ON CONFLICT (id) DO UPDATE SET first_seen = excluded.first_seen, paused = excluded.paused,
-    forgotten = excluded.forgotten
-WHERE queues.protocol = excluded.protocol AND queues.namespace = excluded.namespace
-    AND queues.name = excluded.name";
+ON CONFLICT (id) DO UPDATE SET namespace = excluded.namespace, first_seen = excluded.first_seen,
+    paused = excluded.paused, forgotten = excluded.forgotten
+WHERE queues.protocol = excluded.protocol AND queues.name = excluded.name
+    AND (queues.namespace = excluded.namespace OR queues.protocol = 'jobq')";
 
 const FORGET_WORKERS: &str =
     "DELETE FROM workers WHERE protocol = 'qless' AND name IN (SELECT item() FROM rows($1))";

@@ -7,6 +7,7 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 use super::clock::Time;
 use super::history::History;
 use super::job::{Failure, Job, JobKey, Lease, State};
+use crate::query;
 use crate::store::{Row, Statement, StoreError};
 
 // A limit in these statements reads `LIMIT $1 + 0`: SQLite looks into a bare parameter there while it
@@ -154,15 +155,24 @@ impl Serialize for Values<'_> {
             row.serialize_element(&job.expires_at)?;
             row.serialize_element(&job.timeout_s)?;
             row.serialize_element(&job.work_state)?;
+            row.serialize_element(&label(job))?; // 25
         }
         if *extent >= Extent::Identity {
-            row.serialize_element(&job.key.scope)?; // 25
+            row.serialize_element(&job.key.scope)?;
             row.serialize_element(&job.key.id)?;
             row.serialize_element(&job.created_at)?;
             row.serialize_element(&job.spawned_from)?;
             row.serialize_element(&job.attributes)?;
         }
         row.end()
+    }
+}
+
+/// By what a record is found and counted among those of its queue.
+fn label(job: &Job) -> Option<String> {
+    match job.state {
+        State::Record => query::label(job.work_state.as_deref()),
+        _ => None,
     }
 }
 
@@ -240,10 +250,10 @@ pub fn remove_tags(tags: &[(i64, String)]) -> Statement {
 const INSERT: &str = "
 INSERT INTO jobs (seq, version, queue, state, ready_at, since, worker, lease_id, lease_until, remaining,
     history, warned, updated_at, priority, retries, klass, tags, failure_group, failure_message, failure_worker,
-    failure_at, body, expires_at, timeout_s, work_state, scope, id, created_at, spawned_from, attributes)
+    failure_at, body, expires_at, timeout_s, work_state, label, scope, id, created_at, spawned_from, attributes)
 SELECT int(0), int(1), int(2), int(3), int(4), int(5), text(6), text(7), int(8), int(9),
     text(10), int(11), int(12), real(13), int(14), text(15), text(16), text(17), text(18), text(19),
-    int(20), text(21), int(22), int(23), text(24), int(25), text(26), int(27), text(28), text(29)
+    int(20), text(21), int(22), int(23), text(24), text(25), int(26), text(27), int(28), text(29), text(30)
 FROM rows($1)";
 
 const UPDATE_PROGRESS: &str = "
@@ -258,7 +268,7 @@ UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at 
     remaining = int(9), history = text(10), warned = int(11), updated_at = int(12), priority = real(13),
     retries = int(14), klass = text(15), tags = text(16), failure_group = text(17),
     failure_message = text(18), failure_worker = text(19), failure_at = int(20), body = text(21),
-    expires_at = int(22), timeout_s = int(23), work_state = text(24)
+    expires_at = int(22), timeout_s = int(23), work_state = text(24), label = text(25)
 FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
 
 // By both together, so that Postgres looks at the version again when it had to wait for another server.

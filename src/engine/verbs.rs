@@ -2,6 +2,7 @@
 //!
 //! A verb on several items does one after the other, each for itself, and gives a result for each.
 
+mod jobq;
 mod lmstfy;
 mod relay;
 

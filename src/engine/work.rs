@@ -101,6 +101,8 @@ pub struct Work {
     candidates: HashMap<QueueId, Candidates>,
     oldest: Vec<JobKey>,
     recurring: HashMap<String, RecurringSlot>,
+    /// Numbers for new records.
+    numbers: HashMap<QueueId, VecDeque<i64>>,
     /// Queues in which a recurring job was put.
     recurring_in: HashSet<QueueId>,
     /// How many jobs became available in a queue; 0 if something else concerns who waits there.
@@ -151,6 +153,7 @@ impl Work {
             candidates: HashMap::new(),
             oldest: Vec::new(),
             recurring: HashMap::new(),
+            numbers: HashMap::new(),
             recurring_in: HashSet::new(),
             woken: HashMap::new(),
             ahead: HashMap::new(),
@@ -208,6 +211,11 @@ impl Work {
         );
     }
 
+    /// The number of a new record in the queue, if one was needed.
+    pub fn next_number(&mut self, queue: QueueId) -> Option<i64> {
+        self.numbers.get_mut(&queue)?.pop_front()
+    }
+
     /// How many more jobs of the queue may run, where that is limited.
     pub fn room(&self, queue: QueueId) -> usize {
         let candidates = self.candidates.get(&queue);
@@ -245,9 +253,12 @@ impl Work {
     /// The queue as this group leaves it.
     pub fn queue(&self, key: &QueueKey) -> Option<Arc<Queue>> {
         let changed = self.changed_queues.iter().find(|queue| queue.key == *key);
-        changed
-            .map(|queue| Arc::new(queue.clone()))
-            .or_else(|| self.queues.get(key))
+        if let Some(queue) = changed {
+            return Some(Arc::new(queue.clone()));
+        }
+        let is_as_before =
+            |queue: &Arc<Queue>| !self.changed_queues.iter().any(|it| it.id == queue.id);
+        self.queues.get(key).filter(is_as_before)
     }
 
     /// The key of a job of this queue, if the queue is known.

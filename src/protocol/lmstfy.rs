@@ -96,13 +96,12 @@ pub fn router(front: Front) -> Router {
         .route(
             "/{namespace}/{queue}/deadletter",
             on(DELETE, async |front, call: Call| {
-                if RESERVED.contains(&call.namespace.as_str()) {
+                if RESERVED.contains(&call.namespace()) {
                     return Err(Refusal::NoSuchEndpoint);
                 }
                 drop_dead(front, call).await
             }),
         )
-        .route("/api/v0/{*rest}", routing::any(no_such_endpoint))
         .method_not_allowed_fallback(no_such_endpoint)
         .with_state(front)
 }

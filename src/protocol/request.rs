@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::Request;
-use axum::http::header;
+use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use tokio::time::timeout;
@@ -26,6 +26,49 @@ pub enum NoBody {
     TooLarge,
     BrokeOff,
     Late,
+}
+
+/// A request, whole.
+pub struct Asked {
+    pub headers: HeaderMap,
+    path: RawPathParams,
+    query: Vec<(String, String)>,
+    pub body: Result<Bytes, NoBody>,
+}
+
+/// What of a request is no text, as a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotText(pub &'static str);
+
+impl Asked {
+    /// Reads a request and its body, if that has at most `max` bytes.
+    ///
+    /// # Errors
+    /// If its path or its query is no text.
+    pub async fn read(request: Request, max: usize) -> Result<Asked, NotText> {
+        let (mut parts, body) = request.into_parts();
+        let body = self::body(body, max).await;
+        let path = RawPathParams::from_request_parts(&mut parts, &()).await;
+        let query = pairs(parts.uri.query().unwrap_or_default());
+        Ok(Asked {
+            path: path.map_err(|_| NotText("the path is not UTF-8"))?,
+            query: query.ok_or(NotText("the query is not UTF-8"))?,
+            headers: parts.headers,
+            body,
+        })
+    }
+
+    /// What stands in the path for `name`; nothing if the route has no such part.
+    pub fn part(&self, name: &str) -> &str {
+        let found = self.path.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| value).unwrap_or_default()
+    }
+
+    /// The first value that the query gives `name`.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        let found = self.query.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
 }
 
 /// The body, if it has at most `max` bytes.

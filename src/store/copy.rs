@@ -134,7 +134,7 @@ pub async fn copy(
         return Err(CopyError::Changed);
     }
     verify(&mut target, &copied, tell).await?;
-    let state = vec![Value::Int(state.0), Value::Int(state.1)];
+    let state = state.map(Value::Int).to_vec();
     target.execute(SET_STATE, state).await.on(TARGET)?;
     target.run("COMMIT").await.map_err(CopyError::InDoubt)?;
     if target.is_postgres() {
@@ -175,7 +175,7 @@ async fn open(address: &str, side: &'static str) -> Result<Side> {
 
 /// Begins the snapshot of the source, and looks whether it can be copied. Gives the number of rows of each
 /// table, and the state.
-async fn look_at_source(source: &mut Side) -> Result<(Vec<u64>, (i64, i64))> {
+async fn look_at_source(source: &mut Side) -> Result<(Vec<u64>, [i64; 3])> {
     let begin = if source.is_postgres() {
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     } else {
@@ -206,14 +206,15 @@ async fn look_at_source(source: &mut Side) -> Result<(Vec<u64>, (i64, i64))> {
     Ok((counts, read_state(source, SOURCE).await?))
 }
 
-/// The revision and the number of the last event.
-async fn read_state(database: &mut Side, side: &'static str) -> Result<(i64, i64)> {
+/// The revision, the number of the last event, and that of the last queue that went.
+async fn read_state(database: &mut Side, side: &'static str) -> Result<[i64; 3]> {
     let rows = database.rows(STATE).await.on(side)?;
     let row = rows
         .first()
         .ok_or(StoreError::Corrupt("no state"))
         .on(side)?;
-    Ok((row.int(0).on(side)?, row.int(1).on(side)?))
+    let column = |column| row.int(column).on(side);
+    Ok([column(0)?, column(1)?, column(2)?])
 }
 
 /// Finds what SQLite can hold and Postgres cannot.
@@ -395,11 +396,12 @@ async fn verify(
 
 const DROP_FIRST_TOKENS: &str = "DELETE FROM tokens WHERE description = 'made at the first start'";
 
-const STATE: &str = "SELECT revision, last_event FROM state WHERE id = 1";
+const STATE: &str = "SELECT revision, last_event, last_gone_queue FROM state WHERE id = 1";
 
 // Whatever servers keep in memory, the target's revision is one that none of them has seen.
 const SET_STATE: &str = "
-UPDATE state SET revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1, last_event = $2 WHERE id = 1";
+UPDATE state SET revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1, last_event = $2,
+    last_gone_queue = $3 WHERE id = 1";
 
 const IDENTITY: &str = "
 SELECT current_database() || '/' || current_schema() || '/' || CAST(pg_postmaster_start_time() AS TEXT)";

@@ -127,7 +127,7 @@ pub async fn delete_job(engine: &Engine, queue: &Place, id: &str) -> Result<Stri
     let done = match queue.api {
         Api::Qless => return Err("jobs of qless are cancelled".to_owned()),
         Api::Lmstfy => engine.acknowledge(key, ids).await,
-        Api::Relay => engine.delete(key, ids).await,
+        Api::Relay | Api::Jobq => engine.delete(key, ids).await,
     };
     match done.map_err(|error| error.to_string())? {
         0 => Err(format!(

@@ -91,6 +91,9 @@ pub async fn pause(engine: &Engine, queue: &Place, paused: bool) -> Result<(), S
         Api::Qless => check_name("a queue's name", &queue.name)?,
         // One that is not known would come into being paused, and stay.
         Api::Lmstfy | Api::Relay => drop(known(engine, queue).await?),
+        Api::Jobq => {
+            return Err("nobody takes jobs of Jobq, so its queues cannot be paused".to_owned());
+        }
     }
     let done = engine.pause(key(queue), paused, None).await;
     done.map_err(|error| error.to_string())

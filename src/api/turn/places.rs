@@ -11,6 +11,7 @@ pub fn key(place: &Place) -> QueueKey {
             Api::Qless => Protocol::Qless,
             Api::Lmstfy => Protocol::Lmstfy,
             Api::Relay => Protocol::Relay,
+            Api::Jobq => Protocol::Jobq,
         },
         namespace: place.namespace.clone(),
         name: place.name.clone(),
@@ -22,6 +23,7 @@ pub fn place(key: &QueueKey) -> Place {
     Place {
         api: match key.protocol {
             Protocol::Relay => Api::Relay,
+            Protocol::Jobq => Api::Jobq,
             Protocol::Qless => Api::Qless,
             Protocol::Lmstfy => Api::Lmstfy,
         },

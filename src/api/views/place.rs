@@ -14,10 +14,11 @@ pub enum Api {
     Qless,
     Lmstfy,
     Relay,
+    Jobq,
 }
 
 impl Api {
-    pub const ALL: [Api; 3] = [Api::Qless, Api::Lmstfy, Api::Relay];
+    pub const ALL: [Api; 4] = [Api::Qless, Api::Lmstfy, Api::Relay, Api::Jobq];
 
     /// As it stands in addresses and forms, and on the page.
     pub fn as_str(self) -> &'static str {
@@ -25,17 +26,19 @@ impl Api {
             Api::Qless => "qless",
             Api::Lmstfy => "lmstfy",
             Api::Relay => "relay",
+            Api::Jobq => "jobq",
         }
     }
 
     /// Whether its jobs can be in this state.
     pub fn has(self, stand: Stand) -> bool {
         match self {
-            Api::Qless => stand != Stand::Dead,
+            Api::Qless => !matches!(stand, Stand::Dead | Stand::Record),
             Api::Lmstfy | Api::Relay => matches!(
                 stand,
                 Stand::Waiting | Stand::Scheduled | Stand::Running | Stand::Dead
             ),
+            Api::Jobq => stand == Stand::Record,
         }
     }
 }
@@ -70,6 +73,14 @@ impl Place {
         }
     }
 
+    pub fn jobq(name: impl Into<String>) -> Place {
+        Place {
+            api: Api::Jobq,
+            namespace: String::new(),
+            name: name.into(),
+        }
+    }
+
     pub fn relay(name: impl Into<String>) -> Place {
         Place {
             api: Api::Relay,
@@ -83,7 +94,7 @@ impl Place {
         match self.api {
             // Relay has queues without a name.
             Api::Qless | Api::Relay if self.name.trim().is_empty() => format!("“{}”", self.name),
-            Api::Qless | Api::Relay => self.name.clone(),
+            Api::Qless | Api::Relay | Api::Jobq => self.name.clone(),
             Api::Lmstfy => format!("{}/{}", self.namespace, self.name),
         }
     }

@@ -97,7 +97,7 @@ fn facts(job: &LmstfyJobView, visit: &Visit) -> AnyView {
             facts.extend(life.expires.map(|end| ("Time to run ended", moment(end))));
             facts.push(("Consumer", nameless()));
         }
-        Stand::Depends | Stand::Failed | Stand::Complete | Stand::Dead => {}
+        Stand::Depends | Stand::Failed | Stand::Complete | Stand::Dead | Stand::Record => {}
     }
     facts.push(("Tries left", tries(row).into_any()));
     facts.push(("Expires", ends(job, visit)));

@@ -1,6 +1,6 @@
 //! What a group reads: the jobs its verbs name, and the next jobs of a queue.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::{Candidates, Needs, Oldest, RecurringSlot, Slot, Work};
 use crate::engine::job::{Job, JobKey, Protocol, QueueId, QueueKey, State};
@@ -14,6 +14,7 @@ impl Work {
         let mut keys = HashSet::new();
         let mut reach: Vec<&str> = Vec::new();
         let mut recurring: Vec<&str> = Vec::new();
+        let mut choice: Vec<i64> = Vec::new();
         let mut batch = Vec::new();
         for need in needs {
             let wanted = self.keys_of(need);
@@ -21,6 +22,7 @@ impl Work {
             keys.extend(missing);
             reach.extend(need.reach.iter().map(String::as_str));
             recurring.extend(need.recurring.iter().map(String::as_str));
+            choice.extend(&need.choice);
             batch.extend(
                 need.oldest
                     .as_ref()
@@ -39,7 +41,49 @@ impl Work {
         if !recurring.is_empty() {
             batch.push(recur::load(&recurring));
         }
+        if !choice.is_empty() {
+            choice.sort_unstable();
+            choice.dedup();
+            batch.push(Statement::of_rows(
+                LOAD_CHOICE,
+                &choice.into_iter().map(|seq| (seq,)).collect::<Vec<_>>(),
+            ));
+        }
         batch
+    }
+
+    /// How many numbers for new records are needed in which queues.
+    pub fn numbers_wanted<'a>(
+        &self,
+        needs: impl Iterator<Item = &'a Needs>,
+    ) -> BTreeMap<QueueId, i64> {
+        let mut wanted = BTreeMap::new();
+        for key in needs.filter_map(|needs| needs.number.as_ref()) {
+            if let Some(queue) = self.queue(key) {
+                *wanted.entry(queue.id).or_default() += 1;
+            }
+        }
+        wanted
+    }
+
+    /// The statement that takes these numbers.
+    pub fn taking_numbers(wanted: &BTreeMap<QueueId, i64>) -> Statement {
+        Statement::of_rows(TAKE_NUMBERS, &wanted.iter().collect::<Vec<_>>())
+    }
+
+    /// Takes in what [`Work::taking_numbers`] has given.
+    pub fn numbers_taken(
+        &mut self,
+        wanted: &BTreeMap<QueueId, i64>,
+        answers: Vec<Answer>,
+    ) -> Result<(), StoreError> {
+        for row in answers.into_iter().flat_map(|answer| answer.rows) {
+            let (queue, last) = (row.int(0)?, row.int(1)?);
+            let count = wanted.get(&queue).copied().unwrap_or_default();
+            self.numbers
+                .insert(queue, (last - count + 1..=last).collect());
+        }
+        Ok(())
     }
 
     /// The scopes and ids of the jobs that are named.
@@ -177,7 +221,7 @@ impl Work {
         let key = self.queue_key(queue)?;
         match key.protocol {
             Protocol::Qless => self.config.concurrency_max(&key.name),
-            Protocol::Lmstfy | Protocol::Relay => None,
+            Protocol::Lmstfy | Protocol::Relay | Protocol::Jobq => None,
         }
     }
 
@@ -314,6 +358,20 @@ pub(in crate::engine) const LOAD_JOBS: &str = concat!(
     job_columns!(),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
+
+/// Records by `seq`.
+const LOAD_CHOICE: &str = concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM (SELECT seq FROM jobs WHERE seq IN (SELECT int(0) FROM rows($1)) {skip_locked}) AS c
+    CROSS JOIN jobs AS j WHERE j.seq = c.seq"
+);
+
+/// As many numbers in each queue as there are new records for it. Other servers wait for the queue's row, so
+/// numbers follow each other.
+const TAKE_NUMBERS: &str = "
+UPDATE queues SET last_number = last_number + k.int(1) FROM rows($1) AS k
+WHERE queues.id = k.int(0) AND queues.forgotten = 0 RETURNING queues.id, queues.last_number";
 
 const LOAD_FAILURES: &str = concat!(
     "SELECT ",

@@ -16,6 +16,10 @@ pub struct Needs {
     pub claim: Vec<Wanted>,
     /// Recurring jobs.
     pub recurring: Vec<String>,
+    /// A number for a new record in this queue.
+    pub number: Option<QueueKey>,
+    /// Records by `seq`, to choose one from: whichever another server works on just now is left out.
+    pub choice: Vec<i64>,
     /// The oldest of a list.
     pub oldest: Option<Oldest>,
 }

@@ -29,7 +29,8 @@ impl Work {
     pub fn job_writes(&mut self) -> Vec<Statement> {
         let mut slots: Vec<Slot> = self.slots.drain().map(|(_, slot)| slot).collect();
         for slot in &mut slots {
-            if slot.version.is_none() || slot.before.is_some() {
+            let changed = slot.version.is_none() || slot.before.is_some();
+            if changed && slot.job.state != State::Record {
                 slot.job.history.shorten(self.history_max);
             }
         }

@@ -2,14 +2,14 @@
 //!
 //! What is wrong is told in this order: names, pool, token, parameters, body.
 
-use axum::extract::{FromRequestParts, RawPathParams, Request};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::extract::Request;
+use axum::http::HeaderValue;
 use bytes::Bytes;
 
 use super::Front;
 use super::refusal::Refusal;
 use crate::engine::{Grant, QueueKey};
-use crate::protocol::request::{self, NoBody};
+use crate::protocol::request::{Asked, NoBody};
 
 /// The longest name of a namespace or a queue (document, The limits on parameters).
 const NAME_BYTES_MAX: usize = 255;
@@ -25,39 +25,17 @@ const SPACE_BYTES_MAX: usize = 1_024;
 
 /// A request of somebody who may make it.
 pub struct Call {
-    pub namespace: String,
-    pub headers: HeaderMap,
+    pub asked: Asked,
     /// What it has shown a token for, where one is needed.
     pub grant: Option<Grant>,
-    queue: String,
-    job_id: String,
-    query: Vec<(String, String)>,
-    body: Result<Bytes, NoBody>,
 }
 
 impl Call {
     /// Reads a request, whole, and sees who calls.
     pub async fn read(request: Request, front: &Front) -> Result<Call, Refusal> {
-        let (mut parts, body) = request.into_parts();
         let bulk_max = (front.body_max + SPACE_BYTES_MAX) * BULK_MAX;
-        let body = request::body(body, bulk_max).await;
-        let path = RawPathParams::from_request_parts(&mut parts, &())
-            .await
-            .map_err(|_| Refusal::Bad("the path is not UTF-8"))?;
-        let of_path = |field: &str| {
-            let found = path.iter().find(|(name, _)| *name == field);
-            found.map(|(_, value)| value.to_owned()).unwrap_or_default()
-        };
-        let query = parts.uri.query().unwrap_or_default();
-        let mut call = Call {
-            namespace: of_path("namespace"),
-            queue: of_path("queue"),
-            job_id: of_path("job_id"),
-            query: request::pairs(query).ok_or(Refusal::Bad("the query is not UTF-8"))?,
-            headers: parts.headers,
-            grant: None,
-            body,
-        };
+        let asked = Asked::read(request, bulk_max).await?;
+        let mut call = Call { asked, grant: None };
         call.check_names()?;
         call.grant = call.admit(front).await?;
         Ok(call)
@@ -66,13 +44,13 @@ impl Call {
     /// A namespace's and a queue's name. Where several queues may stand, each has this length.
     fn check_names(&self) -> Result<(), Refusal> {
         let is_too_long = |name: &str| name.len() > NAME_BYTES_MAX;
-        if is_too_long(&self.namespace) || self.queue.split(',').any(is_too_long) {
+        if is_too_long(self.namespace()) || self.names().any(is_too_long) {
             return Err(Refusal::Bad("namespace or queue name too long"));
         }
-        if !is_plain(&self.namespace) {
+        if !is_plain(self.namespace()) {
             return Err(Refusal::Bad("namespace name contains forbidden characters"));
         }
-        let mut names = self.queue.split(',').filter(|name| !name.is_empty());
+        let mut names = self.names().filter(|name| !name.is_empty());
         if !names.all(is_plain) {
             return Err(Refusal::Bad("queue name contains forbidden characters"));
         }
@@ -80,10 +58,10 @@ impl Call {
     }
 
     async fn admit(&self, front: &Front) -> Result<Option<Grant>, Refusal> {
-        let shown = self.headers.get("x-token").map(HeaderValue::as_bytes);
+        let shown = self.asked.headers.get("x-token").map(HeaderValue::as_bytes);
         let shown = match shown.filter(|token| !token.is_empty()) {
             Some(token) => std::str::from_utf8(token).map_err(|_| Refusal::WrongToken)?,
-            None => self.parameter("token").unwrap_or_default(),
+            None => self.asked.parameter("token").unwrap_or_default(),
         };
         let token = match shown.split_once(':') {
             Some((pool, _)) if pool != POOL => return Err(Refusal::NoSuchPool),
@@ -96,24 +74,34 @@ impl Call {
         if token.is_empty() {
             return Err(Refusal::NoToken);
         }
-        let grant = front.engine.admit(&self.namespace, token).await?;
+        let grant = front.engine.admit(self.namespace(), token).await?;
         grant.map(Some).ok_or(Refusal::WrongToken)
+    }
+
+    pub fn namespace(&self) -> &str {
+        self.asked.part("namespace")
     }
 
     /// The one queue.
     pub fn queue(&self) -> Result<QueueKey, Refusal> {
-        if self.queue.starts_with('_') || !is_plain(&self.queue) {
+        let queue = self.asked.part("queue");
+        if queue.starts_with('_') || !is_plain(queue) {
             return Err(Refusal::Bad("queue name contains forbidden characters"));
         }
-        Ok(QueueKey::lmstfy(&self.namespace, &self.queue))
+        Ok(QueueKey::lmstfy(self.namespace(), queue))
+    }
+
+    /// The queues as they stand in the path.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.asked.part("queue").split(',')
     }
 
     /// The queues, each once, in the order of their priority.
     pub fn queues(&self) -> Result<Vec<QueueKey>, Refusal> {
         let mut queues: Vec<QueueKey> = Vec::new();
-        for name in self.queue.split(',').filter(|name| !name.is_empty()) {
+        for name in self.names().filter(|name| !name.is_empty()) {
             if !queues.iter().any(|queue| queue.name == name) {
-                queues.push(QueueKey::lmstfy(&self.namespace, name));
+                queues.push(QueueKey::lmstfy(self.namespace(), name));
             }
         }
         if queues.is_empty() || queues.len() > QUEUES_MAX {
@@ -123,12 +111,12 @@ impl Call {
     }
 
     pub fn job_id(&self) -> &str {
-        &self.job_id
+        self.asked.part("job_id")
     }
 
     /// The body, if it has at most `max` bytes.
     pub fn body(&self, max: usize) -> Result<&Bytes, Refusal> {
-        match &self.body {
+        match &self.asked.body {
             Ok(body) if body.len() > max => Err(Refusal::TooLarge),
             Ok(body) => Ok(body),
             Err(NoBody::TooLarge) => Err(Refusal::TooLarge),
@@ -143,18 +131,13 @@ impl Call {
         default: N,
         refusal: &'static str,
     ) -> Result<N, Refusal> {
-        let Some(text) = self.parameter(name) else {
+        let Some(text) = self.asked.parameter(name) else {
             return Ok(default);
         };
         let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse::<u64>().ok().filter(|_| is_plain);
         let number = number.and_then(|number| N::try_from(number).ok());
         number.ok_or(Refusal::Bad(refusal))
-    }
-
-    fn parameter(&self, name: &str) -> Option<&str> {
-        let found = self.query.iter().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str())
     }
 }
 

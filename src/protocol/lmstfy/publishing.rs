@@ -89,6 +89,7 @@ impl Manner {
             return Err(Refusal::Bad("tries shouldn't be zero"));
         }
         let versioned = call
+            .asked
             .headers
             .get("enable-job-version")
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"yes"));
@@ -98,7 +99,7 @@ impl Manner {
             tries,
             versioned,
             attributes: if versioned {
-                attributes(&call.headers)
+                attributes(&call.asked.headers)
             } else {
                 None
             },

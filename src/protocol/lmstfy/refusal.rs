@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use crate::engine::Error;
+use crate::protocol::request::NotText;
 
 /// Why a request is refused.
 #[derive(Debug)]
@@ -51,6 +52,12 @@ impl IntoResponse for Refusal {
             }
         };
         (status, Json(json!({ "error": error }))).into_response()
+    }
+}
+
+impl From<NotText> for Refusal {
+    fn from(NotText(what): NotText) -> Self {
+        Refusal::Bad(what)
     }
 }
 

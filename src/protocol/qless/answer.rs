@@ -250,13 +250,16 @@ impl Serialize for EventView<'_> {
             What::Put => (Some("q"), None),
             What::Popped => (Some("worker"), None),
             What::Failed => (Some("group"), Some("worker")),
-            // Dead letters are not qless's.
+            // Dead letters and records are not qless's.
             What::TimedOut
             | What::Retried
             | What::Done
             | What::Note
             | What::Died
-            | What::Respawned => (None, None),
+            | What::Respawned
+            | What::Created
+            | What::Advanced
+            | What::Event => (None, None),
         };
         if let (Some(key), Some(value)) = (subject, &event.subject) {
             map.serialize_entry(key, value)?;

@@ -168,10 +168,15 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
             json!({ "id": id, "state": state.as_str() }),
         ),
         Error::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Value::Null),
-        // Nothing of qless's asks for a dead letter, or has a grant.
-        Error::NotDead { .. } | Error::AlreadyThere { .. } | Error::Revoked | Error::Store(_) => {
-            (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null)
-        }
+        // Nothing of qless's asks for a dead letter or a record, or has a grant.
+        Error::NotDead { .. }
+        | Error::AlreadyThere { .. }
+        | Error::NoSuchQueue { .. }
+        | Error::QueueThere { .. }
+        | Error::LogFull { .. }
+        | Error::TooMuchWork { .. }
+        | Error::Revoked
+        | Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A request: its path, query and body. What cannot be read is 400; what can be read and has the wrong shape,
 //! range or length is 422.
 
-use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::refusal::Refusal;
 use crate::engine::{Enqueue, Mode, QueueKey, Run, Time};
-use crate::protocol::request::{self, NoBody};
+use crate::protocol::request::{Asked, NoBody};
 
 /// The longest queue or id, in characters (document, Job Structure).
 const NAME_CHARS_MAX: usize = 1_024;
@@ -23,14 +23,7 @@ const TIMEOUT_S_MAX: i64 = 2_147_483_647;
 const RETRIES_MAX: i64 = 32_767;
 
 /// A request.
-pub struct Call {
-    queue: String,
-    id: String,
-    run_id: String,
-    query: Vec<(String, String)>,
-    is_json: bool,
-    body: Result<Bytes, NoBody>,
-}
+pub struct Call(Asked);
 
 /// A job as a client gives it; a job that was fetched can be given back.
 #[derive(Deserialize)]
@@ -51,38 +44,23 @@ struct NewJob<'a> {
 impl Call {
     /// Reads a request, whole.
     pub async fn read(request: Request, body_max: usize) -> Result<Call, Refusal> {
-        let (mut parts, body) = request.into_parts();
-        let body = request::body(body, body_max).await;
-        let path = RawPathParams::from_request_parts(&mut parts, &())
-            .await
-            .map_err(|_| Refusal::Bad("the path is not UTF-8".to_owned()))?;
-        let of_path = |field: &str| {
-            let found = path.iter().find(|(name, _)| *name == field);
-            found.map(|(_, value)| value.to_owned()).unwrap_or_default()
-        };
-        let query = request::pairs(parts.uri.query().unwrap_or_default());
-        Ok(Call {
-            queue: of_path("queue"),
-            id: of_path("id"),
-            run_id: of_path("run_id"),
-            query: query.ok_or_else(|| Refusal::Bad("the query is not UTF-8".to_owned()))?,
-            is_json: is_json(&parts.headers),
-            body,
-        })
+        Ok(Call(Asked::read(request, body_max).await?))
     }
 
     pub fn queue(&self) -> Result<QueueKey, Refusal> {
-        check_name("queue", &self.queue)?;
-        Ok(QueueKey::relay(&self.queue))
+        let queue = self.0.part("queue");
+        check_name("queue", queue)?;
+        Ok(QueueKey::relay(queue))
     }
 
     pub fn id(&self) -> Result<&str, Refusal> {
-        check_name("id", &self.id)?;
-        Ok(&self.id)
+        let id = self.0.part("id");
+        check_name("id", id)?;
+        Ok(id)
     }
 
     pub fn run(&self) -> Result<Run, Refusal> {
-        let run_id = Uuid::parse_str(&self.run_id);
+        let run_id = Uuid::parse_str(self.0.part("run_id"));
         let run_id = run_id.map_err(|_| Refusal::Bad("the run id is no UUID".to_owned()))?;
         Ok(Run {
             queue: self.queue()?,
@@ -93,7 +71,7 @@ impl Call {
 
     /// An unknown mode is the default one, as it is for the original.
     pub fn mode(&self) -> Mode {
-        match self.parameter("mode") {
+        match self.0.parameter("mode") {
             Some("ignore") => Mode::Ignore,
             Some("replace") => Mode::Replace,
             _ => Mode::Unique,
@@ -102,18 +80,13 @@ impl Call {
 
     /// How many jobs are asked for; at least one.
     pub fn num_jobs(&self) -> Result<i64, Refusal> {
-        let number = self.parameter("num_jobs").map_or(Ok(1), str::parse);
+        let number = self.0.parameter("num_jobs").map_or(Ok(1), str::parse);
         let number = number.ok().filter(|number| *number >= 1);
         number.ok_or_else(|| Refusal::Bad("num_jobs must be a whole number from 1".to_owned()))
     }
 
-    fn parameter(&self, name: &str) -> Option<&str> {
-        let found = self.query.iter().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str())
-    }
-
     fn body(&self) -> Result<&Bytes, Refusal> {
-        match &self.body {
+        match &self.0.body {
             Ok(body) => Ok(body),
             Err(NoBody::TooLarge) => Err(Refusal::TooLarge),
             Err(NoBody::BrokeOff) => Err(Refusal::Bad("the body broke off".to_owned())),
@@ -124,7 +97,7 @@ impl Call {
     /// The jobs of the body; all of them are as they should be.
     pub fn jobs(&self) -> Result<Vec<Enqueue>, Refusal> {
         let body = self.body()?;
-        if !self.is_json {
+        if !is_json(&self.0.headers) {
             return Err(Refusal::NotJson);
         }
         let jobs: Vec<NewJob<'_>> = serde_json::from_slice(body).map_err(|error| unread(&error))?;

@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use crate::engine::Error;
+use crate::protocol::request::NotText;
 
 /// Why a request is refused.
 #[derive(Debug)]
@@ -78,6 +79,12 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
         }
     };
     (status, error.to_string())
+}
+
+impl From<NotText> for Refusal {
+    fn from(NotText(what): NotText) -> Self {
+        Refusal::Bad(what.to_owned())
+    }
 }
 
 impl From<Error> for Refusal {

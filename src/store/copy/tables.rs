@@ -50,6 +50,7 @@ pub const TABLES: &[Table] = &[
             ("first_seen", Int),
             ("paused", Int),
             ("forgotten", Int),
+            ("last_number", Int),
         ],
     },
     Table {
@@ -91,6 +92,7 @@ pub const TABLES: &[Table] = &[
             ("timeout_s", Int),
             ("work_state", Text),
             ("updated_at", Int),
+            ("label", Text),
         ],
     },
     Table {

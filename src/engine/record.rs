@@ -1,0 +1,256 @@
+//! Jobq's verbs. A job of Jobq is a record: a payload, a state that anybody may set by compare-and-set, and a log
+//! of events that only grows. Nobody holds a lease of it; it stays until somebody deletes it.
+
+mod find;
+mod labels;
+
+use super::clock::Time;
+use super::error::{Error, Result};
+use super::history::{Event, History, What};
+use super::job::{Job, JobKey, QueueId, QueueKey, State};
+use super::put::new_job;
+use super::queues::Queue;
+use super::work::Work;
+use crate::query;
+pub(super) use find::matches;
+pub use find::{Polls, Records};
+pub use labels::{Labelled, Which};
+
+/// How long a log may get.
+const LOG_EVENTS_MAX: usize = 10_000;
+const LOG_BYTES_MAX: usize = 1 << 20;
+
+/// A job of Jobq as its clients see it. Payload and state are JSON text without white space.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Of its queue; from 1.
+    pub id: i64,
+    pub payload: String,
+    /// Null is none.
+    pub state: Option<String>,
+    pub history: History,
+    /// When it was changed last.
+    pub modified: Time,
+    pub created_at: Time,
+}
+
+/// What became of a compare-and-set.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Swap {
+    /// The record in its new state.
+    Done(Record),
+    /// The state is another than was expected, and nothing has changed.
+    Differs(Record),
+}
+
+impl Record {
+    pub fn of(job: &Job) -> Record {
+        Record {
+            id: job.key.id.parse().unwrap_or_default(),
+            payload: job.body.clone(),
+            state: job.work_state.clone(),
+            history: job.history.clone(),
+            modified: job.updated_at.unwrap_or(job.created_at),
+            created_at: job.created_at,
+        }
+    }
+
+    /// The state as JSON text.
+    pub fn state_text(&self) -> &str {
+        self.state.as_deref().unwrap_or(NULL)
+    }
+
+    /// The log as JSON text (document, Events): a list of `[kind, data]`, where every moment is a text, in seconds.
+    pub fn events(&self) -> String {
+        let events: Vec<_> = self.history.events().iter().filter_map(shown).collect();
+        format!("[{}]", events.join(","))
+    }
+}
+
+fn shown(event: &Event) -> Option<String> {
+    let timestamp = event.when.whole_seconds();
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| NULL.to_owned());
+    let (subject, detail) = (text(&event.subject), text(&event.detail));
+    Some(match event.what {
+        What::Created => format!(r#"["job_created",{{"timestamp":"{timestamp}"}}]"#),
+        What::Advanced => format!(
+            r#"["job_state_advanced",{{"old":{subject},"new":{detail},"timestamp":"{timestamp}"}}]"#
+        ),
+        What::Event => format!(r#"["user_event",{{"event":{detail},"timestamp":"{timestamp}"}}]"#),
+        _ => return None,
+    })
+}
+
+const NULL: &str = "null";
+
+/// A state as it is kept.
+fn kept(state: &str) -> Option<String> {
+    (state != NULL).then(|| state.to_owned())
+}
+
+/// Makes a queue. Its number.
+///
+/// # Errors
+/// [`Error::QueueThere`].
+pub(super) fn make_queue(work: &mut Work, queue: &QueueKey) -> Result<QueueId> {
+    if work.queue(queue).is_some() {
+        let name = queue.name.clone();
+        return Err(Error::QueueThere { name });
+    }
+    Ok(work.queue_for(queue))
+}
+
+/// Deletes a queue with all that is in it: from now on nobody finds it, and its name is free. Upkeep drops what
+/// was in it, and then the queue.
+///
+/// # Errors
+/// [`Error::NoSuchQueue`].
+pub(super) fn expunge(work: &mut Work, key: &QueueKey) -> Result<()> {
+    let queue = known(work, key)?;
+    work.change_queue(Queue {
+        key: QueueKey {
+            namespace: format!("expunged {}", queue.id),
+            ..key.clone()
+        },
+        forgotten: true,
+        ..queue
+    });
+    Ok(())
+}
+
+fn known(work: &Work, key: &QueueKey) -> Result<Queue> {
+    let queue = work.queue(key).filter(|queue| !queue.forgotten);
+    let queue = queue.ok_or_else(|| Error::NoSuchQueue {
+        name: key.name.clone(),
+    })?;
+    Ok((*queue).clone())
+}
+
+/// Records a job in a state.
+///
+/// # Errors
+/// [`Error::NoSuchQueue`].
+pub(super) fn create(
+    work: &mut Work,
+    key: &QueueKey,
+    payload: &str,
+    state: &str,
+) -> Result<Record> {
+    let queue = known(work, key)?;
+    // Another server may have deleted it.
+    let number = work.next_number(queue.id).ok_or(Error::NoSuchQueue {
+        name: key.name.clone(),
+    })?;
+    let now = work.tick();
+    let key = JobKey {
+        scope: queue.id,
+        id: number.to_string(),
+    };
+    let mut job = new_job(work, &key);
+    job.queue = queue.id;
+    job.state = State::Record;
+    payload.clone_into(&mut job.body);
+    job.work_state = kept(state);
+    job.created_at = now;
+    job.since = now;
+    job.updated_at = Some(now);
+    job.history.push(What::Created, now, None, None);
+    let record = Record::of(&job);
+    work.insert(job);
+    Ok(record)
+}
+
+/// Sets the state from `old` to `new`, if it is `old`.
+///
+/// # Errors
+/// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].
+pub(super) fn advance(
+    work: &mut Work,
+    queue: &QueueKey,
+    id: i64,
+    old: &str,
+    new: &str,
+) -> Result<Swap> {
+    let (key, record) = found(work, queue, id)?;
+    if !query::same(record.state_text(), old) {
+        return Ok(Swap::Differs(record));
+    }
+    set_state(work, &key, new).map(Swap::Done)
+}
+
+/// Appends an event of the user.
+///
+/// # Errors
+/// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].
+pub(super) fn append(work: &mut Work, queue: &QueueKey, id: i64, event: &str) -> Result<Record> {
+    let (key, _) = found(work, queue, id)?;
+    log(work, &key, |job, now| {
+        job.history.push(What::Event, now, None, Some(event));
+    })
+}
+
+/// Sets the state of the first of these that still matches.
+///
+/// # Errors
+/// [`Error::LogFull`], [`Error::TooMuchWork`].
+pub(super) fn poll(
+    work: &mut Work,
+    found: &[JobKey],
+    matches: impl Fn(&Record, Time) -> Result<bool>,
+    state: &str,
+) -> Result<Option<Record>> {
+    for key in found {
+        let Some(record) = work.job(key).map(Record::of) else {
+            continue;
+        };
+        if matches(&record, work.now)? {
+            return set_state(work, key, state).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn found(work: &Work, queue: &QueueKey, id: i64) -> Result<(JobKey, Record)> {
+    let key = JobKey {
+        scope: known(work, queue)?.id,
+        id: id.to_string(),
+    };
+    let record = work.job(&key).map(Record::of);
+    let id = || key.id.clone();
+    let record = record.ok_or_else(|| Error::NoSuchJob { id: id() })?;
+    Ok((key, record))
+}
+
+fn set_state(work: &mut Work, key: &JobKey, new: &str) -> Result<Record> {
+    log(work, key, |job, now| {
+        let old = job.work_state.take();
+        let old = old.as_deref().unwrap_or(NULL);
+        job.history.push(What::Advanced, now, Some(old), Some(new));
+        job.work_state = kept(new);
+    })
+}
+
+/// Changes a record, by which its log grows.
+fn log(work: &mut Work, key: &JobKey, change: impl FnOnce(&mut Job, Time)) -> Result<Record> {
+    let id = || key.id.clone();
+    let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
+    let mut changed = job.clone();
+    let now = work.tick();
+    change(&mut changed, now);
+    changed.updated_at = Some(now);
+    let max = if changed.history.as_text().len() > LOG_BYTES_MAX {
+        Some("1 MiB")
+    } else if changed.history.is_longer_than(LOG_EVENTS_MAX) {
+        Some("10,000 events")
+    } else {
+        None
+    };
+    if let Some(max) = max {
+        return Err(Error::LogFull { id: id(), max });
+    }
+    let record = Record::of(&changed);
+    if let Some(job) = work.job_mut(key) {
+        *job = changed;
+    }
+    Ok(record)
+}

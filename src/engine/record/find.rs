@@ -1,0 +1,297 @@
+//! Finding records: by number, and by a query. What of a query an index can answer is asked of the database; the
+//! rest is decided here, over what that leaves, batch by batch.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Record;
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::history::History;
+use crate::engine::job::{QueueId, QueueKey};
+use crate::query::{Budget, Hint, Query};
+use crate::store::{Row, Statement, StoreError};
+
+/// Records that one query may look at.
+const LOOKED_AT_MAX: usize = 200_000;
+
+/// How much one answer may hold, in bytes.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Rows of the first batch, and of the others: as many as have about so many bytes.
+const BATCH_FIRST: usize = 64;
+const BATCH_MAX: usize = 1_000;
+const BATCH_BYTES: usize = 2 << 20;
+
+/// A record that was found.
+pub struct Found {
+    pub seq: i64,
+    pub record: Record,
+}
+
+/// Where a page of records begins and ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Records {
+    /// By number.
+    pub records: Vec<Record>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+/// Those who poll at the moment.
+#[derive(Clone, Debug, Default)]
+pub struct Polls(Arc<AtomicUsize>);
+
+/// One of them.
+pub struct Polling(Polls);
+
+impl Polls {
+    pub fn join(&self) -> Polling {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Polling(self.clone())
+    }
+}
+
+impl Polling {
+    /// How many poll, this one included.
+    pub fn all(&self) -> usize {
+        self.0.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether the record matches at this moment.
+///
+/// # Errors
+/// [`Error::TooMuchWork`].
+pub fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Result<bool> {
+    let events = if query.needs_events() {
+        record.events()
+    } else {
+        String::new()
+    };
+    let row = crate::query::Record {
+        id: record.id,
+        payload: &record.payload,
+        events: &events,
+        state: record.state.as_deref(),
+        modified: record.modified.whole_seconds(),
+    };
+    let matches = query.matches(&row, now.whole_seconds(), budget);
+    matches.map_err(|_| Error::TooMuchWork { looked_at: 0 })
+}
+
+impl Engine {
+    /// The number of a queue that is there.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub(in crate::engine) fn known(&self, queue: &QueueKey) -> Result<QueueId> {
+        let found = self.known_queues().get(queue);
+        let found = found.filter(|queue| !queue.forgotten);
+        found
+            .map(|queue| queue.id)
+            .ok_or_else(|| Error::NoSuchQueue {
+                name: queue.name.clone(),
+            })
+    }
+
+    /// The record of this number.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub async fn record_by_id(&self, queue: &QueueKey, id: i64) -> Result<Option<Record>> {
+        self.freshen().await?;
+        let rows = self.readers().rows(by_id(self.known(queue)?, id)).await?;
+        let found = rows.first().map(found).transpose()?;
+        Ok(found.map(|found| found.record))
+    }
+
+    /// Up to `limit` records with a number above `after`, by number; fewer if they are large.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub async fn records(&self, queue: &QueueKey, after: i64, limit: usize) -> Result<Records> {
+        self.freshen().await?;
+        let id = self.known(queue)?;
+        let mut records: Vec<Record> = Vec::new();
+        let mut batches = Batches::new(limit);
+        loop {
+            let after = records.last().map_or(after, |record| record.id);
+            let batch = batches.size(limit - records.len());
+            let args = [id.into(), after.into(), (batch as i64).into()];
+            let rows = self.readers().rows(Statement::new(LIST, args)).await?;
+            for row in &rows {
+                let record = found(row)?.record;
+                batches.looked_at(&record);
+                records.push(record);
+            }
+            let more = rows.len() == batch;
+            if !more || records.len() == limit || batches.bytes >= ANSWER_BYTES_MAX {
+                return Ok(Records { records, more });
+            }
+        }
+    }
+
+    /// Up to `limit` records that match, longest untouched first.
+    pub(in crate::engine) async fn find(
+        &self,
+        queue: &QueueKey,
+        query: &Query,
+        limit: usize,
+    ) -> Result<Vec<Found>> {
+        self.freshen().await?;
+        let (id, now, hint) = (self.known(queue)?, self.now(None), query.hint());
+        let (mut all, mut bytes) = (Vec::new(), 0);
+        let (mut batches, mut budget) = (Batches::new(limit), Budget::default());
+        let mut after = (micros(*hint.modified.start()), -1);
+        loop {
+            let batch = batches.size(BATCH_MAX);
+            let rows = self.readers().rows(next(id, hint, after, batch)).await?;
+            for row in &rows {
+                let row = found(row)?;
+                after = (row.record.modified.0, row.seq);
+                batches.looked_at(&row.record);
+                if matches(&row.record, query, now, &mut budget).map_err(|_| batches.too_much())? {
+                    bytes += row.record.bytes();
+                    all.push(row);
+                }
+                if all.len() == limit {
+                    return Ok(all);
+                }
+            }
+            if rows.len() < batch || is_one(hint) {
+                return Ok(all);
+            }
+            if batches.rows >= LOOKED_AT_MAX || bytes >= ANSWER_BYTES_MAX {
+                return Err(batches.too_much());
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Record {
+    fn bytes(&self) -> usize {
+        self.payload.len() + self.state_text().len() + self.history.as_text().len()
+    }
+}
+
+/// How many rows to read at once, by how large those were that have been read.
+struct Batches {
+    first: usize,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Batches {
+    fn new(limit: usize) -> Batches {
+        Batches {
+            first: limit.min(BATCH_FIRST),
+            rows: 0,
+            bytes: 0,
+        }
+    }
+
+    fn looked_at(&mut self, record: &Record) {
+        self.rows += 1;
+        self.bytes += record.bytes();
+    }
+
+    /// At most `max`, and one at least.
+    fn size(&self, max: usize) -> usize {
+        if self.rows == 0 {
+            return self.first.min(max).max(1);
+        }
+        let each = self.bytes / self.rows + 1;
+        (BATCH_BYTES / each).clamp(1, BATCH_MAX).min(max).max(1)
+    }
+
+    fn too_much(&self) -> Error {
+        Error::TooMuchWork {
+            looked_at: self.rows,
+        }
+    }
+}
+
+fn micros(seconds: i64) -> i64 {
+    seconds.saturating_mul(1_000_000)
+}
+
+fn is_one(hint: &Hint) -> bool {
+    hint.ids.start() == hint.ids.end()
+}
+
+/// The statement that reads the next records that may match.
+fn next(queue: QueueId, hint: &Hint, after: (i64, i64), batch: usize) -> Statement {
+    let (first, last) = (*hint.ids.start(), *hint.ids.end());
+    if is_one(hint) {
+        return by_id(queue, first);
+    }
+    let until = micros(hint.modified.end().saturating_add(1)).saturating_sub(1);
+    let args = [
+        queue.into(),
+        after.0.into(),
+        after.1.into(),
+        until.into(),
+        first.into(),
+        last.into(),
+        (batch as i64).into(),
+    ];
+    match crate::query::label_of(hint) {
+        Some(label) => Statement::new(NEXT_LABELLED, args).with(label),
+        None => Statement::new(NEXT, args),
+    }
+}
+
+fn by_id(queue: QueueId, id: i64) -> Statement {
+    Statement::new(BY_ID, [queue.into(), id.to_string().into()])
+}
+
+pub(super) fn found(row: &Row) -> Result<Found, StoreError> {
+    let id = row.text(0)?.parse();
+    Ok(Found {
+        seq: row.int(1)?,
+        record: Record {
+            id: id.map_err(|_| StoreError::Corrupt("a record without a number"))?,
+            payload: row.text(2)?,
+            state: row.text_or_null(3)?,
+            history: History::from_text(row.text(4)?),
+            modified: Time(row.int(5)?),
+            created_at: Time(row.int(6)?),
+        },
+    })
+}
+
+macro_rules! records {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, seq, body, work_state, history, updated_at, created_at FROM jobs WHERE state = 9 AND ",
+            $rest
+        )
+    };
+}
+
+pub(super) use records;
+
+const BY_ID: &str = records!("scope = $1 AND id = $2");
+
+const LIST: &str =
+    records!("queue = $1 AND CAST(id AS BIGINT) > $2 ORDER BY CAST(id AS BIGINT) LIMIT $3 + 0");
+
+// The sign keeps SQLite from going by number, and sorting.
+const NEXT: &str = records!(
+    "queue = $1 AND (updated_at, seq) > ($2, $3) AND updated_at <= $4
+     AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
+);
+
+const NEXT_LABELLED: &str = records!(
+    "queue = $1 AND label = $8 AND (updated_at, seq) > ($2, $3) AND updated_at <= $4
+     AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
+);

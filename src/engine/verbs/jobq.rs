@@ -1,0 +1,178 @@
+//! The verbs of Jobq.
+
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::engine::error::{Error, Result};
+use crate::engine::job::{JobKey, Protocol, QueueId, QueueKey};
+use crate::engine::queues::Queue;
+use crate::engine::record::{self, Record, Swap};
+use crate::engine::work::Needs;
+use crate::query::{Budget, Query};
+
+/// What a poll finds before it takes one; as many as may be taken by others meanwhile.
+const CHOICE_MIN: usize = 4;
+const CHOICE_MAX: usize = 200;
+
+/// How often a poll that comes too late for all that it has found looks again.
+const ATTEMPTS_MAX: usize = 100;
+
+impl Engine {
+    /// The queues, by number.
+    pub async fn record_queues(&self) -> Result<Vec<Arc<Queue>>> {
+        self.freshen().await?;
+        let mut queues = self.known_queues().all();
+        queues.retain(|queue| queue.key.protocol == Protocol::Jobq && !queue.forgotten);
+        queues.sort_by_key(|queue| queue.id);
+        Ok(queues)
+    }
+
+    /// The queue of this number or this name.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub async fn record_queue(&self, name: &str) -> Result<Arc<Queue>> {
+        self.freshen().await?;
+        let queues = self.known_queues();
+        let queue = match name.parse() {
+            Ok(id) => queues.by_id(id),
+            Err(_) => queues.get(&QueueKey::jobq(name)),
+        };
+        let queue = queue.filter(|queue| queue.key.protocol == Protocol::Jobq && !queue.forgotten);
+        queue.ok_or_else(|| Error::NoSuchQueue {
+            name: name.to_owned(),
+        })
+    }
+
+    /// Makes a queue of this name.
+    ///
+    /// # Errors
+    /// [`Error::QueueThere`].
+    pub async fn make_queue(&self, name: &str) -> Result<QueueId> {
+        let key = QueueKey::jobq(name);
+        self.write(Needs::default(), None, 1, move |work| {
+            record::make_queue(work, &key)
+        })
+        .await
+    }
+
+    /// Deletes a queue with all that is in it.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub async fn expunge(&self, queue: QueueKey) -> Result<()> {
+        self.write(Needs::default(), None, 1, move |work| {
+            record::expunge(work, &queue)
+        })
+        .await
+    }
+
+    /// Records a job; payload and state are JSON text without white space.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub async fn record(&self, queue: QueueKey, payload: String, state: String) -> Result<Record> {
+        let needs = Needs {
+            number: Some(queue.clone()),
+            ..Needs::default()
+        };
+        self.write(needs, None, 1, move |work| {
+            record::create(work, &queue, &payload, &state)
+        })
+        .await
+    }
+
+    /// Sets the state of a record from `old` to `new`, if it is `old`; all of it JSON text without white space.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error).
+    pub async fn advance(
+        &self,
+        queue: QueueKey,
+        id: i64,
+        old: String,
+        new: String,
+    ) -> Result<Swap> {
+        self.write(one(&queue, id), None, 1, move |work| {
+            record::advance(work, &queue, id, &old, &new)
+        })
+        .await
+    }
+
+    /// Appends an event, which is JSON text without white space, to the log of a record.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error).
+    pub async fn append(&self, queue: QueueKey, id: i64, event: String) -> Result<Record> {
+        self.write(one(&queue, id), None, 1, move |work| {
+            record::append(work, &queue, id, &event)
+        })
+        .await
+    }
+
+    /// Sets the state of the longest untouched record that matches, if there is one. Whoever polls at the same
+    /// time gets another.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`, `LogFull`, `TooMuchWork`](Error).
+    pub async fn poll(
+        &self,
+        queue: &QueueKey,
+        query: &Query,
+        state: String,
+    ) -> Result<Option<Record>> {
+        let polling = self.polls().join();
+        for _ in 0..ATTEMPTS_MAX {
+            // Who polls at the same time finds the same ones; they are taken one after the other.
+            let choice = polling.all().clamp(CHOICE_MIN, CHOICE_MAX);
+            let found = self.find(queue, query, choice).await?;
+            if found.is_empty() {
+                return Ok(None);
+            }
+            let scope = self.known(queue)?;
+            let (seqs, keys): (Vec<i64>, Vec<JobKey>) = found
+                .into_iter()
+                .map(|found| {
+                    let id = found.record.id.to_string();
+                    (found.seq, JobKey { scope, id })
+                })
+                .unzip();
+            let needs = Needs {
+                choice: seqs,
+                ..Needs::default()
+            };
+            let (query, state) = (query.clone(), state.clone());
+            let taken = self.write(needs, None, 1, move |work| {
+                let matches = |record: &Record, now| {
+                    record::matches(record, &query, now, &mut Budget::default())
+                };
+                record::poll(work, &keys, matches, &state)
+            });
+            if let Some(record) = taken.await? {
+                return Ok(Some(record));
+            }
+        }
+        Err(Error::Unavailable)
+    }
+
+    /// Up to `limit` records that match, longest untouched first.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`, `TooMuchWork`](Error).
+    pub async fn query(
+        &self,
+        queue: &QueueKey,
+        query: &Query,
+        limit: usize,
+    ) -> Result<Vec<Record>> {
+        let found = self.find(queue, query, limit).await?;
+        Ok(found.into_iter().map(|found| found.record).collect())
+    }
+}
+
+fn one(queue: &QueueKey, id: i64) -> Needs {
+    Needs {
+        in_queues: vec![(queue.clone(), id.to_string())],
+        ..Needs::default()
+    }
+}

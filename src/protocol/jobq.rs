@@ -1,0 +1,184 @@
+//! Jobq over HTTP: the table of `docs/protocols/jobq.md`.
+//!
+//! A handler reads its parameters out of a [`Call`], calls one verb of the engine and gives an answer. Bodies are
+//! read as JSON, whatever is said of them.
+
+mod answer;
+mod call;
+mod refusal;
+
+use std::future::Future;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{self, MethodFilter, MethodRouter};
+use serde_json::json;
+
+use answer::{QueueView, job, jobs, json};
+use call::Call;
+use refusal::Refusal;
+
+use crate::doors::BEARER;
+use crate::engine::{Engine, Swap};
+use crate::protocol::request::drain;
+
+const GET: MethodFilter = MethodFilter::GET;
+const POST: MethodFilter = MethodFilter::POST;
+const DELETE: MethodFilter = MethodFilter::DELETE;
+
+/// What the handlers work with.
+#[derive(Clone)]
+pub struct Front {
+    pub engine: Engine,
+    /// The largest body of a request, in bytes.
+    pub body_max: usize,
+}
+
+/// An answer, or why there is none.
+type Outcome = Result<Response, Refusal>;
+
+/// All paths of Jobq.
+pub fn router(front: Front) -> Router {
+    let queue = "/api/v0/queue/{queue}";
+    let under = |path: &str| format!("{queue}/{path}");
+    Router::new()
+        .route("/api/v0/queue", on(GET, queues).merge(on(POST, make_queue)))
+        .route(queue, on(DELETE, delete_queue))
+        .route(&under("query_jobs"), on(POST, query))
+        .route(&under("poll_job"), on(POST, poll))
+        .route(&under("job"), on(GET, list).merge(on(POST, create)))
+        .route(&under("job/{id}"), on(GET, get).merge(on(DELETE, delete)))
+        .route(&under("job/{id}/state"), on(POST, advance))
+        .route(&under("job/{id}/event"), on(POST, append))
+        .route("/api/v0/{*rest}", routing::any(no_such_endpoint))
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(front)
+}
+
+/// The answer to a path under `/api/v0` that nobody serves.
+pub async fn no_such_endpoint(request: Request) -> Response {
+    drain(request).await;
+    Refusal::NoSuchEndpoint.into_response()
+}
+
+async fn method_not_allowed(request: Request) -> Response {
+    drain(request).await;
+    Refusal::MethodNotAllowed.into_response()
+}
+
+/// The answer to whoever shows no key where one is needed.
+pub fn unauthorized() -> Response {
+    let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
+    (challenge, Refusal::Unauthorized).into_response()
+}
+
+/// A handler under a method: read the call, do it.
+fn on<F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<Front>
+where
+    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Outcome> + Send,
+{
+    routing::on(
+        method,
+        async move |State(front): State<Front>, request: Request| {
+            let outcome = match Call::read(request, front.body_max).await {
+                Ok(call) => handler(front, call).await,
+                Err(refusal) => Err(refusal),
+            };
+            outcome.unwrap_or_else(IntoResponse::into_response)
+        },
+    )
+}
+
+/// `GET /api/v0/queue`
+async fn queues(front: Front, _: Call) -> Outcome {
+    let queues = front.engine.record_queues().await?;
+    let queues: Vec<_> = queues.iter().map(|queue| QueueView::of(queue)).collect();
+    Ok(json(&json!({ "queues": queues })))
+}
+
+/// `POST /api/v0/queue`
+async fn make_queue(front: Front, call: Call) -> Outcome {
+    let name = call.name()?;
+    let id = front.engine.make_queue(&name).await?;
+    Ok(json(&QueueView { id, name: &name }))
+}
+
+/// `DELETE /api/v0/queue/{queue}`
+async fn delete_queue(front: Front, call: Call) -> Outcome {
+    front
+        .engine
+        .expunge(call.queue(&front.engine).await?)
+        .await?;
+    Ok(json(&json!({})))
+}
+
+/// `GET /api/v0/queue/{queue}/job`
+async fn list(front: Front, call: Call) -> Outcome {
+    let queue = call.queue(&front.engine).await?;
+    let (after, limit) = call.page()?;
+    let page = front.engine.records(&queue, after, limit).await?;
+    let next = page.records.last().map(|record| record.id);
+    Ok(jobs(&page.records, next.filter(|_| page.more)))
+}
+
+/// `POST /api/v0/queue/{queue}/query_jobs`
+async fn query(front: Front, call: Call) -> Outcome {
+    let queue = call.queue(&front.engine).await?;
+    let (query, limit) = call.query()?;
+    let found = front.engine.query(&queue, &query, limit).await?;
+    Ok(jobs(&found, None))
+}
+
+/// `POST /api/v0/queue/{queue}/poll_job`
+async fn poll(front: Front, call: Call) -> Outcome {
+    let queue = call.queue(&front.engine).await?;
+    let (query, state) = call.poll()?;
+    let taken = front.engine.poll(&queue, &query, state).await?;
+    Ok(job(&taken.ok_or(Refusal::NoMatch)?))
+}
+
+/// `POST /api/v0/queue/{queue}/job`
+async fn create(front: Front, call: Call) -> Outcome {
+    let queue = call.queue(&front.engine).await?;
+    let (payload, state) = call.new_job()?;
+    Ok(job(&front.engine.record(queue, payload, state).await?))
+}
+
+/// `GET /api/v0/queue/{queue}/job/{id}`
+async fn get(front: Front, call: Call) -> Outcome {
+    let queue = call.queue(&front.engine).await?;
+    let found = front.engine.record_by_id(&queue, call.id()?).await?;
+    Ok(job(&found.ok_or_else(|| call.no_such_job())?))
+}
+
+/// `DELETE /api/v0/queue/{queue}/job/{id}`
+async fn delete(front: Front, call: Call) -> Outcome {
+    let queue = call.queue(&front.engine).await?;
+    // What cannot be an id is not there.
+    if let Ok(id) = call.id() {
+        front.engine.delete(queue, vec![id.to_string()]).await?;
+    }
+    Ok(json(&json!({})))
+}
+
+/// `POST /api/v0/queue/{queue}/job/{id}/state`
+async fn advance(front: Front, call: Call) -> Outcome {
+    let queue = call.queue(&front.engine).await?;
+    let (id, (old, new)) = (call.id()?, call.swap()?);
+    match front.engine.advance(queue, id, old, new).await? {
+        Swap::Done(record) => Ok(job(&record)),
+        Swap::Differs(record) => {
+            Ok((StatusCode::CONFLICT, answer::conflict(&record)).into_response())
+        }
+    }
+}
+
+/// `POST /api/v0/queue/{queue}/job/{id}/event`
+async fn append(front: Front, call: Call) -> Outcome {
+    let queue = call.queue(&front.engine).await?;
+    let (id, event) = (call.id()?, call.event()?);
+    Ok(job(&front.engine.append(queue, id, event).await?))
+}

@@ -1,0 +1,83 @@
+//! What Jobq's clients get: JSON, payloads and states as they were written, but for white space.
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::engine::{Queue, Record};
+
+/// A queue.
+#[derive(Serialize)]
+pub struct QueueView<'a> {
+    pub id: i64,
+    pub name: &'a str,
+}
+
+impl QueueView<'_> {
+    pub fn of(queue: &Queue) -> QueueView<'_> {
+        QueueView {
+            id: queue.id,
+            name: &queue.key.name,
+        }
+    }
+}
+
+/// A job, with everything that is known of it.
+#[derive(Serialize)]
+struct JobView<'a> {
+    id: i64,
+    payload: &'a RawValue,
+    events: Box<RawValue>,
+    state: &'a RawValue,
+    /// Seconds since 1970.
+    modified: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'static str>,
+}
+
+/// A list of jobs.
+#[derive(Serialize)]
+struct JobsView<'a> {
+    jobs: Vec<JobView<'a>>,
+    /// Where the next page begins, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<i64>,
+}
+
+fn view<'a>(record: &'a Record, error: Option<&'static str>) -> JobView<'a> {
+    JobView {
+        id: record.id,
+        payload: raw(&record.payload),
+        events: RawValue::from_string(record.events()).unwrap_or_default(),
+        state: raw(record.state_text()),
+        modified: record.modified.whole_seconds(),
+        error,
+    }
+}
+
+fn raw(text: &str) -> &RawValue {
+    serde_json::from_str(text).unwrap_or(RawValue::NULL)
+}
+
+/// A job.
+pub fn job(record: &Record) -> Response {
+    json(&view(record, None))
+}
+
+/// A job whose state is not what the client thought.
+pub fn conflict(record: &Record) -> Response {
+    json(&view(record, Some("the state is another one now")))
+}
+
+/// Jobs, and where the next page of them begins.
+pub fn jobs(records: &[Record], next: Option<i64>) -> Response {
+    let jobs = records.iter().map(|record| view(record, None)).collect();
+    json(&JobsView { jobs, next })
+}
+
+/// A value as the body of an answer.
+pub fn json(value: &impl Serialize) -> Response {
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}

@@ -1,0 +1,166 @@
+//! A request: its path, query and body.
+
+use axum::extract::Request;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::refusal::Refusal;
+use crate::engine::{Engine, Error, QueueKey};
+use crate::protocol::request::{Asked, NoBody};
+use crate::query::{self, Query};
+
+/// The longest name of a queue, in characters.
+const NAME_CHARS_MAX: usize = 255;
+
+/// Jobs that one answer may have, and how many it has if nothing is said: of a list, and of a query.
+const JOBS_MAX: i64 = 10_000;
+const LISTED: i64 = 1_000;
+const QUERIED: i64 = 100;
+
+/// A request.
+pub struct Call(Asked);
+
+#[derive(Deserialize)]
+struct NewQueue {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct NewJob<'a> {
+    #[serde(borrow)]
+    payload: &'a RawValue,
+    #[serde(default, borrow)]
+    state: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Asking<'a> {
+    #[serde(default, borrow)]
+    query: Option<&'a RawValue>,
+    #[serde(default)]
+    limit: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Polling<'a> {
+    #[serde(borrow)]
+    query: &'a RawValue,
+    #[serde(borrow)]
+    state: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Swapping<'a> {
+    #[serde(borrow)]
+    old: &'a RawValue,
+    #[serde(borrow)]
+    new: &'a RawValue,
+}
+
+impl Call {
+    /// Reads a request, whole.
+    pub async fn read(request: Request, body_max: usize) -> Result<Call, Refusal> {
+        Ok(Call(Asked::read(request, body_max).await?))
+    }
+
+    /// The queue, which is named by its number or by its name.
+    pub async fn queue(&self, engine: &Engine) -> Result<QueueKey, Refusal> {
+        let queue = engine.record_queue(self.0.part("queue")).await?;
+        Ok(queue.key.clone())
+    }
+
+    /// The number of the job. What is no number is no job.
+    pub fn id(&self) -> Result<i64, Refusal> {
+        let id = self.0.part("id");
+        let is_plain = id.bytes().all(|byte| byte.is_ascii_digit());
+        let number = id.parse().ok().filter(|_| is_plain);
+        number.ok_or_else(|| self.no_such_job())
+    }
+
+    pub fn no_such_job(&self) -> Refusal {
+        let id = self.0.part("id").to_owned();
+        Error::NoSuchJob { id }.into()
+    }
+
+    /// After which job, and how many at most.
+    pub fn page(&self) -> Result<(i64, usize), Refusal> {
+        let number = |name: &str, default: i64| {
+            let text = self.0.parameter(name);
+            let number = text.map_or(Ok(default), str::parse);
+            number.map_err(|_| Refusal::Bad(format!("{name} must be a whole number")))
+        };
+        Ok((number("after", 0)?, count(number("limit", LISTED)?)?))
+    }
+
+    /// The name of a new queue.
+    pub fn name(&self) -> Result<String, Refusal> {
+        let NewQueue { name } = self.body()?;
+        let why = if name.is_empty() {
+            "the name is empty"
+        } else if name.chars().count() > NAME_CHARS_MAX {
+            "the name has 255 characters at most"
+        } else if name.contains('\0') {
+            "the name contains NUL"
+        } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            "the name must not be a number: it could be taken for an id"
+        } else {
+            return Ok(name);
+        };
+        Err(Refusal::Bad(why.to_owned()))
+    }
+
+    /// Payload and state of a new job.
+    pub fn new_job(&self) -> Result<(String, String), Refusal> {
+        let NewJob { payload, state } = self.body()?;
+        Ok((
+            minified(payload)?,
+            minified(state.unwrap_or(RawValue::NULL))?,
+        ))
+    }
+
+    /// A query, and how many jobs at most.
+    pub fn query(&self) -> Result<(Query, usize), Refusal> {
+        let Asking { query, limit } = self.body()?;
+        let all = || Ok(Query::default());
+        let query = query.map_or_else(all, Query::parse)?;
+        Ok((query, count(limit.unwrap_or(QUERIED))?))
+    }
+
+    /// A query, and the state for what it finds.
+    pub fn poll(&self) -> Result<(Query, String), Refusal> {
+        let Polling { query, state } = self.body()?;
+        Ok((Query::parse(query)?, minified(state)?))
+    }
+
+    /// The state that is expected, and the one for it.
+    pub fn swap(&self) -> Result<(String, String), Refusal> {
+        let Swapping { old, new } = self.body()?;
+        Ok((minified(old)?, minified(new)?))
+    }
+
+    /// An event: any JSON.
+    pub fn event(&self) -> Result<String, Refusal> {
+        minified(self.body()?)
+    }
+
+    fn body<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Refusal> {
+        let bad = |why: &str| Err(Refusal::Bad(why.to_owned()));
+        let body = match &self.0.body {
+            Ok(body) => body,
+            Err(NoBody::TooLarge) => return Err(Refusal::TooLarge),
+            Err(NoBody::BrokeOff) => return bad("the body broke off"),
+            Err(NoBody::Late) => return bad("the body did not come in time"),
+        };
+        serde_json::from_slice(body).map_err(|error| Refusal::Bad(error.to_string()))
+    }
+}
+
+fn minified(json: &RawValue) -> Result<String, Refusal> {
+    query::minified(json.get()).map_err(|error| Refusal::Bad(error.to_string()))
+}
+
+fn count(limit: i64) -> Result<usize, Refusal> {
+    let limit = usize::try_from(limit).ok();
+    let limit = limit.filter(|limit| (1..=JOBS_MAX as usize).contains(limit));
+    limit.ok_or_else(|| Refusal::Bad(format!("limit must be from 1 to {JOBS_MAX}")))
+}

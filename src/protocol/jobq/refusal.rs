@@ -1,0 +1,94 @@
+//! What Jobq's clients are told when something is not done: a status, and an object with a sentence.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::engine::Error;
+use crate::protocol::request::NotText;
+use crate::query;
+
+/// Why a request is refused.
+#[derive(Debug)]
+pub enum Refusal {
+    Bad(String),
+    /// The query, and where in it.
+    BadQuery(query::Refused),
+    TooLarge,
+    NoMatch,
+    NoSuchEndpoint,
+    MethodNotAllowed,
+    Unauthorized,
+    Engine(Error),
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let (status, error) = match self {
+            Refusal::Bad(why) => (StatusCode::BAD_REQUEST, why),
+            Refusal::BadQuery(refused) => {
+                let body = json!({ "error": refused.to_string(), "at": place(&refused) });
+                return (StatusCode::BAD_REQUEST, Json(body)).into_response();
+            }
+            Refusal::TooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "the body is too large".to_owned(),
+            ),
+            Refusal::NoMatch => (StatusCode::NOT_FOUND, "no job matches".to_owned()),
+            Refusal::NoSuchEndpoint => (StatusCode::NOT_FOUND, "api not found".to_owned()),
+            Refusal::MethodNotAllowed => {
+                let why = "this method is not allowed here".to_owned();
+                (StatusCode::METHOD_NOT_ALLOWED, why)
+            }
+            Refusal::Unauthorized => {
+                let why = "a token is needed: Authorization: Bearer TOKEN".to_owned();
+                (StatusCode::UNAUTHORIZED, why)
+            }
+            Refusal::Engine(Error::Unavailable) => {
+                let body = Json(json!({ "error": Error::Unavailable.to_string() }));
+                let later = [("retry-after", "1")];
+                return (StatusCode::SERVICE_UNAVAILABLE, later, body).into_response();
+            }
+            Refusal::Engine(error) => of_engine(&error),
+        };
+        (status, Json(json!({ "error": error }))).into_response()
+    }
+}
+
+/// Where in the query: the number of the triple, that of its element, and the column in its text.
+fn place(refused: &query::Refused) -> Value {
+    json!({ "term": refused.term, "place": refused.place, "column": refused.column })
+}
+
+fn of_engine(error: &Error) -> (StatusCode, String) {
+    let status = match error {
+        Error::NoSuchQueue { .. } | Error::NoSuchJob { .. } => StatusCode::NOT_FOUND,
+        Error::QueueThere { .. } => StatusCode::CONFLICT,
+        Error::LogFull { .. } | Error::TooMuchWork { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => {
+            tracing::error!(%error, "a request of Jobq failed");
+            let why = "an internal error".to_owned();
+            return (StatusCode::INTERNAL_SERVER_ERROR, why);
+        }
+    };
+    (status, error.to_string())
+}
+
+impl From<NotText> for Refusal {
+    fn from(NotText(what): NotText) -> Self {
+        Refusal::Bad(what.to_owned())
+    }
+}
+
+impl From<query::Refused> for Refusal {
+    fn from(refused: query::Refused) -> Self {
+        Refusal::BadQuery(refused)
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal::Engine(error)
+    }
+}

@@ -1,0 +1,96 @@
+//! The label of a record: a short text that says what its state begins with. Records are found and counted by it.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::Hint;
+
+/// The longest label, in bytes; whatever would have a longer one has none. It leads an index.
+const LABEL_BYTES_MAX: usize = 200;
+
+/// The label of a record that never was given a state.
+pub const NO_STATE: &str = "null";
+
+/// The label of a state, which is JSON text without white space: of a list that begins with a text, a bracket and
+/// that text; of what is neither list nor object, the state itself.
+pub fn label(state: Option<&str>) -> Option<String> {
+    let state = state.unwrap_or(NO_STATE);
+    let label = match state.as_bytes().first()? {
+        b'[' => tagged(&serde_json::from_str::<First>(state).ok()?.0?),
+        b'{' => return None,
+        _ => state.to_owned(),
+    };
+    (label.len() <= LABEL_BYTES_MAX).then_some(label)
+}
+
+/// The label that everything has that fits, if all has the same.
+pub fn label_of(hint: &Hint) -> Option<String> {
+    let label = match &hint.tag {
+        _ if hint.no_state => NO_STATE.to_owned(),
+        Some(tag) => tagged(tag),
+        None => return None,
+    };
+    (label.len() <= LABEL_BYTES_MAX).then_some(label)
+}
+
+fn tagged(tag: &str) -> String {
+    format!("[{}", serde_json::Value::from(tag))
+}
+
+/// The text with which a list begins, if it does.
+struct First(Option<String>);
+
+impl<'de> Deserialize<'de> for First {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<First, D::Error> {
+        deserializer.deserialize_seq(FirstOf)
+    }
+}
+
+struct FirstOf;
+
+impl<'de> Visitor<'de> for FirstOf {
+    type Value = First;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First, A::Error> {
+        let first: Option<&RawValue> = list.next_element()?;
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        let tag = first.and_then(|first| serde_json::from_str(first.get()).ok());
+        Ok(First(tag))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_labelled_by_what_it_begins_with() {
+        let long = "x".repeat(300);
+        for (state, expected) in [
+            (None, Some("null")),
+            (Some(r#"["CREATED"]"#), Some(r#"["CREATED""#)),
+            (
+                Some(r#"["CRE\u0041TED",{"a":[1]},2]"#),
+                Some(r#"["CREATED""#),
+            ),
+            (Some(r#"["say \"hi\""]"#), Some(r#"["say \"hi\"""#)),
+            (Some(r#""done""#), Some(r#""done""#)),
+            (Some("5"), Some("5")),
+            (Some("true"), Some("true")),
+            (Some("[]"), None),
+            (Some("[1,2]"), None),
+            (Some("[null]"), None),
+            (Some(r#"[["CREATED"]]"#), None),
+            (Some(r#"{"tag":"CREATED"}"#), None),
+            (Some(&format!("\"{long}\"")), None),
+            (Some(&format!("[\"{long}\"]")), None),
+        ] {
+            assert_eq!(label(state).as_deref(), expected, "{state:?}");
+        }
+    }
+}
