@@ -53,7 +53,7 @@ pub fn greeting(
     format!(
         r#"listening on http://{address}
   dashboard  http://{address}/ui
-  API        http://{address} (qless, lmstfy, Relay)
+  API        http://{address} (qless, lmstfy, Relay, Jobq)
   database   {database}
 A first job:
   curl http://{address}/add/work{key} -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'

@@ -12,7 +12,7 @@ use super::Result;
 use super::ledger::Ledger;
 use super::report::percentile;
 use super::target::Target;
-use super::{lmstfy, qless};
+use super::{jobq, lmstfy, qless};
 
 /// The load before the measurement, in which caches fill and connections open.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -22,6 +22,7 @@ const WARM_UP: Duration = Duration::from_millis(500);
 pub enum Protocol {
     Qless,
     Lmstfy,
+    Jobq,
 }
 
 /// A kind of load.
@@ -55,6 +56,7 @@ impl fmt::Display for Load {
         match self.protocol {
             Protocol::Qless => f.write_str("qless, ")?,
             Protocol::Lmstfy => f.write_str("lmstfy, ")?,
+            Protocol::Jobq => f.write_str("Jobq, ")?,
         }
         match self.connections {
             1 => f.write_str("1 connection")?,
@@ -151,6 +153,7 @@ pub async fn run(target: &Target, load: &Load, seconds: Duration) -> Result<Meas
 enum Worker {
     Qless(qless::Worker),
     Lmstfy(lmstfy::Worker),
+    Jobq(jobq::Worker),
 }
 
 impl Worker {
@@ -168,6 +171,7 @@ impl Worker {
             Protocol::Lmstfy => {
                 Worker::Lmstfy(lmstfy::Worker::new(target, load, number, shared).await?)
             }
+            Protocol::Jobq => Worker::Jobq(jobq::Worker::new(target, load, number, shared).await?),
         })
     }
 
@@ -175,6 +179,7 @@ impl Worker {
         match self {
             Worker::Qless(worker) => worker.cycle().await,
             Worker::Lmstfy(worker) => worker.cycle().await,
+            Worker::Jobq(worker) => worker.cycle().await,
         }
     }
 }

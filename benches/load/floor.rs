@@ -4,17 +4,19 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::routing::{delete, get, post, put};
 use axum::serve::ListenerExt;
+use axum::{Json, Router};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::Result;
@@ -37,6 +39,13 @@ pub fn serve() -> Result<()> {
                 .route("/get/{queue}", get(take_one))
                 .route("/get/{queue}/{count}", get(take))
                 .route("/complete/{queue}", post(complete))
+                .route("/api/v0/queue", post(async || Json(json!({}))))
+                .route("/api/v0/queue/{queue}/job", post(create))
+                .route("/api/v0/queue/{queue}/poll_job", post(poll))
+                .route(
+                    "/api/v0/queue/{queue}/job/{id}",
+                    delete(async |_: Path<(String, String)>| Json(json!({}))),
+                )
                 .route("/api/{namespace}/{queue}", put(publish).get(consume))
                 .route("/api/{namespace}/{queue}/job/{id}", delete(acknowledge))
                 .with_state(Queues::default());
@@ -161,6 +170,45 @@ async fn consume(
 
 async fn acknowledge(Path(_): Path<(String, String, String)>) -> StatusCode {
     StatusCode::NO_CONTENT
+}
+
+#[derive(Deserialize)]
+struct NewJob<'a> {
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Polling<'a> {
+    #[serde(borrow)]
+    state: &'a RawValue,
+}
+
+async fn create(State(queues): State<Queues>, Path(queue): Path<String>, body: Bytes) -> Answer {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let NewJob { payload } = serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+    let (id, payload) = (
+        LAST.fetch_add(1, Ordering::Relaxed) + 1,
+        payload.get().to_owned(),
+    );
+    let answer = format!(
+        r#"{{"id":{id},"payload":{payload},"events":[["job_created",{{"timestamp":"1352375149"}}]],"state":null,"modified":1352375149}}"#
+    );
+    let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
+    let queue = queues.entry(queue).or_default();
+    queue.push_back((id.to_string(), payload));
+    Ok((StatusCode::OK, HEADERS, answer))
+}
+
+async fn poll(State(queues): State<Queues>, Path(queue): Path<String>, body: Bytes) -> Answer {
+    let Polling { state } = serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+    let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
+    let queue = queues.entry(queue).or_default();
+    let (id, payload) = queue.pop_front().ok_or(StatusCode::NOT_FOUND)?;
+    let answer = format!(
+        r#"{{"id":{id},"payload":{payload},"events":[["job_created",{{"timestamp":"1352375149"}}],["job_state_advanced",{{"old":null,"new":{state},"timestamp":"1352375149"}}]],"state":{state},"modified":1352375149}}"#
+    );
+    Ok((StatusCode::OK, HEADERS, answer))
 }
 
 fn items(body: &[u8]) -> Result<(Vec<Item<'_>>, bool), StatusCode> {

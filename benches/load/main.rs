@@ -1,5 +1,6 @@
-//! The load program: what a cycle of add, get and complete costs over HTTP, in qless's words and in lmstfy's
-//! (publish, consume, acknowledge); and what consumers cost who wait.
+//! The load program: what a cycle of add, get and complete costs over HTTP, in qless's words, in lmstfy's
+//! (publish, consume, acknowledge) and in Jobq's (create, poll, delete); what consumers cost who wait; and what
+//! a query costs among very many jobs.
 //!
 //! It starts the release server once per durability, and beside it a *floor*: a server of the same
 //! routes that answers from memory, so that the ratios to it hold on whatever machine this runs.
@@ -11,9 +12,11 @@
 mod client;
 mod drive;
 mod floor;
+mod jobq;
 mod ledger;
 mod lmstfy;
 mod qless;
+mod records;
 mod report;
 mod target;
 mod waiting;
@@ -33,7 +36,7 @@ pub type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 #[derive(Parser)]
 #[command(
     about = "What a cycle of add, get and complete costs over HTTP, beside a server that does nothing; \
-             and what consumers cost who wait"
+             what consumers cost who wait, and what a query costs"
 )]
 struct Options {
     /// Seconds of each measurement.
@@ -55,7 +58,7 @@ struct Options {
     #[arg(long, default_value_t = 1)]
     queues: usize,
     /// Protocols to measure.
-    #[arg(long, value_delimiter = ',', default_value = "qless,lmstfy")]
+    #[arg(long, value_delimiter = ',', default_value = "qless,lmstfy,jobq")]
     protocol: Vec<Protocol>,
     /// Jobs in each request of qless's measurement in bulk, on 8 connections; 0 leaves it out.
     #[arg(long, default_value_t = 50)]
@@ -67,6 +70,9 @@ struct Options {
     /// allows; 0 leaves it out.
     #[arg(long, default_value_t = 10_000)]
     idle: usize,
+    /// Jobs of a Jobq queue in which a query looks for a few; 0 leaves it out.
+    #[arg(long, default_value_t = 100_000)]
+    records: usize,
     /// The server to measure; else the one that was built along with this program.
     #[arg(long)]
     server: Option<PathBuf>,
@@ -128,6 +134,15 @@ async fn measure(options: &Options) -> Result<()> {
         let waiting = wait(options, targets.get(1..).unwrap_or_default()).await?;
         println!();
         report::print_waiting(&waiting);
+    }
+    if options.protocol.contains(&Protocol::Jobq) && options.records > 0 {
+        let mut queries = Vec::new();
+        for target in targets.get(1..).unwrap_or_default() {
+            let measured = records::measure(target, options.records).await?;
+            queries.push((target.name.clone(), measured));
+        }
+        println!();
+        report::print_queries(&queries);
     }
     Ok(())
 }

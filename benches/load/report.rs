@@ -1,6 +1,7 @@
 //! Medians, ratios, and the table.
 
 use super::drive::{Load, Measured};
+use super::records::Queries;
 use super::waiting::{Delivery, Idle};
 
 /// A line of the table.
@@ -90,6 +91,27 @@ pub fn print_waiting(rows: &[(String, Option<Delivery>, Option<Idle>)]) {
             },
         );
         println!("| {name} | {delivery} | {idle} |");
+    }
+}
+
+/// Prints the table of what queries cost.
+pub fn print_queries(rows: &[(String, Queries)]) {
+    println!(
+        "| Jobq, a query for 10 jobs | jobs | by tag, of 10 | by tag, of all | p99 | ratio | over all, ms |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for (name, queries) in rows {
+        let Queries {
+            jobs,
+            few_ms,
+            many_ms,
+            many_p99_ms,
+            over_all_ms,
+        } = queries;
+        println!(
+            "| {name} | {jobs} | {few_ms:.2} | {many_ms:.2} | {many_p99_ms:.2} | {:.2} | {over_all_ms:.0} |",
+            many_ms / few_ms
+        );
     }
 }
 

@@ -128,7 +128,7 @@ struct Kind {
 }
 
 /// What is looked at, in the order in which it is mended: jobs first, then what is counted of them.
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     Kind {
         name: "queue",
         find: "
@@ -139,6 +139,18 @@ LEFT JOIN queues AS q ON q.id = j.queue WHERE q.id IS NULL LIMIT 1000",
 INSERT INTO queues (id, protocol, namespace, name, first_seen)
 SELECT k.int(0), 'qless', '', 'recovered-' || k.int(0), $2 FROM rows($1) AS k WHERE true
 ON CONFLICT DO NOTHING",
+    },
+    Kind {
+        name: "number",
+        find: "
+SELECT list(q.id), 'queue \"' || q.name || '\" says that ' || q.last_number || ' is the last number in it, and there is a job '
+    || j.last
+FROM (SELECT queue, max(CAST(id AS BIGINT)) AS last FROM jobs WHERE state = 9 GROUP BY queue) AS j
+JOIN queues AS q ON q.id = j.queue WHERE j.last > q.last_number LIMIT 1000",
+        mend: "
+UPDATE queues SET last_number = (SELECT max(CAST(j.id AS BIGINT)) FROM jobs AS j WHERE j.queue = queues.id AND j.state = 9)
+WHERE id IN (SELECT k.int(0) FROM rows($1) AS k)
+    AND last_number < (SELECT max(CAST(j.id AS BIGINT)) FROM jobs AS j WHERE j.queue = queues.id AND j.state = 9)",
     },
     Kind {
         name: "lease",
@@ -249,6 +261,7 @@ SELECT list(c.queue, c.state),
     'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" counts ' || sum(kept) || ' jobs that are '
     || CASE c.state WHEN 1 THEN 'waiting' WHEN 2 THEN 'scheduled' WHEN 3 THEN 'waiting for others'
             WHEN 4 THEN 'running' WHEN 5 THEN 'failed' WHEN 6 THEN 'complete' WHEN 8 THEN 'dead'
+            WHEN 9 THEN 'recorded'
             ELSE 'stalled' END
     || ', and there are ' || sum(there)
 FROM (SELECT queue, slot AS state, n AS kept, 0 AS there FROM tallies WHERE kind = 0

@@ -105,47 +105,50 @@ pub(super) fn make_queue(work: &mut Work, queue: &QueueKey) -> Result<QueueId> {
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`].
-pub(super) fn expunge(work: &mut Work, key: &QueueKey) -> Result<()> {
-    let queue = known(work, key)?;
+pub(super) fn expunge(work: &mut Work, queue: &Queue) -> Result<()> {
+    known(work, queue)?;
     work.change_queue(Queue {
         key: QueueKey {
             namespace: format!("expunged {}", queue.id),
-            ..key.clone()
+            ..queue.key.clone()
         },
         forgotten: true,
-        ..queue
+        ..queue.clone()
     });
     Ok(())
 }
 
-fn known(work: &Work, key: &QueueKey) -> Result<Queue> {
-    let queue = work.queue(key).filter(|queue| !queue.forgotten);
-    let queue = queue.ok_or_else(|| Error::NoSuchQueue {
-        name: key.name.clone(),
-    })?;
-    Ok((*queue).clone())
+/// Whether the queue is there still; another of its name is another.
+fn known(work: &Work, queue: &Queue) -> Result<()> {
+    match work.queue(&queue.key) {
+        Some(found) if found.id == queue.id => Ok(()),
+        _ => Err(no_such_queue(queue)),
+    }
+}
+
+fn no_such_queue(queue: &Queue) -> Error {
+    let name = queue.key.name.clone();
+    Error::NoSuchQueue { name }
+}
+
+/// The key of the record of this number.
+pub(super) fn key(queue: &Queue, id: i64) -> JobKey {
+    JobKey {
+        scope: queue.id,
+        id: id.to_string(),
+    }
 }
 
 /// Records a job in a state.
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`].
-pub(super) fn create(
-    work: &mut Work,
-    key: &QueueKey,
-    payload: &str,
-    state: &str,
-) -> Result<Record> {
-    let queue = known(work, key)?;
+pub(super) fn create(work: &mut Work, queue: &Queue, payload: &str, state: &str) -> Result<Record> {
+    known(work, queue)?;
     // Another server may have deleted it.
-    let number = work.next_number(queue.id).ok_or(Error::NoSuchQueue {
-        name: key.name.clone(),
-    })?;
-    let now = work.tick();
-    let key = JobKey {
-        scope: queue.id,
-        id: number.to_string(),
-    };
+    let number = work.next_number(queue.id);
+    let number = number.ok_or_else(|| no_such_queue(queue))?;
+    let (now, key) = (work.tick(), key(queue, number));
     let mut job = new_job(work, &key);
     job.queue = queue.id;
     job.state = State::Record;
@@ -166,7 +169,7 @@ pub(super) fn create(
 /// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].
 pub(super) fn advance(
     work: &mut Work,
-    queue: &QueueKey,
+    queue: &Queue,
     id: i64,
     old: &str,
     new: &str,
@@ -182,7 +185,7 @@ pub(super) fn advance(
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].
-pub(super) fn append(work: &mut Work, queue: &QueueKey, id: i64, event: &str) -> Result<Record> {
+pub(super) fn append(work: &mut Work, queue: &Queue, id: i64, event: &str) -> Result<Record> {
     let (key, _) = found(work, queue, id)?;
     log(work, &key, |job, now| {
         job.history.push(What::Event, now, None, Some(event));
@@ -210,11 +213,23 @@ pub(super) fn poll(
     Ok(None)
 }
 
-fn found(work: &Work, queue: &QueueKey, id: i64) -> Result<(JobKey, Record)> {
-    let key = JobKey {
-        scope: known(work, queue)?.id,
-        id: id.to_string(),
-    };
+/// Deletes a record. Whether it was there.
+///
+/// # Errors
+/// [`Error::NoSuchQueue`].
+pub(super) fn delete(work: &mut Work, queue: &Queue, id: i64) -> Result<bool> {
+    known(work, queue)?;
+    let key = key(queue, id);
+    let is_there = work.job(&key).is_some();
+    if is_there {
+        work.remove(&key);
+    }
+    Ok(is_there)
+}
+
+fn found(work: &Work, queue: &Queue, id: i64) -> Result<(JobKey, Record)> {
+    known(work, queue)?;
+    let key = key(queue, id);
     let record = work.job(&key).map(Record::of);
     let id = || key.id.clone();
     let record = record.ok_or_else(|| Error::NoSuchJob { id: id() })?;

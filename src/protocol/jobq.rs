@@ -108,10 +108,8 @@ async fn make_queue(front: Front, call: Call) -> Outcome {
 
 /// `DELETE /api/v0/queue/{queue}`
 async fn delete_queue(front: Front, call: Call) -> Outcome {
-    front
-        .engine
-        .expunge(call.queue(&front.engine).await?)
-        .await?;
+    let queue = call.queue(&front.engine).await?;
+    front.engine.expunge(&queue).await?;
     Ok(json(&json!({})))
 }
 
@@ -144,7 +142,7 @@ async fn poll(front: Front, call: Call) -> Outcome {
 async fn create(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (payload, state) = call.new_job()?;
-    Ok(job(&front.engine.record(queue, payload, state).await?))
+    Ok(job(&front.engine.record(&queue, payload, state).await?))
 }
 
 /// `GET /api/v0/queue/{queue}/job/{id}`
@@ -159,7 +157,7 @@ async fn delete(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     // What cannot be an id is not there.
     if let Ok(id) = call.id() {
-        front.engine.delete(queue, vec![id.to_string()]).await?;
+        front.engine.delete_record(&queue, id).await?;
     }
     Ok(json(&json!({})))
 }
@@ -168,7 +166,7 @@ async fn delete(front: Front, call: Call) -> Outcome {
 async fn advance(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (id, (old, new)) = (call.id()?, call.swap()?);
-    match front.engine.advance(queue, id, old, new).await? {
+    match front.engine.advance(&queue, id, old, new).await? {
         Swap::Done(record) => Ok(job(&record)),
         Swap::Differs(record) => {
             Ok((StatusCode::CONFLICT, answer::conflict(&record)).into_response())
@@ -180,5 +178,5 @@ async fn advance(front: Front, call: Call) -> Outcome {
 async fn append(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (id, event) = (call.id()?, call.event()?);
-    Ok(job(&front.engine.append(queue, id, event).await?))
+    Ok(job(&front.engine.append(&queue, id, event).await?))
 }

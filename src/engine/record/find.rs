@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Record;
+use super::{Record, no_such_queue};
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::history::History;
-use crate::engine::job::{QueueId, QueueKey};
+use crate::engine::job::QueueId;
+use crate::engine::queues::Queue;
 use crate::query::{Budget, Hint, Query};
 use crate::store::{Row, Statement, StoreError};
 
@@ -88,27 +89,26 @@ pub fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -
 }
 
 impl Engine {
-    /// The number of a queue that is there.
+    /// Looks whether the queue is there still, and gives its number.
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
-    pub(in crate::engine) fn known(&self, queue: &QueueKey) -> Result<QueueId> {
-        let found = self.known_queues().get(queue);
+    pub(super) async fn known(&self, queue: &Queue) -> Result<QueueId> {
+        self.freshen().await?;
+        let found = self.known_queues().by_id(queue.id);
         let found = found.filter(|queue| !queue.forgotten);
         found
             .map(|queue| queue.id)
-            .ok_or_else(|| Error::NoSuchQueue {
-                name: queue.name.clone(),
-            })
+            .ok_or_else(|| no_such_queue(queue))
     }
 
     /// The record of this number.
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
-    pub async fn record_by_id(&self, queue: &QueueKey, id: i64) -> Result<Option<Record>> {
-        self.freshen().await?;
-        let rows = self.readers().rows(by_id(self.known(queue)?, id)).await?;
+    pub async fn record_by_id(&self, queue: &Queue, id: i64) -> Result<Option<Record>> {
+        let queue = self.known(queue).await?;
+        let rows = self.readers().rows(by_id(queue, id)).await?;
         let found = rows.first().map(found).transpose()?;
         Ok(found.map(|found| found.record))
     }
@@ -117,9 +117,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
-    pub async fn records(&self, queue: &QueueKey, after: i64, limit: usize) -> Result<Records> {
-        self.freshen().await?;
-        let id = self.known(queue)?;
+    pub async fn records(&self, queue: &Queue, after: i64, limit: usize) -> Result<Records> {
+        let id = self.known(queue).await?;
         let mut records: Vec<Record> = Vec::new();
         let mut batches = Batches::new(limit);
         loop {
@@ -142,12 +141,12 @@ impl Engine {
     /// Up to `limit` records that match, longest untouched first.
     pub(in crate::engine) async fn find(
         &self,
-        queue: &QueueKey,
+        queue: &Queue,
         query: &Query,
         limit: usize,
     ) -> Result<Vec<Found>> {
-        self.freshen().await?;
-        let (id, now, hint) = (self.known(queue)?, self.now(None), query.hint());
+        let id = self.known(queue).await?;
+        let (now, hint) = (self.now(None), query.hint());
         let (mut all, mut bytes) = (Vec::new(), 0);
         let (mut batches, mut budget) = (Batches::new(limit), Budget::default());
         let mut after = (micros(*hint.modified.start()), -1);

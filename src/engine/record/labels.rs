@@ -4,8 +4,8 @@ use super::Record;
 use super::find::{found, records};
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::job::QueueKey;
 use crate::engine::look::Page;
+use crate::engine::queues::Queue;
 use crate::store::{Answer, Statement, StoreError};
 
 /// Labels of which records are counted; the rarest are left out.
@@ -33,9 +33,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`NoSuchQueue`](crate::engine::Error).
-    pub async fn labels(&self, queue: &QueueKey) -> Result<Vec<Labelled>> {
-        self.freshen().await?;
-        let args = [self.known(queue)?.into(), LABELS_MAX.into()];
+    pub async fn labels(&self, queue: &Queue) -> Result<Vec<Labelled>> {
+        let args = [self.known(queue).await?.into(), LABELS_MAX.into()];
         let rows = self.readers().rows(Statement::new(LABELS, args)).await?;
         let labelled = |row: &crate::store::Row| {
             Ok(Labelled {
@@ -52,17 +51,16 @@ impl Engine {
     /// [`NoSuchQueue`](crate::engine::Error).
     pub async fn records_of(
         &self,
-        queue: &QueueKey,
+        queue: &Queue,
         which: &Which,
         page: Page,
     ) -> Result<(Vec<Record>, i64)> {
-        self.freshen().await?;
         let (list, count) = match which {
             Which::All => (ALL, COUNT_ALL),
             Which::Labelled(_) => (LABELLED, COUNT_LABELLED),
             Which::Others => (OTHERS, COUNT_OTHERS),
         };
-        let id = self.known(queue)?;
+        let id = self.known(queue).await?;
         let page = [(page.limit as i64).into(), (page.offset as i64).into()];
         let mut list = Statement::new(list, [id.into()].into_iter().chain(page));
         let mut count = Statement::new(count, [id.into()]);

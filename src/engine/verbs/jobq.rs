@@ -27,19 +27,28 @@ impl Engine {
         Ok(queues)
     }
 
-    /// The queue of this number or this name.
+    /// The queue of this number or this name. What is asked of it later is asked of this one, and not of another
+    /// that has come to its name.
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
     pub async fn record_queue(&self, name: &str) -> Result<Arc<Queue>> {
-        self.freshen().await?;
-        let queues = self.known_queues();
-        let queue = match name.parse() {
-            Ok(id) => queues.by_id(id),
-            Err(_) => queues.get(&QueueKey::jobq(name)),
+        let known = || {
+            let queues = self.known_queues();
+            // No name is a number.
+            let queue = if name.bytes().all(|byte| byte.is_ascii_digit()) {
+                queues.by_id(name.parse().unwrap_or_default())
+            } else {
+                queues.get(&QueueKey::jobq(name))
+            };
+            queue.filter(|queue| queue.key.protocol == Protocol::Jobq && !queue.forgotten)
         };
-        let queue = queue.filter(|queue| queue.key.protocol == Protocol::Jobq && !queue.forgotten);
-        queue.ok_or_else(|| Error::NoSuchQueue {
+        if let Some(queue) = known() {
+            return Ok(queue);
+        }
+        // It may be another server's, and new.
+        self.freshen().await?;
+        known().ok_or_else(|| Error::NoSuchQueue {
             name: name.to_owned(),
         })
     }
@@ -60,7 +69,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
-    pub async fn expunge(&self, queue: QueueKey) -> Result<()> {
+    pub async fn expunge(&self, queue: &Arc<Queue>) -> Result<()> {
+        let queue = Arc::clone(queue);
         self.write(Needs::default(), None, 1, move |work| {
             record::expunge(work, &queue)
         })
@@ -71,11 +81,17 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
-    pub async fn record(&self, queue: QueueKey, payload: String, state: String) -> Result<Record> {
+    pub async fn record(
+        &self,
+        queue: &Arc<Queue>,
+        payload: String,
+        state: String,
+    ) -> Result<Record> {
         let needs = Needs {
-            number: Some(queue.clone()),
+            number: Some(queue.key.clone()),
             ..Needs::default()
         };
+        let queue = Arc::clone(queue);
         self.write(needs, None, 1, move |work| {
             record::create(work, &queue, &payload, &state)
         })
@@ -88,12 +104,13 @@ impl Engine {
     /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error).
     pub async fn advance(
         &self,
-        queue: QueueKey,
+        queue: &Arc<Queue>,
         id: i64,
         old: String,
         new: String,
     ) -> Result<Swap> {
-        self.write(one(&queue, id), None, 1, move |work| {
+        let (needs, queue) = (one(queue, id), Arc::clone(queue));
+        self.write(needs, None, 1, move |work| {
             record::advance(work, &queue, id, &old, &new)
         })
         .await
@@ -103,11 +120,22 @@ impl Engine {
     ///
     /// # Errors
     /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error).
-    pub async fn append(&self, queue: QueueKey, id: i64, event: String) -> Result<Record> {
-        self.write(one(&queue, id), None, 1, move |work| {
+    pub async fn append(&self, queue: &Arc<Queue>, id: i64, event: String) -> Result<Record> {
+        let (needs, queue) = (one(queue, id), Arc::clone(queue));
+        self.write(needs, None, 1, move |work| {
             record::append(work, &queue, id, &event)
         })
         .await
+    }
+
+    /// Deletes a record. Whether it was there.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub async fn delete_record(&self, queue: &Arc<Queue>, id: i64) -> Result<bool> {
+        let (needs, queue) = (one(queue, id), Arc::clone(queue));
+        self.write(needs, None, 1, move |work| record::delete(work, &queue, id))
+            .await
     }
 
     /// Sets the state of the longest untouched record that matches, if there is one. Whoever polls at the same
@@ -117,7 +145,7 @@ impl Engine {
     /// [`NoSuchQueue`, `LogFull`, `TooMuchWork`](Error).
     pub async fn poll(
         &self,
-        queue: &QueueKey,
+        queue: &Queue,
         query: &Query,
         state: String,
     ) -> Result<Option<Record>> {
@@ -129,13 +157,9 @@ impl Engine {
             if found.is_empty() {
                 return Ok(None);
             }
-            let scope = self.known(queue)?;
             let (seqs, keys): (Vec<i64>, Vec<JobKey>) = found
                 .into_iter()
-                .map(|found| {
-                    let id = found.record.id.to_string();
-                    (found.seq, JobKey { scope, id })
-                })
+                .map(|found| (found.seq, record::key(queue, found.record.id)))
                 .unzip();
             let needs = Needs {
                 choice: seqs,
@@ -159,20 +183,15 @@ impl Engine {
     ///
     /// # Errors
     /// [`NoSuchQueue`, `TooMuchWork`](Error).
-    pub async fn query(
-        &self,
-        queue: &QueueKey,
-        query: &Query,
-        limit: usize,
-    ) -> Result<Vec<Record>> {
+    pub async fn query(&self, queue: &Queue, query: &Query, limit: usize) -> Result<Vec<Record>> {
         let found = self.find(queue, query, limit).await?;
         Ok(found.into_iter().map(|found| found.record).collect())
     }
 }
 
-fn one(queue: &QueueKey, id: i64) -> Needs {
+fn one(queue: &Queue, id: i64) -> Needs {
     Needs {
-        in_queues: vec![(queue.clone(), id.to_string())],
+        jobs: vec![record::key(queue, id)],
         ..Needs::default()
     }
 }

@@ -1,11 +1,13 @@
 //! A request: its path, query and body.
 
+use std::sync::Arc;
+
 use axum::extract::Request;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::refusal::Refusal;
-use crate::engine::{Engine, Error, QueueKey};
+use crate::engine::{Engine, Error, Queue};
 use crate::protocol::request::{Asked, NoBody};
 use crate::query::{self, Query};
 
@@ -64,9 +66,8 @@ impl Call {
     }
 
     /// The queue, which is named by its number or by its name.
-    pub async fn queue(&self, engine: &Engine) -> Result<QueueKey, Refusal> {
-        let queue = engine.record_queue(self.0.part("queue")).await?;
-        Ok(queue.key.clone())
+    pub async fn queue(&self, engine: &Engine) -> Result<Arc<Queue>, Refusal> {
+        Ok(engine.record_queue(self.0.part("queue")).await?)
     }
 
     /// The number of the job. What is no number is no job.

@@ -1,0 +1,68 @@
+//! A cycle of Jobq: create, poll, delete.
+
+use std::rc::Rc;
+
+use super::Result;
+use super::client::Connection;
+use super::drive::{Load, Shared};
+use super::target::Target;
+
+/// Bytes of the text in each job's payload.
+const BODY_BYTES: usize = 256;
+
+const POLL: &str = r#"{"query":[["IS","j.state",null]],"state":["TAKEN",{"node":1}]}"#;
+
+/// One connection, and what it sends.
+pub struct Worker {
+    connection: Connection,
+    shared: Rc<Shared>,
+    /// The path of the queue.
+    queue: String,
+    body: String,
+}
+
+impl Worker {
+    pub async fn new(
+        target: &Target,
+        load: &Load,
+        number: usize,
+        shared: Rc<Shared>,
+    ) -> Result<Worker> {
+        let mut connection = Connection::open(target.address(number)?).await?;
+        let queue = make_queue(&mut connection, &load.queue(number)).await?;
+        Ok(Worker {
+            connection,
+            shared,
+            queue,
+            body: format!(r#"{{"payload":{{"text":"{}"}}}}"#, "b".repeat(BODY_BYTES)),
+        })
+    }
+
+    pub async fn cycle(&mut self) -> Result<()> {
+        let path = format!("{}/job", self.queue);
+        let answer = self.connection.post(&path, &self.body).await?;
+        self.shared.ledger.borrow_mut().added(id(answer)?)?;
+        // Everyone creates before polling, so there is always a job, though maybe another's.
+        let path = format!("{}/poll_job", self.queue);
+        let id = id(self.connection.post(&path, POLL).await?)?.to_owned();
+        let path = format!("{}/job/{id}", self.queue);
+        self.connection.exchange("DELETE", &path, "", 200).await?;
+        self.shared.ledger.borrow_mut().completed(&id)
+    }
+}
+
+/// The path of the queue, which is made if it is not there.
+pub async fn make_queue(connection: &mut Connection, name: &str) -> Result<String> {
+    let body = format!(r#"{{"name":"{name}"}}"#);
+    connection.ask("POST", "/api/v0/queue", &body).await?;
+    match connection.answer().await? {
+        (200 | 409, _) => Ok(format!("/api/v0/queue/{name}")),
+        (status, answer) => Err(format!("no queue: {status} {answer}").into()),
+    }
+}
+
+/// The id of a job.
+fn id(answer: &str) -> Result<&str> {
+    let (_, rest) = answer.split_once("\"id\":").ok_or("no id")?;
+    Ok(rest.split(',').next().unwrap_or_default())
+}
