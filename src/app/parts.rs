@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use leptos::prelude::*;
+use leptos_meta::Title;
 
 use super::icons::icon;
 use super::time;
@@ -169,6 +170,39 @@ pub fn ask_with(ask: Ask, inputs: AnyView) -> AnyView {
                 </div>
             </form>
         </div>
+    }
+    .into_any()
+}
+
+/// What stands above everything on the page of a job that is found by its queue: the way there, how it stands, what
+/// can be done with it, and its id. `below` is the list of the queue in which it is, if that is no other's.
+pub fn job_head(
+    place: &Place,
+    id: &str,
+    below: Option<AnyView>,
+    stands: AnyView,
+    actions: AnyView,
+) -> AnyView {
+    let separator = || view! { <span aria-hidden="true">" › "</span> };
+    let shown = visible(id);
+    let is_itself = shown == id;
+    view! {
+        <Title text=format!("Job {id}") />
+        <p class="crumb">
+            <a href="/ui/queues">"Queues"</a> {separator()} {queue_link(place)}
+            {below.map(|below| view! { {separator()} {below} })}
+        </p>
+        <div class="head-row">
+            <div class="row">
+                <h1><span class="name">"Job"</span> {stands}</h1>
+                {badge(place.api)}
+            </div>
+            <div class="row">{actions}</div>
+        </div>
+        <p class="lead row">
+            <code id="jid" class="id">{shown}</code>
+            {is_itself.then(|| copy("jid".to_owned(), "Copy the id".to_owned()))}
+        </p>
     }
     .into_any()
 }

@@ -2,10 +2,10 @@
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
-use leptos_meta::Title;
 
 use super::super::parts::{
-    Ask, ago, ask, ask_with, badge, chip, commands, copy, exact, loaded, many, queue_link, standing,
+    Ask, ago, ask, ask_with, chip, commands, copy, exact, job_head, loaded, many, queue_link,
+    standing,
 };
 use super::super::timeline::timeline;
 use super::super::visit::{Visit, segment, to, visit};
@@ -28,20 +28,7 @@ fn page(job: &LmstfyJobView, visit: &Visit) -> AnyView {
     let row = &job.row;
     let size = i64::try_from(job.bytes.len()).unwrap_or(i64::MAX);
     view! {
-        <Title text=format!("Job {}", row.id) />
-        <p class="crumb">
-            <a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&row.place)}
-        </p>
-        <div class="head-row">
-            <div class="row">
-                <h1><span class="name">"Job"</span> {chip(row.stand)}</h1>
-                {badge(row.place.api)}
-            </div>
-            <div class="row">{actions(job, visit)}</div>
-        </div>
-        <p class="lead row">
-            <code id="jid" class="id">{row.id.clone()}</code> {copy("jid".to_owned(), "Copy the id".to_owned())}
-        </p>
+        {job_head(&row.place, &row.id, None, chip(row.stand), actions(job, visit))}
         <div class="columns even">
             <section class="card padded" aria-labelledby="facts">
                 <h2 id="facts">"Facts"</h2>

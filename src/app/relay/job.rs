@@ -2,10 +2,9 @@
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
-use leptos_meta::Title;
 
 use super::super::parts::{
-    Ask, ago, ask, badge, chip, commands, copy, exact, loaded, many, queue_link, standing, visible,
+    Ask, ago, ask, chip, commands, copy, exact, job_head, loaded, many, queue_link, standing,
 };
 use super::super::payload::{payload, state};
 use super::super::time;
@@ -37,27 +36,10 @@ pub fn DeadRelayJobPage() -> impl IntoView {
 
 fn page(job: &RelayJobView, visit: &Visit) -> AnyView {
     let row = &job.row;
+    let dead = (row.stand == Stand::Dead)
+        .then(|| view! { <a href=to::stand(&row.place, Stand::Dead)>"dead"</a> }.into_any());
     view! {
-        <Title text=format!("Job {}", row.id) />
-        <p class="crumb">
-            <a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&row.place)}
-            {(row.stand == Stand::Dead).then(|| {
-                view! {
-                    <span aria-hidden="true">" › "</span> <a href=to::stand(&row.place, Stand::Dead)>"dead"</a>
-                }
-            })}
-        </p>
-        <div class="head-row">
-            <div class="row">
-                <h1><span class="name">"Job"</span> {chip(row.stand)}</h1>
-                {badge(row.place.api)}
-            </div>
-            <div class="row">{actions(job, visit)}</div>
-        </div>
-        <p class="lead row">
-            <code id="jid" class="id">{visible(&row.id)}</code>
-            {(visible(&row.id) == row.id).then(|| copy("jid".to_owned(), "Copy the id".to_owned()))}
-        </p>
+        {job_head(&row.place, &row.id, dead, chip(row.stand), actions(job, visit))}
         {(row.stand == Stand::Dead).then(|| view! {
             <p class="notice s-dead">
                 "Its last retry is used up. For clients it is gone, and its id is free. It stays here for 30 days, unless somebody enqueues it again or deletes it."
