@@ -75,7 +75,7 @@ use peers::Peers;
 pub use publish::Publish;
 pub use put::Put;
 pub use queues::{Queue, Queues};
-pub use record::{Labelled, Record, Records, Swap, Which};
+pub use record::{Labelled, Record, Records, Swap, Which, flaw_of_queue_name};
 pub use recur::{Change, RECURRING_ID_BYTES_MAX, Recur, Recurring};
 pub use stats::{Durations, Stats};
 pub use tally::{Moments, SLOTS};

@@ -88,6 +88,24 @@ fn kept(state: &str) -> Option<String> {
     (state != NULL).then(|| state.to_owned())
 }
 
+/// The longest name of a queue, in characters.
+const NAME_CHARS_MAX: usize = 255;
+
+/// Why no queue can have this name.
+pub fn flaw_of_queue_name(name: &str) -> Option<&'static str> {
+    if name.is_empty() {
+        Some("the name is empty")
+    } else if name.chars().count() > NAME_CHARS_MAX {
+        Some("the name has 255 characters at most")
+    } else if name.contains('\0') {
+        Some("the name contains NUL")
+    } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
+        Some("the name must not be a number: it could be taken for an id")
+    } else {
+        None
+    }
+}
+
 /// Makes a queue. Its number.
 ///
 /// # Errors

@@ -7,12 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::refusal::Refusal;
-use crate::engine::{Engine, Error, Queue};
+use crate::engine::{Engine, Error, Queue, flaw_of_queue_name};
 use crate::protocol::request::{Asked, NoBody};
 use crate::query::{self, Query};
-
-/// The longest name of a queue, in characters.
-const NAME_CHARS_MAX: usize = 255;
 
 /// Jobs that one answer may have, and how many it has if nothing is said: of a list, and of a query.
 const JOBS_MAX: i64 = 10_000;
@@ -96,18 +93,10 @@ impl Call {
     /// The name of a new queue.
     pub fn name(&self) -> Result<String, Refusal> {
         let NewQueue { name } = self.body()?;
-        let why = if name.is_empty() {
-            "the name is empty"
-        } else if name.chars().count() > NAME_CHARS_MAX {
-            "the name has 255 characters at most"
-        } else if name.contains('\0') {
-            "the name contains NUL"
-        } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            "the name must not be a number: it could be taken for an id"
-        } else {
-            return Ok(name);
-        };
-        Err(Refusal::Bad(why.to_owned()))
+        match flaw_of_queue_name(&name) {
+            Some(why) => Err(Refusal::Bad(why.to_owned())),
+            None => Ok(name),
+        }
     }
 
     /// Payload and state of a new job.
