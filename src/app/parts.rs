@@ -293,6 +293,11 @@ pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// What stands in a `<textarea>`. Leptos writes that as it is.
+pub fn written(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
 /// A text as JSON.
 pub fn json(text: &str) -> String {
     let mut json = String::from("\"");
@@ -310,6 +315,18 @@ pub fn json(text: &str) -> String {
 /// An address of the API for curl: names percent-encoded, the whole quoted only where a shell needs it.
 pub fn api(visit: &Visit, path: &str) -> String {
     format!("{}{path}", visit.origin)
+}
+
+/// A call of the API whose path names things by percent-encoding alone. curl resolves `..` like a browser unless it is
+/// told not to.
+pub fn curl(visit: &Visit, method: &str, path: &str) -> String {
+    let method = match method {
+        "GET" => String::new(),
+        other => format!(" -X {other}"),
+    };
+    let dots = path.split('/').any(|part| part == "." || part == "..");
+    let as_is = if dots { " --path-as-is" } else { "" };
+    format!("curl{method}{as_is} {}", quoted(&api(visit, path)))
 }
 
 /// A link to a queue.
@@ -394,6 +411,11 @@ mod tests {
     fn a_shell_sees_one_word() {
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn what_stands_in_a_field_does_not_end_it() {
+        assert_eq!(written("</textarea>&lt;"), "&lt;/textarea>&amp;lt;");
     }
 
     #[test]

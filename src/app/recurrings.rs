@@ -6,7 +6,7 @@ use leptos_meta::Title;
 
 use super::icons::icon;
 use super::parts::{
-    ago, api, commands, loaded, many, pager, paused, queue_link, queue_names, quoted,
+    ago, api, commands, loaded, many, pager, paused, queue_link, queue_names, quoted, written,
 };
 use super::tables;
 use super::time;
@@ -200,7 +200,7 @@ fn form(view: &RecurringsView, queue: Option<&str>, visit: &Visit) -> AnyView {
                     </div>
                     <div class="whole">
                         <label for="new-data">"Data of its children, JSON"</label>
-                        <textarea id="new-data" name="form[data]" rows="4" spellcheck="false" autocomplete="off">{or("data", "{}")}</textarea>
+                        <textarea id="new-data" name="form[data]" rows="4" spellcheck="false" autocomplete="off">{written(&or("data", "{}"))}</textarea>
                     </div>
                     <button type="submit" class="button strong">"Make it"</button>
                 </form>

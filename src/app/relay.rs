@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::parts::{ago, api, job_link, json, quoted, word};
+use super::parts::{ago, api, curl, job_link, json, quoted, word};
 use super::tables;
 use super::time;
 use super::visit::{Visit, encode};
@@ -139,7 +139,7 @@ pub fn enqueue(visit: &Visit, jobs: &str) -> String {
     )
 }
 
-/// A call of the API below a queue. curl resolves `..` like a browser unless it is told not to.
+/// A call of the API below a queue.
 fn call(place: &Place, visit: &Visit, method: &str, rest: &[&str]) -> String {
     let mut path = "/v2/queues/".to_owned();
     encode(&place.name, &mut path);
@@ -147,11 +147,5 @@ fn call(place: &Place, visit: &Visit, method: &str, rest: &[&str]) -> String {
         path.push('/');
         path.push_str(part);
     }
-    let method = match method {
-        "GET" => String::new(),
-        other => format!(" -X {other}"),
-    };
-    let dots = path.split('/').any(|part| part == "." || part == "..");
-    let as_is = if dots { " --path-as-is" } else { "" };
-    format!("curl{method}{as_is} {}", quoted(&api(visit, &path)))
+    curl(visit, method, &path)
 }
