@@ -2,6 +2,7 @@
 //! status 500 and JSON, or leads a browser back without a word; a person must read why nothing was done.
 
 use axum::body::to_bytes;
+use axum::extract::rejection::FormRejection;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
@@ -47,9 +48,7 @@ pub async fn page(
     };
     tracing::warn!(path = uri.path(), %trouble, "a form could not be answered");
     let origin = origin_page(&headers);
-    let options = dashboard.leptos.clone();
-    let context = move || {
-        page_context(&dashboard);
+    let more = move || {
         // The page's own address takes forms only; what leads back leads to where the form stood.
         provide_context(visit::Visit {
             path: origin.path().to_owned(),
@@ -58,13 +57,36 @@ pub async fn page(
         });
         provide_context(trouble.clone());
     };
+    let mut response = answer(dashboard, uri, headers, more).await;
+    *response.status_mut() = status;
+    response
+}
+
+/// The page that says that a form could not be read, which was to be answered by the page on which it stands.
+pub async fn unread(dashboard: Dashboard, headers: HeaderMap, why: &FormRejection) -> Response {
+    let trouble = Trouble::Request(why.body_text());
+    // That page would show itself.
+    let nowhere = Uri::from_static("/ui/fn/unread");
+    page(dashboard, &nowhere, headers, trouble).await
+}
+
+/// The page at this address as the answer to a form, with what `more` puts into its context.
+pub async fn answer(
+    dashboard: Dashboard,
+    uri: &Uri,
+    headers: HeaderMap,
+    more: impl Fn() + Clone + Send + Sync + 'static,
+) -> Response {
+    let options = dashboard.leptos.clone();
+    let context = move || {
+        page_context(&dashboard);
+        more();
+    };
     let render = render_app_async_with_context(context, move || shell(options.clone()));
     let mut request = Request::new(axum::body::Body::empty());
     *request.uri_mut() = uri.clone();
     *request.headers_mut() = headers;
-    let mut response = render(request).await.into_response();
-    *response.status_mut() = status;
-    response
+    render(request).await.into_response()
 }
 
 /// The page on which the form stood, if the browser says so.

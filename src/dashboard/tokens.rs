@@ -3,17 +3,15 @@
 
 use axum::Form;
 use axum::extract::rejection::FormRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use leptos::prelude::provide_context;
-use leptos_axum::render_app_async_with_context;
 use serde::Deserialize;
 
-use super::{Dashboard, forms, page_context};
+use super::{Dashboard, forms};
+use crate::api::turn;
 use crate::api::views::NewToken;
-use crate::api::{Trouble, turn};
-use crate::app::shell;
 
 /// What somebody has typed.
 #[derive(Deserialize)]
@@ -53,12 +51,7 @@ async fn answer(
 ) -> Response {
     let typed = match typed {
         Ok(typed) => typed,
-        Err(why) => {
-            let trouble = Trouble::Request(why.body_text());
-            // It stands where no page does; that of the namespace would show itself.
-            let nowhere = Uri::from_static("/ui/fn/create_token");
-            return forms::page(dashboard, &nowhere, headers, trouble).await;
-        }
+        Err(why) => return forms::unread(dashboard, headers, &why).await,
     };
     let namespace = typed.namespace.trim();
     let made = turn::create_token(&dashboard.engine, namespace, &typed.description).await;
@@ -67,16 +60,8 @@ async fn answer(
         description: typed.description,
         made,
     };
-    let options = dashboard.leptos.clone();
-    let context = move || {
-        page_context(&dashboard);
-        provide_context(token.clone());
-    };
-    let render = render_app_async_with_context(context, move || shell(options.clone()));
-    let mut request = Request::new(axum::body::Body::empty());
-    *request.uri_mut() = uri.clone();
-    *request.headers_mut() = headers;
-    let mut response = render(request).await.into_response();
+    let shown = move || provide_context(token.clone());
+    let mut response = forms::answer(dashboard, uri, headers, shown).await;
     let no_store = HeaderValue::from_static("no-store");
     response
         .headers_mut()
