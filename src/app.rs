@@ -16,6 +16,7 @@ mod frame;
 mod histogram;
 mod icons;
 mod job;
+mod jobq;
 mod letter;
 mod live;
 mod lmstfy;
@@ -48,6 +49,8 @@ use failure::FailurePage;
 use failures::FailuresPage;
 use frame::Frame;
 use job::JobPage;
+use jobq::RecordsPage;
+use jobq::job::RecordPage;
 use lmstfy::job::LmstfyJobPage;
 use missing::MissingPage;
 use namespaces::{NamespacePage, NamespacesPage};
@@ -98,6 +101,7 @@ pub fn App() -> impl IntoView {
     let namespaces = StaticSegment("namespaces");
     let lmstfy = (ui, StaticSegment("lmstfy"), ParamSegment("namespace"), name);
     let relay = (ui, StaticSegment("relay"), name);
+    let jobq = (ui, StaticSegment("jobq"), name);
     view! {
         <Title formatter=|title: String| {
             if title.is_empty() { "Switchyard".to_owned() } else { format!("{title} · Switchyard") }
@@ -120,6 +124,8 @@ pub fn App() -> impl IntoView {
                     <Route path=(relay, ParamSegment("state")) view=QueuePage ssr=SsrMode::Async />
                     <Route path=(relay, StaticSegment("job"), ParamSegment("id")) view=RelayJobPage ssr=SsrMode::Async />
                     <Route path=(relay, StaticSegment("dead"), ParamSegment("letter")) view=DeadRelayJobPage ssr=SsrMode::Async />
+                    <Route path=jobq view=RecordsPage ssr=SsrMode::Async />
+                    <Route path=(jobq, StaticSegment("job"), ParamSegment("id")) view=RecordPage ssr=SsrMode::Async />
                     <Route path=(ui, namespaces) view=NamespacesPage ssr=SsrMode::Async />
                     <Route path=(ui, namespaces, name) view=NamespacePage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("dead")) view=DeadPage ssr=SsrMode::Async />

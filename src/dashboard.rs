@@ -5,6 +5,7 @@ mod download;
 mod feed;
 mod forms;
 mod guard;
+mod records;
 mod shared;
 mod tokens;
 
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use axum::{
     Router,
-    extract::{FromRef, Path, Request, State},
+    extract::{DefaultBodyLimit, FromRef, Path, Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     middleware::{self, Next},
     response::{IntoResponse, Redirect, Response},
@@ -46,6 +47,10 @@ const ANSWER_MAX: Duration = Duration::from_millis(4_500);
 
 /// The longest form that is read.
 const FORM_BYTES_MAX: usize = 64 << 10;
+
+/// The longest form with a payload or a state of Jobq, which the API takes up to 2 MiB long; percent-encoding makes
+/// three bytes of one.
+const RECORD_FORM_BYTES_MAX: usize = 8 << 20;
 
 /// What the dashboard's handlers may ask for.
 #[derive(Clone, FromRef)]
@@ -97,6 +102,7 @@ pub fn router(state: Dashboard, doors: &Doors) -> Router {
         )
         .route("/ui/{*rest}", get(missing_page))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
+        .merge(record_forms())
         .layer(middleware::from_fn_with_state(
             state.clone(),
             forms::explain,
@@ -111,6 +117,15 @@ pub fn router(state: Dashboard, doors: &Doors) -> Router {
         .merge(pages)
         .layer(middleware::from_fn(guard::guard))
         .with_state(state)
+}
+
+/// The forms that Jobq's pages answer themselves: where the pages stand, too.
+fn record_forms() -> Router<Dashboard> {
+    Router::new()
+        .route("/ui/jobq/{name}", post(records::create))
+        .route("/ui/jobq/{name}/job/{id}", post(records::change))
+        .layer(DefaultBodyLimit::disable())
+        .layer(RequestBodyLimitLayer::new(RECORD_FORM_BYTES_MAX))
 }
 
 /// A page asks the database several times; where each time takes as long as it may, it is turned away as a whole.

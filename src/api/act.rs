@@ -6,9 +6,11 @@ use leptos::prelude::*;
 use super::Trouble;
 use super::views::{Place, RecurringForm};
 
+mod jobq;
 mod lmstfy;
 mod relay;
 
+pub use jobq::*;
 pub use lmstfy::*;
 pub use relay::*;
 

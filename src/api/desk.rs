@@ -74,21 +74,13 @@ impl Desk {
         back: &str,
         done: Result<String, E>,
     ) -> Result<(), Trouble> {
-        let flash = match done {
+        self.set_cookie(&flash_cookie(&match done {
             Ok(text) => Flash { done: true, text },
             Err(error) => Flash {
                 done: false,
                 text: sentence(&error),
             },
-        };
-        let mut short: String = flash.text.chars().take(FLASH_CHARS_MAX).collect();
-        short.truncate(short.floor_char_boundary(FLASH_BYTES_MAX));
-        let value = visit::segment(&short);
-        let done = if flash.done { "done" } else { "refused" };
-        self.set_cookie(&format!(
-            "{}={done}.{value}; Path=/ui; Max-Age={FLASH_AGE_S}; HttpOnly; SameSite=Strict",
-            visit::FLASH_COOKIE
-        ));
+        }));
         self.lead_back(back)
     }
 
@@ -128,8 +120,20 @@ impl Desk {
     }
 }
 
+/// The cookie that carries a flash to the next page, cut to what it can hold.
+pub fn flash_cookie(flash: &Flash) -> String {
+    let mut short: String = flash.text.chars().take(FLASH_CHARS_MAX).collect();
+    short.truncate(short.floor_char_boundary(FLASH_BYTES_MAX));
+    let value = visit::segment(&short);
+    let done = if flash.done { "done" } else { "refused" };
+    format!(
+        "{}={done}.{value}; Path=/ui; Max-Age={FLASH_AGE_S}; HttpOnly; SameSite=Strict",
+        visit::FLASH_COOKIE
+    )
+}
+
 /// A refusal as a sentence.
-fn sentence(error: &impl fmt::Display) -> String {
+pub fn sentence(error: &impl fmt::Display) -> String {
     let text = error.to_string();
     let mut chars = text.chars();
     match chars.next() {

@@ -5,12 +5,16 @@ use leptos::prelude::*;
 use super::Trouble;
 use super::views::{
     CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView, LmstfyJobView, NamespaceView,
-    NamespacesView, OverviewView, Place, QueueRow, QueueView, RecurringView, RecurringsView,
-    RelayJobView, StatsView, TagView, TagsView, Tally, TrackedView, WorkerRow, WorkerView,
+    NamespacesView, OverviewView, Place, QueueRow, QueueView, RecordView, RecordsView,
+    RecurringView, RecurringsView, RelayJobView, StatsView, TagView, TagsView, Tally, TrackedView,
+    Wanted, WorkerRow, WorkerView,
 };
 
 /// Jobs on one page of a list.
 pub const PAGE_JOBS: usize = 50;
+
+/// The most records that a query finds.
+pub const FOUND_MAX: usize = 100;
 
 /// Tags on one page of their list.
 pub const PAGE_TAGS: usize = 100;
@@ -96,6 +100,30 @@ pub async fn dead_relay_job(place: Place, letter: String) -> Result<RelayJobView
     desk.found(found, || {
         let queue = place.label();
         format!("There is no dead job “{letter}” in {queue}: it has been enqueued again or deleted, or died more than 30 days ago.")
+    })
+}
+
+/// The Jobq queue of that name, and a page of the records that are wanted of it, from `offset` on.
+#[server]
+pub async fn records(place: Place, wanted: Wanted, offset: usize) -> Result<RecordsView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::records(&desk.engine, &place, &wanted, offset).await;
+    desk.found(found, || {
+        let queue = place.label();
+        format!(
+            "There is no queue “{queue}” of Jobq: nobody has created it, or it has been deleted."
+        )
+    })
+}
+
+/// The Jobq record with that number in that queue.
+#[server]
+pub async fn record(place: Place, id: String) -> Result<RecordView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::record(&desk.engine, &place, &id).await;
+    desk.found(found, || {
+        let queue = place.label();
+        format!("There is no job “{id}” in {queue}: it has been deleted, or never was.")
     })
 }
 

@@ -2,24 +2,23 @@
 
 use std::cmp::Reverse;
 
-use chrono::{NaiveDate, NaiveTime};
-
 use crate::engine::{
-    Counts, Durations, Engine, FailureGroup, Job, JobKey, Page, QueueCounts, Result, Standing,
-    Time, What, WorkerCounts,
+    Counts, Engine, FailureGroup, Job, JobKey, Page, Queue, QueueCounts, Result, Standing, Time,
+    What, WorkerCounts,
 };
 
 use super::read::PAGE_JOBS;
 use super::views::{
     Api, Entry, FailureNote, GroupRow, GroupView, Happening, JobRow, JobView, Life, Origin,
-    OverviewView, Place, QueueRow, QueueView, Relative, Relatives, Spread, Stand, StatsView, Tally,
-    WorkerRow, WorkerView,
+    OverviewView, Place, QueueRow, QueueView, Relative, Relatives, Stand, Tally, WorkerRow,
+    WorkerView,
 };
 use places::{key, place, place_of, queue_names};
 
 mod check;
 mod dead;
 mod deeds;
+mod jobq;
 mod lmstfy;
 mod marks;
 mod namespaces;
@@ -27,6 +26,7 @@ mod places;
 mod recurring;
 mod relay;
 mod settings;
+mod stats;
 
 pub use check::{check, mend};
 pub use dead::{dead, delete_dead, delete_dead_jobs, delete_job, destroy, respawn, respawn_jobs};
@@ -34,12 +34,14 @@ pub use deeds::{
     cancel, forget_queue, forget_worker, note, pause, prioritize, relocate, tag, time_out, track,
     undepend, undepend_all, untag, untrack,
 };
+pub use jobq::{change_record, create_record, expunge, make_queue, record, records};
 pub use lmstfy::{body, lmstfy_job};
 pub use marks::{tagged, tags, tracked};
 pub use namespaces::{create_token, namespace, namespaces, revoke_token};
 pub use recurring::{change_recurring, recur, recurring, recurrings, unrecur};
 pub use relay::{dead_relay_job, relay_job, revive, revive_job, revive_jobs};
 pub use settings::{config, set_option, set_queue_option, unset_option};
+pub use stats::stats;
 
 /// Characters of a payload that a list shows.
 const GLIMPSE_CHARS: usize = 160;
@@ -55,7 +57,7 @@ const RELATIVES_SHOWN: usize = 50;
 
 pub async fn overview(engine: &Engine) -> Result<OverviewView> {
     let (queues, groups, workers) =
-        futures::try_join!(engine.queues(None), failures(engine), workers(engine))?;
+        futures::try_join!(there(engine), failures(engine), workers(engine))?;
     let letters: Vec<_> = queues
         .iter()
         .filter(|queue| queue.counts.dead > 0)
@@ -72,7 +74,18 @@ pub async fn overview(engine: &Engine) -> Result<OverviewView> {
 }
 
 pub async fn queues(engine: &Engine) -> Result<Vec<QueueRow>> {
-    Ok(listed(engine.queues(None).await?.iter().map(queue_row)))
+    Ok(listed(there(engine).await?.iter().map(queue_row)))
+}
+
+/// All queues, but for those of Jobq that have been deleted, and only wait for their records to go.
+async fn there(engine: &Engine) -> Result<Vec<QueueCounts>> {
+    let mut queues = engine.queues(None).await?;
+    queues.retain(|queue| !is_expunged(&queue.queue));
+    Ok(queues)
+}
+
+fn is_expunged(queue: &Queue) -> bool {
+    queue.forgotten && place(&queue.key).api == Api::Jobq
 }
 
 /// A queue that was forgotten is listed only as long as there is something to see to in it.
@@ -99,7 +112,7 @@ fn totals(queues: &[QueueCounts]) -> Vec<(Api, Tally)> {
 
 /// The jobs of the whole server.
 pub async fn total(engine: &Engine) -> Result<Tally> {
-    Ok(sum(&engine.queues(None).await?))
+    Ok(sum(&there(engine).await?))
 }
 
 fn sum(queues: &[QueueCounts]) -> Tally {
@@ -120,7 +133,9 @@ pub async fn queue(
     offset: usize,
 ) -> Result<Option<QueueView>> {
     let key = key(place);
-    let Some(queue) = engine.queue(&key, None).await? else {
+    let found = engine.queue(&key, None).await?;
+    // Records are listed by their states.
+    let Some(queue) = found.filter(|_| place.api != Api::Jobq) else {
         return Ok(None);
     };
     let queue = queue_row(&queue);
@@ -137,47 +152,6 @@ pub async fn queue(
         stand,
         jobs: rows(engine, &jobs),
     }))
-}
-
-/// What the queue did on `day`, `YYYY-MM-DD` or empty for today; `None` if there is no such queue or day.
-pub async fn stats(engine: &Engine, place: &Place, day: &str) -> Result<Option<StatsView>> {
-    let key = key(place);
-    let now = engine.now(None);
-    let moment = if day.is_empty() {
-        Some(now)
-    } else {
-        midnight(day)
-    };
-    let (Some(moment), Some(queue)) = (moment, engine.queue(&key, None).await?) else {
-        return Ok(None);
-    };
-    let stats = engine.stats(&key, moment).await?;
-    Ok(Some(StatsView {
-        queue: queue_row(&queue),
-        day: moment.day(),
-        today: now.day(),
-        wait: spread(stats.wait),
-        run: spread(stats.run),
-        failures: stats.failures,
-        failed: stats.failed,
-        retries: stats.retries,
-    }))
-}
-
-fn midnight(day: &str) -> Option<Time> {
-    let day = NaiveDate::parse_from_str(day, "%Y-%m-%d").ok()?;
-    Some(Time(
-        day.and_time(NaiveTime::MIN).and_utc().timestamp_micros(),
-    ))
-}
-
-fn spread(durations: Durations) -> Spread {
-    Spread {
-        total: durations.moments.n,
-        mean: durations.moments.mean,
-        variance: durations.moments.variance(),
-        slots: durations.histogram,
-    }
 }
 
 pub async fn job(engine: &Engine, id: &str) -> Result<Option<JobView>> {

@@ -1,6 +1,7 @@
 //! What pages show. Times are integer microseconds since 1970, UTC.
 
 mod config;
+mod jobq;
 mod lmstfy;
 mod place;
 mod recurring;
@@ -9,6 +10,10 @@ mod relay;
 use serde::{Deserialize, Serialize};
 
 pub use config::{ConfigView, Setting};
+pub use jobq::{
+    Change, Conflict, Mark, NewRecord, RecordList, RecordRow, RecordView, RecordsView,
+    RefusedQuery, StateRow, Undone, Wanted, WrongRecord,
+};
 pub use lmstfy::{
     DeadRow, DeadView, LmstfyJobView, NamespaceRow, NamespaceView, NamespacesView, NewToken,
     TokenRow,
@@ -148,9 +153,10 @@ impl QueueRow {
         Stand::ALL.into_iter().filter(shown)
     }
 
-    /// Whether the queue can be forgotten, so that it leaves the lists.
+    /// Whether the queue can be forgotten, so that it leaves the lists. Those of Jobq are deleted instead.
     pub fn is_idle(&self) -> bool {
-        self.unfinished() == 0 && self.recurring == 0 && !self.paused
+        let is_quiet = self.unfinished() == 0 && self.recurring == 0 && !self.paused;
+        is_quiet && self.place.api != Api::Jobq
     }
 }
 

@@ -82,7 +82,7 @@ fn is_within(visit: &Visit, address: &str) -> bool {
         || address != "/ui" && visit.path.starts_with(&format!("{address}/"))
         // A job is part of a queue.
         || address == "/ui/queues"
-            && ["/ui/jobs/", "/ui/lmstfy/", "/ui/relay/"].iter().any(|below| visit.path.starts_with(below))
+            && ["/ui/jobs/", "/ui/lmstfy/", "/ui/relay/", "/ui/jobq/"].iter().any(|below| visit.path.starts_with(below))
 }
 
 fn rail_link(visit: &Visit, (address, shape, name): Page) -> AnyView {

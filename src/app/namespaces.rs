@@ -8,7 +8,7 @@ use super::icons::icon;
 use super::parts::{
     Ask, ago, api, ask, commands, copy, count_cell, element_id, loaded, many, quoted,
 };
-use super::queues::{Sort, heads, sort};
+use super::queues::{Sort, sort, table};
 use super::tables;
 use super::time;
 use super::visit::{Visit, segment, to, visit};
@@ -118,7 +118,7 @@ fn one(mut view: NamespaceView, visit: &Visit) -> AnyView {
                 }
                     .into_any()
             } else {
-                tables::table("Queues of this namespace", heads(None), tables::queue_rows(&view.queues, visit.now))
+                table("Queues of this namespace", &view.queues, None, visit.now)
             }}
         </div>
         {curl(name, visit)}

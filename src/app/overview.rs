@@ -4,11 +4,12 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use super::icons::icon;
+use super::jobq::first_lines;
 use super::letter::all_again;
 use super::parts::{api, badge, commands, count_cell, lacking, loaded, many, quoted, word};
 use super::problems::{Remedy, problems};
 use super::queue::unpause;
-use super::queues::{Sort, heads, sort};
+use super::queues::{Sort, sort, table};
 use super::relay::enqueue;
 use super::tables;
 use super::time;
@@ -42,11 +43,7 @@ fn everything(mut overview: OverviewView, visit: &Visit) -> AnyView {
         {by_api(&overview)}
         <div class="card">
             {title("Queues", "/ui/queues", overview.queues.len())}
-            {tables::table(
-                "Queues by need",
-                heads(None),
-                tables::queue_rows(first(&overview.queues, QUEUES_SHOWN), visit.now),
-            )}
+            {table("Queues by need", first(&overview.queues, QUEUES_SHOWN), None, visit.now)}
         </div>
         <div class="columns">
             <div class="card">
@@ -121,7 +118,7 @@ fn strip(overview: &OverviewView, visit: &Visit) -> AnyView {
 }
 
 /// The states in the order in which they are looked at.
-const STANDS: [Stand; 8] = [
+const STANDS: [Stand; 9] = [
     Stand::Running,
     Stand::Waiting,
     Stand::Scheduled,
@@ -130,6 +127,7 @@ const STANDS: [Stand; 8] = [
     Stand::Failed,
     Stand::Dead,
     Stand::Complete,
+    Stand::Record,
 ];
 
 /// How many jobs stand where in the whole server, in the states that its APIs have.
@@ -142,8 +140,11 @@ fn numbers(totals: &[(Api, Tally)]) -> AnyView {
     };
     let shown: Vec<Stand> = STANDS.into_iter().filter(known).collect();
     let look = match shown.len() {
+        9 => "tiles nine",
         8 => "tiles eight",
+        5 => "tiles five",
         4 => "tiles four",
+        1 => "tiles one",
         _ => "tiles",
     };
     let tiles = shown.into_iter().map(|stand| {
@@ -182,6 +183,7 @@ fn by_api(overview: &OverviewView) -> AnyView {
         ("Failed", "n"),
         ("Dead", "n"),
         ("Complete", "n wide"),
+        ("Records", "n"),
     ];
     let class = |stand: Stand| match stand {
         Stand::Scheduled | Stand::Stalled => "mid",
@@ -255,6 +257,11 @@ fn nothing_yet(visit: &Visit) -> AnyView {
             )}
         </section>
         {nothing_by_relay(visit)}
+        <section class="card padded" aria-labelledby="by-jobq">
+            <h2 id="by-jobq">"The same by Jobq"</h2>
+            <p>"Its queues are created: by curl, or " <a href="/ui/queues?new=#new">"on the page of the queues"</a> "."</p>
+            {commands("first-jobq", first_lines(visit))}
+        </section>
     }
     .into_any()
 }

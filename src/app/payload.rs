@@ -8,6 +8,11 @@ const SHOWN_BYTES: usize = 200_000;
 /// A payload longer than this in bytes is not coloured.
 const COLOURED_BYTES: usize = 30_000;
 
+/// JSON longer than this in characters is folded where it stands among others.
+const UNFOLDED_CHARS: usize = 120;
+
+const ALL_BY_API: &str = "The API gives all of it.";
+
 /// What a piece of JSON text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {
@@ -26,12 +31,12 @@ const PAYLOAD: Frame = ("payload", "Payload");
 
 /// The payload of a job, ready to be read.
 pub fn payload(body: &str) -> AnyView {
-    json(body, "The API gives all of it.")
+    json(body, ALL_BY_API)
 }
 
-/// What the runners of a Relay job keep with it, ready to be read.
+/// The state of a job, ready to be read.
 pub fn state(text: &str) -> AnyView {
-    json_in(("state", "State"), text, "The API gives all of it.")
+    json_in(("state", "State"), text, ALL_BY_API)
 }
 
 /// A text that is JSON, or nearly, laid out. Where it is too long, `rest` says where the rest is.
@@ -40,8 +45,18 @@ pub fn json(text: &str, rest: &str) -> AnyView {
 }
 
 fn json_in(frame: Frame, text: &str, rest: &str) -> AnyView {
+    framed(
+        frame,
+        "payload",
+        laid_out(text),
+        part(first(text), text, rest),
+    )
+}
+
+/// JSON text, laid out if all of it is shown.
+fn laid_out(text: &str) -> AnyView {
     let shown = first(text);
-    let inner = match pieces(shown) {
+    match pieces(shown) {
         Some(pieces) if shown.len() == text.len() && text.len() <= COLOURED_BYTES => {
             coloured(&pieces)
         }
@@ -51,8 +66,24 @@ fn json_in(frame: Frame, text: &str, rest: &str) -> AnyView {
             .collect::<String>()
             .into_any(),
         _ => shown.to_owned().into_any(),
+    }
+}
+
+/// JSON text in the middle of others: on its line if it is short, else folded behind its beginning.
+pub fn folded(text: &str) -> AnyView {
+    let Some((cut, _)) = text.char_indices().nth(UNFOLDED_CHARS) else {
+        return view! { <code class="said-more">{text.to_owned()}</code> }.into_any();
     };
-    framed(frame, "payload", inner, part(shown, text, rest))
+    let beginning = text.get(..cut).unwrap_or_default().to_owned();
+    let rest = part(first(text), text, ALL_BY_API);
+    view! {
+        <details class="more folded">
+            <summary><code>{beginning} "…"</code></summary>
+            <pre class="payload" tabindex="0" aria-label="All of it">{laid_out(text)}</pre>
+            {rest.map(|rest| view! { <p class="aside">{rest}</p> })}
+        </details>
+    }
+    .into_any()
 }
 
 /// A text as it is.

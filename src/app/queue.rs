@@ -1,6 +1,7 @@
 //! `/ui/queues/{queue}` and `/ui/queues/{queue}/{state}`, and the same below `/ui/lmstfy/{namespace}/{queue}` and
 //! `/ui/relay/{queue}`: one queue, its jobs by state; and what stands above its statistics, too (`app/stats.rs`).
-//! What is otherwise in other queues stands in `app/lmstfy.rs` and `app/relay.rs`, dead letters in `app/letter.rs`.
+//! What is otherwise in other queues stands in `app/lmstfy.rs` and `app/relay.rs`, dead letters in `app/letter.rs`;
+//! queues of Jobq, which are quite otherwise, in `app/jobq.rs`.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -50,7 +51,9 @@ fn page(view: &QueueView, visit: &Visit) -> AnyView {
             tables::jobs(&caption, JobList::Queue(stand), &view.jobs, visit)
         }
         Api::Lmstfy => lmstfy::list(view, visit),
-        Api::Relay | Api::Jobq => relay::list(view, visit),
+        Api::Relay => relay::list(view, visit),
+        // Its records have pages of their own (`app/jobq.rs`).
+        Api::Jobq => ().into_any(),
     };
     view! {
         <Title text=place.label() />
@@ -63,10 +66,8 @@ fn page(view: &QueueView, visit: &Visit) -> AnyView {
     .into_any()
 }
 
-/// What stands above every tab of a queue.
-pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
-    let (tally, place) = (&queue.tally, &queue.place);
-    let oldest = queue.oldest_waiting.filter(|_| tally.waiting > 0);
+/// The way to a queue, its name, and what can be done with it.
+pub fn title(place: &Place, paused: Option<AnyView>, actions: AnyView) -> AnyView {
     view! {
         <p class="crumb">
             <a href="/ui/queues">"Queues"</a>
@@ -81,20 +82,31 @@ pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
             <div class="row">
                 <h1 class="name">{place.label()}</h1>
                 {badge(place.api)}
-                {queue.paused.then(paused)}
+                {paused}
             </div>
-            <div class="row">
-                {if queue.paused { unpause(place, visit) } else { pause(place, visit) }}
-                {match place.api {
-                    Api::Qless => view! { <a class="button" href=to::config(&place.name)>"Options…"</a> }.into_any(),
-                    Api::Lmstfy => lmstfy::destroy(queue, visit),
-                    Api::Relay | Api::Jobq => ().into_any(),
-                }}
-                // lmstfy's queues go by themselves when they have been empty for a while.
-                {(place.api == Api::Qless && queue.is_idle() && !queue.forgotten)
-                    .then(|| forget(place, visit))}
-            </div>
+            <div class="row">{actions}</div>
         </div>
+    }
+    .into_any()
+}
+
+/// What stands above every tab of a queue.
+pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
+    let (tally, place) = (&queue.tally, &queue.place);
+    let oldest = queue.oldest_waiting.filter(|_| tally.waiting > 0);
+    let actions = view! {
+        {if queue.paused { unpause(place, visit) } else { pause(place, visit) }}
+        {match place.api {
+            Api::Qless => view! { <a class="button" href=to::config(&place.name)>"Options…"</a> }.into_any(),
+            Api::Lmstfy => lmstfy::destroy(queue, visit),
+            Api::Relay | Api::Jobq => ().into_any(),
+        }}
+        // lmstfy's queues go by themselves when they have been empty for a while.
+        {(place.api == Api::Qless && queue.is_idle() && !queue.forgotten)
+            .then(|| forget(place, visit))}
+    };
+    view! {
+        {title(place, queue.paused.then(paused), actions.into_any())}
         {queue.paused.then(|| held_up(tally.waiting))}
         {queue
             .forgotten
@@ -251,7 +263,8 @@ fn curl(view: &QueueView, visit: &Visit) -> AnyView {
     let lines = match view.queue.place.api {
         Api::Qless => lines(view, visit),
         Api::Lmstfy => lmstfy::lines(view, visit),
-        Api::Relay | Api::Jobq => relay::lines(view, visit),
+        Api::Relay => relay::lines(view, visit),
+        Api::Jobq => Vec::new(),
     };
     view! {
         <details class="more">

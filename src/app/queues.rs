@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use leptos::prelude::*;
 use leptos_meta::Title;
 
+use super::jobq::new_queue;
 use super::parts::{loaded, many};
 use super::tables;
 use super::visit::{Visit, encode, visit};
@@ -72,7 +73,7 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
 }
 
 /// The columns after the name: word, class, and what a click on it sorts by.
-const COLUMNS: [(&str, &str, Sort); 10] = [
+const COLUMNS: [(&str, &str, Sort); 11] = [
     ("Queue", "first", Sort::Name),
     ("Share", "mid bar-cell", Sort::Need),
     ("Running", "n", Sort::Count(Stand::Running)),
@@ -82,12 +83,30 @@ const COLUMNS: [(&str, &str, Sort); 10] = [
     ("Stalled", "n mid", Sort::Count(Stand::Stalled)),
     ("Failed", "n", Sort::Count(Stand::Failed)),
     ("Dead", "n", Sort::Count(Stand::Dead)),
+    ("Records", "n", Sort::Count(Stand::Record)),
     ("Oldest waiting", "n wide", Sort::Wait),
 ];
 
-/// The headings; with a sort order and a filter, each leads to its own order.
-pub fn heads(sorted: Option<(Sort, &str)>) -> AnyView {
+/// Queues, each on a line. With a sort order and a filter, each heading leads to its own order.
+pub fn table(
+    caption: &str,
+    queues: &[QueueRow],
+    sorted: Option<(Sort, &str)>,
+    now: i64,
+) -> AnyView {
+    let stands = |queue: &QueueRow| queue.stands().any(|stand| stand == Stand::Record);
+    let with_records = queues.iter().any(stands);
+    tables::table(
+        caption,
+        heads(sorted, with_records),
+        tables::queue_rows(queues, with_records, now),
+    )
+}
+
+fn heads(sorted: Option<(Sort, &str)>, with_records: bool) -> AnyView {
     COLUMNS
+        .into_iter()
+        .filter(|(_, _, by)| with_records || *by != Sort::Count(Stand::Record))
         .map(|(word, class, by)| {
             let order = sorted.filter(|(now, _)| *now == by && by != Sort::Need);
             let direction = order.map(|_| {
@@ -138,7 +157,7 @@ fn list(mut queues: Vec<QueueRow>, visit: &Visit) -> AnyView {
     let wanted = filter.to_lowercase();
     queues.retain(|queue| queue.place.label().to_lowercase().contains(&wanted));
     sort(&mut queues, by, visit.now);
-    let table = if there == 0 {
+    let shown_queues = if there == 0 {
         view! { <p class="empty">"No queue yet. " <a href="/ui">"How to add a first job"</a></p> }
             .into_any()
     } else if queues.is_empty() {
@@ -149,11 +168,7 @@ fn list(mut queues: Vec<QueueRow>, visit: &Visit) -> AnyView {
         }
         .into_any()
     } else {
-        tables::table(
-            "Queues",
-            heads(Some((by, &filter))),
-            tables::queue_rows(&queues, visit.now),
-        )
+        table("Queues", &queues, Some((by, &filter)), visit.now)
     };
     let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let shown = if queues.len() == there {
@@ -172,7 +187,8 @@ fn list(mut queues: Vec<QueueRow>, visit: &Visit) -> AnyView {
             <span class="aside">{shown}</span>
             {(by != Sort::Need).then(|| view! { <a href=address(Sort::Need, &filter)>"Sort by need"</a> })}
         </div>
-        <section class="card">{table}</section>
+        <section class="card">{shown_queues}</section>
+        {new_queue(visit)}
     }
     .into_any()
 }

@@ -40,7 +40,7 @@ pub fn head(columns: &[(&'static str, &'static str)]) -> AnyView {
 }
 
 /// The cells of a queue after its name.
-pub fn queue_cells(queue: &QueueRow, now: i64) -> AnyView {
+fn queue_cells(queue: &QueueRow, with_records: bool, now: i64) -> AnyView {
     let tally = &queue.tally;
     let api = queue.place.api;
     let count = |stand: Stand, class: &str| match tally.of(stand) {
@@ -56,6 +56,7 @@ pub fn queue_cells(queue: &QueueRow, now: i64) -> AnyView {
         {count(Stand::Stalled, "mid")}
         {count(Stand::Failed, "")}
         {count(Stand::Dead, "")}
+        {with_records.then(|| count(Stand::Record, ""))}
         <td class="n wide">{queue.oldest_waiting.filter(|_| tally.waiting > 0).map(|since| waited(since, now))}</td>
     }
     .into_any()
@@ -66,7 +67,7 @@ fn waited(since: i64, now: i64) -> AnyView {
 }
 
 /// One row per queue.
-pub fn queue_rows(queues: &[QueueRow], now: i64) -> AnyView {
+pub fn queue_rows(queues: &[QueueRow], with_records: bool, now: i64) -> AnyView {
     queues
         .iter()
         .map(|queue| {
@@ -75,7 +76,7 @@ pub fn queue_rows(queues: &[QueueRow], now: i64) -> AnyView {
                     <th scope="row" class="first">
                         {queue_name(&queue.place)} {queue.paused.then(paused)}
                     </th>
-                    {queue_cells(queue, now)}
+                    {queue_cells(queue, with_records, now)}
                 </tr>
             }
         })

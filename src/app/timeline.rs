@@ -4,6 +4,7 @@ use leptos::prelude::*;
 
 use super::icons::icon;
 use super::parts::{queue_link, worker_link};
+use super::payload::folded;
 use super::time;
 use super::visit::to;
 use crate::api::views::{Api, Entry, Happening, JobRow, Life, Place, Stand};
@@ -164,7 +165,7 @@ pub fn timeline(job: &JobRow, life: &Life, now: i64) -> AnyView {
                     </p>
                 }
             })}
-        <ol class="events" aria-label="History">{entries(job, life)}</ol>
+        {events(&job.place, &life.history)}
     }
     .into_any()
 }
@@ -186,9 +187,10 @@ fn drawing(lane: &Lane, start: i64, whole: i64) -> AnyView {
     .into_any()
 }
 
-fn entries(job: &JobRow, life: &Life) -> AnyView {
+/// What happened, in a list: when, how long after the one before, and what.
+pub fn events(place: &Place, history: &[Entry]) -> AnyView {
     let mut before: Option<i64> = None;
-    life.history
+    let entries = history
         .iter()
         .map(|entry| {
             let gap = before.map(|before| format!("+{}", time::span(entry.when - before)));
@@ -197,12 +199,12 @@ fn entries(job: &JobRow, life: &Life) -> AnyView {
                 <li class=(entry.what == Happening::Note).then_some("noted")>
                     <time datetime=time::iso(entry.when)>{time::utc_millis(entry.when)}</time>
                     <span class="gap">{gap}</span>
-                    <span class="what">{line(entry, &job.place)}</span>
+                    <div class="what">{line(entry, place)}</div>
                 </li>
             }
         })
-        .collect_view()
-        .into_any()
+        .collect_view();
+    view! { <ol class="events" aria-label="History">{entries}</ol> }.into_any()
 }
 
 /// What happened to a job that is at `place` now, in words.
@@ -249,13 +251,10 @@ pub fn line(entry: &Entry, place: &Place) -> AnyView {
         Happening::Respawned => "respawned".into_any(),
         Happening::Created => "created".into_any(),
         Happening::Advanced => view! {
-            "state: " <code class="said-more">{subject.unwrap_or_default().to_owned()}</code> " → "
-            <code class="said-more">{entry.detail.clone()}</code>
+            "state: " {subject.map(folded)} " → " {entry.detail.as_deref().map(folded)}
         }
         .into_any(),
-        Happening::Event => {
-            view! { "event: " <code class="said-more">{entry.detail.clone()}</code> }.into_any()
-        }
+        Happening::Event => view! { "event: " {entry.detail.as_deref().map(folded)} }.into_any(),
         Happening::Note => view! {
             {icon("note")}
             <span class="unseen">"note: "</span>

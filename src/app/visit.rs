@@ -191,8 +191,39 @@ pub mod to {
         }
     }
 
+    /// The jobs of a queue in a state.
     pub fn stand(place: &Place, stand: Stand) -> String {
-        format!("{}/{}", queue(place), stand.as_str())
+        match place.api {
+            // A record has a state of its own.
+            Api::Jobq => queue(place),
+            Api::Qless | Api::Lmstfy | Api::Relay => {
+                format!("{}/{}", queue(place), stand.as_str())
+            }
+        }
+    }
+
+    /// The records of a Jobq queue that are in states of this label, or of none.
+    pub fn labelled(place: &Place, label: Option<&str>) -> String {
+        match label {
+            Some(label) => with(queue(place), "?state=", label),
+            None => format!("{}?others=1", queue(place)),
+        }
+    }
+
+    /// What a query finds in a Jobq queue.
+    pub fn found(place: &Place, query: &str) -> String {
+        with(queue(place), "?q=", query)
+    }
+
+    /// The form for a new Jobq queue, filled in.
+    pub fn queue_form(name: &str) -> String {
+        with("/ui/queues".to_owned(), "?new=", name) + "#new"
+    }
+
+    fn with(mut address: String, parameter: &str, value: &str) -> String {
+        address.push_str(parameter);
+        encode(value, &mut address);
+        address
     }
 
     /// The statistics of a queue on the day with that number, or today.
@@ -203,9 +234,7 @@ pub mod to {
 
     /// The options of a qless queue.
     pub fn config(queue: &str) -> String {
-        let mut address = "/ui/config?queue=".to_owned();
-        encode(queue, &mut address);
-        address + "#of-queues"
+        with("/ui/config".to_owned(), "?queue=", queue) + "#of-queues"
     }
 
     /// A job of a queue.
@@ -240,9 +269,7 @@ pub mod to {
 
     /// The dead letters of a namespace.
     pub fn dead_of(namespace: &str) -> String {
-        let mut address = "/ui/dead?ns=".to_owned();
-        encode(namespace, &mut address);
-        address
+        with("/ui/dead".to_owned(), "?ns=", namespace)
     }
 
     pub fn failure(group: &str) -> String {
@@ -263,9 +290,7 @@ pub mod to {
 
     /// The recurring jobs of a queue.
     pub fn recurring_in(queue: &str) -> String {
-        let mut address = "/ui/recurring?queue=".to_owned();
-        encode(queue, &mut address);
-        address
+        with("/ui/recurring".to_owned(), "?queue=", queue)
     }
 
     /// The longest address that surely arrives.
@@ -374,6 +399,7 @@ mod tests {
             Place::relay("mail"),
             Place::relay("a/b"),
             Place::relay(""),
+            Place::jobq("a/b"),
         ] {
             let visit = Visit {
                 path: to::stand(&place, Stand::Dead),
@@ -381,7 +407,8 @@ mod tests {
             };
             let (found, next) = visit.place();
             assert_eq!(found, place);
-            assert_eq!(visit.name(next), "dead");
+            let is_jobq = place.api == Api::Jobq;
+            assert_eq!(visit.name(next), if is_jobq { "" } else { "dead" });
         }
     }
 

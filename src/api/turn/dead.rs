@@ -2,6 +2,7 @@
 
 use super::super::views::{Api, DeadRow, DeadView, Place};
 use super::job_row;
+use super::jobq::delete_record;
 use super::places::{key, place};
 use crate::api::read::PAGE_JOBS;
 use crate::engine::{Engine, JobKey, Page, QueueCounts, Result, Standing};
@@ -127,7 +128,8 @@ pub async fn delete_job(engine: &Engine, queue: &Place, id: &str) -> Result<Stri
     let done = match queue.api {
         Api::Qless => return Err("jobs of qless are cancelled".to_owned()),
         Api::Lmstfy => engine.acknowledge(key, ids).await,
-        Api::Relay | Api::Jobq => engine.delete(key, ids).await,
+        Api::Relay => engine.delete(key, ids).await,
+        Api::Jobq => delete_record(engine, queue, id).await.map(usize::from),
     };
     match done.map_err(|error| error.to_string())? {
         0 => Err(format!(

@@ -92,8 +92,10 @@ impl Place {
     /// What a person calls the queue; its protocol stands beside it.
     pub fn label(&self) -> String {
         match self.api {
-            // Relay has queues without a name.
-            Api::Qless | Api::Relay if self.name.trim().is_empty() => format!("“{}”", self.name),
+            // Relay has queues without a name, and others a name of which nothing is seen.
+            Api::Qless | Api::Relay | Api::Jobq if self.name.trim().is_empty() => {
+                format!("“{}”", self.name)
+            }
             Api::Qless | Api::Relay | Api::Jobq => self.name.clone(),
             Api::Lmstfy => format!("{}/{}", self.namespace, self.name),
         }

@@ -4,18 +4,28 @@
 use std::collections::HashSet;
 
 use leptos::wasm_bindgen::JsCast;
-use web_sys::{Element, Node};
+use web_sys::{Element, HtmlTextAreaElement, Node};
 
 /// Children that must not be touched: they are not the server's any more.
 const KEEP: &str = "data-keep";
 
+/// What must not be touched once somebody has typed something into it: it goes by what stood there then.
+const KEEP_TYPED: &str = "data-keep-typed";
+
 /// Makes `old` like `new`.
 pub fn element(old: &Element, new: &Element) {
-    if old.is_equal_node(Some(new)) || old.has_attribute(KEEP) {
+    if old.is_equal_node(Some(new)) || old.has_attribute(KEEP) || is_typed(old) {
         return;
     }
     attributes(old, new);
     children(old, new);
+}
+
+fn is_typed(old: &Element) -> bool {
+    let text = old.has_attribute(KEEP_TYPED);
+    let text = text.then(|| old.query_selector("textarea").ok().flatten());
+    let text = text.flatten().and_then(|text| text.dyn_into().ok());
+    text.is_some_and(|text: HtmlTextAreaElement| text.value() != text.default_value())
 }
 
 fn attributes(old: &Element, new: &Element) {

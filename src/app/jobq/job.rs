@@ -1,0 +1,169 @@
+//! `/ui/jobq/{queue}/job/{id}`: one record of Jobq.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+use super::super::parts::{
+    Ask, ago, ask, commands, copy, exact, job_head, loaded, many, queue_link, quoted,
+};
+use super::super::payload::{payload, state};
+use super::super::time;
+use super::super::timeline::events;
+use super::super::visit::{Visit, to, visit};
+use super::{call, forms, state_chip};
+use crate::api::act::DeleteJob;
+use crate::api::read;
+use crate::api::views::RecordView;
+
+/// A state longer than this in bytes is not put into a command.
+const COMMAND_BYTES_MAX: usize = 500;
+
+#[component]
+pub fn RecordPage() -> impl IntoView {
+    let visit = visit();
+    let (place, next) = visit.place();
+    // After the queue's name stands `job`.
+    loaded(read::record(place, visit.name(next + 1)), move |record| {
+        page(&record, &visit)
+    })
+}
+
+fn page(record: &RecordView, visit: &Visit) -> AnyView {
+    let undone = forms::undone();
+    let undone = undone.as_ref();
+    let id = record.id.to_string();
+    view! {
+        {job_head(&record.place, &id, None, state_chip(&record.word), delete(record, visit))}
+        {forms::conflict(undone, visit)}
+        <section class="card padded" aria-labelledby="facts">
+            <h2 id="facts">"Facts"</h2>
+            {facts(record, visit)}
+        </section>
+        <div class="columns even">
+            {text_card("data", "Payload", "payload", &record.payload, payload(&record.payload))}
+            {text_card("kept", "State", "state", &record.state, state(&record.state))}
+        </div>
+        <div class="columns even">
+            {forms::advance(record, undone, visit)}
+            {forms::append(undone, visit)}
+        </div>
+        <section class="card padded" aria-labelledby="timeline">
+            <h2 id="timeline">"Timeline"</h2>
+            {left_out(record)}
+            {events(&record.place, &record.log)}
+        </section>
+        {curl(record, visit)}
+    }
+    .into_any()
+}
+
+/// A text in a card of its own; `of` is the element in which it stands.
+fn text_card(
+    id: &'static str,
+    title: &'static str,
+    of: &'static str,
+    text: &str,
+    shown: AnyView,
+) -> AnyView {
+    let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
+    view! {
+        <section class="card padded" aria-labelledby=id>
+            <div class="card-title">
+                <h2 id=id>{title}</h2>
+                <span class="row">
+                    <span class="aside">{many(bytes, "byte", "bytes")}</span>
+                    {copy(of.to_owned(), format!("Copy the {of}"))}
+                </span>
+            </div>
+            {shown}
+        </section>
+    }
+    .into_any()
+}
+
+fn facts(record: &RecordView, visit: &Visit) -> AnyView {
+    let moment = |moment: i64| {
+        view! { {ago(moment, visit.now)} <span class="aside">" · " {exact(moment)}</span> }
+            .into_any()
+    };
+    let events = time::number(i64::try_from(record.events).unwrap_or(i64::MAX));
+    let facts: [(&str, AnyView); 6] = [
+        ("Id", record.id.to_string().into_any()),
+        ("Queue", queue_link(&record.place)),
+        ("State", state_chip(&record.word)),
+        ("Changed", moment(record.modified)),
+        ("Created", moment(record.created)),
+        ("Events", events.into_any()),
+    ];
+    let rows = facts.map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
+    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+}
+
+/// That a log is too long to be shown whole.
+fn left_out(record: &RecordView) -> Option<AnyView> {
+    let newest = record.log.len().saturating_sub(1);
+    let note = move || {
+        let events = time::number(i64::try_from(record.events).unwrap_or(i64::MAX));
+        view! {
+            <p class="aside">{format!("The first and the newest {newest} of {events} entries; the API gives all of them.")}</p>
+        }
+        .into_any()
+    };
+    (record.log.len() < record.events).then(note)
+}
+
+fn delete(record: &RecordView, visit: &Visit) -> AnyView {
+    let place = &record.place;
+    ask(Ask {
+        id: "delete".to_owned(),
+        button: "Delete…".to_owned(),
+        danger: true,
+        title: "Delete this job?".to_owned(),
+        text: "The job, its payload, its state and its log are gone then, and no job of this queue gets its id again. This cannot be undone.".to_owned(),
+        action: DeleteJob::PATH,
+        fields: [
+            place.fields(),
+            vec![
+                ("id", record.id.to_string()),
+                ("back", visit.here()),
+                ("after", to::queue(place)),
+            ],
+        ]
+        .concat(),
+        yes: "Delete the job".to_owned(),
+        no: "Keep it",
+    })
+}
+
+fn curl(record: &RecordView, visit: &Visit) -> AnyView {
+    let path = |rest: &str| format!("/job/{}{rest}", record.id);
+    let call = |method: &str, rest: &str| call(&record.place, visit, method, &path(rest));
+    let old = match record.state.len() {
+        ..=COMMAND_BYTES_MAX => record.state.as_str(),
+        _ => "…",
+    };
+    let swap = format!(r#"{{"old": {old}, "new": ["FINISHED"]}}"#);
+    let lines = vec![
+        ("Look at it", call("GET", "")),
+        (
+            "Set its state, if it is this one still",
+            format!("{} -d {}", call("GET", "/state"), quoted(&swap)),
+        ),
+        (
+            "Append an event",
+            format!(
+                "{} -d {}",
+                call("GET", "/event"),
+                quoted(r#"{"progress": 0.5}"#)
+            ),
+        ),
+        ("Delete it", call("DELETE", "")),
+    ];
+    view! {
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands("curl", lines)}
+        </details>
+    }
+    .into_any()
+}
