@@ -27,6 +27,9 @@ pub mod engine;
 /// The fronts: one file per protocol.
 #[cfg(feature = "ssr")]
 pub mod protocol;
+/// The query language of Jobq.
+#[cfg(feature = "ssr")]
+pub mod query;
 /// What is kept of secrets, and how they are compared.
 #[cfg(feature = "ssr")]
 pub mod secret;
