@@ -5,6 +5,7 @@ pub mod apart;
 mod caller;
 pub mod database;
 pub mod history;
+pub mod jobq;
 pub mod lmstfy;
 pub mod load;
 pub mod log;
