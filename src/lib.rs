@@ -27,7 +27,7 @@ pub mod engine;
 /// The fronts: one file per protocol.
 #[cfg(feature = "ssr")]
 pub mod protocol;
-/// Jobq's queries: a small language, and what it means.
+/// The query language of Jobq.
 #[cfg(feature = "ssr")]
 pub mod query;
 /// What is kept of secrets, and how they are compared.

@@ -1,65 +1,272 @@
-//! stub
-mod label;
-pub use label::{NO_STATE, label, label_of};
-use serde_json::value::RawValue;
+//! The query language of Jobq: which jobs somebody means.
+//!
+//! A query is a list of `[OP, EXPR, EXPR]`, all of which must hold. An expression is SQLite's, as far as it can only
+//! look at one job: no sub-query, no other table, no function but those in `tree.rs`. SQLite's own grammar reads it
+//! (`parse.rs`), and what is not on the list is refused with its place. It never becomes SQL again: it is evaluated
+//! here, over one job at a time (`eval.rs`), so it means the same on every database, and can do no harm but take
+//! time, which `Budget` bounds.
+//!
+//! What it gives is what SQLite 3.51 gives for `SELECT (EXPR) OP (EXPR)` over a row whose `id` and `modified` are
+//! INTEGER and whose `payload`, `state` and `events` are TEXT (JSON without white space; the state `null` is NULL).
+//! `tests/query` compares the two. On purpose it differs in this:
+//!
+//! * A text that is one word and no column is a text: `CREATED`.
+//! * Where SQLite ends the statement with an error (malformed JSON, a bad path that was worked out, `abs` of the
+//!   smallest integer, a pattern of LIKE beyond 50,000 bytes) the function gives NULL. A bad path that is written
+//!   out is refused.
+//! * JSON is what RFC 8259 says. SQLite's functions also read JSON5 in a text that an expression makes.
+//! * Half a surrogate pair in JSON reads as U+FFFD; an index beyond 32 bits in a path does not begin again at 0.
+//! * `x IN ()` is 0 wherever it stands; to the right of `IS` SQLite sometimes takes it for the word FALSE.
+//! * `strftime` and `unixepoch` give the time that the caller gives, and take no other arguments.
+//! * A text that an expression makes is at most `TEXT_BYTES_MAX` long; beyond that the query is given up.
+
 use std::ops::RangeInclusive;
-#[derive(Clone, Default)]
-pub struct Query {
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+mod eval;
+mod functions;
+mod hint;
+mod json;
+mod label;
+mod like;
+mod literal;
+mod number;
+mod parse;
+mod path;
+mod tokens;
+mod tree;
+mod value;
+
+pub use eval::{Budget, Spent, TEXT_BYTES_MAX};
+pub use json::{Malformed, minified, same};
+pub use label::{NO_STATE, label, label_of};
+pub use tokens::{DEPTH_MAX, TOKENS_MAX};
+
+use tree::{Binary, Compare, Node};
+use value::Value;
+
+/// The most terms a query may have, and the most bytes of an expression.
+pub const TERMS_MAX: usize = 32;
+pub const EXPRESSION_BYTES_MAX: usize = 4_096;
+
+/// A query that has been read. A copy costs next to nothing.
+#[derive(Debug, Clone)]
+pub struct Query(Arc<Read>);
+
+#[derive(Debug)]
+struct Read {
+    terms: Vec<Node>,
     hint: Hint,
+    needs: Columns,
 }
-#[derive(Clone)]
-pub struct Hint {
-    pub tag: Option<String>,
-    pub no_state: bool,
-    pub ids: RangeInclusive<i64>,
-    pub modified: RangeInclusive<i64>,
-}
-impl Default for Hint {
-    fn default() -> Self {
-        Hint {
-            tag: None,
-            no_state: false,
-            ids: i64::MIN..=i64::MAX,
-            modified: i64::MIN..=i64::MAX,
-        }
-    }
-}
-#[derive(Default)]
-pub struct Budget;
-pub struct Spent;
-#[derive(Debug, thiserror::Error)]
-#[error("x")]
-pub struct Refused {
-    pub term: Option<usize>,
-    pub place: Option<usize>,
-    pub column: Option<usize>,
-    pub why: String,
-}
+
+/// A job, as a query sees it: JSON texts without white space (`minified`), and times in seconds since 1970.
+#[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     pub id: i64,
     pub payload: &'a str,
+    /// Nothing for the state `null`.
     pub state: Option<&'a str>,
     pub events: &'a str,
     pub modified: i64,
 }
+
+/// Which of a job's texts a query looks into; the others may be given as empty ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Columns {
+    pub payload: bool,
+    pub state: bool,
+    pub events: bool,
+}
+
+/// What must be so of every job that a query means, and that an index can answer. Not all jobs of which it is so
+/// are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hint {
+    /// The tag of the state (`tag_of`) is this.
+    pub tag: Option<String>,
+    pub no_state: bool,
+    pub has_state: bool,
+    /// No job is meant if the range is empty.
+    pub ids: RangeInclusive<i64>,
+    /// In seconds since 1970.
+    pub modified: RangeInclusive<i64>,
+}
+
+/// Why a query is refused, and where: the term (from 0), its part (0 is the operator), the character (from 1).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{why}", self.place_text())]
+pub struct Refused {
+    pub term: Option<usize>,
+    pub part: Option<usize>,
+    pub column: Option<usize>,
+    pub why: String,
+}
+
+impl Refused {
+    fn place_text(&self) -> String {
+        let index = |at: Option<usize>| at.map(|at| format!("[{at}]")).unwrap_or_default();
+        let column = self.column.map(|column| format!(", column {column}"));
+        let (term, part) = (index(self.term), index(self.part));
+        format!("query{term}{part}{}: ", column.unwrap_or_default())
+    }
+}
+
+/// Something wrong in one expression, and the byte where.
+#[derive(Debug)]
+struct Wrong {
+    at: usize,
+    why: String,
+}
+
+impl Wrong {
+    fn new(at: usize, why: impl Into<String>) -> Wrong {
+        let why = why.into();
+        Wrong { at, why }
+    }
+}
+
 impl Query {
-    pub fn parse(_: &RawValue) -> Result<Query, Refused> {
-        Ok(Query::default())
+    /// Reads the JSON text of a query. An empty list means every job.
+    pub fn parse(text: &str) -> Result<Query, Refused> {
+        let refuse = |term, part, why: &str| Refused {
+            term,
+            part,
+            column: None,
+            why: why.to_owned(),
+        };
+        let items: Vec<&RawValue> = serde_json::from_str(text)
+            .map_err(|_| refuse(None, None, "a query is a list of [OP, EXPR, EXPR]"))?;
+        if items.len() > TERMS_MAX {
+            let why = format!("a query has at most {TERMS_MAX} terms");
+            return Err(refuse(Some(TERMS_MAX), None, &why));
+        }
+        let mut terms = Vec::with_capacity(items.len());
+        for (number, item) in items.into_iter().enumerate() {
+            let parts: [&RawValue; 3] = serde_json::from_str(item.get())
+                .map_err(|_| refuse(Some(number), None, "a term is [OP, EXPR, EXPR]"))?;
+            let [operator, left, right] = parts;
+            let operator =
+                read_operator(operator).map_err(|why| refuse(Some(number), Some(0), &why))?;
+            let side = |part: usize, raw: &RawValue| {
+                read_side(raw).map_err(|(column, why)| Refused {
+                    column,
+                    ..refuse(Some(number), Some(part), &why)
+                })
+            };
+            let (left, right) = (side(1, left)?, side(2, right)?);
+            terms.push(Node::Chain(
+                Box::new(left),
+                vec![parse::step(operator, right)],
+            ));
+        }
+        let mut needs = Columns::default();
+        for term in &terms {
+            term.note_columns(&mut needs);
+        }
+        let hint = hint::of(&terms);
+        Ok(Query(Arc::new(Read { terms, hint, needs })))
     }
+
     pub fn hint(&self) -> &Hint {
-        &self.hint
+        &self.0.hint
     }
-    pub fn needs_events(&self) -> bool {
-        false
+
+    pub fn needs(&self) -> Columns {
+        self.0.needs
     }
-    pub fn matches(&self, _: &Record<'_>, _: i64, _: &mut Budget) -> Result<bool, Spent> {
+
+    /// Whether this job is meant. `now` is in seconds since 1970. What the look costs is taken from the budget.
+    pub fn matches(&self, record: &Record<'_>, now: i64, work: &mut Budget) -> Result<bool, Spent> {
+        let mut look = eval::Look::new(*record, now, work);
+        for term in &self.0.terms {
+            if look.eval(term)?.truth() != Some(true) {
+                return Ok(false);
+            }
+        }
         Ok(true)
     }
 }
-pub fn same(a: &str, b: &str) -> bool {
-    a == b
+
+/// The tag of a state: `json_extract(state, '$[0]')`, if that is a text. It is what `Hint::tag` speaks of.
+pub fn tag_of(state: Option<&str>) -> Option<String> {
+    let state = json::Json::read(state?, json::SQL_DEPTH_MAX).ok()?;
+    let found = path::find::<()>(&state, "[0]", |_| Ok(()));
+    let Ok(Ok(Some(found))) = found else {
+        return None;
+    };
+    match functions::extracted(&state, found) {
+        Value::Text { text, .. } => Some(text.into_owned()),
+        _ => None,
+    }
 }
-pub fn minified(a: &str) -> Result<String, serde_json::Error> {
-    let v: serde_json::Value = serde_json::from_str(a)?;
-    Ok(v.to_string())
+
+fn read_operator(raw: &RawValue) -> Result<Binary, String> {
+    let known = [
+        ("IS", Binary::Compare(Compare::Is)),
+        ("IS NOT", Binary::Compare(Compare::IsNot)),
+        ("LIKE", Binary::Like { not: false }),
+        ("NOT LIKE", Binary::Like { not: true }),
+        ("=", Binary::Compare(Compare::Equal)),
+        ("==", Binary::Compare(Compare::Equal)),
+        ("!=", Binary::Compare(Compare::NotEqual)),
+        ("<>", Binary::Compare(Compare::NotEqual)),
+        ("<", Binary::Compare(Compare::Less)),
+        ("<=", Binary::Compare(Compare::LessEqual)),
+        (">", Binary::Compare(Compare::Greater)),
+        (">=", Binary::Compare(Compare::GreaterEqual)),
+    ];
+    let given: Option<String> = serde_json::from_str(raw.get()).ok();
+    let words = given.map(|given| {
+        let words: Vec<&str> = given.split_ascii_whitespace().collect();
+        words.join(" ")
+    });
+    let same = |known: &str| {
+        words
+            .as_deref()
+            .is_some_and(|words| known.eq_ignore_ascii_case(words))
+    };
+    let found = known.into_iter().find(|(name, _)| same(name));
+    found.map(|(_, operator)| operator).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        format!("the operator is one of {}", names.join(", "))
+    })
+}
+
+/// A side of a term: null, a number, true and false (1 and 0), or the text of an expression.
+fn read_side(raw: &RawValue) -> Result<Node, (Option<usize>, String)> {
+    let text = raw.get();
+    match text.bytes().next() {
+        Some(b'n') => Ok(Node::Value(Value::Null)),
+        Some(b't') => Ok(Node::Value(Value::Integer(1))),
+        Some(b'f') => Ok(Node::Value(Value::Integer(0))),
+        Some(b'"') => {
+            let unread = |_| (None, "this text is not Unicode".to_owned());
+            read_expression(&serde_json::from_str::<String>(text).map_err(unread)?)
+        }
+        Some(b'[' | b'{') => {
+            let why = "an expression is a text, a number, true, false or null";
+            Err((None, why.to_owned()))
+        }
+        _ => {
+            let digits = text.strip_prefix('-').unwrap_or(text);
+            let number = literal::number(digits, digits.len() < text.len());
+            number
+                .map(Node::Value)
+                .ok_or((None, "this is not a number".to_owned()))
+        }
+    }
+}
+
+fn read_expression(text: &str) -> Result<Node, (Option<usize>, String)> {
+    if text.len() > EXPRESSION_BYTES_MAX {
+        let why = format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes");
+        return Err((None, why));
+    }
+    parse::expression(text).map_err(|wrong| {
+        let before = text.char_indices().take_while(|(at, _)| *at < wrong.at);
+        (Some(before.count() + 1), wrong.why)
+    })
 }

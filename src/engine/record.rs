@@ -12,8 +12,8 @@ use super::put::new_job;
 use super::queues::Queue;
 use super::work::Work;
 use crate::query;
-pub(super) use find::matches;
 pub use find::{Polls, Records};
+pub(super) use find::{WORK_MAX, matches};
 pub use labels::{Labelled, Which};
 
 /// How long a log may get.

@@ -1,10 +1,6 @@
 //! The label of a record: a short text that says what its state begins with. Records are found and counted by it.
 
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
-use serde_json::value::RawValue;
-
-use super::Hint;
+use super::{Hint, tag_of};
 
 /// The longest label, in bytes; whatever would have a longer one has none. It leads an index.
 const LABEL_BYTES_MAX: usize = 200;
@@ -17,7 +13,7 @@ pub const NO_STATE: &str = "null";
 pub fn label(state: Option<&str>) -> Option<String> {
     let state = state.unwrap_or(NO_STATE);
     let label = match state.as_bytes().first()? {
-        b'[' => tagged(&serde_json::from_str::<First>(state).ok()?.0?),
+        b'[' => tagged(&tag_of(Some(state))?),
         b'{' => return None,
         _ => state.to_owned(),
     };
@@ -36,32 +32,6 @@ pub fn label_of(hint: &Hint) -> Option<String> {
 
 fn tagged(tag: &str) -> String {
     format!("[{}", serde_json::Value::from(tag))
-}
-
-/// The text with which a list begins, if it does.
-struct First(Option<String>);
-
-impl<'de> Deserialize<'de> for First {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<First, D::Error> {
-        deserializer.deserialize_seq(FirstOf)
-    }
-}
-
-struct FirstOf;
-
-impl<'de> Visitor<'de> for FirstOf {
-    type Value = First;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First, A::Error> {
-        let first: Option<&RawValue> = list.next_element()?;
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        let tag = first.and_then(|first| serde_json::from_str(first.get()).ok());
-        Ok(First(tag))
-    }
 }
 
 #[cfg(test)]

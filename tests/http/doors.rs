@@ -12,6 +12,7 @@ use crate::support::Server;
 const ADMIN: &str = "the-token-of-the-admin";
 const QLESS: &str = "the-token-of-qless";
 const RELAY: &str = "the-token-of-relay";
+const JOBQ: &str = "the-token-of-jobq";
 const PASSWORD: &str = "a pass:word é";
 
 /// What somebody shows.

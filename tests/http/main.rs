@@ -50,6 +50,8 @@ mod grace;
 #[cfg(test)]
 mod heartbeat;
 #[cfg(test)]
+mod jobq;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod lists;

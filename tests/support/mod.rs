@@ -1,9 +1,11 @@
 //! What the tests need to meet the server as its clients do: a server of their own, and someone to call it.
 
 mod answer;
+pub mod apart;
 mod caller;
 pub mod database;
 pub mod history;
+pub mod jobq;
 pub mod lmstfy;
 pub mod load;
 pub mod log;
@@ -17,6 +19,21 @@ pub use answer::{Answer, meta_text};
 pub use caller::{Caller, STATES, ids, one_in_each_state};
 pub use server::Server;
 pub use stream::Stream;
+
+use tokio::task::JoinSet;
+
+/// The results of as many calls at once, by these clients in turn.
+pub async fn at_once<C: Clone, T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    clients: &[C],
+    count: usize,
+    call: impl Fn(C, usize) -> F,
+) -> Vec<T> {
+    let mut calls = JoinSet::new();
+    for number in 0..count {
+        calls.spawn(call(clients[number % clients.len()].clone(), number));
+    }
+    calls.join_all().await
+}
 
 /// A name as it stands in a path or a query: everything but letters and digits escaped.
 pub fn escape(name: &str) -> String {

@@ -17,6 +17,11 @@ use crate::store::{Row, Statement, StoreError};
 /// Records that one query may look at.
 const LOOKED_AT_MAX: usize = 200_000;
 
+/// How much work it may be to see which of them match: steps, and bytes that are looked at. One record may take
+/// less, for polls look again while others wait.
+pub const WORK_MAX: u64 = 200_000_000;
+const WORK_MAX_EACH: u64 = 5_000_000;
+
 /// How much one answer may hold, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
@@ -67,12 +72,12 @@ impl Drop for Polling {
     }
 }
 
-/// Whether the record matches at this moment.
+/// Whether the record matches at this moment, and how much work it was to see that.
 ///
 /// # Errors
-/// [`Error::TooMuchWork`].
-pub fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Result<bool> {
-    let events = if query.needs_events() {
+/// [`Error::TooMuchWork`] if it is more than `left`, or than one record may take.
+pub fn matches(record: &Record, query: &Query, now: Time, left: u64) -> Result<(bool, u64)> {
+    let events = if query.needs().events {
         record.events()
     } else {
         String::new()
@@ -80,12 +85,15 @@ pub fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -
     let row = crate::query::Record {
         id: record.id,
         payload: &record.payload,
-        events: &events,
         state: record.state.as_deref(),
+        events: &events,
         modified: record.modified.whole_seconds(),
     };
-    let matches = query.matches(&row, now.whole_seconds(), budget);
-    matches.map_err(|_| Error::TooMuchWork { looked_at: 0 })
+    let given = left.min(WORK_MAX_EACH);
+    let mut budget = Budget::new(given);
+    let matches = query.matches(&row, now.whole_seconds(), &mut budget);
+    let matches = matches.map_err(|_| Error::TooMuchWork { looked_at: 1 })?;
+    Ok((matches, given - budget.left()))
 }
 
 impl Engine {
@@ -148,7 +156,7 @@ impl Engine {
         let id = self.known(queue).await?;
         let (now, hint) = (self.now(None), query.hint());
         let (mut all, mut bytes) = (Vec::new(), 0);
-        let (mut batches, mut budget) = (Batches::new(limit), Budget::default());
+        let (mut batches, mut left) = (Batches::new(limit), WORK_MAX);
         let mut after = (micros(*hint.modified.start()), -1);
         loop {
             let batch = batches.size(BATCH_MAX);
@@ -157,7 +165,10 @@ impl Engine {
                 let row = found(row)?;
                 after = (row.record.modified.0, row.seq);
                 batches.looked_at(&row.record);
-                if matches(&row.record, query, now, &mut budget).map_err(|_| batches.too_much())? {
+                let looked = matches(&row.record, query, now, left);
+                let (matches, work) = looked.map_err(|_| batches.too_much())?;
+                left -= work;
+                if matches {
                     bytes += row.record.bytes();
                     all.push(row);
                 }

@@ -8,7 +8,7 @@ use crate::engine::job::{JobKey, Protocol, QueueId, QueueKey};
 use crate::engine::queues::Queue;
 use crate::engine::record::{self, Record, Swap};
 use crate::engine::work::Needs;
-use crate::query::{Budget, Query};
+use crate::query::Query;
 
 /// What a poll finds before it takes one; as many as may be taken by others meanwhile.
 const CHOICE_MIN: usize = 4;
@@ -168,7 +168,8 @@ impl Engine {
             let (query, state) = (query.clone(), state.clone());
             let taken = self.write(needs, None, 1, move |work| {
                 let matches = |record: &Record, now| {
-                    record::matches(record, &query, now, &mut Budget::default())
+                    let (matches, _) = record::matches(record, &query, now, record::WORK_MAX)?;
+                    Ok(matches)
                 };
                 record::poll(work, &keys, matches, &state)
             });

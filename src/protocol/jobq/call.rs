@@ -111,15 +111,14 @@ impl Call {
     /// A query, and how many jobs at most.
     pub fn query(&self) -> Result<(Query, usize), Refusal> {
         let Asking { query, limit } = self.body()?;
-        let all = || Ok(Query::default());
-        let query = query.map_or_else(all, Query::parse)?;
+        let query = Query::parse(query.map_or("[]", RawValue::get))?;
         Ok((query, count(limit.unwrap_or(QUERIED))?))
     }
 
     /// A query, and the state for what it finds.
     pub fn poll(&self) -> Result<(Query, String), Refusal> {
         let Polling { query, state } = self.body()?;
-        Ok((Query::parse(query)?, minified(state)?))
+        Ok((Query::parse(query.get())?, minified(state)?))
     }
 
     /// The state that is expected, and the one for it.

@@ -58,7 +58,7 @@ impl IntoResponse for Refusal {
 
 /// Where in the query: the number of the triple, that of its element, and the column in its text.
 fn place(refused: &query::Refused) -> Value {
-    json!({ "term": refused.term, "place": refused.place, "column": refused.column })
+    json!({ "term": refused.term, "place": refused.part, "column": refused.column })
 }
 
 fn of_engine(error: &Error) -> (StatusCode, String) {

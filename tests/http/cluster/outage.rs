@@ -193,8 +193,8 @@ async fn all_are_turned_away(server: &Server) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_postgres_every_request_is_turned_away_in_time() {
+/// Every request is turned away in time while the database is not there, and afterwards all goes on.
+async fn turned_away_in_time(goes: fn(&Postgres), comes_back: fn(&Postgres)) {
     let Some(postgres) = Postgres::start() else {
         return;
     };
@@ -203,11 +203,11 @@ async fn without_postgres_every_request_is_turned_away_in_time() {
         .by("w")
         .add_and_pop(json!({"id": "a", "meta": 1}))
         .await;
-    postgres.stop();
+    goes(&postgres);
     // At the beginning, when writes are tried again; and later, when they are refused at once.
     all_are_turned_away(&server).await;
     all_are_turned_away(&server).await;
-    postgres.start_again();
+    comes_back(&postgres);
     recovered(&server).await;
     server.by("w").complete("work", "a").await;
     sound(&server).await;
@@ -215,22 +215,13 @@ async fn without_postgres_every_request_is_turned_away_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_postgres_every_request_is_turned_away_in_time() {
+    turned_away_in_time(Postgres::stop, Postgres::start_again).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_postgres_hangs_every_request_is_turned_away_in_time() {
-    let Some(postgres) = Postgres::start() else {
-        return;
-    };
-    let server = Server::at_url(&postgres.address(), FULL);
-    server
-        .by("w")
-        .add_and_pop(json!({"id": "a", "meta": 1}))
-        .await;
-    postgres.freeze();
-    all_are_turned_away(&server).await;
-    all_are_turned_away(&server).await;
-    postgres.thaw();
-    recovered(&server).await;
-    sound(&server).await;
-    server.stop().await;
+    turned_away_in_time(Postgres::freeze, Postgres::thaw).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use reqwest::Method;
 use serde_json::Value;
 
-use super::{ADMIN, PASSWORD, QLESS, RELAY, Shown, ask, ask_from};
+use super::{ADMIN, JOBQ, PASSWORD, QLESS, RELAY, Shown, ask, ask_from};
 use crate::support::Server;
 
 /// What a route stands behind.
@@ -17,6 +17,7 @@ enum Behind {
     Admin,
     Qless,
     Relay,
+    Jobq,
     /// A token of the namespace.
     Lmstfy,
 }
@@ -59,14 +60,15 @@ fn all() -> Vec<(String, Behind)> {
         ("protocol/token.rs", Behind::Admin),
         ("protocol/qless.rs", Behind::Qless),
         ("protocol/relay.rs", Behind::Relay),
+        ("protocol/jobq.rs", Behind::Jobq),
         ("protocol/lmstfy.rs", Behind::Lmstfy),
     ] {
         for path in routes(source) {
             let behind = match path.as_str() {
                 // The same for everybody.
                 "/ui/favicon.svg" | "/ui/pkg/x/x" => Behind::Nothing,
-                // Nobody's, so far.
-                "/api/v0/any/thing" => Behind::Nothing,
+                // Jobq's, whoever it is that keeps lmstfy away from there.
+                "/api/v0/any/thing" => Behind::Jobq,
                 _ => behind,
             };
             all.push((path, behind));
@@ -106,6 +108,7 @@ fn no_source_with_routes_is_forgotten() {
     found.sort();
     let known = [
         "dashboard.rs",
+        "protocol/jobq.rs",
         "protocol/lmstfy.rs",
         "protocol/qless.rs",
         "protocol/relay.rs",
@@ -122,6 +125,8 @@ async fn each_door_opens_for_its_keys_and_for_no_others() {
         QLESS,
         "--relay-token",
         RELAY,
+        "--jobq-token",
+        JOBQ,
         "--admin-token",
         ADMIN,
         "--admin-user",
@@ -130,7 +135,7 @@ async fn each_door_opens_for_its_keys_and_for_no_others() {
         PASSWORD,
     ];
     let server = Server::with(&options);
-    let all_but_lmstfy = &[Behind::Admin, Behind::Qless, Behind::Relay][..];
+    let all_but_lmstfy = &[Behind::Admin, Behind::Qless, Behind::Relay, Behind::Jobq][..];
     let keys = [
         (Shown::Nothing, &[][..]),
         (Shown::Bearer("wrong"), &[]),
@@ -139,9 +144,10 @@ async fn each_door_opens_for_its_keys_and_for_no_others() {
         (Shown::Bearer(ADMIN), all_but_lmstfy),
         (Shown::Bearer(QLESS), &[Behind::Qless]),
         (Shown::Bearer(RELAY), &[Behind::Relay]),
+        (Shown::Bearer(JOBQ), &[Behind::Jobq]),
     ];
     let routes = all();
-    assert!(routes.len() > 60, "{routes:?}");
+    assert!(routes.len() > 65, "{routes:?}");
     for (path, behind) in &routes {
         for method in [
             Method::GET,

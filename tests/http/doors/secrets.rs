@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::Value;
 
-use super::{ADMIN, PASSWORD, QLESS, Shown, ask};
+use super::{ADMIN, JOBQ, PASSWORD, QLESS, RELAY, Shown, ask};
 use crate::support::{
     Server, database,
     log::{Logged, holds},
@@ -16,6 +16,10 @@ async fn no_secret_is_logged_or_stored() {
     let options = [
         "--qless-token",
         QLESS,
+        "--relay-token",
+        RELAY,
+        "--jobq-token",
+        JOBQ,
         "--admin-token",
         ADMIN,
         "--admin-user",
@@ -44,6 +48,10 @@ async fn no_secret_is_logged_or_stored() {
         (Method::GET, "/ui", Shown::Basic("eve", PASSWORD)),
         (Method::GET, "/queues", Shown::Bearer(QLESS)),
         (Method::GET, "/ui", Shown::Bearer(QLESS)),
+        (Method::GET, "/v2/queues/q/jobs", Shown::Bearer(RELAY)),
+        (Method::GET, "/v2/queues/q/jobs", Shown::Bearer(JOBQ)),
+        (Method::GET, "/api/v0/queue", Shown::Bearer(JOBQ)),
+        (Method::GET, "/api/v0/queue", Shown::Bearer(RELAY)),
         (Method::GET, "/token/ns", admin),
         (Method::DELETE, &format!("/token/ns/{made}"), Shown::Nothing),
         (Method::DELETE, &format!("/token/ns/{made}"), admin),
@@ -53,7 +61,7 @@ async fn no_secret_is_logged_or_stored() {
     ] {
         ask(server, method, path, shown).await;
     }
-    let secrets = [QLESS, ADMIN, PASSWORD, GIVEN, &made];
+    let secrets = [QLESS, RELAY, JOBQ, ADMIN, PASSWORD, GIVEN, &made];
     let is_clean = |what: &[u8], where_: &str| {
         for secret in secrets {
             assert!(!holds(what, secret), "{secret} in {where_}");
@@ -80,7 +88,14 @@ fn help_explains_the_doors_and_shows_no_key() {
     for command in ["serve", "dev"] {
         let mut program = Server::program();
         program.args([command, "--help"]);
-        for name in ["ADMIN_TOKEN", "ADMIN_USER", "ADMIN_PASSWORD", "QLESS_TOKEN"] {
+        for name in [
+            "ADMIN_TOKEN",
+            "ADMIN_USER",
+            "ADMIN_PASSWORD",
+            "QLESS_TOKEN",
+            "RELAY_TOKEN",
+            "JOBQ_TOKEN",
+        ] {
             program.env(format!("SWITCHYARD_{name}"), "hush-hush");
         }
         let help = program.output().unwrap();
@@ -92,6 +107,8 @@ fn help_explains_the_doors_and_shows_no_key() {
             "admin-user",
             "admin-password",
             "qless-token",
+            "relay-token",
+            "jobq-token",
             "no-auth",
             "insecure",
         ] {

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{ADMIN, QLESS, RELAY, Shown, ask};
+use super::{ADMIN, JOBQ, QLESS, RELAY, Shown, ask};
 use crate::support::{Server, database, log::Logged};
 
 /// The end of a server that must not start.
@@ -56,17 +56,27 @@ fn everywhere(options: &[&str]) -> (Logged, String) {
 async fn with_a_key_or_against_advice_it_listens_everywhere_and_names_the_open_doors() {
     let login = ["--admin-user", "ada", "--admin-password", "secret"];
     let all = ["--admin-token", ADMIN, "--qless-token", QLESS];
-    let all = [&all[..], &["--relay-token", RELAY]].concat();
+    let all = [&all[..], &["--relay-token", RELAY, "--jobq-token", JOBQ]].concat();
     let no_auth = [&all[..], &["--no-auth"]].concat();
     for (options, open) in [
         (
             &["--insecure"][..],
-            &["/ui", "/token", "qless", "Relay"][..],
+            &["/ui", "/token", "qless", "Relay", "Jobq"][..],
         ),
-        (&["--qless-token", QLESS], &["/ui", "/token", "Relay"]),
-        (&["--relay-token", RELAY], &["/ui", "/token", "qless"]),
-        (&["--admin-token", ADMIN], &["qless", "Relay"]),
-        (&login, &["qless", "Relay"]),
+        (
+            &["--qless-token", QLESS],
+            &["/ui", "/token", "Relay", "Jobq"],
+        ),
+        (
+            &["--relay-token", RELAY],
+            &["/ui", "/token", "qless", "Jobq"],
+        ),
+        (
+            &["--jobq-token", JOBQ],
+            &["/ui", "/token", "qless", "Relay"],
+        ),
+        (&["--admin-token", ADMIN], &["qless", "Relay", "Jobq"]),
+        (&login, &["qless", "Relay", "Jobq"]),
         (&all, &[]),
         (&no_auth, &["lmstfy"]),
     ] {
@@ -81,7 +91,7 @@ async fn with_a_key_or_against_advice_it_listens_everywhere_and_names_the_open_d
             usize::from(!open.is_empty()),
             "{options:?}: {log}"
         );
-        for door in ["/ui", "/token", "qless (", "Relay (", "lmstfy ("] {
+        for door in ["/ui", "/token", "qless (", "Relay (", "Jobq (", "lmstfy ("] {
             let is_open = open.iter().any(|open| door.starts_with(open));
             assert_eq!(log.contains(door), is_open, "{door}, {options:?}: {log}");
         }
@@ -91,15 +101,17 @@ async fn with_a_key_or_against_advice_it_listens_everywhere_and_names_the_open_d
 #[tokio::test]
 async fn at_home_only_half_closed_doors_are_mentioned() {
     let all = ["--admin-token", ADMIN, "--qless-token", QLESS];
-    let all = [&all[..], &["--relay-token", RELAY]].concat();
+    let all = [&all[..], &["--relay-token", RELAY, "--jobq-token", JOBQ]].concat();
     for (options, warned) in [
         (&[][..], false),
         (&["--no-auth"], false),
         (&["--listen", "[::1]:0"], false),
         (&all, false),
         (&all[..4], true),
+        (&all[..6], true),
         (&["--admin-token", ADMIN], true),
         (&["--relay-token", RELAY], true),
+        (&["--jobq-token", JOBQ], true),
     ] {
         let logged = Logged::with("warn", options);
         let log = logged.log();
@@ -117,8 +129,10 @@ fn keys_that_cannot_be_meant_are_refused() {
         (&["--admin-token", ""][..], &[][..], "--admin-token"),
         (&["--qless-token", " "], &[], "--qless-token"),
         (&["--relay-token", ""], &[], "--relay-token"),
+        (&["--jobq-token", " "], &[], "--jobq-token"),
         (&[], &[("SWITCHYARD_QLESS_TOKEN", "")], "--qless-token"),
         (&[], &[("SWITCHYARD_RELAY_TOKEN", "")], "--relay-token"),
+        (&[], &[("SWITCHYARD_JOBQ_TOKEN", "")], "--jobq-token"),
         (&[], &[("SWITCHYARD_ADMIN_TOKEN", "")], "--admin-token"),
         (&["--admin-user", "ada"], &[], "--admin-password"),
         (&["--admin-password", "hush-hush"], &[], "--admin-user"),
@@ -145,6 +159,7 @@ async fn keys_may_come_from_the_environment() {
         .env("SWITCHYARD_ADMIN_USER", "ada")
         .env("SWITCHYARD_ADMIN_PASSWORD", "pass")
         .env("SWITCHYARD_QLESS_TOKEN", format!(" {QLESS}\n"))
+        .env("SWITCHYARD_JOBQ_TOKEN", JOBQ)
         .env("SWITCHYARD_NO_AUTH", "yes");
     let server = Server::run(command);
     for (path, shown, expected) in [
@@ -153,6 +168,9 @@ async fn keys_may_come_from_the_environment() {
         ("/ui", Shown::Basic("ada", "pass"), 200),
         ("/queues", Shown::Nothing, 401),
         ("/queues", Shown::Bearer(QLESS), 200),
+        ("/api/v0/queue", Shown::Nothing, 401),
+        ("/api/v0/queue", Shown::Bearer(QLESS), 401),
+        ("/api/v0/queue", Shown::Bearer(JOBQ), 200),
         ("/api/any/q/size", Shown::Nothing, 200),
     ] {
         let seen = ask(&server, Method::GET, path, shown).await;

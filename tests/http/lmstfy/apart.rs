@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{client, sound, start};
+use crate::support::Server;
+use crate::support::apart::{unseen_by_qless, untouched_by_qless};
 use crate::support::lmstfy::Lmstfy;
-use crate::support::{Server, raw};
 
 #[tokio::test]
 async fn a_queue_of_the_same_name_is_another_one_in_each_namespace() {
@@ -61,69 +62,12 @@ async fn fill(server: &Server) -> Vec<String> {
     ids
 }
 
-async fn status(server: &Server, path: &str) -> u16 {
-    raw::request(server, "GET", path, b"").await.0
-}
-
 #[tokio::test]
 async fn qless_sees_nothing_of_lmstfy() {
     let server = start();
     let ids = fill(&server).await;
-    let anyone = server.anyone();
-    for (path, nothing) in [
-        ("/queues", json!([])),
-        ("/failed", json!({})),
-        ("/jobs/complete", json!([])),
-        ("/jobs/waiting/work", json!([])),
-        ("/jobs/running/work", json!([])),
-        ("/jobs/scheduled/work", json!([])),
-        ("/jobs/stalled/work", json!([])),
-        ("/peek/work", Value::Null),
-        ("/peek/work/100", json!([])),
-        ("/get/work", Value::Null),
-        ("/get?queue=work&queue=other&wait=0.1", Value::Null),
-        ("/tags", json!([])),
-        ("/check", json!({"problems": []})),
-    ] {
-        let results = anyone.get(path).await.ok();
-        // Of lists that come in a frame, the list.
-        let list = results
-            .get("jobs")
-            .cloned()
-            .unwrap_or_else(|| results.clone());
-        assert_eq!(list, nothing, "{path}: {results}");
-    }
-    let workers = anyone.get("/workers").await.ok();
-    for worker in workers.as_array().expect("workers") {
-        for state in ["jobs", "running", "stalled"] {
-            let count = worker.get(state).and_then(Value::as_u64);
-            assert_eq!(count.unwrap_or_default(), 0, "{worker}");
-        }
-    }
-    for id in &ids {
-        assert_eq!(status(&server, &format!("/job/{id}")).await, 404);
-    }
-    for queue in ["ns", "ns%2Fwork", "ns%3Awork", "lmstfy"] {
-        assert_eq!(anyone.pop(queue).await, Value::Null);
-    }
-    let asked: Vec<String> = ids.iter().map(|id| format!("id={id}")).collect();
-    let jobs = anyone.get(&format!("/jobs?{}", asked.join("&"))).await;
-    assert!(!jobs.text.contains("\"queue\""), "{jobs:?}");
-    let queue = anyone.get("/queue/work").await.ok();
-    for state in [
-        "waiting",
-        "scheduled",
-        "running",
-        "stalled",
-        "depends",
-        "failed",
-    ] {
-        let count = queue.get(state).and_then(Value::as_u64);
-        assert_eq!(count.unwrap_or_default(), 0, "{queue}");
-    }
-    let events = anyone.get("/events?after=0").await.ok().to_string();
-    let told = ids.iter().filter(|id| events.contains(&***id)).count();
-    assert_eq!(told, 0, "{events}");
+    let queues = ["ns", "ns%2Fwork", "ns%3Awork", "lmstfy"];
+    unseen_by_qless(&server, &ids, &queues, &ids).await;
     sound(&server).await;
 }
 
@@ -133,25 +77,8 @@ async fn qless_verbs_do_nothing_to_jobs_of_lmstfy() {
     let server = start();
     let lmstfy = client(&server);
     let ids = fill(&server).await;
+    untouched_by_qless(&server, &ids).await;
     let worker = server.by("w");
-    for id in &ids {
-        for (path, data) in [
-            ("/cancel", json!(id)),
-            ("/complete/work", json!({"id": id, "meta": 1})),
-            ("/fail", json!({"id": id, "group": "g", "message": "m"})),
-            ("/retry/work", json!({"id": id})),
-            ("/requeue/elsewhere", json!({"id": id, "meta": 1})),
-            ("/heartbeat", json!(id)),
-            ("/timeout", json!(id)),
-            ("/priority", json!({"id": id, "priority": 9})),
-            ("/tag", json!({"id": id, "tags": ["t"]})),
-            ("/track", json!(id)),
-        ] {
-            let answer = worker.post(path, data).await;
-            // To cancel what is not there is no mistake.
-            assert!(answer.status != 200 || path == "/cancel", "{answer:?}");
-        }
-    }
     for path in ["/unfail/work", "/pause/work"] {
         worker.post(path, json!({"group": "dead-letter"})).await;
     }

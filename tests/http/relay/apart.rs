@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{client, sound, start};
+use crate::support::Server;
+use crate::support::apart::{unseen_by_qless, untouched_by_qless};
 use crate::support::lmstfy::Lmstfy;
 use crate::support::relay::{Relay, new, with};
-use crate::support::{Server, raw};
 
 const IDS: [&str; 5] = [
     "relay-waiting",
@@ -55,60 +56,8 @@ async fn qless_sees_nothing_of_relay() {
     let server = start();
     let relay = client(&server);
     fill(&relay).await;
-    let anyone = server.anyone();
-    for (path, nothing) in [
-        ("/queues", json!([])),
-        ("/failed", json!({})),
-        ("/jobs/complete", json!([])),
-        ("/jobs/waiting/work", json!([])),
-        ("/jobs/running/work", json!([])),
-        ("/jobs/scheduled/work", json!([])),
-        ("/jobs/stalled/work", json!([])),
-        ("/peek/work", Value::Null),
-        ("/peek/work/100", json!([])),
-        ("/get/work", Value::Null),
-        ("/get/work/100", json!([])),
-        ("/get?queue=work&queue=other&wait=0.1", Value::Null),
-        ("/tags", json!([])),
-        ("/check", json!({"problems": []})),
-    ] {
-        let results = anyone.get(path).await.ok();
-        // Of lists that come in a frame, the list.
-        let list = results.get("jobs").cloned();
-        let list = list.unwrap_or_else(|| results.clone());
-        assert_eq!(list, nothing, "{path}: {results}");
-    }
-    let workers = anyone.get("/workers").await.ok();
-    for worker in workers.as_array().expect("workers") {
-        for state in ["jobs", "running", "stalled"] {
-            let count = worker.get(state).and_then(Value::as_u64);
-            assert_eq!(count.unwrap_or_default(), 0, "{worker}");
-        }
-    }
-    for id in IDS {
-        let (status, text) = raw::request(&server, "GET", &format!("/job/{id}"), b"").await;
-        assert_eq!(status, 404, "{text}");
-    }
-    for queue in ["relay", "relay%2Fwork", "relay%3Awork"] {
-        assert_eq!(anyone.pop(queue).await, Value::Null);
-    }
-    let asked: Vec<String> = IDS.iter().map(|id| format!("id={id}")).collect();
-    let jobs = anyone.get(&format!("/jobs?{}", asked.join("&"))).await;
-    assert!(!jobs.text.contains("\"queue\""), "{jobs:?}");
-    let queue = anyone.get("/queue/work").await.ok();
-    for state in [
-        "waiting",
-        "scheduled",
-        "running",
-        "stalled",
-        "depends",
-        "failed",
-    ] {
-        let count = queue.get(state).and_then(Value::as_u64);
-        assert_eq!(count.unwrap_or_default(), 0, "{queue}");
-    }
-    let events = anyone.get("/events?after=0").await.ok().to_string();
-    assert!(!events.contains("relay-"), "{events}");
+    let queues = ["relay", "relay%2Fwork", "relay%3Awork"];
+    unseen_by_qless(&server, &IDS, &queues, &["relay-"]).await;
     untouched(&relay).await;
     sound(&server).await;
 }
@@ -118,25 +67,8 @@ async fn qless_verbs_do_nothing_to_jobs_of_relay() {
     let server = start();
     let relay = client(&server);
     fill(&relay).await;
+    untouched_by_qless(&server, &IDS).await;
     let worker = server.by("w");
-    for id in IDS {
-        for (path, data) in [
-            ("/cancel", json!(id)),
-            ("/complete/work", json!({"id": id, "meta": 1})),
-            ("/fail", json!({"id": id, "group": "g", "message": "m"})),
-            ("/retry/work", json!({"id": id})),
-            ("/requeue/elsewhere", json!({"id": id, "meta": 1})),
-            ("/heartbeat", json!(id)),
-            ("/timeout", json!(id)),
-            ("/priority", json!({"id": id, "priority": 9})),
-            ("/tag", json!({"id": id, "tags": ["t"]})),
-            ("/track", json!(id)),
-        ] {
-            let answer = worker.post(path, data).await;
-            // To cancel what is not there is no mistake.
-            assert!(answer.status != 200 || path == "/cancel", "{answer:?}");
-        }
-    }
     // What qless does to queues it does to its own.
     worker.post("/pause/work", Value::Null).await.accepted();
     worker

@@ -1,28 +1,14 @@
 //! Many clients at once: every key is taken once, every job is given to one of them, every run ends once.
 
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 use super::{client, sound, start};
+use crate::support::at_once;
 use crate::support::relay::{Job, Relay, new, with};
-
-/// The results of as many calls at once, by these clients in turn.
-async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
-    clients: &[Relay],
-    count: usize,
-    call: impl Fn(Relay, usize) -> F,
-) -> Vec<T> {
-    let mut calls = JoinSet::new();
-    for number in 0..count {
-        calls.spawn(call(clients[number % clients.len()].clone(), number));
-    }
-    calls.join_all().await
-}
 
 /// Whoever is told that it was first is the only one.
 pub async fn one_first_for_each_key(clients: &[Relay]) {

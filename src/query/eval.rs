@@ -1,0 +1,397 @@
+//! Evaluating a tree over one job.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use super::Record;
+use super::json::{Json, SQL_DEPTH_MAX};
+use super::like::is_like;
+use super::tree::{Arithmetic, Binary, Column, Compare, Node, Step, Type};
+use super::value::{Affinity, Value};
+
+/// The most bytes of a text that an expression makes.
+pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The longest pattern of LIKE in bytes (SQLite's limit).
+const PATTERN_BYTES_MAX: usize = 50_000;
+
+/// How much work may still be done: steps of evaluation and bytes that are looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget(u64);
+
+impl Budget {
+    pub fn new(work: u64) -> Budget {
+        Budget(work)
+    }
+
+    /// What is left of it.
+    pub fn left(&self) -> u64 {
+        self.0
+    }
+
+    fn spend(&mut self, work: usize) -> Result<(), Spent> {
+        let left = self.0.checked_sub(work as u64);
+        self.0 = left.unwrap_or_default();
+        left.map(|_| ()).ok_or(Spent::Work)
+    }
+}
+
+/// A query is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Spent {
+    #[error("the query is too much work")]
+    Work,
+    #[error("the query makes a text of more than {TEXT_BYTES_MAX} bytes")]
+    Text,
+}
+
+/// What has been read of a column, once it has been: nothing if it is not JSON.
+type Cell<'a> = Option<Option<Rc<Json<'a>>>>;
+
+/// A look at one job.
+pub struct Look<'a, 'w> {
+    record: Record<'a>,
+    now: i64,
+    work: &'w mut Budget,
+    payload: Cell<'a>,
+    state: Cell<'a>,
+    events: Cell<'a>,
+}
+
+impl<'a, 'w> Look<'a, 'w> {
+    pub fn new(record: Record<'a>, now: i64, work: &'w mut Budget) -> Look<'a, 'w> {
+        Look {
+            record,
+            now,
+            work,
+            payload: None,
+            state: None,
+            events: None,
+        }
+    }
+
+    pub fn spend(&mut self, work: usize) -> Result<(), Spent> {
+        self.work.spend(work)
+    }
+
+    /// Pays for a text of so many bytes that is about to be made.
+    pub fn make(&mut self, bytes: usize) -> Result<(), Spent> {
+        if bytes > TEXT_BYTES_MAX {
+            return Err(Spent::Text);
+        }
+        self.spend(bytes)
+    }
+
+    pub fn eval(&mut self, node: &'a Node) -> Result<Value<'a>, Spent> {
+        self.spend(1)?;
+        match node {
+            Node::Value(value) => Ok(literal(value)),
+            Node::Truth(truth) => Ok(Value::truth_value(Some(*truth))),
+            Node::Column(column) => Ok(self.column(*column)),
+            Node::Now { as_text: false } => Ok(Value::Integer(self.now)),
+            Node::Now { as_text: true } => Ok(Value::text(self.now.to_string())),
+            Node::Chain(first, steps) => self.chain(first, steps),
+            Node::Negative(inner) => {
+                let value = self.eval(inner)?;
+                Ok(arithmetic(Arithmetic::Subtract, &Value::Integer(0), &value))
+            }
+            Node::Positive(inner) => self.eval(inner),
+            Node::Not(inner) => {
+                let truth = self.eval(inner)?.truth();
+                Ok(Value::truth_value(truth.map(|truth| !truth)))
+            }
+            Node::Cast(inner, kind) => {
+                let value = self.eval(inner)?;
+                self.cast(value, *kind)
+            }
+            Node::Call(function, arguments) => self.call(*function, arguments),
+        }
+    }
+
+    fn column(&self, column: Column) -> Value<'a> {
+        match column {
+            Column::Id => Value::Integer(self.record.id),
+            Column::Modified => Value::Integer(self.record.modified),
+            Column::Payload => Value::text(self.record.payload),
+            Column::Events => Value::text(self.record.events),
+            Column::State => self.record.state.map_or(Value::Null, Value::text),
+        }
+    }
+
+    /// The JSON of an argument, if it is JSON. That of a column is read once.
+    pub fn json(&mut self, node: &'a Node) -> Result<Option<Rc<Json<'a>>>, Spent> {
+        let column = match node {
+            Node::Column(column @ (Column::Payload | Column::State | Column::Events)) => *column,
+            _ => {
+                let text = self.eval(node)?.into_text();
+                return self.read(text).map(|json| json.map(Rc::new));
+            }
+        };
+        if let Some(known) = self.cell(column) {
+            return Ok(known.clone());
+        }
+        let text = self.column(column).into_text();
+        let json = self.read(text)?.map(Rc::new);
+        *self.cell(column) = Some(json.clone());
+        Ok(json)
+    }
+
+    fn cell(&mut self, column: Column) -> &mut Cell<'a> {
+        match column {
+            Column::Payload => &mut self.payload,
+            Column::Events => &mut self.events,
+            Column::State | Column::Id | Column::Modified => &mut self.state,
+        }
+    }
+
+    fn read(&mut self, text: Option<Cow<'a, str>>) -> Result<Option<Json<'a>>, Spent> {
+        let Some(text) = text else {
+            return Ok(None);
+        };
+        self.spend(text.len())?;
+        Ok(Json::read(text, SQL_DEPTH_MAX).ok())
+    }
+
+    fn cast(&mut self, value: Value<'a>, kind: Type) -> Result<Value<'a>, Spent> {
+        Ok(match (kind, value) {
+            (_, Value::Null) => Value::Null,
+            (Type::Integer, value) => Value::Integer(value.to_integer()),
+            (Type::Real, value) => Value::Real(value.to_real()),
+            (Type::Text, value) => {
+                let text = value.into_text().unwrap_or_default();
+                self.spend(text.len())?;
+                Value::text(text)
+            }
+        })
+    }
+
+    fn chain(&mut self, first: &'a Node, steps: &'a [Step]) -> Result<Value<'a>, Spent> {
+        let (mut affinity, mut steps) = (first.affinity(), steps.iter());
+        // An arrow wants the JSON itself, which for a column has perhaps been read already.
+        let mut value = match steps.as_slice() {
+            [Step::Binary(Binary::Arrow { is_json }, label), ..] => {
+                steps.next();
+                affinity = Affinity::None;
+                let json = self.json(first)?;
+                self.arrow(json, *is_json, label)?
+            }
+            _ => self.eval(first)?,
+        };
+        for step in steps {
+            value = self.step(value, affinity, step)?;
+            affinity = Affinity::None;
+        }
+        Ok(value)
+    }
+
+    fn step(
+        &mut self,
+        left: Value<'a>,
+        affinity: Affinity,
+        step: &'a Step,
+    ) -> Result<Value<'a>, Spent> {
+        match step {
+            Step::Binary(operator, right) => self.binary(left, affinity, *operator, right),
+            Step::IsNull(wanted) => Ok(Value::truth_value(Some(left.is_null() == *wanted))),
+            Step::IsTruth { truth, not } => {
+                let is_so = left.truth() == Some(*truth);
+                Ok(Value::truth_value(Some(is_so != *not)))
+            }
+            Step::Between { not, low, high } => {
+                let above = self.compare(Compare::GreaterEqual, &left, affinity, low)?;
+                let below = self.compare(Compare::LessEqual, &left, affinity, high)?;
+                let between = and(above, below);
+                Ok(Value::truth_value(between.map(|between| between != *not)))
+            }
+            Step::In { not, list } => {
+                let found = self.is_in(&left, affinity, list)?;
+                Ok(Value::truth_value(found.map(|found| found != *not)))
+            }
+        }
+    }
+
+    fn binary(
+        &mut self,
+        left: Value<'a>,
+        affinity: Affinity,
+        operator: Binary,
+        right: &'a Node,
+    ) -> Result<Value<'a>, Spent> {
+        match operator {
+            Binary::And | Binary::Or => {
+                // AND is decided by false, OR by true.
+                let deciding = operator == Binary::Or;
+                let left = left.truth();
+                if left == Some(deciding) {
+                    return Ok(Value::truth_value(left));
+                }
+                let right = self.eval(right)?.truth();
+                let both = if deciding {
+                    or(left, right)
+                } else {
+                    and(left, right)
+                };
+                Ok(Value::truth_value(both))
+            }
+            Binary::Compare(compare) => {
+                let truth = self.compare(compare, &left, affinity, right)?;
+                Ok(Value::truth_value(truth))
+            }
+            Binary::Like { not } => {
+                let right = self.eval(right)?;
+                let (Some(text), Some(pattern)) = (left.to_text(), right.to_text()) else {
+                    return Ok(Value::Null);
+                };
+                if pattern.len() > PATTERN_BYTES_MAX {
+                    return Ok(Value::Null);
+                }
+                let is_like = is_like(&text, &pattern, |steps| self.spend(steps))?;
+                Ok(Value::truth_value(Some(is_like != not)))
+            }
+            Binary::Arithmetic(operator) => {
+                let right = self.eval(right)?;
+                self.spend(text_bytes(&left) + text_bytes(&right))?;
+                Ok(arithmetic(operator, &left, &right))
+            }
+            Binary::Concat => {
+                let right = self.eval(right)?;
+                let (Some(left), Some(right)) = (left.to_text(), right.to_text()) else {
+                    return Ok(Value::Null);
+                };
+                self.make(left.len() + right.len())?;
+                let mut text = left.into_owned();
+                text.push_str(&right);
+                Ok(Value::text(text))
+            }
+            Binary::Arrow { is_json } => {
+                let json = self.read(left.into_text())?.map(Rc::new);
+                self.arrow(json, is_json, right)
+            }
+        }
+    }
+
+    fn compare(
+        &mut self,
+        operator: Compare,
+        left: &Value<'a>,
+        affinity: Affinity,
+        right: &'a Node,
+    ) -> Result<Option<bool>, Spent> {
+        let affinity = affinity.with(right.affinity());
+        let right = self.eval(right)?;
+        self.spend(text_bytes(left).min(text_bytes(&right)))?;
+        let is_total = matches!(operator, Compare::Is | Compare::IsNot);
+        if !is_total && (left.is_null() || right.is_null()) {
+            return Ok(None);
+        }
+        let order = left.compare(&right, affinity);
+        Ok(Some(match operator {
+            Compare::Is | Compare::Equal => order == Ordering::Equal,
+            Compare::IsNot | Compare::NotEqual => order != Ordering::Equal,
+            Compare::Less => order == Ordering::Less,
+            Compare::LessEqual => order != Ordering::Greater,
+            Compare::Greater => order == Ordering::Greater,
+            Compare::GreaterEqual => order != Ordering::Less,
+        }))
+    }
+
+    /// Only the left side's affinity counts here.
+    fn is_in(
+        &mut self,
+        left: &Value<'a>,
+        affinity: Affinity,
+        list: &'a [Node],
+    ) -> Result<Option<bool>, Spent> {
+        if list.is_empty() {
+            return Ok(Some(false));
+        }
+        let mut has_null = left.is_null();
+        for node in list {
+            let value = self.eval(node)?;
+            self.spend(text_bytes(left).min(text_bytes(&value)))?;
+            if value.is_null() || left.is_null() {
+                has_null = true;
+            } else if left.compare(&value, affinity) == Ordering::Equal {
+                return Ok(Some(true));
+            }
+        }
+        Ok((!has_null).then_some(false))
+    }
+}
+
+fn text_bytes(value: &Value<'_>) -> usize {
+    match value {
+        Value::Text { text, .. } => text.len(),
+        _ => 0,
+    }
+}
+
+/// The value of a literal, not copied.
+fn literal<'a>(value: &'a Value<'static>) -> Value<'a> {
+    match value {
+        Value::Null => Value::Null,
+        Value::Integer(value) => Value::Integer(*value),
+        Value::Real(value) => Value::Real(*value),
+        Value::Text { text, .. } => Value::text(text.as_ref()),
+    }
+}
+
+fn and(left: Option<bool>, right: Option<bool>) -> Option<bool> {
+    match (left, right) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
+fn or(left: Option<bool>, right: Option<bool>) -> Option<bool> {
+    match (left, right) {
+        (Some(true), _) | (_, Some(true)) => Some(true),
+        (Some(false), Some(false)) => Some(false),
+        _ => None,
+    }
+}
+
+/// Whole numbers stay whole as long as they fit; a division by zero is NULL.
+fn arithmetic(operator: Arithmetic, left: &Value<'_>, right: &Value<'_>) -> Value<'static> {
+    if left.is_null() || right.is_null() {
+        return Value::Null;
+    }
+    if let (Value::Integer(one), Value::Integer(two)) = (&left.to_number(), &right.to_number()) {
+        let is_division = matches!(operator, Arithmetic::Divide | Arithmetic::Remainder);
+        if is_division && *two == 0 {
+            return Value::Null;
+        }
+        let whole = match operator {
+            Arithmetic::Add => one.checked_add(*two),
+            Arithmetic::Subtract => one.checked_sub(*two),
+            Arithmetic::Multiply => one.checked_mul(*two),
+            Arithmetic::Divide => one.checked_div(*two),
+            Arithmetic::Remainder => one.checked_rem(*two).or(Some(0)),
+        };
+        if let Some(whole) = whole {
+            return Value::Integer(whole);
+        }
+    }
+    let (one, two) = (left.to_real(), right.to_real());
+    let real = match operator {
+        Arithmetic::Add => one + two,
+        Arithmetic::Subtract => one - two,
+        Arithmetic::Multiply => one * two,
+        Arithmetic::Divide if two == 0.0 => return Value::Null,
+        Arithmetic::Divide => one / two,
+        Arithmetic::Remainder => {
+            // SQLite reads a text as a whole number here: '1e2' is 1.
+            let (one, two) = (left.to_integer(), right.to_integer());
+            if two == 0 {
+                return Value::Null;
+            }
+            Value::Integer(one.checked_rem(two).unwrap_or_default()).to_real()
+        }
+    };
+    if real.is_nan() {
+        return Value::Null;
+    }
+    Value::Real(real)
+}

@@ -1,0 +1,410 @@
+//! The functions an expression may call.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use super::eval::{Look, Spent};
+use super::json::{Json, Kind, SQL_DEPTH_MAX};
+use super::number;
+use super::path;
+use super::tree::{Function, Node};
+use super::value::{Affinity, Value, until_nul};
+
+impl<'a> Look<'a, '_> {
+    pub fn call(&mut self, function: Function, arguments: &'a [Node]) -> Result<Value<'a>, Spent> {
+        match (function, arguments) {
+            // These do not evaluate all their arguments, or want the first one as JSON.
+            (Function::Coalesce, _) => self.coalesce(arguments),
+            (Function::Iif, [condition, then, otherwise @ ..]) => {
+                if self.eval(condition)?.truth() == Some(true) {
+                    return self.eval(then);
+                }
+                let otherwise = otherwise.first();
+                otherwise.map_or(Ok(Value::Null), |otherwise| self.eval(otherwise))
+            }
+            (Function::JsonExtract, [json, paths @ ..]) => self.json_extract(json, paths),
+            (Function::JsonType, [json, path @ ..]) => {
+                let found = self.json_at(json, path)?;
+                let kind = found.and_then(|(json, at)| json.entry(at).map(|entry| entry.kind));
+                Ok(kind.map_or(Value::Null, |kind| Value::text(type_name(kind))))
+            }
+            (Function::JsonArrayLength, [json, path @ ..]) => {
+                let Some((json, at)) = self.json_at(json, path)? else {
+                    return Ok(Value::Null);
+                };
+                let is_array = json.entry(at).map(|entry| entry.kind) == Some(Kind::Array);
+                let count = if is_array {
+                    json.children(at).count()
+                } else {
+                    0
+                };
+                self.spend(count)?;
+                Ok(integer(count))
+            }
+            (Function::Json, [json]) => {
+                let Some(json) = self.json(json)? else {
+                    return Ok(Value::Null);
+                };
+                Ok(Value::json(json.minified(0)))
+            }
+            _ => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    values.push(self.eval(argument)?);
+                }
+                self.plain(function, values)
+            }
+        }
+    }
+
+    fn coalesce(&mut self, arguments: &'a [Node]) -> Result<Value<'a>, Spent> {
+        for argument in arguments {
+            let value = self.eval(argument)?;
+            if !value.is_null() {
+                return Ok(value);
+            }
+        }
+        Ok(Value::Null)
+    }
+
+    /// A function of values.
+    fn plain(&mut self, function: Function, values: Vec<Value<'a>>) -> Result<Value<'a>, Spent> {
+        for value in &values {
+            if let Value::Text { text, .. } = value {
+                self.spend(text.len())?;
+            }
+        }
+        if function == Function::JsonArray {
+            return self.json_array(&values);
+        }
+        if matches!(function, Function::Min | Function::Max) {
+            return Ok(extreme(function, values));
+        }
+        let mut values = values.into_iter();
+        let first = values.next().unwrap_or(Value::Null);
+        let (second, third) = (values.next(), values.next());
+        Ok(match function {
+            Function::TypeOf => Value::text(match first {
+                Value::Null => "null",
+                Value::Integer(_) => "integer",
+                Value::Real(_) => "real",
+                Value::Text { .. } => "text",
+            }),
+            Function::NullIf => {
+                let second = second.unwrap_or(Value::Null);
+                match first.compare(&second, Affinity::None) {
+                    Ordering::Equal => Value::Null,
+                    _ => first,
+                }
+            }
+            _ if first.is_null() => Value::Null,
+            Function::JsonValid => {
+                let text = first.to_text().unwrap_or_default();
+                let is_valid = Json::read(text, SQL_DEPTH_MAX).is_ok();
+                Value::truth_value(Some(is_valid))
+            }
+            Function::Length => integer(length(&first)),
+            Function::Lower | Function::Upper => {
+                let mut text = first.into_text().unwrap_or_default().into_owned();
+                match function {
+                    Function::Lower => text.make_ascii_lowercase(),
+                    _ => text.make_ascii_uppercase(),
+                }
+                Value::text(text)
+            }
+            Function::Trim => self.trim(first, second.as_ref())?,
+            Function::Substr => substr(first, second.as_ref(), third.as_ref()),
+            Function::Instr => self.instr(&first, second.as_ref())?,
+            Function::Abs => match first {
+                Value::Integer(value) => value.checked_abs().map_or(Value::Null, Value::Integer),
+                other => Value::Real(other.to_real().abs()),
+            },
+            Function::Round => match second {
+                Some(Value::Null) => Value::Null,
+                places => {
+                    let places = places.map_or(0, |places| places.to_integer());
+                    Value::Real(number::rounded(first.to_real(), places))
+                }
+            },
+            _ => Value::Null,
+        })
+    }
+
+    fn trim(&mut self, value: Value<'a>, set: Option<&Value<'_>>) -> Result<Value<'a>, Spent> {
+        let set = match set {
+            None => Cow::Borrowed(" "),
+            Some(set) => match set.to_text() {
+                None => return Ok(Value::Null),
+                Some(set) => set,
+            },
+        };
+        let set = until_nul(&set);
+        let text = value.into_text().unwrap_or_default();
+        let trimmed = text.trim_matches(|char| set.contains(char));
+        let cut = text.len() - trimmed.len();
+        self.spend(cut.saturating_mul(set.len()))?;
+        Ok(Value::text(trimmed.to_owned()))
+    }
+
+    fn instr(&mut self, value: &Value<'_>, wanted: Option<&Value<'_>>) -> Result<Value<'a>, Spent> {
+        let (text, wanted) = (value.to_text(), wanted.and_then(Value::to_text));
+        let (Some(text), Some(wanted)) = (text, wanted) else {
+            return Ok(Value::Null);
+        };
+        self.spend(text.len())?;
+        let before = text.find(wanted.as_ref()).and_then(|at| text.get(..at));
+        Ok(integer(
+            before.map_or(0, |before| before.chars().count() + 1),
+        ))
+    }
+
+    fn json_array(&mut self, values: &[Value<'_>]) -> Result<Value<'a>, Spent> {
+        let mut array = String::from("[");
+        for (number, value) in values.iter().enumerate() {
+            if number > 0 {
+                array.push(',');
+            }
+            match value {
+                Value::Null => array.push_str("null"),
+                Value::Integer(value) => array.push_str(&value.to_string()),
+                Value::Real(value) if value.is_infinite() => {
+                    array.push_str(if *value < 0.0 {
+                        "-9.0e+999"
+                    } else {
+                        "9.0e+999"
+                    });
+                }
+                Value::Real(value) => array.push_str(&number::real_text(*value)),
+                Value::Text {
+                    text,
+                    is_json: true,
+                } => array.push_str(text),
+                Value::Text { text, .. } => push_quoted(text, &mut array),
+            }
+            self.make(array.len())?;
+        }
+        array.push(']');
+        Ok(Value::json(array))
+    }
+
+    fn json_extract(&mut self, json: &'a Node, paths: &'a [Node]) -> Result<Value<'a>, Spent> {
+        let Some(json) = self.json(json)? else {
+            return Ok(Value::Null);
+        };
+        if let [path] = paths {
+            let path = self.eval(path)?;
+            let Some(Found::At(at)) = self.lookup(&json, &path)? else {
+                return Ok(Value::Null);
+            };
+            return Ok(extracted(&json, at));
+        }
+        let mut array = String::from("[");
+        for (number, path) in paths.iter().enumerate() {
+            let path = self.eval(path)?;
+            if number > 0 {
+                array.push(',');
+            }
+            match self.lookup(&json, &path)? {
+                Some(Found::At(at)) => array.push_str(&json.minified(at)),
+                Some(Found::Nothing) => array.push_str("null"),
+                None => return Ok(Value::Null),
+            }
+            self.make(array.len())?;
+        }
+        array.push(']');
+        Ok(Value::json(array))
+    }
+
+    /// The place in a JSON that a function means: all of it, or what a path leads to.
+    fn json_at(
+        &mut self,
+        json: &'a Node,
+        path: &'a [Node],
+    ) -> Result<Option<(Rc<Json<'a>>, usize)>, Spent> {
+        let Some(json) = self.json(json)? else {
+            return Ok(None);
+        };
+        let Some(path) = path.first() else {
+            return Ok(Some((json, 0)));
+        };
+        let path = self.eval(path)?;
+        Ok(match self.lookup(&json, &path)? {
+            Some(Found::At(at)) => Some((json, at)),
+            _ => None,
+        })
+    }
+
+    /// What a path leads to; nothing if it is none.
+    fn lookup(&mut self, json: &Json<'_>, path: &Value<'_>) -> Result<Option<Found>, Spent> {
+        let Some(path) = path.to_text() else {
+            return Ok(None);
+        };
+        let Some(path) = until_nul(&path).strip_prefix('$') else {
+            return Ok(None);
+        };
+        self.follow(json, path)
+    }
+
+    fn follow(&mut self, json: &Json<'_>, path: &str) -> Result<Option<Found>, Spent> {
+        let found = path::find(json, path, |passed| self.spend(passed))?;
+        Ok(match found {
+            Ok(Some(at)) => Some(Found::At(at)),
+            Ok(None) => Some(Found::Nothing),
+            Err(path::BadPath) => None,
+        })
+    }
+
+    /// `->` and `->>`, to whose right a path, a label or the number of an element may stand.
+    pub fn arrow(
+        &mut self,
+        json: Option<Rc<Json<'a>>>,
+        is_json: bool,
+        label: &'a Node,
+    ) -> Result<Value<'a>, Spent> {
+        let label = self.eval(label)?;
+        let (Some(json), Some(text)) = (json, label.to_text()) else {
+            return Ok(Value::Null);
+        };
+        let text = until_nul(&text);
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let found = if text.starts_with('$') {
+            self.lookup(&json, &label)?
+        } else if let Value::Integer(index) = label {
+            let from_end = if index < 0 { "#" } else { "" };
+            self.follow(&json, &format!("[{from_end}{index}]"))?
+        } else if text.bytes().all(is_word) {
+            self.follow(&json, &format!(".{text}"))?
+        } else if text.starts_with('[') && text.len() >= 3 && text.ends_with(']') {
+            self.follow(&json, text)?
+        } else {
+            self.follow(&json, &format!(".\"{text}\""))?
+        };
+        let Some(Found::At(at)) = found else {
+            return Ok(Value::Null);
+        };
+        if is_json {
+            return Ok(Value::json(json.minified(at)));
+        }
+        Ok(match extracted(&json, at) {
+            Value::Text { text, .. } => Value::text(text),
+            other => other,
+        })
+    }
+}
+
+enum Found {
+    At(usize),
+    Nothing,
+}
+
+/// A JSON value as a value: arrays and objects as their JSON text.
+pub fn extracted<'t>(json: &Json<'t>, at: usize) -> Value<'t> {
+    match json.entry(at).map(|entry| entry.kind) {
+        None | Some(Kind::Null) => Value::Null,
+        Some(Kind::True) => Value::Integer(1),
+        Some(Kind::False) => Value::Integer(0),
+        Some(Kind::Integer) => match number::integer(json.written(at)) {
+            (value, number::Fit::Whole) => Value::Integer(value),
+            _ => Value::Real(number::real(json.written(at)).0),
+        },
+        Some(Kind::Real) => Value::Real(number::real(json.written(at)).0),
+        Some(Kind::Text(_)) => Value::text(json.said(at)),
+        Some(Kind::Array | Kind::Object) => Value::json(json.minified(at)),
+    }
+}
+
+fn type_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Null => "null",
+        Kind::True => "true",
+        Kind::False => "false",
+        Kind::Integer => "integer",
+        Kind::Real => "real",
+        Kind::Text(_) => "text",
+        Kind::Array => "array",
+        Kind::Object => "object",
+    }
+}
+
+fn integer<'a>(count: usize) -> Value<'a> {
+    Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// The characters of a text, the bytes of a number.
+fn length(value: &Value<'_>) -> usize {
+    match value {
+        Value::Text { text, .. } => until_nul(text).chars().count(),
+        other => other.to_text().map_or(0, |text| text.len()),
+    }
+}
+
+/// The least or the greatest; nothing if any of them is NULL. Of equals `min` takes the last, `max` the first.
+fn extreme<'a>(function: Function, values: Vec<Value<'a>>) -> Value<'a> {
+    if values.iter().any(Value::is_null) {
+        return Value::Null;
+    }
+    let better = |best: Value<'a>, next: Value<'a>| {
+        let order = best.compare(&next, Affinity::None);
+        let is_next = match function {
+            Function::Min => order != Ordering::Less,
+            _ => order == Ordering::Less,
+        };
+        if is_next { next } else { best }
+    };
+    values.into_iter().reduce(better).unwrap_or(Value::Null)
+}
+
+/// Characters are counted from 1, or from the end if the start is negative; a negative count takes those before.
+fn substr<'a>(value: Value<'a>, start: Option<&Value<'_>>, count: Option<&Value<'_>>) -> Value<'a> {
+    let start = start.unwrap_or(&Value::Null);
+    if start.is_null() || count.is_some_and(Value::is_null) {
+        return Value::Null;
+    }
+    let text = value.into_text().unwrap_or_default();
+    let text = until_nul(&text);
+    let mut start = start.to_integer();
+    let mut count = count.map_or(1_000_000_000, Value::to_integer);
+    if start < 0 {
+        let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        start = start.saturating_add(length);
+        if start < 0 {
+            count = if count < 0 {
+                0
+            } else {
+                count.saturating_add(start)
+            };
+            start = 0;
+        }
+    } else if start > 0 {
+        start -= 1;
+    } else if count > 0 {
+        count -= 1;
+    }
+    if count < 0 {
+        count = if count < -start { start } else { -count };
+        start -= count;
+    }
+    let (start, count) = (usize::try_from(start), usize::try_from(count));
+    let (start, count) = (start.unwrap_or_default(), count.unwrap_or_default());
+    Value::text(text.chars().skip(start).take(count).collect::<String>())
+}
+
+/// A text as a JSON text.
+fn push_quoted(text: &str, json: &mut String) {
+    json.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            '\u{8}' => json.push_str("\\b"),
+            '\t' => json.push_str("\\t"),
+            '\n' => json.push_str("\\n"),
+            '\u{c}' => json.push_str("\\f"),
+            '\r' => json.push_str("\\r"),
+            '\0'..='\u{1f}' => json.push_str(&format!("\\u{:04x}", u32::from(char))),
+            _ => json.push(char),
+        }
+    }
+    json.push('"');
+}

@@ -1,0 +1,453 @@
+//! JSON texts: what is in them, without white space, and whether two say the same.
+//!
+//! A text is read once, from front to back and without recursion, into a flat list of what is in it; each entry says
+//! where in the text it stands. So numbers, escapes and the order of keys stay as they were written.
+
+use std::borrow::Cow;
+
+mod number;
+mod same;
+
+pub use same::same;
+
+/// How deep SQLite's JSON functions go; what is nested deeper is malformed to them.
+pub const SQL_DEPTH_MAX: usize = 1_000;
+
+/// A text that is not JSON, and the byte where it ceases to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is not JSON (byte {at})")]
+pub struct Malformed {
+    pub at: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Null,
+    True,
+    False,
+    Integer,
+    Real,
+    /// Whether there are escapes in it.
+    Text(bool),
+    Array,
+    Object,
+}
+
+/// A value or a key: the text from `start` to `end` (of a text without its quotes), and the entry that comes after
+/// all that is in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    pub kind: Kind,
+    pub start: usize,
+    pub end: usize,
+    pub next: usize,
+}
+
+/// A JSON text that has been read. In an object each key is followed by its value.
+#[derive(Debug)]
+pub struct Json<'t> {
+    text: Cow<'t, str>,
+    entries: Vec<Entry>,
+    /// There is no white space between its signs.
+    is_minified: bool,
+}
+
+impl<'t> Json<'t> {
+    /// Reads a JSON text (RFC 8259) that is nested at most `depth_max` deep.
+    pub fn read(text: impl Into<Cow<'t, str>>, depth_max: usize) -> Result<Json<'t>, Malformed> {
+        let text = text.into();
+        let mut reader = Reader {
+            bytes: text.as_bytes(),
+            at: 0,
+            entries: Vec::new(),
+            open: Vec::new(),
+            is_minified: true,
+        };
+        reader
+            .document(depth_max)
+            .ok_or(Malformed { at: reader.at })?;
+        let (entries, is_minified) = (reader.entries, reader.is_minified);
+        Ok(Json {
+            text,
+            entries,
+            is_minified,
+        })
+    }
+
+    pub fn entry(&self, index: usize) -> Option<&Entry> {
+        self.entries.get(index)
+    }
+
+    /// A piece of the text, which lives as long as the text does.
+    fn cut(&self, start: usize, end: usize) -> Cow<'t, str> {
+        match &self.text {
+            Cow::Borrowed(text) => Cow::Borrowed(text.get(start..end).unwrap_or_default()),
+            Cow::Owned(text) => Cow::Owned(text.get(start..end).unwrap_or_default().to_owned()),
+        }
+    }
+
+    /// A number, or a text or key as it is written.
+    pub fn written(&self, index: usize) -> &str {
+        let entry = self.entry(index);
+        let text = entry.and_then(|entry| self.text.get(entry.start..entry.end));
+        text.unwrap_or_default()
+    }
+
+    fn is_escaped(&self, index: usize) -> bool {
+        let entry = self.entry(index);
+        entry.is_some_and(|entry| entry.kind == Kind::Text(true))
+    }
+
+    /// What a text says.
+    pub fn said(&self, index: usize) -> Cow<'t, str> {
+        if self.is_escaped(index) {
+            let bytes = unescaped(self.written(index));
+            let text = String::from_utf8(bytes);
+            let text = text.unwrap_or_else(|broken| replaced(broken.as_bytes()));
+            return Cow::Owned(text);
+        }
+        let entry = self.entry(index);
+        entry.map_or(Cow::Borrowed(""), |entry| self.cut(entry.start, entry.end))
+    }
+
+    /// Whether a key says this.
+    pub fn says(&self, index: usize, wanted: &str) -> bool {
+        match self.is_escaped(index) {
+            true => self.said(index) == wanted,
+            false => self.written(index) == wanted,
+        }
+    }
+
+    /// The entries directly in an array or object.
+    pub fn children(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
+        let end = self.entry(index).map_or(0, |entry| entry.next);
+        let mut at = index + 1;
+        std::iter::from_fn(move || {
+            let child = at;
+            let entry = self.entry(child).filter(|_| child < end)?;
+            at = entry.next;
+            Some(child)
+        })
+    }
+
+    /// The JSON text of an entry, without white space.
+    pub fn minified(&self, index: usize) -> Cow<'t, str> {
+        let Some(entry) = self.entry(index) else {
+            return Cow::Borrowed("");
+        };
+        let (start, end) = match entry.kind {
+            Kind::Text(_) => (entry.start.saturating_sub(1), entry.end + 1),
+            _ => (entry.start, entry.end),
+        };
+        let text = self.cut(start, end);
+        if self.is_minified {
+            return text;
+        }
+        Cow::Owned(without_blanks(&text))
+    }
+}
+
+/// White space outside of texts is left out.
+fn without_blanks(text: &str) -> String {
+    let mut is_inside = false;
+    let mut is_escaped = false;
+    let is_kept = |sign: &char| {
+        if is_inside {
+            is_inside = is_escaped || *sign != '"';
+            is_escaped = !is_escaped && *sign == '\\';
+            return true;
+        }
+        is_inside = *sign == '"';
+        !matches!(sign, ' ' | '\t' | '\n' | '\r')
+    };
+    text.chars().filter(is_kept).collect()
+}
+
+struct Reader<'t> {
+    bytes: &'t [u8],
+    at: usize,
+    entries: Vec<Entry>,
+    /// The arrays and objects that are not closed yet.
+    open: Vec<usize>,
+    is_minified: bool,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn take(&mut self, wanted: u8) -> bool {
+        let is_there = self.peek() == Some(wanted);
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    fn blanks(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+            self.is_minified = false;
+        }
+    }
+
+    fn push(&mut self, kind: Kind, start: usize, end: usize) {
+        let next = self.entries.len() + 1;
+        self.entries.push(Entry {
+            kind,
+            start,
+            end,
+            next,
+        });
+    }
+
+    fn document(&mut self, depth_max: usize) -> Option<()> {
+        self.blanks();
+        loop {
+            // A value is due.
+            let open = self.peek().filter(|sign| matches!(sign, b'[' | b'{'));
+            match open {
+                Some(_) if self.open.len() >= depth_max => return None,
+                Some(open) => {
+                    self.begin(open);
+                    if !self.is_closing() {
+                        if open == b'{' {
+                            self.key()?;
+                        }
+                        continue;
+                    }
+                }
+                None => self.scalar()?,
+            }
+            if self.close_and_go_on(open.is_some())? {
+                return Some(());
+            }
+        }
+    }
+
+    fn begin(&mut self, open: u8) {
+        let kind = if open == b'[' {
+            Kind::Array
+        } else {
+            Kind::Object
+        };
+        self.open.push(self.entries.len());
+        self.push(kind, self.at, self.at);
+        self.at += 1;
+        self.blanks();
+    }
+
+    fn open_kind(&self) -> Option<Kind> {
+        let index = self.open.last()?;
+        self.entries.get(*index).map(|entry| entry.kind)
+    }
+
+    fn is_closing(&self) -> bool {
+        match self.open_kind() {
+            Some(Kind::Array) => self.peek() == Some(b']'),
+            Some(_) => self.peek() == Some(b'}'),
+            None => false,
+        }
+    }
+
+    /// After a value: closes what ends here and passes the comma. True if the document is complete.
+    fn close_and_go_on(&mut self, mut closes: bool) -> Option<bool> {
+        loop {
+            if !closes {
+                self.blanks();
+            }
+            let Some(kind) = self.open_kind() else {
+                return (self.at == self.bytes.len()).then_some(true);
+            };
+            if !closes && self.take(b',') {
+                self.blanks();
+                if kind == Kind::Object {
+                    self.key()?;
+                }
+                return Some(false);
+            }
+            if !self.is_closing() {
+                return None;
+            }
+            self.at += 1;
+            closes = false;
+            let index = self.open.pop()?;
+            let (end, next) = (self.at, self.entries.len());
+            let entry = self.entries.get_mut(index)?;
+            entry.end = end;
+            entry.next = next;
+        }
+    }
+
+    fn key(&mut self) -> Option<()> {
+        self.string()?;
+        self.blanks();
+        let is_followed = self.take(b':');
+        self.blanks();
+        is_followed.then_some(())
+    }
+
+    fn scalar(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.string(),
+            b'n' => self.word("null", Kind::Null),
+            b't' => self.word("true", Kind::True),
+            b'f' => self.word("false", Kind::False),
+            _ => self.number(),
+        }
+    }
+
+    fn word(&mut self, word: &str, kind: Kind) -> Option<()> {
+        let rest = self.bytes.get(self.at..)?;
+        if !rest.starts_with(word.as_bytes()) {
+            return None;
+        }
+        let start = self.at;
+        self.at += word.len();
+        self.push(kind, start, self.at);
+        Some(())
+    }
+
+    fn string(&mut self) -> Option<()> {
+        if !self.take(b'"') {
+            return None;
+        }
+        let start = self.at;
+        let mut is_escaped = false;
+        loop {
+            match self.peek()? {
+                b'"' => break,
+                b'\\' => {
+                    is_escaped = true;
+                    self.at += 1;
+                    self.escape()?;
+                }
+                0..0x20 => return None,
+                _ => self.at += 1,
+            }
+        }
+        self.push(Kind::Text(is_escaped), start, self.at);
+        self.at += 1;
+        Some(())
+    }
+
+    /// What comes after a backslash.
+    fn escape(&mut self) -> Option<()> {
+        let digits = match self.peek()? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 0,
+            b'u' => 4,
+            _ => return None,
+        };
+        self.at += 1;
+        for _ in 0..digits {
+            if !self.peek()?.is_ascii_hexdigit() {
+                return None;
+            }
+            self.at += 1;
+        }
+        Some(())
+    }
+
+    fn digits(&mut self) -> Option<()> {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        (self.at > start).then_some(())
+    }
+
+    fn number(&mut self) -> Option<()> {
+        let start = self.at;
+        let mut kind = Kind::Integer;
+        self.take(b'-');
+        if !self.take(b'0') {
+            self.digits()?;
+        }
+        if self.take(b'.') {
+            kind = Kind::Real;
+            self.digits()?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            kind = Kind::Real;
+            if !self.take(b'-') {
+                self.take(b'+');
+            }
+            self.digits()?;
+        }
+        self.push(kind, start, self.at);
+        Some(())
+    }
+}
+
+/// Half a surrogate pair is no character, so another stands for it.
+fn replaced(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        // Three bytes that are no character come as three chunks; the first of them begins with 0xed.
+        if chunk.invalid().first() == Some(&0xed) {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text
+}
+
+/// Reads escapes. Half a surrogate pair becomes the three bytes it would have if it were a character.
+fn unescaped(written: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(written.len());
+    let mut rest = written;
+    while let Some((before, after)) = rest.split_once('\\') {
+        bytes.extend_from_slice(before.as_bytes());
+        let mut chars = after.chars();
+        let plain = match chars.next() {
+            Some('b') => 0x08,
+            Some('f') => 0x0c,
+            Some('n') => b'\n',
+            Some('r') => b'\r',
+            Some('t') => b'\t',
+            Some('u') => {
+                rest = unicode(chars.as_str(), &mut bytes);
+                continue;
+            }
+            Some(other) => u8::try_from(other).unwrap_or_default(),
+            None => break,
+        };
+        bytes.push(plain);
+        rest = chars.as_str();
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    bytes
+}
+
+/// Four hexadecimal digits, or twice four for a pair; gives what comes after them.
+fn unicode<'t>(digits: &'t str, bytes: &mut Vec<u8>) -> &'t str {
+    let unit = |at: usize| {
+        let digits = digits.get(at..at + 4)?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let first = unit(0).unwrap_or_default();
+    let second = digits.get(4..6).filter(|between| *between == "\\u");
+    let second = second.and_then(|_| unit(6));
+    if let (0xd800..0xdc00, Some(second @ 0xdc00..0xe000)) = (first, second) {
+        let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        push_char(code, bytes);
+        return digits.get(10..).unwrap_or_default();
+    }
+    push_char(first, bytes);
+    digits.get(4..).unwrap_or_default()
+}
+
+fn push_char(code: u32, bytes: &mut Vec<u8>) {
+    if let Some(char) = char::from_u32(code) {
+        bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+        return;
+    }
+    let part = |shift: u32| u8::try_from((code >> shift) & 0x3f).unwrap_or_default();
+    bytes.extend_from_slice(&[0xe0 | part(12), 0x80 | part(6), 0x80 | part(0)]);
+}
+
+/// A JSON text without white space between its signs; all else stays as it is written, also what no number type
+/// could hold. Any depth is fine.
+pub fn minified(text: &str) -> Result<String, Malformed> {
+    let json = Json::read(text, usize::MAX)?;
+    Ok(json.minified(0).into_owned())
+}

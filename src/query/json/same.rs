@@ -1,0 +1,71 @@
+//! Whether two JSON texts say the same.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::{Json, Kind, number, unescaped};
+
+/// Whether two JSON texts mean the same value: objects whatever the order of their keys (of a key that comes twice
+/// the last one counts), texts by what they say, numbers by their exact value however they are written. A text that
+/// is not JSON is the same as nothing. (Of numbers whose exponents have more than 18 digits only those are the
+/// same that are written alike.)
+pub fn same(one: &str, two: &str) -> bool {
+    let read = |text| Json::read(text, usize::MAX);
+    let (Ok(one), Ok(two)) = (read(one), read(two)) else {
+        return false;
+    };
+    let mut pairs = vec![(0, 0)];
+    while let Some((left, right)) = pairs.pop() {
+        if !same_entry((&one, left), (&two, right), &mut pairs) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether two entries agree, as far as they themselves are concerned; what is in them is put to `pairs`.
+fn same_entry(
+    (one, left): (&Json<'_>, usize),
+    (two, right): (&Json<'_>, usize),
+    pairs: &mut Vec<(usize, usize)>,
+) -> bool {
+    let (Some(first), Some(second)) = (one.entry(left), two.entry(right)) else {
+        return false;
+    };
+    match (first.kind, second.kind) {
+        (Kind::Integer | Kind::Real, Kind::Integer | Kind::Real) => {
+            number::same(one.written(left), two.written(right))
+        }
+        (Kind::Text(_), Kind::Text(_)) => exactly(one, left) == exactly(two, right),
+        (Kind::Array, Kind::Array) => {
+            let before = pairs.len();
+            pairs.extend(one.children(left).zip(two.children(right)));
+            let shared = pairs.len() - before;
+            one.children(left).nth(shared).is_none() && two.children(right).nth(shared).is_none()
+        }
+        (Kind::Object, Kind::Object) => {
+            let (ours, theirs) = (members(one, left), members(two, right));
+            let is_same = ours.keys().eq(theirs.keys());
+            pairs.extend(ours.into_values().zip(theirs.into_values()));
+            is_same
+        }
+        (first, second) => first == second,
+    }
+}
+
+/// What a text says, also if it holds half a surrogate pair.
+fn exactly<'j>(json: &'j Json<'_>, index: usize) -> Cow<'j, [u8]> {
+    match json.is_escaped(index) {
+        true => Cow::Owned(unescaped(json.written(index))),
+        false => Cow::Borrowed(json.written(index).as_bytes()),
+    }
+}
+
+fn members<'j>(json: &'j Json<'_>, index: usize) -> BTreeMap<Cow<'j, [u8]>, usize> {
+    let mut children = json.children(index);
+    let mut members = BTreeMap::new();
+    while let (Some(key), Some(value)) = (children.next(), children.next()) {
+        members.insert(exactly(json, key), value);
+    }
+    members
+}

@@ -1,0 +1,47 @@
+//! Literals, as they are written.
+
+use super::number::{Fit, integer, real};
+use super::value::Value;
+
+/// `TRUE` and `FALSE`, in any case.
+pub fn truth(word: &str) -> Option<bool> {
+    if word.eq_ignore_ascii_case("true") {
+        return Some(true);
+    }
+    word.eq_ignore_ascii_case("false").then_some(false)
+}
+
+/// A text without its quotes; two of them within are one.
+pub fn unquoted(quoted: &str) -> String {
+    let mut chars = quoted.chars();
+    let quote = chars.next().unwrap_or_default();
+    chars.next_back();
+    let doubled: String = [quote, quote].iter().collect();
+    chars.as_str().replace(&doubled, &quote.to_string())
+}
+
+/// A number as it is written: whole if it fits into 64 bits, else real. Hexadecimal ones must fit.
+pub fn number(written: &str, is_negative: bool) -> Option<Value<'static>> {
+    let digits = written.replace('_', "");
+    let hexadecimal = digits.strip_prefix("0x").or(digits.strip_prefix("0X"));
+    if let Some(digits) = hexadecimal {
+        let bits = u64::from_str_radix(digits, 16).ok()?;
+        let value = bits.cast_signed();
+        let value = if is_negative {
+            value.checked_neg()?
+        } else {
+            value
+        };
+        return Some(Value::Integer(value));
+    }
+    let signed = if is_negative {
+        format!("-{digits}")
+    } else {
+        digits
+    };
+    let is_whole = !signed.contains(['.', 'e', 'E']);
+    Some(match integer(&signed) {
+        (value, Fit::Whole) if is_whole => Value::Integer(value),
+        _ => Value::Real(real(&signed).0),
+    })
+}

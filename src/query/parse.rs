@@ -1,0 +1,469 @@
+//! From text to tree. SQLite's own grammar reads the text (as the one column of a select without anything else);
+//! what it understood is then copied, piece by piece, into a tree that can hold only what is allowed. Everything
+//! that has no place there is refused.
+
+use sqlite3_parser::ast::{
+    Cmd, Expr, Id, LikeOperator, Literal, Name, OneSelect, Operator, ResultColumn, Select,
+    SelectBody, Stmt, UnaryOperator,
+};
+use sqlite3_parser::lexer::sql::{Error, Parser, ParserError};
+use sqlite3_parser::{Bump, FallibleIterator};
+
+use super::Wrong;
+use super::literal::{number, truth, unquoted};
+use super::path;
+use super::tokens::{self, DEPTH_MAX, Token};
+use super::tree::{Arithmetic, Binary, Column, Compare, FUNCTIONS, Function, Node, Step, Type};
+use super::value::Value;
+
+/// What is put before an expression to make a statement of it.
+const BEFORE: &str = "SELECT ";
+
+/// Reads an expression.
+pub fn expression(text: &str) -> Result<Node, Wrong> {
+    if let Some(at) = text.find('\0') {
+        return Err(Wrong::new(at, "a NUL is not allowed"));
+    }
+    let tokens = tokens::read(text)?;
+    if tokens.is_empty() {
+        return Err(Wrong::new(0, "an expression is missing"));
+    }
+    if let Some(word) = lone_word(&tokens) {
+        return Ok(word);
+    }
+    let statement = format!("{BEFORE}{text}");
+    let memory = Bump::new();
+    let mut parser = Parser::new(&memory, statement.as_bytes());
+    let unread = |error: Error| unread(text, &statement, &error);
+    let first = parser.next().map_err(unread)?;
+    let mut reader = Reader {
+        tokens: &tokens,
+        next: 0,
+        last: 0,
+    };
+    let node = reader.statement(first.as_ref())?;
+    match parser.next().map_err(unread)? {
+        None => Ok(node),
+        Some(_) => Err(reader.wrong("only one expression is allowed")),
+    }
+}
+
+/// A text that is one name, and not one of a column, is a text: `CREATED`.
+fn lone_word(tokens: &[Token<'_>]) -> Option<Node> {
+    let [token] = tokens else {
+        return None;
+    };
+    let is_word = token.kind == sqlite3_parser::lexer::sql::TokenType::TK_ID
+        && !token.text.starts_with(['"', '`'])
+        && Column::named(token.text).is_none()
+        && truth(token.text).is_none();
+    is_word.then(|| Node::Value(Value::text(token.text.to_owned())))
+}
+
+fn unread(text: &str, statement: &str, error: &Error) -> Wrong {
+    let Error::ParserError(error, position) = error else {
+        return Wrong::new(0, "this cannot be read");
+    };
+    let at = position
+        .as_ref()
+        .map(|at| tokens::offset(statement, at.line, at.column).saturating_sub(BEFORE.len()));
+    let at = at.unwrap_or_default().min(text.len());
+    let ends = text.get(at..).is_none_or(|rest| rest.trim().is_empty());
+    let why = match error {
+        ParserError::SyntaxError(near) if !ends => format!("syntax error at {near}"),
+        ParserError::Custom(why) => why.clone(),
+        _ => "the expression ends too early".to_owned(),
+    };
+    Wrong::new(at, why)
+}
+
+/// The words of the text beside the tree that was made of them, for the tree does not know its places. It is walked
+/// in the order of the text, so the place of a name is where the name comes next.
+struct Reader<'t> {
+    tokens: &'t [Token<'t>],
+    next: usize,
+    last: usize,
+}
+
+impl Reader<'_> {
+    /// Something is wrong with the word that was passed last.
+    fn wrong(&self, why: impl Into<String>) -> Wrong {
+        Wrong::new(self.last, why)
+    }
+
+    /// Passes to the next word with this text.
+    fn pass(&mut self, word: &str) {
+        let rest = self.tokens.get(self.next..).unwrap_or_default();
+        if let Some(found) = rest.iter().position(|token| token.text == word) {
+            self.last = rest.get(found).map_or(self.last, |token| token.at);
+            self.next += found + 1;
+        }
+    }
+
+    /// The one expression of a statement that has nothing else.
+    fn statement(&mut self, command: Option<&Cmd<'_>>) -> Result<Node, Wrong> {
+        let Some(Cmd::Stmt(Stmt::Select(select))) = command else {
+            return Err(self.wrong("this is not an expression"));
+        };
+        let Select {
+            with: None,
+            body:
+                SelectBody {
+                    select,
+                    compounds: None,
+                },
+            order_by: None,
+            limit: None,
+        } = select
+        else {
+            return Err(self.wrong("only an expression is allowed"));
+        };
+        let OneSelect::Select {
+            distinctness: None,
+            columns,
+            from: None,
+            where_clause: None,
+            group_by: None,
+            having: None,
+            window_clause: None,
+        } = select
+        else {
+            return Err(self.wrong("only an expression is allowed"));
+        };
+        let (first, others) = columns
+            .split_first()
+            .ok_or_else(|| self.wrong("an expression is missing"))?;
+        let ResultColumn::Expr(expr, alias) = first else {
+            return Err(self.wrong("`*` is not allowed"));
+        };
+        let node = self.node(expr, 0)?;
+        if alias.is_some() || !others.is_empty() {
+            let next = self.tokens.get(self.next).or(self.tokens.last());
+            let at = next.map_or(self.last, |token| token.at);
+            return Err(Wrong::new(at, "nothing may follow the expression"));
+        }
+        Ok(node)
+    }
+
+    /// An expression: first what stands furthest to the left, then what is done with it.
+    fn node(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Node, Wrong> {
+        if depth > DEPTH_MAX {
+            let why = format!("the expression is nested more than {DEPTH_MAX} deep");
+            return Err(self.wrong(why));
+        }
+        let mut done = Vec::new();
+        let mut first = expr;
+        while let Some(left) = left(first) {
+            done.push(first);
+            first = left;
+        }
+        let node = self.operand(first, depth)?;
+        let mut steps = Vec::new();
+        for expr in done.into_iter().rev() {
+            steps.push(self.step(expr, depth + 1)?);
+        }
+        if steps.is_empty() {
+            return Ok(node);
+        }
+        Ok(Node::Chain(Box::new(node), steps))
+    }
+
+    /// What is done with the expression to the left of an operator.
+    fn step(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Step, Wrong> {
+        match expr {
+            Expr::Binary(_, operator, right) => {
+                let right_node = self.node(right, depth)?;
+                let Some(operator) = binary(*operator) else {
+                    return Err(self.wrong("this operator is not allowed"));
+                };
+                if matches!(operator, Binary::Arrow { .. }) {
+                    self.check_path(&right_node, true)?;
+                }
+                Ok(step(operator, right_node))
+            }
+            Expr::Like {
+                lhs: _,
+                not,
+                op: LikeOperator::Like,
+                rhs,
+                escape: None,
+            } => {
+                let pattern = self.node(rhs, depth)?;
+                Ok(Step::Binary(Binary::Like { not: *not }, pattern))
+            }
+            Expr::IsNull(_) => Ok(Step::IsNull(true)),
+            Expr::NotNull(_) => Ok(Step::IsNull(false)),
+            Expr::Between {
+                lhs: _,
+                not,
+                start,
+                end,
+            } => Ok(Step::Between {
+                not: *not,
+                low: self.node(start, depth)?,
+                high: self.node(end, depth)?,
+            }),
+            Expr::InList { lhs: _, not, rhs } => {
+                let list = self.nodes(rhs.unwrap_or_default(), depth)?;
+                Ok(Step::In { not: *not, list })
+            }
+            Expr::InTable { rhs, .. } => {
+                self.pass(rhs.name.0);
+                Err(self.wrong("IN takes a list in parentheses"))
+            }
+            _ => Err(self.wrong("this operator is not allowed")),
+        }
+    }
+
+    fn nodes(&mut self, exprs: &[Expr<'_>], depth: usize) -> Result<Vec<Node>, Wrong> {
+        exprs.iter().map(|expr| self.node(expr, depth)).collect()
+    }
+
+    fn operand(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Node, Wrong> {
+        match expr {
+            Expr::Literal(literal) => self.literal(literal, false),
+            Expr::Id(Id(name)) | Expr::Name(Name(name)) => self.name(name),
+            Expr::Qualified(Name(table), Name(name)) => self.qualified(table, name),
+            Expr::Parenthesized(inner) => match inner.as_slice() {
+                [inner] => self.node(inner, depth + 1),
+                _ => Err(self.wrong("lists are allowed only after IN and in calls")),
+            },
+            Expr::Unary(UnaryOperator::Negative, inner) => match bare(inner) {
+                Expr::Literal(literal @ Literal::Numeric(_)) => self.literal(literal, true),
+                _ => Ok(Node::Negative(Box::new(self.node(inner, depth + 1)?))),
+            },
+            Expr::Unary(UnaryOperator::Positive, inner) => {
+                Ok(Node::Positive(Box::new(self.node(inner, depth + 1)?)))
+            }
+            Expr::Unary(UnaryOperator::Not, inner) => {
+                Ok(Node::Not(Box::new(self.node(inner, depth + 1)?)))
+            }
+            Expr::Cast { expr, type_name } => {
+                let inner = self.node(expr, depth + 1)?;
+                let name = type_name.as_ref().filter(|kind| kind.size.is_none());
+                let name = name.map(|kind| kind.name).unwrap_or_default();
+                self.pass(name);
+                let kind = self.cast_type(name)?;
+                Ok(Node::Cast(Box::new(inner), kind))
+            }
+            Expr::FunctionCall {
+                name: Id(name),
+                distinctness: None,
+                args,
+                order_by: None,
+                filter_over: None,
+            } => self.call(name, args.unwrap_or_default(), depth + 1),
+            Expr::FunctionCall { name, .. } | Expr::FunctionCallStar { name, .. } => {
+                self.pass(name.0);
+                let why = format!("the function {} cannot be called like this here", name.0);
+                Err(self.wrong(why))
+            }
+            _ => Err(self.wrong("this is not allowed here")),
+        }
+    }
+
+    fn cast_type(&self, name: &str) -> Result<Type, Wrong> {
+        let types = [
+            ("text", Type::Text),
+            ("integer", Type::Integer),
+            ("real", Type::Real),
+        ];
+        let mut types = types.into_iter();
+        let found = types.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found
+            .map(|(_, kind)| kind)
+            .ok_or_else(|| self.wrong("CAST knows the types TEXT, INTEGER and REAL"))
+    }
+
+    fn literal(&mut self, literal: &Literal<'_>, is_negative: bool) -> Result<Node, Wrong> {
+        match literal {
+            Literal::Numeric(digits) => {
+                self.pass(digits);
+                let number = number(digits, is_negative);
+                let too_big = || self.wrong("this number does not fit into 64 bits");
+                number.map(Node::Value).ok_or_else(too_big)
+            }
+            Literal::String(quoted) => {
+                self.pass(quoted);
+                Ok(Node::Value(Value::text(unquoted(quoted))))
+            }
+            Literal::Null => Ok(Node::Value(Value::Null)),
+            Literal::Blob(_)
+            | Literal::Keyword(_)
+            | Literal::CurrentDate
+            | Literal::CurrentTime
+            | Literal::CurrentTimestamp => Err(self.wrong("this literal is not allowed")),
+        }
+    }
+
+    fn name(&mut self, name: &str) -> Result<Node, Wrong> {
+        self.pass(name);
+        let is_quoted = name.starts_with(['"', '`']);
+        let bare = if is_quoted {
+            unquoted(name)
+        } else {
+            name.to_owned()
+        };
+        if let Some(column) = Column::named(&bare) {
+            return Ok(Node::Column(column));
+        }
+        if is_quoted {
+            return Ok(Node::Value(Value::text(bare)));
+        }
+        let unknown = || {
+            let known = "id, payload, state, events, modified";
+            self.wrong(format!(
+                "there is no column {name}; there are {known}; as a text it is '{name}'"
+            ))
+        };
+        truth(name).map(Node::Truth).ok_or_else(unknown)
+    }
+
+    fn qualified(&mut self, table: &str, name: &str) -> Result<Node, Wrong> {
+        self.pass(table);
+        if !["j", "job"]
+            .iter()
+            .any(|own| own.eq_ignore_ascii_case(table))
+        {
+            let why = format!("there is no table {table}; columns are those of j, or of job");
+            return Err(self.wrong(why));
+        }
+        self.pass(name);
+        let column = Column::named(name);
+        let unknown = || self.wrong(format!("there is no column {name} in {table}"));
+        column.map(Node::Column).ok_or_else(unknown)
+    }
+
+    fn call(&mut self, name: &str, args: &[Expr<'_>], depth: usize) -> Result<Node, Wrong> {
+        self.pass(name);
+        let at = self.last;
+        if let Some(now) = now(name, args) {
+            for word in ["'%s'", "'now'"] {
+                self.pass(word);
+            }
+            return now.map_err(|why| Wrong::new(at, why));
+        }
+        let mut functions = FUNCTIONS.iter();
+        let known = functions.find(|(known, ..)| known.eq_ignore_ascii_case(name));
+        let Some((_, function, least, most)) = known else {
+            let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
+            let why = format!(
+                "the function {name} is not allowed here; allowed are {}, strftime('%s','now'), unixepoch()",
+                names.join(", ")
+            );
+            return Err(self.wrong(why));
+        };
+        if args.len() < *least || args.len() > *most {
+            let why = format!("{name} does not take {} arguments", args.len());
+            return Err(self.wrong(why));
+        }
+        let mut arguments = Vec::with_capacity(args.len());
+        for (number, arg) in args.iter().enumerate() {
+            let argument = self.node(arg, depth)?;
+            let has_paths = matches!(
+                function,
+                Function::JsonExtract | Function::JsonType | Function::JsonArrayLength
+            );
+            if has_paths && number > 0 {
+                self.check_path(&argument, false)?;
+            }
+            arguments.push(argument);
+        }
+        Ok(Node::Call(*function, arguments))
+    }
+
+    /// A path that is written out and is none would only ever find nothing. An arrow takes other labels as well.
+    fn check_path(&self, node: &Node, is_label: bool) -> Result<(), Wrong> {
+        let Node::Value(Value::Text { text, .. }) = node else {
+            return Ok(());
+        };
+        if (is_label && !text.starts_with('$')) || path::is_path(text) {
+            return Ok(());
+        }
+        Err(self.wrong(format!("'{text}' is not a JSON path")))
+    }
+}
+
+/// The calls that ask for the time: only these, word for word.
+fn now(name: &str, args: &[Expr<'_>]) -> Option<Result<Node, &'static str>> {
+    if name.eq_ignore_ascii_case("unixepoch") {
+        let now = args.is_empty().then_some(Node::Now { as_text: false });
+        return Some(now.ok_or("unixepoch takes no arguments here"));
+    }
+    if !name.eq_ignore_ascii_case("strftime") {
+        return None;
+    }
+    let is_allowed = matches!(
+        args,
+        [
+            Expr::Literal(Literal::String("'%s'")),
+            Expr::Literal(Literal::String("'now'"))
+        ]
+    );
+    let now = is_allowed.then_some(Node::Now { as_text: true });
+    Some(now.ok_or("strftime is allowed only as strftime('%s','now')"))
+}
+
+/// The expression to the left of an operator.
+fn left<'e>(expr: &'e Expr<'_>) -> Option<&'e Expr<'e>> {
+    match expr {
+        Expr::Binary(left, ..)
+        | Expr::Like { lhs: left, .. }
+        | Expr::IsNull(left)
+        | Expr::NotNull(left)
+        | Expr::Between { lhs: left, .. }
+        | Expr::InList { lhs: left, .. }
+        | Expr::InTable { lhs: left, .. } => Some(left),
+        _ => None,
+    }
+}
+
+/// Without the parentheses around it.
+fn bare<'e>(mut expr: &'e Expr<'e>) -> &'e Expr<'e> {
+    while let Expr::Parenthesized(inner) = expr
+        && let [inner] = inner.as_slice()
+    {
+        expr = inner;
+    }
+    expr
+}
+
+/// An operator and its right side; `IS TRUE` is a question of its own.
+pub fn step(operator: Binary, right: Node) -> Step {
+    match (operator, &right) {
+        (Binary::Compare(compare @ (Compare::Is | Compare::IsNot)), Node::Truth(truth)) => {
+            Step::IsTruth {
+                truth: *truth,
+                not: compare == Compare::IsNot,
+            }
+        }
+        _ => Step::Binary(operator, right),
+    }
+}
+
+fn binary(operator: Operator) -> Option<Binary> {
+    let allowed = match operator {
+        Operator::And => Binary::And,
+        Operator::Or => Binary::Or,
+        Operator::Is => Binary::Compare(Compare::Is),
+        Operator::IsNot => Binary::Compare(Compare::IsNot),
+        Operator::Equals => Binary::Compare(Compare::Equal),
+        Operator::NotEquals => Binary::Compare(Compare::NotEqual),
+        Operator::Less => Binary::Compare(Compare::Less),
+        Operator::LessEquals => Binary::Compare(Compare::LessEqual),
+        Operator::Greater => Binary::Compare(Compare::Greater),
+        Operator::GreaterEquals => Binary::Compare(Compare::GreaterEqual),
+        Operator::Add => Binary::Arithmetic(Arithmetic::Add),
+        Operator::Subtract => Binary::Arithmetic(Arithmetic::Subtract),
+        Operator::Multiply => Binary::Arithmetic(Arithmetic::Multiply),
+        Operator::Divide => Binary::Arithmetic(Arithmetic::Divide),
+        Operator::Modulus => Binary::Arithmetic(Arithmetic::Remainder),
+        Operator::Concat => Binary::Concat,
+        Operator::ArrowRight => Binary::Arrow { is_json: true },
+        Operator::ArrowRightShift => Binary::Arrow { is_json: false },
+        Operator::BitwiseAnd | Operator::BitwiseOr | Operator::LeftShift | Operator::RightShift => {
+            return None;
+        }
+    };
+    Some(allowed)
+}

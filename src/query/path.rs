@@ -1,0 +1,139 @@
+//! JSON paths: `$`, `.key`, `."quoted key"`, `[3]`, `[#-1]`.
+
+use std::borrow::Cow;
+
+use super::json::{Json, Kind};
+
+/// A step of a path.
+enum Step<'p> {
+    Key(Cow<'p, str>),
+    Index(usize),
+    /// So many from the end; 0 is behind the last.
+    FromEnd(usize),
+}
+
+/// The path is none.
+pub struct BadPath;
+
+pub fn is_path(path: &str) -> bool {
+    let Some(mut rest) = path.strip_prefix('$') else {
+        return false;
+    };
+    loop {
+        match step(rest) {
+            Ok(None) => return true,
+            Ok(Some((_, after))) => rest = after,
+            Err(BadPath) => return false,
+        }
+    }
+}
+
+/// What a path without its `$` leads to. Each entry that is passed costs one unit of work.
+pub fn find<E>(
+    json: &Json<'_>,
+    path: &str,
+    mut spend: impl FnMut(usize) -> Result<(), E>,
+) -> Result<Result<Option<usize>, BadPath>, E> {
+    let mut at = 0;
+    let mut rest = path;
+    loop {
+        let (step, after) = match step(rest) {
+            Ok(Some(step)) => step,
+            Ok(None) => return Ok(Ok(Some(at))),
+            Err(BadPath) => return Ok(Err(BadPath)),
+        };
+        let (found, passed) = follow(json, at, &step);
+        spend(passed)?;
+        let Some(found) = found else {
+            return Ok(Ok(None));
+        };
+        (at, rest) = (found, after);
+    }
+}
+
+/// The first step of a path and what comes after it.
+fn step(path: &str) -> Result<Option<(Step<'_>, &str)>, BadPath> {
+    if path.is_empty() {
+        return Ok(None);
+    }
+    if let Some(quoted) = path.strip_prefix(".\"") {
+        let end = quote_end(quoted).ok_or(BadPath)?;
+        let (key, after) = quoted.split_at_checked(end).ok_or(BadPath)?;
+        let after = after.strip_prefix('"').ok_or(BadPath)?;
+        return Ok(Some((Step::Key(key_of(key)), after)));
+    }
+    if let Some(key) = path.strip_prefix('.') {
+        let end = key.find(['.', '[']).unwrap_or(key.len());
+        let (key, after) = key.split_at_checked(end).ok_or(BadPath)?;
+        if key.is_empty() {
+            return Err(BadPath);
+        }
+        return Ok(Some((Step::Key(Cow::Borrowed(key)), after)));
+    }
+    let inner = path.strip_prefix('[').ok_or(BadPath)?;
+    let (inner, after) = inner.split_once(']').ok_or(BadPath)?;
+    let number = |digits: &str| {
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number
+            .then(|| digits.parse().unwrap_or(usize::MAX))
+            .ok_or(BadPath)
+    };
+    let step = match inner.strip_prefix('#') {
+        None => Step::Index(number(inner)?),
+        Some("") => Step::FromEnd(0),
+        Some(back) => Step::FromEnd(number(back.strip_prefix('-').ok_or(BadPath)?)?),
+    };
+    Ok(Some((step, after)))
+}
+
+fn quote_end(quoted: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    quoted.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    })
+}
+
+/// A key may be written with the escapes of JSON.
+fn key_of(written: &str) -> Cow<'_, str> {
+    if !written.contains('\\') {
+        return Cow::Borrowed(written);
+    }
+    let text = format!("\"{written}\"");
+    match Json::read(text.as_str(), 1) {
+        Ok(json) => Cow::Owned(json.said(0).into_owned()),
+        Err(_) => Cow::Borrowed(written),
+    }
+}
+
+/// Where a step leads from an entry, and how many entries were passed.
+fn follow(json: &Json<'_>, at: usize, step: &Step<'_>) -> (Option<usize>, usize) {
+    let kind = json.entry(at).map(|entry| entry.kind);
+    let mut passed = 1;
+    let found = match (step, kind) {
+        (Step::Key(wanted), Some(Kind::Object)) => {
+            let mut children = json.children(at);
+            loop {
+                passed += 1;
+                let (Some(key), Some(value)) = (children.next(), children.next()) else {
+                    break None;
+                };
+                if json.says(key, wanted) {
+                    break Some(value);
+                }
+            }
+        }
+        (Step::Index(index), Some(Kind::Array)) => {
+            json.children(at).inspect(|_| passed += 1).nth(*index)
+        }
+        (Step::FromEnd(back), Some(Kind::Array)) => {
+            let count = json.children(at).count();
+            passed += count;
+            let index = count.checked_sub(*back);
+            index.and_then(|index| json.children(at).nth(index))
+        }
+        _ => None,
+    };
+    (found, passed)
+}

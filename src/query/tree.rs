@@ -1,0 +1,225 @@
+//! What an expression can be: the list of what is allowed. Whatever is not here cannot be said.
+
+use super::Columns;
+use super::value::{Affinity, Value};
+
+#[derive(Debug)]
+pub enum Node {
+    Value(Value<'static>),
+    /// `TRUE` or `FALSE`: 1 or 0, but to the right of `IS` a question.
+    Truth(bool),
+    Column(Column),
+    /// The seconds since 1970 by the caller's clock, as text (`strftime`) or as a number (`unixepoch`).
+    Now {
+        as_text: bool,
+    },
+    /// An operand and what is done with it from left to right, so that a long sum is not a deep tree.
+    Chain(Box<Node>, Vec<Step>),
+    Negative(Box<Node>),
+    /// A plus sign takes a column's affinity away, and does nothing else.
+    Positive(Box<Node>),
+    Not(Box<Node>),
+    Cast(Box<Node>, Type),
+    Call(Function, Vec<Node>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    Id,
+    Payload,
+    State,
+    Events,
+    Modified,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    Text,
+    Integer,
+    Real,
+}
+
+#[derive(Debug)]
+pub enum Step {
+    Binary(Binary, Node),
+    IsNull(bool),
+    /// `IS [NOT] TRUE`, `IS [NOT] FALSE`: what is asked for, and whether the answer is turned round.
+    IsTruth {
+        truth: bool,
+        not: bool,
+    },
+    Between {
+        not: bool,
+        low: Node,
+        high: Node,
+    },
+    In {
+        not: bool,
+        list: Vec<Node>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binary {
+    And,
+    Or,
+    Compare(Compare),
+    Like {
+        not: bool,
+    },
+    Arithmetic(Arithmetic),
+    Concat,
+    /// `->` gives JSON, `->>` a value.
+    Arrow {
+        is_json: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    Is,
+    IsNot,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Function {
+    JsonExtract,
+    JsonType,
+    JsonArrayLength,
+    JsonValid,
+    Json,
+    JsonArray,
+    Length,
+    Lower,
+    Upper,
+    Trim,
+    Substr,
+    Instr,
+    Abs,
+    Round,
+    Min,
+    Max,
+    Coalesce,
+    NullIf,
+    Iif,
+    TypeOf,
+}
+
+/// The functions by name, with the fewest and the most arguments.
+pub const FUNCTIONS: [(&str, Function, usize, usize); 21] = [
+    ("abs", Function::Abs, 1, 1),
+    ("coalesce", Function::Coalesce, 2, usize::MAX),
+    ("ifnull", Function::Coalesce, 2, 2),
+    ("iif", Function::Iif, 2, 3),
+    ("instr", Function::Instr, 2, 2),
+    ("json", Function::Json, 1, 1),
+    ("json_array", Function::JsonArray, 0, usize::MAX),
+    ("json_array_length", Function::JsonArrayLength, 1, 2),
+    ("json_extract", Function::JsonExtract, 2, usize::MAX),
+    ("json_type", Function::JsonType, 1, 2),
+    ("json_valid", Function::JsonValid, 1, 1),
+    ("length", Function::Length, 1, 1),
+    ("lower", Function::Lower, 1, 1),
+    ("max", Function::Max, 2, usize::MAX),
+    ("min", Function::Min, 2, usize::MAX),
+    ("nullif", Function::NullIf, 2, 2),
+    ("round", Function::Round, 1, 2),
+    ("substr", Function::Substr, 2, 3),
+    ("trim", Function::Trim, 1, 2),
+    ("typeof", Function::TypeOf, 1, 1),
+    ("upper", Function::Upper, 1, 1),
+];
+
+impl Column {
+    /// Names of columns know no case.
+    pub fn named(name: &str) -> Option<Column> {
+        let columns = [
+            ("id", Column::Id),
+            ("payload", Column::Payload),
+            ("state", Column::State),
+            ("events", Column::Events),
+            ("modified", Column::Modified),
+        ];
+        let mut columns = columns.into_iter();
+        let found = columns.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, column)| column)
+    }
+}
+
+impl Node {
+    pub fn affinity(&self) -> Affinity {
+        match self {
+            Node::Column(Column::Id | Column::Modified)
+            | Node::Cast(_, Type::Integer | Type::Real) => Affinity::Numeric,
+            Node::Column(Column::Payload | Column::State | Column::Events)
+            | Node::Cast(_, Type::Text) => Affinity::Text,
+            Node::Value(_)
+            | Node::Truth(_)
+            | Node::Now { .. }
+            | Node::Chain(..)
+            | Node::Negative(_)
+            | Node::Positive(_)
+            | Node::Not(_)
+            | Node::Call(..) => Affinity::None,
+        }
+    }
+
+    /// Notes the columns that it looks into.
+    pub fn note_columns(&self, columns: &mut Columns) {
+        match self {
+            Node::Value(_) | Node::Truth(_) | Node::Now { .. } => {}
+            Node::Column(Column::Payload) => columns.payload = true,
+            Node::Column(Column::State) => columns.state = true,
+            Node::Column(Column::Events) => columns.events = true,
+            Node::Column(Column::Id | Column::Modified) => {}
+            Node::Chain(first, steps) => {
+                first.note_columns(columns);
+                for step in steps {
+                    step.note_columns(columns);
+                }
+            }
+            Node::Negative(inner)
+            | Node::Positive(inner)
+            | Node::Not(inner)
+            | Node::Cast(inner, _) => inner.note_columns(columns),
+            Node::Call(_, arguments) => {
+                for argument in arguments {
+                    argument.note_columns(columns);
+                }
+            }
+        }
+    }
+}
+
+impl Step {
+    fn note_columns(&self, columns: &mut Columns) {
+        match self {
+            Step::Binary(_, node) => node.note_columns(columns),
+            Step::IsNull(_) | Step::IsTruth { .. } => {}
+            Step::Between { low, high, .. } => {
+                low.note_columns(columns);
+                high.note_columns(columns);
+            }
+            Step::In { list, .. } => {
+                for node in list {
+                    node.note_columns(columns);
+                }
+            }
+        }
+    }
+}

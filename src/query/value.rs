@@ -1,0 +1,204 @@
+//! Values and their order, as SQLite has them: NULL, whole and real numbers, text; no blobs.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use super::number::{self, Extent, Fit};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value<'a> {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text {
+        text: Cow<'a, str>,
+        /// It came out of a JSON function, so other JSON functions put it in as it is (SQLite's subtype).
+        is_json: bool,
+    },
+}
+
+/// What a comparison does to its operands first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Affinity {
+    None,
+    Text,
+    Numeric,
+}
+
+impl Affinity {
+    /// The one that a comparison of two such operands has.
+    pub fn with(self, other: Affinity) -> Affinity {
+        match (self, other) {
+            (Affinity::None, only) | (only, Affinity::None) => only,
+            (Affinity::Text, Affinity::Text) => Affinity::None,
+            _ => Affinity::Numeric,
+        }
+    }
+}
+
+/// The text up to its first NUL: where SQLite's C functions stop.
+pub fn until_nul(text: &str) -> &str {
+    text.split('\0').next().unwrap_or_default()
+}
+
+impl<'a> Value<'a> {
+    pub fn text(text: impl Into<Cow<'a, str>>) -> Value<'a> {
+        Value::Text {
+            text: text.into(),
+            is_json: false,
+        }
+    }
+
+    pub fn json(text: impl Into<Cow<'a, str>>) -> Value<'a> {
+        Value::Text {
+            text: text.into(),
+            is_json: true,
+        }
+    }
+
+    pub fn truth_value(truth: Option<bool>) -> Value<'a> {
+        truth.map_or(Value::Null, |truth| Value::Integer(i64::from(truth)))
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// What it is as a condition.
+    pub fn truth(&self) -> Option<bool> {
+        match self {
+            Value::Null => None,
+            Value::Integer(value) => Some(*value != 0),
+            Value::Real(value) => Some(*value != 0.0),
+            Value::Text { text, .. } => Some(number::real(text).0 != 0.0),
+        }
+    }
+
+    /// As text; nothing for NULL.
+    pub fn to_text(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Value::Null => None,
+            Value::Integer(value) => Some(Cow::Owned(value.to_string())),
+            Value::Real(value) => Some(Cow::Owned(number::real_text(*value))),
+            Value::Text { text, .. } => Some(Cow::Borrowed(text)),
+        }
+    }
+
+    pub fn into_text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Value::Text { text, .. } => Some(text),
+            other => other.to_text().map(|text| Cow::Owned(text.into_owned())),
+        }
+    }
+
+    /// As a whole number: what a text begins with, the nearest to a real number, 0 for NULL.
+    pub fn to_integer(&self) -> i64 {
+        match self {
+            Value::Null => 0,
+            Value::Integer(value) => *value,
+            Value::Real(value) => number::real_to_integer(*value),
+            Value::Text { text, .. } => number::integer(text).0,
+        }
+    }
+
+    /// As a real number: what a text begins with, 0 for NULL.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "SQLite's conversion is this one"
+    )]
+    pub fn to_real(&self) -> f64 {
+        match self {
+            Value::Null => 0.0,
+            Value::Integer(value) => *value as f64,
+            Value::Real(value) => *value,
+            Value::Text { text, .. } => number::real(text).0,
+        }
+    }
+
+    /// As an operand of arithmetic: a text is the number with which it begins.
+    pub fn to_number(&self) -> Value<'static> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Integer(value) => Value::Integer(*value),
+            Value::Real(value) => Value::Real(*value),
+            Value::Text { text, .. } => {
+                let (real, extent) = number::real(text);
+                let (integer, fit) = number::integer(text);
+                match (extent, fit) {
+                    (Extent::Integer, Fit::Whole) | (Extent::Other, Fit::Whole | Fit::Prefix) => {
+                        Value::Integer(integer)
+                    }
+                    _ => Value::Real(real),
+                }
+            }
+        }
+    }
+
+    /// With an affinity: a text that is a number becomes it, a number becomes text, or nothing happens.
+    fn with(&self, affinity: Affinity) -> Cow<'_, Value<'a>> {
+        match (affinity, self) {
+            (Affinity::Text, Value::Integer(_) | Value::Real(_)) => {
+                let text = self.to_text().unwrap_or_default();
+                Cow::Owned(Value::text(text.into_owned()))
+            }
+            (Affinity::Numeric, Value::Text { text, .. }) => {
+                let (real, extent) = number::real(text);
+                let (integer, fit) = number::integer(text);
+                match (extent, fit) {
+                    (Extent::Integer, Fit::Whole) => Cow::Owned(Value::Integer(integer)),
+                    (Extent::Integer | Extent::Real, _) => Cow::Owned(Value::Real(real)),
+                    _ => Cow::Borrowed(self),
+                }
+            }
+            _ => Cow::Borrowed(self),
+        }
+    }
+
+    /// The order of two values after an affinity was applied; NULL comes first and equals itself.
+    pub fn compare(&self, other: &Value<'_>, affinity: Affinity) -> Ordering {
+        let has_text = matches!(self, Value::Text { .. }) || matches!(other, Value::Text { .. });
+        if affinity == Affinity::None || !has_text {
+            return self.order(other);
+        }
+        self.with(affinity).order(&other.with(affinity))
+    }
+
+    fn order(&self, other: &Value<'_>) -> Ordering {
+        match (self, other) {
+            (Value::Integer(one), Value::Integer(two)) => one.cmp(two),
+            (Value::Real(one), Value::Real(two)) => one.partial_cmp(two).unwrap_or(Ordering::Equal),
+            (Value::Integer(one), Value::Real(two)) => integer_and_real(*one, *two),
+            (Value::Real(one), Value::Integer(two)) => integer_and_real(*two, *one).reverse(),
+            (Value::Text { text: one, .. }, Value::Text { text: two, .. }) => {
+                one.as_bytes().cmp(two.as_bytes())
+            }
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Value::Null => 0,
+            Value::Integer(_) | Value::Real(_) => 1,
+            Value::Text { .. } => 2,
+        }
+    }
+}
+
+/// Exact: neither is rounded to the other's kind.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "the number has been found to fit; what is rounded was equal up to there"
+)]
+fn integer_and_real(one: i64, two: f64) -> Ordering {
+    if two < -9.223_372_036_854_776e18 {
+        return Ordering::Greater;
+    }
+    if two >= 9.223_372_036_854_776e18 {
+        return Ordering::Less;
+    }
+    let whole = two as i64;
+    let rest = || (one as f64).partial_cmp(&two).unwrap_or(Ordering::Equal);
+    one.cmp(&whole).then_with(rest)
+}

@@ -1,0 +1,49 @@
+//! Jobq, held to its document and to what was settled where the document is silent. Here the real clock runs:
+//! nobody asks how fast.
+
+mod apart;
+mod bodies;
+mod crowd;
+mod doors;
+mod durable;
+mod events;
+mod grammar;
+mod injection;
+mod jobs;
+mod model;
+mod oracle;
+mod outage;
+mod pages;
+mod pair;
+mod polls;
+mod query;
+mod queues;
+mod routes;
+mod states;
+
+use serde_json::json;
+
+use crate::support::Server;
+use crate::support::jobq::Jobq;
+
+fn start() -> Server {
+    Server::with(&["--no-auth"])
+}
+
+fn client(server: &Server) -> Jobq {
+    Jobq::new(server)
+}
+
+/// A server with a queue `q`.
+async fn start_with_queue() -> (Server, Jobq) {
+    let server = start();
+    let jobq = client(&server);
+    jobq.create("q").await;
+    (server, jobq)
+}
+
+/// Everything that is kept twice agrees.
+async fn sound(server: &Server) {
+    let found = server.anyone().get("/check").await.ok();
+    assert_eq!(found, json!({"problems": []}));
+}

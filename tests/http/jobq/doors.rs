@@ -1,0 +1,108 @@
+//! `--jobq-token`.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::client;
+use crate::support::Server;
+use crate::support::jobq::Jobq;
+
+const TOKEN: &str = "the-token-of-jobq";
+const ADMIN: &str = "the-token-of-the-admin";
+const QLESS: &str = "the-token-of-qless";
+const RELAY: &str = "the-token-of-relay";
+
+/// Every endpoint, and a path that is none: method, path and body.
+const ENDPOINTS: [(&str, &str, &str); 13] = [
+    ("GET", "/queue", ""),
+    ("HEAD", "/queue", ""),
+    ("POST", "/queue", r#"{"name":"new"}"#),
+    ("DELETE", "/queue/q", ""),
+    ("GET", "/queue/q/job", ""),
+    ("POST", "/queue/q/job", r#"{"payload":1}"#),
+    ("POST", "/queue/q/query_jobs", "{}"),
+    ("POST", "/queue/q/poll_job", r#"{"query":[],"state":1}"#),
+    ("GET", "/queue/q/job/1", ""),
+    ("DELETE", "/queue/q/job/1", ""),
+    ("POST", "/queue/q/job/1/state", r#"{"old":null,"new":1}"#),
+    ("POST", "/queue/q/job/1/event", "1"),
+    ("GET", "/nope", ""),
+];
+
+/// All endpoints refuse whoever comes so.
+async fn closed(jobq: &Jobq, shown: &str) {
+    for (method, path, body) in ENDPOINTS {
+        let asked = format!("{method} {path} by {shown:?}");
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let mut request = jobq.request(method, path).body(body);
+        if !shown.is_empty() {
+            request = request.header("authorization", shown);
+        }
+        let reply = jobq.ask(&asked, request).await;
+        assert_eq!(reply.status, 401, "{reply:?}");
+        let challenge = r#"Bearer realm="Switchyard""#;
+        assert_eq!(reply.header("www-authenticate"), challenge);
+    }
+}
+
+#[tokio::test]
+async fn the_token_opens_all_of_it_and_nothing_else_does() {
+    let options = [
+        "--jobq-token",
+        TOKEN,
+        "--admin-token",
+        ADMIN,
+        "--qless-token",
+        QLESS,
+        "--relay-token",
+        RELAY,
+    ];
+    let server = Server::with(&options);
+    let jobq = client(&server).with_token(TOKEN);
+    jobq.create("q").await;
+    let job = jobq.put("q", &json!(1)).await;
+    let nobody = client(&server);
+    for shown in [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        &format!("Bearer {QLESS}"),
+        &format!("Bearer {RELAY}"),
+        &format!("Bearer {TOKEN}x"),
+        &format!("Bearer {}", TOKEN.split_at(1).1),
+        TOKEN,
+        &format!("Token {TOKEN}"),
+        "Basic eDp5",
+    ] {
+        closed(&nobody, shown).await;
+    }
+    let path = format!("/queue?token={TOKEN}");
+    nobody.get(&path).await.refused(401, &[]);
+    assert_eq!(jobq.all("q").await, [job]);
+    for (number, token) in (1..).zip([TOKEN, ADMIN]) {
+        let jobq = client(&server).with_token(token);
+        assert_eq!(jobq.queues().await.len(), 1);
+        let polled = jobq.poll("q", &json!([]), &json!(number)).await;
+        assert_eq!(polled.map(|job| job.id), Some(number));
+        jobq.event("q", 1, &json!(1)).await.job();
+        jobq.put("q", &json!(1)).await;
+        jobq.get("/nope").await.refused(404, &[]);
+    }
+    // It opens nothing but Jobq.
+    for path in ["/queues", "/ui", "/token/ns", "/v2/queues/q/jobs"] {
+        let url = format!("http://{}{path}", server.address);
+        let request = server.http.get(url).bearer_auth(TOKEN);
+        assert_eq!(request.send().await.unwrap().status(), 401, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_token_of_its_own_it_stands_open() {
+    for options in [&[][..], &["--qless-token", QLESS, "--admin-token", ADMIN]] {
+        let server = Server::with(options);
+        let jobq = client(&server);
+        jobq.create("q").await;
+        assert_eq!(jobq.put("q", &json!(1)).await.id, 1);
+    }
+}

@@ -1,0 +1,216 @@
+//! What was acknowledged is kept over kill -9 under load.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::{client, sound};
+use crate::support::Server;
+use crate::support::jobq::{Job, Jobq, Reply, What, path, plain};
+
+/// What clients did, and were told.
+#[derive(Debug, Default)]
+struct Told {
+    /// By the payload: jobs that somebody tried to create.
+    tried: BTreeSet<String>,
+    /// The jobs that were created, by id: their payload.
+    created: BTreeMap<i64, String>,
+    /// The jobs that were given to somebody, with the state that they got.
+    taken: BTreeMap<i64, String>,
+    /// What was told to be in the log.
+    noted: BTreeMap<i64, BTreeSet<String>>,
+    /// Whose end was asked for, and whose end was told.
+    perhaps_deleted: BTreeSet<i64>,
+    deleted: BTreeSet<i64>,
+    /// The queues that were created, in the order in which that was told, and those whose end was asked for.
+    queues: Vec<i64>,
+    perhaps_expunged: BTreeSet<i64>,
+    expunged: BTreeSet<i64>,
+    kept: BTreeSet<i64>,
+}
+
+type Notes = Arc<Mutex<Told>>;
+
+/// Sends it; `None` if the server has gone. A server that is being killed says nothing, or what is true.
+async fn attempt(jobq: &Jobq, method: Method, path: &str, body: &Value) -> Option<Reply> {
+    let request = jobq.request(method, path).body(body.to_string());
+    let reply = jobq.attempt(path, request).await?;
+    assert!([200, 404].contains(&reply.status), "{reply:?}");
+    Some(reply)
+}
+
+async fn produce(jobq: Jobq, name: String, end: Arc<AtomicBool>, notes: Notes) {
+    for call in 0.. {
+        if end.load(Ordering::Acquire) {
+            return;
+        }
+        let payload = json!(format!("{name}-{call}"));
+        notes.lock().unwrap().tried.insert(payload.to_string());
+        let body = json!({"payload": payload, "state": ["NEW"]});
+        let reply = attempt(&jobq, Method::POST, "/queue/work/job", &body).await;
+        let Some(job) = reply.map(|reply| reply.job()) else {
+            continue;
+        };
+        let before = notes.lock().unwrap().created.insert(job.id, job.payload);
+        assert_eq!(before, None, "{} was given twice", job.id);
+    }
+}
+
+async fn consume(jobq: Jobq, name: String, end: Arc<AtomicBool>, notes: Notes) {
+    let query = json!([["IS", "json_extract(state,'$[0]')", "NEW"]]);
+    for call in 0.. {
+        if end.load(Ordering::Acquire) {
+            return;
+        }
+        let body = json!({"query": query, "state": ["TAKEN", name, call]});
+        let reply = attempt(&jobq, Method::POST, "/queue/work/poll_job", &body).await;
+        let Some(job) = reply.and_then(|reply| reply.maybe_job()) else {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            continue;
+        };
+        let before = notes.lock().unwrap().taken.insert(job.id, job.state);
+        assert_eq!(before, None, "{} was taken twice", job.id);
+        if call % 3 == 0 {
+            notes.lock().unwrap().perhaps_deleted.insert(job.id);
+            let path = path("work", job.id);
+            if let Some(reply) = attempt(&jobq, Method::DELETE, &path, &json!(null)).await {
+                reply.done();
+                notes.lock().unwrap().deleted.insert(job.id);
+            }
+            continue;
+        }
+        let note = json!(format!("{name}-{call}"));
+        let path = format!("{}/event", path("work", job.id));
+        if let Some(reply) = attempt(&jobq, Method::POST, &path, &note).await {
+            let id = reply.job().id;
+            let mut notes = notes.lock().unwrap();
+            notes.noted.entry(id).or_default().insert(note.to_string());
+        }
+    }
+}
+
+/// Creates queues and expunges every other one of them.
+async fn open_and_close(jobq: Jobq, name: String, end: Arc<AtomicBool>, notes: Notes) {
+    for call in 0.. {
+        if end.load(Ordering::Acquire) {
+            return;
+        }
+        let body = json!({"name": format!("queue-{name}-{call}")});
+        let reply = attempt(&jobq, Method::POST, "/queue", &body).await;
+        let Some(id) = reply.and_then(|reply| reply.ok::<Value>()["id"].as_i64()) else {
+            continue;
+        };
+        notes.lock().unwrap().queues.push(id);
+        if call % 2 == 0 {
+            notes.lock().unwrap().perhaps_expunged.insert(id);
+            let path = format!("/queue/{id}");
+            if let Some(reply) = attempt(&jobq, Method::DELETE, &path, &json!(null)).await {
+                reply.done();
+                notes.lock().unwrap().expunged.insert(id);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
+    let folder = TempDir::new().expect("a folder");
+    let database = folder.path().join("jobs.db");
+    let notes = Notes::default();
+    let mut newest = 0;
+    for kill in 1..4_u64 {
+        let mut server = Server::on(&database, &[]);
+        if kill == 1 {
+            client(&server).create("work").await;
+        }
+        let ended = Arc::new(AtomicBool::new(false));
+        let mut clients = JoinSet::new();
+        for number in 0..4 {
+            let name = format!("{kill}-{number}");
+            let end = || Arc::clone(&ended);
+            let told = || Arc::clone(&notes);
+            clients.spawn(produce(client(&server), name.clone(), end(), told()));
+            clients.spawn(consume(client(&server), name.clone(), end(), told()));
+            if number == 0 {
+                clients.spawn(open_and_close(client(&server), name, end(), told()));
+            }
+        }
+        // The moment is the point of the test.
+        tokio::time::sleep(Duration::from_millis(400 + kill * 377 % 500)).await;
+        server.kill();
+        ended.store(true, Ordering::Release);
+        clients.join_all().await;
+        let queues = notes.lock().unwrap().queues.split_off(0);
+        let first = queues.first().copied().expect("there was load");
+        assert!(first > newest, "{first} was given before");
+        assert!(queues.is_sorted(), "{queues:?}");
+        newest = queues.last().copied().expect("there was load");
+        let mut told = notes.lock().unwrap();
+        let perhaps = &told.perhaps_expunged;
+        let kept: Vec<i64> = queues
+            .into_iter()
+            .filter(|id| !perhaps.contains(id))
+            .collect();
+        told.kept.extend(kept);
+    }
+    let server = Server::on(&database, &[]);
+    let told = std::mem::take(&mut *notes.lock().unwrap());
+    settle(&client(&server), &told).await;
+    let next = client(&server).create("next").await;
+    assert!(next.id > newest, "{next:?} after {newest}");
+    sound(&server).await;
+}
+
+/// Holds what is left to what clients were told.
+async fn settle(jobq: &Jobq, told: &Told) {
+    assert!(
+        told.created.len() > 50 && told.taken.len() > 10 && !told.deleted.is_empty(),
+        "there was load"
+    );
+    let all = jobq.all("work").await;
+    let jobs: BTreeMap<i64, &Job> = all.iter().map(|job| (job.id, job)).collect();
+    for (id, payload) in &told.created {
+        let Some(job) = jobs.get(id) else {
+            assert!(told.perhaps_deleted.contains(id), "{id} is lost");
+            continue;
+        };
+        assert_eq!(job.payload, *payload, "{job:?}");
+    }
+    let mut payloads = BTreeSet::new();
+    for job in &all {
+        assert!(told.tried.contains(&job.payload), "nobody's: {job:?}");
+        assert!(payloads.insert(&job.payload), "twice: {job:?}");
+        assert!(!told.deleted.contains(&job.id), "deleted: {job:?}");
+        if let Some(state) = told.taken.get(&job.id) {
+            assert_eq!(job.state, *state, "{job:?}");
+        }
+        let taken = job
+            .log()
+            .into_iter()
+            .filter(|what| matches!(what, What::Advanced(_, _)));
+        assert_eq!(
+            taken.count(),
+            usize::from(job.state != plain(&json!(["NEW"])))
+        );
+        for note in told.noted.get(&job.id).into_iter().flatten() {
+            assert!(job.log().contains(&What::User(note.clone())), "{job:?}");
+        }
+    }
+    let ids: BTreeSet<i64> = jobq.queues().await.iter().map(|queue| queue.id).collect();
+    for id in &told.expunged {
+        assert!(!ids.contains(id), "queue {id} is back");
+    }
+    for id in &told.kept {
+        assert!(ids.contains(id), "queue {id} is lost");
+    }
+    // Nobody gets a number that was somebody's.
+    let last = told.created.keys().chain(jobs.keys()).max().copied();
+    let next = jobq.put("work", &json!("next")).await;
+    assert!(Some(next.id) > last, "{next:?} after {last:?}");
+}

@@ -1,0 +1,183 @@
+//! The log of a job.
+
+use serde_json::{Value, json};
+
+use super::{sound, start_with_queue};
+use crate::support::jobq::{Job, Jobq, What, path, plain};
+use crate::support::lmstfy::eventually;
+
+#[tokio::test]
+async fn what_users_tell_stands_in_the_log_in_order() {
+    let (server, jobq) = start_with_queue().await;
+    jobq.put_in("q", &json!("p"), &json!(["S"])).await;
+    let mut log = vec![What::Created];
+    for event in [
+        json!(null),
+        json!(false),
+        json!(0),
+        json!(""),
+        json!([]),
+        json!({}),
+        json!("text"),
+        json!({"timestamp": "1", "event": 2}),
+        json!(["job_created", {"timestamp": "0"}]),
+        json!({"query": [], "state": 9, "old": null, "new": 9, "payload": 9}),
+        json!(null),
+    ] {
+        let job = jobq.event("q", 1, &event).await.job();
+        log.push(What::User(plain(&event)));
+        assert_eq!(job.log(), log);
+        assert_eq!((&*job.payload, &*job.state), ("\"p\"", "[\"S\"]"));
+        assert_eq!(jobq.stays("q", 1).await, job);
+    }
+    sound(&server).await;
+}
+
+/// Seconds as a string, in every event.
+#[tokio::test]
+async fn events_are_written_as_the_document_has_them() {
+    let (_server, jobq) = start_with_queue().await;
+    let before = chrono::Utc::now().timestamp();
+    jobq.put("q", &json!(1)).await;
+    jobq.advance("q", 1, &json!(null), &json!(["A"]))
+        .await
+        .job();
+    let reply = jobq.event("q", 1, &json!({"x": 1})).await;
+    let job: Value = reply.ok();
+    let after = chrono::Utc::now().timestamp();
+    let events = job["events"].as_array().unwrap();
+    let time = |number: usize| {
+        let time = events[number][1]["timestamp"].as_str().expect("a string");
+        let seconds: i64 = time.parse().unwrap();
+        assert!((before..=after).contains(&seconds), "{job}");
+        time
+    };
+    let expected = json!([
+        ["job_created", {"timestamp": time(0)}],
+        ["job_state_advanced", {"old": null, "new": ["A"], "timestamp": time(1)}],
+        ["user_event", {"event": {"x": 1}, "timestamp": time(2)}],
+    ]);
+    assert_eq!(job["events"], expected);
+    assert_eq!(job["modified"].to_string(), time(2));
+    let mut keys: Vec<&String> = job.as_object().unwrap().keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["events", "id", "modified", "payload", "state"]);
+}
+
+#[tokio::test]
+async fn every_change_is_a_touch_and_nothing_else_is() {
+    let (server, jobq) = start_with_queue().await;
+    jobq.put("q", &json!(1)).await;
+    let mut last = jobq.stays("q", 1).await;
+    for step in 0..3 {
+        // Looking does not touch.
+        let later = async || chrono::Utc::now().timestamp() > last.modified;
+        eventually("the next second", later).await;
+        assert_eq!(jobq.stays("q", 1).await, last);
+        assert_eq!(jobq.all("q").await, std::slice::from_ref(&last));
+        jobq.ask_for("q", &json!([])).await.jobs();
+        jobq.poll("q", &json!([["=", "id", 2]]), &json!(1)).await;
+        jobq.advance("q", 1, &json!("no"), &json!(1))
+            .await
+            .conflict();
+        assert_eq!(jobq.stays("q", 1).await, last);
+        let state: Value = serde_json::from_str(&last.state).unwrap();
+        let now = match step {
+            0 => jobq.event("q", 1, &json!(1)).await.job(),
+            1 => jobq.advance("q", 1, &state, &json!(["A"])).await.job(),
+            _ => jobq.poll("q", &json!([]), &json!(["B"])).await.unwrap(),
+        };
+        assert!(now.modified > last.modified, "{now:?} after {last:?}");
+        assert_eq!(now.events.len(), last.events.len() + 1);
+        assert_eq!(now.events[..last.events.len()], last.events);
+        last = now;
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn what_is_no_json_is_no_event() {
+    let (server, jobq) = start_with_queue().await;
+    let job = jobq.put("q", &json!(1)).await;
+    let at = format!("{}/event", path("q", 1));
+    for body in ["", " ", "x", "{", "1 2", "[1,]", "{\"a\"}"] {
+        jobq.post_text(&at, body).await.refused(400, &[]);
+    }
+    assert_eq!(jobq.stays("q", 1).await, job);
+    sound(&server).await;
+}
+
+/// A job whose log has room for less than a kilobyte more.
+async fn nearly_full(jobq: &Jobq) -> Job {
+    let job = jobq.put("q", &json!("full")).await;
+    let mut size = 500_000;
+    let mut last = job;
+    while size > 100 {
+        let event = json!("x".repeat(size));
+        let reply = jobq.event("q", last.id, &event).await;
+        if reply.status == 200 {
+            last = reply.job();
+        } else {
+            reply.refused(422, &[]);
+            size /= 2;
+        }
+    }
+    last
+}
+
+#[tokio::test]
+async fn a_log_has_up_to_a_mebibyte() {
+    let (server, jobq) = start_with_queue().await;
+    let full = nearly_full(&jobq).await;
+    let bytes = |job: &Job| -> usize {
+        let users = job.log().into_iter().map(|what| match what {
+            What::User(text) => text.len(),
+            _ => 0,
+        });
+        users.sum()
+    };
+    // What stands around an event is up to the server, and is little.
+    let size = bytes(&full);
+    assert!((1_040_000..=1 << 20).contains(&size), "{size} bytes");
+    let large = json!("y".repeat(2_000));
+    let order = jobq.matching("q", &json!([])).await;
+    for _ in 0..2 {
+        jobq.event("q", full.id, &large).await.refused(422, &[]);
+        let reply = jobq.advance("q", full.id, &json!(null), &large).await;
+        reply.refused(422, &[]);
+        let query = json!([["=", "id", full.id]]);
+        let reply = jobq.ask_one("q", &query, &large).await;
+        reply.refused(422, &[]);
+        assert_eq!(jobq.stays("q", full.id).await, full);
+    }
+    assert_eq!(jobq.matching("q", &json!([])).await, order);
+    // Whoever is wrong about the state is told that first, or the other: nothing happens.
+    let reply = jobq.advance("q", full.id, &json!(1), &large).await;
+    assert!([409, 422].contains(&reply.status), "{reply:?}");
+    assert_eq!(jobq.stays("q", full.id).await, full);
+    // Others go on, and it can be deleted.
+    let other = jobq.put("q", &json!("other")).await;
+    jobq.event("q", other.id, &large).await.job();
+    jobq.delete("q", full.id).await;
+    assert_eq!(jobq.job("q", full.id).await, None);
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn one_event_has_up_to_a_mebibyte() {
+    let (server, jobq) = start_with_queue().await;
+    let job = jobq.put("q", &json!(1)).await;
+    for (size, fits) in [(1_040_000, true), (1 << 20, false), (2 << 20, false)] {
+        jobq.delete("q", 1).await;
+        let id = jobq.put("q", &json!(1)).await.id;
+        let event = json!("x".repeat(size));
+        let reply = jobq.event("q", id, &event).await;
+        if fits {
+            assert_eq!(reply.job().log()[1], What::User(event.to_string()));
+        } else {
+            reply.refused(422, &[]);
+            assert_eq!(jobq.stays("q", id).await.log(), job.log());
+        }
+    }
+    sound(&server).await;
+}

@@ -1,0 +1,97 @@
+//! Two servers on one PostgreSQL keep the same jobs.
+
+use serde_json::json;
+
+use super::crowd::{
+    each_job_is_taken_once, names_and_numbers_are_given_once, no_step_is_lost,
+    polls_and_advances_do_not_both_win, what_is_gone_is_gone_for_all,
+};
+use super::{client, sound};
+use crate::support::jobq::Jobq;
+use crate::support::{Server, postgres};
+
+/// Two servers with these options, if there is a PostgreSQL for them.
+fn pair(options: &[&str]) -> Option<[Server; 2]> {
+    let database = postgres::shared_database()?;
+    Some([0; 2].map(|_| Server::at_url(&database, options)))
+}
+
+/// Each of the servers, with the other one.
+fn both(pair: &[Server; 2]) -> [(Jobq, Jobq); 2] {
+    let [one, other] = [0, 1].map(|number| client(&pair[number]));
+    [(one.clone(), other.clone()), (other, one)]
+}
+
+async fn are_sound(pair: &[Server; 2]) {
+    for server in pair {
+        sound(server).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_done_at_one_is_so_at_the_other() {
+    for options in [&[][..], &["--no-notify"]] {
+        let Some(pair) = pair(options) else { return };
+        for (mine, yours) in both(&pair) {
+            let queue = mine.create("q").await;
+            assert_eq!(yours.queues().await, [queue]);
+            let taken = yours.post("/queue", &json!({"name": "q"})).await;
+            taken.refused(409, &["q"]);
+            let job = mine.put("q", &json!(1)).await;
+            assert_eq!(yours.stays("q", job.id).await, job);
+            assert_eq!(yours.put("q", &json!(2)).await.id, job.id + 1);
+            let free = json!([["IS", "state", null]]);
+            let polled = yours.poll("q", &free, &json!(["A"])).await;
+            assert_eq!(polled, mine.job("q", job.id).await);
+            let late = mine.advance("q", job.id, &json!(null), &json!(1)).await;
+            assert_eq!(Some(late.conflict()), polled);
+            let seen = mine.event("q", job.id, &json!("seen")).await.job();
+            assert_eq!(yours.all("q").await[0], seen);
+            assert_eq!(mine.matching("q", &json!([])).await, [2, 1]);
+            assert_eq!(yours.matching("q", &json!([])).await, [2, 1]);
+            yours.delete("q", 2).await;
+            assert_eq!(mine.job("q", 2).await, None);
+            assert_eq!(mine.put("q", &json!(3)).await.id, 3);
+            yours.expunge("q").await;
+            mine.get("/queue/q/job").await.refused(404, &[]);
+            // Who has known the old one finds the new one.
+            let new = yours.create("q").await;
+            assert_eq!(mine.queues().await, [new]);
+            assert_eq!(mine.put("q", &json!(1)).await.id, 1);
+            assert_eq!(yours.put("q", &json!(1)).await.id, 2);
+            mine.expunge("q").await;
+        }
+        are_sound(&pair).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_killed_server_has_told_the_other_knows() {
+    let Some(mut pair) = pair(&[]) else { return };
+    let (mine, yours) = (client(&pair[0]), client(&pair[1]));
+    let queue = mine.create("q").await;
+    for number in 0..3 {
+        mine.put("q", &json!(number)).await;
+    }
+    let polled = mine.poll("q", &json!([]), &json!(["A"])).await;
+    pair[0].kill();
+    assert_eq!(yours.queues().await, [queue]);
+    assert_eq!(yours.job("q", 1).await, polled);
+    assert_eq!(yours.matching("q", &json!([])).await, [2, 3, 1]);
+    assert_eq!(yours.put("q", &json!(4)).await.id, 4);
+    sound(&pair[1]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_at_both_are_as_many_at_one() {
+    for options in [&[][..], &["--no-skip-locked"]] {
+        let Some(pair) = pair(options) else { return };
+        let clients = [client(&pair[0]), client(&pair[1])];
+        names_and_numbers_are_given_once(&clients).await;
+        each_job_is_taken_once(&clients).await;
+        polls_and_advances_do_not_both_win(&clients).await;
+        no_step_is_lost(&clients).await;
+        what_is_gone_is_gone_for_all(&clients).await;
+        are_sound(&pair).await;
+    }
+}

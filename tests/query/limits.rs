@@ -1,0 +1,101 @@
+//! Each limit, just below and just above.
+
+use switchyard::query::{Budget, DEPTH_MAX, EXPRESSION_BYTES_MAX, Query, TERMS_MAX, TOKENS_MAX};
+
+use super::{NOW, RECORD, term};
+
+#[test]
+fn a_query_has_so_many_terms() {
+    let terms = |count: usize| serde_json::json!(vec![["=", "id", "42"]; count]).to_string();
+    assert!(Query::parse(&terms(TERMS_MAX)).is_ok());
+    let refused = Query::parse(&terms(TERMS_MAX + 1)).unwrap_err();
+    assert_eq!(refused.term, Some(TERMS_MAX));
+}
+
+#[test]
+fn an_expression_has_so_many_bytes() {
+    let text = |bytes: usize| format!("'{}'", "a".repeat(bytes - 2));
+    assert!(term("=", "id", &text(EXPRESSION_BYTES_MAX)).is_ok());
+    assert!(term("=", "id", &text(EXPRESSION_BYTES_MAX + 1)).is_err());
+}
+
+#[test]
+fn an_expression_has_so_many_words() {
+    let sum = |words: usize| format!("{}-1", "1+".repeat((words - 2) / 2));
+    assert!(term("=", "id", &sum(TOKENS_MAX)).is_ok());
+    assert!(term("=", "id", &sum(TOKENS_MAX + 2)).is_err());
+    let list = format!("id IN ({}1)", "1,".repeat(300));
+    assert!(term("=", &list, "1").is_err());
+}
+
+/// On a small stack, for that is where requests run.
+#[test]
+fn an_expression_is_nested_so_deep() {
+    let on_small_stack = || {
+        let ask = |text: &str| {
+            let query = term("=", text, "1")?;
+            let mut work = Budget::new(1_000_000);
+            query.matches(&RECORD, NOW, &mut work).unwrap();
+            Ok::<(), switchyard::query::Refused>(())
+        };
+        let parentheses = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
+        ask(&parentheses(DEPTH_MAX)).unwrap();
+        let refused = ask(&parentheses(DEPTH_MAX + 1)).unwrap_err();
+        assert_eq!(refused.column, Some(DEPTH_MAX + 1));
+        ask(&format!("{}id", "- ".repeat(DEPTH_MAX))).unwrap();
+        ask(&format!("{}id", "- ".repeat(DEPTH_MAX + 1))).unwrap_err();
+        ask(&format!("{}1", "NOT ".repeat(400))).unwrap_err();
+        let calls = |depth: usize| format!("{}1{}", "abs(".repeat(depth), ")".repeat(depth));
+        ask(&calls(DEPTH_MAX)).unwrap();
+        ask(&calls(DEPTH_MAX + 1)).unwrap_err();
+        ask(&format!("{}id", "1 + ".repeat(255))).unwrap();
+        ask(&format!("{}id", "id OR ".repeat(255))).unwrap();
+        let concat = format!("{}1{}", "1||(".repeat(99), ")".repeat(99));
+        ask(&concat).map_err(|refused| refused.to_string()).ok();
+    };
+    let thread = std::thread::Builder::new().stack_size(1024 * 1024);
+    thread.spawn(on_small_stack).unwrap().join().unwrap();
+}
+
+#[test]
+fn a_query_is_a_list_of_triples() {
+    for (query, term, part) in [
+        ("null", None, None),
+        ("", None, None),
+        ("{}", None, None),
+        ("1", None, None),
+        ("[null]", Some(0), None),
+        (r#"[["=","id"]]"#, Some(0), None),
+        (r#"[["=","id",1,2]]"#, Some(0), None),
+        (r#"[["=","id",1],["~","id",1]]"#, Some(1), Some(0)),
+        (r#"[[null,"id",1]]"#, Some(0), Some(0)),
+        (r#"[["=",[],1]]"#, Some(0), Some(1)),
+        (r#"[["=",1,{}]]"#, Some(0), Some(2)),
+        (r#"[["=",1,"\ud800"]]"#, Some(0), Some(2)),
+    ] {
+        let refused = Query::parse(query).unwrap_err();
+        assert_eq!(
+            (refused.term, refused.part),
+            (term, part),
+            "{query}: {refused}"
+        );
+    }
+}
+
+#[test]
+fn numbers_of_a_query_are_exact() {
+    let holds = |query: &str| {
+        let mut work = Budget::new(1_000_000);
+        let query = Query::parse(query).unwrap();
+        query.matches(&RECORD, NOW, &mut work).unwrap()
+    };
+    assert!(holds(
+        r#"[["=",9223372036854775807,"9223372036854775807"]]"#
+    ));
+    assert!(holds(r#"[["=","typeof(-9223372036854775808)","integer"]]"#));
+    assert!(holds(r#"[["<",9223372036854775807,9223372036854775808]]"#));
+    assert!(holds(
+        r#"[["=",1e400,"9e999"],["=",1.0,1],["=",true,1],["=",false,"0"]]"#
+    ));
+    assert!(holds(r#"[["IS",null,"NULL"]]"#));
+}

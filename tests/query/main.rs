@@ -1,0 +1,52 @@
+//! The query language of Jobq, met from outside.
+
+#![cfg(test)]
+
+mod expressions;
+mod hostile;
+mod json;
+mod limits;
+mod oracle;
+mod queries;
+mod robust;
+
+use switchyard::query::{Budget, Query, Record, Refused};
+
+/// The moment at which all queries are asked.
+pub const NOW: i64 = 1_700_000_000;
+
+pub const RECORD: Record<'static> = Record {
+    id: 42,
+    payload: r#"{"msg":"Hello, world","attempt":4,"host":"db","port":5432,"p":1,"user":{"name":"O'Neil"}}"#,
+    state: Some(r#"["ASSIGNED",{"node":1}]"#),
+    events: r#"[["job_created",{"timestamp":"1699999000"}]]"#,
+    modified: NOW - 61,
+};
+
+#[track_caller]
+pub fn parse(query: &str) -> Query {
+    match Query::parse(query) {
+        Ok(query) => query,
+        Err(refused) => panic!("{query}: {refused}"),
+    }
+}
+
+/// The query of one term.
+pub fn term(operator: &str, left: &str, right: &str) -> Result<Query, Refused> {
+    Query::parse(&serde_json::json!([[operator, left, right]]).to_string())
+}
+
+#[track_caller]
+pub fn matches(query: &str, record: &Record<'_>) -> bool {
+    let mut work = Budget::new(10_000_000);
+    parse(query).matches(record, NOW, &mut work).unwrap()
+}
+
+/// Whether an expression is this one, told by another expression.
+#[track_caller]
+pub fn is(left: &str, right: &str, record: &Record<'_>) -> bool {
+    let query = term("IS", left, right);
+    let query = query.unwrap_or_else(|refused| panic!("{left} IS {right}: {refused}"));
+    let mut work = Budget::new(10_000_000);
+    query.matches(record, NOW, &mut work).unwrap()
+}

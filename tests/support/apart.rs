@@ -1,0 +1,102 @@
+//! What qless must not see and cannot touch: the jobs of the other protocols.
+
+use serde_json::{Value, json};
+
+use super::{Caller, Server, raw};
+
+/// qless shows nothing of jobs with these ids, which are in queues `work` and `other`; nor has it queues with
+/// these names (as they stand in a path), nor events that hold one of these words.
+pub async fn unseen_by_qless<T: AsRef<str>>(
+    server: &Server,
+    ids: &[T],
+    queues: &[&str],
+    words: &[T],
+) {
+    let anyone = server.anyone();
+    empty_lists(anyone).await;
+    for id in ids {
+        let path = format!("/job/{}", id.as_ref());
+        let (status, text) = raw::request(server, "GET", &path, b"").await;
+        assert_eq!(status, 404, "{text}");
+    }
+    for queue in queues {
+        assert_eq!(anyone.pop(queue).await, Value::Null);
+    }
+    let asked = ids.iter().map(|id| format!("id={}", id.as_ref()));
+    let asked: Vec<String> = asked.collect();
+    let jobs = anyone.get(&format!("/jobs?{}", asked.join("&"))).await;
+    assert!(!jobs.text.contains("\"queue\""), "{jobs:?}");
+    let queue = anyone.get("/queue/work").await.ok();
+    for state in [
+        "waiting",
+        "scheduled",
+        "running",
+        "stalled",
+        "depends",
+        "failed",
+    ] {
+        let count = queue.get(state).and_then(Value::as_u64);
+        assert_eq!(count.unwrap_or_default(), 0, "{queue}");
+    }
+    let events = anyone.get("/events?after=0").await.ok().to_string();
+    for word in words {
+        assert!(!events.contains(word.as_ref()), "{events}");
+    }
+}
+
+/// Of queues, jobs and what workers hold, qless has none.
+async fn empty_lists(anyone: Caller<'_>) {
+    for (path, nothing) in [
+        ("/queues", json!([])),
+        ("/failed", json!({})),
+        ("/jobs/complete", json!([])),
+        ("/jobs/waiting/work", json!([])),
+        ("/jobs/running/work", json!([])),
+        ("/jobs/scheduled/work", json!([])),
+        ("/jobs/stalled/work", json!([])),
+        ("/peek/work", Value::Null),
+        ("/peek/work/100", json!([])),
+        ("/get/work", Value::Null),
+        ("/get/work/100", json!([])),
+        ("/get?queue=work&queue=other&wait=0.1", Value::Null),
+        ("/tags", json!([])),
+        ("/check", json!({"problems": []})),
+    ] {
+        let results = anyone.get(path).await.ok();
+        // Of lists that come in a frame, the list.
+        let list = results.get("jobs").cloned();
+        let list = list.unwrap_or_else(|| results.clone());
+        assert_eq!(list, nothing, "{path}: {results}");
+    }
+    let workers = anyone.get("/workers").await.ok();
+    for worker in workers.as_array().expect("workers") {
+        for state in ["jobs", "running", "stalled"] {
+            let count = worker.get(state).and_then(Value::as_u64);
+            assert_eq!(count.unwrap_or_default(), 0, "{worker}");
+        }
+    }
+}
+
+/// Whoever knows ids of another protocol can do nothing with them by the verbs of qless.
+pub async fn untouched_by_qless<T: AsRef<str>>(server: &Server, ids: &[T]) {
+    let worker = server.by("w");
+    for id in ids {
+        let id = id.as_ref();
+        for (path, data) in [
+            ("/cancel", json!(id)),
+            ("/complete/work", json!({"id": id, "meta": 1})),
+            ("/fail", json!({"id": id, "group": "g", "message": "m"})),
+            ("/retry/work", json!({"id": id})),
+            ("/requeue/elsewhere", json!({"id": id, "meta": 1})),
+            ("/heartbeat", json!(id)),
+            ("/timeout", json!(id)),
+            ("/priority", json!({"id": id, "priority": 9})),
+            ("/tag", json!({"id": id, "tags": ["t"]})),
+            ("/track", json!(id)),
+        ] {
+            let answer = worker.post(path, data).await;
+            // To cancel what is not there is no mistake.
+            assert!(answer.status != 200 || path == "/cancel", "{answer:?}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! A client of Jobq that holds every answer to what all answers must be.
+
+mod reply;
+
+use std::time::Duration;
+
+use reqwest::{Body, Method, RequestBuilder};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{Server, escape};
+pub use reply::{At, Job, Queue, Reply, What, canonical};
+
+/// A guard against an answer that never comes; no test waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The path of a queue, by its name.
+pub fn queue(name: &str) -> String {
+    format!("/queue/{}", escape(name))
+}
+
+/// The path of a job.
+pub fn path(queue: &str, id: i64) -> String {
+    format!("{}/job/{id}", self::queue(queue))
+}
+
+/// Someone who keeps jobs.
+#[derive(Clone, Debug)]
+pub struct Jobq {
+    http: reqwest::Client,
+    /// `host:port`.
+    address: String,
+    token: Option<String>,
+}
+
+impl Jobq {
+    pub fn new(server: &Server) -> Jobq {
+        Jobq {
+            http: server.http.clone(),
+            address: server.address.clone(),
+            token: None,
+        }
+    }
+
+    /// The same, who shows this token.
+    pub fn with_token(self, token: &str) -> Jobq {
+        let token = Some(token.to_owned());
+        Jobq { token, ..self }
+    }
+
+    /// A request to the path below `/api/v0`, to be completed by the test.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let url = format!("http://{}/api/v0{path}", self.address);
+        let request = self.http.request(method, url);
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    /// Sends what the test has completed; `None` if there is no answer.
+    pub async fn attempt(&self, asked: &str, request: RequestBuilder) -> Option<Reply> {
+        let exchange = async {
+            let response = request.send().await?;
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            Ok::<_, reqwest::Error>((status, headers, response.text().await?))
+        };
+        let answer = timeout(PATIENCE, exchange).await;
+        let answer = answer.unwrap_or_else(|_| panic!("{asked} hangs"));
+        let (status, headers, text) = answer.ok()?;
+        let asked = asked.to_owned();
+        let reply = Reply {
+            status,
+            headers,
+            text,
+            asked,
+        };
+        Some(reply.checked())
+    }
+
+    /// Sends what the test has completed.
+    pub async fn ask(&self, asked: &str, request: RequestBuilder) -> Reply {
+        let reply = self.attempt(asked, request).await;
+        reply.unwrap_or_else(|| panic!("{asked}: no answer"))
+    }
+
+    /// Sends a request without a body.
+    pub async fn send(&self, method: Method, path: &str) -> Reply {
+        let asked = format!("{method} {path}");
+        self.ask(&asked, self.request(method, path)).await
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send(Method::GET, path).await
+    }
+
+    /// Posts a text; nothing is said of what it is.
+    pub async fn post_text(&self, path: &str, body: impl Into<Body>) -> Reply {
+        let request = self.request(Method::POST, path).body(body);
+        self.ask(&format!("POST {path}"), request).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+        let request = self.request(Method::POST, path).body(body.to_string());
+        let mut asked = format!("POST {path} {body}");
+        if asked.len() > 1_000 {
+            asked = format!("POST {path}");
+        }
+        self.ask(&asked, request).await
+    }
+}
+
+/// The calls of the document, and what many tests do on their way.
+impl Jobq {
+    pub async fn queues(&self) -> Vec<Queue> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Queues {
+            queues: Vec<Queue>,
+        }
+        self.get("/queue").await.ok::<Queues>().queues
+    }
+
+    /// Creates a queue, which must be new.
+    pub async fn create(&self, name: &str) -> Queue {
+        let created: Queue = self.post("/queue", &json!({"name": name})).await.ok();
+        assert_eq!(created.name, name);
+        created
+    }
+
+    pub async fn expunge(&self, name: &str) {
+        self.send(Method::DELETE, &queue(name)).await.done();
+    }
+
+    /// Creates a job without a state.
+    pub async fn put(&self, queue: &str, payload: &Value) -> Job {
+        self.put_in(queue, payload, &Value::Null).await
+    }
+
+    /// Creates a job in this state.
+    pub async fn put_in(&self, queue: &str, payload: &Value, state: &Value) -> Job {
+        let path = format!("{}/job", self::queue(queue));
+        let body = json!({"payload": payload, "state": state});
+        let job = self.post(&path, &body).await.job();
+        assert_eq!(job.payload, canonical(&payload.to_string()));
+        assert_eq!(job.state, canonical(&state.to_string()));
+        assert_eq!(job.log(), [What::Created]);
+        job
+    }
+
+    /// All jobs of the queue, by id.
+    pub async fn all(&self, queue: &str) -> Vec<Job> {
+        let mut all = Vec::new();
+        let mut path = format!("{}/job?limit=10000", self::queue(queue));
+        loop {
+            let (jobs, next) = self.get(&path).await.page();
+            all.extend(jobs);
+            let Some(next) = next else { break };
+            path = format!("{}/job?limit=10000&after={next}", self::queue(queue));
+        }
+        assert!(all.windows(2).all(|pair| pair[0].id < pair[1].id));
+        all
+    }
+
+    pub async fn job(&self, queue: &str, id: i64) -> Option<Job> {
+        let job = self.get(&path(queue, id)).await.maybe_job()?;
+        assert_eq!(job.id, id);
+        Some(job)
+    }
+
+    /// The job, which must be there.
+    pub async fn stays(&self, queue: &str, id: i64) -> Job {
+        let job = self.job(queue, id).await;
+        job.unwrap_or_else(|| panic!("{id} is not in {queue}"))
+    }
+
+    pub async fn delete(&self, queue: &str, id: i64) {
+        self.send(Method::DELETE, &path(queue, id)).await.done();
+    }
+
+    /// Proposes a new state in the place of another.
+    pub async fn advance(&self, queue: &str, id: i64, old: &Value, new: &Value) -> Reply {
+        let path = format!("{}/state", path(queue, id));
+        self.post(&path, &json!({"old": old, "new": new})).await
+    }
+
+    /// The same with JSON as it is written.
+    pub async fn advance_text(&self, queue: &str, id: i64, old: &str, new: &str) -> Reply {
+        let path = format!("{}/state", path(queue, id));
+        let body = format!("{{\"old\":{old},\"new\":{new}}}");
+        self.post_text(&path, body).await
+    }
+
+    /// Appends to the log.
+    pub async fn event(&self, queue: &str, id: i64, event: &Value) -> Reply {
+        let path = format!("{}/event", path(queue, id));
+        self.post(&path, event).await
+    }
+
+    /// Asks for jobs with this query, up to as many as a query gives at all.
+    pub async fn ask_for(&self, queue: &str, query: &Value) -> Reply {
+        let path = format!("{}/query_jobs", self::queue(queue));
+        self.post(&path, &json!({"query": query, "limit": 10000}))
+            .await
+    }
+
+    /// The ids of the jobs that match, the longest untouched first.
+    pub async fn matching(&self, queue: &str, query: &Value) -> Vec<i64> {
+        let jobs = self.ask_for(queue, query).await.jobs();
+        jobs.into_iter().map(|job| job.id).collect()
+    }
+
+    /// The answer to a poll.
+    pub async fn ask_one(&self, queue: &str, query: &Value, state: &Value) -> Reply {
+        let path = format!("{}/poll_job", self::queue(queue));
+        self.post(&path, &json!({"query": query, "state": state}))
+            .await
+    }
+
+    /// The job that a poll advances, if there is one.
+    pub async fn poll(&self, queue: &str, query: &Value, state: &Value) -> Option<Job> {
+        let job = self.ask_one(queue, query, state).await.maybe_job()?;
+        let state = canonical(&state.to_string());
+        assert_eq!(job.state, state);
+        match job.events.last().map(|event| &event.what) {
+            Some(What::Advanced(_, new)) if *new == state => {}
+            _ => panic!("no event of it: {job:?}"),
+        }
+        Some(job)
+    }
+}
+
+/// The ids of jobs.
+pub fn ids(jobs: &[Job]) -> Vec<i64> {
+    jobs.iter().map(|job| job.id).collect()
+}
+
+/// The text of a value as jobs have it.
+pub fn plain(value: &Value) -> String {
+    canonical(&value.to_string())
+}

@@ -1,0 +1,298 @@
+//! Answers of Jobq, and what is in them.
+
+use std::collections::BTreeMap;
+
+use reqwest::header::HeaderMap;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// A queue as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Queue {
+    pub id: i64,
+    pub name: String,
+}
+
+/// A job as clients see it. Its JSON is text in one form (see [`canonical`]).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    pub id: i64,
+    #[serde(deserialize_with = "text")]
+    pub payload: String,
+    pub events: Vec<Event>,
+    #[serde(deserialize_with = "text")]
+    pub state: String,
+    pub modified: i64,
+}
+
+/// An entry of the log of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "(String, Box<RawValue>)")]
+pub struct Event {
+    pub what: What,
+    /// In seconds.
+    pub time: i64,
+}
+
+/// What happened to a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    Created,
+    /// From a state into the next.
+    Advanced(String, String),
+    User(String),
+}
+
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(canonical(Box::<RawValue>::deserialize(deserializer)?.get()))
+}
+
+/// JSON in the one form that all texts of the same value have: without white space, keys in order, strings
+/// escaped in one way. Numbers stay as they are written.
+#[track_caller]
+pub fn canonical(text: &str) -> String {
+    fn read<'a, T: Deserialize<'a>>(text: &'a str) -> T {
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+    let text = text.trim();
+    match text.as_bytes().first() {
+        Some(b'{') => {
+            let members: BTreeMap<String, &RawValue> = read(text);
+            let members = members
+                .iter()
+                .map(|(key, value)| format!("{}:{}", json!(key), canonical(value.get())));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        Some(b'[') => {
+            let items: Vec<&RawValue> = read(text);
+            let items = items.iter().map(|item| canonical(item.get()));
+            format!("[{}]", items.collect::<Vec<_>>().join(","))
+        }
+        Some(b'"') => json!(read::<String>(text)).to_string(),
+        _ => text.to_owned(),
+    }
+}
+
+impl TryFrom<(String, Box<RawValue>)> for Event {
+    type Error = String;
+
+    fn try_from((tag, data): (String, Box<RawValue>)) -> Result<Event, String> {
+        let error = |error: serde_json::Error| format!("{error}: {tag} {data}");
+        let mut data: BTreeMap<String, Box<RawValue>> =
+            serde_json::from_str(data.get()).map_err(error)?;
+        let mut take = |key: &str| {
+            let value = data.remove(key);
+            value.ok_or_else(|| format!("no {key} in {tag}"))
+        };
+        // The seconds are a string.
+        let time: String = serde_json::from_str(take("timestamp")?.get())
+            .map_err(|error| format!("the timestamp of {tag}: {error}"))?;
+        let time = time.parse().map_err(|error| format!("{time:?}: {error}"))?;
+        let what = match &*tag {
+            "job_created" => What::Created,
+            "job_state_advanced" => {
+                let (old, new) = (take("old")?, take("new")?);
+                What::Advanced(canonical(old.get()), canonical(new.get()))
+            }
+            "user_event" => What::User(canonical(take("event")?.get())),
+            tag => return Err(format!("an unknown event: {tag}")),
+        };
+        if data.is_empty() {
+            Ok(Event { what, time })
+        } else {
+            Err(format!("more than expected in {tag}: {data:?}"))
+        }
+    }
+}
+
+impl Job {
+    /// What has happened to it, without when.
+    pub fn log(&self) -> Vec<What> {
+        self.events.iter().map(|event| event.what.clone()).collect()
+    }
+
+    /// What must be so of every job at any time.
+    #[track_caller]
+    fn check(&self, asked: &str) {
+        assert!(self.id >= 1, "{asked}: {self:?}");
+        let log = &self.events;
+        let first = log.first().unwrap_or_else(|| panic!("{asked}: {self:?}"));
+        assert_eq!(first.what, What::Created, "{asked}: {self:?}");
+        let created = log.iter().filter(|event| event.what == What::Created);
+        assert_eq!(created.count(), 1, "{asked}: {self:?}");
+        let in_order = log.windows(2).all(|pair| pair[0].time <= pair[1].time);
+        assert!(in_order, "{asked}: {self:?}");
+        let last = log.last().expect("the first at least");
+        assert_eq!(last.time, self.modified, "{asked}: {self:?}");
+        let mut state = None;
+        for event in log {
+            if let What::Advanced(old, new) = &event.what {
+                assert!(state.is_none_or(|state| state == old), "{asked}: {self:?}");
+                state = Some(new);
+            }
+        }
+        assert!(
+            state.is_none_or(|state| *state == self.state),
+            "{asked}: {self:?}"
+        );
+    }
+}
+
+/// Where in a query the mistake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct At {
+    #[serde(default)]
+    pub term: Option<usize>,
+    #[serde(default)]
+    pub place: Option<usize>,
+    #[serde(default)]
+    pub column: Option<usize>,
+}
+
+/// An answer as it came.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+    /// The request, for messages.
+    pub asked: String,
+}
+
+impl Reply {
+    /// What all answers have in common.
+    pub fn checked(self) -> Reply {
+        assert_eq!(self.header("x-request-id").len(), 32, "{self:?}");
+        assert_ne!(self.status, 500, "{self:?}");
+        assert_eq!(self.header("content-type"), "application/json", "{self:?}");
+        if self.status >= 400 && !self.asked.starts_with("HEAD ") {
+            assert!(!self.error().trim().is_empty(), "{self:?}");
+        }
+        self
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+
+    #[track_caller]
+    fn read<T: for<'a> Deserialize<'a>>(&self) -> T {
+        let read = serde_json::from_str(&self.text);
+        read.unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// What a success holds.
+    #[track_caller]
+    pub fn ok<T: for<'a> Deserialize<'a>>(&self) -> T {
+        assert_eq!(self.status, 200, "{self:?}");
+        self.read()
+    }
+
+    /// That it is a success with nothing to tell.
+    #[track_caller]
+    pub fn done(&self) {
+        assert_eq!(self.ok::<Value>(), json!({}), "{self:?}");
+    }
+
+    /// The job that a success holds.
+    #[track_caller]
+    pub fn job(&self) -> Job {
+        let job: Job = self.ok();
+        job.check(&self.asked);
+        job
+    }
+
+    /// The job, unless there is none.
+    #[track_caller]
+    pub fn maybe_job(&self) -> Option<Job> {
+        (self.status != 404).then(|| self.job())
+    }
+
+    /// The jobs that a success holds, and where the next page begins.
+    #[track_caller]
+    pub fn page(&self) -> (Vec<Job>, Option<i64>) {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Page {
+            jobs: Vec<Job>,
+            // There or not, and never null.
+            #[serde(default, deserialize_with = "some")]
+            next: Option<i64>,
+        }
+        fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+            i64::deserialize(deserializer).map(Some)
+        }
+        let page: Page = self.ok();
+        for job in &page.jobs {
+            job.check(&self.asked);
+        }
+        (page.jobs, page.next)
+    }
+
+    /// The jobs that a success holds, and nothing else.
+    #[track_caller]
+    pub fn jobs(&self) -> Vec<Job> {
+        let (jobs, next) = self.page();
+        assert_eq!(next, None, "{self:?}");
+        jobs
+    }
+
+    /// What a refusal says.
+    #[track_caller]
+    pub fn error(&self) -> String {
+        let members: BTreeMap<String, &RawValue> = match serde_json::from_str(&self.text) {
+            Ok(members) => members,
+            Err(error) => panic!("{error}: {self:?}"),
+        };
+        let error = members.get("error").map(|error| error.get());
+        serde_json::from_str(error.unwrap_or_default())
+            .unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// That it is a refusal with these words among others.
+    #[track_caller]
+    pub fn refused(&self, status: u16, words: &[&str]) {
+        assert_eq!(self.status, status, "{self:?}");
+        let error = self.error();
+        for word in words {
+            assert!(error.contains(word), "{word:?} is not in {self:?}");
+        }
+    }
+
+    /// That it is the refusal of a query; where its mistake is.
+    #[track_caller]
+    pub fn bad_query(&self) -> At {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Bad {
+            at: At,
+            #[serde(rename = "error")]
+            _error: String,
+        }
+        self.refused(400, &[]);
+        let bad: Bad = self.read();
+        assert!(bad.at.place.is_none_or(|place| place <= 2), "{self:?}");
+        assert!(bad.at.column.is_none_or(|column| column >= 1), "{self:?}");
+        bad.at
+    }
+
+    /// That it is a conflict; the job as it is.
+    #[track_caller]
+    pub fn conflict(&self) -> Job {
+        self.refused(409, &[]);
+        let mut members: BTreeMap<String, Box<RawValue>> = self.read();
+        members.remove("error");
+        let job = serde_json::to_string(&members).expect("it was JSON");
+        let job: Job =
+            serde_json::from_str(&job).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        job.check(&self.asked);
+        job
+    }
+}
