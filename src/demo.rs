@@ -1,6 +1,7 @@
 //! `switchyard dev`: made-up queues, workers, jobs and failures that keep moving, so that the page can
 //! be judged at a glance. It uses the same verbs as everybody else.
 
+mod jobq;
 mod lmstfy;
 mod relay;
 
@@ -141,6 +142,7 @@ pub async fn play(engine: Engine) {
     tokio::spawn(follow(engine.clone()));
     lmstfy::play(&engine).await;
     relay::play(&engine);
+    jobq::play(&engine).await;
     for scene in SCENES {
         tokio::spawn(produce(engine.clone(), scene));
         for number in 1..=scene.workers {

@@ -1,6 +1,5 @@
 //! Records of Jobq, and what an operator does with them.
 
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::super::desk::sentence;
@@ -15,7 +14,7 @@ use super::{entry, glimpse};
 use crate::engine::{
     Engine, Error, Labelled, Page, Queue, Record, Result, Swap, Which, flaw_of_queue_name,
 };
-use crate::query::{self, NO_STATE, Query};
+use crate::query::{self, Malformed, NO_STATE, Query};
 
 /// Entries of a log that a page shows.
 const LOG_SHOWN: usize = 200;
@@ -91,7 +90,7 @@ async fn asked(engine: &Engine, queue: &Queue, text: &str) -> Result<RecordList>
     match engine.query(queue, &query, FOUND_MAX).await {
         Ok(records) => Ok(RecordList::Found(records.iter().map(row).collect())),
         Err(error @ Error::TooMuchWork { .. }) => Ok(RecordList::Refused(RefusedQuery {
-            why: error.to_string(),
+            why: sentence(&error),
             mark: None,
         })),
         Err(error) => Err(error),
@@ -99,34 +98,40 @@ async fn asked(engine: &Engine, queue: &Queue, text: &str) -> Result<RecordList>
 }
 
 fn read(text: &str) -> Result<Query, RefusedQuery> {
-    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
-        return Err(no_json(text, &error));
+    if let Err(Malformed { at }) = query::minified(text) {
+        return Err(no_json(text, at));
     }
-    let raw: &RawValue = serde_json::from_str(text).unwrap_or(RawValue::NULL);
-    Query::parse(raw).map_err(|refused| RefusedQuery {
+    Query::parse(text).map_err(|refused| RefusedQuery {
         mark: refused
             .term
-            .and_then(|term| mark(text, term, refused.place, refused.column)),
-        why: refused.why,
+            .and_then(|term| mark(text, term, refused.part, refused.column)),
+        why: sentence(&refused.why),
     })
 }
 
-/// What is no JSON, with the line at which that shows.
-fn no_json(text: &str, error: &serde_json::Error) -> RefusedQuery {
-    let line = text.lines().nth(error.line().saturating_sub(1));
-    let mark = line.map(|line| {
-        // It counts bytes, from 1.
-        let byte = error.column().saturating_sub(1);
-        Mark {
-            place: format!("Line {}", error.line()),
-            text: line.to_owned(),
-            at: Some(line.char_indices().take_while(|(at, _)| *at < byte).count()),
-        }
-    });
+/// What ceases to be JSON at this byte, with the line in which it does.
+fn no_json(text: &str, at: usize) -> RefusedQuery {
+    let (number, line, column) = line_at(text, at);
     RefusedQuery {
-        why: format!("this is not JSON: {error}"),
-        mark,
+        why: "This is not JSON.".to_owned(),
+        mark: Some(Mark {
+            place: format!("Line {number}, column {}", column + 1),
+            text: line.to_owned(),
+            at: Some(column),
+        }),
     }
+}
+
+/// The line in which this byte stands: its number from 1, its text, and the number of the character from 0.
+fn line_at(text: &str, at: usize) -> (usize, &str, usize) {
+    let at = text.floor_char_boundary(at.min(text.len()));
+    let (before, after) = text.split_at(at);
+    let number = before.matches('\n').count() + 1;
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let end = after.find(['\r', '\n']).map_or(text.len(), |end| at + end);
+    let line = text.get(start..end).unwrap_or_default();
+    let column = text.get(start..at).unwrap_or_default().chars().count();
+    (number, line, column)
 }
 
 /// A place in a query: the number of the triple from 0, of its element, and of the character from 1.
@@ -356,7 +361,13 @@ fn minified(typed: &str) -> Result<String, String> {
     if typed.trim().is_empty() {
         return Err("Nothing is written here; null is what stands for nothing.".to_owned());
     }
-    query::minified(typed).map_err(|error| format!("This is not JSON: {error}."))
+    query::minified(typed).map_err(|Malformed { at }| {
+        if typed.get(at..).is_none_or(|rest| rest.trim().is_empty()) {
+            return "This is not JSON: it ends too early.".to_owned();
+        }
+        let (line, _, column) = line_at(typed, at);
+        format!("This is not JSON: see line {line}, column {}.", column + 1)
+    })
 }
 
 /// The beginning of a state.
@@ -417,12 +428,20 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_shown_with_its_line() {
-        let text = "[\n  [\"ä\" x]]";
-        let error = serde_json::from_str::<IgnoredAny>(text).unwrap_err();
-        let mark = no_json(text, &error).mark.unwrap();
-        assert_eq!(mark.place, "Line 2");
+        let mark = read("[\r\n  [\"ä\" x]]\r\n").err().unwrap().mark.unwrap();
+        assert_eq!(mark.place, "Line 2, column 8");
+        assert_eq!(mark.text, "  [\"ä\" x]]");
         assert_eq!(mark.text.chars().nth(mark.at.unwrap()), Some('x'));
-        let error = serde_json::from_str::<IgnoredAny>("[").unwrap_err();
-        assert!(no_json("[", &error).mark.is_some());
+        let mark = read("[").err().unwrap().mark.unwrap();
+        assert_eq!((mark.text.as_str(), mark.at), ("[", Some(1)));
+        assert_eq!(
+            minified("{\"a\": }"),
+            Err("This is not JSON: see line 1, column 7.".to_owned())
+        );
+        assert_eq!(
+            minified("{\"a\""),
+            Err("This is not JSON: it ends too early.".to_owned())
+        );
+        assert_eq!(minified("[ 1.0 ]"), Ok("[1.0]".to_owned()));
     }
 }
