@@ -115,3 +115,28 @@ export function relay(url, queue) {
   };
   return api;
 }
+
+/** A client of Jobq: of one queue, which `make` makes. A refusal throws. States, payloads and events are JSON texts, sent as they are. */
+export function jobq(url, queue) {
+  const all = `${url}/api/v0/queue`;
+  const at = `${all}/${encodeURIComponent(queue)}`;
+  const call = async (method, address, body) => {
+    const answer = await fetch(address, { method, body });
+    const text = await answer.text();
+    if (answer.status === 404) return null;
+    if (!answer.ok) throw new Error(`${method} ${address}: ${answer.status} ${text}`);
+    return JSON.parse(text);
+  };
+  return {
+    make: () => call("POST", all, JSON.stringify({ name: queue })),
+    /** The names of all queues. */
+    names: async () => (await call("GET", all)).queues.map(({ name }) => name),
+    /** Resolves to the id. */
+    create: async (payload = "null", state = "null") => (await call("POST", `${at}/job`, `{"payload": ${payload}, "state": ${state}}`)).id,
+    jobs: async () => (await call("GET", `${at}/job`))?.jobs,
+    job: (id) => call("GET", `${at}/job/${id}`),
+    advance: (id, old, to) => call("POST", `${at}/job/${id}/state`, `{"old": ${old}, "new": ${to}}`),
+    append: (id, event) => call("POST", `${at}/job/${id}/event`, event),
+    poll: (query, state) => call("POST", `${at}/poll_job`, `{"query": ${query}, "state": ${state}}`),
+  };
+}

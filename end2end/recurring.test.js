@@ -132,6 +132,14 @@ dashboard.test("a long list of recurring jobs has pages, of one queue too", asyn
   await page.getByRole("link", { name: "many-59" }).waitFor();
 });
 
+dashboard.test("what an address puts into the form stays in its field", async ({ page }) => {
+  const data = '{"a": "</textarea><img src=x onerror=alert(1)>&lt;"}';
+  await page.goto(`/ui/recurring?data=${encodeURIComponent(data)}&to=${encodeURIComponent(data)}`);
+  assert.equal(await page.getByLabel("Data of its children, JSON").inputValue(), data);
+  assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), data);
+  assert.equal(await page.locator("main img").count(), 0);
+});
+
 for (const colorScheme of ["light", "dark"]) {
   for (const width of [1440, 320]) {
     const options = { colorScheme, viewport: { width, height: 800 } };

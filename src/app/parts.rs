@@ -29,6 +29,7 @@ pub fn loaded<T: Send + 'static>(
 pub fn word(stand: Stand) -> &'static str {
     match stand {
         Stand::Depends => "depending",
+        Stand::Record => "records",
         other => other.as_str(),
     }
 }

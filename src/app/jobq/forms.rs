@@ -106,10 +106,10 @@ pub fn advance(view: &RecordView, undone: Option<&Undone>, visit: &Visit) -> Any
         view! {
             <form method="post" action=visit.path.clone() class="fields">
                 {hidden(vec![("do", "state".to_owned()), ("old", old.clone())])}
-                <p class="whole aside">
-                    "From " <code class="from">{old.clone()}</code>
-                    ". If it is another by the time you send this, nothing changes, and you see both."
-                </p>
+                <div class="whole aside">
+                    <p>"It is set if the state still is this one; else nothing changes, and you see both:"</p>
+                    <pre class="from" tabindex="0" aria-label="The state that is expected">{old.clone()}</pre>
+                </div>
                 {field(&Field {
                     id: "new-state",
                     name: "new",

@@ -50,9 +50,9 @@ pub fn form(place: &Place, wanted: &Wanted, visit: &Visit) -> AnyView {
         .is_some()
         .then(|| view! { <a class="button" href=to::queue(place)>"Show all jobs"</a> });
     view! {
-        <section class="card padded query" aria-labelledby="query">
+        <div class="card padded query">
             <form method="get" action=to::queue(place) role="search">
-                <label for="q" id="query">"Query: a list of " <code>"[OP, EXPR, EXPR]"</code> ", all of which hold"</label>
+                <label for="q">"Query: a list of " <code>"[OP, EXPR, EXPR]"</code> ", all of which hold"</label>
                 <textarea id="q" name="q" rows="2" spellcheck="false" autocomplete="off" required placeholder=CREATED>{written(query.as_deref().unwrap_or_default())}</textarea>
                 <div class="row">
                     <button type="submit" class="button strong">"Find jobs"</button>
@@ -60,7 +60,7 @@ pub fn form(place: &Place, wanted: &Wanted, visit: &Visit) -> AnyView {
                 </div>
             </form>
             {help(place, query.as_deref(), visit)}
-        </section>
+        </div>
     }
     .into_any()
 }

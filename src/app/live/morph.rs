@@ -25,7 +25,10 @@ fn is_typed(old: &Element) -> bool {
     let text = old.has_attribute(KEEP_TYPED);
     let text = text.then(|| old.query_selector("textarea").ok().flatten());
     let text = text.flatten().and_then(|text| text.dyn_into().ok());
-    text.is_some_and(|text: HtmlTextAreaElement| text.value() != text.default_value())
+    text.is_some_and(|text: HtmlTextAreaElement| {
+        text.default_value()
+            .is_ok_and(|given| given != text.value())
+    })
 }
 
 fn attributes(old: &Element, new: &Element) {
