@@ -174,7 +174,7 @@ fn by_api(overview: &OverviewView) -> AnyView {
     }
     let columns = [
         ("API", "first"),
-        ("Queues", "n"),
+        ("Queues", "n mid"),
         ("Running", "n"),
         ("Waiting", "n"),
         ("Scheduled", "n mid"),
@@ -203,7 +203,7 @@ fn by_api(overview: &OverviewView) -> AnyView {
         view! {
             <tr data-key=api.as_str()>
                 <th scope="row" class="first">{badge(*api)}</th>
-                <td class="n">{time::number(queues)}</td>
+                <td class="n mid">{time::number(queues)}</td>
                 {cells.collect_view()}
             </tr>
         }
