@@ -219,7 +219,7 @@ fn read_operator(raw: &RawValue) -> Result<Binary, String> {
         (">=", Binary::Compare(Compare::GreaterEqual)),
     ];
     let given: Option<String> = serde_json::from_str(raw.get()).ok();
-    let words = given.map(|given| {
+    let words = given.as_deref().map(|given| {
         let words: Vec<&str> = given.split_ascii_whitespace().collect();
         words.join(" ")
     });
@@ -231,7 +231,8 @@ fn read_operator(raw: &RawValue) -> Result<Binary, String> {
     let found = known.into_iter().find(|(name, _)| same(name));
     found.map(|(_, operator)| operator).ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        format!("the operator is one of {}", names.join(", "))
+        let given = given.unwrap_or_else(|| raw.get().to_owned());
+        format!("{given} is no operator; it is one of {}", names.join(", "))
     })
 }
 

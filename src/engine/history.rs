@@ -145,6 +145,7 @@ mod tests {
         let times = |history: &History| -> Vec<i64> {
             history.events().iter().map(|event| event.when.0).collect()
         };
+        assert!(history.is_longer_than(249) && !history.is_longer_than(250));
         history.shorten(250);
         assert_eq!(times(&history).len(), 250);
         history.shorten(5);

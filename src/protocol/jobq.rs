@@ -135,7 +135,7 @@ async fn poll(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (query, state) = call.poll()?;
     let taken = front.engine.poll(&queue, &query, state).await?;
-    Ok(job(&taken.ok_or(Refusal::NoMatch)?))
+    Ok(job(&taken.ok_or(Refusal::NotThere("no job matches"))?))
 }
 
 /// `POST /api/v0/queue/{queue}/job`

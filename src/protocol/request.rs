@@ -36,9 +36,22 @@ pub struct Asked {
     pub body: Result<Bytes, NoBody>,
 }
 
-/// What of a request is no text, as a sentence.
+/// What of a request is no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotText(pub &'static str);
+pub enum NotText {
+    Path,
+    Query,
+}
+
+impl NotText {
+    /// As a sentence.
+    pub fn told(self) -> &'static str {
+        match self {
+            NotText::Path => "the path is not UTF-8",
+            NotText::Query => "the query is not UTF-8",
+        }
+    }
+}
 
 impl Asked {
     /// Reads a request and its body, if that has at most `max` bytes.
@@ -51,8 +64,8 @@ impl Asked {
         let path = RawPathParams::from_request_parts(&mut parts, &()).await;
         let query = pairs(parts.uri.query().unwrap_or_default());
         Ok(Asked {
-            path: path.map_err(|_| NotText("the path is not UTF-8"))?,
-            query: query.ok_or(NotText("the query is not UTF-8"))?,
+            path: path.map_err(|_| NotText::Path)?,
+            query: query.ok_or(NotText::Query)?,
             headers: parts.headers,
             body,
         })

@@ -103,7 +103,8 @@ impl<'a, 'w> Look<'a, 'w> {
             }
             Node::Cast(inner, kind) => {
                 let value = self.eval(inner)?;
-                self.cast(value, *kind)
+                self.spend(text_bytes(&value))?;
+                Ok(cast(value, *kind))
             }
             Node::Call(function, arguments) => self.call(*function, arguments),
         }
@@ -151,19 +152,6 @@ impl<'a, 'w> Look<'a, 'w> {
         };
         self.spend(text.len())?;
         Ok(Json::read(text, SQL_DEPTH_MAX).ok())
-    }
-
-    fn cast(&mut self, value: Value<'a>, kind: Type) -> Result<Value<'a>, Spent> {
-        Ok(match (kind, value) {
-            (_, Value::Null) => Value::Null,
-            (Type::Integer, value) => Value::Integer(value.to_integer()),
-            (Type::Real, value) => Value::Real(value.to_real()),
-            (Type::Text, value) => {
-                let text = value.into_text().unwrap_or_default();
-                self.spend(text.len())?;
-                Value::text(text)
-            }
-        })
     }
 
     fn chain(&mut self, first: &'a Node, steps: &'a [Step]) -> Result<Value<'a>, Spent> {
@@ -324,6 +312,18 @@ fn text_bytes(value: &Value<'_>) -> usize {
     match value {
         Value::Text { text, .. } => text.len(),
         _ => 0,
+    }
+}
+
+/// What `CAST` makes of a value.
+fn cast(value: Value<'_>, kind: Type) -> Value<'_> {
+    match (kind, value) {
+        (_, Value::Null) => Value::Null,
+        (Type::Integer, value) => Value::Integer(value.to_integer()),
+        (Type::Real, value) => Value::Real(value.to_real()),
+        // JSON stays what it is.
+        (Type::Text, text @ Value::Text { .. }) => text,
+        (Type::Text, value) => Value::text(value.into_text().unwrap_or_default()),
     }
 }
 

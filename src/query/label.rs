@@ -8,8 +8,8 @@ const LABEL_BYTES_MAX: usize = 200;
 /// The label of a record that never was given a state.
 pub const NO_STATE: &str = "null";
 
-/// The label of a state, which is JSON text without white space: of a list that begins with a text, a bracket and
-/// that text; of what is neither list nor object, the state itself.
+/// The label of a state, which is JSON text without white space: of a list, a bracket and its tag, if it has
+/// one ([`tag_of`]); of what is neither list nor object, the state itself.
 pub fn label(state: Option<&str>) -> Option<String> {
     let state = state.unwrap_or(NO_STATE);
     let label = match state.as_bytes().first()? {
@@ -55,7 +55,8 @@ mod tests {
             (Some("[]"), None),
             (Some("[1,2]"), None),
             (Some("[null]"), None),
-            (Some(r#"[["CREATED"]]"#), None),
+            // The first element counts as `json_extract` gives it.
+            (Some(r#"[["CREATED"]]"#), Some(r#"["[\"CREATED\"]""#)),
             (Some(r#"{"tag":"CREATED"}"#), None),
             (Some(&format!("\"{long}\"")), None),
             (Some(&format!("[\"{long}\"]")), None),

@@ -4,6 +4,7 @@
 mod apart;
 mod bodies;
 mod crowd;
+mod docs;
 mod doors;
 mod durable;
 mod events;

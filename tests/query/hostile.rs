@@ -177,7 +177,7 @@ fn a_refusal_reads_well() {
     assert!(
         refused
             .to_string()
-            .starts_with("query[0][0]: the operator is one of IS, "),
+            .starts_with("query[0][0]: MATCH is no operator; it is one of IS, "),
         "{refused}"
     );
 }

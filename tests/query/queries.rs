@@ -162,6 +162,7 @@ fn json_is_told_from_text() {
         ("json_array('[1]')", r#"'["[1]"]'"#),
         ("json_array(json('[1]'))", "'[[1]]'"),
         ("json_array(state -> 1)", r#"'[{"node":1}]'"#),
+        ("json_array(CAST(json('[1]') AS TEXT))", "'[[1]]'"),
         ("json_array(state ->> 1)", r#"'["{\"node\":1}"]'"#),
         (
             "json_extract(payload, '$.p', '$.none', '$.host')",

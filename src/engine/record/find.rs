@@ -26,7 +26,7 @@ const WORK_MAX_EACH: u64 = 5_000_000;
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Rows of the first batch, and of the others: as many as have about so many bytes.
-const BATCH_FIRST: usize = 64;
+const BATCH_FIRST: usize = 16;
 const BATCH_MAX: usize = 1_000;
 const BATCH_BYTES: usize = 2 << 20;
 
@@ -131,7 +131,8 @@ impl Engine {
         let mut batches = Batches::new(limit);
         loop {
             let after = records.last().map_or(after, |record| record.id);
-            let batch = batches.size(limit - records.len());
+            // One more than is wanted tells whether there are more.
+            let batch = batches.size(limit + 1 - records.len());
             let args = [id.into(), after.into(), (batch as i64).into()];
             let rows = self.readers().rows(Statement::new(LIST, args)).await?;
             for row in &rows {
@@ -139,8 +140,10 @@ impl Engine {
                 batches.looked_at(&record);
                 records.push(record);
             }
-            let more = rows.len() == batch;
-            if !more || records.len() == limit || batches.bytes >= ANSWER_BYTES_MAX {
+            let more = records.len() > limit;
+            if more || rows.len() < batch || batches.bytes >= ANSWER_BYTES_MAX {
+                let more = more || rows.len() == batch;
+                records.truncate(limit);
                 return Ok(Records { records, more });
             }
         }

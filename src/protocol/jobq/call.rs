@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::refusal::Refusal;
@@ -34,10 +34,19 @@ struct NewJob<'a> {
 
 #[derive(Deserialize)]
 struct Asking<'a> {
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "said")]
     query: Option<&'a RawValue>,
-    #[serde(default)]
-    limit: Option<i64>,
+    #[serde(default = "queried")]
+    limit: i64,
+}
+
+/// A null is said, too.
+fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(deserializer).map(Some)
+}
+
+fn queried() -> i64 {
+    QUERIED
 }
 
 #[derive(Deserialize)]
@@ -92,7 +101,7 @@ impl Call {
 
     /// The name of a new queue.
     pub fn name(&self) -> Result<String, Refusal> {
-        let NewQueue { name } = self.body()?;
+        let NewQueue { name } = self.object()?;
         match flaw_of_queue_name(&name) {
             Some(why) => Err(Refusal::Bad(why.to_owned())),
             None => Ok(name),
@@ -101,7 +110,7 @@ impl Call {
 
     /// Payload and state of a new job.
     pub fn new_job(&self) -> Result<(String, String), Refusal> {
-        let NewJob { payload, state } = self.body()?;
+        let NewJob { payload, state } = self.object()?;
         Ok((
             minified(payload)?,
             minified(state.unwrap_or(RawValue::NULL))?,
@@ -110,29 +119,39 @@ impl Call {
 
     /// A query, and how many jobs at most.
     pub fn query(&self) -> Result<(Query, usize), Refusal> {
-        let Asking { query, limit } = self.body()?;
+        let Asking { query, limit } = self.object()?;
         let query = Query::parse(query.map_or("[]", RawValue::get))?;
-        Ok((query, count(limit.unwrap_or(QUERIED))?))
+        Ok((query, count(limit)?))
     }
 
     /// A query, and the state for what it finds.
     pub fn poll(&self) -> Result<(Query, String), Refusal> {
-        let Polling { query, state } = self.body()?;
+        let Polling { query, state } = self.object()?;
         Ok((Query::parse(query.get())?, minified(state)?))
     }
 
     /// The state that is expected, and the one for it.
     pub fn swap(&self) -> Result<(String, String), Refusal> {
-        let Swapping { old, new } = self.body()?;
+        let Swapping { old, new } = self.object()?;
         Ok((minified(old)?, minified(new)?))
     }
 
     /// An event: any JSON.
     pub fn event(&self) -> Result<String, Refusal> {
-        minified(self.body()?)
+        minified(read(self.text()?)?)
     }
 
-    fn body<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Refusal> {
+    /// The body as an object; a list would do for serde.
+    fn object<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Refusal> {
+        let text = self.text()?;
+        if !text.trim_ascii_start().starts_with('{') {
+            let _: &RawValue = read(text)?;
+            return Err(Refusal::Bad("the body must be an object".to_owned()));
+        }
+        read(text)
+    }
+
+    fn text(&self) -> Result<&str, Refusal> {
         let bad = |why: &str| Err(Refusal::Bad(why.to_owned()));
         let body = match &self.0.body {
             Ok(body) => body,
@@ -140,8 +159,12 @@ impl Call {
             Err(NoBody::BrokeOff) => return bad("the body broke off"),
             Err(NoBody::Late) => return bad("the body did not come in time"),
         };
-        serde_json::from_slice(body).map_err(|error| Refusal::Bad(error.to_string()))
+        std::str::from_utf8(body).or_else(|_| bad("the body is not UTF-8"))
     }
+}
+
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Refusal> {
+    serde_json::from_str(text).map_err(|error| Refusal::Bad(error.to_string()))
 }
 
 fn minified(json: &RawValue) -> Result<String, Refusal> {
@@ -149,7 +172,7 @@ fn minified(json: &RawValue) -> Result<String, Refusal> {
 }
 
 fn count(limit: i64) -> Result<usize, Refusal> {
-    let limit = usize::try_from(limit).ok();
-    let limit = limit.filter(|limit| (1..=JOBS_MAX as usize).contains(limit));
+    let limit = Some(limit).filter(|limit| (1..=JOBS_MAX).contains(limit));
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
     limit.ok_or_else(|| Refusal::Bad(format!("limit must be from 1 to {JOBS_MAX}")))
 }

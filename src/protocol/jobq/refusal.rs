@@ -16,7 +16,7 @@ pub enum Refusal {
     /// The query, and where in it.
     BadQuery(query::Refused),
     TooLarge,
-    NoMatch,
+    NotThere(&'static str),
     NoSuchEndpoint,
     MethodNotAllowed,
     Unauthorized,
@@ -35,7 +35,7 @@ impl IntoResponse for Refusal {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "the body is too large".to_owned(),
             ),
-            Refusal::NoMatch => (StatusCode::NOT_FOUND, "no job matches".to_owned()),
+            Refusal::NotThere(why) => (StatusCode::NOT_FOUND, why.to_owned()),
             Refusal::NoSuchEndpoint => (StatusCode::NOT_FOUND, "api not found".to_owned()),
             Refusal::MethodNotAllowed => {
                 let why = "this method is not allowed here".to_owned();
@@ -76,8 +76,12 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
 }
 
 impl From<NotText> for Refusal {
-    fn from(NotText(what): NotText) -> Self {
-        Refusal::Bad(what.to_owned())
+    fn from(what: NotText) -> Self {
+        match what {
+            // Names are text, so there is nothing of that name.
+            NotText::Path => Refusal::NotThere(what.told()),
+            NotText::Query => Refusal::Bad(what.told().to_owned()),
+        }
     }
 }
 

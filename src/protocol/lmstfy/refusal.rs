@@ -56,8 +56,8 @@ impl IntoResponse for Refusal {
 }
 
 impl From<NotText> for Refusal {
-    fn from(NotText(what): NotText) -> Self {
-        Refusal::Bad(what)
+    fn from(what: NotText) -> Self {
+        Refusal::Bad(what.told())
     }
 }
 

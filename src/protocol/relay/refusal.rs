@@ -82,8 +82,8 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
 }
 
 impl From<NotText> for Refusal {
-    fn from(NotText(what): NotText) -> Self {
-        Refusal::Bad(what.to_owned())
+    fn from(what: NotText) -> Self {
+        Refusal::Bad(what.told().to_owned())
     }
 }
 

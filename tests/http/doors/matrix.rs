@@ -30,7 +30,11 @@ fn routes(source: &str) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap();
     let found = text.split(".route(").skip(1).map(|rest| {
         let first = rest.split(',').next().unwrap().trim();
-        let queue = "/api/{namespace}/{queue}";
+        let queue = if source == "protocol/jobq.rs" {
+            "/api/v0/queue/{queue}"
+        } else {
+            "/api/{namespace}/{queue}"
+        };
         let path = match first.split('"').collect::<Vec<_>>()[..] {
             ["queue"] => queue.to_owned(),
             ["&under(", path, _] => format!("{queue}/{path}"),

@@ -60,7 +60,7 @@ async fn qless_verbs_do_nothing_to_jobs_of_jobq() {
     }
     worker.post("/unfail/work", json!({"group": "g"})).await;
     assert_eq!(everything(&jobq).await, before);
-    for id in [2, 3, 1] {
+    for id in [2, 1, 3] {
         let polled = jobq.poll("work", &json!([]), &json!(["AGAIN"])).await;
         assert_eq!(polled.map(|job| job.id), Some(id));
     }

@@ -77,6 +77,7 @@ pub async fn each_job_is_taken_once(clients: &[Jobq]) {
             // Where others stand in line for the same one, it is not the end if there is none for a moment.
             while let Some(job) = jobq.poll("once", &free, &json!(["TAKEN", poller])).await {
                 taken.push((job.id, poller));
+                assert!(taken.len() <= JOBS, "there is no end of {job:?}");
             }
             taken
         }

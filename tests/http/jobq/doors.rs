@@ -80,11 +80,11 @@ async fn the_token_opens_all_of_it_and_nothing_else_does() {
     let path = format!("/queue?token={TOKEN}");
     nobody.get(&path).await.refused(401, &[]);
     assert_eq!(jobq.all("q").await, [job]);
-    for (number, token) in (1..).zip([TOKEN, ADMIN]) {
+    for (number, token) in [TOKEN, ADMIN].into_iter().enumerate() {
         let jobq = client(&server).with_token(token);
         assert_eq!(jobq.queues().await.len(), 1);
         let polled = jobq.poll("q", &json!([]), &json!(number)).await;
-        assert_eq!(polled.map(|job| job.id), Some(number));
+        assert_eq!(polled.map(|job| job.id), Some(1));
         jobq.event("q", 1, &json!(1)).await.job();
         jobq.put("q", &json!(1)).await;
         jobq.get("/nope").await.refused(404, &[]);

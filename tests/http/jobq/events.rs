@@ -167,7 +167,7 @@ async fn a_log_has_up_to_a_mebibyte() {
 async fn one_event_has_up_to_a_mebibyte() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
-    for (size, fits) in [(1_040_000, true), (1 << 20, false), (2 << 20, false)] {
+    for (size, fits) in [(1_040_000, true), (1 << 20, false), (3 << 19, false)] {
         jobq.delete("q", 1).await;
         let id = jobq.put("q", &json!(1)).await.id;
         let event = json!("x".repeat(size));

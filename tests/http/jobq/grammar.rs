@@ -179,7 +179,7 @@ async fn a_mistake_is_told_in_words() {
         jobq.ask_for("q", &query).await.refused(400, &[word]);
     }
     let reply = jobq.ask_for("q", &json!([["GLOB", "id", 1]])).await;
-    reply.refused(400, &["GLOB"]);
+    reply.refused(400, &["operator", "NOT LIKE"]);
 }
 
 #[tokio::test]

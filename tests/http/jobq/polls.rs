@@ -17,6 +17,7 @@ async fn the_longest_untouched_is_taken() {
     let free = json!([["IS", "state", null]]);
     let mut taken = Vec::new();
     while let Some(job) = jobq.poll("q", &free, &json!(["TAKEN"])).await {
+        assert!(!taken.contains(&job.id), "again: {job:?}");
         assert_eq!(job.payload, job.id.to_string());
         assert_eq!(jobq.stays("q", job.id).await, job);
         taken.push(job.id);
@@ -184,6 +185,7 @@ async fn a_poll_by_tag_takes_each_once() {
     let query = json!([["IS", "json_extract(state, '$[0]')", "CREATED"]]);
     let mut taken = Vec::new();
     while let Some(job) = jobq.poll("q", &query, &json!(["TAKEN"])).await {
+        assert!(!taken.contains(&job.id), "again: {job:?}");
         taken.push(job.id);
     }
     assert_eq!(taken, [1, 3]);

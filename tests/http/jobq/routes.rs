@@ -181,7 +181,6 @@ async fn every_endpoint_is_404_where_there_is_no_such_queue() {
         "gone",
         &gone,
         "%00",
-        "%ff",
         "99999999999999999999",
         "9223372036854775808",
         "q%00",
@@ -244,4 +243,17 @@ async fn other_sites_are_not_invited() {
         let reply = jobq.ask(&asked, request).await;
         assert_eq!(reply.header("access-control-allow-origin"), "", "{reply:?}");
     }
+}
+
+/// What is no text is neither the name of a queue nor a number.
+#[tokio::test]
+async fn paths_are_text() {
+    let (server, jobq) = start_with_queue().await;
+    let job = jobq.put("q", &json!(1)).await;
+    for path in ["/queue/%ff/job", "/queue/q/job/%ff", "/queue/q%c3/job/1"] {
+        let reply = jobq.get(path).await;
+        assert!([400, 404].contains(&reply.status), "{reply:?}");
+    }
+    assert_eq!(jobq.all("q").await, [job]);
+    sound(&server).await;
 }

@@ -1,0 +1,44 @@
+//! Any bytes as a query, as one side of a term, as JSON and as a job: nothing panics, nothing takes long.
+//!
+//! `cargo fuzz run query` (see `fuzz/Cargo.toml`).
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use room::query::{Budget, Query, Record, minified, same};
+
+#[path = "../../src"]
+mod room {
+    pub mod query;
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let record = Record {
+        id: 42,
+        payload: r#"{"msg":"hello","a":[1,2.5,{"b":null}],"é":"\u00e9","n":12345678901234567890}"#,
+        state: Some(r#"["ASSIGNED",{"node":1}]"#),
+        events: r#"[["job_created",{"timestamp":"1699999000"}]]"#,
+        modified: 1_699_999_939,
+    };
+    let same_text = Record {
+        payload: text,
+        state: Some(text),
+        events: text,
+        ..record
+    };
+    let term = serde_json::json!([["=", text, "state"]]).to_string();
+    for query in [text, term.as_str()] {
+        if let Ok(query) = Query::parse(query) {
+            for record in [&record, &same_text] {
+                let mut work = Budget::new(1_000_000);
+                query.matches(record, 1_700_000_000, &mut work).ok();
+            }
+            let _ = (query.hint(), query.needs());
+        }
+    }
+    if let Ok(kept) = minified(text) {
+        assert!(same(&kept, text));
+    }
+});
