@@ -260,6 +260,13 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText("Examples, and the same by curl").click();
     const line = await page.locator("#curl-query-0").innerText();
     assert.ok(line.includes(`/api/v0/queue/${segment(`${own}/query`)}/query_jobs`) && line.includes("CREATED"), line);
+    const examples = await page.locator(".examples a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+    assert.equal(examples.length, 8);
+    for (const example of examples) {
+      await page.goto(example);
+      await page.getByRole("heading", { name: /match(es)?$/ }).waitFor();
+    }
+    await page.getByText("Examples, and the same by curl").click();
     await page.getByRole("listitem").filter({ hasText: "never given a state" }).getByRole("link").click();
     await page.getByRole("heading", { name: "1 job matches" }).waitFor();
     assert.equal(await box.inputValue(), '[["IS", "j.state", null]]');
