@@ -129,7 +129,7 @@ struct Inner {
     waiters: Arc<Waiters>,
     peers: Arc<Peers>,
     turns: claim::Turns,
-    polls: record::Polls,
+    choices: record::Choices,
     changes: watch::Sender<u64>,
     trust_client_clock: bool,
     stop: CancellationToken,
@@ -190,7 +190,7 @@ impl Engine {
             waiters,
             peers,
             turns: claim::Turns::default(),
-            polls: record::Polls::default(),
+            choices: record::Choices::default(),
             changes,
             trust_client_clock: options.trust_client_clock,
             stop: CancellationToken::new(),
@@ -294,9 +294,9 @@ impl Engine {
         self.0.rest.cancelled().await;
     }
 
-    /// Those who poll for records at the moment.
-    fn polls(&self) -> &record::Polls {
-        &self.0.polls
+    /// What polls for records choose from.
+    fn choices(&self) -> &record::Choices {
+        &self.0.choices
     }
 
     fn readers(&self) -> &Readers {

@@ -57,6 +57,7 @@ pub struct Query(Arc<Read>);
 
 #[derive(Debug)]
 struct Read {
+    text: String,
     terms: Vec<Node>,
     hint: Hint,
     needs: Columns,
@@ -167,7 +168,17 @@ impl Query {
             term.note_columns(&mut needs);
         }
         let hint = hint::of(&terms);
-        Ok(Query(Arc::new(Read { terms, hint, needs })))
+        Ok(Query(Arc::new(Read {
+            text: text.to_owned(),
+            terms,
+            hint,
+            needs,
+        })))
+    }
+
+    /// As it was given.
+    pub fn text(&self) -> &str {
+        &self.0.text
     }
 
     pub fn hint(&self) -> &Hint {

@@ -1,6 +1,7 @@
 //! Jobq's verbs. A job of Jobq is a record: a payload, a state that anybody may set by compare-and-set, and a log
 //! of events that only grows. Nobody holds a lease of it; it stays until somebody deletes it.
 
+mod choice;
 mod find;
 mod labels;
 
@@ -11,9 +12,10 @@ use super::job::{Job, JobKey, QueueId, QueueKey, State};
 use super::put::new_job;
 use super::queues::Queue;
 use super::work::Work;
-use crate::query;
-pub use find::{Polls, Records};
-pub(super) use find::{WORK_MAX, matches};
+use crate::query::{self, Query};
+pub use choice::{Candidate, Choices};
+pub(super) use find::Found;
+pub use find::Records;
 pub use labels::{Labelled, Which};
 
 /// How long a log may get.
@@ -210,25 +212,26 @@ pub(super) fn append(work: &mut Work, queue: &Queue, id: i64, event: &str) -> Re
     })
 }
 
-/// Sets the state of the first of these that still matches.
+/// Sets the state of a record, if it still matches and nobody has touched it since.
 ///
 /// # Errors
 /// [`Error::LogFull`], [`Error::TooMuchWork`].
 pub(super) fn poll(
     work: &mut Work,
-    found: &[JobKey],
-    matches: impl Fn(&Record, Time) -> Result<bool>,
+    key: &JobKey,
+    since: Time,
+    query: &Query,
     state: &str,
 ) -> Result<Option<Record>> {
-    for key in found {
-        let Some(record) = work.job(key).map(Record::of) else {
-            continue;
-        };
-        if matches(&record, work.now)? {
-            return set_state(work, key, state).map(Some);
-        }
+    let record = work.job(key).map(Record::of);
+    let Some(record) = record.filter(|record| record.modified == since) else {
+        return Ok(None);
+    };
+    let (matches, _) = find::matches(&record, query, work.now, find::WORK_MAX)?;
+    if !matches {
+        return Ok(None);
     }
-    Ok(None)
+    set_state(work, key, state).map(Some)
 }
 
 /// Deletes a record. Whether it was there.

@@ -1,9 +1,6 @@
 //! Finding records: by number, and by a query. What of a query an index can answer is asked of the database; the
 //! rest is decided here, over what that leaves, batch by batch.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::{Record, no_such_queue};
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -25,7 +22,7 @@ const WORK_MAX_EACH: u64 = 5_000_000;
 /// How much one answer may hold, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Rows of the first batch, and of the others: as many as have about so many bytes.
+/// Rows of the first batch; each of the others has four times as many, while they have about so many bytes.
 const BATCH_FIRST: usize = 16;
 const BATCH_MAX: usize = 1_000;
 const BATCH_BYTES: usize = 2 << 20;
@@ -43,33 +40,6 @@ pub struct Records {
     pub records: Vec<Record>,
     /// Whether there are more.
     pub more: bool,
-}
-
-/// Those who poll at the moment.
-#[derive(Clone, Debug, Default)]
-pub struct Polls(Arc<AtomicUsize>);
-
-/// One of them.
-pub struct Polling(Polls);
-
-impl Polls {
-    pub fn join(&self) -> Polling {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Polling(self.clone())
-    }
-}
-
-impl Polling {
-    /// How many poll, this one included.
-    pub fn all(&self) -> usize {
-        self.0.0.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Polling {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// Whether the record matches at this moment, and how much work it was to see that.
@@ -149,12 +119,13 @@ impl Engine {
         }
     }
 
-    /// Up to `limit` records that match, longest untouched first.
+    /// Up to `limit` records that match, longest untouched first; fewer if they have `enough` bytes.
     pub(in crate::engine) async fn find(
         &self,
         queue: &Queue,
         query: &Query,
         limit: usize,
+        enough: usize,
     ) -> Result<Vec<Found>> {
         let id = self.known(queue).await?;
         let (now, hint) = (self.now(None), query.hint());
@@ -175,7 +146,7 @@ impl Engine {
                     bytes += row.record.bytes();
                     all.push(row);
                 }
-                if all.len() == limit {
+                if all.len() == limit || bytes >= enough {
                     return Ok(all);
                 }
             }
@@ -223,7 +194,12 @@ impl Batches {
             return self.first.min(max).max(1);
         }
         let each = self.bytes / self.rows + 1;
-        (BATCH_BYTES / each).clamp(1, BATCH_MAX).min(max).max(1)
+        let grown = self.rows.saturating_mul(4);
+        (BATCH_BYTES / each)
+            .min(grown)
+            .min(BATCH_MAX)
+            .min(max)
+            .max(1)
     }
 
     fn too_much(&self) -> Error {
@@ -304,7 +280,8 @@ const NEXT: &str = records!(
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );
 
+// The sign before the end keeps it by label: of two spans it would take the one without.
 const NEXT_LABELLED: &str = records!(
-    "queue = $1 AND label = $8 AND (updated_at, seq) > ($2, $3) AND updated_at <= $4
+    "queue = $1 AND label = $8 AND (updated_at, seq) > ($2, $3) AND +updated_at <= $4
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
-use crate::engine::job::{JobKey, Protocol, QueueId, QueueKey};
+use crate::engine::job::{Protocol, QueueId, QueueKey};
 use crate::engine::queues::Queue;
-use crate::engine::record::{self, Record, Swap};
+use crate::engine::record::{self, Candidate, Found, Record, Swap};
 use crate::engine::work::Needs;
 use crate::query::Query;
 
-/// What a poll finds before it takes one; as many as may be taken by others meanwhile.
-const CHOICE_MIN: usize = 4;
-const CHOICE_MAX: usize = 200;
+/// How many records one poll looks for, for all who poll the same; fewer if they have so many bytes.
+const CANDIDATES: usize = 200;
+const CANDIDATES_BYTES: usize = 4 << 20;
 
 /// How often a poll that comes too late for all that it has found looks again.
 const ATTEMPTS_MAX: usize = 100;
@@ -149,29 +149,21 @@ impl Engine {
         query: &Query,
         state: String,
     ) -> Result<Option<Record>> {
-        let polling = self.polls().join();
-        for _ in 0..ATTEMPTS_MAX {
-            // Who polls at the same time finds the same ones; they are taken one after the other.
-            let choice = polling.all().clamp(CHOICE_MIN, CHOICE_MAX);
-            let found = self.find(queue, query, choice).await?;
-            if found.is_empty() {
+        let choice = self.choices().of(queue.id, query.text());
+        for attempt in 0..ATTEMPTS_MAX {
+            let find = || self.candidates(queue, query);
+            let Some(trying) = choice.next(attempt > 0, find).await? else {
                 return Ok(None);
-            }
-            let (seqs, keys): (Vec<i64>, Vec<JobKey>) = found
-                .into_iter()
-                .map(|found| (found.seq, record::key(queue, found.record.id)))
-                .unzip();
+            };
+            let candidate = trying.candidate;
             let needs = Needs {
-                choice: seqs,
+                choice: vec![candidate.seq],
                 ..Needs::default()
             };
+            let key = record::key(queue, candidate.id);
             let (query, state) = (query.clone(), state.clone());
             let taken = self.write(needs, None, 1, move |work| {
-                let matches = |record: &Record, now| {
-                    let (matches, _) = record::matches(record, &query, now, record::WORK_MAX)?;
-                    Ok(matches)
-                };
-                record::poll(work, &keys, matches, &state)
+                record::poll(work, &key, candidate.modified, &query, &state)
             });
             if let Some(record) = taken.await? {
                 return Ok(Some(record));
@@ -180,12 +172,22 @@ impl Engine {
         Err(Error::Unavailable)
     }
 
+    async fn candidates(&self, queue: &Queue, query: &Query) -> Result<Vec<Candidate>> {
+        let found = self.find(queue, query, CANDIDATES, CANDIDATES_BYTES);
+        let candidate = |found: Found| Candidate {
+            seq: found.seq,
+            id: found.record.id,
+            modified: found.record.modified,
+        };
+        Ok(found.await?.into_iter().map(candidate).collect())
+    }
+
     /// Up to `limit` records that match, longest untouched first.
     ///
     /// # Errors
     /// [`NoSuchQueue`, `TooMuchWork`](Error).
     pub async fn query(&self, queue: &Queue, query: &Query, limit: usize) -> Result<Vec<Record>> {
-        let found = self.find(queue, query, limit).await?;
+        let found = self.find(queue, query, limit, usize::MAX).await?;
         Ok(found.into_iter().map(|found| found.record).collect())
     }
 }
