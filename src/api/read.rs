@@ -6,7 +6,8 @@ use super::Trouble;
 use super::views::{
     CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView, LmstfyJobView, NamespaceView,
     NamespacesView, OverviewView, Place, QueueRow, QueueView, RecurringView, RecurringsView,
-    RelayJobView, StatsView, TagView, TagsView, Tally, TrackedView, WorkerRow, WorkerView,
+    RelayJobView, SearchView, StatsView, TagView, TagsView, Tally, TrackedView, WorkerRow,
+    WorkerView,
 };
 
 /// Jobs on one page of a list.
@@ -97,6 +98,13 @@ pub async fn dead_relay_job(place: Place, letter: String) -> Result<RelayJobView
         let queue = place.label();
         format!("There is no dead job “{letter}” in {queue}: it has been enqueued again or deleted, or died more than 30 days ago.")
     })
+}
+
+/// A page of the jobs that a text means, newest first: those before the one with the number `after`, or the first.
+#[server]
+pub async fn search(text: String, after: Option<i64>) -> Result<SearchView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::search(&desk.engine, text, after).await)
 }
 
 /// The dead letters, fullest first: those of a namespace, or all, whose queue's name contains a word; a page of
