@@ -192,7 +192,7 @@ fn job_row(list: JobList, job: &JobRow, visit: &Visit) -> AnyView {
                 {(list == JobList::Queue(Stand::Waiting) && job.is_taken_away())
                     .then(|| view! { <span class="klass">"taken from its worker, first in line"</span> })}
                 {(list == JobList::Found && !job.tags.is_empty())
-                    .then(|| view! { <span class="tags-of mid">{job.tags.iter().map(|tag| tag_link(tag)).collect_view()}</span> })}
+                    .then(|| view! { <span class="tags-of">{job.tags.iter().map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>
             {list.of_any_state().then(|| view! { <td>{chip(job.stand)}</td> })}
             {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.place)}</td> })}

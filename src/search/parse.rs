@@ -10,7 +10,7 @@ use super::{
 const PATH_MAX: usize = 32;
 
 /// What may stand before a colon.
-const KEYS: &str = "state, queue, class, tag, worker, type, error, data.…, priority, tries, created, updated, api, ns";
+const KEYS: &str = "state, queue, class, tag, worker, type, error, data.path, priority, tries, created, updated, api, ns";
 
 const OF_DATA: &str = "write data.user.id:42, data.total:>100, or data.total:* for anything";
 const OF_MOMENTS: &str = "an age with a sign, like >2h or <30m (s, m, h, d, w), or a date in UTC, like >2026-11-01 or <2026-11-01T10:00";
