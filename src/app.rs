@@ -31,6 +31,7 @@ mod queues;
 mod recurring;
 mod recurrings;
 mod relay;
+mod search;
 mod stats;
 mod tables;
 mod tags;
@@ -60,6 +61,7 @@ use queues::QueuesPage;
 use recurring::RecurringPage;
 use recurrings::RecurringsPage;
 use relay::job::{DeadRelayJobPage, RelayJobPage};
+use search::SearchPage;
 use stats::StatsPage;
 use tags::{TagPage, TagsPage};
 use tracked::TrackedPage;
@@ -114,6 +116,7 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, queues, name) view=QueuePage ssr=SsrMode::Async />
                     <Route path=(ui, queues, name, StaticSegment("stats")) view=StatsPage ssr=SsrMode::Async />
                     <Route path=(ui, queues, name, ParamSegment("state")) view=QueuePage ssr=SsrMode::Async />
+                    <Route path=(ui, jobs) view=SearchPage ssr=SsrMode::Async />
                     <Route path=(ui, jobs, name) view=JobPage ssr=SsrMode::Async />
                     <Route path=lmstfy view=QueuePage ssr=SsrMode::Async />
                     <Route path=(lmstfy, StaticSegment("stats")) view=StatsPage ssr=SsrMode::Async />

@@ -30,6 +30,9 @@ pub mod protocol;
 /// The query language of Jobq.
 #[cfg(feature = "ssr")]
 pub mod query;
+/// The language of the search over all jobs.
+#[cfg(feature = "ssr")]
+pub mod search;
 /// What is kept of secrets, and how they are compared.
 #[cfg(feature = "ssr")]
 pub mod secret;

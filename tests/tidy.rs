@@ -172,6 +172,24 @@ fn a_query_knows_nobody() {
     forbid(&["query"], &words, "a query looks at what it is given");
 }
 
+/// Neither does the language of the search; who looks for what is meant is up to the engine.
+#[test]
+fn a_search_knows_nobody() {
+    let words = [
+        "crate::",
+        "axum",
+        "http::",
+        "leptos",
+        "tokio",
+        "async ",
+        "std::fs",
+        "std::net",
+        "SystemTime",
+        "Instant",
+    ];
+    forbid(&["search"], &words, "a search looks at what it is given");
+}
+
 #[test]
 fn only_the_engine_and_the_store_speak_sql() {
     // The parser of queries makes a statement of an expression, to read it; nobody runs it.

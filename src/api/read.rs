@@ -6,8 +6,8 @@ use super::Trouble;
 use super::views::{
     CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView, LmstfyJobView, NamespaceView,
     NamespacesView, OverviewView, Place, QueueRow, QueueView, RecordView, RecordsView,
-    RecurringView, RecurringsView, RelayJobView, StatsView, TagView, TagsView, Tally, TrackedView,
-    Wanted, WorkerRow, WorkerView,
+    RecurringView, RecurringsView, RelayJobView, SearchView, StatsView, TagView, TagsView, Tally,
+    TrackedView, Wanted, WorkerRow, WorkerView,
 };
 
 /// Jobs on one page of a list.
@@ -125,6 +125,13 @@ pub async fn record(place: Place, id: String) -> Result<RecordView, Trouble> {
         let queue = place.label();
         format!("There is no job “{id}” in {queue}: it has been deleted, or never was.")
     })
+}
+
+/// A page of the jobs that a text means, newest first: those before the one with the number `after`, or the first.
+#[server]
+pub async fn search(text: String, after: Option<i64>) -> Result<SearchView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::search(&desk.engine, text, after).await)
 }
 
 /// The dead letters, fullest first: those of a namespace, or all, whose queue's name contains a word; a page of

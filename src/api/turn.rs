@@ -25,6 +25,7 @@ mod namespaces;
 mod places;
 mod recurring;
 mod relay;
+mod search;
 mod settings;
 mod stats;
 
@@ -40,6 +41,7 @@ pub use marks::{tagged, tags, tracked};
 pub use namespaces::{create_token, namespace, namespaces, revoke_token};
 pub use recurring::{change_recurring, recur, recurring, recurrings, unrecur};
 pub use relay::{dead_relay_job, relay_job, revive, revive_job, revive_jobs};
+pub use search::search;
 pub use settings::{config, set_option, set_queue_option, unset_option};
 pub use stats::stats;
 

@@ -6,6 +6,7 @@ mod lmstfy;
 mod place;
 mod recurring;
 mod relay;
+mod search;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,7 @@ pub use lmstfy::{
 pub use place::{Api, Place};
 pub use recurring::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
 pub use relay::RelayJobView;
+pub use search::{Chip, Finds, Mistaken, Outcome, SearchView};
 
 /// Where a job stands, as the dashboard names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -15,10 +15,14 @@ use crate::api::views::Tally;
 /// Address, icon and word of a page.
 type Page = (&'static str, &'static str, &'static str);
 
+/// The search over all jobs. On a phone it stands at the top.
+const SEARCH: &str = "/ui/jobs";
+
 /// The pages that are looked at all day.
-const PAGES: [Page; 4] = [
+const PAGES: [Page; 5] = [
     ("/ui", "overview", "Overview"),
     ("/ui/queues", "queues", "Queues"),
+    (SEARCH, "search", "Jobs"),
     ("/ui/failures", "failures", "Failures"),
     ("/ui/workers", "workers", "Workers"),
 ];
@@ -50,6 +54,7 @@ pub fn Frame(children: Children) -> impl IntoView {
             </a>
             <div class="tools">
                 <noscript><a class="button" href=visit.here()>"Refresh"</a></noscript>
+                <a class="button quiet to-search" href=SEARCH aria-label="Search jobs">{icon("search")}</a>
                 <Live now=visit.now seq=visit.seq />
                 {theme_switch(&visit)}
             </div>
@@ -79,7 +84,7 @@ pub fn Frame(children: Children) -> impl IntoView {
 /// Whether the page is that one, or one below it.
 fn is_within(visit: &Visit, address: &str) -> bool {
     visit.path == address
-        || address != "/ui" && visit.path.starts_with(&format!("{address}/"))
+        || ![SEARCH, "/ui"].contains(&address) && visit.path.starts_with(&format!("{address}/"))
         // A job is part of a queue.
         || address == "/ui/queues"
             && ["/ui/jobs/", "/ui/lmstfy/", "/ui/relay/", "/ui/jobq/"].iter().any(|below| visit.path.starts_with(below))

@@ -5,8 +5,8 @@ use leptos::server_fn::ServerFn;
 
 use super::icons::icon;
 use super::parts::{
-    Ask, ago, ask, bar, chip, count_cell, deed, element_id, lacking, many, paused, queue_name,
-    word, worker_link,
+    Ask, ago, ask, bar, chip, count_cell, deed, element_id, job_link, lacking, many, paused,
+    queue_name, tag_link, word, worker_link,
 };
 use super::time;
 use super::visit::{Visit, to};
@@ -95,6 +95,8 @@ pub enum JobList {
     Worker,
     /// From any queue, in any state.
     Mixed,
+    /// Of any protocol, in any state: what a search has found.
+    Found,
 }
 
 impl JobList {
@@ -105,7 +107,7 @@ impl JobList {
 
     /// Whether its jobs may be in different states.
     fn of_any_state(self) -> bool {
-        matches!(self, JobList::Worker | JobList::Mixed)
+        matches!(self, JobList::Worker | JobList::Mixed | JobList::Found)
     }
 }
 
@@ -138,7 +140,7 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], visit: &Visit) -> Any
         JobList::Queue(Stand::Dead) => "Died",
         JobList::Queue(Stand::Record) => "Changed",
         JobList::Worker => "Lease end",
-        JobList::Mixed => "When",
+        JobList::Mixed | JobList::Found => "When",
     };
     let mut columns = vec![("Job", "first")];
     if list.of_any_state() {
@@ -149,11 +151,11 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], visit: &Visit) -> Any
     }
     columns.push((moment, "n"));
     columns.extend(subject_column(list).map(|word| (word, "mid")));
-    columns.extend([
-        ("Priority", "n wide"),
-        ("Retries left", "n wide"),
-        ("Payload", "wide payload-cell"),
-    ]);
+    // Not every protocol has them.
+    if list != JobList::Found {
+        columns.extend([("Priority", "n wide"), ("Retries left", "n wide")]);
+    }
+    columns.push(("Payload", "wide payload-cell"));
     if retriable(list) {
         columns.push(("Action", "act"));
     }
@@ -175,7 +177,7 @@ fn subject_column(list: JobList) -> Option<&'static str> {
         JobList::Queue(Stand::Failed) => Some("Failure"),
         JobList::Queue(Stand::Depends) => Some("Waits for"),
         JobList::Group => Some("Message"),
-        JobList::Queue(_) | JobList::Worker | JobList::Mixed => None,
+        JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Found => None,
     }
 }
 
@@ -184,22 +186,29 @@ fn job_row(list: JobList, job: &JobRow, visit: &Visit) -> AnyView {
     let subject =
         subject_column(list).map(|_| view! { <td class="mid text">{subject(list, job)}</td> });
     view! {
-        <tr data-key=job.id.clone()>
+        <tr data-key=to::row(job)>
             <th scope="row" class="first">
-                <a class="id" href=to::job(&job.place, &job.id)>{job.id.clone()}</a>
+                {job_link(job)}
                 {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
                 {(list == JobList::Queue(Stand::Waiting) && job.is_taken_away())
                     .then(|| view! { <span class="klass">"taken from its worker, first in line"</span> })}
+                {(list == JobList::Found && !job.tags.is_empty())
+                    .then(|| view! { <span class="tags-of">{job.tags.iter().map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>
             {list.of_any_state().then(|| view! { <td>{chip(job.stand)}</td> })}
             {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.place)}</td> })}
             <td class="n">
-                {(list == JobList::Mixed).then(|| view! { <span class="mid aside">{moment_word(job)}</span> })}
+                {matches!(list, JobList::Mixed | JobList::Found).then(|| view! { <span class="mid aside">{moment_word(job)}</span> })}
                 {ago(job.when, now)}
             </td>
             {subject}
-            <td class="n wide">{job.priority.to_string()}</td>
-            <td class="n wide">{format!("{} of {}", job.remaining.max(0), job.retries)}</td>
+            {(list != JobList::Found)
+                .then(|| {
+                    view! {
+                        <td class="n wide">{job.priority.to_string()}</td>
+                        <td class="n wide">{format!("{} of {}", job.remaining.max(0), job.retries)}</td>
+                    }
+                })}
             <td class="wide payload-cell"><code>{job.glimpse.clone()}</code></td>
             {retriable(list).then(|| view! { <td class="act">{retry_one(&job.id, visit)}</td> })}
         </tr>
@@ -230,7 +239,7 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
             "jobs",
         )
         .into_any(),
-        JobList::Queue(_) | JobList::Worker | JobList::Mixed => {
+        JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Found => {
             job.worker.as_deref().map(worker_link).into_any()
         }
     }

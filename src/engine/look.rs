@@ -368,7 +368,7 @@ fn counts(answers: Vec<Answer>) -> Result<Found> {
     Ok((counts, oldest, recurring))
 }
 
-const COUNTS: &str =
+pub(super) const COUNTS: &str =
     "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies WHERE kind = 0 GROUP BY queue, slot";
 
 // A lost lease and a due job are found at the beginning of an index, queue by queue.

@@ -85,7 +85,8 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
     Ok((job, row.int(22)?))
 }
 
-fn tags(text: &str) -> Vec<String> {
+/// Tags out of their column.
+pub fn tags(text: &str) -> Vec<String> {
     if text == NO_TAGS {
         Vec::new()
     } else {

@@ -9,6 +9,7 @@ mod database;
 mod dead;
 mod idle;
 mod readers;
+mod search;
 mod tokens;
 mod turns;
 

@@ -1,0 +1,168 @@
+// The search over all jobs: what is found, what is not understood, pages. With and without JavaScript.
+
+import assert from "node:assert/strict";
+import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { client, lmstfy, relay } from "./client.js";
+
+const dashboard = startDashboard({ args: ["--no-auth"] });
+
+const HOSTILE = `<img src=x onerror=alert(1)> "'&`;
+
+/** Something of each protocol, once; resolves to the id of an lmstfy job. */
+let filled;
+function fill(url) {
+  filled ??= (async () => {
+    const api = client(url);
+    await api.failed("mail", "TimeoutError", "connection reset by peer", "letter-1");
+    await api.add("mail", { user: { id: 42 }, total: 99.5 }, "letter-2", { klass: "Mail::Send", tags: ["vip", "a tag that is rather long and-has-no-place-to-break-anywhere-at-all"] });
+    await api.add(HOSTILE, { text: HOSTILE }, `id ${HOSTILE}`, { klass: `K ${HOSTILE}`, tags: [`T ${HOSTILE}`] });
+    await relay(url, "orders").enqueue("a/b c", '{"user": {"id": 42}}');
+    await relay(url, "lost").dead("gone");
+    const many = Array.from({ length: 120 }, (_, i) => ({ id: `long-${String(i).padStart(3, "0")}`, meta: { i } }));
+    await api.post("/add/long", many);
+    return lmstfy(url, "shop", "orders").publish('{"user": {"id": 42}}', { tries: 3 });
+  })();
+  return filled;
+}
+
+const ids = (page) => page.locator("#hits tbody th .id").allTextContents();
+const at = (q) => `/ui/jobs?q=${encodeURIComponent(q)}`;
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  const test = (name, body) =>
+    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+      const published = await fill(url);
+      await body(page, url, published);
+    });
+
+  test("jobs of all protocols are found, and a term is taken out", async (page, url, published) => {
+    await page.goto("/ui");
+    await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Jobs", exact: true }).click();
+    await page.getByRole("searchbox", { name: "Search all jobs" }).fill("data.user.id:42 -queue:mail");
+    await page.getByRole("button", { name: "Search", exact: true }).click();
+    await page.getByText("2 jobs", { exact: true }).waitFor();
+    assert.deepEqual(await ids(page), [published, "a/b c"]);
+    assert.equal(await page.getByRole("searchbox").inputValue(), "data.user.id:42 -queue:mail");
+    await page.getByRole("row", { name: "a/b c" }).getByText("relay", { exact: true }).waitFor();
+    await page.getByRole("link", { name: "Without not queue: mail" }).click();
+    await page.getByText("3 jobs", { exact: true }).waitFor();
+    assert.deepEqual(await ids(page), [published, "a/b c", "letter-2"]);
+    await page.getByRole("link", { name: "a/b c" }).click();
+    assert.match(page.url(), /\/ui\/relay\/orders\/job\/a%2Fb%20c$/);
+    await page.goto(at("api:relay state:dead"));
+    await page.getByRole("link", { name: "gone" }).click();
+    assert.match(page.url(), /\/ui\/relay\/lost\/dead\/\d+$/);
+    await page.goto(at("class:Mail::* tag:vip"));
+    assert.deepEqual(await ids(page), ["letter-2"]);
+    await page.getByRole("link", { name: "vip", exact: true }).click();
+    assert.match(page.url(), /\/ui\/tags\/vip$/);
+  });
+
+  test("a whole id stands above what else is found", async (page) => {
+    await page.goto(at("long-007"));
+    const exact = page.getByRole("region", { name: "Jobs with exactly this id" });
+    await exact.getByRole("link", { name: "long-007" }).click();
+    assert.equal(await page.locator("#jid").textContent(), "long-007");
+  });
+
+  test("what is not understood is shown at its place, and nothing is searched", async (page) => {
+    await page.goto(at("queue:mail stat:<b>failed"));
+    await page.getByText("Not understood at column 12. Nothing has been searched.").waitFor();
+    assert.equal(await page.locator("#mistake mark").textContent(), "stat:");
+    assert.equal(await page.locator("#mistake pre").textContent(), "queue:mail stat:<b>failed");
+    await page.getByText("There is no “stat:”. There are state, queue").waitFor();
+    assert.equal(await page.locator("table").count(), 0);
+    assert.equal(await page.getByRole("searchbox").inputValue(), "queue:mail stat:<b>failed");
+    await page.goto(at("日本 state:"));
+    await page.getByText("Not understood at column 10.").waitFor();
+    await page.goto(at("x".repeat(1_001)));
+    await page.getByText("A search has at most 1000 characters.").waitFor();
+    await page.goto("/ui/jobs?q=%00%ff");
+    await page.getByText("Not understood at column 1.").waitFor();
+  });
+
+  test("a long list has pages", async (page, url) => {
+    await page.goto(at("queue:long long"));
+    const seen = await ids(page);
+    await client(url).add("other", {}, `long-new ${how}`);
+    await page.getByRole("link", { name: "Next" }).click();
+    await page.getByText("50 jobs on this page").waitFor();
+    seen.push(...(await ids(page)));
+    await page.getByRole("link", { name: "Next" }).click();
+    await page.getByText("20 jobs on this page").waitFor();
+    seen.push(...(await ids(page)));
+    assert.deepEqual(seen, Array.from({ length: 120 }, (_, i) => `long-${String(119 - i).padStart(3, "0")}`));
+    assert.equal(await page.getByRole("link", { name: "Next" }).count(), 0);
+    await page.getByRole("link", { name: "Newest" }).click();
+    await page.getByRole("link", { name: "long-119" }).waitFor();
+    await page.goto("/ui/jobs?q=long&after=nonsense");
+    await page.getByText("50 jobs on this page").waitFor();
+  });
+
+  test("hostile texts are text", async (page) => {
+    const quoted = (text) => `"${text.replaceAll('"', '\\"')}"`;
+    for (const q of [`queue:${quoted(HOSTILE)}`, `tag:${quoted(`T ${HOSTILE}`)}`, `data.text:${quoted(HOSTILE)}`, quoted(`id ${HOSTILE}`)]) {
+      await page.goto(at(q));
+      assert.ok((await ids(page)).includes(`id ${HOSTILE}`), q);
+      assert.equal(await page.getByRole("searchbox").inputValue(), q);
+      assert.equal(await page.locator("img").count(), 0);
+    }
+    await page.locator("#hits tbody th .id").first().click();
+    assert.equal(await page.locator("#jid").textContent(), `id ${HOSTILE}`);
+    await page.goto(at("nothing-like-this"));
+    await page.getByText("No job fits.").waitFor();
+    await page.getByText("What can be searched for", { exact: true }).click();
+    if (javaScriptEnabled) await page.getByRole("link", { name: "state:failed,stalled" }).click();
+  });
+}
+
+dashboard.test("what was found stands still, and what is typed stays", async ({ page, url }) => {
+  await fill(url);
+  await page.goto(at("queue:mail"));
+  await page.locator(".live.on").waitFor();
+  await page.getByRole("searchbox").fill("half a ques");
+  const before = await ids(page);
+  assert.deepEqual(before, ["letter-2", "letter-1"]);
+  await client(url).add("mail", {}, "letter-3");
+  await page.waitForTimeout(2_500);
+  assert.deepEqual(await ids(page), before);
+  assert.equal(await page.getByRole("searchbox").inputValue(), "half a ques");
+  await page.getByRole("link", { name: "Search again" }).click();
+  await page.getByRole("link", { name: "letter-3" }).waitFor();
+  await client(url).post("/cancel", "letter-3");
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1440, 390, 320]) {
+    const options = { colorScheme, viewport: { width, height: 844 } };
+    dashboard.test(`every search is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
+      await fill(url);
+      const searches = [
+        "/ui/jobs", at("letter state:failed,waiting -tag:x created:<2h"), at("letter-2"), at("stat:failed"), at(HOSTILE.repeat(9)),
+        at("nothing"), at(`"${"x".repeat(300)}"`), "/ui/jobs?q=long&after=60",
+      ];
+      for (const [number, path] of searches.entries()) {
+        const answer = await page.goto(path);
+        assert.equal(answer.status(), 200, path);
+        await live(page);
+        assert.equal(await page.getByRole("heading", { level: 1 }).count(), 1, path);
+        if (number === 0) await page.getByText("What can be searched for", { exact: true }).click();
+        await assertAccessible(page);
+        const beyond = await page.evaluate(() => {
+          const { scrollWidth, clientWidth } = document.documentElement;
+          return scrollWidth - clientWidth;
+        });
+        assert.equal(beyond, 0, `${path} scrolls sideways`);
+        if (width !== 320 && number < 4) await screenshot(page, `search-${number}-${colorScheme}-${width}`);
+      }
+    });
+  }
+}
+
+dashboard.test("on a phone the search stands at the top", { viewport: { width: 320, height: 700 } }, async ({ page, url }) => {
+  await fill(url);
+  await page.goto("/ui");
+  await page.getByRole("link", { name: "Search jobs" }).click();
+  await page.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
+});

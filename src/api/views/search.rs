@@ -1,0 +1,58 @@
+//! What a search over all jobs has found.
+
+use serde::{Deserialize, Serialize};
+
+use super::JobRow;
+
+/// A search and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchView {
+    /// As it was written.
+    pub text: String,
+    pub outcome: Outcome,
+}
+
+/// What came of a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// It was not understood, so nothing was searched.
+    Mistaken(Mistaken),
+    Found(Box<Finds>),
+}
+
+/// What could not be understood: characters `from..to`, from 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mistaken {
+    pub from: usize,
+    pub to: usize,
+    /// What would be right.
+    pub why: String,
+}
+
+/// A term of a search.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chip {
+    /// What it means.
+    pub told: String,
+    /// The search without it.
+    pub without: String,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finds {
+    pub chips: Vec<Chip>,
+    /// Newest first.
+    pub jobs: Vec<JobRow>,
+    /// Those whose whole id the search is.
+    pub exact: Vec<JobRow>,
+    pub looked_at: usize,
+    /// Among about how many jobs.
+    pub among: i64,
+    /// Where the search goes on, if there may be more.
+    pub next: Option<i64>,
+    /// It stopped because it had looked at as many jobs, or for as long, as it may.
+    pub is_cut: bool,
+    /// When the last job was put that was looked at.
+    pub down_to: Option<i64>,
+}

@@ -1,0 +1,321 @@
+//! `/ui/jobs`: a search over all jobs. The text stands in the address (`q`), and so does where it goes on (`after`).
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use super::icons::icon;
+use super::parts::{loaded, many};
+use super::tables::{self, JobList};
+use super::time;
+use super::visit::{Visit, encode, visit};
+use crate::api::read;
+use crate::api::views::{Chip, Finds, Mistaken, Outcome, SearchView};
+
+/// The longest text that is understood.
+const CHARS_MAX: usize = 1_000;
+
+/// What can be searched for: examples of one kind, and what they mean.
+const HELP: [(&[&str], &str); 15] = [
+    (
+        &["letter-1", "send"],
+        "The id begins with it, or the class contains it; upper and lower case are the same.",
+    ),
+    (
+        &["state:failed,stalled"],
+        "The state is one of these: waiting, scheduled, depends, running, stalled, failed, complete, dead, record.",
+    ),
+    (
+        &["queue:mail", "queue:billing.*"],
+        "The queue’s whole name. A * stands for anything, here and in all names; in quotes it is a *.",
+    ),
+    (
+        &["class:Send*", "tag:vip", "worker:host-*"],
+        "The class, one of the tags, the worker that holds the job.",
+    ),
+    (
+        &["type:TimeoutError", "error:\"connection reset\""],
+        "The last failure: its group, or a part of its message. It is kept until the job is complete.",
+    ),
+    (
+        &["data.user.id:42", "data.items.0.sku:A*"],
+        "A text or number at this path of a JSON payload; in a list one of its elements, or the one with that number (from 0). data.x:* is anything.",
+    ),
+    (
+        &["data.total:>100", "data.total:<=9.5"],
+        "A number at this path, compared.",
+    ),
+    (
+        &["priority:>=5", "tries:0"],
+        "The priority; how many retries are left. Records have neither.",
+    ),
+    (
+        &["created:>2h", "created:<30m"],
+        "Put more than two hours ago; less than 30 minutes ago. Units are s, m, h, d, w.",
+    ),
+    (
+        &["created:2026-11-01", "created:>2026-11-01T10:00"],
+        "Put on this day (UTC); after this minute. > is after the whole of it, < before it begins, >= and <= take it in.",
+    ),
+    (
+        &["updated:>1d"],
+        "In its present state for more than a day. Dates as above; of a record, its last change.",
+    ),
+    (
+        &["api:lmstfy", "ns:billing"],
+        "The API (qless, lmstfy, relay, jobq), and lmstfy’s namespace.",
+    ),
+    (
+        &["-state:complete", "-tag:vip"],
+        "A minus: it must not be so.",
+    ),
+    (
+        &["queue:\"a b\"", "\"data.x:1\""],
+        "Quotes for blanks, or for a word that looks like something else. A quote inside is \\\".",
+    ),
+    (
+        &["queue:mail state:failed data.user.id:42"],
+        "All terms must hold. At most 32, in 1,000 characters.",
+    ),
+];
+
+#[component]
+pub fn SearchPage() -> impl IntoView {
+    let visit = visit();
+    let text = visit.param("q").unwrap_or_default();
+    let after = visit.param("after").and_then(|after| after.parse().ok());
+    // What was found stands still: nobody wants rows to move while he reads, or the server to search all day.
+    if visit.refresh {
+        return page(&text, false, ().into_any());
+    }
+    loaded(read::search(text, after), move |view| {
+        let mistaken = matches!(view.outcome, Outcome::Mistaken(_));
+        page(&view.text, mistaken, outcome(&view, &visit, after))
+    })
+}
+
+fn page(text: &str, mistaken: bool, outcome: AnyView) -> AnyView {
+    view! {
+        <Title text="Jobs" />
+        <h1>"Jobs"</h1>
+        <form id="search" method="get" action="/ui/jobs" role="search" class="search" data-keep="">
+            <label for="q" class="unseen">"Search all jobs"</label>
+            <input
+                id="q"
+                name="q"
+                type="search"
+                value=text.to_owned()
+                maxlength=CHARS_MAX.to_string()
+                placeholder="queue:mail state:failed data.user.id:42"
+                autocomplete="off"
+                autocapitalize="off"
+                spellcheck="false"
+                aria-invalid=mistaken.then_some("true")
+                aria-describedby=mistaken.then_some("mistake")
+            />
+            <button type="submit" class="button strong">"Search"</button>
+        </form>
+        <div id="hits" data-keep="">{outcome}</div>
+        {help()}
+    }
+    .into_any()
+}
+
+/// The address of a search.
+fn address(text: &str, after: Option<i64>) -> String {
+    let mut address = "/ui/jobs".to_owned();
+    let mut mark = '?';
+    if !text.trim().is_empty() {
+        address.push_str("?q=");
+        encode(text, &mut address);
+        mark = '&';
+    }
+    if let Some(after) = after {
+        address.push_str(&format!("{mark}after={after}"));
+    }
+    address
+}
+
+fn outcome(view: &SearchView, visit: &Visit, after: Option<i64>) -> AnyView {
+    match &view.outcome {
+        Outcome::Mistaken(mistaken) => mistake(&view.text, mistaken),
+        Outcome::Found(found) => finds(&view.text, found, visit, after),
+    }
+}
+
+/// The text with a mark at what was not understood.
+fn mistake(text: &str, mistaken: &Mistaken) -> AnyView {
+    let part =
+        |from: usize, length: usize| text.chars().skip(from).take(length).collect::<String>();
+    let (from, to) = (mistaken.from, mistaken.to.max(mistaken.from));
+    let wrong = match part(from, to - from) {
+        // Something is missing: there is still a place to see.
+        wrong if wrong.trim().is_empty() => "\u{a0}".to_owned(),
+        wrong => wrong,
+    };
+    view! {
+        <div id="mistake" class="card padded mistake" role="alert">
+            <h2>{format!("Not understood at column {}. Nothing has been searched.", from + 1)}</h2>
+            <pre><code>{part(0, from)}<mark>{wrong}</mark>{part(to, CHARS_MAX)}</code></pre>
+            <p class="reason">{sentence(&mistaken.why)}</p>
+        </div>
+    }
+    .into_any()
+}
+
+fn sentence(why: &str) -> String {
+    let mut chars = why.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    let end = if why.ends_with(['.', '?']) { "" } else { "." };
+    format!("{}{}{end}", first.unwrap_or_default(), chars.as_str())
+}
+
+fn finds(text: &str, found: &Finds, visit: &Visit, after: Option<i64>) -> AnyView {
+    view! {
+        {chips(&found.chips)}
+        {(!found.exact.is_empty())
+            .then(|| {
+                view! {
+                    <section class="card">
+                        <div class="card-title"><h2>"With exactly this id"</h2></div>
+                        {tables::jobs("Jobs with exactly this id", JobList::Found, &found.exact, visit)}
+                    </section>
+                }
+            })}
+        <div class="card">
+            {if found.jobs.is_empty() {
+                view! { <p class="empty">{nothing(text, found, after)}</p> }.into_any()
+            } else {
+                tables::jobs("Jobs that were found", JobList::Found, &found.jobs, visit)
+            }}
+        </div>
+        {found.is_cut.then(|| cut(found, visit))}
+        {turn(text, found, after)}
+        <p class="aside">
+            {format!("As of {}, newest first. ", time::utc(visit.now))}
+            <a href=visit.here()>"Search again"</a>
+        </p>
+    }
+    .into_any()
+}
+
+/// What was understood, each term with a way to take it out.
+fn chips(chips: &[Chip]) -> AnyView {
+    if chips.is_empty() {
+        return ().into_any();
+    }
+    let chips = chips.iter().map(|chip| {
+        view! {
+            <li>
+                <span class="tag">{chip.told.clone()}</span>
+                <a class="out" href=address(&chip.without, None) aria-label=format!("Without {}", chip.told)>"×"</a>
+            </li>
+        }
+    });
+    view! { <ul class="terms" aria-label="What is searched for">{chips.collect_view()}</ul> }
+        .into_any()
+}
+
+/// Why the list is empty.
+fn nothing(text: &str, found: &Finds, after: Option<i64>) -> AnyView {
+    if found.is_cut {
+        return "No job that fits among those that were looked at.".into_any();
+    }
+    if after.is_some() {
+        return "No further job.".into_any();
+    }
+    if text.trim().is_empty() {
+        return view! { "There is no job yet. " <a href="/ui">"How to add a first one"</a> }
+            .into_any();
+    }
+    view! {
+        "No job fits. Take out a term above, or look below at what can be searched for. Jobs that are cancelled, \
+        acknowledged or deleted are gone, and complete ones are dropped after a while."
+    }
+    .into_any()
+}
+
+/// That not everything has been looked at, and what helps.
+fn cut(found: &Finds, visit: &Visit) -> AnyView {
+    let looked = time::number(i64::try_from(found.looked_at).unwrap_or(i64::MAX));
+    let down_to = found.down_to.map_or(String::new(), |moment| {
+        format!(", down to one put {}", time::ago(moment, visit.now))
+    });
+    view! {
+        <div class="notice s-waiting" role="status">
+            {icon("waiting")}
+            <span>
+                {format!("Searched {looked} of about {}{down_to}. ", many(found.among, "job", "jobs"))}
+                "Go on from there, or narrow the search: a tag, a state with a queue, state:failed with a type and worker: \
+                are found by an index."
+            </span>
+        </div>
+    }
+    .into_any()
+}
+
+/// The way to the first jobs, and to those after these.
+fn turn(text: &str, found: &Finds, after: Option<i64>) -> AnyView {
+    let next = if found.is_cut {
+        "Go on searching"
+    } else {
+        "Next"
+    };
+    let shown = i64::try_from(found.jobs.len()).unwrap_or(i64::MAX);
+    view! {
+        <nav class="pager" aria-label="Pages of this list">
+            {after.map(|_| view! { <a class="button" href=address(text, None)>"Newest"</a> })}
+            <span>
+                {match (after, found.next) {
+                    (None, None) => many(shown, "job", "jobs"),
+                    _ => format!("{} on this page", many(shown, "job", "jobs")),
+                }}
+            </span>
+            {found
+                .next
+                .map(|next_after| view! { <a class="button" rel="next" href=address(text, Some(next_after))>{next}</a> })}
+        </nav>
+    }
+    .into_any()
+}
+
+fn help() -> AnyView {
+    let rows = HELP.map(|(examples, meaning)| {
+        let examples = examples.iter().map(|example| {
+            view! { <a href=address(example, None)><code>{*example}</code></a> " " }
+        });
+        view! {
+            <div>
+                <dt>{examples.collect_view()}</dt>
+                <dd>{meaning}</dd>
+            </div>
+        }
+    });
+    view! {
+        <details class="more">
+            <summary>"What can be searched for"</summary>
+            <dl class="grammar card padded">{rows.collect_view()}</dl>
+        </details>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_stands_in_its_address() {
+        assert_eq!(address(" ", None), "/ui/jobs");
+        assert_eq!(address("", Some(7)), "/ui/jobs?after=7");
+        assert_eq!(
+            address("a b:\"ü&\"", Some(7)),
+            "/ui/jobs?q=a%20b%3A%22%C3%BC%26%22&after=7"
+        );
+    }
+
+    #[test]
+    fn reasons_are_sentences() {
+        assert_eq!(sentence("this is wrong"), "This is wrong.");
+        assert_eq!(sentence("longer or shorter?"), "Longer or shorter?");
+    }
+}

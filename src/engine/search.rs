@@ -1,0 +1,406 @@
+//! Searching all jobs. What of a search an index can answer is asked of the database: the numbers of the jobs that
+//! may be meant. The rest is decided here, newest job first, batch by batch, within bounds; whoever meets them is told
+//! how far the search has come, and goes on from there.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Engine;
+use super::clock::Time;
+use super::error::Result;
+use super::job::{Job, Protocol, QueueId, Standing, State};
+use super::look::COUNTS;
+use super::queues::Queue;
+use crate::search::{Body, Search, Seen};
+use crate::store::{Row, Statement, StoreError};
+
+mod rows;
+
+use rows::{
+    EXACT, FAILED_WITH, GROUP_COUNT, NEXT, NEXT_WITH_BODY, TAG_COUNT, TAGGED, THESE,
+    THESE_WITH_BODY, WHOLE, in_state, looked_at,
+};
+
+/// So many entries of an index are sorted by number at the most; where there are more, the jobs themselves are
+/// looked at, newest first.
+const INDEXED_MAX: i64 = 200_000;
+
+/// No index has complete jobs by queue, so looking for them is looking at all that are complete.
+const COMPLETE_COST: i64 = 4;
+
+/// Rows of the first batch, and of the others: as many as have about so many bytes.
+const BATCH_FIRST: usize = 16;
+const BATCH_MAX: usize = 1_000;
+const BATCH_BYTES: usize = 2 << 20;
+
+/// Jobs with one id that are shown ahead of the others.
+const EXACT_MAX: i64 = 20;
+
+/// How far one search may go.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// Jobs to find.
+    pub jobs: usize,
+    /// Jobs to look at.
+    pub looked_at: usize,
+    /// No further batch is read after this time.
+    pub time: Duration,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Reach {
+            jobs: 50,
+            looked_at: 20_000,
+            time: Duration::from_millis(200),
+        }
+    }
+}
+
+/// What a search has found.
+#[derive(Clone, Debug, Default)]
+pub struct Searched {
+    /// Newest first.
+    pub jobs: Vec<Job>,
+    /// If the search is but one word: those whose id that is.
+    pub exact: Vec<Job>,
+    pub looked_at: usize,
+    /// Among about how many jobs.
+    pub among: i64,
+    /// From where to go on, if there may be more.
+    pub next: Option<i64>,
+    /// The search stopped because it had looked at as many jobs, or for as long, as it may.
+    pub is_cut: bool,
+    /// The last job that was looked at was put at this time.
+    pub down_to: Option<Time>,
+}
+
+/// Which jobs are to be looked at.
+enum Among {
+    /// All, newest first.
+    All,
+    /// Those with these numbers, highest first; and whether there are more.
+    These(Vec<i64>, bool),
+}
+
+/// The queues that are there, by number.
+type Places = HashMap<QueueId, Arc<Queue>>;
+
+impl Engine {
+    /// Jobs of all protocols that are meant, newest first; with a number, only those that are older than that one.
+    pub async fn search(
+        &self,
+        search: &Search,
+        after: Option<i64>,
+        reach: Reach,
+        now: Option<Time>,
+    ) -> Result<Searched> {
+        let begun = Instant::now();
+        self.freshen().await?;
+        let now = self.now(now);
+        let places = self.places();
+        let mut after = after.unwrap_or(i64::MAX);
+        let (mut among, of) = self.among(search, &places, after, reach).await?;
+        let mut found = Searched {
+            among: of,
+            exact: self.exact(search, &places, now).await?,
+            ..Searched::default()
+        };
+        let (mut hits, mut bytes) = (Vec::new(), 0);
+        'all: loop {
+            let wanted = batch_size(found.looked_at, bytes).min(reach.looked_at - found.looked_at);
+            let (batch, read) = self.batch(search, &mut among, after, wanted).await?;
+            for row in &batch {
+                let job = looked_at(row)?;
+                if is_meant(search, &job, &places, now) {
+                    if hits.len() == reach.jobs {
+                        found.next = hits.last().copied();
+                        break 'all;
+                    }
+                    hits.push(job.seq);
+                }
+                found.looked_at += 1;
+                found.down_to = Some(job.created_at);
+                bytes += job.body.len() + job.failure.map_or(0, |failure| failure.message.len());
+                after = job.seq;
+            }
+            // Of the numbers that an index gave, some may be no job's any more.
+            after = after.min(read.last);
+            if read.is_all {
+                break;
+            }
+            let is_over = found.looked_at >= reach.looked_at || begun.elapsed() >= reach.time;
+            if is_over || read.is_out {
+                found.next = Some(after);
+                found.is_cut = true;
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        found.jobs = self.whole(search, &hits, &places, now).await?;
+        Ok(found)
+    }
+
+    /// The queues whose jobs anybody may see: not those that have been deleted, while upkeep drops what was in them.
+    fn places(&self) -> Places {
+        let all = self.known_queues().all().into_iter();
+        let all = all.filter(|queue| !queue.forgotten || queue.key.protocol != Protocol::Jobq);
+        all.map(|queue| (queue.id, queue)).collect()
+    }
+
+    /// Among which jobs to look, and about how many these are.
+    async fn among(
+        &self,
+        search: &Search,
+        places: &Places,
+        after: i64,
+        reach: Reach,
+    ) -> Result<(Among, i64)> {
+        let mut batch = vec![Statement::new(COUNTS, [])];
+        batch.extend(
+            search
+                .tag()
+                .map(|tag| Statement::new(TAG_COUNT, [tag.into()])),
+        );
+        // The last failure of a job that is not failed any more is in no index.
+        let states = states(search);
+        let group = search.failure().filter(|_| states == [State::Failed]);
+        batch.extend(group.map(|group| Statement::new(GROUP_COUNT, [group.into()])));
+        let mut answers = self.readers().read(batch).await?.into_iter();
+        let counts = answers.next().unwrap_or_default().rows;
+        let of_states = OfStates::count(&counts, search, &states, places)?;
+        let (args, limit) = ([after.into()], (reach.looked_at + 1) as i64);
+        let mut plans = vec![of_states.plan(after, limit)];
+        let mut one = |name: &str, sql| -> Result<()> {
+            let rows = answers.next().unwrap_or_default().rows;
+            let count = rows.first().map_or(Ok(0), |row| row.int(0))?;
+            let statement = Statement::new(sql, args.clone()).with(name).with(limit);
+            plans.push((count, count, vec![statement]));
+            Ok(())
+        };
+        search.tag().map_or(Ok(()), |tag| one(tag, TAGGED))?;
+        group.map_or(Ok(()), |group| one(group, FAILED_WITH))?;
+        let best = plans.into_iter().min_by_key(|(cost, ..)| *cost);
+        let best = best.filter(|(cost, ..)| *cost <= INDEXED_MAX && *cost < of_states.all);
+        let Some((_, count, statements)) = best else {
+            return Ok((Among::All, of_states.all));
+        };
+        if statements.is_empty() {
+            return Ok((Among::These(Vec::new(), false), count));
+        }
+        let mut numbers: Vec<i64> = Vec::new();
+        for answer in self.readers().read(statements).await? {
+            for row in &answer.rows {
+                numbers.push(row.int(0)?);
+            }
+        }
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        let more = numbers.len() > reach.looked_at;
+        numbers.truncate(reach.looked_at);
+        Ok((Among::These(numbers, more), count))
+    }
+
+    /// The next jobs, as far as the search looks at them.
+    async fn batch(
+        &self,
+        search: &Search,
+        among: &mut Among,
+        after: i64,
+        wanted: usize,
+    ) -> Result<(Vec<Row>, Read)> {
+        let body = search.needs_body();
+        match among {
+            Among::All => {
+                let sql = if body { NEXT_WITH_BODY } else { NEXT };
+                let args = [after.into(), (wanted as i64).into()];
+                let rows = self.readers().rows(Statement::new(sql, args)).await?;
+                let read = Read {
+                    is_all: rows.len() < wanted,
+                    is_out: false,
+                    last: after,
+                };
+                Ok((rows, read))
+            }
+            Among::These(numbers, more) => {
+                let rest = numbers.split_off(wanted.min(numbers.len()));
+                let these = std::mem::replace(numbers, rest);
+                let read = Read {
+                    is_all: numbers.is_empty() && !*more,
+                    is_out: numbers.is_empty(),
+                    last: these.last().copied().unwrap_or(after),
+                };
+                let sql = if body { THESE_WITH_BODY } else { THESE };
+                let set: Vec<_> = these.into_iter().map(|number| (number,)).collect();
+                let rows = self.readers().rows(Statement::of_rows(sql, &set)).await?;
+                Ok((rows, read))
+            }
+        }
+    }
+
+    /// The jobs with these numbers, with all that belongs to them, as far as they are meant still.
+    async fn whole(
+        &self,
+        search: &Search,
+        numbers: &[i64],
+        places: &Places,
+        now: Time,
+    ) -> Result<Vec<Job>> {
+        let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
+        let rows = self.readers().rows(Statement::of_rows(WHOLE, &set)).await?;
+        let mut jobs = all_of(&rows)?;
+        jobs.retain(|job| is_meant(search, job, places, now));
+        Ok(jobs)
+    }
+
+    /// The jobs whose whole id the search is.
+    async fn exact(&self, search: &Search, places: &Places, now: Time) -> Result<Vec<Job>> {
+        let Some(id) = search.id() else {
+            return Ok(Vec::new());
+        };
+        let statement = Statement::new(EXACT, [id.into(), EXACT_MAX.into()]);
+        let rows = self.readers().rows(statement).await?;
+        let mut jobs = all_of(&rows)?;
+        jobs.retain(|job| !job.is_expired(now) && places.contains_key(&job.queue));
+        Ok(jobs)
+    }
+}
+
+fn all_of(rows: &[Row]) -> Result<Vec<Job>, StoreError> {
+    rows.iter()
+        .map(|row| Ok(super::rows::job(row)?.0))
+        .collect()
+}
+
+/// What was read of those that are to be looked at.
+struct Read {
+    /// There are no more.
+    is_all: bool,
+    /// Others must be asked for anew.
+    is_out: bool,
+    /// The last number that was asked for.
+    last: i64,
+}
+
+/// How many jobs there are, of those queues and states that may be meant.
+struct OfStates {
+    /// Of all jobs.
+    all: i64,
+    /// Of those that may be meant.
+    count: i64,
+    /// How many entries of indexes must be read to have their numbers.
+    cost: i64,
+    /// The states, each with its queues.
+    places: HashMap<State, Vec<(QueueId,)>>,
+}
+
+impl OfStates {
+    fn count(
+        counts: &[Row],
+        search: &Search,
+        states: &[State],
+        places: &Places,
+    ) -> Result<OfStates, StoreError> {
+        let (mut all, mut count, mut complete) = (0, 0, 0);
+        let mut of_states: HashMap<State, Vec<(QueueId,)>> = HashMap::new();
+        for row in counts {
+            let (queue, n, state) = (row.int(0)?, row.int(1)?, State::from_code(row.int(2)?));
+            all += n;
+            if state == Some(State::Complete) {
+                complete += n;
+            }
+            let state = state.filter(|state| n > 0 && states.contains(state));
+            let may_be_meant = places.get(&queue).is_some_and(|queue| {
+                let key = &queue.key;
+                search.is_of_queue(key.protocol.as_str(), &key.namespace, &key.name)
+            });
+            if let Some(state) = state.filter(|_| may_be_meant) {
+                count += n;
+                of_states.entry(state).or_default().push((queue,));
+            }
+        }
+        let has_complete = of_states.contains_key(&State::Complete);
+        Ok(OfStates {
+            all,
+            count,
+            cost: if has_complete {
+                count.saturating_add(complete * COMPLETE_COST)
+            } else {
+                count
+            },
+            places: of_states,
+        })
+    }
+
+    /// What it costs, how many there are, and the statements.
+    fn plan(&self, after: i64, limit: i64) -> (i64, i64, Vec<Statement>) {
+        let statement = |(state, queues): (&State, &Vec<(QueueId,)>)| {
+            let statement = Statement::of_rows(in_state(*state), queues);
+            statement.with(after).with(limit)
+        };
+        let statements = self.places.iter().map(statement).collect();
+        (self.cost, self.count, statements)
+    }
+}
+
+/// The states in the database in which jobs that are meant can be.
+fn states(search: &Search) -> Vec<State> {
+    let mut states: HashSet<State> = HashSet::new();
+    let may_stand = |standing: &Standing| search.may_stand(standing.as_str());
+    for standing in Standing::ALL.into_iter().filter(may_stand) {
+        states.extend(match standing {
+            Standing::Waiting => [State::Waiting, State::Scheduled],
+            Standing::Scheduled => [State::Scheduled; 2],
+            Standing::Depends => [State::Depends; 2],
+            Standing::Running => [State::Running; 2],
+            Standing::Stalled => [State::Stalled, State::Running],
+            Standing::Failed => [State::Failed; 2],
+            Standing::Complete => [State::Complete; 2],
+            Standing::Dead => [State::Dead; 2],
+            Standing::Record => [State::Record; 2],
+        });
+    }
+    if search.is_held() {
+        states.retain(|state| *state == State::Running);
+    }
+    states.into_iter().collect()
+}
+
+fn batch_size(rows: usize, bytes: usize) -> usize {
+    match bytes.checked_div(rows) {
+        None => BATCH_FIRST,
+        Some(each) => (BATCH_BYTES / (each + 1)).clamp(1, BATCH_MAX),
+    }
+}
+
+/// Whether the job is meant. One whose time to live has ended is nobody's any more.
+fn is_meant(search: &Search, job: &Job, places: &Places, now: Time) -> bool {
+    let Some(queue) = places.get(&job.queue) else {
+        return false;
+    };
+    let is_record = job.state == State::Record;
+    let seen = Seen {
+        id: &job.key.id,
+        state: job.standing(now).as_str(),
+        api: queue.key.protocol.as_str(),
+        namespace: &queue.key.namespace,
+        queue: &queue.key.name,
+        class: job.klass.as_deref(),
+        tags: &job.tags,
+        worker: job.lease.as_ref().map(|lease| lease.worker.as_str()),
+        failure: (job.failure.as_ref())
+            .map(|failure| (failure.group.as_str(), failure.message.as_str())),
+        priority: (!is_record).then_some(job.priority),
+        tries: (!is_record).then_some(job.remaining.max(0)),
+        created: job.created_at.0,
+        updated: match job.updated_at {
+            Some(updated) if is_record => updated.0,
+            _ => job.since.0,
+        },
+        body: match queue.key.protocol {
+            Protocol::Lmstfy => Body::Base64(&job.body),
+            Protocol::Qless | Protocol::Relay | Protocol::Jobq => Body::Json(&job.body),
+        },
+    };
+    !job.is_expired(now) && search.matches(&seen, now.0)
+}

@@ -1,0 +1,368 @@
+//! Reads the text of a search, and says at which character it ceases to be one.
+
+use super::json::Number;
+use super::when::When;
+use super::{
+    APIS, CHARS_MAX, Compare, Mistake, Pattern, STATES, Search, TERMS_MAX, Term, Wanted, What,
+};
+
+/// The deepest that a path may lead.
+const PATH_MAX: usize = 32;
+
+/// What may stand before a colon.
+const KEYS: &str = "state, queue, class, tag, worker, type, error, data.path, priority, tries, created, updated, api, ns";
+
+const OF_DATA: &str = "write data.user.id:42, data.total:>100, or data.total:* for anything";
+const OF_MOMENTS: &str = "an age with a sign, like >2h or <30m (s, m, h, d, w), or a date in UTC, like >2026-11-01 or <2026-11-01T10:00";
+
+pub fn parse(text: &str) -> Result<Search, Mistake> {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() > CHARS_MAX {
+        let why = format!("a search has at most {CHARS_MAX} characters");
+        return Err(mistake(CHARS_MAX, chars.len(), &why));
+    }
+    let odd = |c: &char| c.is_control() && !c.is_whitespace();
+    if let Some(at) = chars.iter().position(odd) {
+        return Err(mistake(at, at + 1, "this character cannot be searched for"));
+    }
+    let mut reader = Reader {
+        chars: &chars,
+        at: 0,
+    };
+    let mut terms = Vec::new();
+    loop {
+        reader.pass_blanks();
+        let start = reader.at;
+        if reader.peek().is_none() {
+            return Ok(Search { terms });
+        }
+        if terms.len() == TERMS_MAX {
+            let why = format!("a search has at most {TERMS_MAX} terms");
+            return Err(mistake(start, chars.len(), &why));
+        }
+        let not = reader.eat('-');
+        if not && reader.is_at_blank() {
+            let why = "a minus belongs to the term behind it: -state:complete. For the minus itself write \"-\"";
+            return Err(mistake(start, reader.at, why));
+        }
+        let what = reader.what()?;
+        terms.push(Term {
+            text: reader.text(start, reader.at),
+            not,
+            what,
+        });
+    }
+}
+
+fn mistake(from: usize, to: usize, why: &str) -> Mistake {
+    let why = why.to_owned();
+    Mistake { from, to, why }
+}
+
+struct Reader<'c> {
+    chars: &'c [char],
+    at: usize,
+}
+
+/// What stands behind a colon.
+struct Value {
+    text: String,
+    quoted: bool,
+    from: usize,
+    to: usize,
+}
+
+impl Value {
+    fn wrong(&self, why: &str) -> Mistake {
+        mistake(self.from, self.to, why)
+    }
+
+    fn pattern(&self) -> Pattern {
+        if self.quoted {
+            Pattern::literal(&self.text)
+        } else {
+            Pattern::with_stars(&self.text)
+        }
+    }
+
+    /// The sign before a number or a moment, and the rest.
+    fn compared(&self) -> (Compare, bool, &str) {
+        let signs = [
+            (">=", Compare::Least),
+            ("<=", Compare::Most),
+            (">", Compare::Over),
+            ("<", Compare::Under),
+        ];
+        let found = signs.into_iter().find_map(|(sign, compare)| {
+            let rest = self.text.strip_prefix(sign).filter(|_| !self.quoted)?;
+            Some((compare, true, rest))
+        });
+        found.unwrap_or((Compare::Is, false, &self.text))
+    }
+
+    fn number(&self, example: &str) -> Result<(Compare, Number), Mistake> {
+        let (compare, _, rest) = self.compared();
+        let why = format!("this is to be a number, like {example}");
+        let number = Number::read(rest).ok_or_else(|| self.wrong(&why))?;
+        Ok((compare, number))
+    }
+
+    fn moment(&self) -> Result<When, Mistake> {
+        let (compare, signed, rest) = self.compared();
+        match When::read(compare, rest) {
+            Some(When::Age(..)) if !signed => {
+                let why = format!(
+                    "longer ago or shorter? Write >{rest} for more than {rest} ago, <{rest} for less"
+                );
+                Err(self.wrong(&why))
+            }
+            Some(when) => Ok(when),
+            None => Err(self.wrong(&format!("this is to be {OF_MOMENTS}"))),
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        let is_there = self.peek() == Some(wanted);
+        if is_there {
+            self.at += 1;
+        }
+        is_there
+    }
+
+    fn is_at_blank(&self) -> bool {
+        self.peek().is_none_or(char::is_whitespace)
+    }
+
+    fn pass_blanks(&mut self) {
+        while self.peek().is_some_and(char::is_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    fn text(&self, from: usize, to: usize) -> String {
+        let chars = self.chars.iter().take(to).skip(from);
+        chars.collect()
+    }
+
+    /// The characters before a blank, or before one of these.
+    fn until(&mut self, ends: &[char]) -> String {
+        let from = self.at;
+        while !self.is_at_blank() && self.peek().is_some_and(|c| !ends.contains(&c)) {
+            self.at += 1;
+        }
+        self.text(from, self.at)
+    }
+
+    /// A term after its minus.
+    fn what(&mut self) -> Result<What, Mistake> {
+        let from = self.at;
+        if self.peek() == Some('"') {
+            let word = self.value("a word")?;
+            if word.text.is_empty() {
+                return Err(word.wrong("nothing stands between the quotes"));
+            }
+            return Ok(a_word(word));
+        }
+        let key = self.until(&[':']);
+        if key.strip_prefix("data.").is_some() {
+            self.at = from + "data.".len();
+            return self.data();
+        }
+        let of_key = self.at;
+        let is_word = key.is_empty() || !self.eat(':');
+        let key = key.to_ascii_lowercase();
+        if !is_word && let Some(what) = self.of_key(&key)? {
+            return Ok(what);
+        }
+        // `Mail::Send` is a word.
+        if is_word || self.peek() == Some(':') {
+            self.at = from;
+            let text = self.until(&[]);
+            return Ok(a_word(Value {
+                text,
+                quoted: false,
+                from,
+                to: self.at,
+            }));
+        }
+        let word = self.until(&[]);
+        let why = format!(
+            "there is no “{key}:”. There are {KEYS}. If it is a word to be found, put it in quotes: \"{key}:{}\"",
+            word.replace('"', "\\\"")
+        );
+        Err(mistake(from, of_key + 1, &why))
+    }
+
+    /// What a key and its value mean; `None` if there is no such key.
+    fn of_key(&mut self, key: &str) -> Result<Option<What>, Mistake> {
+        let what = match key {
+            "state" => What::State(self.words("state:failed,stalled", "state", &STATES)?),
+            "api" => What::Api(self.words("api:lmstfy", "API", &APIS)?),
+            "ns" | "namespace" => What::Namespace(self.value("ns:billing")?.pattern()),
+            "queue" => What::Queue(self.value("queue:mail")?.pattern()),
+            "klass" | "class" => What::Class(self.value("class:Send*")?.pattern()),
+            "tag" => What::Tag(self.value("tag:vip")?.pattern()),
+            "worker" => What::Worker(self.value("worker:host*")?.pattern()),
+            "type" => What::Type(self.value("type:TimeoutError")?.pattern()),
+            "error" => {
+                let value = self.value("error:\"connection reset\"")?;
+                if value.text.is_empty() {
+                    return Err(value.wrong("nothing stands between the quotes"));
+                }
+                What::Error(value.pattern().lower())
+            }
+            "data" => {
+                let why = format!("where in the payload? For a value there {OF_DATA}");
+                return Err(mistake(self.at.saturating_sub(1), self.at, &why));
+            }
+            "priority" => {
+                let (compare, number) = self.value("priority:>=5")?.number("5 or >=5")?;
+                What::Priority(compare, number)
+            }
+            "tries" => {
+                let (compare, number) = self.value("tries:0")?.number("0 or <3")?;
+                What::Tries(compare, number)
+            }
+            "created" => What::Created(self.value("created:>2h")?.moment()?),
+            "updated" => What::Updated(self.value("updated:<30m")?.moment()?),
+            _ => return Ok(None),
+        };
+        Ok(Some(what))
+    }
+
+    /// What stands behind a colon: up to a blank, or in quotes.
+    fn value(&mut self, example: &str) -> Result<Value, Mistake> {
+        let from = self.at;
+        if !self.eat('"') {
+            let text = self.until(&[]);
+            if text.is_empty() {
+                let why = format!("a value is missing, as in {example}; an empty one is \"\"");
+                return Err(mistake(from, from, &why));
+            }
+            return Ok(Value {
+                text,
+                quoted: false,
+                from,
+                to: self.at,
+            });
+        }
+        let text = self.quoted(from)?;
+        if !self.is_at_blank() {
+            let why = "a blank must follow the quote. A quote inside of quotes is written \\\"";
+            return Err(mistake(self.at, self.at + 1, why));
+        }
+        Ok(Value {
+            text,
+            quoted: true,
+            from,
+            to: self.at,
+        })
+    }
+
+    /// The rest of a quoted text, and its quote.
+    fn quoted(&mut self, from: usize) -> Result<String, Mistake> {
+        let mut text = String::new();
+        loop {
+            let Some(c) = self.peek() else {
+                return Err(mistake(from, self.at, "this quote is not closed"));
+            };
+            self.at += 1;
+            match (c, self.peek()) {
+                ('"', _) => return Ok(text),
+                ('\\', Some(next @ ('"' | '\\'))) => {
+                    self.at += 1;
+                    text.push(next);
+                }
+                _ => text.push(c),
+            }
+        }
+    }
+
+    /// Words of a list with commas, all of which must be among these.
+    fn words(
+        &mut self,
+        example: &str,
+        what: &str,
+        known: &[&'static str],
+    ) -> Result<Vec<&'static str>, Mistake> {
+        let value = self.value(example)?;
+        let mut at = value.from + usize::from(value.quoted);
+        let mut found = Vec::new();
+        for word in value.text.split(',') {
+            let lower = word.to_ascii_lowercase();
+            // As the pages call it.
+            let lower = if lower == "depending" {
+                "depends"
+            } else {
+                &lower
+            };
+            let length = word.chars().count();
+            let Some(name) = known.iter().find(|name| **name == lower) else {
+                let why = format!(
+                    "there is no {what} “{word}”. There are {}",
+                    known.join(", ")
+                );
+                return Err(mistake(at, at + length, &why));
+            };
+            if !found.contains(name) {
+                found.push(*name);
+            }
+            at += length + 1;
+        }
+        Ok(found)
+    }
+
+    /// A path behind `data.`, and what is to be there.
+    fn data(&mut self) -> Result<What, Mistake> {
+        let mut path = Vec::new();
+        loop {
+            let from = self.at;
+            let name = if self.eat('"') {
+                self.quoted(from)?
+            } else {
+                let name = self.until(&['.', ':', '"']);
+                if name.is_empty() {
+                    let why = format!("a name is missing in the path: {OF_DATA}");
+                    return Err(mistake(from, from, &why));
+                }
+                name
+            };
+            path.push(name);
+            if path.len() > PATH_MAX {
+                let why = format!("a path has at most {PATH_MAX} names");
+                return Err(mistake(from, self.at, &why));
+            }
+            if self.eat(':') {
+                break;
+            }
+            if !self.eat('.') {
+                let why = format!("what is to be there? With a colon behind the path {OF_DATA}");
+                return Err(mistake(self.at, self.at, &why));
+            }
+        }
+        let value = self.value("data.total:>100")?;
+        let (compare, signed, rest) = value.compared();
+        let wanted = if signed {
+            let why = "behind a sign there must be a number, like >100. To find a text that begins with the sign, put it in quotes";
+            let number = Number::read(rest).ok_or_else(|| value.wrong(why))?;
+            Wanted::Number(compare, number)
+        } else {
+            Wanted::Is(value.pattern())
+        };
+        Ok(What::Data(path, wanted))
+    }
+}
+
+fn a_word(word: Value) -> What {
+    let pattern = word.pattern().lower();
+    What::Word {
+        text: word.text,
+        pattern,
+    }
+}

@@ -1,0 +1,267 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const NOW: i64 = 1_793_500_000_000_000; // 2026-11-01 02:26:40 UTC
+const MINUTE: i64 = 60_000_000;
+
+fn job() -> Seen<'static> {
+    Seen {
+        id: "Letter-1",
+        state: "failed",
+        api: "qless",
+        namespace: "",
+        queue: "mail",
+        class: Some("Mail::Send"),
+        tags: &[],
+        worker: None,
+        failure: Some(("TimeoutError", "Connection reset by peer")),
+        priority: Some(5.0),
+        tries: Some(0),
+        created: NOW - 150 * MINUTE,
+        updated: NOW - 10 * MINUTE,
+        body: Body::Json(
+            r#" {"user": {"id": 42, "name": "Ada"}, "total": 100.5, "big": 12345678901234567890,
+                 "list": ["a", 7, {"x": 1}], "on": true, "no": null, "a.b c": {"": "<b>"}} "#,
+        ),
+    }
+}
+
+#[track_caller]
+fn finds(text: &str, job: &Seen<'_>) -> bool {
+    Search::parse(text).unwrap().matches(job, NOW)
+}
+
+#[test]
+fn each_kind_of_term_finds_and_does_not_find() {
+    let tags = ["vip".to_owned(), "eu".to_owned()];
+    let job = Seen {
+        tags: &tags,
+        worker: Some("host-1"),
+        ..job()
+    };
+    for (yes, no) in [
+        ("", "nothing"),
+        ("letter", "etter"),
+        ("LETTER-1", "letter-11"),
+        ("send", "sent"),
+        ("Mail::Send", "Mail::Sent"),
+        ("mail::s*d", "mail::x*d"),
+        ("\"Mail::Send\"", "\"Mail::S*d\""),
+        ("state:failed,stalled", "state:running"),
+        ("STATE:Failed", "state:depending"),
+        ("queue:mail", "queue:mai"),
+        ("queue:m*", "queue:M*"),
+        ("queue:*", "queue:\"*\""),
+        ("klass:Mail::*", "klass:Send"),
+        ("class:*Send", "class:*send"),
+        ("tag:vip tag:eu", "tag:us"),
+        ("tag:v*", "tag:V*"),
+        ("worker:host*", "worker:other"),
+        ("type:TimeoutError", "type:Timeout"),
+        ("type:*Error", "type:*error"),
+        ("error:\"connection RESET\"", "error:refused"),
+        ("error:conn*peer", "error:peer*conn"),
+        ("data.user.id:42", "data.user.id:43"),
+        ("data.user.id:42.0", "data.user.id:4*3"),
+        ("data.user.name:Ada", "data.user.name:ada"),
+        ("data.user.name:A*", "data.user.name:B*"),
+        ("data.user:*", "data.user:Ada"),
+        ("data.total:>100", "data.total:>100.5"),
+        ("data.total:>=100.5", "data.total:<100"),
+        (
+            "data.big:12345678901234567890",
+            "data.big:12345678901234567891",
+        ),
+        (
+            "data.big:>12345678901234567889",
+            "data.big:>12345678901234567890",
+        ),
+        ("data.list:7 data.list.1:7", "data.list.0:7"),
+        ("data.list.2.x:1", "data.list.3:1"),
+        ("data.list:*", "data.list:x"),
+        ("data.on:true", "data.on:false"),
+        ("data.no:null", "data.none:*"),
+        ("data.\"a.b c\".\"\":<b>", "data.\"a.b\":1"),
+        ("priority:5 priority:>=5", "priority:>5"),
+        ("tries:0 tries:<1", "tries:>0"),
+        ("created:>2h", "created:<2h"),
+        ("created:<3h", "created:>3h"),
+        ("created:2026-10-31", "created:>2026-10-31"),
+        ("created:<=2026-10-31", "created:<2026-10-31"),
+        ("created:>2026-10-31T23:00", "created:<2026-10-31T23:00Z"),
+        (
+            "created:>=2026-10-31T23:56:40",
+            "created:>2026-10-31T23:56:40",
+        ),
+        ("updated:<30m updated:>60s", "updated:>1w"),
+        ("api:qless,relay", "api:lmstfy"),
+        ("ns:\"\"", "ns:billing"),
+        ("-state:complete -tag:us", "-state:failed"),
+        ("-data.user.id:43 -nothing", "-data.user.id:42"),
+    ] {
+        // `<b>` is no number, so its sign is part of a text only in quotes.
+        let yes = yes.replace(":<b>", ":\"<b>\"");
+        assert!(finds(&yes, &job), "{yes}");
+        assert!(!finds(no, &job), "{no}");
+    }
+}
+
+#[test]
+fn what_a_job_does_not_have_is_not_found() {
+    let bare = Seen {
+        class: None,
+        worker: None,
+        failure: None,
+        priority: None,
+        tries: None,
+        body: Body::Base64("/w=="),
+        ..job()
+    };
+    for text in [
+        "class:*",
+        "worker:*",
+        "type:*",
+        "error:*",
+        "priority:<9",
+        "tries:0",
+        "data.x:*",
+        "tag:*",
+    ] {
+        assert!(!finds(text, &bare), "{text}");
+        assert!(finds(&format!("-{text}"), &bare), "-{text}");
+    }
+    let bytes = Seen {
+        body: Body::Base64("eyJhIjogMX0="),
+        ..bare
+    };
+    assert!(finds("data.a:1", &bytes));
+}
+
+#[test]
+fn mistakes_have_their_place() {
+    for (text, from, to, why) in [
+        ("stat:failed", 0, 5, "there is no “stat:”"),
+        ("a state:failed,lost", 15, 19, "there is no state “lost”"),
+        ("日本 state:", 9, 9, "a value is missing"),
+        ("api:\"qless,x\"", 11, 12, "there is no API “x”"),
+        ("a - b", 2, 3, "a minus belongs"),
+        ("queue:\"mail", 6, 11, "this quote is not closed"),
+        ("queue:\"mail\"s", 12, 13, "a blank must follow"),
+        ("\"\"", 0, 2, "nothing stands between"),
+        ("error:\"\"", 6, 8, "nothing stands between"),
+        ("priority:high", 9, 13, "this is to be a number"),
+        ("tries:>", 6, 7, "this is to be a number"),
+        ("priority:nan", 9, 12, "this is to be a number"),
+        ("created:2h", 8, 10, "longer ago or shorter?"),
+        ("created:>2y", 8, 11, "this is to be an age"),
+        (
+            "created:>99999999999999999999w",
+            8,
+            30,
+            "this is to be an age",
+        ),
+        ("created:2026-02-30", 8, 18, "this is to be an age"),
+        ("created:>+2h", 8, 12, "this is to be an age"),
+        ("updated:>2026-1-1", 8, 17, "this is to be an age"),
+        ("data:1", 4, 5, "where in the payload?"),
+        ("data.x", 6, 6, "what is to be there?"),
+        ("data.:1", 5, 5, "a name is missing"),
+        ("data.a..b:1", 7, 7, "a name is missing"),
+        ("data.a:>x", 7, 9, "behind a sign"),
+        ("data.\"a", 5, 7, "this quote is not closed"),
+        ("a\0", 1, 2, "this character"),
+    ] {
+        let mistake = Search::parse(text).unwrap_err();
+        assert_eq!((mistake.from, mistake.to), (from, to), "{text}: {mistake}");
+        assert!(mistake.why.contains(why), "{text}: {mistake}");
+    }
+    assert_eq!(
+        Search::parse("a -")
+            .unwrap_err()
+            .to_string()
+            .split(':')
+            .next(),
+        Some("column 3")
+    );
+}
+
+#[test]
+fn a_search_has_its_bounds() {
+    assert!(Search::parse(&"ä".repeat(CHARS_MAX)).is_ok());
+    let long = Search::parse(&"ä".repeat(CHARS_MAX + 2)).unwrap_err();
+    assert_eq!((long.from, long.to), (CHARS_MAX, CHARS_MAX + 2));
+    assert!(Search::parse(&"x ".repeat(TERMS_MAX)).is_ok());
+    let many = Search::parse(&"x ".repeat(TERMS_MAX + 1)).unwrap_err();
+    assert_eq!(many.from, 2 * TERMS_MAX);
+    let deep = format!("data{}:1", ".a".repeat(33));
+    assert!(
+        Search::parse(&deep)
+            .unwrap_err()
+            .why
+            .contains("at most 32 names")
+    );
+}
+
+#[test]
+fn each_term_is_told_and_can_be_taken_out() {
+    let text = "  mail  -state:failed,stalled created:>2h queue:\"a b\" data.a.b:<=7 updated:<=2026-11-01T10:00";
+    let terms = Search::parse(text).unwrap().terms();
+    let told: Vec<&str> = terms.iter().map(|(told, _)| told.as_str()).collect();
+    assert_eq!(
+        told,
+        [
+            "id or class: mail",
+            "not state: failed or stalled",
+            "created more than 2h ago",
+            "queue: a b",
+            "data.a.b: ≤ 7",
+            "in its state since a moment until 2026-11-01T10:00 UTC",
+        ]
+    );
+    assert_eq!(
+        terms[1].1,
+        "mail created:>2h queue:\"a b\" data.a.b:<=7 updated:<=2026-11-01T10:00"
+    );
+    assert_eq!(Search::parse("a").unwrap().terms()[0].1, "");
+}
+
+#[test]
+fn what_an_index_can_answer_is_told() {
+    let search =
+        Search::parse("tag:v* -tag:eu tag:vip -type:A type:B worker:* -api:relay").unwrap();
+    assert_eq!((search.tag(), search.failure()), (Some("vip"), Some("B")));
+    assert!(search.is_held() && !search.needs_body());
+    assert!(search.is_of_queue("qless", "", "mail") && !search.is_of_queue("relay", "", "mail"));
+    let search = Search::parse("state:failed,dead -state:dead -worker:x data.a:1").unwrap();
+    assert!(search.may_stand("failed") && !search.may_stand("dead") && !search.is_held());
+    assert!(search.needs_body());
+    assert_eq!(Search::parse("Letter-1").unwrap().id(), Some("Letter-1"));
+    assert_eq!(Search::parse("-Letter-1").unwrap().id(), None);
+}
+
+proptest! {
+    #[test]
+    fn no_text_does_harm(text in r#"([-a-z:.,<>="*\\ 0-9TZ]|data\.|state:|created:|\PC|[\x00-\x20]){0,60}"#) {
+        let length = text.chars().count();
+        match Search::parse(&text) {
+            Ok(search) => {
+                search.matches(&job(), NOW);
+                // What is left without a term means what the others mean.
+                for (index, (_, without)) in search.terms().into_iter().enumerate() {
+                    let mut others = search.clone();
+                    others.terms.remove(index);
+                    prop_assert_eq!(Search::parse(&without), Ok(others));
+                }
+            }
+            Err(mistake) => prop_assert!(mistake.from <= mistake.to && mistake.to <= length),
+        }
+    }
+
+    #[test]
+    fn any_name_is_found_in_quotes(name in r"[^\x00-\x08\x0e-\x1f\x7f-\u{9f}]{1,40}") {
+        let quoted = name.replace('\\', r"\\").replace('"', "\\\"");
+        let search = Search::parse(&format!("queue:\"{quoted}\"")).unwrap();
+        prop_assert!(search.is_of_queue("qless", "", &name), "{}", search.terms()[0].0);
+    }
+}

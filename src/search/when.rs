@@ -1,0 +1,96 @@
+//! Moments: by their age, or by the calendar (UTC).
+
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+
+use super::Compare;
+
+const SECOND: i64 = 1_000_000;
+
+/// Which moments are meant, in microseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum When {
+    /// By how long ago they are: `>2h` is more than two hours ago.
+    Age(Compare, i64, String),
+    /// By a day, minute or second, from its first moment until before the first of the next: `>2026-11-01` is after
+    /// that day, `<` before it, and without a sign on it.
+    Date(Compare, i64, i64, String),
+}
+
+impl When {
+    pub fn holds(&self, moment: i64, now: i64) -> bool {
+        match self {
+            When::Age(compare, age, _) => compare.holds(now.saturating_sub(moment).cmp(age)),
+            When::Date(compare, from, until, _) => match compare {
+                Compare::Is => (*from..*until).contains(&moment),
+                Compare::Over => moment >= *until,
+                Compare::Least => moment >= *from,
+                Compare::Under => moment < *from,
+                Compare::Most => moment < *until,
+            },
+        }
+    }
+
+    /// Reads what stands behind the sign; `None` if it is neither an age nor a date.
+    pub fn read(compare: Compare, text: &str) -> Option<When> {
+        if let Some(age) = age(text) {
+            return Some(When::Age(compare, age, text.to_owned()));
+        }
+        let (from, length) = date(text)?;
+        Some(When::Date(
+            compare,
+            from,
+            from.checked_add(length)?,
+            text.to_owned(),
+        ))
+    }
+}
+
+/// A number and a unit.
+fn age(text: &str) -> Option<i64> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let unit = match unit {
+        "s" => SECOND,
+        "m" => 60 * SECOND,
+        "h" => 3_600 * SECOND,
+        "d" => 86_400 * SECOND,
+        "w" => 7 * 86_400 * SECOND,
+        _ => return None,
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: i64 = digits.parse().ok().filter(|_| is_number)?;
+    number.checked_mul(unit)
+}
+
+/// The beginning of a day, minute or second, and how long that is.
+fn date(text: &str) -> Option<(i64, i64)> {
+    let text = text.strip_suffix('Z').unwrap_or(text);
+    let (day, time) = match text.split_once('T') {
+        Some((day, time)) => (day, Some(time)),
+        None => (text, None),
+    };
+    // Four digits, two, two: chrono would also take fewer, and signs.
+    let shaped = |text: &str, shape: &str| {
+        text.len() == shape.len()
+            && text
+                .bytes()
+                .zip(shape.bytes())
+                .all(|(byte, shape)| match shape {
+                    b'0' => byte.is_ascii_digit(),
+                    other => byte == other,
+                })
+    };
+    let day = Some(day).filter(|day| shaped(day, "0000-00-00"))?;
+    let day = NaiveDate::parse_from_str(day, "%Y-%m-%d").ok()?;
+    let (time, length) = match time {
+        None => (NaiveTime::MIN, 86_400 * SECOND),
+        Some(time) if shaped(time, "00:00") => (parsed(time, "%H:%M")?, 60 * SECOND),
+        Some(time) if shaped(time, "00:00:00") => (parsed(time, "%H:%M:%S")?, SECOND),
+        Some(_) => return None,
+    };
+    let moment = NaiveDateTime::new(day, time).and_utc();
+    Some((moment.timestamp_micros(), length))
+}
+
+fn parsed(time: &str, format: &str) -> Option<NaiveTime> {
+    NaiveTime::parse_from_str(time, format).ok()
+}

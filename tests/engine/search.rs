@@ -1,0 +1,301 @@
+//! Searching all jobs: each kind of term on a real database, pages, and bounds that are told.
+
+use std::time::Duration;
+
+use super::*;
+use switchyard::engine::{Enqueue, Mode, Publish, Reach, Searched};
+use switchyard::search::Search;
+
+const HOUR: i64 = 3_600_000_000;
+
+/// Looks for what a text means, with hours to spare.
+async fn look(
+    engine: &Engine,
+    text: &str,
+    after: Option<i64>,
+    reach: Reach,
+    hours: i64,
+) -> Searched {
+    let search = Search::parse(text).unwrap_or_else(|mistake| panic!("{text}: {mistake}"));
+    let now = Time(engine.now(None).0 + hours * HOUR);
+    engine
+        .search(&search, after, reach, Some(now))
+        .await
+        .unwrap()
+}
+
+fn patient() -> Reach {
+    Reach {
+        time: Duration::from_secs(60),
+        ..Reach::default()
+    }
+}
+
+/// The ids that a text means, by name.
+async fn found(engine: &Engine, text: &str) -> Vec<String> {
+    found_in(engine, text, 0).await
+}
+
+/// The same, some hours from now.
+async fn found_in(engine: &Engine, text: &str, hours: i64) -> Vec<String> {
+    let found = look(engine, text, None, patient(), hours).await;
+    assert!(!found.is_cut && found.next.is_none(), "{text}");
+    let mut ids = ids(&found.jobs);
+    ids.sort();
+    ids
+}
+
+async fn add(engine: &Engine, queue: &str, jobs: Vec<Put>) {
+    let put = engine.put(QueueKey::qless(queue), jobs, "client".to_owned(), None);
+    for done in put.await.unwrap() {
+        done.unwrap();
+    }
+}
+
+/// Something of each protocol, and in most states.
+async fn fill(engine: &Engine) {
+    let letter = Put {
+        klass: Some("Mail::Send".to_owned()),
+        tags: Some(vec!["vip".to_owned(), "<b>".to_owned()]),
+        priority: Some(7.0),
+        retries: Some(0),
+        body: r#"{"user": {"id": 42}, "total": 99.5, "big": 12345678901234567890}"#.to_owned(),
+        ..new("letter")
+    };
+    let later = Put {
+        delay: Some(1_800.0),
+        ..new("later")
+    };
+    let after = Put {
+        depends: Some(vec!["letter".to_owned()]),
+        ..new("after")
+    };
+    add(engine, "mail", vec![letter, later, after]).await;
+    add(engine, "desk", vec![new("held"), new("plain")]).await;
+    let claim = Claim::of(QueueKey::qless("desk"), "host-1", 1);
+    assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["held"]);
+    add(engine, "broken", vec![new("torn"), new("done")]).await;
+    let claim = Claim::of(QueueKey::qless("broken"), "ada", 2);
+    assert_eq!(engine.claim(claim, None).await.unwrap().len(), 2);
+    let fail = Fail {
+        key: JobKey::qless("torn"),
+        group: "TimeoutError".to_owned(),
+        message: "Connection reset by peer".to_owned(),
+        body: None,
+    };
+    engine.fail(vec![fail], holder("ada"), None).await.unwrap();
+    let turn = (JobKey::qless("done"), "{}".to_owned(), None);
+    engine
+        .complete(vec![turn], holder("ada"), None)
+        .await
+        .unwrap();
+    let publish = Publish {
+        body: "eyJ1c2VyIjp7ImlkIjo0Mn19".to_owned(),
+        delay_s: 0,
+        ttl_s: 7_200,
+        tries: 1,
+        versioned: false,
+        attributes: None,
+    };
+    let shop = QueueKey::lmstfy("shop", "mail");
+    engine.publish(shop, vec![publish]).await.unwrap();
+    let enqueue = Enqueue {
+        queue: QueueKey::relay("mail"),
+        id: "relayed".to_owned(),
+        timeout_s: 60,
+        max_retries: None,
+        payload: r#"[{"user": {"id": 42}}]"#.to_owned(),
+        state: None,
+        run_at: None,
+    };
+    engine.enqueue(vec![enqueue], Mode::Unique).await.unwrap();
+    engine.make_queue("books").await.unwrap();
+    let books = engine.record_queue("books").await.unwrap();
+    let payload = r#"{"user":{"id":42},"title":"Dune"}"#.to_owned();
+    engine
+        .record(&books, payload, "null".to_owned())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn each_kind_of_term_finds_and_does_not_find() {
+    let engine = open(false).await;
+    fill(&engine).await;
+    let published = found(&engine, "api:lmstfy").await;
+    let published = published[0].as_str();
+    for (text, wanted) in [
+        ("letter", &["letter"][..]),
+        ("LET send", &["letter"]),
+        ("etter", &[]),
+        ("state:failed", &["torn"]),
+        ("state:failed,complete", &["done", "torn"]),
+        ("state:complete queue:broken", &["done"]),
+        ("state:complete queue:mail", &[]),
+        ("state:scheduled", &["later"]),
+        ("state:depends", &["after"]),
+        ("state:running", &["held"]),
+        ("state:stalled", &[]),
+        ("state:record", &["1"]),
+        ("state:waiting queue:m*", &["letter", published, "relayed"]),
+        (
+            "state:waiting -api:lmstfy -queue:desk",
+            &["letter", "relayed"],
+        ),
+        ("queue:mail api:qless", &["after", "later", "letter"]),
+        ("ns:shop", &[published]),
+        ("ns:shops", &[]),
+        ("api:relay", &["relayed"]),
+        ("class:Mail::*", &["letter"]),
+        ("tag:vip", &["letter"]),
+        ("tag:<b> tag:vip", &["letter"]),
+        ("tag:nothing", &[]),
+        ("tag:v* -tag:vip", &[]),
+        ("worker:host-1", &["held"]),
+        ("worker:*", &["held"]),
+        ("worker:ada", &[]),
+        ("type:TimeoutError", &["torn"]),
+        ("type:TimeoutError state:failed", &["torn"]),
+        ("type:Other state:failed", &[]),
+        ("error:\"connection reset\"", &["torn"]),
+        ("data.user.id:42", &["1", "letter", published]),
+        ("data.0.user.id:42", &["relayed"]),
+        ("data.total:>99 data.big:12345678901234567890", &["letter"]),
+        ("data.big:12345678901234567891", &[]),
+        ("priority:>=7", &["letter"]),
+        ("tries:0 api:qless", &["letter"]),
+        ("data.user.id:42 -tag:vip", &["1", published]),
+        ("created:>1h", &[]),
+        ("'; DROP", &[]),
+    ] {
+        let mut wanted = wanted.to_vec();
+        wanted.sort_unstable();
+        assert_eq!(found(&engine, text).await, wanted, "{text}");
+    }
+    assert_eq!(found(&engine, "").await.len(), 10);
+    assert_eq!(found(&engine, "created:<1h").await.len(), 10);
+}
+
+#[tokio::test]
+async fn where_a_job_stands_depends_on_the_moment() {
+    let engine = open(false).await;
+    fill(&engine).await;
+    // The lease is lost, what was scheduled is due, and lmstfy's job has no time left to live.
+    assert_eq!(found_in(&engine, "state:running", 3).await, [""; 0]);
+    assert_eq!(
+        found_in(&engine, "state:stalled worker:host-*", 3).await,
+        ["held"]
+    );
+    assert_eq!(found_in(&engine, "state:scheduled", 3).await, [""; 0]);
+    let waiting = found_in(&engine, "state:waiting", 3).await;
+    assert_eq!(waiting, ["later", "letter", "plain", "relayed"]);
+    assert_eq!(found_in(&engine, "api:lmstfy", 3).await, [""; 0]);
+    assert_eq!(found_in(&engine, "created:>2h", 3).await.len(), 9);
+    assert_eq!(found_in(&engine, "updated:<2h", 3).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_whole_id_is_found_in_every_protocol() {
+    let engine = open(false).await;
+    fill(&engine).await;
+    let exact = async |text: &str| ids(&look(&engine, text, None, patient(), 0).await.exact);
+    assert_eq!(exact("letter").await, ["letter"]);
+    assert_eq!(exact("relayed").await, ["relayed"]);
+    assert_eq!(exact("\"1\"").await, ["1"]);
+    assert_eq!(exact("lette").await, [""; 0]);
+    assert_eq!(exact("letter -tag:x").await, [""; 0]);
+    // What was in a queue that has been deleted is nobody's any more.
+    let books = engine.record_queue("books").await.unwrap();
+    engine.expunge(&books).await.unwrap();
+    assert_eq!(exact("1").await, [""; 0]);
+    assert_eq!(found(&engine, "state:record").await, [""; 0]);
+    assert_eq!(found(&engine, "data.title:Dune").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn pages_have_no_gaps_and_no_doubles_while_jobs_come() {
+    let engine = open(false).await;
+    let some = |range: std::ops::Range<i32>| -> Vec<Put> {
+        let job = |number: i32| Put {
+            tags: (number % 2 == 0).then(|| vec!["even".to_owned()]),
+            ..new(&format!("j{number:03}"))
+        };
+        range.map(job).collect()
+    };
+    add(&engine, "q", some(0..125)).await;
+    // By number, by an index of states, and by tag; each leaves something to be decided here.
+    for (text, step, last) in [
+        ("j", 1, 124),
+        ("state:waiting j", 1, 124),
+        ("tag:even j", 2, 124),
+    ] {
+        let (mut after, mut all, mut pages) = (None, Vec::new(), 0);
+        loop {
+            let page = look(&engine, text, after, patient(), 0).await;
+            assert!(page.jobs.len() <= 50 && !page.is_cut);
+            all.extend(ids(&page.jobs).into_iter().filter(|id| id.starts_with('j')));
+            add(
+                &engine,
+                "q",
+                vec![Put {
+                    tags: Some(vec!["even".to_owned()]),
+                    ..new(&format!("jx-{text}-{pages}"))
+                }],
+            )
+            .await;
+            pages += 1;
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        all.retain(|id| !id.starts_with("jx"));
+        let wanted: Vec<String> = (0..=last)
+            .rev()
+            .step_by(step)
+            .map(|n| format!("j{n:03}"))
+            .collect();
+        assert_eq!(all, wanted, "{text}");
+        assert!(pages >= 2);
+    }
+    let page = look(&engine, "j124", None, patient(), 0).await;
+    assert_eq!((page.jobs.len(), page.next), (1, None));
+}
+
+#[tokio::test]
+async fn bounds_that_are_met_are_told_and_the_search_goes_on_behind_them() {
+    let engine = open(false).await;
+    let jobs = (0..100)
+        .map(|number| new(&format!("j{number:03}")))
+        .collect();
+    add(&engine, "q", jobs).await;
+    add(&engine, "other", vec![new("last")]).await;
+    let short = Reach {
+        looked_at: 40,
+        ..patient()
+    };
+    for (text, among, rest) in [("j000", 101, 21), ("queue:q j000", 100, 20)] {
+        let (mut after, mut looked_at, mut all) = (None, Vec::new(), Vec::new());
+        loop {
+            let found = look(&engine, text, after, short, 0).await;
+            assert_eq!(found.among, among, "{text}");
+            assert_eq!(found.is_cut, found.next.is_some());
+            looked_at.push(found.looked_at);
+            all.extend(ids(&found.jobs));
+            after = found.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(all, ["j000"], "{text}");
+        assert_eq!(looked_at, [40, 40, rest], "{text}");
+    }
+    let hurried = Reach {
+        time: Duration::ZERO,
+        ..Reach::default()
+    };
+    let found = look(&engine, "nothing", None, hurried, 0).await;
+    assert!(
+        found.is_cut && found.looked_at < 101 && found.next.is_some() && found.down_to.is_some()
+    );
+}
