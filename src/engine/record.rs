@@ -271,7 +271,9 @@ fn log(work: &mut Work, key: &JobKey, change: impl FnOnce(&mut Job, Time)) -> Re
     let id = || key.id.clone();
     let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
     let mut changed = job.clone();
-    let now = work.tick();
+    // Another server may have touched it a moment after this group began: a log does not go back.
+    let touched = changed.updated_at.map(|at| Time(at.0.saturating_add(1)));
+    let now = work.tick().max(touched.unwrap_or_default());
     change(&mut changed, now);
     changed.updated_at = Some(now);
     let max = if changed.history.as_text().len() > LOG_BYTES_MAX {
