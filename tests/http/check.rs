@@ -8,10 +8,16 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection, Executor};
 use tempfile::TempDir;
 
+use crate::support::jobq::Jobq;
 use crate::support::{Caller, Server, database};
 
 /// A kind of problem, how it is made, and what its sentence speaks of.
-const BREAKAGES: [(&str, &str, &str); 22] = [
+const BREAKAGES: [(&str, &str, &str); 23] = [
+    (
+        "number",
+        "UPDATE queues SET last_number = 0 WHERE protocol = 'jobq'",
+        "\"hosts\" says that 0 is the last number in it, and there is a job 1",
+    ),
     (
         "count",
         "UPDATE tallies SET n = n + 3 WHERE kind = 0 AND slot = 1",
@@ -121,6 +127,9 @@ async fn scene(database: &Path) -> Server {
         {"id": "depends", "meta": 1, "depends": ["waiting"]},
     ]);
     worker.post("/add/work", jobs).await.ok();
+    let jobq = Jobq::new(&server);
+    jobq.create("hosts").await;
+    jobq.put("hosts", &json!("a payload")).await;
     server
 }
 
