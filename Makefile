@@ -67,8 +67,7 @@ unit: ## all Rust tests, on SQLite
 
 postgres: ## all Rust tests, on a throw-away Postgres, and again without what others lack
 	scripts/postgres.sh cargo $(tests) --locked --features ssr
-	SWITCHYARD_TEST_OPTIONS=--no-skip-locked scripts/postgres.sh cargo $(tests) --locked --features ssr
-	SWITCHYARD_TEST_OPTIONS=--no-notify scripts/postgres.sh cargo $(tests) --locked --features ssr
+	SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh cargo $(tests) --locked --features ssr
 
 size: $(site) ## hold the page to its budget
 	@scripts/size.sh
