@@ -125,6 +125,17 @@ export async function assertAccessible(page) {
   assert.deepEqual(found, [], `axe on ${page.url()}`);
 }
 
+/** Fails if the page has not one first heading, is not accessible, or scrolls sideways. */
+export async function assertPresentable(page, name) {
+  assert.equal(await page.getByRole("heading", { level: 1 }).count(), 1, name);
+  await assertAccessible(page);
+  const beyond = await page.evaluate(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    return scrollWidth - clientWidth;
+  });
+  assert.equal(beyond, 0, `${name} scrolls sideways`);
+}
+
 /** Saves the page as end2end/screenshots/NAME.png, for people to look at. */
 export async function screenshot(page, name) {
   const folder = join(here, "screenshots");

@@ -1,7 +1,7 @@
 // Jobq in the dashboard: queues that are created, records by state and by query, compare-and-set. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, jobq, relay } from "./client.js";
 
 const dashboard = startDashboard();
@@ -66,13 +66,7 @@ for (const colorScheme of ["light", "dark"]) {
     dashboard.test(`every page is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
       await fill(url);
       const look = async (name) => {
-        assert.equal(await page.getByRole("heading", { level: 1 }).count(), 1, name);
-        await assertAccessible(page);
-        const beyond = await page.evaluate(() => {
-          const { scrollWidth, clientWidth } = document.documentElement;
-          return scrollWidth - clientWidth;
-        });
-        assert.equal(beyond, 0, `${name} scrolls sideways`);
+        await assertPresentable(page, name);
         if (width !== 320) await screenshot(page, `jobq-${name}-${colorScheme}-${width}`);
       };
       for (const [number, path] of pages.entries()) {

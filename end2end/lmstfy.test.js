@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -57,13 +57,7 @@ for (const colorScheme of ["light", "dark"]) {
         const answer = await page.goto(path);
         assert.equal(answer.status(), 200, path);
         await live(page);
-        assert.equal(await page.getByRole("heading", { level: 1 }).count(), 1, path);
-        await assertAccessible(page);
-        const beyond = await page.evaluate(() => {
-          const { scrollWidth, clientWidth } = document.documentElement;
-          return scrollWidth - clientWidth;
-        });
-        assert.equal(beyond, 0, `${path} scrolls sideways`);
+        await assertPresentable(page, path);
         if (width !== 320) await screenshot(page, `lmstfy-${number}-${colorScheme}-${width}`);
       }
       await page.goto("/ui/dead");

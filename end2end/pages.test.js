@@ -1,7 +1,7 @@
 // Every page: reachable, readable, accessible, safe against names, and moving by itself.
 
 import assert from "node:assert/strict";
-import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
 import { client } from "./client.js";
 
 const dashboard = startDashboard();
@@ -81,13 +81,7 @@ for (const colorScheme of ["light", "dark"]) {
         const answer = await page.goto(path);
         assert.equal(answer.status(), 200, path);
         await live(page);
-        assert.equal(await page.getByRole("heading", { level: 1 }).count(), 1, path);
-        await assertAccessible(page);
-        const beyond = await page.evaluate(() => {
-          const { scrollWidth, clientWidth } = document.documentElement;
-          return scrollWidth - clientWidth;
-        });
-        assert.equal(beyond, 0, `${path} scrolls sideways`);
+        await assertPresentable(page, path);
       }
     });
   }

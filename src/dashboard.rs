@@ -30,6 +30,7 @@ pub use feed::Feed;
 use shared::Shared;
 
 use crate::{
+    api::views::Role,
     app::{
         App, shell,
         visit::{self, Flash, Visit},
@@ -195,6 +196,8 @@ fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
         now: dashboard.engine.now(None).0,
         refresh,
         seq: dashboard.feed.seq(),
+        who: "anybody".to_owned(),
+        role: Role::Admin,
         theme: match cookie(cookies, visit::THEME_COOKIE) {
             Some("light") => "light",
             Some("dark") => "dark",

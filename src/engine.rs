@@ -29,6 +29,7 @@ mod keep;
 mod lease;
 mod look;
 mod mend;
+mod pace;
 mod peers;
 mod publish;
 mod put;

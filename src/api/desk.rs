@@ -28,6 +28,8 @@ pub struct Desk {
     pub feed: Feed,
     /// Whether lmstfy's namespaces stand open to everybody.
     pub no_auth: bool,
+    /// Who asks.
+    pub who: String,
     refresh: bool,
     response: ResponseOptions,
 }
@@ -35,12 +37,14 @@ pub struct Desk {
 impl Desk {
     /// From the context that the dashboard's router provides.
     pub fn here() -> Result<Desk, Trouble> {
+        let visit = visit::visit();
         match (use_context::<Dashboard>(), use_context::<ResponseOptions>()) {
             (Some(dashboard), Some(response)) => Ok(Desk {
                 engine: dashboard.engine,
                 feed: dashboard.feed,
                 no_auth: dashboard.no_auth,
-                refresh: visit::visit().refresh,
+                refresh: visit.refresh,
+                who: visit.who,
                 response,
             }),
             _ => Err(Trouble::Unavailable("The server is not ready.".to_owned())),

@@ -6,6 +6,7 @@ mod lmstfy;
 mod place;
 mod recurring;
 mod relay;
+mod role;
 mod search;
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ pub use lmstfy::{
 pub use place::{Api, Place};
 pub use recurring::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
 pub use relay::RelayJobView;
+pub use role::Role;
 pub use search::{Chip, Finds, Mistaken, Outcome, SearchView};
 
 /// Where a job stands, as the dashboard names it.

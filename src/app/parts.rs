@@ -3,12 +3,14 @@
 use std::future::Future;
 
 use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use super::icons::icon;
 use super::time;
 use super::visit::{Visit, to};
 use crate::api::Trouble;
+use crate::api::act::DeleteJob;
 use crate::api::views::{Api, JobRow, Place, Stand, Tally};
 
 /// A page that asks the server first: what `show` makes of the answer, or what went wrong.
@@ -173,6 +175,30 @@ pub fn ask_with(ask: Ask, inputs: AnyView) -> AnyView {
         </div>
     }
     .into_any()
+}
+
+/// The question before a job of a queue is deleted, as its clients delete one; `text` says what that means, and
+/// `after` is where one is then.
+pub fn deleting(place: &Place, id: &str, after: String, text: String, visit: &Visit) -> AnyView {
+    ask(Ask {
+        id: "delete".to_owned(),
+        button: "Delete…".to_owned(),
+        danger: true,
+        title: "Delete this job?".to_owned(),
+        text,
+        action: DeleteJob::PATH,
+        fields: [
+            place.fields(),
+            vec![
+                ("id", id.to_owned()),
+                ("back", visit.here()),
+                ("after", after),
+            ],
+        ]
+        .concat(),
+        yes: "Delete the job".to_owned(),
+        no: "Keep it",
+    })
 }
 
 /// What stands above everything on the page of a job that is found by its queue: the way there, how it stands, what

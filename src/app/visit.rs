@@ -2,7 +2,7 @@
 
 use leptos::prelude::use_context;
 
-use crate::api::views::{Api, Place};
+use crate::api::views::{Api, Place, Role};
 
 /// The cookie that carries a [`Flash`] from an action to the page after it: `done.<text>` or
 /// `refused.<text>`, the text percent-encoded.
@@ -30,6 +30,9 @@ pub struct Visit {
     pub refresh: bool,
     /// Which state of the live feed the page shows at least.
     pub seq: u64,
+    /// Who asks, as audits and operations name them.
+    pub who: String,
+    pub role: Role,
 }
 
 /// What the last action did, shown once.
@@ -46,6 +49,11 @@ pub fn visit() -> Visit {
 }
 
 impl Visit {
+    /// Whether whoever asks may do what takes this role.
+    pub fn may(&self, role: Role) -> bool {
+        self.role >= role
+    }
+
     /// The name in the path's `index`th segment, `ui` being the zeroth.
     pub fn name(&self, index: usize) -> String {
         let segment = self.path.split('/').nth(index + 1).unwrap_or_default();

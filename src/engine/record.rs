@@ -85,6 +85,10 @@ fn shown(event: &Event) -> Option<String> {
 
 const NULL: &str = "null";
 
+fn state_text(job: &Job) -> &str {
+    job.work_state.as_deref().unwrap_or(NULL)
+}
+
 /// A state as it is kept.
 fn kept(state: &str) -> Option<String> {
     (state != NULL).then(|| state.to_owned())
@@ -194,9 +198,9 @@ pub(super) fn advance(
     old: &str,
     new: &str,
 ) -> Result<Swap> {
-    let (key, record) = found(work, queue, id)?;
-    if !query::same(record.state_text(), old) {
-        return Ok(Swap::Differs(record));
+    let (key, job) = found(work, queue, id)?;
+    if !query::same(state_text(job), old) {
+        return Ok(Swap::Differs(Record::of(job)));
     }
     set_state(work, &key, new).map(Swap::Done)
 }
@@ -248,20 +252,19 @@ pub(super) fn delete(work: &mut Work, queue: &Queue, id: i64) -> Result<bool> {
     Ok(is_there)
 }
 
-fn found(work: &Work, queue: &Queue, id: i64) -> Result<(JobKey, Record)> {
+fn found<'w>(work: &'w Work, queue: &Queue, id: i64) -> Result<(JobKey, &'w Job)> {
     known(work, queue)?;
     let key = key(queue, id);
-    let record = work.job(&key).map(Record::of);
-    let id = || key.id.clone();
-    let record = record.ok_or_else(|| Error::NoSuchJob { id: id() })?;
-    Ok((key, record))
+    match work.job(&key) {
+        Some(job) => Ok((key, job)),
+        None => Err(Error::NoSuchJob { id: key.id }),
+    }
 }
 
 fn set_state(work: &mut Work, key: &JobKey, new: &str) -> Result<Record> {
     log(work, key, |job, now| {
-        let old = job.work_state.take();
-        let old = old.as_deref().unwrap_or(NULL);
-        job.history.push(What::Advanced, now, Some(old), Some(new));
+        let old = state_text(job).to_owned();
+        job.history.push(What::Advanced, now, Some(&old), Some(new));
         job.work_state = kept(new);
     })
 }

@@ -11,6 +11,7 @@ use super::clock::Time;
 use super::error::Result;
 use super::job::{Job, Protocol, QueueId, Standing, State};
 use super::look::COUNTS;
+use super::pace::Pace;
 use super::queues::Queue;
 use crate::search::{Body, Search, Seen};
 use crate::store::{Row, Statement, StoreError};
@@ -28,11 +29,6 @@ const INDEXED_MAX: i64 = 200_000;
 
 /// No index has complete jobs by queue, so looking for them is looking at all that are complete.
 const COMPLETE_COST: i64 = 4;
-
-/// Rows of the first batch, and of the others: as many as have about so many bytes.
-const BATCH_FIRST: usize = 16;
-const BATCH_MAX: usize = 1_000;
-const BATCH_BYTES: usize = 2 << 20;
 
 /// Jobs with one id that are shown ahead of the others.
 const EXACT_MAX: i64 = 20;
@@ -107,9 +103,9 @@ impl Engine {
             exact: self.exact(search, &places, now).await?,
             ..Searched::default()
         };
-        let (mut hits, mut bytes) = (Vec::new(), 0);
+        let (mut hits, mut pace) = (Vec::new(), Pace::default());
         'all: loop {
-            let wanted = batch_size(found.looked_at, bytes).min(reach.looked_at - found.looked_at);
+            let wanted = pace.next().min(reach.looked_at - found.looked_at);
             let (batch, read) = self.batch(search, &mut among, after, wanted).await?;
             for row in &batch {
                 let job = looked_at(row)?;
@@ -122,7 +118,7 @@ impl Engine {
                 }
                 found.looked_at += 1;
                 found.down_to = Some(job.created_at);
-                bytes += job.body.len() + job.failure.map_or(0, |failure| failure.message.len());
+                pace.read(job.body.len() + job.failure.map_or(0, |failure| failure.message.len()));
                 after = job.seq;
             }
             // Of the numbers that an index gave, some may be no job's any more.
@@ -364,13 +360,6 @@ fn states(search: &Search) -> Vec<State> {
         states.retain(|state| *state == State::Running);
     }
     states.into_iter().collect()
-}
-
-fn batch_size(rows: usize, bytes: usize) -> usize {
-    match bytes.checked_div(rows) {
-        None => BATCH_FIRST,
-        Some(each) => (BATCH_BYTES / (each + 1)).clamp(1, BATCH_MAX),
-    }
 }
 
 /// Whether the job is meant. One whose time to live has ended is nobody's any more.

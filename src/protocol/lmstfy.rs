@@ -10,13 +10,11 @@ mod dead_letter;
 mod publishing;
 mod refusal;
 
-use std::future::Future;
-
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{self, MethodFilter, MethodRouter};
+use axum::routing::MethodFilter;
 
 use call::Call;
 use consuming::{acknowledge, consume, destroy, job, peek, size};
@@ -25,7 +23,7 @@ use publishing::{publish, publish_several, republish};
 use refusal::Refusal;
 
 use crate::engine::Engine;
-use crate::protocol::request::drain;
+use crate::protocol::request::{self, drain, on};
 
 const GET: MethodFilter = MethodFilter::GET;
 const PUT: MethodFilter = MethodFilter::PUT;
@@ -112,20 +110,11 @@ pub async fn no_such_endpoint(request: Request) -> Response {
     Refusal::NoSuchEndpoint.into_response()
 }
 
-/// A handler under a method: read the call, see who calls, do it.
-fn on<F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<Front>
-where
-    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Outcome> + Send,
-{
-    routing::on(
-        method,
-        async move |State(front): State<Front>, request: Request| {
-            let outcome = match Call::read(request, &front).await {
-                Ok(call) => handler(front, call).await,
-                Err(refusal) => Err(refusal),
-            };
-            outcome.unwrap_or_else(IntoResponse::into_response)
-        },
-    )
+impl request::Front for Front {
+    type Call = Call;
+    type Refusal = Refusal;
+
+    async fn read(&self, request: Request) -> Result<Call, Refusal> {
+        Call::read(request, self).await
+    }
 }

@@ -7,21 +7,19 @@ mod answer;
 mod call;
 mod refusal;
 
-use std::future::Future;
-
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{self, MethodFilter, MethodRouter};
+use axum::routing::{MethodFilter, MethodRouter};
 
-use answer::{json, views};
+use answer::views;
 use call::Call;
 use refusal::Refusal;
 
 use crate::doors::BEARER;
 use crate::engine::{Claim, Engine, QueueKey};
-use crate::protocol::request::drain;
+use crate::protocol::request::{self, drain, json, on};
 
 const GET: MethodFilter = MethodFilter::GET;
 const HEAD: MethodFilter = MethodFilter::HEAD;
@@ -85,22 +83,13 @@ pub fn unauthorized() -> Response {
     (challenge, Refusal::Unauthorized).into_response()
 }
 
-/// A handler under a method: read the call, do it.
-fn on<F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<Front>
-where
-    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Outcome> + Send,
-{
-    routing::on(
-        method,
-        async move |State(front): State<Front>, request: Request| {
-            let outcome = match Call::read(request, front.body_max).await {
-                Ok(call) => handler(front, call).await,
-                Err(refusal) => Err(refusal),
-            };
-            outcome.unwrap_or_else(IntoResponse::into_response)
-        },
-    )
+impl request::Front for Front {
+    type Call = Call;
+    type Refusal = Refusal;
+
+    async fn read(&self, request: Request) -> Result<Call, Refusal> {
+        Call::read(request, self.body_max).await
+    }
 }
 
 /// `POST /v2/queues/jobs`

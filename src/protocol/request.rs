@@ -1,12 +1,17 @@
-//! What all fronts do with a request before they look into it: read its body within limits, and its query.
+//! What all fronts do with a request before they look into it: read its body within limits, and its query; and how
+//! they are handed it.
 
+use std::future::Future;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{self, MethodFilter, MethodRouter};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use serde::Serialize;
 use tokio::time::timeout;
 
 /// How long a client may take to send its body.
@@ -19,6 +24,45 @@ const DRAINED: usize = 4;
 /// The same of a request that is turned away whatever its body: so many bytes, within this time.
 const TURNED_AWAY_BYTES: usize = 16 << 20;
 const TURNED_AWAY_WITHIN: Duration = Duration::from_secs(5);
+
+/// What the handlers of a protocol work with.
+pub trait Front: Clone + Send + Sync + 'static {
+    /// A request, as they are handed it.
+    type Call: Send;
+    /// Why there is no answer.
+    type Refusal: IntoResponse + Send;
+
+    /// Reads a request, whole.
+    fn read(
+        &self,
+        request: Request,
+    ) -> impl Future<Output = Result<Self::Call, Self::Refusal>> + Send;
+}
+
+/// A handler under a method: read the call, do it.
+pub fn on<T, F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<T>
+where
+    T: Front,
+    F: Fn(T, T::Call) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, T::Refusal>> + Send,
+{
+    routing::on(
+        method,
+        async move |State(front): State<T>, request: Request| {
+            let outcome = match front.read(request).await {
+                Ok(call) => handler(front, call).await,
+                Err(refusal) => Err(refusal),
+            };
+            outcome.unwrap_or_else(IntoResponse::into_response)
+        },
+    )
+}
+
+/// A value as the body of an answer.
+pub fn json(value: &impl Serialize) -> Response {
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
 
 /// Why there is no body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,18 +2,13 @@
 
 mod reply;
 
-use std::time::Duration;
-
 use reqwest::{Body, Method, RequestBuilder};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
+use super::bearer::{Bearer, exchange};
 use super::{Server, escape};
 pub use reply::{At, Job, Queue, Reply, What, canonical};
-
-/// A guard against an answer that never comes; no test waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The path of a queue, by its name.
 pub fn queue(name: &str) -> String {
@@ -27,48 +22,26 @@ pub fn path(queue: &str, id: i64) -> String {
 
 /// Someone who keeps jobs.
 #[derive(Clone, Debug)]
-pub struct Jobq {
-    http: reqwest::Client,
-    /// `host:port`.
-    address: String,
-    token: Option<String>,
-}
+pub struct Jobq(Bearer);
 
 impl Jobq {
     pub fn new(server: &Server) -> Jobq {
-        Jobq {
-            http: server.http.clone(),
-            address: server.address.clone(),
-            token: None,
-        }
+        Jobq(Bearer::new(server, "/api/v0"))
     }
 
     /// The same, who shows this token.
     pub fn with_token(self, token: &str) -> Jobq {
-        let token = Some(token.to_owned());
-        Jobq { token, ..self }
+        Jobq(self.0.with_token(token))
     }
 
     /// A request to the path below `/api/v0`, to be completed by the test.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let url = format!("http://{}/api/v0{path}", self.address);
-        let request = self.http.request(method, url);
-        match &self.token {
-            Some(token) => request.bearer_auth(token),
-            None => request,
-        }
+        self.0.request(method, path)
     }
 
     /// Sends what the test has completed; `None` if there is no answer.
     pub async fn attempt(&self, asked: &str, request: RequestBuilder) -> Option<Reply> {
-        let exchange = async {
-            let response = request.send().await?;
-            let (status, headers) = (response.status().as_u16(), response.headers().clone());
-            Ok::<_, reqwest::Error>((status, headers, response.text().await?))
-        };
-        let answer = timeout(PATIENCE, exchange).await;
-        let answer = answer.unwrap_or_else(|_| panic!("{asked} hangs"));
-        let (status, headers, text) = answer.ok()?;
+        let (status, headers, text) = exchange(asked, request).await?;
         let asked = asked.to_owned();
         let reply = Reply {
             status,

@@ -2,6 +2,7 @@
 
 mod answer;
 pub mod apart;
+mod bearer;
 mod caller;
 pub mod database;
 pub mod history;

@@ -1,21 +1,16 @@
 //! A client of Relay v2, as plain as the protocol is, that holds every answer to what all answers must be.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use reqwest::header::HeaderMap;
 use reqwest::{Body, Method, RequestBuilder};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::bearer::{Bearer, exchange};
 use super::lmstfy::eventually;
 use super::{Server, escape};
-
-/// A guard against an answer that never comes; no test waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A job to be enqueued: its name, and nothing but what it must have.
 pub fn new(queue: &str, id: &str) -> Value {
@@ -178,48 +173,26 @@ impl Reply {
 
 /// Someone who enqueues, runs and looks at jobs.
 #[derive(Clone, Debug)]
-pub struct Relay {
-    http: reqwest::Client,
-    /// `host:port`.
-    address: String,
-    token: Option<String>,
-}
+pub struct Relay(Bearer);
 
 impl Relay {
     pub fn new(server: &Server) -> Relay {
-        Relay {
-            http: server.http.clone(),
-            address: server.address.clone(),
-            token: None,
-        }
+        Relay(Bearer::new(server, "/v2"))
     }
 
     /// The same, who shows this token.
     pub fn with_token(self, token: &str) -> Relay {
-        let token = Some(token.to_owned());
-        Relay { token, ..self }
+        Relay(self.0.with_token(token))
     }
 
     /// A request to the path below `/v2`, to be completed by the test.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let url = format!("http://{}/v2{path}", self.address);
-        let request = self.http.request(method, url);
-        match &self.token {
-            Some(token) => request.bearer_auth(token),
-            None => request,
-        }
+        self.0.request(method, path)
     }
 
     /// Sends what the test has completed; `None` if there is no answer.
     pub async fn attempt(&self, asked: &str, request: RequestBuilder) -> Option<Reply> {
-        let exchange = async {
-            let response = request.send().await?;
-            let (status, headers) = (response.status().as_u16(), response.headers().clone());
-            Ok::<_, reqwest::Error>((status, headers, response.text().await?))
-        };
-        let answer = timeout(PATIENCE, exchange).await;
-        let answer = answer.unwrap_or_else(|_| panic!("{asked} hangs"));
-        let (status, headers, text) = answer.ok()?;
+        let (status, headers, text) = exchange(asked, request).await?;
         let asked = asked.to_owned();
         let reply = Reply {
             status,

@@ -1,17 +1,15 @@
 //! `/ui/jobq/{queue}/job/{id}`: one record of Jobq.
 
 use leptos::prelude::*;
-use leptos::server_fn::ServerFn;
 
 use super::super::parts::{
-    Ask, ago, ask, commands, copy, exact, job_head, loaded, many, queue_link, quoted,
+    ago, commands, copy, deleting, exact, job_head, loaded, many, queue_link, quoted,
 };
 use super::super::payload::{payload, state};
 use super::super::time;
 use super::super::timeline::events;
 use super::super::visit::{Visit, to, visit};
 use super::{call, forms, state_chip};
-use crate::api::act::DeleteJob;
 use crate::api::read;
 use crate::api::views::RecordView;
 
@@ -114,25 +112,14 @@ fn left_out(record: &RecordView) -> Option<AnyView> {
 
 fn delete(record: &RecordView, visit: &Visit) -> AnyView {
     let place = &record.place;
-    ask(Ask {
-        id: "delete".to_owned(),
-        button: "Delete…".to_owned(),
-        danger: true,
-        title: "Delete this job?".to_owned(),
-        text: "The job, its payload, its state and its log are gone then, and no job of this queue gets its id again. This cannot be undone.".to_owned(),
-        action: DeleteJob::PATH,
-        fields: [
-            place.fields(),
-            vec![
-                ("id", record.id.to_string()),
-                ("back", visit.here()),
-                ("after", to::queue(place)),
-            ],
-        ]
-        .concat(),
-        yes: "Delete the job".to_owned(),
-        no: "Keep it",
-    })
+    let text = "The job, its payload, its state and its log are gone then, and no job of this queue gets its id again. This cannot be undone.";
+    deleting(
+        place,
+        &record.id.to_string(),
+        to::queue(place),
+        text.to_owned(),
+        visit,
+    )
 }
 
 fn curl(record: &RecordView, visit: &Visit) -> AnyView {

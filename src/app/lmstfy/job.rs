@@ -4,13 +4,13 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::super::parts::{
-    Ask, ago, ask, ask_with, chip, commands, copy, exact, job_head, loaded, many, queue_link,
+    Ask, ago, ask_with, chip, commands, copy, deleting, exact, job_head, loaded, many, queue_link,
     standing,
 };
 use super::super::timeline::timeline;
 use super::super::visit::{Visit, segment, to, visit};
 use super::{bytes, command, respawning, tries, ttl_field};
-use crate::api::act::{DeleteJob, RespawnJobs};
+use crate::api::act::RespawnJobs;
 use crate::api::read;
 use crate::api::views::{LmstfyJobView, Stand};
 
@@ -149,27 +149,15 @@ fn actions(job: &LmstfyJobView, visit: &Visit) -> AnyView {
         Stand::Dead => "It leaves the dead letter.",
         _ => "No consumer will get it.",
     };
-    let delete = ask(Ask {
-        id: "delete".to_owned(),
-        button: "Delete…".to_owned(),
-        danger: true,
-        title: "Delete this job?".to_owned(),
-        text: format!(
+    let delete = deleting(
+        &row.place,
+        &row.id,
+        to::stand(&row.place, row.list()),
+        format!(
             "This acknowledges it, as a consumer does that is done: the job and its body are gone then. {effect} This cannot be undone."
         ),
-        action: DeleteJob::PATH,
-        fields: [
-            row.place.fields(),
-            vec![
-                ("id", row.id.clone()),
-                ("back", visit.here()),
-                ("after", to::stand(&row.place, row.list())),
-            ],
-        ]
-        .concat(),
-        yes: "Delete the job".to_owned(),
-        no: "Keep it",
-    });
+        visit,
+    );
     view! { {respawn} {delete} }.into_any()
 }
 

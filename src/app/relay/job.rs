@@ -4,14 +4,15 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::super::parts::{
-    Ask, ago, ask, chip, commands, copy, exact, job_head, loaded, many, queue_link, standing,
+    Ask, ago, ask, chip, commands, copy, deleting, exact, job_head, loaded, many, queue_link,
+    standing,
 };
 use super::super::payload::{payload, state};
 use super::super::time;
 use super::super::timeline::timeline;
 use super::super::visit::{Visit, encode, to, visit};
 use super::{FOR_EVER, call, enqueuing, retries};
-use crate::api::act::{DeleteDeadJobs, DeleteJob, ReviveJob};
+use crate::api::act::{DeleteDeadJobs, ReviveJob};
 use crate::api::read;
 use crate::api::views::{RelayJobView, Stand};
 
@@ -165,27 +166,15 @@ fn delete(job: &RelayJobView, visit: &Visit) -> AnyView {
         }
         _ => "Nobody will run it.",
     };
-    ask(Ask {
-        id: "delete".to_owned(),
-        button: "Delete…".to_owned(),
-        danger: true,
-        title: "Delete this job?".to_owned(),
-        text: format!(
+    deleting(
+        &row.place,
+        &row.id,
+        to::stand(&row.place, row.list()),
+        format!(
             "The job, its payload and its state are gone then. {effect} This cannot be undone."
         ),
-        action: DeleteJob::PATH,
-        fields: [
-            row.place.fields(),
-            vec![
-                ("id", row.id.clone()),
-                ("back", visit.here()),
-                ("after", to::stand(&row.place, row.list())),
-            ],
-        ]
-        .concat(),
-        yes: "Delete the job".to_owned(),
-        no: "Keep it",
-    })
+        visit,
+    )
 }
 
 fn actions_on_dead(job: &RelayJobView, letter: i64, visit: &Visit) -> AnyView {

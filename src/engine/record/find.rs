@@ -7,6 +7,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::history::History;
 use crate::engine::job::QueueId;
+use crate::engine::pace::Pace;
 use crate::engine::queues::Queue;
 use crate::query::{Budget, Hint, Query};
 use crate::store::{Row, Statement, StoreError};
@@ -21,11 +22,6 @@ const WORK_MAX_EACH: u64 = 5_000_000;
 
 /// How much one answer may hold, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-
-/// Rows of the first batch; each of the others has four times as many, while they have about so many bytes.
-const BATCH_FIRST: usize = 16;
-const BATCH_MAX: usize = 1_000;
-const BATCH_BYTES: usize = 2 << 20;
 
 /// A record that was found.
 pub struct Found {
@@ -98,20 +94,20 @@ impl Engine {
     pub async fn records(&self, queue: &Queue, after: i64, limit: usize) -> Result<Records> {
         let id = self.known(queue).await?;
         let mut records: Vec<Record> = Vec::new();
-        let mut batches = Batches::new(limit);
+        let mut pace = Pace::default();
         loop {
             let after = records.last().map_or(after, |record| record.id);
             // One more than is wanted tells whether there are more.
-            let batch = batches.size(limit + 1 - records.len());
+            let batch = pace.next().min(limit + 1 - records.len());
             let args = [id.into(), after.into(), (batch as i64).into()];
             let rows = self.readers().rows(Statement::new(LIST, args)).await?;
             for row in &rows {
                 let record = found(row)?.record;
-                batches.looked_at(&record);
+                pace.read(record.bytes());
                 records.push(record);
             }
             let more = records.len() > limit;
-            if more || rows.len() < batch || batches.bytes >= ANSWER_BYTES_MAX {
+            if more || rows.len() < batch || pace.bytes >= ANSWER_BYTES_MAX {
                 let more = more || rows.len() == batch;
                 records.truncate(limit);
                 return Ok(Records { records, more });
@@ -130,17 +126,17 @@ impl Engine {
         let id = self.known(queue).await?;
         let (now, hint) = (self.now(None), query.hint());
         let (mut all, mut bytes) = (Vec::new(), 0);
-        let (mut batches, mut left) = (Batches::new(limit), WORK_MAX);
+        let (mut pace, mut left) = (Pace::default(), WORK_MAX);
         let mut after = (micros(*hint.modified.start()), -1);
         loop {
-            let batch = batches.size(BATCH_MAX);
+            let batch = pace.next();
             let rows = self.readers().rows(next(id, hint, after, batch)).await?;
             for row in &rows {
                 let row = found(row)?;
                 after = (row.record.modified.0, row.seq);
-                batches.looked_at(&row.record);
+                pace.read(row.record.bytes());
                 let looked = matches(&row.record, query, now, left);
-                let (matches, work) = looked.map_err(|_| batches.too_much())?;
+                let (matches, work) = looked.map_err(|_| too_much(pace))?;
                 left -= work;
                 if matches {
                     bytes += row.record.bytes();
@@ -153,8 +149,8 @@ impl Engine {
             if rows.len() < batch || is_one(hint) {
                 return Ok(all);
             }
-            if batches.rows >= LOOKED_AT_MAX || bytes >= ANSWER_BYTES_MAX {
-                return Err(batches.too_much());
+            if pace.rows >= LOOKED_AT_MAX || bytes >= ANSWER_BYTES_MAX {
+                return Err(too_much(pace));
             }
             tokio::task::yield_now().await;
         }
@@ -167,45 +163,9 @@ impl Record {
     }
 }
 
-/// How many rows to read at once, by how large those were that have been read.
-struct Batches {
-    first: usize,
-    rows: usize,
-    bytes: usize,
-}
-
-impl Batches {
-    fn new(limit: usize) -> Batches {
-        Batches {
-            first: limit.min(BATCH_FIRST),
-            rows: 0,
-            bytes: 0,
-        }
-    }
-
-    fn looked_at(&mut self, record: &Record) {
-        self.rows += 1;
-        self.bytes += record.bytes();
-    }
-
-    /// At most `max`, and one at least.
-    fn size(&self, max: usize) -> usize {
-        if self.rows == 0 {
-            return self.first.min(max).max(1);
-        }
-        let each = self.bytes / self.rows + 1;
-        let grown = self.rows.saturating_mul(4);
-        (BATCH_BYTES / each)
-            .min(grown)
-            .min(BATCH_MAX)
-            .min(max)
-            .max(1)
-    }
-
-    fn too_much(&self) -> Error {
-        Error::TooMuchWork {
-            looked_at: self.rows,
-        }
+fn too_much(pace: Pace) -> Error {
+    Error::TooMuchWork {
+        looked_at: pace.rows,
     }
 }
 

@@ -145,7 +145,7 @@ impl Engine {
             return Ok(None);
         };
         let (scope, id) = (queue.id, id.to_owned());
-        self.job(&JobKey { scope, id }).await
+        self.job_as_known(&JobKey { scope, id }).await
     }
 }
 

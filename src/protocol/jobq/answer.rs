@@ -1,11 +1,11 @@
 //! What Jobq's clients get: JSON, payloads and states as they were written, but for white space.
 
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::engine::{Queue, Record};
+use crate::protocol::request::json;
 
 /// A queue.
 #[derive(Serialize)]
@@ -74,10 +74,4 @@ pub fn conflict(record: &Record) -> Response {
 pub fn jobs(records: &[Record], next: Option<i64>) -> Response {
     let jobs = records.iter().map(|record| view(record, None)).collect();
     json(&JobsView { jobs, next })
-}
-
-/// A value as the body of an answer.
-pub fn json(value: &impl Serialize) -> Response {
-    let text = serde_json::to_vec(value).unwrap_or_default();
-    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }

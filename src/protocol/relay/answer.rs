@@ -1,7 +1,5 @@
 //! What Relay's clients get: jobs as JSON, payload and state as they were written.
 
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 use serde::ser::Serializer;
@@ -56,10 +54,4 @@ pub fn views<'a>(jobs: impl IntoIterator<Item = &'a Job>, queue: &'a QueueKey) -
 fn rfc3339<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
     let time = DateTime::from_timestamp_micros(time.0).unwrap_or_default();
     serializer.serialize_str(&time.to_rfc3339_opts(SecondsFormat::AutoSi, true))
-}
-
-/// A value as the body of an answer.
-pub fn json(value: &impl Serialize) -> Response {
-    let text = serde_json::to_vec(value).unwrap_or_default();
-    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }

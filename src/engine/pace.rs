@@ -1,0 +1,50 @@
+//! How many rows a walk through jobs reads at once: few at first, then more, as many as have about so many bytes.
+
+/// Rows of the first batch, and of any; each has up to four times as many as were read before it.
+const FIRST: usize = 16;
+const MAX: usize = 1_000;
+const BYTES: usize = 2 << 20;
+
+/// What a walk has read so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pace {
+    pub rows: usize,
+    pub bytes: usize,
+}
+
+impl Pace {
+    /// One more row was read.
+    pub fn read(&mut self, bytes: usize) {
+        self.rows += 1;
+        self.bytes += bytes;
+    }
+
+    /// Rows to read next; at least one.
+    pub fn next(&self) -> usize {
+        let Some(each) = self.bytes.checked_div(self.rows) else {
+            return FIRST;
+        };
+        let grown = self.rows.saturating_mul(4);
+        (BYTES / (each + 1)).min(grown).clamp(1, MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_grow_while_rows_are_small() {
+        for (rows, bytes, expected) in [
+            (0, 0, 16),
+            (1, 0, 4),
+            (16, 1_600, 64),
+            (80, 8_000, 320),
+            (400, 40_000, 1_000),
+            (16, 16 << 20, 1),
+            (16, 16 << 18, 7),
+        ] {
+            assert_eq!(Pace { rows, bytes }.next(), expected, "{rows} {bytes}");
+        }
+    }
+}
