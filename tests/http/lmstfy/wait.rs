@@ -236,10 +236,10 @@ async fn who_wait_at_some_of_the_same_queues_get_each_job_once() {
             waiting.spawn(lmstfy.poll(&server, &at).await.take());
         }
         lmstfy.settled(&server).await;
-        // Each has one for itself whoever takes which: three at any queue are enough for all.
+        // Each has one for itself whoever takes which: four wait at any queue.
         let mut ids = BTreeSet::new();
         for queue in ["a", "b", "c"] {
-            ids.extend(lmstfy.bulk(queue, "[1, 2, 3]").await);
+            ids.extend(lmstfy.bulk(queue, "[1, 2, 3, 4]").await);
         }
         for job in waiting.join_all().await {
             assert!(ids.remove(&job.id), "{job:?} came twice");
