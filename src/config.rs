@@ -29,6 +29,9 @@ pub enum Action {
         /// Address to listen on; port 0 takes a free one.
         #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
         listen: SocketAddr,
+        /// Put so many jobs of all protocols in all states into it first; a million takes a minute or two.
+        #[arg(long, default_value_t = 0, value_name = "N")]
+        jobs: usize,
         #[command(flatten)]
         access: Access,
     },

@@ -1,11 +1,14 @@
 //! `switchyard dev`: made-up queues, workers, jobs and failures that keep moving, so that the page can
 //! be judged at a glance. It uses the same verbs as everybody else.
 
+mod fill;
 mod jobq;
 mod lmstfy;
 mod relay;
 
 use std::time::Duration;
+
+pub use fill::fill;
 
 use crate::engine::{
     Claim, Engine, Fail, Holder, Job, JobKey, Next, Put, QueueKey, Recur, Result, Retry,
@@ -336,7 +339,7 @@ fn up_to(max: u64) -> u64 {
     random() % max.max(1)
 }
 
-fn pick(from: &'static [&'static str]) -> Option<&'static str> {
+fn pick<T: Copy>(from: &[T]) -> Option<T> {
     let n = u64::try_from(from.len()).unwrap_or(u64::MAX);
     from.get(usize::try_from(up_to(n)).ok()?).copied()
 }

@@ -24,7 +24,7 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How often a copy tells how far it is.
+/// How often a copy, or the filling of a demonstration, tells how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -55,9 +55,13 @@ async fn start() -> ExitCode {
     let outcome = match Command::parse().action {
         Action::Serve(serve) => {
             let (settings, insecure) = (serve.settings(), serve.access.insecure);
-            run(serve.listen, settings, insecure, false).await
+            run(serve.listen, settings, insecure, None).await
         }
-        Action::Dev { listen, access } => {
+        Action::Dev {
+            listen,
+            jobs,
+            access,
+        } => {
             let engine = Options {
                 database: "sqlite::memory:".to_owned(),
                 ..Options::default()
@@ -69,7 +73,7 @@ async fn start() -> ExitCode {
                 no_auth: access.no_auth,
                 ..Settings::default()
             };
-            run(listen, settings, access.insecure, true).await
+            run(listen, settings, access.insecure, Some(jobs)).await
         }
         Action::Token(command) => token::run(command).await,
         Action::Copy(databases) => copy(&databases.from, &databases.to).await,
@@ -83,11 +87,12 @@ async fn start() -> ExitCode {
     }
 }
 
+/// Serves until told to stop; with a number, made-up jobs: so many at once, and then others that keep moving.
 async fn run(
     listen: SocketAddr,
     settings: Settings,
     insecure: bool,
-    demonstrate: bool,
+    made_up: Option<usize>,
 ) -> Result<(), Box<dyn std::error::Error>> {
     look_at_doors(listen, &settings, insecure)?;
     let (terminate, interrupt) = (
@@ -104,8 +109,8 @@ async fn run(
     let address = listener.local_addr()?;
     let token = first_token(&engine, &settings, address).await?;
     say(&greeting(address, &database, &settings, token.as_deref()));
-    if demonstrate {
-        tokio::spawn(demo::play(engine.clone()));
+    if let Some(jobs) = made_up {
+        tokio::spawn(demonstrate(engine.clone(), jobs));
     }
     serve_engine(
         listener,
@@ -115,6 +120,24 @@ async fn run(
     )
     .await?;
     Ok(())
+}
+
+/// Fills the database, telling how far it is about once a second, and then lets made-up jobs move.
+async fn demonstrate(engine: Engine, jobs: usize) {
+    if jobs > 0 {
+        let mut told = Instant::now();
+        let tell = |done: usize| {
+            if done >= jobs || told.elapsed() >= TELL_EVERY {
+                told = Instant::now();
+                tracing::info!("{} of {jobs} made-up jobs", done.min(jobs));
+            }
+        };
+        match demo::fill(&engine, jobs, tell).await {
+            Ok(()) => say(&format!("{jobs} made-up jobs are there\n")),
+            Err(error) => tracing::error!("the made-up jobs could not be put: {error}"),
+        }
+    }
+    demo::play(engine).await;
 }
 
 /// Refuses to let everybody in from everywhere, unless that is wanted; and says which doors stand open, where

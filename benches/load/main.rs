@@ -1,6 +1,6 @@
 //! The load program: what a cycle of add, get and complete costs over HTTP, in qless's words, in lmstfy's
-//! (publish, consume, acknowledge) and in Jobq's (create, poll, delete); what consumers cost who wait; and what
-//! a query costs among very many jobs.
+//! (publish, consume, acknowledge) and in Jobq's (create, poll, delete); what consumers cost who wait; what
+//! a query costs among very many jobs; and what the dashboard's pages and open tabs cost.
 //!
 //! It starts the release server once per durability, and beside it a *floor*: a server of the same
 //! routes that answers from memory, so that the ratios to it hold on whatever machine this runs.
@@ -15,6 +15,7 @@ mod floor;
 mod jobq;
 mod ledger;
 mod lmstfy;
+mod pages;
 mod qless;
 mod records;
 mod report;
@@ -60,6 +61,9 @@ struct Options {
     /// Protocols to measure.
     #[arg(long, value_delimiter = ',', default_value = "qless,lmstfy,jobq")]
     protocol: Vec<Protocol>,
+    /// Measure the dashboard only.
+    #[arg(long)]
+    dashboard: bool,
     /// Jobs in each request of qless's measurement in bulk, on 8 connections; 0 leaves it out.
     #[arg(long, default_value_t = 50)]
     bulk: usize,
@@ -73,6 +77,12 @@ struct Options {
     /// Jobs of a Jobq queue in which a query looks for a few; 0 leaves it out.
     #[arg(long, default_value_t = 100_000)]
     records: usize,
+    /// Made-up jobs of all protocols over which the dashboard's pages are asked for; 0 leaves it out.
+    #[arg(long, default_value_t = 1_000_000)]
+    pages: usize,
+    /// Open tabs that listen to the dashboard's feed while nothing happens; 0 leaves it out.
+    #[arg(long, default_value_t = 200)]
+    tabs: usize,
     /// The server to measure; else the one that was built along with this program.
     #[arg(long)]
     server: Option<PathBuf>,
@@ -100,6 +110,9 @@ fn main() -> Result<()> {
 const BULK_CONNECTIONS: usize = 8;
 
 async fn measure(options: &Options) -> Result<()> {
+    if options.dashboard {
+        return dashboard(options).await;
+    }
     let mut targets = vec![Target::floor()?];
     for durability in &options.durability {
         targets.push(Target::server(options.server.as_deref(), durability)?);
@@ -143,6 +156,24 @@ async fn measure(options: &Options) -> Result<()> {
         }
         println!();
         report::print_queries(&queries);
+    }
+    // Nothing else is to run beside them.
+    drop(targets);
+    dashboard(options).await
+}
+
+/// What the dashboard costs.
+async fn dashboard(options: &Options) -> Result<()> {
+    let server = options.server.as_deref();
+    if options.tabs > 0 {
+        let tabs = pages::tabs(&Target::server(server, "process")?, options.tabs).await?;
+        println!();
+        report::print_tabs(&tabs);
+    }
+    if options.pages > 0 {
+        let pages = pages::measure(&Target::made_up(server, options.pages)?).await?;
+        println!();
+        report::print_pages(options.pages, &pages);
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Medians, ratios, and the table.
 
 use super::drive::{Load, Measured};
+use super::pages::{Page, Tabs};
 use super::records::Queries;
 use super::waiting::{Delivery, Idle};
 
@@ -111,6 +112,37 @@ pub fn print_queries(rows: &[(String, Queries)]) {
         println!(
             "| {name} | {jobs} | {few_ms:.2} | {many_ms:.2} | {many_p99_ms:.2} | {:.2} | {over_all_ms:.0} |",
             many_ms / few_ms
+        );
+    }
+}
+
+/// Prints what open tabs cost.
+pub fn print_tabs(tabs: &Tabs) {
+    println!("| open tabs, nothing happens | CPU % | of one tab alone | memory of those MB |");
+    println!("|---|---|---|---|");
+    println!(
+        "| {} | {:.2} | {:.2} | {:.1} |",
+        tabs.number, tabs.cpu_percent, tabs.alone_percent, tabs.grown_mb
+    );
+}
+
+/// Prints the table of what pages cost.
+pub fn print_pages(jobs: usize, pages: &[Page]) {
+    println!("| page, {jobs} jobs | p50 ms | p95 ms | budget | kB |");
+    println!("|---|---|---|---|---|");
+    for page in pages {
+        println!(
+            "| {} | {:.1} | {:.1} | {:.0}{} | {:.0} |",
+            page.name,
+            page.p50_ms,
+            page.p95_ms,
+            page.budget_ms,
+            if page.p95_ms > page.budget_ms {
+                " exceeded"
+            } else {
+                ""
+            },
+            page.kilobytes
         );
     }
 }

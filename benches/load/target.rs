@@ -69,6 +69,20 @@ impl Target {
         Ok(target)
     }
 
+    /// A server whose database has so many made-up jobs of all protocols, and others that keep moving.
+    pub fn made_up(program: Option<&Path>, jobs: usize) -> Result<Target> {
+        let mut command = Command::new(server(program)?);
+        command.args([
+            "dev",
+            "--listen",
+            "127.0.0.1:0",
+            "--jobs",
+            &jobs.to_string(),
+        ]);
+        let filled = format!("{jobs} made-up jobs are there");
+        Target::new("made-up jobs", None, None).after(command, &filled)
+    }
+
     fn new(name: &str, folder: Option<TempDir>, database: Option<u32>) -> Target {
         Target {
             name: name.to_owned(),
@@ -79,7 +93,12 @@ impl Target {
         }
     }
 
-    fn with(mut self, mut command: Command) -> Result<Target> {
+    fn with(self, command: Command) -> Result<Target> {
+        self.after(command, "")
+    }
+
+    /// With a server that has said where it listens, and then this.
+    fn after(mut self, mut command: Command, last: &str) -> Result<Target> {
         let mut child = command
             .env("RUST_LOG", "warn")
             .stdin(Stdio::null())
@@ -96,6 +115,11 @@ impl Target {
                 Some(address.split(['/', ' ']).next()?.to_owned())
             })
             .ok_or_else(|| format!("{} does not tell its address", self.name))?;
+        let mut said = last.is_empty();
+        while !said {
+            let line = lines.next().ok_or("the server ended")??;
+            said = line == last;
+        }
         // What else it prints must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         self.servers.push(Server { child, address });
@@ -149,8 +173,7 @@ impl Target {
 
 /// The command that starts the server.
 fn serve(program: Option<&Path>, database: &str, durability: &str) -> Result<Command> {
-    let program = program.map_or_else(built, |program| Ok(program.to_owned()))?;
-    let mut command = Command::new(program);
+    let mut command = Command::new(server(program)?);
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--no-auth"])
         .args(["--durability", durability, "--database", database]);
@@ -188,6 +211,10 @@ impl Drop for Target {
             server.child.wait().ok();
         }
     }
+}
+
+fn server(program: Option<&Path>) -> Result<PathBuf> {
+    program.map_or_else(built, |program| Ok(program.to_owned()))
 }
 
 /// The release server of the same build: this program lies in `deps` beside it.

@@ -1,0 +1,151 @@
+//! What the dashboard's pages cost over a large database in which made-up jobs of all protocols keep moving, and what
+//! open tabs take of a server on which nothing happens.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::Result;
+use super::report::percentile;
+use super::target::Target;
+
+/// How often each page is asked for.
+const ROUNDS: usize = 60;
+
+/// How long a server is watched at whose feed all listen.
+const WATCH: Duration = Duration::from_secs(20);
+
+/// Name and address of a page, and within how many milliseconds 95 of a hundred are to be answered.
+const PAGES: [(&str, &str, f64); 16] = [
+    ("overview", "/ui", 50.0),
+    ("queues", "/ui/queues", 100.0),
+    ("waiting", "/ui/queues/billing.import/waiting", 100.0),
+    ("complete", "/ui/queues/billing.import/complete", 100.0),
+    ("failed", "/ui/queues/billing.import/failed", 100.0),
+    ("statistics", "/ui/queues/billing.import/stats", 100.0),
+    ("failures", "/ui/failures", 100.0),
+    ("failure group", "/ui/failures/TimeoutError", 100.0),
+    ("dead letters", "/ui/dead", 100.0),
+    ("lmstfy queue", "/ui/lmstfy/billing/outbox-0/waiting", 100.0),
+    ("Relay queue", "/ui/relay/bulk-1/waiting", 100.0),
+    ("Jobq queue", "/ui/jobq/ledger-1", 100.0),
+    ("workers", "/ui/workers", 100.0),
+    ("tags", "/ui/tags", 100.0),
+    (
+        "search by state",
+        "/ui/jobs?q=state:failed%20class:shop*",
+        250.0,
+    ),
+    (
+        "search by payload",
+        "/ui/jobs?q=data.customer.id:4711",
+        250.0,
+    ),
+];
+
+/// How long a page took, in milliseconds.
+pub struct Page {
+    pub name: &'static str,
+    pub p50_ms: f64,
+    pub p95_ms: f64,
+    pub budget_ms: f64,
+    /// Uncompressed.
+    pub kilobytes: f64,
+}
+
+/// Asks for each page in turns, so that a disturbance concerns all.
+pub async fn measure(target: &Target) -> Result<Vec<Page>> {
+    let address = target.address(0)?;
+    let mut took = vec![Vec::new(); PAGES.len()];
+    let mut bytes = vec![0; PAGES.len()];
+    for _ in 0..ROUNDS {
+        for (page, (took, bytes)) in PAGES.iter().zip(took.iter_mut().zip(&mut bytes)) {
+            let began = Instant::now();
+            *bytes = get(address, page.1).await?;
+            took.push(began.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    let pages = PAGES.iter().zip(took).zip(bytes);
+    Ok(pages
+        .map(|(((name, _, budget_ms), mut took), bytes)| {
+            took.sort_by(f64::total_cmp);
+            Page {
+                name,
+                p50_ms: percentile(&took, 0.5),
+                p95_ms: percentile(&took, 0.95),
+                budget_ms: *budget_ms,
+                kilobytes: bytes as f64 / 1e3,
+            }
+        })
+        .collect())
+}
+
+/// Loads a page on a connection of its own. Its length, with the head.
+async fn get(address: &str, path: &str) -> Result<usize> {
+    let mut connection = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    connection.read_to_end(&mut answer).await?;
+    if !answer.starts_with(b"HTTP/1.1 200") {
+        let line = String::from_utf8_lossy(answer.get(..40).unwrap_or_default()).into_owned();
+        return Err(format!("{path}: {line}").into());
+    }
+    Ok(answer.len())
+}
+
+/// What open tabs take of a server on which nothing happens.
+pub struct Tabs {
+    pub number: usize,
+    /// Of one core; and what one tab takes.
+    pub cpu_percent: f64,
+    pub alone_percent: f64,
+    /// What came with them.
+    pub grown_mb: f64,
+}
+
+/// First one tab listens to the feed, then so many.
+pub async fn tabs(target: &Target, number: usize) -> Result<Tabs> {
+    let mut open = vec![listen(target).await?];
+    let alone_percent = watch(target).await?;
+    let before = target.memory_mb()?;
+    while open.len() < number {
+        open.push(listen(target).await?);
+    }
+    let cpu_percent = watch(target).await?;
+    Ok(Tabs {
+        number: open.len(),
+        cpu_percent,
+        alone_percent,
+        grown_mb: target.memory_mb()? - before,
+    })
+}
+
+/// What the server takes of one core while all that is open stays so.
+async fn watch(target: &Target) -> Result<f64> {
+    // Until all have been heard.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let (began, cpu) = (Instant::now(), target.cpu()?);
+    tokio::time::sleep(WATCH).await;
+    let cpu = target.cpu()?.saturating_sub(cpu);
+    Ok(100.0 * cpu.as_secs_f64() / began.elapsed().as_secs_f64())
+}
+
+/// A connection to the feed, on which something has been heard.
+async fn listen(target: &Target) -> Result<TcpStream> {
+    let address = target.address(0)?;
+    let mut feed = TcpStream::connect(address).await?;
+    let request = format!("GET /ui/events HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    feed.write_all(request.as_bytes()).await?;
+    let mut heard = [0; 1024];
+    let bytes = feed.read(&mut heard).await?;
+    if !heard
+        .get(..bytes)
+        .unwrap_or_default()
+        .starts_with(b"HTTP/1.1 200")
+    {
+        return Err("the feed does not answer".into());
+    }
+    Ok(feed)
+}

@@ -1,0 +1,264 @@
+//! `switchyard dev --jobs N`: so many jobs of all protocols in all states, put at once, so that pages and searches can
+//! be judged over a large database. The verbs are everybody's.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::{FAILURES, PRODUCER, TAGS, one_in, pick, up_to};
+use crate::engine::{
+    Claim, Engine, Enqueue, Fail, Holder, Job, Mode, Publish, Put, QueueKey, Result,
+};
+
+/// Jobs that are put at once, and how many of such batches are on their way.
+const BATCH: usize = 500;
+const AT_ONCE: usize = 4;
+
+/// Queues of qless: each area has each kind.
+const AREAS: &[&str] = &["billing", "shop", "media", "crm", "ops"];
+const KINDS: &[&str] = &[
+    "import", "export", "notify", "resize", "sync", "index", "report", "cleanup",
+];
+/// Queues of each of the other protocols.
+const OTHER_QUEUES: usize = 5;
+
+/// Seconds until the earliest of what is for later, and between that and the last.
+const LATER_S: u64 = 3_600;
+const WEEK_S: u64 = 604_800;
+
+/// What becomes of a batch.
+#[derive(Clone, Copy)]
+enum Fate {
+    Complete,
+    Failed,
+    Waiting,
+    Scheduled,
+    Depends,
+    Ready,
+    Delayed,
+    Enqueued,
+    Later,
+    Dead,
+    Records,
+}
+
+/// Of a hundred batches, how many meet each fate.
+const SHARES: [(Fate, usize); 11] = [
+    (Fate::Complete, 38),
+    (Fate::Failed, 6),
+    (Fate::Waiting, 14),
+    (Fate::Scheduled, 7),
+    (Fate::Depends, 3),
+    (Fate::Ready, 11),
+    (Fate::Delayed, 3),
+    (Fate::Enqueued, 8),
+    (Fate::Later, 3),
+    (Fate::Dead, 1),
+    (Fate::Records, 6),
+];
+
+/// A step that meets all numbers below a hundred, and mixes the fates.
+const STRIDE: usize = 37;
+
+/// Puts at least that many jobs. Calls `tell` with how many are there, now and then.
+pub async fn fill(engine: &Engine, jobs: usize, mut tell: impl FnMut(usize)) -> Result<()> {
+    // Else upkeep would drop most of what is complete.
+    engine
+        .configure("jobs-history-count", Some(jobs.to_string()), None)
+        .await?;
+    for number in 0..OTHER_QUEUES {
+        engine.make_queue(&record_queue(number)).await?;
+    }
+    let batches = jobs.div_ceil(BATCH);
+    let mut filled = stream::iter(0..batches)
+        .map(|number| batch(engine, number))
+        .buffer_unordered(AT_ONCE);
+    let mut done = 0;
+    while filled.try_next().await?.is_some() {
+        done += BATCH;
+        tell(done);
+    }
+    Ok(())
+}
+
+fn fate(number: usize) -> Fate {
+    let mut place = number * STRIDE % 100;
+    for (fate, share) in SHARES {
+        if place < share {
+            return fate;
+        }
+        place -= share;
+    }
+    Fate::Waiting
+}
+
+async fn batch(engine: &Engine, number: usize) -> Result<()> {
+    let fate = fate(number);
+    match fate {
+        Fate::Complete | Fate::Failed | Fate::Waiting | Fate::Scheduled | Fate::Depends => {
+            qless(engine, number, fate).await
+        }
+        Fate::Ready | Fate::Delayed => publish(engine, number, matches!(fate, Fate::Delayed)).await,
+        Fate::Enqueued | Fate::Later | Fate::Dead => enqueue(engine, number, fate).await,
+        Fate::Records => records(engine, number).await,
+    }
+}
+
+fn pick_of(names: &[&'static str], number: usize) -> &'static str {
+    names.get(number % names.len()).copied().unwrap_or_default()
+}
+
+async fn qless(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
+    let (area, kind) = (pick_of(AREAS, number), pick_of(KINDS, number / AREAS.len()));
+    let queue = QueueKey::qless(format!("{area}.{kind}"));
+    let mut jobs: Vec<Put> = (0..BATCH).map(|_| put(area, kind, fate)).collect();
+    if let (Fate::Depends, Some((first, others))) = (fate, jobs.split_first_mut()) {
+        first.delay = Some((LATER_S + up_to(WEEK_S)) as f64);
+        for job in others {
+            job.depends = first.id.clone().map(|id| vec![id]);
+        }
+    }
+    for put in engine
+        .put(queue.clone(), jobs, PRODUCER.to_owned(), None)
+        .await?
+    {
+        put?;
+    }
+    if !matches!(fate, Fate::Complete | Fate::Failed) {
+        return Ok(());
+    }
+    let worker = format!("{kind}-{}.example-4001", number % 9);
+    let claim = Claim::of(queue, worker.as_str(), BATCH);
+    let claimed = engine.claim(claim, None).await?;
+    let holder = Holder {
+        worker,
+        queue: None,
+    };
+    if matches!(fate, Fate::Complete) {
+        let jobs = claimed.into_iter().map(|job| (job.key, job.body, None));
+        engine.complete(jobs.collect(), holder, None).await?;
+    } else {
+        let jobs = claimed.into_iter().map(failed);
+        engine.fail(jobs.collect(), holder, None).await?;
+    }
+    Ok(())
+}
+
+fn put(area: &str, kind: &str, fate: Fate) -> Put {
+    Put {
+        id: Some(uuid::Uuid::new_v4().simple().to_string()),
+        body: body(),
+        klass: Some(format!("{area}::{kind}")),
+        tags: one_in(4).then(|| pick(TAGS).map(str::to_owned).into_iter().collect()),
+        priority: one_in(9).then(|| up_to(5) as f64 - 2.0),
+        delay: matches!(fate, Fate::Scheduled).then(|| (LATER_S + up_to(WEEK_S)) as f64),
+        retries: Some(5),
+        ..Put::default()
+    }
+}
+
+fn body() -> String {
+    format!(
+        r#"{{"customer": {{"id": {}}}, "total": {}.5, "trace": 12345678901234567890}}"#,
+        1_000 + up_to(90_000),
+        up_to(2_000)
+    )
+}
+
+fn failed(job: Job) -> Fail {
+    let (group, message) = pick(FAILURES).unwrap_or_default();
+    Fail {
+        key: job.key,
+        group: group.to_owned(),
+        message: message.replace("{}", &up_to(100_000).to_string()),
+        body: None,
+    }
+}
+
+async fn publish(engine: &Engine, number: usize, is_delayed: bool) -> Result<()> {
+    let queue = QueueKey::lmstfy(
+        pick_of(AREAS, number),
+        format!("outbox-{}", number % OTHER_QUEUES),
+    );
+    let job = |_| Publish {
+        body: BASE64.encode(body()),
+        delay_s: if is_delayed { 86_400 } else { 0 },
+        ttl_s: 0,
+        tries: 3,
+        versioned: false,
+        attributes: None,
+    };
+    let jobs = (0..BATCH).map(job).collect();
+    engine.publish(queue, jobs).await.map(drop)
+}
+
+async fn enqueue(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
+    // What dies is put where nothing else waits.
+    let name = match fate {
+        Fate::Dead => "bulk-dead".to_owned(),
+        _ => format!("bulk-{}", number % OTHER_QUEUES),
+    };
+    let queue = QueueKey::relay(name);
+    let later = || {
+        engine
+            .now(None)
+            .plus_seconds((LATER_S + up_to(WEEK_S)) as f64)
+    };
+    let job = |at| Enqueue {
+        queue: queue.clone(),
+        id: format!("{number}-{at}"),
+        timeout_s: 1,
+        max_retries: matches!(fate, Fate::Dead).then_some(0),
+        payload: body(),
+        state: None,
+        run_at: matches!(fate, Fate::Later).then(later),
+    };
+    let jobs = (0..BATCH).map(job).collect();
+    engine.enqueue(jobs, Mode::Unique).await?;
+    if matches!(fate, Fate::Dead) {
+        // Nobody says anything about them any more.
+        engine.claim(Claim::of(queue, "", BATCH), None).await?;
+    }
+    Ok(())
+}
+
+fn record_queue(number: usize) -> String {
+    format!("ledger-{number}")
+}
+
+async fn records(engine: &Engine, number: usize) -> Result<()> {
+    let queue = engine
+        .record_queue(&record_queue(number % OTHER_QUEUES))
+        .await?;
+    let record = |_| {
+        let state = match up_to(4) {
+            0 => r#"["CREATED"]"#,
+            1 => r#"["ASSIGNED",{"node":7}]"#,
+            2 => r#"["FINISHED"]"#,
+            _ => "null",
+        };
+        engine.record(&queue, body(), state.to_owned())
+    };
+    futures::future::try_join_all((0..BATCH).map(record)).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn each_fate_has_its_share_of_a_hundred_batches() {
+        assert_eq!(SHARES.iter().map(|(_, share)| share).sum::<usize>(), 100);
+        let mut met: HashMap<_, usize> = HashMap::new();
+        for number in 0..100 {
+            *met.entry(std::mem::discriminant(&fate(number)))
+                .or_default() += 1;
+        }
+        for (fate, share) in SHARES {
+            assert_eq!(met.get(&std::mem::discriminant(&fate)), Some(&share));
+        }
+    }
+}
