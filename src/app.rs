@@ -7,6 +7,7 @@ use leptos_router::{
     components::{Route, Router, Routes},
 };
 
+mod about;
 mod check;
 mod config;
 mod dead;
@@ -26,11 +27,13 @@ mod overview;
 mod parts;
 mod payload;
 mod problems;
+mod put;
 mod queue;
 mod queues;
 mod recurring;
 mod recurrings;
 mod relay;
+mod scheduled;
 mod search;
 mod stats;
 mod tables;
@@ -43,6 +46,7 @@ pub mod visit;
 mod worker;
 mod workers;
 
+use about::AboutPage;
 use check::CheckPage;
 use config::ConfigPage;
 use dead::DeadPage;
@@ -56,11 +60,13 @@ use lmstfy::job::LmstfyJobPage;
 use missing::MissingPage;
 use namespaces::{NamespacePage, NamespacesPage};
 use overview::OverviewPage;
+use put::PutPage;
 use queue::QueuePage;
 use queues::QueuesPage;
 use recurring::RecurringPage;
 use recurrings::RecurringsPage;
 use relay::job::{DeadRelayJobPage, RelayJobPage};
+use scheduled::ScheduledPage;
 use search::SearchPage;
 use stats::StatsPage;
 use tags::{TagPage, TagsPage};
@@ -140,8 +146,11 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, recurring, name) view=RecurringPage ssr=SsrMode::Async />
                     <Route path=(ui, tags) view=TagsPage ssr=SsrMode::Async />
                     <Route path=(ui, tags, name) view=TagPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("scheduled")) view=ScheduledPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("put")) view=PutPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("tracked")) view=TrackedPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("check")) view=CheckPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("about")) view=AboutPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("config")) view=ConfigPage ssr=SsrMode::Async />
                 </Routes>
             </Frame>

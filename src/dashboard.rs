@@ -5,6 +5,7 @@ mod download;
 mod feed;
 mod forms;
 mod guard;
+mod put;
 mod records;
 mod shared;
 mod tokens;
@@ -49,9 +50,9 @@ const ANSWER_MAX: Duration = Duration::from_millis(4_500);
 /// The longest form that is read.
 const FORM_BYTES_MAX: usize = 64 << 10;
 
-/// The longest form with a payload or a state of Jobq, which the API takes up to 2 MiB long; percent-encoding makes
-/// three bytes of one.
-const RECORD_FORM_BYTES_MAX: usize = 8 << 20;
+/// The longest form with a payload or a state. Jobq's API takes them up to 2 MiB long, and percent-encoding makes three
+/// bytes of one.
+const PAYLOAD_FORM_BYTES_MAX: usize = 8 << 20;
 
 /// How much of the processor's time a page is worth: at 4, brotli takes a millisecond for what gzip does not come near.
 const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
@@ -106,7 +107,7 @@ pub fn router(state: Dashboard, doors: &Doors) -> Router {
         )
         .route("/ui/{*rest}", get(missing_page))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
-        .merge(record_forms())
+        .merge(payload_forms())
         .layer(middleware::from_fn_with_state(
             state.clone(),
             forms::explain,
@@ -124,13 +125,14 @@ pub fn router(state: Dashboard, doors: &Doors) -> Router {
         .with_state(state)
 }
 
-/// The forms that Jobq's pages answer themselves: where the pages stand, too.
-fn record_forms() -> Router<Dashboard> {
+/// The forms with payloads, which their pages answer themselves: where the pages stand, too.
+fn payload_forms() -> Router<Dashboard> {
     Router::new()
+        .route("/ui/put", post(put::put))
         .route("/ui/jobq/{name}", post(records::create))
         .route("/ui/jobq/{name}/job/{id}", post(records::change))
         .layer(DefaultBodyLimit::disable())
-        .layer(RequestBodyLimitLayer::new(RECORD_FORM_BYTES_MAX))
+        .layer(RequestBodyLimitLayer::new(PAYLOAD_FORM_BYTES_MAX))
 }
 
 /// A page asks the database several times; where each time takes as long as it may, it is turned away as a whole.

@@ -8,6 +8,7 @@
 //! Time is an argument: `now` is the client's time where that decides (`--trust-client-clock`), else
 //! `None`, and the server's clock decides. The engine knows neither HTTP nor any protocol's JSON.
 
+mod about;
 mod check;
 mod chores;
 mod claim;
@@ -16,6 +17,7 @@ mod config;
 mod copies;
 mod dead;
 mod depend;
+mod due;
 mod enqueue;
 mod error;
 mod events;
@@ -54,6 +56,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use about::{Opened, Running};
 pub use check::Problem;
 use chores::{Chore, Duty};
 pub use claim::{Claim, Order};
@@ -61,6 +64,7 @@ pub use clock::{Clock, Time};
 pub use config::{Config, OPTION_BYTES_MAX};
 pub use dead::DeadLetter;
 pub use depend::Depend;
+pub use due::{Due, HOURS};
 pub use enqueue::{Enqueue, Mode, Run};
 pub use error::{Error, Result};
 pub use events::Published;
@@ -135,6 +139,7 @@ struct Inner {
     choices: record::Choices,
     changes: watch::Sender<u64>,
     trust_client_clock: bool,
+    opened: Opened,
     stop: CancellationToken,
     /// Nobody is to wait for jobs any longer.
     rest: CancellationToken,
@@ -184,6 +189,7 @@ impl Engine {
             held: held::Held::default(),
             idle: idle::Idle::after(options.empty_queue_age.unwrap_or(idle::QUIET)),
         };
+        let opened = Opened::with(options, clock.now());
         let engine = Engine(Arc::new(Inner {
             writer: Writer::start(store.connection, runner),
             readers,
@@ -196,6 +202,7 @@ impl Engine {
             choices: record::Choices::default(),
             changes,
             trust_client_clock: options.trust_client_clock,
+            opened,
             stop: CancellationToken::new(),
             rest: CancellationToken::new(),
             _scratch: store.scratch,

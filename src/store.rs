@@ -5,6 +5,7 @@
 //! is queued, runs it in one transaction and answers every step after the commit (`store/group.rs`).
 //! What is different about SQLite and Postgres is in the files of those names, and in `store/dialect.rs`.
 
+mod about;
 mod address;
 mod copy;
 mod dialect;
@@ -17,6 +18,7 @@ mod sqlite;
 
 use std::time::Duration;
 
+pub use about::About;
 pub use address::shown;
 pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;

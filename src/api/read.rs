@@ -4,10 +4,10 @@ use leptos::prelude::*;
 
 use super::Trouble;
 use super::views::{
-    CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView, LmstfyJobView, NamespaceView,
-    NamespacesView, OverviewView, Place, QueueRow, QueueView, RecordView, RecordsView,
-    RecurringView, RecurringsView, RelayJobView, SearchView, StatsView, TagView, TagsView, Tally,
-    TrackedView, Wanted, WorkerRow, WorkerView,
+    AboutView, CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView, LmstfyJobView,
+    NamespaceView, NamespacesView, NewJobView, OverviewView, Place, QueueRow, QueueView,
+    RecordView, RecordsView, RecurringView, RecurringsView, RelayJobView, ScheduledView,
+    SearchView, StatsView, TagView, TagsView, Tally, TrackedView, Wanted, WorkerRow, WorkerView,
 };
 
 /// Jobs on one page of a list.
@@ -53,6 +53,13 @@ pub async fn stats(place: Place, day: String) -> Result<StatsView, Trouble> {
         let name = place.label();
         format!("There is no queue “{name}”, or no day “{day}”.")
     })
+}
+
+/// What there is to tell about the server.
+#[server]
+pub async fn about() -> Result<AboutView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::about(&desk.engine).await)
 }
 
 /// All options in force.
@@ -127,6 +134,13 @@ pub async fn record(place: Place, id: String) -> Result<RecordView, Trouble> {
     })
 }
 
+/// The form for a new job of this queue, or like the job with the id `like`.
+#[server]
+pub async fn new_job(queue: String, like: String) -> Result<NewJobView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::new_job(&desk.engine, queue, &like).await)
+}
+
 /// A page of the jobs that a text means, newest first: those before the one with the number `after`, or the first.
 #[server]
 pub async fn search(text: String, after: Option<i64>) -> Result<SearchView, Trouble> {
@@ -169,6 +183,13 @@ pub async fn tags(offset: usize) -> Result<TagsView, Trouble> {
 pub async fn tagged(tag: String, offset: usize) -> Result<TagView, Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.answer(super::turn::tagged(&desk.engine, &tag, offset).await)
+}
+
+/// The scheduled jobs of all queues, those that are due next, from `offset` on.
+#[server]
+pub async fn scheduled(offset: usize) -> Result<ScheduledView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::scheduled(&desk.engine, offset).await)
 }
 
 /// The tracked jobs and what happened to them lately.

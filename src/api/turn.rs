@@ -15,6 +15,7 @@ use super::views::{
 };
 use places::{key, place, place_of, queue_names};
 
+mod about;
 mod check;
 mod dead;
 mod deeds;
@@ -23,12 +24,15 @@ mod lmstfy;
 mod marks;
 mod namespaces;
 mod places;
+mod put;
 mod recurring;
 mod relay;
+mod scheduled;
 mod search;
 mod settings;
 mod stats;
 
+pub use about::about;
 pub use check::{check, mend};
 pub use dead::{dead, delete_dead, delete_dead_jobs, delete_job, destroy, respawn, respawn_jobs};
 pub use deeds::{
@@ -39,8 +43,10 @@ pub use jobq::{change_record, create_record, expunge, make_queue, record, record
 pub use lmstfy::{body, lmstfy_job};
 pub use marks::{tagged, tags, tracked};
 pub use namespaces::{create_token, namespace, namespaces, revoke_token};
+pub use put::{new_job, put};
 pub use recurring::{change_recurring, recur, recurring, recurrings, unrecur};
 pub use relay::{dead_relay_job, relay_job, revive, revive_job, revive_jobs};
+pub use scheduled::scheduled;
 pub use search::search;
 pub use settings::{config, set_option, set_queue_option, unset_option};
 pub use stats::stats;

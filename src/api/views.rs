@@ -1,16 +1,24 @@
 //! What pages show. Times are integer microseconds since 1970, UTC.
 
+mod about;
+mod check;
 mod config;
 mod jobq;
 mod lmstfy;
+mod marks;
 mod place;
+mod put;
 mod recurring;
 mod relay;
 mod role;
+mod scheduled;
 mod search;
+mod worker;
 
 use serde::{Deserialize, Serialize};
 
+pub use about::AboutView;
+pub use check::{CheckView, CheckedKind};
 pub use config::{ConfigView, Setting};
 pub use jobq::{
     Change, Conflict, Mark, NewRecord, RecordList, RecordRow, RecordView, RecordsView,
@@ -20,11 +28,15 @@ pub use lmstfy::{
     DeadRow, DeadView, LmstfyJobView, NamespaceRow, NamespaceView, NamespacesView, NewToken,
     TokenRow,
 };
+pub use marks::{TagRow, TagView, TagsView, TrackedEvent, TrackedView};
 pub use place::{Api, Place};
+pub use put::{NewJob, NewJobView, NotPut};
 pub use recurring::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
 pub use relay::RelayJobView;
 pub use role::Role;
+pub use scheduled::ScheduledView;
 pub use search::{Chip, Finds, Mistaken, Outcome, SearchView};
+pub use worker::{Pulse, WorkerRow, WorkerView};
 
 /// Where a job stands, as the dashboard names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -335,35 +347,6 @@ pub struct GroupRow {
     pub message: Option<String>,
 }
 
-/// A worker and what it holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WorkerRow {
-    pub name: String,
-    pub last_seen: i64,
-    pub running: i64,
-    pub stalled: i64,
-}
-
-/// Whether a worker still shows itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pulse {
-    /// Within the last minute.
-    Alive,
-    /// Within the last five minutes.
-    Late,
-    Silent,
-}
-
-impl WorkerRow {
-    pub fn pulse(&self, now: i64) -> Pulse {
-        match now.saturating_sub(self.last_seen) / 60_000_000 {
-            ..1 => Pulse::Alive,
-            1..5 => Pulse::Late,
-            _ => Pulse::Silent,
-        }
-    }
-}
-
 /// The overview.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OverviewView {
@@ -420,77 +403,4 @@ pub struct Spread {
 pub struct GroupView {
     pub group: GroupRow,
     pub jobs: Vec<JobRow>,
-}
-
-/// A worker and the jobs it holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WorkerView {
-    pub worker: WorkerRow,
-    /// Those in time, then those whose lease is lost.
-    pub jobs: Vec<JobRow>,
-}
-
-/// A tag and how many jobs have it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TagRow {
-    pub tag: String,
-    pub jobs: i64,
-}
-
-/// A tag and a page of its jobs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TagView {
-    pub tag: TagRow,
-    pub jobs: Vec<JobRow>,
-}
-
-/// A page of the tags, most used first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TagsView {
-    pub tags: Vec<TagRow>,
-    /// Whether there are more after these.
-    pub more: bool,
-}
-
-/// The tracked jobs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrackedView {
-    /// By the time of tracking, each with the newest entry of its history.
-    pub jobs: Vec<(JobRow, Option<Entry>)>,
-    /// Ids of those that are not there.
-    pub gone: Vec<String>,
-    /// How many are tracked; not all need be among the jobs.
-    pub total: usize,
-    /// What happened to them lately, newest first.
-    pub events: Vec<TrackedEvent>,
-    /// Among how many events of the server they were looked for.
-    pub searched: i64,
-}
-
-/// Something that happened to a tracked job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrackedEvent {
-    /// The number of the event.
-    pub seq: i64,
-    pub when: i64,
-    /// The event's channel, which says what happened.
-    pub what: String,
-    pub id: String,
-}
-
-/// What the consistency check found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CheckView {
-    /// When it began to look.
-    pub when: i64,
-    pub kinds: Vec<CheckedKind>,
-}
-
-/// Problems of one kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CheckedKind {
-    pub kind: String,
-    pub total: usize,
-    /// The first of them, as sentences.
-    pub sentences: Vec<String>,
 }

@@ -28,14 +28,16 @@ const PAGES: [Page; 5] = [
 ];
 
 /// Those that are looked at now and then. On a phone they stand behind a button.
-const MORE: [Page; 7] = [
+const MORE: [Page; 9] = [
     ("/ui/dead", "dead", "Dead letters"),
+    ("/ui/scheduled", "scheduled", "Scheduled"),
     ("/ui/recurring", "recurring", "Recurring"),
     ("/ui/tracked", "tracked", "Tracked"),
     ("/ui/tags", "tags", "Tags"),
     ("/ui/namespaces", "namespaces", "Namespaces"),
     ("/ui/config", "config", "Config"),
     ("/ui/check", "check", "Check"),
+    ("/ui/about", "about", "About"),
 ];
 
 /// The frame around the page that `children` is.

@@ -129,7 +129,7 @@ pub fn within(slots: &[i64], share: f64) -> Option<String> {
 }
 
 /// A round number above the highest bar, whose half is whole.
-fn ceiling(highest: i64) -> i64 {
+pub fn ceiling(highest: i64) -> i64 {
     let mut unit = 1_i64;
     loop {
         for step in [2, 4, 6, 8, 10, 12, 16] {
@@ -143,7 +143,7 @@ fn ceiling(highest: i64) -> i64 {
 }
 
 /// A number in four characters at the most: `999`, `1.2k`, `34k`, `5.6M`.
-fn short(n: i64) -> String {
+pub fn short(n: i64) -> String {
     match n {
         ..1_000 => n.to_string(),
         1_000..9_950 => format!("{:.1}k", n as f64 / 1e3),

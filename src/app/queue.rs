@@ -97,7 +97,13 @@ pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
     let actions = view! {
         {if queue.paused { unpause(place, visit) } else { pause(place, visit) }}
         {match place.api {
-            Api::Qless => view! { <a class="button" href=to::config(&place.name)>"Options…"</a> }.into_any(),
+            Api::Qless => {
+                view! {
+                    <a class="button" href=to::put(&place.name)>"Put a job…"</a>
+                    <a class="button" href=to::config(&place.name)>"Options…"</a>
+                }
+                    .into_any()
+            }
             Api::Lmstfy => lmstfy::destroy(queue, visit),
             Api::Relay | Api::Jobq => ().into_any(),
         }}

@@ -95,6 +95,8 @@ pub enum JobList {
     Worker,
     /// From any queue, in any state.
     Mixed,
+    /// From any queue, all scheduled.
+    Due,
     /// Of any protocol, in any state: what a search has found.
     Found,
 }
@@ -131,7 +133,7 @@ fn moment_word(job: &JobRow) -> &'static str {
 pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], visit: &Visit) -> AnyView {
     let moment = match list {
         JobList::Queue(Stand::Waiting) => "Available",
-        JobList::Queue(Stand::Scheduled) => "Due",
+        JobList::Queue(Stand::Scheduled) | JobList::Due => "Due",
         JobList::Queue(Stand::Depends) => "Waits since",
         JobList::Queue(Stand::Running) => "Lease ends",
         JobList::Queue(Stand::Stalled) => "Lease ended",
@@ -177,7 +179,9 @@ fn subject_column(list: JobList) -> Option<&'static str> {
         JobList::Queue(Stand::Failed) => Some("Failure"),
         JobList::Queue(Stand::Depends) => Some("Waits for"),
         JobList::Group => Some("Message"),
-        JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Found => None,
+        JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Due | JobList::Found => {
+            None
+        }
     }
 }
 
@@ -239,7 +243,7 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
             "jobs",
         )
         .into_any(),
-        JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Found => {
+        JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Due | JobList::Found => {
             job.worker.as_deref().map(worker_link).into_any()
         }
     }

@@ -240,6 +240,16 @@ pub mod to {
         format!("{}/stats{day}", queue(place))
     }
 
+    /// The form for a new job of a qless queue.
+    pub fn put(queue: &str) -> String {
+        with("/ui/put".to_owned(), "?queue=", queue)
+    }
+
+    /// The form for a new job like the one with this id.
+    pub fn put_like(id: &str) -> String {
+        with("/ui/put".to_owned(), "?like=", id)
+    }
+
     /// The options of a qless queue.
     pub fn config(queue: &str) -> String {
         with("/ui/config".to_owned(), "?queue=", queue) + "#of-queues"

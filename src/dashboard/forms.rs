@@ -13,8 +13,9 @@ use leptos_axum::render_app_async_with_context;
 
 use super::{Dashboard, page_context};
 use crate::api::Trouble;
+use crate::api::desk::flash_cookie;
 use crate::app::shell;
-use crate::app::visit::{self, is_ours};
+use crate::app::visit::{self, Flash, is_ours};
 
 /// The longest error that is read.
 const ERROR_BYTES_MAX: usize = 64 << 10;
@@ -87,6 +88,19 @@ pub async fn answer(
     *request.uri_mut() = uri.clone();
     *request.headers_mut() = headers;
     render(request).await.into_response()
+}
+
+/// To a page, which tells what was done.
+pub fn lead_to(page: &str, done: String) -> Response {
+    let flash = Flash {
+        done: true,
+        text: done,
+    };
+    let headers = [
+        (header::LOCATION, page.to_owned()),
+        (header::SET_COOKIE, flash_cookie(&flash)),
+    ];
+    (StatusCode::SEE_OTHER, headers).into_response()
 }
 
 /// The page on which the form stood, if the browser says so.

@@ -4,15 +4,14 @@
 use axum::Form;
 use axum::extract::State;
 use axum::extract::rejection::FormRejection;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
 use leptos::prelude::provide_context;
 
 use super::{Dashboard, forms};
-use crate::api::desk::flash_cookie;
 use crate::api::turn;
 use crate::api::views::{Change, NewRecord, Undone};
-use crate::app::visit::{Flash, Visit, to};
+use crate::app::visit::{Visit, to};
 
 /// `POST /ui/jobq/{name}`
 pub async fn create(
@@ -29,7 +28,7 @@ pub async fn create(
     match turn::create_record(&dashboard.engine, &queue, &form).await {
         Ok(id) => {
             let page = to::job(&queue, &id.to_string());
-            lead_to(&page, format!("Job {id} is recorded."))
+            forms::lead_to(&page, format!("Job {id} is recorded."))
         }
         Err(undone) => answer(dashboard, &uri, headers, undone).await,
     }
@@ -51,7 +50,7 @@ pub async fn change(
     // After the queue's name stands `job`.
     let id = visit.name(next + 1);
     match turn::change_record(&dashboard.engine, &queue, &id, form).await {
-        Ok(done) => lead_to(&to::job(&queue, &id), done),
+        Ok(done) => forms::lead_to(&to::job(&queue, &id), done),
         Err(undone) => answer(dashboard, &uri, headers, undone).await,
     }
 }
@@ -67,17 +66,4 @@ fn visit(uri: &Uri) -> Visit {
 async fn answer(dashboard: Dashboard, uri: &Uri, headers: HeaderMap, undone: Undone) -> Response {
     let more = move || provide_context(undone.clone());
     forms::answer(dashboard, uri, headers, more).await
-}
-
-/// To a page, which tells what was done.
-fn lead_to(page: &str, done: String) -> Response {
-    let flash = Flash {
-        done: true,
-        text: done,
-    };
-    let headers = [
-        (header::LOCATION, page.to_owned()),
-        (header::SET_COOKIE, flash_cookie(&flash)),
-    ];
-    (StatusCode::SEE_OTHER, headers).into_response()
 }

@@ -174,7 +174,7 @@ impl Engine {
         Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
     }
 
-    /// Jobs of one queue (or, complete ones, of all) by where they stand.
+    /// Jobs of one queue (or, complete and scheduled ones, of all) by where they stand.
     pub async fn jobs(
         &self,
         standing: Standing,
@@ -192,6 +192,9 @@ impl Engine {
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let statement = match (standing, queue) {
             (Standing::Complete, None) => Statement::new(COMPLETE, [limit.into(), offset.into()]),
+            (Standing::Scheduled, None) => {
+                Statement::new(SCHEDULED, [limit.into(), offset.into(), now.into()])
+            }
             (_, None) => return Ok(Vec::new()),
             (standing, Some(queue)) => {
                 let sql = match standing {
@@ -452,6 +455,7 @@ const COMPLETE_IN: &str = list!("j.queue = $3 AND j.state = 6 ORDER BY j.since D
 const DEAD_IN: &str = list!("j.queue = $3 AND j.state = 8 ORDER BY j.since, j.seq");
 const RECORDS_IN: &str = list!("j.queue = $3 AND j.state = 9 ORDER BY j.updated_at, j.seq");
 const COMPLETE: &str = list!("j.state = 6 ORDER BY j.since DESC, j.seq DESC");
+const SCHEDULED: &str = list!("j.state = 2 AND j.ready_at > $3 ORDER BY j.ready_at, j.seq");
 const FAILED_WITH: &str =
     list!("j.state = 5 AND j.failure_group = $3 ORDER BY j.since DESC, j.seq DESC");
 

@@ -167,7 +167,7 @@ fn interval(typed: &RecurringForm) -> Result<f64, String> {
     }
 }
 
-fn seconds(what: &str, typed: &str, unit: &str) -> Result<f64, String> {
+pub fn seconds(what: &str, typed: &str, unit: &str) -> Result<f64, String> {
     let seconds = number(what, typed)? * number("the unit", unit)?;
     if (0.0..=SECONDS_MAX).contains(&seconds) {
         Ok(seconds)
@@ -176,7 +176,7 @@ fn seconds(what: &str, typed: &str, unit: &str) -> Result<f64, String> {
     }
 }
 
-fn count(what: &str, typed: &str) -> Result<i64, String> {
+pub fn count(what: &str, typed: &str) -> Result<i64, String> {
     let count = typed.trim().parse::<u32>();
     count
         .map(i64::from)

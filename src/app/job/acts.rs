@@ -59,7 +59,9 @@ pub fn actions(job: &JobView, visit: &Visit) -> AnyView {
         .as_ref()
         .map(|worker| time_out(&row.id, worker, visit));
     let priority = (row.stand != Stand::Complete).then(|| priority_form(job, visit));
-    view! { {retry} {track} {priority} {move_form(job, visit)} {time_out} {cancel} }.into_any()
+    let clone = view! { <a class="button" href=to::put_like(&row.id)>"Clone…"</a> };
+    view! { {retry} {track} {priority} {move_form(job, visit)} {clone} {time_out} {cancel} }
+        .into_any()
 }
 
 fn priority_form(job: &JobView, visit: &Visit) -> AnyView {

@@ -1,0 +1,110 @@
+// Jobs put by hand, those that are for later, and what the server tells of itself. With and without JavaScript.
+
+import assert from "node:assert/strict";
+import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
+import { client, relay } from "./client.js";
+
+const dashboard = startDashboard();
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  const test = (name, body) =>
+    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url), url));
+  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
+  const id = (name) => `${name} ${javaScriptEnabled}`;
+
+  test("a job is put by hand, and another one like it", async (page, api) => {
+    const queue = id("über/mail");
+    await api.add(queue, {}, id("first"));
+    await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
+    await page.getByRole("link", { name: "Put a job…" }).click();
+    assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), queue);
+    await page.getByLabel("Id, made up if empty").fill(id("by hand"));
+    await page.getByLabel("Class, may be empty").fill("Mail::Send");
+    await page.getByLabel("Priority, lowest first").fill("-2.5");
+    await page.getByLabel("Retries").fill("7");
+    await page.getByLabel("Delay in seconds").fill("3600");
+    await page.getByLabel("Tags, with commas between them").fill("vip, eu");
+    await page.getByLabel("Data, JSON; every digit is kept").fill('{"big": 12345678901234567890, "html": "</textarea><b>"}');
+    await page.getByRole("button", { name: "Put it" }).click();
+    await flash(page, `Job “${id("by hand")}” is put.`);
+    const put = await api.job(id("by hand"));
+    assert.deepEqual(
+      [put.queue, put.klass, put.priority, put.retries, put.tags, put.state],
+      [queue, "Mail::Send", -2.5, 7, ["vip", "eu"], "scheduled"],
+    );
+    assert.match(await page.locator("#payload").textContent(), /"big": 12345678901234567890,/);
+
+    await page.getByRole("link", { name: "Clone…" }).click();
+    assert.equal(await page.getByLabel("Data, JSON; every digit is kept").inputValue(), '{"big":12345678901234567890,"html":"</textarea><b>"}');
+    assert.equal(await page.getByLabel("Id, made up if empty").inputValue(), "");
+    assert.equal(await page.getByLabel("Retries").inputValue(), "7");
+    await page.getByLabel("Ids of jobs to wait for, may be empty").fill("  ");
+    await page.getByRole("button", { name: "Put it" }).click();
+    await page.locator("#flash").getByText(/^Job “.+” is put\.$/).waitFor();
+    const clone = await api.job(await page.locator("#jid").textContent());
+    assert.notEqual(clone.id, put.id);
+    assert.deepEqual([clone.queue, clone.klass, clone.priority, clone.tags, clone.state], [queue, "Mail::Send", -2.5, ["vip", "eu"], "waiting"]);
+  });
+
+  test("what is refused stays in the form", async (page, api) => {
+    await api.add(id("refusals"), {}, id("taken"));
+    await page.goto("/ui/put");
+    await page.getByLabel("Queue", { exact: true }).fill(id("refusals"));
+    await page.getByLabel("Data, JSON; every digit is kept").fill('{"a": </textarea><script>');
+    await page.getByLabel("Tags, with commas between them").fill("kept");
+    await page.getByRole("button", { name: "Put it" }).click();
+    await page.getByRole("alert").getByText("The data is no JSON").waitFor();
+    assert.equal(await page.getByLabel("Data, JSON; every digit is kept").inputValue(), '{"a": </textarea><script>');
+    assert.equal(await page.getByLabel("Tags, with commas between them").inputValue(), "kept");
+    if (javaScriptEnabled) await assertPresentable(page, "a refusal");
+    await page.getByLabel("Data, JSON; every digit is kept").fill("[1]");
+    await page.getByLabel("Id, made up if empty").fill(id("taken"));
+    await page.getByRole("button", { name: "Put it" }).click();
+    await page.getByRole("alert").getByText(`There is a job “${id("taken")}” already.`).waitFor();
+    assert.equal((await api.job(id("taken"))).data ?? "{}", "{}");
+    await page.getByLabel("Id, made up if empty").fill(id("free"));
+    await page.getByRole("button", { name: "Put it" }).click();
+    await flash(page, `Job “${id("free")}” is put.`);
+  });
+
+  test("what is for later is listed, whatever its queue", async (page, api, url) => {
+    await api.add(id("post"), { reason: "soon" }, id("soon"), { delay: 5_000 });
+    await api.add(id("desk"), {}, id("tomorrow"), { delay: 100_000 });
+    const runAt = new Date(Date.now() + 7_000_000).toISOString();
+    await relay(url, id("imports")).enqueue(id("import"), "1", { runAt });
+    await page.goto("/ui/scheduled");
+    assert.match(await page.locator("p.lead").textContent(), /jobs are for later, \d+ of them within 24 hours\./);
+    const names = await page.getByRole("row").getByRole("rowheader").getByRole("link").allTextContents();
+    const ours = names.filter((name) => name.endsWith(` ${javaScriptEnabled}`));
+    assert.deepEqual(ours.filter((name) => name !== id("by hand")), [id("soon"), id("import"), id("tomorrow")]);
+    await page.getByText("The numbers", { exact: true }).click();
+    const hours = await page.getByRole("table", { name: "Jobs due by the hour" }).getByRole("cell").allTextContents();
+    assert.equal(hours.length, 24);
+    const within = Number((await page.locator("p.lead").textContent()).match(/(\d+) of them/)[1]);
+    assert.equal(hours.reduce((sum, n) => sum + Number(n), 0), within);
+  });
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1440, 320]) {
+    const options = { colorScheme, viewport: { width, height: 800 } };
+    dashboard.test(`the pages are accessible and fit, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
+      await client(url).add("later", {}, `later ${colorScheme} ${width}`, { delay: 9_000 });
+      for (const [name, path] of [["put", "/ui/put?queue=later"], ["scheduled", "/ui/scheduled"], ["about", "/ui/about"]]) {
+        assert.equal((await page.goto(path)).status(), 200, path);
+        await live(page);
+        await assertPresentable(page, path);
+        await screenshot(page, `${name}-${colorScheme}-${width}`);
+      }
+    });
+  }
+}
+
+dashboard.test("the server tells about itself", async ({ page, url }) => {
+  await page.goto("/ui/about");
+  await page.getByText(/^Switchyard \d+\.\d+\.\d+, up for/).waitFor();
+  await page.getByText("SQLite 3.").waitFor();
+  await page.getByText(`${url}/api/v0`).waitFor();
+  await page.getByText(/^The database answers, in /).waitFor();
+});

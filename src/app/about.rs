@@ -1,0 +1,181 @@
+//! `/ui/about`: which server this is, how its database does, and where each protocol is reached.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use super::icons::icon;
+use super::parts::{ago, api, badge, commands, exact, loaded, many, quoted};
+use super::time;
+use super::visit::{Visit, visit};
+use crate::api::read;
+use crate::api::views::{AboutView, Api};
+
+/// An answer of the database that takes longer than this many microseconds is worth a word.
+const SLOW_US: i64 = 250_000;
+
+/// Where the documents stand.
+const DOCS: &str = "docs/protocols";
+
+#[component]
+pub fn AboutPage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::about(), move |view| page(&view, &visit))
+}
+
+fn page(view: &AboutView, visit: &Visit) -> AnyView {
+    view! {
+        <Title text="About" />
+        <h1>"About"</h1>
+        <p class="lead">{format!("Switchyard {}, up for {}.", view.version, time::span(visit.now.saturating_sub(view.since)))}</p>
+        {health(view)}
+        <div class="columns even">
+            <section class="card padded" aria-labelledby="server">
+                <h2 id="server">"Server"</h2>
+                {facts(server(view, visit))}
+            </section>
+            <section class="card padded" aria-labelledby="database">
+                <h2 id="database">"Database"</h2>
+                {facts(database(view))}
+            </section>
+        </div>
+        <section class="card padded" aria-labelledby="apis">
+            <h2 id="apis">"Protocols"</h2>
+            {facts(apis(visit))}
+        </section>
+        {curl(visit)}
+    }
+    .into_any()
+}
+
+/// Whether the database answers as it should.
+fn health(view: &AboutView) -> AnyView {
+    let took = time::span(view.took);
+    if view.took > SLOW_US {
+        return view! {
+            <p class="strip">
+                {icon("stalled")}
+                <span>{format!("The database took {took} to answer: look at its disk, and at what else runs on its machine.")}</span>
+            </p>
+        }
+        .into_any();
+    }
+    view! {
+        <p class="strip fine">{icon("complete")} <span>{format!("The database answers, in {took}.")}</span></p>
+    }
+    .into_any()
+}
+
+fn server(view: &AboutView, visit: &Visit) -> Vec<(&'static str, AnyView)> {
+    let since =
+        view! { {ago(view.since, visit.now)} <span class="aside">" · " {exact(view.since)}</span> };
+    let clock = if view.trusts_client_clock {
+        "told by clients (--trust-client-clock): nothing happens of its own accord"
+    } else {
+        "the server’s"
+    };
+    vec![
+        ("Version", view.version.clone().into_any()),
+        ("Started", since.into_any()),
+        ("Time", exact(visit.now)),
+        ("Clock", clock.into_any()),
+        (
+            "Servers on this database",
+            view.servers.to_string().into_any(),
+        ),
+        (
+            "Keeps",
+            view! {
+                <a href="/ui/queues">{many(size(view.queues), "queue", "queues")}</a> ", "
+                <a href="/ui/workers">{many(size(view.workers), "worker", "workers")}</a>
+            }
+            .into_any(),
+        ),
+        ("Licence", "MIT or Apache-2.0".into_any()),
+    ]
+}
+
+fn size(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn database(view: &AboutView) -> Vec<(&'static str, AnyView)> {
+    let survives = if view.survives_power {
+        "a loss of power (full)"
+    } else {
+        "the end of the process (process); at a loss of power the last moments may be gone"
+    };
+    vec![
+        ("Kind", view.kind.clone().into_any()),
+        (
+            "Where",
+            view! { <code>{view.address.clone()}</code> }.into_any(),
+        ),
+        ("Size", bytes(view.bytes).into_any()),
+        ("Last migration", view.migration.to_string().into_any()),
+        ("An acknowledged write survives", survives.into_any()),
+    ]
+}
+
+/// A number of bytes for people.
+fn bytes(n: i64) -> String {
+    let (mut size, mut unit) = (n as f64, "bytes");
+    for next in ["kB", "MB", "GB", "TB"] {
+        if size < 1_000.0 {
+            break;
+        }
+        size /= 1_000.0;
+        unit = next;
+    }
+    match unit {
+        "bytes" => format!("{n} bytes"),
+        unit => format!("{size:.1} {unit}"),
+    }
+}
+
+fn apis(visit: &Visit) -> Vec<(&'static str, AnyView)> {
+    let row = |name, protocol: Api, path: &str, document: &str| {
+        let view = view! {
+            <code>{api(visit, path)}</code> " " {badge(protocol)}
+            <span class="aside">{format!(" · {DOCS}/{document}.md")}</span>
+        };
+        (name, view.into_any())
+    };
+    vec![
+        row("qless over HTTP", Api::Qless, "/", "qless"),
+        row("lmstfy", Api::Lmstfy, "/api/{namespace}/{queue}", "lmstfy"),
+        row("Relay v2", Api::Relay, "/v2/queues", "relay"),
+        row("Jobq", Api::Jobq, "/api/v0", "jobq"),
+    ]
+}
+
+fn facts(facts: Vec<(&'static str, AnyView)>) -> AnyView {
+    let rows = facts
+        .into_iter()
+        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
+    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+}
+
+fn curl(visit: &Visit) -> AnyView {
+    let line = |path: &str| format!("curl {}", quoted(&api(visit, path)));
+    view! {
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands("curl", vec![("Whether the server can serve", line("/health")), ("What is kept", line("/queues"))])}
+        </details>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_a_unit_that_fits() {
+        assert_eq!(bytes(0), "0 bytes");
+        assert_eq!(bytes(999), "999 bytes");
+        assert_eq!(bytes(1_000), "1.0 kB");
+        assert_eq!(bytes(1_234_567), "1.2 MB");
+        assert_eq!(bytes(i64::MAX), "9223372.0 TB");
+    }
+}

@@ -1,0 +1,182 @@
+//! `/ui/scheduled`: what is to be done later, whatever its queue, and how it is spread over the next day.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use super::histogram::{ceiling, short};
+use super::parts::{api, commands, exact, loaded, many, pager, quoted};
+use super::tables::{self, JobList};
+use super::time;
+use super::visit::{Visit, visit};
+use crate::api::read;
+use crate::api::views::ScheduledView;
+
+/// The drawing's lines, from above in pixels.
+const TOP: f64 = 18.0;
+const FLOOR: f64 = 96.0;
+const LETTERS: f64 = 114.0;
+
+/// Hours between two times at the axis.
+const TOLD_EVERY: usize = 6;
+
+const HOUR_US: i64 = 3_600_000_000;
+
+#[component]
+pub fn ScheduledPage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::scheduled(visit.offset()), move |view| {
+        page(&view, &visit)
+    })
+}
+
+fn page(view: &ScheduledView, visit: &Visit) -> AnyView {
+    let within: i64 = view.by_hour.iter().sum();
+    let hours = view.by_hour.len();
+    view! {
+        <Title text="Scheduled jobs" />
+        <h1>"Scheduled jobs"</h1>
+        <p class="lead">
+            {format!("{} for later", many(view.total, "job is", "jobs are"))}
+            {(view.total > 0).then(|| format!(", {} of them within {hours} hours", time::number(within)))}
+            "."
+        </p>
+        {(within > 0).then(|| strip(view, visit))}
+        <div class="card">
+            {if view.jobs.is_empty() {
+                view! {
+                    <p class="empty">
+                        "Nothing is for later. A job that is put with a delay, or with a time to run at, appears here until it is due; what repeats stands under Recurring."
+                    </p>
+                }
+                    .into_any()
+            } else {
+                tables::jobs("Scheduled jobs, those due next first", JobList::Due, &view.jobs, visit)
+            }}
+        </div>
+        {pager(visit, "/ui/scheduled", visit.offset(), view.jobs.len(), view.total)}
+        <p>
+            "To find some of them: " <a href="/ui/jobs?q=state%3Ascheduled">"search among the scheduled jobs"</a> "."
+        </p>
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {commands(
+                "curl",
+                vec![
+                    (
+                        "The scheduled jobs of a queue of qless",
+                        format!("curl {}", quoted(&api(visit, "/jobs/scheduled/mail"))),
+                    ),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}
+
+/// How the jobs are spread over the next hours: a drawing, and its numbers.
+fn strip(view: &ScheduledView, visit: &Visit) -> AnyView {
+    let hours = view.by_hour.len();
+    view! {
+        <section class="card padded" aria-labelledby="next">
+            <h2 id="next">{format!("The next {hours} hours")}</h2>
+            {view.until.map(|until| view! { <p class="aside">"There are many: counted are those until " {exact(until)} "."</p> })}
+            {drawing(view, visit)}
+            <details class="more">
+                <summary>"The numbers"</summary>
+                {numbers(view, visit)}
+            </details>
+        </section>
+    }
+    .into_any()
+}
+
+/// The time of the day, `13:22`.
+fn clock(moment: i64) -> String {
+    time::clock(moment).chars().take(5).collect()
+}
+
+/// When an hour begins, counted from now.
+fn begins(hour: usize, now: i64) -> i64 {
+    now.saturating_add(HOUR_US.saturating_mul(i64::try_from(hour).unwrap_or(i64::MAX)))
+}
+
+fn description(view: &ScheduledView, visit: &Visit) -> String {
+    let most = view
+        .by_hour
+        .iter()
+        .enumerate()
+        .rev()
+        .max_by_key(|(_, n)| **n);
+    let Some((hour, n)) = most else {
+        return String::new();
+    };
+    format!(
+        "Jobs that become due in each hour from now on, in UTC. Most, {}, become due in the hour from {}. The numbers follow in a table.",
+        time::number(*n),
+        clock(begins(hour, visit.now))
+    )
+}
+
+fn drawing(view: &ScheduledView, visit: &Visit) -> AnyView {
+    let top = ceiling(view.by_hour.iter().copied().max().unwrap_or_default());
+    let step = 100.0 / view.by_hour.len().max(1) as f64;
+    let height = |n: i64| n as f64 / top as f64 * (FLOOR - TOP);
+    let bars = view.by_hour.iter().enumerate().filter(|(_, n)| **n > 0).map(|(hour, n)| {
+        // What is there can be seen, however little it is.
+        let height = height(*n).max(2.0);
+        let at = hour as f64 * step;
+        view! {
+            <g>
+                <title>{format!("from {}: {}", clock(begins(hour, visit.now)), many(*n, "job", "jobs"))}</title>
+                <rect
+                    class="s-scheduled"
+                    x=format!("{:.2}%", at + step * 0.08)
+                    y=format!("{:.1}", FLOOR - height)
+                    width=format!("{:.2}%", step * 0.84)
+                    height=format!("{height:.1}")
+                />
+                <text class="bar-n" x=format!("{:.2}%", at + step / 2.0) y=format!("{:.1}", FLOOR - height - 4.0)>
+                    {short(*n)}
+                </text>
+            </g>
+        }
+    });
+    let times = (0..view.by_hour.len()).step_by(TOLD_EVERY).map(|hour| {
+        let x = format!("{:.2}%", hour as f64 * step);
+        let word = if hour == 0 { "now".to_owned() } else { clock(begins(hour, visit.now)) };
+        let class = if hour == 0 { "time first" } else { "time" };
+        view! {
+            <line class="tick" x1=x.clone() x2=x.clone() y1=FLOOR.to_string() y2=(FLOOR + 5.0).to_string() />
+            <text class=class x=x y=LETTERS.to_string()>{word}</text>
+        }
+    });
+    view! {
+        <svg class="histogram strip-of-hours" role="img" aria-labelledby="hours-title" aria-describedby="hours-about">
+            <title id="hours-title">"Jobs due by the hour"</title>
+            <desc id="hours-about">{description(view, visit)}</desc>
+            {bars.collect_view()}
+            <line class="floor" x1="0" x2="100%" y1=FLOOR.to_string() y2=FLOOR.to_string() />
+            {times.collect_view()}
+        </svg>
+    }
+    .into_any()
+}
+
+fn numbers(view: &ScheduledView, visit: &Visit) -> AnyView {
+    let rows = view.by_hour.iter().enumerate().map(|(hour, n)| {
+        view! {
+            <tr>
+                <th scope="row" class="first">
+                    {format!("{} – {}", clock(begins(hour, visit.now)), clock(begins(hour + 1, visit.now)))}
+                </th>
+                <td class=if *n == 0 { "n zero" } else { "n" }>{time::number(*n)}</td>
+            </tr>
+        }
+    });
+    let columns = [("Hour, UTC", "first"), ("Jobs", "n")];
+    tables::table(
+        "Jobs due by the hour",
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    )
+}

@@ -1,0 +1,34 @@
+//! The form for a new job. What was typed may be long, and must not be lost: where it is refused, the form is answered
+//! with its page, which has it.
+
+use axum::Form;
+use axum::extract::State;
+use axum::extract::rejection::FormRejection;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use leptos::prelude::provide_context;
+
+use super::{Dashboard, forms};
+use crate::api::turn;
+use crate::api::views::NewJob;
+use crate::app::visit::to;
+
+/// `POST /ui/put`
+pub async fn put(
+    State(dashboard): State<Dashboard>,
+    uri: Uri,
+    headers: HeaderMap,
+    form: Result<Form<NewJob>, FormRejection>,
+) -> Response {
+    let form = match form {
+        Ok(Form(form)) => form,
+        Err(why) => return forms::unread(dashboard, headers, &why).await,
+    };
+    match turn::put(&dashboard.engine, form).await {
+        Ok(id) => forms::lead_to(&to::qless_job(&id), format!("Job “{id}” is put.")),
+        Err(not_put) => {
+            let more = move || provide_context(not_put.clone());
+            forms::answer(dashboard, &uri, headers, more).await
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What there is to tell about the database.
+
+use super::{Readers, Statement, StoreError};
+
+/// A database, as whoever looks after it wants to know it.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// `SQLite` or `PostgreSQL`.
+    pub kind: &'static str,
+    pub version: String,
+    pub bytes: i64,
+    /// The number of the last migration.
+    pub migration: i64,
+    /// Of the servers that use it now.
+    pub servers: i64,
+}
+
+impl Readers {
+    /// Asks the database about itself. `now` is in microseconds since 1970.
+    pub async fn about(&self, now: i64) -> Result<About, StoreError> {
+        let (kind, sql) = match self {
+            Readers::Sqlite(_) => ("SQLite", OF_SQLITE),
+            Readers::Postgres(_) => ("PostgreSQL", OF_POSTGRES),
+        };
+        let rows = self.rows(Statement::new(sql, [now.into()])).await?;
+        let row = rows.first().ok_or(StoreError::Corrupt("no answer"))?;
+        Ok(About {
+            kind,
+            version: row.text(0)?,
+            bytes: row.int(1)?,
+            migration: row.int(2)?,
+            servers: row.int(3)?.max(1),
+        })
+    }
+}
+
+const OF_SQLITE: &str = "
+SELECT sqlite_version(),
+       (SELECT page_count FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size),
+       (SELECT max(version) FROM _sqlx_migrations WHERE success),
+       (SELECT count(*) FROM servers WHERE until > $1)";
+
+const OF_POSTGRES: &str = "
+SELECT current_setting('server_version'),
+       pg_database_size(current_database()),
+       (SELECT max(version) FROM _sqlx_migrations WHERE success),
+       (SELECT count(*) FROM servers WHERE until > $1)";
