@@ -19,6 +19,7 @@ mod about;
 mod check;
 mod dead;
 mod deeds;
+mod graph;
 mod jobq;
 mod lmstfy;
 mod marks;
@@ -175,6 +176,7 @@ pub async fn job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
         None => None,
     };
     Ok(Some(JobView {
+        graph: graph::graph(engine, &job).await?,
         row: job_row(engine, &job, now),
         life: life(&job),
         body: job.body,

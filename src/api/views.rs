@@ -3,6 +3,7 @@
 mod about;
 mod check;
 mod config;
+mod graph;
 mod jobq;
 mod lmstfy;
 mod marks;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use about::AboutView;
 pub use check::{CheckView, CheckedKind};
 pub use config::{ConfigView, Setting};
+pub use graph::{Graph, Node};
 pub use jobq::{
     Change, Conflict, Mark, NewRecord, RecordList, RecordRow, RecordView, RecordsView,
     RefusedQuery, StateRow, Undone, Wanted, WrongRecord,
@@ -307,6 +309,7 @@ pub struct JobView {
     pub body: String,
     pub dependencies: Relatives,
     pub dependents: Relatives,
+    pub graph: Graph,
     pub tracked: bool,
     /// The recurring job that made it.
     pub origin: Option<Origin>,

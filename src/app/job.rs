@@ -19,6 +19,7 @@ use crate::api::views::{FailureNote, JobView, Relatives, Stand};
 
 mod acts;
 mod curl;
+mod graph;
 
 /// Tags that the page of a job shows.
 const TAGS_SHOWN: usize = 100;
@@ -72,6 +73,7 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
             {timeline(row, &job.life, visit.now)}
             {acts::note_form(&row.id, visit)}
         </section>
+        {graph::graph(&job.graph)}
         <div class="columns">
             {relatives("Waits for", &job.dependencies, (row.stand == Stand::Depends).then_some((job, visit)))}
             {relatives("Awaited by", &job.dependents, None)}

@@ -1,0 +1,68 @@
+// Who waits for whom: drawn on a job's page, with and without JavaScript.
+
+import assert from "node:assert/strict";
+import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
+import { client } from "./client.js";
+
+const dashboard = startDashboard();
+
+let filled;
+function fill(url) {
+  filled ??= (async () => {
+    const api = client(url);
+    await api.add("build", {}, "fetch", { klass: "Fetch" });
+    await api.add("build", {}, "compile", { klass: "Compile", depends: ["fetch"] });
+    await api.add("build", {}, "docs", { klass: "Docs with a rather long name of its class", depends: ["fetch"] });
+    await api.add("build", {}, "ship <b>", { klass: "Ship", depends: ["compile", "docs"] });
+    await api.add("build", {}, "alone");
+    await api.add("build", {}, "hub");
+    for (let n = 0; n < 70; n++) await api.add("build", {}, `spoke-${n}`, { depends: ["hub"] });
+  })();
+  return filled;
+}
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  dashboard.test(`a job leads to those that wait for each other around it, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+    await fill(url);
+    await page.goto("/ui/jobs/compile");
+    const drawing = page.getByRole("group", { name: "Each job stands right of those that it waits for" });
+    const jobs = drawing.getByRole("link");
+    assert.deepEqual(
+      (await Promise.all((await jobs.all()).map((job) => job.getAttribute("aria-label")))).sort(),
+      ["Compile depending, compile, this job", "Fetch waiting, fetch", "Ship depending, ship <b>"],
+    );
+    assert.equal(await drawing.locator("path.edge").count(), 2);
+    const left = async (name) => (await drawing.getByRole("link", { name }).locator("rect").boundingBox()).x;
+    assert.ok((await left(/fetch/)) < (await left(/compile/)));
+    assert.ok((await left(/compile/)) < (await left(/ship/)));
+    await drawing.getByRole("link", { name: /ship/ }).click();
+    await page.getByRole("heading", { level: 1 }).getByText("Ship").waitFor();
+    assert.equal(await drawing.getByRole("link").count(), 4);
+    await page.getByText("The same as a table").click();
+    const row = page.getByRole("table", { name: "Who waits for whom" }).getByRole("row").filter({ has: page.getByRole("rowheader", { name: "ship <b>" }) });
+    assert.match(await row.textContent(), /compile\s*docs/);
+  });
+}
+
+dashboard.test("a drawing has room for sixty, and a job alone has none", async ({ page, url }) => {
+  await fill(url);
+  await page.goto("/ui/jobs/hub");
+  await page.getByText("There are more: shown are 60.").waitFor();
+  assert.equal(await page.locator("svg.graph a").count(), 60);
+  await page.goto("/ui/jobs/alone");
+  assert.equal(await page.locator("svg.graph").count(), 0);
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1440, 320]) {
+    const options = { colorScheme, viewport: { width, height: 800 } };
+    dashboard.test(`the drawing is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
+      await fill(url);
+      await page.goto("/ui/jobs/ship%20%3Cb%3E");
+      await live(page);
+      await assertPresentable(page, "a job that waits");
+      await screenshot(page, `graph-${colorScheme}-${width}`);
+    });
+  }
+}
