@@ -3,6 +3,7 @@
 mod config;
 mod jobq;
 mod lmstfy;
+mod operations;
 mod place;
 mod recurring;
 mod relay;
@@ -20,6 +21,7 @@ pub use lmstfy::{
     DeadRow, DeadView, LmstfyJobView, NamespaceRow, NamespaceView, NamespacesView, NewToken,
     TokenRow,
 };
+pub use operations::*;
 pub use place::{Api, Place};
 pub use recurring::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
 pub use relay::RelayJobView;
@@ -167,6 +169,7 @@ impl QueueRow {
 /// A job in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRow {
+    pub seq: i64,
     pub id: String,
     pub place: Place,
     pub klass: Option<String>,
