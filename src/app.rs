@@ -8,8 +8,10 @@ use leptos_router::{
 };
 
 mod about;
+mod bulk;
 mod check;
 mod config;
+mod confirm;
 mod dead;
 mod failure;
 mod failures;
@@ -23,6 +25,7 @@ mod live;
 mod lmstfy;
 mod missing;
 mod namespaces;
+mod operations;
 mod overview;
 mod parts;
 mod payload;
@@ -49,6 +52,7 @@ mod workers;
 use about::AboutPage;
 use check::CheckPage;
 use config::ConfigPage;
+use confirm::ConfirmPage;
 use dead::DeadPage;
 use failure::FailurePage;
 use failures::FailuresPage;
@@ -59,6 +63,7 @@ use jobq::job::RecordPage;
 use lmstfy::job::LmstfyJobPage;
 use missing::MissingPage;
 use namespaces::{NamespacePage, NamespacesPage};
+use operations::{OperationPage, OperationsPage};
 use overview::OverviewPage;
 use put::PutPage;
 use queue::QueuePage;
@@ -107,6 +112,7 @@ pub fn App() -> impl IntoView {
     let (failures, workers) = (StaticSegment("failures"), StaticSegment("workers"));
     let (recurring, tags) = (StaticSegment("recurring"), StaticSegment("tags"));
     let namespaces = StaticSegment("namespaces");
+    let operations = StaticSegment("operations");
     let lmstfy = (ui, StaticSegment("lmstfy"), ParamSegment("namespace"), name);
     let relay = (ui, StaticSegment("relay"), name);
     let jobq = (ui, StaticSegment("jobq"), name);
@@ -137,6 +143,9 @@ pub fn App() -> impl IntoView {
                     <Route path=(jobq, StaticSegment("job"), ParamSegment("id")) view=RecordPage ssr=SsrMode::Async />
                     <Route path=(ui, namespaces) view=NamespacesPage ssr=SsrMode::Async />
                     <Route path=(ui, namespaces, name) view=NamespacePage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("confirm")) view=ConfirmPage ssr=SsrMode::Async />
+                    <Route path=(ui, operations) view=OperationsPage ssr=SsrMode::Async />
+                    <Route path=(ui, operations, name) view=OperationPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("dead")) view=DeadPage ssr=SsrMode::Async />
                     <Route path=(ui, failures) view=FailuresPage ssr=SsrMode::Async />
                     <Route path=(ui, failures, name) view=FailurePage ssr=SsrMode::Async />

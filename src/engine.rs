@@ -31,6 +31,7 @@ mod keep;
 mod lease;
 mod look;
 mod mend;
+mod operations;
 mod pace;
 mod peers;
 mod publish;
@@ -77,6 +78,9 @@ pub use job::{
 };
 pub use lease::Holder;
 pub use look::{Counts, FailureGroup, Page, QueueCounts, WorkerCounts};
+pub use operations::{
+    Action, Asked, Counted, Operation, Refusal, Skip, Stage, Subject, UNDO_JOBS_MAX,
+};
 use peers::Peers;
 pub use publish::Publish;
 pub use put::Put;
@@ -135,6 +139,7 @@ struct Inner {
     seen: Arc<Seen>,
     waiters: Arc<Waiters>,
     peers: Arc<Peers>,
+    operator: operations::Operator,
     turns: claim::Turns,
     choices: record::Choices,
     changes: watch::Sender<u64>,
@@ -172,6 +177,7 @@ impl Engine {
         let seen = Arc::new(Seen::default());
         let waiters = Arc::new(Waiters::default());
         let changes = watch::Sender::new(0);
+        let operator = operations::Operator::default();
         let runner = Runner {
             shared: shared.clone(),
             clock: Arc::clone(&clock),
@@ -180,6 +186,7 @@ impl Engine {
             changes: changes.clone(),
             clients_tell_time: options.trust_client_clock,
             peers: Arc::clone(&peers),
+            leads: operator.leads(),
             last_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
             revision: taken.revision,
             has_noticed: false,
@@ -198,6 +205,7 @@ impl Engine {
             seen,
             waiters,
             peers,
+            operator,
             turns: claim::Turns::default(),
             choices: record::Choices::default(),
             changes,
@@ -218,6 +226,7 @@ impl Engine {
     fn start_tasks(&self, options: &Options) {
         self.until_stop(self.clone().keep_up(options.no_notify));
         self.until_stop(self.clone().watch());
+        self.until_stop(self.clone().run_operations());
         if self.readers().is_shared() && !options.no_notify {
             self.until_stop(self.clone().tell_others());
             self.until_stop(self.clone().hear_others());
@@ -309,6 +318,10 @@ impl Engine {
         &self.0.choices
     }
 
+    fn operator(&self) -> &operations::Operator {
+        &self.0.operator
+    }
+
     fn readers(&self) -> &Readers {
         &self.0.readers
     }
@@ -375,6 +388,7 @@ impl Engine {
             ticks.tick().await;
             // A failure has been logged by the writer; the next round tries again.
             drop(self.chore(Chore::Upkeep).await);
+            self.operator().call();
             if self.peers().any() && tick.is_multiple_of(LOOK_EVERY_TICKS) {
                 self.look_for_news(&mut last_event, looks_for_others).await;
             }
@@ -409,6 +423,7 @@ impl Engine {
     }
 }
 
-/// The order of insertion goes on where it ended, over jobs and recurring jobs.
+/// The order of insertion goes on where it ended, over jobs, recurring jobs and operations.
 const HIGHEST_SEQ: &str = "
-SELECT coalesce(max(seq), 0) FROM (SELECT max(seq) AS seq FROM jobs UNION ALL SELECT max(seq) FROM recurring) AS s";
+SELECT coalesce(max(seq), 0) FROM (SELECT max(seq) AS seq FROM jobs UNION ALL SELECT max(seq) FROM recurring
+    UNION ALL SELECT max(id) FROM operations) AS s";

@@ -8,10 +8,12 @@ use super::views::{Place, RecurringForm};
 
 mod jobq;
 mod lmstfy;
+mod operations;
 mod relay;
 
 pub use jobq::*;
 pub use lmstfy::*;
+pub use operations::*;
 pub use relay::*;
 
 /// Puts one failed job back to work.

@@ -4,10 +4,11 @@ use leptos::prelude::*;
 
 use super::Trouble;
 use super::views::{
-    AboutView, CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView, LmstfyJobView,
-    NamespaceView, NamespacesView, NewJobView, OverviewView, Place, QueueRow, QueueView,
-    RecordView, RecordsView, RecurringView, RecurringsView, RelayJobView, ScheduledView,
-    SearchView, StatsView, TagView, TagsView, Tally, TrackedView, Wanted, WorkerRow, WorkerView,
+    AboutView, CheckView, ConfigView, ConfirmView, DeadView, GroupRow, GroupView, JobView,
+    LmstfyJobView, NamespaceView, NamespacesView, NewJobView, OperationView, OperationsView,
+    OverviewView, Place, QueueRow, QueueView, RecordView, RecordsView, RecurringView,
+    RecurringsView, RelayJobView, ScheduledView, SearchView, StatsView, TagView, TagsView, Tally,
+    TrackedView, Wanted, Wish, WorkerRow, WorkerView,
 };
 
 /// Jobs on one page of a list.
@@ -146,6 +147,30 @@ pub async fn new_job(queue: String, like: String) -> Result<NewJobView, Trouble>
 pub async fn search(text: String, after: Option<i64>) -> Result<SearchView, Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.answer(super::turn::search(&desk.engine, text, after).await)
+}
+
+/// What somebody is about to do to many jobs; or why that cannot be done.
+#[server]
+pub async fn confirm(wish: Wish) -> Result<Result<ConfirmView, String>, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::confirm(&desk.engine, &wish).await)
+}
+
+/// The operations, newest first, a page of them from `offset` on.
+#[server]
+pub async fn operations(offset: usize) -> Result<OperationsView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::operations(&desk.engine, offset).await)
+}
+
+/// The operation with that id, and a page of what it skipped, from `offset` on.
+#[server]
+pub async fn operation(id: String, offset: usize) -> Result<OperationView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::operation(&desk.engine, &id, offset).await;
+    desk.found(found, || {
+        format!("There is no operation “{id}”: the newest 1,000 are kept, for 30 days.")
+    })
 }
 
 /// The dead letters, fullest first: those of a namespace, or all, whose queue's name contains a word; a page of

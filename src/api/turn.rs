@@ -24,6 +24,7 @@ mod jobq;
 mod lmstfy;
 mod marks;
 mod namespaces;
+mod operations;
 mod places;
 mod put;
 mod recurring;
@@ -44,6 +45,7 @@ pub use jobq::{change_record, create_record, expunge, make_queue, record, record
 pub use lmstfy::{body, lmstfy_job};
 pub use marks::{tagged, tags, tracked};
 pub use namespaces::{create_token, namespace, namespaces, revoke_token};
+pub use operations::{Seen, confirm, operate, operation, operations, stop, undo};
 pub use put::{new_job, put};
 pub use recurring::{change_recurring, recur, recurring, recurrings, unrecur};
 pub use relay::{dead_relay_job, relay_job, revive, revive_job, revive_jobs};
@@ -371,6 +373,7 @@ fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
         Api::Lmstfy => lmstfy::glimpse_of_bytes(&job.body),
     };
     JobRow {
+        seq: job.seq,
         id: job.key.id.clone(),
         place,
         klass: job.klass.clone(),

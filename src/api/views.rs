@@ -7,6 +7,7 @@ mod graph;
 mod jobq;
 mod lmstfy;
 mod marks;
+mod operations;
 mod place;
 mod put;
 mod recurring;
@@ -31,6 +32,7 @@ pub use lmstfy::{
     TokenRow,
 };
 pub use marks::{TagRow, TagView, TagsView, TrackedEvent, TrackedView};
+pub use operations::*;
 pub use place::{Api, Place};
 pub use put::{NewJob, NewJobView, NotPut};
 pub use recurring::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
@@ -181,6 +183,7 @@ impl QueueRow {
 /// A job in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRow {
+    pub seq: i64,
     pub id: String,
     pub place: Place,
     pub klass: Option<String>,

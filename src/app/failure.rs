@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use leptos_meta::Title;
 
+use super::bulk;
 use super::parts::{ago, api, commands, json, loaded, many, pager, quoted};
 use super::tables::{self, JobList};
 use super::visit::{Visit, segment, to, visit};
@@ -70,6 +71,7 @@ fn some(view: &GroupView, visit: &Visit) -> AnyView {
                     </section>
                 }
             })}
+        {bulk::of_group(&group.group, visit)}
         <div class="card">
             {tables::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, visit)}
         </div>

@@ -28,12 +28,13 @@ const PAGES: [Page; 5] = [
 ];
 
 /// Those that are looked at now and then. On a phone they stand behind a button.
-const MORE: [Page; 9] = [
+const MORE: &[Page] = &[
     ("/ui/dead", "dead", "Dead letters"),
     ("/ui/scheduled", "scheduled", "Scheduled"),
     ("/ui/recurring", "recurring", "Recurring"),
     ("/ui/tracked", "tracked", "Tracked"),
     ("/ui/tags", "tags", "Tags"),
+    ("/ui/operations", "operations", "Operations"),
     ("/ui/namespaces", "namespaces", "Namespaces"),
     ("/ui/config", "config", "Config"),
     ("/ui/check", "check", "Check"),
@@ -73,7 +74,7 @@ pub fn Frame(children: Children) -> impl IntoView {
                 {icon("more")} <span>"More"</span> {badge(|tally| tally.dead, " dead jobs", "s-dead")}
             </button>
             <div id="more" class="rail-rest" popover="auto">
-                {MORE.map(|place| rail_link(&visit, place)).collect_view()}
+                {MORE.iter().map(|place| rail_link(&visit, *place)).collect_view()}
             </div>
         </nav>
         <main id="main" tabindex="-1" data-region="" data-seq=visit.seq.to_string()>

@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use leptos_meta::Title;
 
+use super::bulk;
 use super::icons::icon;
 use super::parts::{loaded, many};
 use super::tables::{self, JobList};
@@ -170,6 +171,8 @@ fn sentence(why: &str) -> String {
 }
 
 fn finds(text: &str, found: &Finds, visit: &Visit, after: Option<i64>) -> AnyView {
+    let shown = i64::try_from(found.jobs.len()).unwrap_or(i64::MAX);
+    let is_all = after.is_none() && found.next.is_none();
     view! {
         {chips(&found.chips)}
         {(!found.exact.is_empty())
@@ -185,7 +188,11 @@ fn finds(text: &str, found: &Finds, visit: &Visit, after: Option<i64>) -> AnyVie
             {if found.jobs.is_empty() {
                 view! { <p class="empty">{nothing(text, found, after)}</p> }.into_any()
             } else {
-                tables::jobs("Jobs that were found", JobList::Found, &found.jobs, visit)
+                view! {
+                    {bulk::bar(text, is_all.then_some(shown), visit)}
+                    {tables::jobs("Jobs that were found", JobList::Found, &found.jobs, visit)}
+                }
+                    .into_any()
             }}
         </div>
         {found.is_cut.then(|| cut(found, visit))}

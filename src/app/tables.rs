@@ -3,10 +3,11 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
+use super::bulk;
 use super::icons::icon;
 use super::parts::{
     Ask, ago, ask, bar, chip, count_cell, deed, element_id, job_link, lacking, many, paused,
-    queue_name, tag_link, word, worker_link,
+    queue_name, tag_link, visible, word, worker_link,
 };
 use super::time;
 use super::visit::{Visit, to};
@@ -144,7 +145,11 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], visit: &Visit) -> Any
         JobList::Worker => "Lease end",
         JobList::Mixed | JobList::Found => "When",
     };
+    let ticks = list == JobList::Found && bulk::may_select(visit);
     let mut columns = vec![("Job", "first")];
+    if ticks {
+        columns.insert(0, ("Select", "tick"));
+    }
     if list.of_any_state() {
         columns.push(("State", ""));
     }
@@ -163,7 +168,7 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], visit: &Visit) -> Any
     }
     let rows = jobs
         .iter()
-        .map(|job| job_row(list, job, visit))
+        .map(|job| job_row(list, ticks, job, visit))
         .collect_view();
     table(caption, head(&columns), rows.into_any())
 }
@@ -185,12 +190,13 @@ fn subject_column(list: JobList) -> Option<&'static str> {
     }
 }
 
-fn job_row(list: JobList, job: &JobRow, visit: &Visit) -> AnyView {
+fn job_row(list: JobList, ticks: bool, job: &JobRow, visit: &Visit) -> AnyView {
     let now = visit.now;
     let subject =
         subject_column(list).map(|_| view! { <td class="mid text">{subject(list, job)}</td> });
     view! {
         <tr data-key=to::row(job)>
+            {ticks.then(|| bulk::tick(job, &visible(&job.id)))}
             <th scope="row" class="first">
                 {job_link(job)}
                 {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}

@@ -183,7 +183,7 @@ pub fn decode(text: &str) -> String {
 pub mod to {
     use super::super::time;
     use super::{encode, segment};
-    use crate::api::views::{Api, JobRow, Place, RecurringForm, Stand};
+    use crate::api::views::{Api, JobRow, Place, RecurringForm, Stand, Wish};
 
     /// A queue. All that belongs to it is below this address; see [`super::Visit::place`].
     pub fn queue(place: &Place) -> String {
@@ -281,6 +281,29 @@ pub mod to {
         format!("{}/body", job(place, id))
     }
 
+    pub fn operation(id: i64) -> String {
+        format!("/ui/operations/{id}")
+    }
+
+    /// The question whether what somebody asks for is meant, with what was typed on it.
+    pub fn confirm(wish: &Wish, typed: &str) -> String {
+        let of = if wish.all { "all" } else { "" };
+        let fields = [
+            ("do", &*wish.deed),
+            ("of", of),
+            ("q", &wish.q),
+            ("arg", &wish.arg),
+            ("typed", typed),
+        ];
+        let jobs = wish.jobs.iter().map(|job| ("job", job.as_str()));
+        filled("/ui/confirm", fields.into_iter().chain(jobs))
+    }
+
+    /// What a search finds.
+    pub fn search(text: &str) -> String {
+        filled("/ui/jobs", [("q", text)])
+    }
+
     pub fn namespace(name: &str) -> String {
         format!("/ui/namespaces/{}", segment(name))
     }
@@ -314,7 +337,7 @@ pub mod to {
     /// The longest address that surely arrives.
     const ADDRESS_BYTES_MAX: usize = 8_000;
 
-    /// The form for a new recurring job, filled in. What makes the address too long is left out.
+    /// The form for a new recurring job, filled in.
     pub fn recurring_form(form: &RecurringForm) -> String {
         let fields = [
             ("to", &form.queue),
@@ -328,7 +351,13 @@ pub mod to {
             ("backlog", &form.backlog),
             ("data", &form.data),
         ];
-        let mut address = "/ui/recurring".to_owned();
+        let fields = fields.map(|(name, value)| (name, value.as_str()));
+        filled("/ui/recurring", fields) + "#new"
+    }
+
+    /// The address of a form that is filled in. What is empty, or makes the address too long, is left out.
+    fn filled<'a>(page: &str, fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+        let mut address = page.to_owned();
         let mut mark = '?';
         for (name, value) in fields {
             let mut field = format!("{mark}{name}=");
@@ -338,7 +367,7 @@ pub mod to {
                 mark = '&';
             }
         }
-        address + "#new"
+        address
     }
 }
 

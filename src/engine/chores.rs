@@ -1,6 +1,7 @@
 //! What the server does of its own accord, or for the operator: each chore is a group of its own.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
@@ -8,6 +9,7 @@ use super::check;
 use super::error::Result;
 use super::group::{Runner, Task};
 use super::keep;
+use super::operations;
 use super::work::{REVISE, Work};
 use crate::store::{Connection, Statement, StoreError};
 
@@ -63,9 +65,11 @@ impl Runner {
             Chore::Upkeep => {
                 let noticed = self.notice(connection).await?;
                 let leads = !self.peers.share() || self.peers.attend(connection, work.now).await?;
+                self.leads.store(leads, Ordering::Relaxed);
                 if leads {
                     keep::upkeep(connection, work, self.clients_tell_time).await?;
                     self.idle.look(connection, work).await?;
+                    connection.run(operations::tidy(work.now)).await?;
                 }
                 return Ok((noticed.into_iter().collect(), leads));
             }

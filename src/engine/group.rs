@@ -3,6 +3,7 @@
 mod task;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -42,6 +43,8 @@ pub struct Runner {
     pub clients_tell_time: bool,
     /// The other servers on the database, where there may be some.
     pub peers: Arc<Peers>,
+    /// Whether the upkeep is ours to do.
+    pub leads: Arc<AtomicBool>,
     pub last_seq: i64,
     /// What is in memory is as of this revision of the database.
     pub revision: i64,

@@ -51,7 +51,7 @@ pub struct Event {
 }
 
 /// The events of a job, oldest first. It stays text until somebody wants to read it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History(String);
 
 impl Default for History {

@@ -52,7 +52,7 @@ impl FromStr for Protocol {
 }
 
 /// A queue's full name. The same name may stand in every protocol and namespace, each a queue of its own.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct QueueKey {
     pub protocol: Protocol,
     /// Empty where the protocol has no namespaces.
@@ -100,7 +100,7 @@ pub type QueueId = i64;
 /// A job's identity: the scope in which its id is unique, and the id.
 /// The scope of all qless jobs is [`QLESS_SCOPE`], that of all lmstfy jobs [`LMSTFY_SCOPE`], and that of a Relay
 /// or Jobq job its queue's number; a Relay job that is dead is alone in a scope of its own, so that its id is free.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobKey {
     pub scope: i64,
     pub id: String,
@@ -266,7 +266,7 @@ impl fmt::Display for Standing {
 
 /// A worker's exclusive right to a job. Whoever holds it may heartbeat, complete, fail or retry the
 /// job, even after `until`, as long as nobody else has claimed it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     pub worker: String,
     /// New with every claim.
@@ -277,7 +277,7 @@ pub struct Lease {
 }
 
 /// Why and when a job failed last. Kept until the job is completed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub group: String,
     pub message: String,
@@ -286,7 +286,7 @@ pub struct Failure {
 }
 
 /// A job as it stands in the database.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Order of insertion.
     pub seq: i64,
@@ -295,6 +295,7 @@ pub struct Job {
     pub queue: QueueId,
     pub state: State,
     /// Lowest first.
+    #[serde(with = "bits")]
     pub priority: f64,
     /// When the job became available, or (scheduled, depends) is to become so at the earliest.
     pub ready_at: Time,
@@ -356,5 +357,19 @@ impl Job {
             State::Dead => Standing::Dead,
             State::Record => Standing::Record,
         }
+    }
+}
+
+/// A number by its bits, so that it is read back as it was.
+mod bits {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    pub fn serialize<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(number.to_bits())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        u64::deserialize(deserializer).map(f64::from_bits)
     }
 }

@@ -305,4 +305,7 @@ const FLUSH: &[&str] = &[
     "DELETE FROM tracked",
     "DELETE FROM recurring",
     "DELETE FROM events",
+    "DELETE FROM operations",
+    "DELETE FROM operation_skips",
+    "DELETE FROM removed",
 ];

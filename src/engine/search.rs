@@ -19,7 +19,7 @@ use crate::store::{Row, Statement, StoreError};
 mod rows;
 
 use rows::{
-    EXACT, FAILED_WITH, GROUP_COUNT, NEXT, NEXT_WITH_BODY, TAG_COUNT, TAGGED, THESE,
+    EXACT, FAILED_WITH, GROUP_COUNT, NEXT, NEXT_WITH_BODY, SIZE, TAG_COUNT, TAGGED, THESE,
     THESE_WITH_BODY, WHOLE, in_state, looked_at,
 };
 
@@ -72,6 +72,14 @@ pub struct Searched {
     pub down_to: Option<Time>,
 }
 
+/// A job that is meant, as far as a search looks at it.
+pub(super) struct Hit<'a> {
+    pub job: &'a Job,
+    pub queue: &'a Queue,
+    /// Of what is written in it, about.
+    pub bytes: i64,
+}
+
 /// Which jobs are to be looked at.
 enum Among {
     /// All, newest first.
@@ -81,7 +89,7 @@ enum Among {
 }
 
 /// The queues that are there, by number.
-type Places = HashMap<QueueId, Arc<Queue>>;
+pub(super) type Places = HashMap<QueueId, Arc<Queue>>;
 
 impl Engine {
     /// Jobs of all protocols that are meant, newest first; with a number, only those that are older than that one.
@@ -92,29 +100,52 @@ impl Engine {
         reach: Reach,
         now: Option<Time>,
     ) -> Result<Searched> {
-        let begun = Instant::now();
         self.freshen().await?;
         let now = self.now(now);
         let places = self.places();
+        let mut hits = Vec::new();
+        let mut meet = |hit: Hit<'_>| hits.push(hit.job.seq);
+        let walk = self.walk(search, &places, after, reach, now, &mut meet);
+        let mut found = walk.await?;
+        found.exact = self.exact(search, &places, now).await?;
+        found.jobs = self.whole(Some(search), &hits, &places, now).await?;
+        Ok(found)
+    }
+
+    /// Goes through all jobs that are meant, newest first, and says how far it has come; what it found is for `meet`.
+    pub(super) async fn walk(
+        &self,
+        search: &Search,
+        places: &Places,
+        after: Option<i64>,
+        reach: Reach,
+        now: Time,
+        meet: &mut (dyn FnMut(Hit<'_>) + Send),
+    ) -> Result<Searched> {
+        let begun = Instant::now();
         let mut after = after.unwrap_or(i64::MAX);
-        let (mut among, of) = self.among(search, &places, after, reach).await?;
+        let (mut among, of) = self.among(search, places, after, reach).await?;
         let mut found = Searched {
             among: of,
-            exact: self.exact(search, &places, now).await?,
             ..Searched::default()
         };
-        let (mut hits, mut pace) = (Vec::new(), Pace::default());
+        let (mut hits, mut last, mut pace) = (0, None, Pace::default());
         'all: loop {
             let wanted = pace.next().min(reach.looked_at - found.looked_at);
             let (batch, read) = self.batch(search, &mut among, after, wanted).await?;
             for row in &batch {
                 let job = looked_at(row)?;
-                if is_meant(search, &job, &places, now) {
-                    if hits.len() == reach.jobs {
-                        found.next = hits.last().copied();
+                if let Some(queue) = places.get(&job.queue)
+                    && is_meant(search, &job, queue, now)
+                {
+                    if hits == reach.jobs {
+                        found.next = last;
                         break 'all;
                     }
-                    hits.push(job.seq);
+                    (hits, last) = (hits + 1, Some(job.seq));
+                    let bytes = row.int(SIZE)?;
+                    let (job, queue) = (&job, queue);
+                    meet(Hit { job, queue, bytes });
                 }
                 found.looked_at += 1;
                 found.down_to = Some(job.created_at);
@@ -134,12 +165,11 @@ impl Engine {
             }
             tokio::task::yield_now().await;
         }
-        found.jobs = self.whole(search, &hits, &places, now).await?;
         Ok(found)
     }
 
     /// The queues whose jobs anybody may see: not those that have been deleted, while upkeep drops what was in them.
-    fn places(&self) -> Places {
+    pub(super) fn places(&self) -> Places {
         let all = self.known_queues().all().into_iter();
         let all = all.filter(|queue| !queue.forgotten || queue.key.protocol != Protocol::Jobq);
         all.map(|queue| (queue.id, queue)).collect()
@@ -235,9 +265,9 @@ impl Engine {
     }
 
     /// The jobs with these numbers, with all that belongs to them, as far as they are meant still.
-    async fn whole(
+    pub(super) async fn whole(
         &self,
-        search: &Search,
+        search: Option<&Search>,
         numbers: &[i64],
         places: &Places,
         now: Time,
@@ -245,7 +275,13 @@ impl Engine {
         let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
         let rows = self.readers().rows(Statement::of_rows(WHOLE, &set)).await?;
         let mut jobs = all_of(&rows)?;
-        jobs.retain(|job| is_meant(search, job, places, now));
+        jobs.retain(|job| {
+            let queue = places.get(&job.queue);
+            queue.is_some_and(|queue| match search {
+                Some(search) => is_meant(search, job, queue, now),
+                None => !job.is_expired(now),
+            })
+        });
         Ok(jobs)
     }
 
@@ -363,10 +399,7 @@ fn states(search: &Search) -> Vec<State> {
 }
 
 /// Whether the job is meant. One whose time to live has ended is nobody's any more.
-fn is_meant(search: &Search, job: &Job, places: &Places, now: Time) -> bool {
-    let Some(queue) = places.get(&job.queue) else {
-        return false;
-    };
+pub(super) fn is_meant(search: &Search, job: &Job, queue: &Queue, now: Time) -> bool {
     let is_record = job.state == State::Record;
     let seen = Seen {
         id: &job.key.id,

@@ -197,13 +197,14 @@ impl Tally {
 
     /// A job that failed at `failed_at` is failed no longer.
     pub fn failure_undone(&mut self, queue: QueueId, failed_at: Time) {
-        self.add(
-            Kind::Outcome,
-            queue,
-            failed_at.day(),
-            Outcome::Failed as i64,
-            -1,
-        );
+        let slot = Outcome::Failed as i64;
+        self.add(Kind::Outcome, queue, failed_at.day(), slot, -1);
+    }
+
+    /// A job that failed at `failed_at` is failed again, because what became of it is undone.
+    pub fn failure_restored(&mut self, queue: QueueId, failed_at: Time) {
+        let slot = Outcome::Failed as i64;
+        self.add(Kind::Outcome, queue, failed_at.day(), slot, 1);
     }
 
     /// A lost lease was handed on, or ended the job, at `now`.

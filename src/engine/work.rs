@@ -17,6 +17,7 @@ use super::clock::Time;
 use super::config::Config;
 use super::events::Events;
 use super::job::{Job, JobKey, QLESS_SCOPE, QueueId, QueueKey};
+use super::operations::Operating;
 use super::queues::{Queue, Queues};
 use super::recur::Recurring;
 use super::tally::Tally;
@@ -89,6 +90,7 @@ pub struct Work {
     /// Queues that are to be there no longer.
     gone_queues: Vec<QueueId>,
     pub tokens: Changing,
+    pub operating: Operating,
     tracked: Arc<Tracked>,
     /// Ids tracked since when, or no longer, by this group.
     tracking: HashMap<String, Option<Time>>,
@@ -144,6 +146,7 @@ impl Work {
             changed_queues: Vec::new(),
             gone_queues: Vec::new(),
             tokens: Changing::new(&shared.tokens),
+            operating: Operating::default(),
             tracked: Arc::clone(&shared.tracked),
             tracking: HashMap::new(),
             slots: HashMap::new(),

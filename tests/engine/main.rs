@@ -8,6 +8,7 @@ mod claims;
 mod database;
 mod dead;
 mod idle;
+mod operations;
 mod readers;
 mod search;
 mod tokens;

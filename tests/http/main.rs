@@ -64,6 +64,8 @@ mod meta;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod operations;
+#[cfg(test)]
 mod order;
 #[cfg(test)]
 mod pause;

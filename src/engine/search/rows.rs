@@ -57,7 +57,10 @@ pub fn looked_at(row: &Row) -> Result<Job, StoreError> {
     })
 }
 
-/// The columns that [`looked_at`] reads.
+/// The column with the bytes of what is written in a job; [`looked_at`] reads those before it.
+pub const SIZE: usize = 19;
+
+/// The columns that [`looked_at`] reads, and [`SIZE`].
 macro_rules! looked_at {
     ($body:literal, $rest:literal) => {
         concat!(
@@ -65,7 +68,8 @@ macro_rules! looked_at {
              j.remaining, j.klass, j.tags, j.failure_group, j.failure_message, j.created_at, j.updated_at,
              j.expires_at, ",
             $body,
-            " FROM ",
+            ", CAST(octet_length(j.body) + octet_length(j.history) + coalesce(octet_length(j.work_state), 0) AS BIGINT)
+             FROM ",
             $rest
         )
     };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::{Candidates, Needs, Oldest, RecurringSlot, Slot, Work};
 use crate::engine::job::{Job, JobKey, Protocol, QueueId, QueueKey, State};
+use crate::engine::operations;
 use crate::engine::recur::{self, Recurring};
 use crate::engine::rows::{self, job_columns};
 use crate::store::{Answer, Row, Statement, StoreError};
@@ -15,6 +16,7 @@ impl Work {
         let mut reach: Vec<&str> = Vec::new();
         let mut recurring: Vec<&str> = Vec::new();
         let mut choice: Vec<i64> = Vec::new();
+        let mut operations: Vec<i64> = Vec::new();
         let mut batch = Vec::new();
         for need in needs {
             let wanted = self.keys_of(need);
@@ -23,6 +25,7 @@ impl Work {
             reach.extend(need.reach.iter().map(String::as_str));
             recurring.extend(need.recurring.iter().map(String::as_str));
             choice.extend(&need.choice);
+            operations.extend(need.operation);
             batch.extend(
                 need.oldest
                     .as_ref()
@@ -40,6 +43,9 @@ impl Work {
         }
         if !recurring.is_empty() {
             batch.push(recur::load(&recurring));
+        }
+        if !operations.is_empty() {
+            batch.push(operations::load(&operations));
         }
         if !choice.is_empty() {
             choice.sort_unstable();
@@ -149,6 +155,7 @@ impl Work {
                         .or_default()
                         .push(row.text(1)?),
                     recur::COLUMNS => self.load_recurring(&row)?,
+                    operations::COLUMNS => self.operating.take_in(operations::operation(&row)?),
                     _ => {
                         let key = self.load(&row)?;
                         if oldest && index == 0 {

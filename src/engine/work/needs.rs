@@ -22,6 +22,8 @@ pub struct Needs {
     pub choice: Vec<i64>,
     /// The oldest of a list.
     pub oldest: Option<Oldest>,
+    /// An operation.
+    pub operation: Option<i64>,
 }
 
 /// The oldest `count` jobs of a list.

@@ -73,7 +73,12 @@ impl Work {
                 (None, Some(_)) => continue,
             }
             self.tally.recount(slot.before.as_ref(), Some(&slot.job));
-            tags.compare(slot.before.as_ref(), Some(&slot.job), self.now);
+            // One that is restored has had its tags, as far as anybody knows, since it was put; as others have.
+            let tagged_at = match slot.version {
+                None => slot.job.created_at,
+                Some(_) => self.now,
+            };
+            tags.compare(slot.before.as_ref(), Some(&slot.job), tagged_at);
             if self.watched {
                 self.look_out(slot.before.as_ref(), &slot.job);
             }
@@ -170,6 +175,7 @@ impl Work {
         let save = |(id, since): (&String, &Option<Time>)| track::save(id, *since);
         writes.extend(self.tracking.iter().map(save));
         writes.extend(self.tokens.writes());
+        writes.extend(self.operating.writes());
         if !self.forgotten_workers.is_empty() {
             writes.push(queues::forget_workers(&self.forgotten_workers));
         }

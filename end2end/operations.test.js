@@ -1,0 +1,179 @@
+// Operations on many jobs: selected, asked about, carried out, stopped, undone. With and without JavaScript.
+
+import assert from "node:assert/strict";
+import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
+import { client, lmstfy, relay } from "./client.js";
+
+const dashboard = startDashboard({ args: ["--no-auth"] });
+
+const HOSTILE = `<img src=x onerror=alert(1)> "'&`;
+
+const at = (q) => `/ui/jobs?q=${encodeURIComponent(q)}`;
+const confirm = (deed, q, more = "") => `/ui/confirm?do=${deed}&of=all&q=${encodeURIComponent(q)}${more}`;
+const ids = (page) => page.locator("#hits tbody th .id").allTextContents();
+
+/** Adds as many jobs to a queue of their own. */
+const add = (url, queue, count) =>
+  client(url).post(`/add/${queue}`, Array.from({ length: count }, (_, i) => ({ id: `${queue}-${String(i).padStart(4, "0")}`, meta: { i } })));
+
+/** Asks for the page anew, as a person without JavaScript does, until it says so. */
+async function until(page, text) {
+  for (let left = 600; left > 0; left -= 1) {
+    if ((await page.getByText(text, { exact: true }).count()) > 0) return;
+    await page.reload();
+  }
+  assert.fail(`the page never says ${text}: ${await page.locator("main").innerText()}`);
+}
+
+const fact = (page, name) =>
+  page.locator(".facts > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd").innerText();
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+  const name = (what) => `${what}-${javaScriptEnabled ? "a" : "b"}`;
+  const test = (title, body) =>
+    dashboard.test(`${title}, ${how}`, { javaScriptEnabled }, async ({ page, url }) => body(page, url));
+
+  /** Waits for what the page says after something has happened elsewhere: it comes by itself, or is asked for. */
+  const says = (page, text) =>
+    javaScriptEnabled ? page.getByText(text, { exact: true }).first().waitFor() : until(page, text);
+
+  test("the selected jobs are tagged", async (page, url) => {
+    const queue = name("few");
+    await add(url, queue, 4);
+    await page.goto(at(`queue:${queue}`));
+    await page.getByRole("checkbox", { name: `Select job ${queue}-0001` }).check();
+    await page.getByRole("checkbox", { name: `Select job ${queue}-0003` }).check();
+    await page.getByRole("button", { name: "Tag…", exact: true }).click();
+    await page.getByRole("heading", { name: "Tag 2 jobs?" }).waitFor();
+    assert.deepEqual(await page.locator(".samples .id").allTextContents(), [`${queue}-0003`, `${queue}-0001`]);
+    await page.getByLabel("Tag", { exact: true }).fill("chosen");
+    await page.getByRole("button", { name: "Tag 2 jobs" }).click();
+    await page.getByText("The operation has begun.").waitFor();
+    await says(page, "done");
+    assert.match(page.url(), /\/ui\/operations\/\d+$/);
+    assert.equal(await fact(page, "Done"), "2");
+    assert.equal(await fact(page, "By"), "anybody");
+    await page.goto(at(`tag:chosen queue:${queue}`));
+    assert.deepEqual(await ids(page), [`${queue}-0003`, `${queue}-0001`]);
+    await page.getByRole("button", { name: "Untag…" }).click();
+    await page.getByText("No job is selected. Tick some jobs in the list, or choose all that fit.").waitFor();
+    await page.getByRole("link", { name: "Back to the jobs" }).click();
+    assert.equal(await page.getByRole("searchbox").inputValue(), `tag:chosen queue:${queue}`);
+  });
+
+  test("thousands are cancelled once their number is typed, and come back", async (page, url) => {
+    const queue = name("many");
+    await add(url, queue, 1_200);
+    await page.goto(at(`queue:${queue}`));
+    await page.getByRole("radio", { name: "all that fit the search" }).check();
+    await page.getByRole("button", { name: "Cancel or delete…" }).click();
+    await page.getByText("It can be undone for 30 seconds after its end.").waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement.tagName), "BODY");
+    await page.getByLabel("Type 1,200 to confirm").fill("12");
+    await page.getByRole("button", { name: "Cancel or delete 1,200 jobs" }).click();
+    await page.getByText("The number of jobs must be typed as it stands on the page; nothing has been done.").waitFor();
+    assert.equal(await page.getByLabel("Type 1,200 to confirm").inputValue(), "12");
+    await page.getByLabel("Type 1,200 to confirm").fill("1,200");
+    await page.getByRole("button", { name: "Cancel or delete 1,200 jobs" }).click();
+    await page.getByText("The operation has begun. It can be undone for 30 seconds after its end.").waitFor();
+    await says(page, "done");
+    await says(page, "All 1,200 jobs that were reached have been seen to.");
+    await screenshot(page, `operation-${queue}`);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("The jobs are being put back.").waitFor();
+    await says(page, "undone");
+    assert.equal(await fact(page, "Put back"), "1,200");
+    assert.equal(await page.getByRole("button", { name: "Undo" }).count(), 0);
+    await page.getByRole("link", { name: `queue:${queue}` }).click();
+    assert.deepEqual((await ids(page)).slice(0, 2), [`${queue}-1199`, `${queue}-1198`]);
+    await page.goto("/ui/operations");
+    await page.getByRole("link", { name: "Cancel or delete 1,200 jobs" }).first().click();
+    await page.getByRole("link", { name: "Run again…" }).click();
+    await page.getByRole("heading", { name: "Cancel or delete 1,200 jobs?" }).waitFor();
+  });
+
+  test("what is skipped is said, and a group is moved as a whole", async (page, url) => {
+    const group = `${HOSTILE} ${name("group")}`;
+    const job = name("torn");
+    await client(url).failed(name("broken"), group, "boom", job);
+    await relay(url, name("orders")).enqueue(job, "1");
+    await page.goto(`/ui/failures/${encodeURIComponent(group)}`);
+    await page.getByRole("button", { name: "Move…" }).click();
+    await page.getByRole("heading", { name: "Move 1 job?" }).waitFor();
+    assert.equal(await page.locator("img").count(), 0);
+    await page.getByLabel("To which queue").fill(`to ${HOSTILE}`);
+    await page.getByRole("button", { name: "Move 1 job" }).click();
+    await says(page, "done");
+    assert.equal((await client(url).job(job)).queue, `to ${HOSTILE}`);
+    await page.goto(confirm("priority", job));
+    await page.getByText("As they stand now, 1 of them will be skipped.").waitFor();
+    await page.getByLabel("Priority").fill("7");
+    await page.getByRole("button", { name: "Set the priority of 2 jobs" }).click();
+    await says(page, "done");
+    const skipped = page.getByRole("row", { name: job });
+    await skipped.getByText("it is a job of Relay, which has no priorities").waitFor();
+    await skipped.getByRole("link", { name: job }).click();
+    assert.match(page.url(), /\/ui\/relay\//);
+  });
+}
+
+dashboard.test("progress comes by itself, and an operation is stopped", async ({ page, url }) => {
+  for (let from = 0; from < 20; from += 1) await add(url, `crowd${from}`, 1_000);
+  await page.goto(confirm("move", "queue:crowd*", "&arg=moved"));
+  await page.getByLabel("Type 20,000 to confirm").fill("20000");
+  await page.getByRole("button", { name: "Move 20,000 jobs" }).click();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("The operation is stopped. What it did stays.").waitFor();
+  await page.getByText("stopped", { exact: true }).waitFor();
+  assert.ok(Number((await fact(page, "Done")).replaceAll(",", "")) < 20_000);
+  await page.getByRole("link", { name: "Run again…" }).click();
+  const button = page.getByRole("button", { name: /^Move .* jobs$/ });
+  const typed = (await button.innerText()).match(/[\d,]+/)[0];
+  await page.getByLabel(/^Type .* to confirm$/).fill(typed);
+  await button.click();
+  await page.locator(".live.on").waitFor();
+  await page.getByText("done", { exact: true }).waitFor();
+  assert.equal(await fact(page, "Done"), typed);
+  assert.equal(await page.locator("progress").evaluate((bar) => bar.position), 1);
+});
+
+let filled;
+function fill(url) {
+  filled ??= (async () => {
+    await add(url, "shown", 60);
+    await client(url).add(HOSTILE, {}, `id ${HOSTILE}`, { tags: ["a tag that is rather long and-has-no-place-to-break-anywhere-at-all"] });
+    await lmstfy(url, "shop", "shown").publish("x", { tries: 3 });
+  })();
+  return filled;
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1440, 390, 320]) {
+    const options = { colorScheme, viewport: { width, height: 844 } };
+    dashboard.test(`every page is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
+      await fill(url);
+      await page.goto(confirm("track", `queue:shown`));
+      await page.getByRole("button", { name: "Track 61 jobs" }).click();
+      await page.getByText("done", { exact: true }).waitFor();
+      const operation = new URL(page.url()).pathname;
+      const pages = [
+        operation, "/ui/operations", confirm("cancel", "queue:shown"), confirm("move", "queue:shown", "&arg=x"), at("queue:shown"),
+        confirm("tag", ""), confirm("cancel", `"${HOSTILE.replaceAll('"', '\\"')}"`), "/ui/confirm?do=tag", "/ui/operations?offset=1000",
+      ];
+      for (const [number, path] of pages.entries()) {
+        const answer = await page.goto(path);
+        assert.equal(answer.status(), 200, path);
+        await live(page);
+        await assertPresentable(page, path);
+        if (width !== 320 && number < 6) await screenshot(page, `operations-${number}-${colorScheme}-${width}`);
+      }
+    });
+  }
+}
+
+dashboard.test("an operation that is not there has a page that says so", { expected: /404/ }, async ({ page }) => {
+  const answer = await page.goto("/ui/operations/7");
+  assert.equal(answer.status(), 404);
+  await page.getByText("There is no operation “7”").waitFor();
+});

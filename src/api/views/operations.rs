@@ -1,0 +1,148 @@
+//! Operations: what somebody wants to be done to many jobs, and what became of it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{JobRow, Place};
+
+/// What is done to each job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Deed {
+    Retry,
+    Move,
+    Priority,
+    Tag,
+    Untag,
+    Track,
+    Untrack,
+    /// Also what deletes jobs of those APIs that call it so.
+    Cancel,
+}
+
+impl Deed {
+    /// In the order of their buttons.
+    pub const ALL: [Deed; 8] = [
+        Deed::Retry,
+        Deed::Move,
+        Deed::Priority,
+        Deed::Tag,
+        Deed::Untag,
+        Deed::Track,
+        Deed::Untrack,
+        Deed::Cancel,
+    ];
+
+    /// As it stands in addresses and forms.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Deed::Retry => "retry",
+            Deed::Move => "move",
+            Deed::Priority => "priority",
+            Deed::Tag => "tag",
+            Deed::Untag => "untag",
+            Deed::Track => "track",
+            Deed::Untrack => "untrack",
+            Deed::Cancel => "cancel",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Deed> {
+        Deed::ALL.into_iter().find(|deed| deed.as_str() == text)
+    }
+}
+
+/// What somebody asks for, as it was typed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// The word of a [`Deed`].
+    pub deed: String,
+    /// Whether all are meant that fit the search, else those with these numbers.
+    pub all: bool,
+    pub q: String,
+    pub jobs: Vec<String>,
+    /// The queue to move to, the priority, the tag.
+    pub arg: String,
+}
+
+/// What is shown before something is done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConfirmView {
+    /// How many jobs are meant; if not all could be counted there may be more.
+    pub jobs: i64,
+    pub is_least: bool,
+    /// To how many of them it can be done, as they stand now.
+    pub able: i64,
+    /// The newest of them.
+    pub samples: Vec<JobRow>,
+    pub can_be_undone: bool,
+    /// The number must be typed.
+    pub must_type: bool,
+    /// Names of queues to choose from.
+    pub queues: Vec<String>,
+}
+
+/// How far an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// It waits for its turn.
+    Waiting,
+    Running,
+    Done,
+    Stopped,
+    Failed,
+    Undoing,
+    Undone,
+}
+
+/// An operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationRow {
+    pub id: i64,
+    pub who: String,
+    pub deed: Deed,
+    /// What can be asked for to do the same again.
+    pub wish: Wish,
+    pub phase: Phase,
+    /// Jobs, as they were counted; there may have been more.
+    pub total: i64,
+    pub is_least: bool,
+    pub done: i64,
+    pub skipped: i64,
+    pub restored: i64,
+    pub lost: i64,
+    pub created: i64,
+    pub started: Option<i64>,
+    pub ended: Option<i64>,
+    /// Until when it can be undone, if it can now.
+    pub undo_until: Option<i64>,
+    /// What it removes can be undone for a while after its end.
+    pub keeps: bool,
+    /// Why it failed.
+    pub why: Option<String>,
+}
+
+/// A job to which an operation did nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkipRow {
+    /// Its number.
+    pub job: i64,
+    pub place: Option<(Place, String)>,
+    pub why: String,
+}
+
+/// An operation, and a page of what it skipped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationView {
+    pub row: OperationRow,
+    pub skips: Vec<SkipRow>,
+    /// How many of them are known.
+    pub known: i64,
+}
+
+/// A page of the operations, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationsView {
+    pub total: i64,
+    pub rows: Vec<OperationRow>,
+}

@@ -1,0 +1,292 @@
+//! `/ui/operations`: what is, and was, done to many jobs at once; and one operation, how far it is.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use super::confirm::{amount, sentence};
+use super::icons::icon;
+use super::parts::{ago, exact, hidden, loaded, many, pager, queue_name, visible};
+use super::tables;
+use super::time;
+use super::visit::{Visit, to, visit};
+use crate::api::act::{StopOperation, UndoOperation};
+use crate::api::read;
+use crate::api::views::{Deed, OperationRow, OperationView, OperationsView, Phase, Role, SkipRow};
+
+const LIST: &str = "/ui/operations";
+
+#[component]
+pub fn OperationsPage() -> impl IntoView {
+    let visit = visit();
+    loaded(read::operations(visit.offset()), move |view| {
+        list(&view, &visit)
+    })
+}
+
+#[component]
+pub fn OperationPage() -> impl IntoView {
+    let visit = visit();
+    let asked = read::operation(visit.name(2), visit.offset());
+    loaded(asked, move |view| page(&view, &visit))
+}
+
+/// How far an operation is, as icon, word and colour.
+fn chip(phase: Phase) -> AnyView {
+    let (look, shape, word) = match phase {
+        Phase::Waiting => ("s-waiting", "waiting", "waits for its turn"),
+        Phase::Running => ("s-running", "running", "running"),
+        Phase::Done => ("s-complete", "complete", "done"),
+        Phase::Stopped => ("s-paused", "paused", "stopped"),
+        Phase::Failed => ("s-failed", "failed", "failed"),
+        Phase::Undoing => ("s-running", "running", "being undone"),
+        Phase::Undone => ("s-paused", "complete", "undone"),
+    };
+    view! { <span class=format!("chip {look}")>{icon(shape)} {word}</span> }.into_any()
+}
+
+/// What it does, with what was typed for it.
+fn title(row: &OperationRow) -> String {
+    let what = sentence(row.deed, &amount(row.total, row.is_least));
+    let arg = &row.wish.arg;
+    match row.deed {
+        Deed::Move => format!("{what} to {}", visible(arg)),
+        Deed::Priority => format!("{what} to {arg}"),
+        Deed::Tag | Deed::Untag => format!("{what}: {arg}"),
+        Deed::Retry | Deed::Cancel | Deed::Track | Deed::Untrack => what,
+    }
+}
+
+/// Which jobs it concerns.
+fn subject(row: &OperationRow) -> AnyView {
+    let n = i64::try_from(row.wish.jobs.len()).unwrap_or(i64::MAX);
+    if !row.wish.all {
+        return many(n, "selected job", "selected jobs").into_any();
+    }
+    let text = match row.wish.q.trim() {
+        "" => "all jobs".into_any(),
+        text => view! { <code>{text.to_owned()}</code> }.into_any(),
+    };
+    view! { <a href=to::search(&row.wish.q)>{text}</a> }.into_any()
+}
+
+fn list(view: &OperationsView, visit: &Visit) -> AnyView {
+    let columns = [
+        ("Operation", "first"),
+        ("State", ""),
+        ("Which jobs", "mid text"),
+        ("By", "mid"),
+        ("Begun", "n"),
+        ("Done", "n"),
+        ("Skipped", "n mid"),
+    ];
+    let rows = view.rows.iter().map(|row| {
+        view! {
+            <tr data-key=row.id.to_string()>
+                <th scope="row" class="first text"><a href=to::operation(row.id)>{title(row)}</a></th>
+                <td>{chip(row.phase)}</td>
+                <td class="mid text">{subject(row)}</td>
+                <td class="mid">{row.who.clone()}</td>
+                <td class="n">{ago(row.created, visit.now)}</td>
+                <td class="n">{time::number(row.done)}</td>
+                <td class="n mid">{time::number(row.skipped)}</td>
+            </tr>
+        }
+    });
+    let body = if view.rows.is_empty() {
+        view! {
+            <p class="empty">
+                "Nothing has been done to many jobs at once yet. Select some, or all that fit a search, under "
+                <a href="/ui/jobs">"Jobs"</a> ": what is done to them is listed here, with its progress."
+            </p>
+        }
+        .into_any()
+    } else {
+        let rows = rows.collect_view().into_any();
+        tables::table("Operations, newest first", tables::head(&columns), rows)
+    };
+    view! {
+        <Title text="Operations" />
+        <h1>"Operations"</h1>
+        <p class="lead">"What is done to many jobs at once. The newest 1,000 are kept, for 30 days."</p>
+        <div class="card">{body}</div>
+        {pager(visit, LIST, visit.offset(), view.rows.len(), view.total)}
+    }
+    .into_any()
+}
+
+fn page(view: &OperationView, visit: &Visit) -> AnyView {
+    let row = &view.row;
+    let title = title(row);
+    view! {
+        <Title text=title.clone() />
+        <p class="crumb"><a href=LIST>"Operations"</a></p>
+        <div class="head-row">
+            <div class="row"><h1 class="name">{title}</h1> {chip(row.phase)}</div>
+            <div class="row">{buttons(row, visit)}</div>
+        </div>
+        {row.why.clone().map(|why| view! { <p class="notice s-failed">{icon("failed")} <span>{why}</span></p> })}
+        <section class="card padded" aria-labelledby="progress">
+            <h2 id="progress">"Progress"</h2>
+            {progress(row)} {facts(row, visit.now)}
+        </section>
+        {skipped(view, visit)}
+    }
+    .into_any()
+}
+
+fn buttons(row: &OperationRow, visit: &Visit) -> AnyView {
+    if !visit.may(Role::Operator) {
+        return ().into_any();
+    }
+    let fields = || hidden(vec![("id", row.id.to_string()), ("back", visit.here())]);
+    let runs = matches!(row.phase, Phase::Waiting | Phase::Running);
+    let undo = row.undo_until.map(|until| {
+        view! {
+            <form method="post" action=UndoOperation::PATH class="row">
+                {fields()} <button type="submit" class="button strong">"Undo"</button>
+                <span class="aside">"possible until " {exact(until)} ", the time runs out " {ago(until, visit.now)}</span>
+            </form>
+        }
+    });
+    let stop = runs.then(|| {
+        view! {
+            <form method="post" action=StopOperation::PATH>
+                {fields()} <button type="submit" class="button">"Stop"</button>
+            </form>
+        }
+    });
+    let again = (!runs && row.phase != Phase::Undoing)
+        .then(|| view! { <a class="button" href=to::confirm(&row.wish, "")>"Run again…"</a> });
+    view! { {undo} {stop} {again} }.into_any()
+}
+
+/// How far it is, as a bar and in words.
+fn progress(row: &OperationRow) -> AnyView {
+    let is_undo = matches!(row.phase, Phase::Undoing | Phase::Undone);
+    let (at, of) = if is_undo {
+        (row.restored + row.lost, row.done)
+    } else {
+        (
+            row.done + row.skipped,
+            row.total.max(row.done + row.skipped),
+        )
+    };
+    // Whatever was counted has been seen to, or is there no longer.
+    let at = if row.phase == Phase::Done { of } else { at };
+    let words = match (is_undo, row.phase) {
+        (true, _) => format!(
+            "{} of {} put back",
+            time::number(row.restored),
+            many(row.done, "job", "jobs")
+        ),
+        (false, Phase::Done) => {
+            let seen = row.done + row.skipped;
+            format!(
+                "All {} that were reached have been seen to",
+                many(seen, "job", "jobs")
+            )
+        }
+        (false, _) => format!(
+            "{} of {} seen to",
+            time::number(at),
+            amount(row.total, row.is_least)
+        ),
+    };
+    view! {
+        <progress class="progress" max=of.max(1).to_string() value=at.to_string() aria-label=words.clone()></progress>
+        <p>{words} "."</p>
+    }
+    .into_any()
+}
+
+fn facts(row: &OperationRow, now: i64) -> AnyView {
+    let moment = |moment: i64| {
+        view! { {ago(moment, now)} <span class="aside">" · " {exact(moment)}</span> }.into_any()
+    };
+    let number = |n: i64| time::number(n).into_any();
+    let counted = amount(row.total, row.is_least);
+    let mut facts = vec![
+        ("Which jobs", subject(row)),
+        ("By", row.who.clone().into_any()),
+        ("Asked for", moment(row.created)),
+    ];
+    facts.extend(row.started.map(|at| ("Begun", moment(at))));
+    facts.extend(row.ended.map(|at| ("Ended", moment(at))));
+    facts.push(("Counted", counted.into_any()));
+    facts.push(("Done", number(row.done)));
+    facts.push(("Skipped", number(row.skipped)));
+    if matches!(row.phase, Phase::Undoing | Phase::Undone) {
+        facts.push(("Put back", number(row.restored)));
+        facts.push(("Not put back", number(row.lost)));
+    }
+    if let Some(rate) = rate(row, now) {
+        facts.push(("Jobs a second", number(rate)));
+        let left = row.total - row.done - row.skipped;
+        if row.phase == Phase::Running && left > 0 && rate > 0 {
+            let span = left.saturating_mul(1_000_000) / rate;
+            let about = format!("about {}", time::span(span.max(1_000_000)));
+            facts.push(("Time left", about.into_any()));
+        }
+    }
+    if row.keeps && matches!(row.phase, Phase::Waiting | Phase::Running) {
+        facts.push(("Undo", "for 30 seconds after its end".into_any()));
+    } else if row.deed == Deed::Cancel && row.undo_until.is_none() && row.phase != Phase::Undoing {
+        facts.push(("Undo", "not possible, or not any more".into_any()));
+    }
+    let rows = facts
+        .into_iter()
+        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
+    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+}
+
+/// Jobs seen to in a second, on average.
+fn rate(row: &OperationRow, now: i64) -> Option<i64> {
+    let span = row.ended.unwrap_or(now) - row.started?;
+    let seen = row.done + row.skipped;
+    // All within one batch: nothing to be measured.
+    (span > 0 && seen > 0).then(|| seen.saturating_mul(1_000_000) / span)
+}
+
+fn skipped(view: &OperationView, visit: &Visit) -> AnyView {
+    let row = &view.row;
+    let all = row.skipped + row.lost;
+    if all == 0 {
+        return ().into_any();
+    }
+    let columns = [("Job", "first"), ("Queue", "mid"), ("Why", "text")];
+    let skip = |(n, skip): (usize, &SkipRow)| {
+        let (job, queue) = match &skip.place {
+            Some((place, id)) => (
+                view! { <a class="id" href=to::job(place, id)>{visible(id)}</a> }.into_any(),
+                queue_name(place),
+            ),
+            None => (format!("number {}", skip.job).into_any(), "–".into_any()),
+        };
+        view! {
+            <tr data-key=(visit.offset() + n).to_string()>
+                <th scope="row" class="first">{job}</th>
+                <td class="mid">{queue}</td>
+                <td class="text"><span class="reason">{skip.why.clone()}</span></td>
+            </tr>
+        }
+    };
+    let rows = view.skips.iter().enumerate().map(skip);
+    let rows = rows.collect_view().into_any();
+    view! {
+        <section class="card" aria-labelledby="skipped">
+            <div class="card-title"><h2 id="skipped">"What was skipped, and why"</h2></div>
+            {tables::table("Jobs that were skipped", tables::head(&columns), rows)}
+        </section>
+        {(all > view.known)
+            .then(|| {
+                view! {
+                    <p class="aside">
+                        {format!("Of {} it is known why, of the first {}.", many(all, "skipped job", "skipped jobs"), time::number(view.known))}
+                    </p>
+                }
+            })}
+        {pager(visit, &to::operation(row.id), visit.offset(), view.skips.len(), view.known)}
+    }
+    .into_any()
+}

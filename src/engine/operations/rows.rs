@@ -1,0 +1,211 @@
+//! Operations as rows.
+
+use super::{Action, Operation, Skip, Stage, Subject, UNDO_S};
+use crate::engine::clock::Time;
+use crate::engine::job::QueueKey;
+use crate::store::{Row, Statement, StoreError};
+
+/// How many operations are kept, and for how many seconds after their end.
+const KEPT_MAX: i64 = 1_000;
+const KEPT_S: f64 = 30.0 * 86_400.0;
+
+/// Rows of removed jobs and of skips that go in one round of upkeep.
+const BATCH: i64 = 10_000;
+
+/// Columns of an answer that holds an operation; other rows that a group reads have other numbers of them.
+pub const COLUMNS: usize = 21;
+
+macro_rules! columns {
+    () => {
+        "id, version, created_at, who, action, search, jobs, stage, total, is_least, down_to, done, skipped, restored,
+         lost, keeps, kept_bytes, started_at, ended_at, undo_until, why"
+    };
+}
+
+/// An operation and the version of its row.
+pub fn operation(row: &Row) -> Result<(Operation, i64), StoreError> {
+    let time = |column| Ok::<_, StoreError>(row.int_or_null(column)?.map(Time));
+    let stage = row.int(7)?;
+    let stage = Stage::ALL.into_iter().find(|it| *it as i64 == stage);
+    let operation = Operation {
+        id: row.int(0)?,
+        created_at: Time(row.int(2)?),
+        who: row.text(3)?,
+        action: serde_json::from_str::<Action>(&row.text(4)?)
+            .map_err(|_| StoreError::Corrupt("an unknown action"))?,
+        subject: match row.text_or_null(5)? {
+            Some(search) => Subject::Search(search),
+            None => Subject::Jobs(
+                serde_json::from_str(&row.text_or_null(6)?.unwrap_or_default())
+                    .map_err(|_| StoreError::Corrupt("an operation on nothing"))?,
+            ),
+        },
+        stage: stage.ok_or(StoreError::Corrupt("an unknown stage"))?,
+        total: row.int(8)?,
+        is_least: row.int(9)? != 0,
+        down_to: row.int(10)?,
+        done: row.int(11)?,
+        skipped: row.int(12)?,
+        restored: row.int(13)?,
+        lost: row.int(14)?,
+        keeps: row.int(15)? != 0,
+        kept_bytes: row.int(16)?,
+        started_at: time(17)?,
+        ended_at: time(18)?,
+        undo_until: time(19)?,
+        why: row.text_or_null(20)?,
+    };
+    Ok((operation, row.int(1)?))
+}
+
+/// The statement that reads operations by id.
+pub fn load(ids: &[i64]) -> Statement {
+    let ids: Vec<_> = ids.iter().map(|id| (*id,)).collect();
+    Statement::of_rows(LOAD, &ids)
+}
+
+/// The statement that adds a new operation.
+pub fn add(operation: &Operation) -> Statement {
+    let (search, jobs) = match &operation.subject {
+        Subject::Search(text) => (Some(text), None),
+        Subject::Jobs(numbers) => (None, serde_json::to_string(numbers).ok()),
+    };
+    let action = serde_json::to_string(&operation.action).unwrap_or_default();
+    let row = (
+        operation.id,
+        operation.created_at,
+        &operation.who,
+        action,
+        search,
+        jobs,
+        operation.stage as i64,
+        operation.total,
+        i64::from(operation.is_least),
+        operation.down_to,
+        i64::from(operation.keeps),
+    );
+    Statement::of_rows(ADD, &[row]).exactly(1)
+}
+
+/// The statement that writes how far an operation is; `version` is that which was read.
+pub fn save(operation: &Operation, version: i64) -> Statement {
+    let row = (
+        operation.id,
+        version,
+        operation.stage as i64,
+        operation.down_to,
+        operation.done,
+        operation.skipped,
+        operation.restored,
+        operation.lost,
+        operation.kept_bytes,
+        operation.started_at,
+        operation.ended_at,
+        operation.undo_until,
+        &operation.why,
+    );
+    Statement::of_rows(SAVE, &[row]).exactly(1)
+}
+
+/// A job to which an operation did nothing.
+pub fn skip(row: &Row) -> Result<Skip, StoreError> {
+    let protocol = row.text(1)?.parse().ok();
+    let (namespace, name, id) = (row.text(2)?, row.text(3)?, row.text(4)?);
+    let place = protocol.map(|protocol| {
+        let queue = QueueKey {
+            protocol,
+            namespace,
+            name,
+        };
+        (queue, id)
+    });
+    Ok(Skip {
+        job: row.int(0)?,
+        place,
+        why: row.text(5)?,
+    })
+}
+
+/// Statements that drop what is old: what can be undone no longer, and operations that ended long ago or are more
+/// than are kept, with what they skipped.
+pub fn tidy(now: Time) -> Vec<Statement> {
+    let (over, old) = (now, now.plus_seconds(-KEPT_S));
+    // Whoever reads how it went should not lose it while it can still be undone.
+    let young = now.plus_seconds(-UNDO_S);
+    vec![
+        Statement::new(FORGET_REMOVED, [over.0.into(), BATCH.into()]),
+        Statement::new(FORGET, [old.0.into(), young.0.into(), KEPT_MAX.into()]),
+        Statement::new(FORGET_SKIPS, [BATCH.into()]),
+    ]
+}
+
+const LOAD: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM operations WHERE id IN (SELECT int(0) FROM rows($1))"
+);
+
+/// Those that have not ended, oldest first.
+pub const ACTIVE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM operations WHERE stage IN (1, 5) ORDER BY id LIMIT $1 + 0"
+);
+
+pub const NEWEST: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM operations ORDER BY id DESC LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+pub const COUNT: &str = "SELECT count(*) FROM operations";
+
+pub const COUNT_ACTIVE: &str = "SELECT count(*) FROM operations WHERE stage IN (1, 5)";
+
+const ADD: &str = "
+INSERT INTO operations (id, version, created_at, who, action, search, jobs, stage, total, is_least, down_to, done,
+    skipped, restored, lost, keeps, kept_bytes)
+SELECT int(0), 1, int(1), text(2), text(3), text(4), text(5), int(6), int(7), int(8), int(9), 0, 0, 0, 0, int(10), 0
+FROM rows($1)";
+
+const SAVE: &str = "
+UPDATE operations SET version = version + 1, stage = int(2), down_to = int(3), done = int(4), skipped = int(5),
+    restored = int(6), lost = int(7), kept_bytes = int(8), started_at = int(9), ended_at = int(10),
+    undo_until = int(11), why = text(12)
+FROM rows($1) WHERE operations.id = int(0) AND operations.version = int(1)";
+
+pub const ADD_SKIPS: &str = "
+INSERT INTO operation_skips (operation, n, job, protocol, namespace, queue, id, why)
+SELECT int(0), int(1), int(2), text(3), text(4), text(5), text(6), text(7) FROM rows($1)";
+
+pub const SKIPS: &str = "
+SELECT job, protocol, namespace, queue, id, why FROM operation_skips WHERE operation = $1
+ORDER BY n LIMIT $2 + 0 OFFSET $3 + 0";
+
+pub const KEEP: &str = "
+INSERT INTO removed (operation, n, job) SELECT int(0), int(1), text(2) FROM rows($1)";
+
+pub const KEPT: &str =
+    "SELECT n, job FROM removed WHERE operation = $1 ORDER BY n DESC LIMIT $2 + 0";
+
+pub const KEEP_NO_LONGER: &str = "
+DELETE FROM removed WHERE (operation, n) IN (SELECT int(0), int(1) FROM rows($1))";
+
+/// By number and keys: where it is in which queue is looked up by whoever asks.
+pub const LISTED: &str = "
+SELECT j.seq, j.scope, j.id, j.queue, CAST(octet_length(j.body) + octet_length(j.history) AS BIGINT)
+FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
+
+const FORGET_REMOVED: &str = "
+DELETE FROM removed WHERE (operation, n) IN (
+    SELECT r.operation, r.n FROM removed AS r LEFT JOIN operations AS o ON o.id = r.operation
+    WHERE o.id IS NULL OR o.stage NOT IN (1, 5) AND (o.undo_until IS NULL OR o.undo_until <= $1) LIMIT $2 + 0)";
+
+const FORGET: &str = "
+DELETE FROM operations WHERE stage NOT IN (1, 5) AND (ended_at <= $1
+    OR ended_at <= $2 AND id < (SELECT min(id) FROM (SELECT id FROM operations ORDER BY id DESC LIMIT $3 + 0) AS newest))";
+
+const FORGET_SKIPS: &str = "
+DELETE FROM operation_skips WHERE (operation, n) IN (
+    SELECT s.operation, s.n FROM operation_skips AS s LEFT JOIN operations AS o ON o.id = s.operation
+    WHERE o.id IS NULL LIMIT $1 + 0)";

@@ -1,0 +1,485 @@
+//! Who carries operations out: one task, of whichever server does the upkeep. It looks ahead for the jobs that are
+//! meant, and takes them batch by batch, a few operations in turn, as one among all who write. Whether a job is still
+//! meant is asked again in the group that does it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::undo::{self, Kept};
+use super::{JOBS_MAX, Operation, Skip, Stage, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, act, rows};
+use crate::engine::Engine;
+use crate::engine::error::{Error, Result};
+use crate::engine::job::{Job, JobKey, Protocol, QLESS_SCOPE, QueueKey};
+use crate::engine::search::{Hit, Reach, is_meant};
+use crate::engine::work::{Needs, Work};
+use crate::search::Search;
+use crate::store::{Row, Statement};
+
+/// Operations that take turns; others wait until one of them has ended.
+const AT_ONCE_MAX: i64 = 4;
+
+/// Jobs of one batch, and what may be written in them.
+const BATCH: usize = 500;
+const BATCH_BYTES: i64 = 4 << 20;
+
+/// How far one look ahead goes.
+const AHEAD: Reach = Reach {
+    jobs: 20_000,
+    looked_at: 250_000,
+    time: Duration::from_secs(1),
+};
+
+const GONE: &str = "it was gone when its turn came";
+const CHANGED: &str = "it was changed meanwhile and does not fit the search any more";
+
+/// The signal that there may be something to do, and whether it is for us to do.
+#[derive(Default)]
+pub struct Operator {
+    bell: Notify,
+    leads: Arc<AtomicBool>,
+}
+
+impl Operator {
+    /// There may be something to do.
+    pub fn call(&self) {
+        if self.leads.load(Ordering::Relaxed) {
+            self.bell.notify_one();
+        }
+    }
+
+    /// Set by whoever does the upkeep.
+    pub fn leads(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.leads)
+    }
+}
+
+/// A job that was found for an operation.
+struct Met {
+    seq: i64,
+    bytes: i64,
+    /// Its key and queue; nothing if it is not there.
+    place: Option<(JobKey, QueueKey)>,
+}
+
+/// What has been found for an operation, newest first.
+struct Ahead {
+    /// It is good as long as the operation stands here.
+    from: i64,
+    met: VecDeque<Met>,
+    /// Where the search goes on, if there may be more.
+    next: Option<i64>,
+}
+
+/// What one group does.
+struct Batch {
+    id: i64,
+    /// Of the operation's row, as it was read; if it is another, nothing is done.
+    version: i64,
+    search: Option<Search>,
+    met: Vec<Met>,
+    down_to: i64,
+    is_last: bool,
+}
+
+impl Engine {
+    /// Carries operations out, as long as the server runs.
+    pub(in crate::engine) async fn run_operations(self) {
+        let mut ahead = HashMap::new();
+        loop {
+            self.operator().bell.notified().await;
+            while self.operator().leads.load(Ordering::Relaxed) {
+                match self.one_round(&mut ahead).await {
+                    Ok(true) => tokio::task::yield_now().await,
+                    Ok(false) => break,
+                    Err(error) => {
+                        // The next round of upkeep calls again.
+                        tracing::warn!(%error, "operations wait: the database could not be read or written");
+                        ahead.clear();
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A batch of each operation whose turn it is. Whether there was one.
+    async fn one_round(&self, ahead: &mut HashMap<i64, Ahead>) -> Result<bool> {
+        let active = Statement::new(rows::ACTIVE, [AT_ONCE_MAX.into()]);
+        let active = self.readers().rows(active).await?;
+        let mut turns = Vec::new();
+        for row in &active {
+            turns.push(rows::operation(row)?);
+        }
+        ahead.retain(|id, _| turns.iter().any(|(operation, _)| operation.id == *id));
+        for (operation, version) in &turns {
+            let done = match operation.stage {
+                Stage::Undoing => self.undo_some(operation, *version).await,
+                _ => self.do_some(operation, *version, ahead).await,
+            };
+            match done {
+                // It would fail again and again, and what others write in the same group with it.
+                Err(Error::Store(why)) => self.give_up(operation.id, why).await?,
+                done => done?,
+            }
+        }
+        Ok(!turns.is_empty())
+    }
+
+    async fn do_some(
+        &self,
+        operation: &Operation,
+        version: i64,
+        ahead: &mut HashMap<i64, Ahead>,
+    ) -> Result<()> {
+        let id = operation.id;
+        let search = match &operation.subject {
+            Subject::Jobs(_) => None,
+            Subject::Search(text) => match Search::parse(text) {
+                Ok(search) => Some(search),
+                Err(mistake) => return self.give_up(id, mistake.to_string()).await,
+            },
+        };
+        let known = ahead.remove(&id).filter(|it| it.from == operation.down_to);
+        let mut found = match (known, &operation.subject, &search) {
+            (Some(known), ..) => known,
+            (None, Subject::Jobs(numbers), _) => self.listed(operation, numbers).await?,
+            (None, _, Some(search)) => self.find_more(operation, search).await?,
+            (None, _, None) => return Ok(()),
+        };
+        let met = found.take();
+        let is_all = found.met.is_empty();
+        if let Some(last) = met.last() {
+            found.from = last.seq;
+        }
+        if is_all {
+            found.from = found.next.unwrap_or_default().min(found.from);
+        }
+        let is_last = is_all && found.next.is_none();
+        let batch = Batch {
+            id,
+            version,
+            search,
+            met,
+            down_to: found.from,
+            is_last,
+        };
+        let (needs, jobs) = (batch.needs(), batch.met.len().max(1));
+        let verb = move |work: &mut Work| Ok(batch.run(work));
+        if self.write(needs, None, jobs, verb).await? && !is_all {
+            ahead.insert(id, found);
+        }
+        Ok(())
+    }
+
+    async fn find_more(&self, operation: &Operation, search: &Search) -> Result<Ahead> {
+        self.freshen().await?;
+        let places = self.places();
+        let mut met = VecDeque::new();
+        let mut meet = |hit: Hit<'_>| {
+            met.push_back(Met {
+                seq: hit.job.seq,
+                bytes: hit.bytes,
+                place: Some((hit.job.key.clone(), hit.queue.key.clone())),
+            });
+        };
+        let (after, now) = (Some(operation.down_to), self.now(None));
+        let walk = self.walk(search, &places, after, AHEAD, now, &mut meet);
+        let next = walk.await?.next;
+        Ok(Ahead {
+            from: operation.down_to,
+            met,
+            next,
+        })
+    }
+
+    async fn listed(&self, operation: &Operation, numbers: &[i64]) -> Result<Ahead> {
+        self.freshen().await?;
+        let places = self.places();
+        let mut left: Vec<i64> = numbers.to_vec();
+        left.retain(|seq| *seq < operation.down_to);
+        left.sort_unstable_by(|a, b| b.cmp(a));
+        left.dedup();
+        let set: Vec<_> = left.iter().map(|seq| (*seq,)).collect();
+        let rows = self.readers().rows(Statement::of_rows(rows::LISTED, &set));
+        let met = |row: &Row| -> Result<(i64, Met)> {
+            let key = JobKey {
+                scope: row.int(1)?,
+                id: row.text(2)?,
+            };
+            let queue = places.get(&row.int(3)?).map(|queue| queue.key.clone());
+            let met = Met {
+                seq: row.int(0)?,
+                bytes: row.int(4)?,
+                place: queue.map(|queue| (key, queue)),
+            };
+            Ok((met.seq, met))
+        };
+        let found: Result<HashMap<i64, Met>> = rows.await?.iter().map(met).collect();
+        let mut found = found?;
+        let gone = |seq| Met {
+            seq,
+            bytes: 0,
+            place: None,
+        };
+        let met = left.into_iter();
+        Ok(Ahead {
+            from: operation.down_to,
+            met: met
+                .map(|seq| found.remove(&seq).unwrap_or_else(|| gone(seq)))
+                .collect(),
+            next: None,
+        })
+    }
+
+    async fn undo_some(&self, operation: &Operation, version: i64) -> Result<()> {
+        let id = operation.id;
+        let kept = Statement::new(rows::KEPT, [id.into(), (BATCH as i64).into()]);
+        let mut removed = Vec::new();
+        for row in self.readers().rows(kept).await? {
+            removed.push((row.int(0)?, Kept::from_text(&row.text(1)?)));
+        }
+        let mut needs = Needs {
+            operation: Some(id),
+            ..Needs::default()
+        };
+        for kept in removed.iter().filter_map(|(_, kept)| kept.as_ref()) {
+            let job = &kept.job;
+            needs.jobs.push(job.key.clone());
+            let in_queue = (kept.queue.clone(), job.key.id.clone());
+            needs.in_queues.push(in_queue);
+            needs.depends(&job.dependencies);
+        }
+        let items = removed.len().max(1);
+        let verb = move |work: &mut Work| {
+            undo_batch(work, (id, version), &removed);
+            Ok(())
+        };
+        self.write(needs, None, items, verb).await
+    }
+
+    /// Ends an operation that cannot go on.
+    async fn give_up(&self, id: i64, why: String) -> Result<()> {
+        tracing::error!(operation = id, why, "an operation failed");
+        let ended = self.change_operation(id, move |operation, now| {
+            operation.end(Stage::Failed, now);
+            operation.why = Some(why.clone());
+            Ok(())
+        });
+        ended.await.map(drop)
+    }
+}
+
+impl Ahead {
+    /// The next batch.
+    fn take(&mut self) -> Vec<Met> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.len() < BATCH && (bytes < BATCH_BYTES || batch.is_empty()) {
+            let Some(met) = self.met.pop_front() else {
+                break;
+            };
+            bytes += met.bytes;
+            batch.push(met);
+        }
+        batch
+    }
+}
+
+impl Batch {
+    fn needs(&self) -> Needs {
+        let mut needs = Needs {
+            operation: Some(self.id),
+            ..Needs::default()
+        };
+        for (key, queue) in self.met.iter().filter_map(|met| met.place.as_ref()) {
+            needs.jobs.push(key.clone());
+            // Whether the key is free that a dead job gets when it is enqueued anew.
+            if queue.protocol == Protocol::Relay && key.scope < QLESS_SCOPE {
+                needs.in_queues.push((queue.clone(), key.id.clone()));
+            }
+        }
+        needs
+    }
+
+    /// Whether it was done; not if the operation is otherwise than it was read.
+    fn run(&self, work: &mut Work) -> bool {
+        let now = work.now;
+        let Some((operation, version)) = work.operating.get(self.id) else {
+            return false;
+        };
+        if version != self.version || operation.stage != Stage::Running {
+            return false;
+        }
+        let mut operation = operation.clone();
+        operation.started_at.get_or_insert(now);
+        let end = self.run_each(work, &mut operation);
+        match end {
+            Some(why) => {
+                operation.end(Stage::Failed, now);
+                operation.why = Some(why);
+            }
+            None => {
+                operation.down_to = self.down_to;
+                if self.is_last {
+                    operation.end(Stage::Done, now);
+                }
+            }
+        }
+        work.operating.set(operation);
+        true
+    }
+
+    /// Does it to each job. Why the operation must end, if it must.
+    fn run_each(&self, work: &mut Work, operation: &mut Operation) -> Option<String> {
+        // A job that others wait for is cancelled after those that are cancelled too.
+        let mut open: Vec<&Met> = self.met.iter().collect();
+        let removes = operation.action.removes();
+        loop {
+            let (later, now): (Vec<&Met>, Vec<&Met>) =
+                open.iter().partition(|met| removes && is_needed(work, met));
+            // Nothing more can make these free.
+            let now = if now.is_empty() { &later } else { &now };
+            for met in now {
+                let why = self.run_one(work, operation, met);
+                if why.is_some() {
+                    return why;
+                }
+            }
+            if now.len() == open.len() {
+                return None;
+            }
+            open = later;
+        }
+    }
+
+    /// Does it to a job, or notes why not. Why the operation must end, if it must.
+    fn run_one(&self, work: &mut Work, operation: &mut Operation, met: &Met) -> Option<String> {
+        if operation.done + operation.skipped >= JOBS_MAX {
+            return Some("No operation goes on after ten million jobs.".to_owned());
+        }
+        let kept = match self.kept(work, operation, met) {
+            Ok(kept) => kept,
+            Err(why) => return Some(why),
+        };
+        match self.act(work, operation, met) {
+            Ok(()) => {
+                if let Some((kept, bytes)) = kept {
+                    let text = kept.as_text();
+                    work.operating.keep(operation.id, operation.done, text);
+                    operation.kept_bytes += bytes;
+                }
+                operation.done += 1;
+            }
+            Err(why) => {
+                work.operating
+                    .skip(operation.id, operation.skipped, met.skip(why));
+                operation.skipped += 1;
+            }
+        }
+        None
+    }
+
+    /// The job as it is before it is removed, and how many bytes that are, if it is kept.
+    fn kept(
+        &self,
+        work: &Work,
+        operation: &Operation,
+        met: &Met,
+    ) -> Result<Option<(Kept, i64)>, String> {
+        let job = met.place.as_ref().and_then(|(key, _)| work.job(key));
+        let Some(job) = job.filter(|_| operation.keeps) else {
+            return Ok(None);
+        };
+        let texts = [
+            &*job.body,
+            job.history.as_text(),
+            job.work_state.as_deref().unwrap_or_default(),
+        ];
+        let bytes: i64 = texts.iter().map(|text| text.len() as i64).sum();
+        // More than were counted, and it was said that all could be undone.
+        if operation.done >= UNDO_JOBS_MAX || operation.kept_bytes + bytes > UNDO_BYTES_MAX {
+            return Err(
+                "More jobs fit than were counted, more than can be undone. Those that were reached are cancelled, \
+                 the others are as they were."
+                    .to_owned(),
+            );
+        }
+        let queue = work.queue_key(job.queue).ok_or(GONE)?;
+        let job = job.clone();
+        Ok(Some((Kept { queue, job }, bytes)))
+    }
+
+    fn act(&self, work: &mut Work, operation: &Operation, met: &Met) -> Result<(), String> {
+        let (key, _) = met.place.as_ref().ok_or(GONE)?;
+        // Another may have its id by now.
+        let job = work.job(key).filter(|job| job.seq == met.seq).ok_or(GONE)?;
+        let queue = work.queue_by_id(job.queue).ok_or(GONE)?;
+        let is_expunged = queue.forgotten && queue.key.protocol == Protocol::Jobq;
+        if is_expunged || job.is_expired(work.now) {
+            return Err(GONE.to_owned());
+        }
+        let search = self.search.as_ref();
+        if search.is_some_and(|search| !is_meant(search, job, &queue, work.now)) {
+            return Err(CHANGED.to_owned());
+        }
+        act::act(work, &operation.action, key, &queue)
+    }
+}
+
+impl Met {
+    fn skip(&self, why: String) -> Skip {
+        let place = self.place.as_ref();
+        Skip {
+            job: self.seq,
+            place: place.map(|(key, queue)| (queue.clone(), key.id.clone())),
+            why,
+        }
+    }
+}
+
+/// Whether other jobs wait for this one.
+fn is_needed(work: &Work, met: &Met) -> bool {
+    let job = met.place.as_ref().and_then(|(key, _)| work.job(key));
+    job.is_some_and(|job: &Job| !job.dependents.is_empty())
+}
+
+/// Puts back some of what an operation has removed, last first.
+fn undo_batch(work: &mut Work, (id, version): (i64, i64), removed: &[(i64, Option<Kept>)]) {
+    let Some((operation, found)) = work.operating.get(id) else {
+        return;
+    };
+    if found != version || operation.stage != Stage::Undoing {
+        return;
+    }
+    let mut operation = operation.clone();
+    for (n, kept) in removed {
+        let done = match kept {
+            Some(kept) => undo::restore(work, kept),
+            None => Err("what was kept of it cannot be read".to_owned()),
+        };
+        work.operating.keep_no_longer(id, *n);
+        match done {
+            Ok(()) => operation.restored += 1,
+            Err(why) => {
+                let skip = Skip {
+                    job: kept.as_ref().map_or(0, |kept| kept.job.seq),
+                    place: kept
+                        .as_ref()
+                        .map(|kept| (kept.queue.clone(), kept.job.key.id.clone())),
+                    why: format!("it was not restored: {why}"),
+                };
+                work.operating
+                    .skip(id, operation.skipped + operation.lost, skip);
+                operation.lost += 1;
+            }
+        }
+    }
+    if removed.len() < BATCH {
+        operation.stage = Stage::Undone;
+        operation.undo_until = None;
+    }
+    work.operating.set(operation);
+}

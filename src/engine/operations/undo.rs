@@ -1,0 +1,86 @@
+//! What an operation has removed is kept as text, the whole job with the name of its queue, and put back as it was:
+//! with its id, its place in the order of insertion, its history, its lease. Time has gone on: a lease may have been
+//! lost meanwhile and what was scheduled may be due, as if the job had been there. What it waited for is looked at anew.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::events::Said;
+use crate::engine::job::{Job, JobKey, Protocol, QueueKey, State};
+use crate::engine::put::unmet;
+use crate::engine::work::Work;
+
+/// A removed job, as it is kept.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Kept {
+    pub queue: QueueKey,
+    pub job: Job,
+}
+
+impl Kept {
+    pub fn as_text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub fn from_text(text: &str) -> Option<Kept> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+/// Puts a removed job back.
+///
+/// # Errors
+/// Why it was not done, as a clause.
+pub fn restore(work: &mut Work, kept: &Kept) -> Result<(), String> {
+    let now = work.now;
+    let mut job = kept.job.clone();
+    if job.is_expired(now) {
+        return Err("its time to live has ended meanwhile".to_owned());
+    }
+    let known = work.queue(&kept.queue).map(|queue| queue.id);
+    if kept.queue.protocol == Protocol::Jobq && known != Some(job.queue) {
+        return Err("its queue has been deleted meanwhile".to_owned());
+    }
+    job.key = key_in(&job, known);
+    if work.job(&job.key).is_some() {
+        return Err("another job has its id meanwhile".to_owned());
+    }
+    // An empty queue may have gone.
+    job.queue = work.queue_for(&kept.queue);
+    job.key = key_in(&job, Some(job.queue));
+    let needs = std::mem::take(&mut job.dependencies);
+    job.dependents.clear();
+    let key = job.key.clone();
+    let unmet = unmet(work, &key, &needs).map_err(|error| error.to_string())?;
+    if job.state == State::Depends && unmet.is_empty() {
+        // What it waited for is complete or gone.
+        job.ready_at = job.ready_at.max(now);
+        job.state = if job.ready_at > now {
+            State::Scheduled
+        } else {
+            State::Waiting
+        };
+    }
+    if let (State::Failed, Some(failure)) = (job.state, &job.failure)
+        && failure.at.day() > work.past_keeping("stats-history")
+    {
+        work.tally.failure_restored(job.queue, failure.at);
+    }
+    work.insert(job);
+    work.set_dependencies(&key, unmet);
+    if kept.queue.protocol == Protocol::Qless {
+        let (id, queue) = (key.id.as_str(), kept.queue.name.as_str());
+        work.events.log(&Said::Put { id, queue });
+        work.tell("put", &key);
+    }
+    Ok(())
+}
+
+/// The key of the job when its queue has this number: where ids are unique within a queue, that is part of it.
+fn key_in(job: &Job, queue: Option<i64>) -> JobKey {
+    let scope = match queue {
+        Some(queue) if job.key.scope > 0 => queue,
+        _ => job.key.scope,
+    };
+    let id = job.key.id.clone();
+    JobKey { scope, id }
+}

@@ -1,0 +1,549 @@
+//! Operations on many jobs: what they do, what they leave alone, and what an interruption leaves.
+
+use std::time::Duration;
+
+use super::*;
+use switchyard::engine::{
+    Action, Asked, Enqueue, Mode, Operation, Publish, Reach, Refusal, Skip, Stage, Subject,
+};
+use switchyard::search::Search;
+
+/// What takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn all(text: &str) -> Subject {
+    Subject::Search(text.to_owned())
+}
+
+/// Asks for an operation as it is counted now. Its id.
+async fn begin(engine: &Engine, action: Action, subject: Subject) -> i64 {
+    let counted = engine.count(&action, &subject).await.unwrap().unwrap();
+    let asked = Asked {
+        who: "ada".to_owned(),
+        action,
+        subject,
+        counted,
+    };
+    engine.operate(asked).await.unwrap().unwrap()
+}
+
+/// The operation once `is_so`; looks again whenever something changes.
+async fn once(engine: &Engine, id: i64, is_so: impl Fn(&Operation) -> bool) -> Operation {
+    let mut changes = engine.changes();
+    let so = async {
+        loop {
+            let operation = engine.operation(id).await.unwrap().expect("it is there");
+            if is_so(&operation) {
+                return operation;
+            }
+            changes.changed().await.unwrap();
+        }
+    };
+    let so = tokio::time::timeout(PATIENCE, so).await;
+    so.expect("the operation goes on")
+}
+
+async fn ended(engine: &Engine, id: i64) -> Operation {
+    once(engine, id, |operation| !operation.stage.is_active()).await
+}
+
+/// Asks for an operation and waits for its end.
+async fn run(engine: &Engine, action: Action, text: &str) -> Operation {
+    let id = begin(engine, action, all(text)).await;
+    ended(engine, id).await
+}
+
+async fn undo(engine: &Engine, id: i64) -> Operation {
+    engine.undo_operation(id).await.unwrap().unwrap();
+    ended(engine, id).await
+}
+
+async fn look(engine: &Engine, text: &str) -> Vec<Job> {
+    let reach = Reach {
+        jobs: 1_000_000,
+        looked_at: 1_000_000,
+        time: PATIENCE,
+    };
+    let search = Search::parse(text).unwrap();
+    let found = engine.search(&search, None, reach, None).await.unwrap();
+    assert!(!found.is_cut);
+    found.jobs
+}
+
+async fn count(engine: &Engine, text: &str) -> usize {
+    look(engine, text).await.len()
+}
+
+async fn sound(engine: &Engine) {
+    let problems = engine.check(None).await.unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+}
+
+/// The reasons of what was skipped, by id.
+async fn why(engine: &Engine, id: i64) -> Vec<(String, String)> {
+    let skips = engine.skips(id, PAGE).await.unwrap();
+    let one = |skip: Skip| (skip.place.map(|(_, id)| id).unwrap_or_default(), skip.why);
+    let mut skips: Vec<_> = skips.into_iter().map(one).collect();
+    skips.sort();
+    skips
+}
+
+async fn add(engine: &Engine, queue: &str, jobs: Vec<Put>) {
+    let put = engine.put(QueueKey::qless(queue), jobs, "client".to_owned(), None);
+    for done in put.await.unwrap() {
+        done.unwrap();
+    }
+}
+
+async fn add_many(engine: &Engine, queue: &str, count: usize) {
+    let jobs = (0..count).map(|i| new(&format!("{queue}-{i}"))).collect();
+    add(engine, queue, jobs).await;
+}
+
+/// Fails all that wait in the queue.
+async fn fail_all(engine: &Engine, queue: &str, group: &str) {
+    let claim = Claim::of(QueueKey::qless(queue), "ada", 1_000_000);
+    let jobs = engine.claim(claim, None).await.unwrap();
+    let fail = |job: Job| Fail {
+        key: job.key,
+        group: group.to_owned(),
+        message: "boom".to_owned(),
+        body: None,
+    };
+    let fails = jobs.into_iter().map(fail).collect();
+    for done in engine.fail(fails, holder("ada"), None).await.unwrap() {
+        done.unwrap();
+    }
+}
+
+fn publishing(tries: u16) -> Publish {
+    Publish {
+        body: "eyJ1c2VyIjp7ImlkIjo0Mn19".to_owned(),
+        delay_s: 0,
+        ttl_s: 7_200,
+        tries,
+        versioned: false,
+        attributes: Some(r#"{"a":"b"}"#.to_owned()),
+    }
+}
+
+fn enqueueing(queue: &str, id: &str) -> Enqueue {
+    Enqueue {
+        queue: QueueKey::relay(queue),
+        id: id.to_owned(),
+        timeout_s: 3_600,
+        max_retries: Some(3),
+        payload: r#"[{"user": {"id": 42}}]"#.to_owned(),
+        state: Some("7".to_owned()),
+        run_at: None,
+    }
+}
+
+/// Something of each protocol, in many states, with all that a job can have.
+async fn fill(engine: &Engine) {
+    let letter = Put {
+        klass: Some("Mail::Send".to_owned()),
+        tags: Some(vec!["vip".to_owned(), "<b>".to_owned()]),
+        priority: Some(0.1 + 0.2),
+        body: r#"{"a":  "\u0001ü", "big": 12345678901234567890}"#.to_owned(),
+        ..new("letter")
+    };
+    let later = Put {
+        delay: Some(1_800.0),
+        ..new("later")
+    };
+    let after = |id: &str, on: &[&str]| Put {
+        depends: Some(on.iter().map(|id| (*id).to_owned()).collect()),
+        ..new(id)
+    };
+    let chain = vec![
+        letter,
+        later,
+        after("after", &["letter", "later"]),
+        after("last", &["after"]),
+    ];
+    add(engine, "mail", chain).await;
+    add(engine, "desk", vec![new("held"), new("plain")]).await;
+    let claim = Claim::of(QueueKey::qless("desk"), "host-1", 1);
+    assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["held"]);
+    add(engine, "broken", vec![new("torn")]).await;
+    fail_all(engine, "broken", "TimeoutError").await;
+    let shop = QueueKey::lmstfy("shop", "mail");
+    engine
+        .publish(shop.clone(), vec![publishing(3), publishing(3)])
+        .await
+        .unwrap();
+    engine.claim(Claim::of(shop, "", 1), None).await.unwrap();
+    let jobs = vec![enqueueing("orders", "one"), enqueueing("orders", "two")];
+    engine.enqueue(jobs, Mode::Unique).await.unwrap();
+    let orders = Claim::of(QueueKey::relay("orders"), "", 1);
+    engine.claim(orders, None).await.unwrap();
+    engine.make_queue("books").await.unwrap();
+    let books = engine.record_queue("books").await.unwrap();
+    let payload = r#"{"title":"Dune"}"#.to_owned();
+    let state = r#""NEW""#.to_owned();
+    engine.record(&books, payload, state).await.unwrap();
+    let track = vec![(JobKey::qless("letter"), Vec::new())];
+    engine.track(track, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn thousands_of_failed_jobs_are_retried_batch_by_batch() {
+    let engine = open(false).await;
+    add_many(&engine, "mail", 3_000).await;
+    fail_all(&engine, "mail", "E").await;
+    add_many(&engine, "other", 10).await;
+    fail_all(&engine, "other", "F").await;
+    let operation = run(&engine, Action::Retry, "state:failed type:E").await;
+    assert_eq!(operation.stage, Stage::Done);
+    assert_eq!((operation.total, operation.is_least), (3_000, false));
+    assert_eq!((operation.done, operation.skipped), (3_000, 0));
+    assert!(operation.started_at <= operation.ended_at && operation.undo_until.is_none());
+    assert_eq!(operation.who, "ada");
+    assert_eq!(count(&engine, "state:waiting queue:mail").await, 3_000);
+    assert_eq!(count(&engine, "state:failed").await, 10);
+    let (total, listed) = engine.operations(PAGE).await.unwrap();
+    assert_eq!((total, listed), (1, vec![operation]));
+    sound(&engine).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn what_was_cancelled_is_put_back_as_it_was() {
+    let engine = open(false).await;
+    fill(&engine).await;
+    let before = look(&engine, "").await;
+    assert_eq!(before.len(), 12);
+    let operation = run(&engine, Action::Cancel, "").await;
+    assert_eq!((operation.done, operation.skipped), (12, 0));
+    assert!(operation.can_be_undone(engine.now(None)));
+    assert_eq!(count(&engine, "").await, 0);
+    sound(&engine).await;
+    assert!(engine.known_tracked().contains("letter"));
+    let undone = undo(&engine, operation.id).await;
+    assert_eq!(undone.stage, Stage::Undone);
+    assert_eq!((undone.restored, undone.lost), (12, 0));
+    assert_eq!(look(&engine, "").await, before);
+    sound(&engine).await;
+    assert_counts(&engine, 0.0).await;
+    assert_eq!(ids(&look(&engine, "tag:vip").await), ["letter"]);
+    // They go on: who has a lease may still use it, and who waited is released.
+    complete_now(&engine, "host-1", "held").await;
+    let claim = Claim::of(QueueKey::qless("mail"), "w", 10);
+    assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["letter"]);
+    complete_now(&engine, "w", "letter").await;
+    let waiting = job(&engine, "after").await.dependencies;
+    assert_eq!(waiting, ["later"]);
+    // Once is enough.
+    let again = engine.undo_operation(operation.id).await.unwrap();
+    assert_eq!(again, Err(Refusal::TooLate));
+    sound(&engine).await;
+    engine.close().await;
+}
+
+async fn complete_now(engine: &Engine, worker: &str, id: &str) {
+    let turn = (JobKey::qless(id), "{}".to_owned(), None);
+    let done = engine.complete(vec![turn], holder(worker), None).await;
+    done.unwrap().remove(0).unwrap();
+}
+
+#[tokio::test]
+async fn what_has_changed_meanwhile_decides_what_comes_back() {
+    let engine = opened(Duration::from_millis(500)).await;
+    fill(&engine).await;
+    let operation = run(&engine, Action::Cancel, "-queue:desk").await;
+    assert_eq!((operation.done, operation.skipped), (10, 0));
+    // Another job has come to an id, a queue has gone, one has been deleted, and what waited has nothing to wait for.
+    add(&engine, "mail", vec![new("later"), new("after")]).await;
+    let books = engine.record_queue("books").await.unwrap();
+    engine.expunge(&books).await.unwrap();
+    let orders = QueueKey::relay("orders");
+    let gone = async {
+        while engine.known_queues().get(&orders).is_some() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    let undone = undo(&engine, operation.id).await;
+    assert_eq!((undone.restored, undone.lost), (7, 3));
+    let skips = why(&engine, operation.id).await;
+    let taken = "it was not restored: another job has its id meanwhile";
+    let expected = [
+        (
+            "1",
+            "it was not restored: its queue has been deleted meanwhile",
+        ),
+        ("after", taken),
+        ("later", taken),
+    ];
+    assert_eq!(
+        skips,
+        expected.map(|(id, why)| (id.to_owned(), why.to_owned()))
+    );
+    let last = job(&engine, "last").await;
+    assert_eq!(
+        (last.state, last.dependencies),
+        (State::Depends, vec!["after".to_owned()])
+    );
+    let relayed = engine.claim(Claim::of(orders, "", 5), None).await.unwrap();
+    assert_eq!(ids(&relayed), ["two"]);
+    sound(&engine).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_skipped_and_said() {
+    let engine = open(false).await;
+    fill(&engine).await;
+    let shop = look(&engine, "api:lmstfy").await;
+    let published: Vec<&str> = shop.iter().map(|job| job.key.id.as_str()).collect();
+    for (action, done, reason) in [
+        (
+            Action::Tag {
+                tag: "new".to_owned(),
+            },
+            7,
+            "has no tags",
+        ),
+        (
+            Action::Untag {
+                tag: "vip".to_owned(),
+            },
+            7,
+            "has no tags",
+        ),
+        (Action::Priority { priority: 5.0 }, 7, "has no priorities"),
+        (Action::Track, 7, "does not track jobs"),
+        (Action::Untrack, 7, "does not track jobs"),
+        (
+            Action::Move {
+                queue: "there".to_owned(),
+            },
+            7,
+            "does not move jobs to other queues",
+        ),
+    ] {
+        let able = engine.count(&action, &all("")).await.unwrap().unwrap();
+        assert_eq!((able.jobs, able.able, able.samples.len()), (12, done, 3));
+        let operation = run(&engine, action.clone(), "").await;
+        assert_eq!((operation.done, operation.skipped), (done, 5), "{action:?}");
+        let mut expected = vec![
+            (
+                "1".to_owned(),
+                format!("it is a job of Jobq, which {reason}"),
+            ),
+            (
+                "one".to_owned(),
+                format!("it is a job of Relay, which {reason}"),
+            ),
+            (
+                "two".to_owned(),
+                format!("it is a job of Relay, which {reason}"),
+            ),
+        ];
+        for id in &published {
+            expected.push((
+                (*id).to_owned(),
+                format!("it is a job of lmstfy, which {reason}"),
+            ));
+        }
+        expected.sort();
+        assert_eq!(why(&engine, operation.id).await, expected);
+    }
+    assert_eq!(count(&engine, "tag:new priority:5 queue:there").await, 7);
+    assert_eq!(count(&engine, "tag:vip").await, 0);
+    assert!(!engine.known_tracked().contains("letter"));
+    // Jobs that others wait for, and those that are complete.
+    add(&engine, "done", vec![new("done")]).await;
+    engine
+        .claim(Claim::of(QueueKey::qless("done"), "w", 1), None)
+        .await
+        .unwrap();
+    complete_now(&engine, "w", "done").await;
+    let operation = run(&engine, Action::Cancel, "class:Mail* api:qless").await;
+    assert_eq!((operation.done, operation.skipped), (0, 1));
+    let skips = why(&engine, operation.id).await;
+    assert_eq!(
+        skips[0].1,
+        "job \"letter\" cannot be cancelled: after depend on it"
+    );
+    let operation = run(&engine, Action::Cancel, "done").await;
+    assert_eq!(
+        why(&engine, operation.id).await[0].1,
+        "job \"done\" is complete already"
+    );
+    assert_eq!(operation.undo_until, None);
+    let operation = run(&engine, Action::Retry, "later").await;
+    let skips = why(&engine, operation.id).await;
+    assert_eq!(skips[0].1, "job \"later\" is not failed but waiting");
+    sound(&engine).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn dead_letters_are_put_back_to_work() {
+    let engine = open(false).await;
+    let shop = QueueKey::lmstfy("shop", "mail");
+    engine
+        .publish(shop.clone(), vec![publishing(1)])
+        .await
+        .unwrap();
+    let claim = Claim {
+        lease_s: Some(1.0),
+        ..Claim::of(shop, "", 1)
+    };
+    engine.claim(claim, None).await.unwrap();
+    let short = |id: &str| Enqueue {
+        timeout_s: 1,
+        max_retries: Some(0),
+        ..enqueueing("orders", id)
+    };
+    let jobs = vec![short("gone"), short("taken")];
+    engine.enqueue(jobs, Mode::Unique).await.unwrap();
+    let orders = QueueKey::relay("orders");
+    engine.claim(Claim::of(orders, "", 2), None).await.unwrap();
+    let dead = async {
+        while count(&engine, "state:dead").await < 3 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, dead).await.unwrap();
+    let again = vec![enqueueing("orders", "taken")];
+    engine.enqueue(again, Mode::Unique).await.unwrap();
+    let operation = run(&engine, Action::Retry, "state:dead").await;
+    assert_eq!((operation.done, operation.skipped), (2, 1));
+    let skips = why(&engine, operation.id).await;
+    let taken = "there is a job \"taken\" in queue \"orders\" already";
+    assert_eq!(skips, [("taken".to_owned(), taken.to_owned())]);
+    assert_eq!(count(&engine, "state:waiting").await, 3);
+    // What stays dead can be deleted, and comes back dead.
+    let before = look(&engine, "").await;
+    let operation = run(&engine, Action::Cancel, "state:dead").await;
+    assert_eq!(operation.done, 1);
+    sound(&engine).await;
+    undo(&engine, operation.id).await;
+    assert_eq!(look(&engine, "").await, before);
+    sound(&engine).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn jobs_are_named_one_by_one_and_what_came_later_is_left_alone() {
+    let engine = open(false).await;
+    add_many(&engine, "q", 5).await;
+    let jobs = look(&engine, "queue:q").await;
+    let named = vec![jobs[1].seq, jobs[3].seq, jobs[3].seq, i64::MAX - 1, 0];
+    engine
+        .cancel(vec![jobs[3].key.clone()], None)
+        .await
+        .unwrap();
+    // Another one of that id is another one.
+    add(&engine, "q", vec![new(&jobs[3].key.id)]).await;
+    let id = begin(&engine, Action::Cancel, Subject::Jobs(named)).await;
+    let operation = ended(&engine, id).await;
+    assert_eq!((operation.done, operation.skipped), (1, 2));
+    let gone = "it was gone when its turn came";
+    let nameless = (String::new(), gone.to_owned());
+    assert_eq!(why(&engine, id).await, [nameless.clone(), nameless]);
+    assert_eq!(count(&engine, "queue:q").await, 4);
+    let none = engine.operate(Asked {
+        who: String::new(),
+        action: Action::Track,
+        subject: Subject::Jobs(Vec::new()),
+        counted: Default::default(),
+    });
+    assert_eq!(none.await.unwrap(), Err(Refusal::Nobody));
+    let mistaken = engine.count(&Action::Track, &all("stat:x")).await.unwrap();
+    assert!(
+        matches!(mistaken, Err(Refusal::Mistaken(_))),
+        "{mistaken:?}"
+    );
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn what_is_put_after_an_operation_was_made_is_not_touched() {
+    let engine = open(false).await;
+    add_many(&engine, "q", 2_000).await;
+    let id = begin(
+        &engine,
+        Action::Tag {
+            tag: "old".to_owned(),
+        },
+        all("queue:q"),
+    )
+    .await;
+    // While it runs.
+    for i in 0..20 {
+        add(&engine, "q", vec![new(&format!("late-{i}"))]).await;
+    }
+    let operation = ended(&engine, id).await;
+    assert_eq!((operation.done, operation.skipped), (2_000, 0));
+    assert_eq!(count(&engine, "tag:old").await, 2_000);
+    assert_eq!(count(&engine, "late -tag:old").await, 20);
+    sound(&engine).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn an_operation_is_ended_in_the_middle_and_what_it_did_can_be_undone() {
+    let engine = open(false).await;
+    add_many(&engine, "q", 20_000).await;
+    let id = begin(&engine, Action::Cancel, all("queue:q")).await;
+    once(&engine, id, |operation| operation.done > 0).await;
+    engine.cancel_operation(id).await.unwrap().unwrap();
+    let operation = ended(&engine, id).await;
+    assert_eq!(operation.stage, Stage::Cancelled);
+    assert!((1..20_000).contains(&operation.done), "{}", operation.done);
+    let left = count(&engine, "queue:q").await;
+    assert_eq!(i64::try_from(left).unwrap() + operation.done, 20_000);
+    let again = engine.cancel_operation(id).await.unwrap();
+    assert_eq!(again, Err(Refusal::Ended));
+    let undone = undo(&engine, id).await;
+    assert_eq!(undone.restored, operation.done);
+    assert_eq!(count(&engine, "queue:q").await, 20_000);
+    sound(&engine).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn an_operation_goes_on_where_the_server_ended() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let options = Options {
+        database: database::address(&folder.path().join("jobs.db")),
+        ..options()
+    };
+    let mut engine = Engine::open(&options).await.unwrap();
+    add_many(&engine, "q", 10_000).await;
+    fail_all(&engine, "q", "E").await;
+    let retried = begin(&engine, Action::Retry, all("state:failed")).await;
+    let cancelled = begin(&engine, Action::Cancel, all("q-1")).await;
+    let mut ends = 0;
+    for least in [1, 3_000, 6_000] {
+        let operation = once(&engine, retried, |operation| operation.done >= least).await;
+        ends += i32::from(operation.stage.is_active());
+        engine.close().await;
+        engine = Engine::open(&options).await.unwrap();
+    }
+    assert!(ends > 0, "it never ended in the middle");
+    let retried = ended(&engine, retried).await;
+    let cancelled = ended(&engine, cancelled).await;
+    // Ids that begin with q-1: 1, 10–19, 100–199, 1000–1999.
+    assert_eq!((cancelled.done, cancelled.skipped), (1_111, 0));
+    assert!(retried.done + 1_111 >= 10_000 && retried.done <= 10_000);
+    assert_eq!(count(&engine, "state:waiting").await, 10_000 - 1_111);
+    // Each was retried once.
+    for job in look(&engine, "").await {
+        let puts = job.history.events();
+        let puts = puts
+            .iter()
+            .filter(|event| event.what == switchyard::engine::What::Put);
+        assert_eq!(puts.count(), 2, "{}", job.key.id);
+    }
+    sound(&engine).await;
+    let undone = undo(&engine, cancelled.id).await;
+    assert_eq!(undone.restored, 1_111);
+    assert_eq!(count(&engine, "").await, 10_000);
+    sound(&engine).await;
+    engine.close().await;
+}

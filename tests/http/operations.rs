@@ -1,0 +1,421 @@
+//! Operations on many jobs, asked for in the dashboard as a browser without JavaScript does: by forms and pages.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::redirect::Policy;
+use serde_json::json;
+use switchyard::engine::{Engine, Options, Reach, What};
+use switchyard::search::Search;
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use crate::support::{HOSTILE_NAMES, Server, database, escape};
+
+/// What takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Somebody with a browser.
+struct Person<'a> {
+    server: &'a Server,
+    http: reqwest::Client,
+}
+
+/// A form of a page.
+#[derive(Debug)]
+struct Form {
+    action: String,
+    fields: Vec<(String, String)>,
+}
+
+/// Where a form has led.
+struct Led {
+    to: String,
+    flash: String,
+}
+
+impl Person<'_> {
+    fn at(server: &Server) -> Person<'_> {
+        let http = reqwest::Client::builder();
+        let http = http.no_proxy().redirect(Policy::none()).build().unwrap();
+        Person { server, http }
+    }
+
+    async fn page(&self, path: &str) -> String {
+        let url = format!("http://{}{path}", self.server.address);
+        let answer = self.http.get(url).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        // The marks between its parts are for scripts.
+        answer.text().await.unwrap().replace("<!>", "")
+    }
+
+    /// Sends a form with these fields instead of those of the same names.
+    async fn send(&self, form: &Form, typed: &[(&str, &str)]) -> Led {
+        let mut fields = form.fields.clone();
+        fields.retain(|(name, _)| !typed.iter().any(|(other, _)| name == other));
+        let typed = typed.iter();
+        fields.extend(typed.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let pairs = fields.iter();
+        let pairs: Vec<String> = pairs
+            .map(|(name, value)| format!("{}={}", escape(name), escape(value)))
+            .collect();
+        let url = format!("http://{}{}", self.server.address, form.action);
+        let request = self.http.request(Method::POST, url);
+        let request = request
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("sec-fetch-site", "same-origin");
+        let answer = request.body(pairs.join("&")).send().await.unwrap();
+        assert_eq!(answer.status(), 303, "{}", answer.text().await.unwrap());
+        let header = |name| answer.headers()[name].to_str().unwrap().to_owned();
+        let cookie = header("set-cookie");
+        let value = cookie.split(['=', ';']).nth(1).unwrap().to_owned();
+        Led {
+            to: header("location"),
+            flash: percent_decoded(&value),
+        }
+    }
+
+    /// Asks for an operation, whose page this leads to.
+    async fn ask(&self, confirm: &str, typed: &[(&str, &str)]) -> String {
+        let page = self.page(confirm).await;
+        let led = self.send(&form(&page, "operate"), typed).await;
+        assert!(led.to.starts_with("/ui/operations/"), "{}", led.flash);
+        led.to
+    }
+
+    /// A fact on the page of an operation, once the page says this.
+    async fn fact_once(&self, path: &str, says: &str, fact: &str) -> i64 {
+        let began = Instant::now();
+        loop {
+            let page = self.page(path).await;
+            if page.contains(says) {
+                return number(&page, fact);
+            }
+            assert!(began.elapsed() < PATIENCE, "{says} never comes");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn done(&self, path: &str) -> i64 {
+        self.fact_once(path, "s-complete", "Done").await
+    }
+
+    async fn found(&self, q: &str) -> bool {
+        let page = self.page(&format!("/ui/jobs?q={}", escape(q))).await;
+        !page.contains("No job fits.")
+    }
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(if byte == b'%' {
+            let digits = [rest.next().unwrap(), rest.next().unwrap()];
+            u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap()
+        } else {
+            byte
+        });
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+fn attribute(tag: &str, name: &str) -> Option<String> {
+    let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
+    let value = rest.split('"').next()?;
+    let value = value.replace("&quot;", "\"").replace("&lt;", "<");
+    Some(value.replace("&gt;", ">").replace("&amp;", "&"))
+}
+
+/// The form of the page whose address has this word.
+#[track_caller]
+fn form(page: &str, word: &str) -> Form {
+    let forms = page.split("<form").skip(1);
+    let forms = forms.map(|form| form.split("</form>").next().unwrap());
+    let found = forms.map(|form| {
+        let action = attribute(form, "action").unwrap();
+        let inputs = form.split("<input").skip(1);
+        let inputs = inputs.map(|input| input.split('>').next().unwrap());
+        let field = |input: &str| Some((attribute(input, "name")?, attribute(input, "value")?));
+        Form {
+            action,
+            fields: inputs.filter_map(field).collect(),
+        }
+    });
+    let mut found = found.filter(|form| form.action.contains(word));
+    found.next().unwrap_or_else(|| panic!("no form of {word}"))
+}
+
+/// A number among the facts of a page.
+#[track_caller]
+fn number(page: &str, fact: &str) -> i64 {
+    let (_, rest) = page.split_once(&format!("<dt>{fact}</dt>")).unwrap();
+    let value = rest
+        .split("<dd>")
+        .nth(1)
+        .unwrap()
+        .split('<')
+        .next()
+        .unwrap();
+    value.replace(',', "").parse().unwrap()
+}
+
+async fn add_many(server: &Server, queue: &str, count: usize) {
+    for from in (0..count).step_by(1_000) {
+        let ids = from..count.min(from + 1_000);
+        let jobs: Vec<_> = ids
+            .map(|i| json!({"id": format!("{queue}-{i:05}"), "meta": {}}))
+            .collect();
+        let path = format!("/add/{queue}");
+        server.anyone().post(&path, json!(jobs)).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn what_fits_is_counted_and_then_done() {
+    let server = Server::with(&[]);
+    let person = Person::at(&server);
+    add_many(&server, "mail", 3).await;
+    add_many(&server, "other", 2).await;
+    let bar = person.page("/ui/jobs?q=queue%3Amail").await;
+    assert!(bar.contains("all 3 that fit"));
+    let page = person
+        .page("/ui/confirm?do=tag&of=all&q=queue%3Amail")
+        .await;
+    assert!(page.contains("Tag 3 jobs?"), "{page}");
+    for id in ["mail-00000", "mail-00001", "mail-00002"] {
+        assert!(page.contains(id), "{id} is a sample");
+    }
+    let led = person
+        .send(&form(&page, "operate"), &[("arg", " vip ")])
+        .await;
+    assert_eq!(led.flash, "done.The operation has begun.");
+    assert_eq!(person.done(&led.to).await, 3);
+    assert!(person.found("tag:vip queue:mail").await && !person.found("tag:vip queue:other").await);
+    // By their numbers, as the boxes of the list have them.
+    let list = person.page("/ui/jobs?q=mail-00001").await;
+    let boxes = list
+        .split("<input")
+        .filter(|input| input.contains("name=\"job\""));
+    let number = boxes
+        .filter_map(|input| attribute(input, "value"))
+        .next()
+        .unwrap();
+    let ask = format!("/ui/confirm?do=cancel&of=ticked&job={number}&job={number}&job=x");
+    let path = person.ask(&ask, &[]).await;
+    assert_eq!(person.done(&path).await, 1);
+    assert!(!person.found("mail-00001").await);
+    let page = person.page(&path).await;
+    assert!(page.contains("Cancel or delete 1 job"), "{page}");
+    let led = person.send(&form(&page, "undo"), &[]).await;
+    assert_eq!(led.to, path);
+    person.fact_once(&path, "put back", "Put back").await;
+    let back = person.fact_once(&path, ">undone<", "Put back").await;
+    assert_eq!(back, 1);
+    assert!(person.found("mail-00001 tag:vip").await);
+    let list = person.page("/ui/operations").await;
+    assert!(list.contains("Tag 3 jobs: vip") && list.contains(&path));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn many_jobs_are_not_touched_by_accident() {
+    let server = Server::with(&[]);
+    let person = Person::at(&server);
+    add_many(&server, "q", 1_001).await;
+    let ask = "/ui/confirm?do=move&of=all&q=queue%3Aq&arg=there";
+    let question = person.page(ask).await;
+    assert!(question.contains("Type 1,001 to confirm"));
+    for typed in ["", "1000", "all of \"them\""] {
+        let led = person
+            .send(&form(&question, "operate"), &[("typed", typed)])
+            .await;
+        assert!(
+            led.flash
+                .starts_with("refused.The number of jobs must be typed"),
+            "{}",
+            led.flash
+        );
+        // What was typed is there still.
+        let again = form(&person.page(&led.to).await, "operate");
+        let field = |name: &str| {
+            again
+                .fields
+                .iter()
+                .find(|(it, _)| it == name)
+                .unwrap()
+                .1
+                .clone()
+        };
+        assert_eq!(
+            (field("typed").as_str(), field("arg").as_str()),
+            (typed, "there")
+        );
+    }
+    // A form that shows less than there is by now.
+    let fields = [("typed", "2"), ("counted", "2")];
+    let led = person.send(&form(&question, "operate"), &fields).await;
+    assert!(
+        led.flash.contains("more than twice as many"),
+        "{}",
+        led.flash
+    );
+    for (arg, why) in [
+        ("", "a queue's name has"),
+        (&*"x".repeat(256), "a queue's name has"),
+    ] {
+        let fields = [("typed", "1001"), ("arg", arg)];
+        let led = person.send(&form(&question, "operate"), &fields).await;
+        assert!(led.flash.to_lowercase().contains(why), "{}", led.flash);
+        assert!(
+            led.to.starts_with("/ui/confirm?do=move&of=all&q=queue%3Aq"),
+            "{}",
+            led.to
+        );
+    }
+    let none = person.page("/ui/operations").await;
+    assert!(none.contains("Nothing has been done to many jobs at once yet."));
+    let path = person.ask(ask, &[("typed", " 1,001 ")]).await;
+    assert_eq!(person.done(&path).await, 1_001);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_for_is_said() {
+    let server = Server::with(&[]);
+    let person = Person::at(&server);
+    add_many(&server, "q", 1).await;
+    for (query, says) in [
+        ("do=retry", "No job is selected."),
+        ("do=retry&of=ticked&job=x", "No job is selected."),
+        ("do=retry&job=999999", "The selected jobs are gone."),
+        (
+            "do=retry&of=all&q=nothing",
+            "No job fits the search any more.",
+        ),
+        (
+            "do=retry&of=all&q=stat:x",
+            "The search is not understood: column 1",
+        ),
+        ("do=explode&of=all", "It is not said what is to be done."),
+        ("", "It is not said what is to be done."),
+        (
+            "do=retry&of=all",
+            "As they stand now, 1 of them will be skipped.",
+        ),
+    ] {
+        let page = person.page(&format!("/ui/confirm?{query}")).await;
+        assert!(page.contains(says), "{query}: {page}");
+    }
+    let gone = server
+        .http
+        .get(format!("http://{}/ui/operations/7", server.address));
+    let gone = gone.send().await.unwrap();
+    assert_eq!(gone.status(), 404);
+    // Nobody else's page may ask for one.
+    let asked = form(
+        &person.page("/ui/confirm?do=cancel&of=all").await,
+        "operate",
+    );
+    let url = format!("http://{}{}", server.address, asked.action);
+    let evil = server.http.post(url).header("sec-fetch-site", "cross-site");
+    let evil = evil.header("content-type", "application/x-www-form-urlencoded");
+    let evil = evil
+        .body("deed=cancel&of=all&counted=1")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(evil.status(), 403);
+    assert!(person.found("queue:q").await);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn hostile_names_are_names() {
+    let server = Server::with(&[]);
+    let person = Person::at(&server);
+    for (i, name) in HOSTILE_NAMES.iter().enumerate() {
+        let id = format!("job-{i}");
+        server
+            .anyone()
+            .add("q", json!({"id": id, "meta": {}}))
+            .await;
+        server.by("ada").pop("q").await;
+        server.by("ada").fail(&id, name).await;
+    }
+    for (i, name) in HOSTILE_NAMES.iter().enumerate() {
+        let group = switchyard::app::visit::segment(name);
+        let page = person.page(&format!("/ui/failures/{group}")).await;
+        assert!(!page.contains("><img"), "{name}");
+        let q = form(&page, "confirm").fields.swap_remove(1).1;
+        let ask = format!("/ui/confirm?do=tag&of=all&q={}", escape(&q));
+        let question = person.page(&ask).await;
+        assert!(
+            question.contains("Tag 1 job?") && question.contains(&format!("job-{i}<")),
+            "{name}"
+        );
+        assert!(!question.contains("><img"), "{name}");
+        let path = person.ask(&ask, &[("arg", name)]).await;
+        assert_eq!(person.done(&path).await, 1, "{name}");
+        let page = person.page(&path).await;
+        assert!(!page.contains("><img"), "{name}");
+        let tags = server.anyone().job(&format!("job-{i}")).await["tags"].clone();
+        assert_eq!(tags, json!([name]));
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn kill_9_in_the_middle_repeats_and_loses_nothing() {
+    const JOBS: usize = 10_000;
+    let folder = TempDir::new().unwrap();
+    let database = database::address(&folder.path().join("jobs.db"));
+    let mut server = Server::at_url(&database, &[]);
+    add_many(&server, "from", JOBS).await;
+    let typed = JOBS.to_string();
+    let ask = "/ui/confirm?do=move&of=all&q=queue%3Afrom&arg=to";
+    let path = Person::at(&server).ask(ask, &[("typed", &typed)]).await;
+    let mut in_the_middle = 0;
+    for least in [1, 2_000, 4_000] {
+        let began = Instant::now();
+        loop {
+            let page = Person::at(&server).page(&path).await;
+            let done = number(&page, "Done");
+            if done >= least {
+                in_the_middle += i32::from(done < JOBS as i64);
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not go on after {done}");
+            sleep(Duration::from_millis(5)).await;
+        }
+        server.kill();
+        server = Server::at_url(&database, &[]);
+    }
+    assert!(in_the_middle > 0, "it was never killed in the middle");
+    assert_eq!(Person::at(&server).done(&path).await, JOBS as i64);
+    assert_eq!(number(&Person::at(&server).page(&path).await, "Skipped"), 0);
+    server.stop().await;
+    let options = Options {
+        database,
+        ..Options::default()
+    };
+    let engine = Engine::open(&options).await.unwrap();
+    let reach = Reach {
+        jobs: JOBS + 1,
+        looked_at: JOBS + 1,
+        time: PATIENCE,
+    };
+    let all = Search::parse("queue:to").unwrap();
+    let found = engine.search(&all, None, reach, None).await.unwrap();
+    assert_eq!(found.jobs.len(), JOBS);
+    for job in found.jobs {
+        let events = job.history.events();
+        let puts: Vec<_> = events
+            .iter()
+            .filter(|event| event.what == What::Put)
+            .collect();
+        assert_eq!(puts.len(), 2, "{}", job.key.id);
+    }
+    assert_eq!(engine.check(None).await.unwrap(), []);
+    engine.close().await;
+}
