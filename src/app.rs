@@ -7,6 +7,7 @@ use leptos_router::{
     components::{Route, Router, Routes},
 };
 
+mod chart;
 mod check;
 mod config;
 mod dead;
@@ -32,6 +33,7 @@ mod recurring;
 mod recurrings;
 mod relay;
 mod search;
+mod statistics;
 mod stats;
 mod tables;
 mod tags;
@@ -62,6 +64,7 @@ use recurring::RecurringPage;
 use recurrings::RecurringsPage;
 use relay::job::{DeadRelayJobPage, RelayJobPage};
 use search::SearchPage;
+use statistics::StatisticsPage;
 use stats::StatsPage;
 use tags::{TagPage, TagsPage};
 use tracked::TrackedPage;
@@ -141,6 +144,7 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, tags) view=TagsPage ssr=SsrMode::Async />
                     <Route path=(ui, tags, name) view=TagPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("tracked")) view=TrackedPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("stats")) view=StatisticsPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("check")) view=CheckPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("config")) view=ConfigPage ssr=SsrMode::Async />
                 </Routes>

@@ -5,6 +5,7 @@ mod download;
 mod feed;
 mod forms;
 mod guard;
+mod numbers;
 mod records;
 mod shared;
 mod tokens;
@@ -101,6 +102,8 @@ pub fn router(state: Dashboard, doors: &Doors) -> Router {
             "/ui/lmstfy/{namespace}/{name}/job/{id}/body",
             get(download::body),
         )
+        .route("/ui/stats.csv", get(numbers::csv))
+        .route("/ui/stats.json", get(numbers::json))
         .route("/ui/{*rest}", get(missing_page))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(record_forms())

@@ -4,10 +4,10 @@ use leptos::prelude::*;
 
 use super::Trouble;
 use super::views::{
-    CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView, LmstfyJobView, NamespaceView,
-    NamespacesView, OverviewView, Place, QueueRow, QueueView, RecordView, RecordsView,
-    RecurringView, RecurringsView, RelayJobView, SearchView, StatsView, TagView, TagsView, Tally,
-    TrackedView, Wanted, WorkerRow, WorkerView,
+    Asked, CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView, LmstfyJobView,
+    NamespaceView, NamespacesView, OverviewView, Place, QueueRow, QueueView, RangeView, RecordView,
+    RecordsView, RecurringView, RecurringsView, RelayJobView, SearchView, Spark, StatsView,
+    TagView, TagsView, Tally, TrackedView, Wanted, WorkerRow, WorkerView,
 };
 
 /// Jobs on one page of a list.
@@ -53,6 +53,21 @@ pub async fn stats(place: Place, day: String) -> Result<StatsView, Trouble> {
         let name = place.label();
         format!("There is no queue “{name}”, or no day “{day}”.")
     })
+}
+
+/// What happened over time, in one queue or in all.
+#[server]
+pub async fn range(asked: Asked) -> Result<RangeView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::range(&desk.engine, &asked).await;
+    desk.found(found, || "There is no such queue.".to_owned())
+}
+
+/// How many jobs were completed in each queue in the last half hour, by the minute; queues without any are left out.
+#[server]
+pub async fn sparks() -> Result<Vec<Spark>, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::sparks(&desk.engine).await)
 }
 
 /// All options in force.

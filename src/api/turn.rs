@@ -26,6 +26,7 @@ mod places;
 mod recurring;
 mod relay;
 mod search;
+mod series;
 mod settings;
 mod stats;
 
@@ -42,6 +43,7 @@ pub use namespaces::{create_token, namespace, namespaces, revoke_token};
 pub use recurring::{change_recurring, recur, recurring, recurrings, unrecur};
 pub use relay::{dead_relay_job, relay_job, revive, revive_job, revive_jobs};
 pub use search::search;
+pub use series::{range, recent, sparks};
 pub use settings::{config, set_option, set_queue_option, unset_option};
 pub use stats::stats;
 
@@ -58,8 +60,12 @@ const DEAD_NAMED: usize = 3;
 const RELATIVES_SHOWN: usize = 50;
 
 pub async fn overview(engine: &Engine) -> Result<OverviewView> {
-    let (queues, groups, workers) =
-        futures::try_join!(there(engine), failures(engine), workers(engine))?;
+    let (queues, groups, workers, recent) = futures::try_join!(
+        there(engine),
+        failures(engine),
+        workers(engine),
+        recent(engine)
+    )?;
     let letters: Vec<_> = queues
         .iter()
         .filter(|queue| queue.counts.dead > 0)
@@ -72,6 +78,7 @@ pub async fn overview(engine: &Engine) -> Result<OverviewView> {
         workers,
         dead_letters: letters.len(),
         dead: dead::rows(engine, letters, 0, DEAD_NAMED).await?,
+        recent,
     })
 }
 

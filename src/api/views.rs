@@ -8,6 +8,7 @@ mod recurring;
 mod relay;
 mod role;
 mod search;
+mod series;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,7 @@ pub use recurring::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
 pub use relay::RelayJobView;
 pub use role::Role;
 pub use search::{Chip, Finds, Mistaken, Outcome, SearchView};
+pub use series::{Asked, RangeView, Recent, Series, Span, Spark};
 
 /// Where a job stands, as the dashboard names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -377,6 +379,7 @@ pub struct OverviewView {
     pub dead: Vec<DeadRow>,
     /// How many dead letters are not empty.
     pub dead_letters: usize,
+    pub recent: Recent,
 }
 
 /// A queue and a page of its jobs in one state.

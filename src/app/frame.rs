@@ -28,12 +28,13 @@ const PAGES: [Page; 5] = [
 ];
 
 /// Those that are looked at now and then. On a phone they stand behind a button.
-const MORE: [Page; 7] = [
+const MORE: [Page; 8] = [
     ("/ui/dead", "dead", "Dead letters"),
     ("/ui/recurring", "recurring", "Recurring"),
     ("/ui/tracked", "tracked", "Tracked"),
     ("/ui/tags", "tags", "Tags"),
     ("/ui/namespaces", "namespaces", "Namespaces"),
+    ("/ui/stats", "stats", "Statistics"),
     ("/ui/config", "config", "Config"),
     ("/ui/check", "check", "Check"),
 ];

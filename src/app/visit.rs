@@ -2,7 +2,9 @@
 
 use leptos::prelude::use_context;
 
-use crate::api::views::{Api, Place, Role};
+use crate::api::views::{Api, Asked, Place, Role};
+
+pub use super::time::iso;
 
 /// The cookie that carries a [`Flash`] from an action to the page after it: `done.<text>` or
 /// `refused.<text>`, the text percent-encoded.
@@ -99,6 +101,18 @@ impl Visit {
             .unwrap_or(0)
     }
 
+    /// What of the statistics is asked for; see [`to::statistics`].
+    pub fn asked(&self) -> Asked {
+        let text = |name: &str| self.param(name).unwrap_or_default();
+        Asked {
+            queue: text("queue"),
+            range: text("range"),
+            from: text("from"),
+            to: text("to"),
+            compare: text("compare") == "1",
+        }
+    }
+
     /// The address of this page, to come back to.
     pub fn here(&self) -> String {
         if self.query.is_empty() {
@@ -183,7 +197,7 @@ pub fn decode(text: &str) -> String {
 pub mod to {
     use super::super::time;
     use super::{encode, segment};
-    use crate::api::views::{Api, JobRow, Place, RecurringForm, Stand};
+    use crate::api::views::{Api, Asked, JobRow, Place, RecurringForm, Stand};
 
     /// A queue. All that belongs to it is below this address; see [`super::Visit::place`].
     pub fn queue(place: &Place) -> String {
@@ -238,6 +252,36 @@ pub mod to {
     pub fn stats(place: &Place, day: Option<i64>) -> String {
         let day = day.map_or(String::new(), |day| format!("?day={}", time::date(day)));
         format!("{}/stats{day}", queue(place))
+    }
+
+    /// How a queue is named where it is not the page's own: by its address without `/ui/`.
+    pub fn handle(place: &Place) -> String {
+        queue(place).trim_start_matches("/ui/").to_owned()
+    }
+
+    /// Statistics over hours, days and weeks.
+    pub fn statistics(asked: &Asked) -> String {
+        let compare = if asked.compare { "1" } else { "" };
+        let fields = [
+            ("queue", asked.queue.as_str()),
+            ("range", &asked.range),
+            ("from", &asked.from),
+            ("to", &asked.to),
+            ("compare", compare),
+        ];
+        fields_after("/ui/stats", &fields)
+    }
+
+    /// An address with those fields of a form that are filled in.
+    pub fn fields_after(path: &str, fields: &[(&str, &str)]) -> String {
+        let mut address = path.to_owned();
+        let mut mark = '?';
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+            address.push_str(&format!("{mark}{name}="));
+            encode(value, &mut address);
+            mark = '&';
+        }
+        address
     }
 
     /// The options of a qless queue.
