@@ -16,6 +16,7 @@ mod failures;
 mod frame;
 mod histogram;
 mod icons;
+mod incident;
 mod job;
 mod jobq;
 mod letter;

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use super::Trouble;
 use super::views::{
-    Asked, CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView, LmstfyJobView,
+    Asked, CheckView, ConfigView, DeadView, FailingView, FailuresView, JobView, LmstfyJobView,
     NamespaceView, NamespacesView, OverviewView, Place, QueueRow, QueueView, RangeView, RecordView,
     RecordsView, RecurringView, RecurringsView, RelayJobView, SearchView, Spark, StatsView,
     TagView, TagsView, Tally, TrackedView, Wanted, WorkerRow, WorkerView,
@@ -12,6 +12,9 @@ use super::views::{
 
 /// Jobs on one page of a list.
 pub const PAGE_JOBS: usize = 50;
+
+/// Failed jobs of a group whose times are counted at the most.
+pub const FAILURES_COUNTED_MAX: i64 = 10_000;
 
 /// The most records that a query finds.
 pub const FOUND_MAX: usize = 100;
@@ -215,18 +218,26 @@ pub async fn check() -> Result<CheckView, Trouble> {
     desk.answer(super::turn::check(&desk.engine).await)
 }
 
-/// All failure groups, most jobs first.
+/// The failure groups in which a job failed in a range (`1h`, `24h`, `7d`, else all), and whose name or newest message
+/// contains a text.
 #[server]
-pub async fn failures() -> Result<Vec<GroupRow>, Trouble> {
+pub async fn failures(range: String, text: String) -> Result<FailuresView, Trouble> {
     let desk = super::desk::Desk::here()?;
-    desk.answer(super::turn::failures(&desk.engine).await)
+    desk.answer(super::turn::all_failures(&desk.engine, &range, &text).await)
 }
 
-/// One failure group, and a page of its jobs from `offset` on.
+/// One failure group, its jobs that failed in a range and say what has this fingerprint, if there is one, and a page of
+/// them from `offset` on.
 #[server]
-pub async fn failure(group: String, offset: usize) -> Result<GroupView, Trouble> {
+pub async fn failure(
+    group: String,
+    range: String,
+    fingerprint: String,
+    offset: usize,
+) -> Result<FailingView, Trouble> {
     let desk = super::desk::Desk::here()?;
-    desk.answer(super::turn::failure(&desk.engine, &group, offset).await)
+    let found = super::turn::failing(&desk.engine, &group, &range, &fingerprint, offset).await;
+    desk.answer(found)
 }
 
 /// All workers, those with stalled jobs first.

@@ -9,15 +9,15 @@ use crate::engine::{
 
 use super::read::PAGE_JOBS;
 use super::views::{
-    Api, Entry, FailureNote, GroupRow, GroupView, Happening, JobRow, JobView, Life, Origin,
-    OverviewView, Place, QueueRow, QueueView, Relative, Relatives, Stand, Tally, WorkerRow,
-    WorkerView,
+    Api, Entry, FailureNote, GroupRow, Happening, JobRow, JobView, Life, Origin, OverviewView,
+    Place, QueueRow, QueueView, Relative, Relatives, Stand, Tally, WorkerRow, WorkerView,
 };
 use places::{key, place, place_of, queue_names};
 
 mod check;
 mod dead;
 mod deeds;
+mod failing;
 mod jobq;
 mod lmstfy;
 mod marks;
@@ -36,6 +36,7 @@ pub use deeds::{
     cancel, forget_queue, forget_worker, note, pause, prioritize, relocate, tag, time_out, track,
     undepend, undepend_all, untag, untrack,
 };
+pub use failing::{all_failures, failing};
 pub use jobq::{change_record, create_record, expunge, make_queue, record, records};
 pub use lmstfy::{body, lmstfy_job};
 pub use marks::{tagged, tags, tracked};
@@ -224,30 +225,6 @@ pub async fn failures(engine: &Engine) -> Result<Vec<GroupRow>> {
         .collect();
     groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.group.cmp(&b.group)));
     Ok(groups)
-}
-
-/// A group that has no failed job (any more) is an empty group: it may have had some a moment ago.
-pub async fn failure(engine: &Engine, group: &str, offset: usize) -> Result<GroupView> {
-    let page = Page {
-        offset,
-        limit: PAGE_JOBS,
-    };
-    let (count, jobs) = engine.failed(group, page).await?;
-    let known = engine.failures().await?;
-    let row = known
-        .into_iter()
-        .find(|row| row.group == group)
-        .map(group_row);
-    Ok(GroupView {
-        group: row.unwrap_or_else(|| GroupRow {
-            group: group.to_owned(),
-            count,
-            first: None,
-            last: None,
-            message: None,
-        }),
-        jobs: rows(engine, &jobs),
-    })
 }
 
 /// Those with stalled jobs first, then those alive, by name: rows that change places with every sign of

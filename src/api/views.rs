@@ -1,6 +1,7 @@
 //! What pages show. Times are integer microseconds since 1970, UTC.
 
 mod config;
+mod failing;
 mod jobq;
 mod lmstfy;
 mod place;
@@ -13,6 +14,7 @@ mod series;
 use serde::{Deserialize, Serialize};
 
 pub use config::{ConfigView, Setting};
+pub use failing::{FailingGroup, FailingView, FailuresView, Said};
 pub use jobq::{
     Change, Conflict, Mark, NewRecord, RecordList, RecordRow, RecordView, RecordsView,
     RefusedQuery, StateRow, Undone, Wanted, WrongRecord,
@@ -416,13 +418,6 @@ pub struct Spread {
     pub variance: f64,
     /// How many by their length: 60 seconds, 59 minutes, 23 hours, 6 days.
     pub slots: Vec<i64>,
-}
-
-/// A failure group and a page of its jobs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GroupView {
-    pub group: GroupRow,
-    pub jobs: Vec<JobRow>,
 }
 
 /// A worker and the jobs it holds.

@@ -328,6 +328,17 @@ pub mod to {
         format!("/ui/failures/{}", segment(group))
     }
 
+    /// The jobs of a failure group: those that failed in a range of time, and say what has this fingerprint.
+    pub fn failing(group: &str, range: &str, fingerprint: &str) -> String {
+        let range = if range == "all" { "" } else { range };
+        fields_after(&failure(group), &[("range", range), ("fp", fingerprint)])
+    }
+
+    /// What a search over all jobs finds.
+    pub fn search(text: &str) -> String {
+        fields_after("/ui/jobs", &[("q", text)])
+    }
+
     pub fn worker(name: &str) -> String {
         format!("/ui/workers/{}", segment(name))
     }
