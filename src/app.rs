@@ -9,6 +9,7 @@ use leptos_router::{
 
 mod about;
 mod bulk;
+mod chart;
 mod check;
 mod config;
 mod confirm;
@@ -18,6 +19,7 @@ mod failures;
 mod frame;
 mod histogram;
 mod icons;
+mod incident;
 mod job;
 mod jobq;
 mod letter;
@@ -38,6 +40,7 @@ mod recurrings;
 mod relay;
 mod scheduled;
 mod search;
+mod statistics;
 mod stats;
 mod tables;
 mod tags;
@@ -73,6 +76,7 @@ use recurrings::RecurringsPage;
 use relay::job::{DeadRelayJobPage, RelayJobPage};
 use scheduled::ScheduledPage;
 use search::SearchPage;
+use statistics::StatisticsPage;
 use stats::StatsPage;
 use tags::{TagPage, TagsPage};
 use tracked::TrackedPage;
@@ -158,6 +162,7 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, StaticSegment("scheduled")) view=ScheduledPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("put")) view=PutPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("tracked")) view=TrackedPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("stats")) view=StatisticsPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("check")) view=CheckPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("about")) view=AboutPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("config")) view=ConfigPage ssr=SsrMode::Async />

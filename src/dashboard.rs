@@ -5,6 +5,7 @@ mod download;
 mod feed;
 mod forms;
 mod guard;
+mod numbers;
 mod put;
 mod records;
 mod shared;
@@ -105,6 +106,8 @@ pub fn router(state: Dashboard, doors: &Doors) -> Router {
             "/ui/lmstfy/{namespace}/{name}/job/{id}/body",
             get(download::body),
         )
+        .route("/ui/stats.csv", get(numbers::csv))
+        .route("/ui/stats.json", get(numbers::json))
         .route("/ui/{*rest}", get(missing_page))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(payload_forms())

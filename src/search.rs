@@ -5,6 +5,7 @@
 //! an index can answer is asked for by [`Search::is_of_queue`], [`Search::may_stand`] and the like; which index, and
 //! how many jobs are looked at, is up to the engine.
 
+mod fingerprint;
 mod json;
 mod matching;
 mod parse;
@@ -14,6 +15,7 @@ mod when;
 
 use std::cmp::Ordering;
 
+pub use fingerprint::{Fingerprint, LOOKED_AT_MAX};
 pub use matching::{Body, Seen};
 pub use pattern::Pattern;
 
@@ -73,6 +75,8 @@ enum What {
     Type(Pattern),
     /// A part of the message of the last failure, in upper or lower case.
     Error(Pattern),
+    /// The hash of the fingerprint of that message.
+    Print(String),
     /// What stands at a path of the payload.
     Data(Vec<String>, Wanted),
     Priority(Compare, Number),

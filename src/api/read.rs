@@ -4,15 +4,18 @@ use leptos::prelude::*;
 
 use super::Trouble;
 use super::views::{
-    AboutView, CheckView, ConfigView, ConfirmView, DeadView, GroupRow, GroupView, JobView,
-    LmstfyJobView, NamespaceView, NamespacesView, NewJobView, OperationView, OperationsView,
-    OverviewView, Place, QueueRow, QueueView, RecordView, RecordsView, RecurringView,
-    RecurringsView, RelayJobView, ScheduledView, SearchView, StatsView, TagView, TagsView, Tally,
-    TrackedView, Wanted, Wish, WorkerRow, WorkerView,
+    AboutView, Asked, CheckView, ConfigView, ConfirmView, DeadView, FailingView, FailuresView,
+    JobView, LmstfyJobView, NamespaceView, NamespacesView, NewJobView, OperationView,
+    OperationsView, OverviewView, Place, QueueRow, QueueView, RangeView, RecordView, RecordsView,
+    RecurringView, RecurringsView, RelayJobView, ScheduledView, SearchView, Spark, StatsView,
+    TagView, TagsView, Tally, TrackedView, Wanted, Wish, WorkerRow, WorkerView,
 };
 
 /// Jobs on one page of a list.
 pub const PAGE_JOBS: usize = 50;
+
+/// Failed jobs of a group whose times are counted at the most.
+pub const FAILURES_COUNTED_MAX: i64 = 10_000;
 
 /// The most records that a query finds.
 pub const FOUND_MAX: usize = 100;
@@ -61,6 +64,21 @@ pub async fn stats(place: Place, day: String) -> Result<StatsView, Trouble> {
 pub async fn about() -> Result<AboutView, Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.answer(super::turn::about(&desk.engine).await)
+}
+
+/// What happened over time, in one queue or in all.
+#[server]
+pub async fn range(asked: Asked) -> Result<RangeView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    let found = super::turn::range(&desk.engine, &asked).await;
+    desk.found(found, || "There is no such queue.".to_owned())
+}
+
+/// How many jobs were completed in each queue in the last half hour, by the minute; queues without any are left out.
+#[server]
+pub async fn sparks() -> Result<Vec<Spark>, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::sparks(&desk.engine).await)
 }
 
 /// All options in force.
@@ -246,18 +264,26 @@ pub async fn check() -> Result<CheckView, Trouble> {
     desk.answer(super::turn::check(&desk.engine).await)
 }
 
-/// All failure groups, most jobs first.
+/// The failure groups in which a job failed in a range (`1h`, `24h`, `7d`, else all), and whose name or newest message
+/// contains a text.
 #[server]
-pub async fn failures() -> Result<Vec<GroupRow>, Trouble> {
+pub async fn failures(range: String, text: String) -> Result<FailuresView, Trouble> {
     let desk = super::desk::Desk::here()?;
-    desk.answer(super::turn::failures(&desk.engine).await)
+    desk.answer(super::turn::all_failures(&desk.engine, &range, &text).await)
 }
 
-/// One failure group, and a page of its jobs from `offset` on.
+/// One failure group, its jobs that failed in a range and say what has this fingerprint, if there is one, and a page of
+/// them from `offset` on.
 #[server]
-pub async fn failure(group: String, offset: usize) -> Result<GroupView, Trouble> {
+pub async fn failure(
+    group: String,
+    range: String,
+    fingerprint: String,
+    offset: usize,
+) -> Result<FailingView, Trouble> {
     let desk = super::desk::Desk::here()?;
-    desk.answer(super::turn::failure(&desk.engine, &group, offset).await)
+    let found = super::turn::failing(&desk.engine, &group, &range, &fingerprint, offset).await;
+    desk.answer(found)
 }
 
 /// All workers, those with stalled jobs first.

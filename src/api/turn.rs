@@ -9,9 +9,8 @@ use crate::engine::{
 
 use super::read::PAGE_JOBS;
 use super::views::{
-    Api, Entry, FailureNote, GroupRow, GroupView, Happening, JobRow, JobView, Life, Origin,
-    OverviewView, Place, QueueRow, QueueView, Relative, Relatives, Stand, Tally, WorkerRow,
-    WorkerView,
+    Api, Entry, FailureNote, GroupRow, Happening, JobRow, JobView, Life, Origin, OverviewView,
+    Place, QueueRow, QueueView, Relative, Relatives, Stand, Tally, WorkerRow, WorkerView,
 };
 use places::{key, place, place_of, queue_names};
 
@@ -19,6 +18,7 @@ mod about;
 mod check;
 mod dead;
 mod deeds;
+mod failing;
 mod graph;
 mod jobq;
 mod lmstfy;
@@ -31,6 +31,7 @@ mod recurring;
 mod relay;
 mod scheduled;
 mod search;
+mod series;
 mod settings;
 mod stats;
 
@@ -41,6 +42,7 @@ pub use deeds::{
     cancel, forget_queue, forget_worker, note, pause, prioritize, relocate, tag, time_out, track,
     undepend, undepend_all, untag, untrack,
 };
+pub use failing::{all_failures, failing};
 pub use jobq::{change_record, create_record, expunge, make_queue, record, records};
 pub use lmstfy::{body, lmstfy_job};
 pub use marks::{tagged, tags, tracked};
@@ -51,6 +53,7 @@ pub use recurring::{change_recurring, recur, recurring, recurrings, unrecur};
 pub use relay::{dead_relay_job, relay_job, revive, revive_job, revive_jobs};
 pub use scheduled::scheduled;
 pub use search::search;
+pub use series::{range, recent, sparks};
 pub use settings::{config, set_option, set_queue_option, unset_option};
 pub use stats::stats;
 
@@ -67,8 +70,12 @@ const DEAD_NAMED: usize = 3;
 const RELATIVES_SHOWN: usize = 50;
 
 pub async fn overview(engine: &Engine) -> Result<OverviewView> {
-    let (queues, groups, workers) =
-        futures::try_join!(there(engine), failures(engine), workers(engine))?;
+    let (queues, groups, workers, recent) = futures::try_join!(
+        there(engine),
+        failures(engine),
+        workers(engine),
+        recent(engine)
+    )?;
     let letters: Vec<_> = queues
         .iter()
         .filter(|queue| queue.counts.dead > 0)
@@ -81,6 +88,7 @@ pub async fn overview(engine: &Engine) -> Result<OverviewView> {
         workers,
         dead_letters: letters.len(),
         dead: dead::rows(engine, letters, 0, DEAD_NAMED).await?,
+        recent,
     })
 }
 
@@ -227,30 +235,6 @@ pub async fn failures(engine: &Engine) -> Result<Vec<GroupRow>> {
         .collect();
     groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.group.cmp(&b.group)));
     Ok(groups)
-}
-
-/// A group that has no failed job (any more) is an empty group: it may have had some a moment ago.
-pub async fn failure(engine: &Engine, group: &str, offset: usize) -> Result<GroupView> {
-    let page = Page {
-        offset,
-        limit: PAGE_JOBS,
-    };
-    let (count, jobs) = engine.failed(group, page).await?;
-    let known = engine.failures().await?;
-    let row = known
-        .into_iter()
-        .find(|row| row.group == group)
-        .map(group_row);
-    Ok(GroupView {
-        group: row.unwrap_or_else(|| GroupRow {
-            group: group.to_owned(),
-            count,
-            first: None,
-            last: None,
-            message: None,
-        }),
-        jobs: rows(engine, &jobs),
-    })
 }
 
 /// Those with stalled jobs first, then those alive, by name: rows that change places with every sign of

@@ -3,6 +3,7 @@
 mod about;
 mod check;
 mod config;
+mod failing;
 mod graph;
 mod jobq;
 mod lmstfy;
@@ -15,6 +16,7 @@ mod relay;
 mod role;
 mod scheduled;
 mod search;
+mod series;
 mod worker;
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use about::AboutView;
 pub use check::{CheckView, CheckedKind};
 pub use config::{ConfigView, Setting};
+pub use failing::{FailingGroup, FailingView, FailuresView, Said};
 pub use graph::{Graph, Node};
 pub use jobq::{
     Change, Conflict, Mark, NewRecord, RecordList, RecordRow, RecordView, RecordsView,
@@ -40,6 +43,7 @@ pub use relay::RelayJobView;
 pub use role::Role;
 pub use scheduled::ScheduledView;
 pub use search::{Chip, Finds, Mistaken, Outcome, SearchView};
+pub use series::{Asked, RangeView, Recent, Series, Span, Spark};
 pub use worker::{Pulse, WorkerRow, WorkerView};
 
 /// Where a job stands, as the dashboard names it.
@@ -366,6 +370,7 @@ pub struct OverviewView {
     pub dead: Vec<DeadRow>,
     /// How many dead letters are not empty.
     pub dead_letters: usize,
+    pub recent: Recent,
 }
 
 /// A queue and a page of its jobs in one state.
@@ -402,11 +407,4 @@ pub struct Spread {
     pub variance: f64,
     /// How many by their length: 60 seconds, 59 minutes, 23 hours, 6 days.
     pub slots: Vec<i64>,
-}
-
-/// A failure group and a page of its jobs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GroupView {
-    pub group: GroupRow,
-    pub jobs: Vec<JobRow>,
 }

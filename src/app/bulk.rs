@@ -78,18 +78,15 @@ pub fn bar(text: &str, all: Option<i64>, visit: &Visit) -> AnyView {
     .into_any()
 }
 
-/// What can be done with all failed jobs of a group.
-pub fn of_group(group: &str, visit: &Visit) -> AnyView {
+/// What can be done with all failed jobs that this search means.
+pub fn of_failed(text: String, visit: &Visit) -> AnyView {
     if !may_select(visit) {
         return ().into_any();
     }
-    let fields = vec![
-        ("of", "all".to_owned()),
-        ("q", format!("state:failed type:{}", quoted(group))),
-    ];
+    let fields = vec![("of", "all".to_owned()), ("q", text)];
     view! {
         <form method="get" action="/ui/confirm" class="row wrap">
-            {hidden(fields)} <span class="aside">"All of this group:"</span>
+            {hidden(fields)} <span class="aside">"All of these:"</span>
             {[Deed::Retry, Deed::Move, Deed::Tag, Deed::Cancel].map(button).collect_view()}
         </form>
     }
@@ -97,7 +94,7 @@ pub fn of_group(group: &str, visit: &Visit) -> AnyView {
 }
 
 /// A text in quotes, as a search takes it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#))
 }
 

@@ -1,24 +1,32 @@
-//! `/ui/failures/{group}`: the failed jobs of one group.
+//! `/ui/failures/{group}?range=&fp=`: the failed jobs of one group, and those with one kind of message.
 
 use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use super::bulk;
-use super::parts::{ago, api, commands, json, loaded, many, pager, quoted};
+use super::chart::{Chart, Dash, Line, Unit, chart, numbers};
+use super::failures::{at_least, ranges};
+use super::incident::incident;
+use super::parts::{
+    ago, api, commands, deed, job_link, json, loaded, many, pager, queue_name, quoted, worker_link,
+};
 use super::tables::{self, JobList};
+use super::time;
 use super::visit::{Visit, segment, to, visit};
+use crate::api::act::Retry;
 use crate::api::read;
-use crate::api::views::GroupView;
+use crate::api::views::{FailingView, JobRow, Said};
 
 #[component]
 pub fn FailurePage() -> impl IntoView {
     let visit = visit();
-    loaded(read::failure(visit.name(2), visit.offset()), move |view| {
-        page(&view, &visit)
-    })
+    let text = |name: &str| visit.param(name).unwrap_or_default();
+    let asked = read::failure(visit.name(2), text("range"), text("fp"), visit.offset());
+    loaded(asked, move |view| page(&view, &visit))
 }
 
-fn page(view: &GroupView, visit: &Visit) -> AnyView {
+fn page(view: &FailingView, visit: &Visit) -> AnyView {
     let group = &view.group;
     view! {
         <Title text=group.group.clone() />
@@ -39,9 +47,185 @@ fn nothing() -> impl IntoView {
     }
 }
 
-fn some(view: &GroupView, visit: &Visit) -> AnyView {
+fn some(view: &FailingView, visit: &Visit) -> AnyView {
     let group = &view.group;
     let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, visit.now));
+    let chosen = view.chosen.as_ref().map_or("", |said| said.hash.as_str());
+    let here = to::failing(&group.group, &view.range, chosen);
+    view! {
+        <div class="head-row">
+            <p class="lead">
+                {many(group.count, "failed job", "failed jobs")} " · first " {moment(group.first)} " · last "
+                {moment(group.last)}
+            </p>
+            <div class="row">
+                {view.sample.as_ref().map(canary)}
+                {tables::retry_all(group, visit)}
+            </div>
+        </div>
+        {ranges(&view.range, |range| to::failing(&group.group, range, chosen))}
+        <section class="card padded" aria-label="When they failed">
+            {times(view)}
+        </section>
+        {messages(view)}
+        {where_from(view)}
+        {view.sample.as_ref().map(|sample| newest(sample, visit))}
+        <p>
+            <a href=to::search(&meant(view))>{format!("These {} in the search", many(view.count, "job", "jobs"))}</a>
+        </p>
+        {bulk::of_failed(meant(view), visit)}
+        <div class="card">
+            {if view.jobs.is_empty() {
+                view! { <p class="empty">"None of its newest jobs says this, or failed within this time."</p> }.into_any()
+            } else {
+                tables::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, visit)
+            }}
+        </div>
+        {pager(visit, &here, visit.offset(), view.jobs.len(), view.count)}
+        {incident(view, visit)}
+        {by_curl(view, visit)}
+    }
+    .into_any()
+}
+
+/// One of them is tried first, and its page shows what becomes of it.
+fn canary(sample: &JobRow) -> AnyView {
+    let fields = vec![
+        ("id", sample.id.clone()),
+        ("back", to::qless_job(&sample.id)),
+    ];
+    let about = format!("Retry 1 as a canary: job {}", sample.id);
+    deed(Retry::PATH, fields, "Retry 1 as a canary", about)
+}
+
+/// The search that finds the same jobs.
+fn meant(view: &FailingView) -> String {
+    let mut text = format!("state:failed type:{}", bulk::quoted(&view.group.group));
+    if let Some(said) = &view.chosen {
+        text.push_str(&format!(" fp:{}", said.hash));
+    }
+    let age = match view.range.as_str() {
+        "1h" | "24h" | "7d" => view.range.as_str(),
+        _ => return text,
+    };
+    text.push_str(&format!(" updated:<{age}"));
+    text
+}
+
+fn times(view: &FailingView) -> AnyView {
+    let minutes = view.width as f64 / 60e6;
+    let drawing = Chart {
+        id: "times",
+        title: "Failed a minute, of those that are failed still",
+        unit: Unit::Rate,
+        from: view.from,
+        width: view.width,
+        goes_on: true,
+        lines: vec![Line {
+            name: "failed",
+            look: "s-failed",
+            dash: Dash::Solid,
+            values: (view.spans.iter())
+                .map(|n| Some(*n as f64 / minutes))
+                .collect(),
+        }],
+    };
+    view! {
+        {chart(&drawing)}
+        {view
+            .is_cut
+            .then(|| view! { <p class="aside">{format!("Of the newest {} only; more failed before them.", at_least(i64::MAX))}</p> })}
+        {numbers("When they failed, in numbers", &[&drawing])}
+    }
+    .into_any()
+}
+
+/// What they say, as links: each shows only those that say so.
+fn messages(view: &FailingView) -> AnyView {
+    let group = &view.group.group;
+    let chosen = view.chosen.as_ref();
+    let chip = |said: &Said, is_chosen: bool| {
+        let fp = if is_chosen { "" } else { said.hash.as_str() };
+        let text = match said.text.as_str() {
+            "" => "(no message)".to_owned(),
+            text => text.to_owned(),
+        };
+        view! {
+            <li>
+                <a href=to::failing(group, &view.range, fp) aria-current=is_chosen.then_some("true")>
+                    <span class="count">{time::number(said.count)}</span>
+                    <span>{text}</span>
+                </a>
+            </li>
+        }
+    };
+    let is_chosen = |said: &Said| chosen.is_some_and(|chosen| chosen.hash == said.hash);
+    let hidden = chosen.filter(|chosen| !view.said.iter().any(|said| said.hash == chosen.hash));
+    let others = match view.others {
+        0 => String::new(),
+        n => format!(" The other {n} kinds are not listed."),
+    };
+    view! {
+        <section class="card padded" aria-labelledby="messages">
+            <h2 id="messages">"Messages"</h2>
+            <ul class="chips">
+                {view.said.iter().map(|said| chip(said, is_chosen(said))).collect_view()}
+                {hidden.map(|said| chip(said, true))}
+            </ul>
+            <p class="aside">
+                {format!("Among the newest {}; · stands for what differs: numbers, ids, what is in quotes.{others}", many(view.looked_at, "job", "jobs"))}
+                {chosen
+                    .map(|said| {
+                        view! {
+                            " Chosen: " <code>{format!("fp:{}", said.hash)}</code> ". "
+                            <a href=to::failing(group, &view.range, "")>"All messages"</a>
+                        }
+                    })}
+            </p>
+        </section>
+    }
+    .into_any()
+}
+
+fn where_from(view: &FailingView) -> AnyView {
+    let queues = view.queues.iter().map(|(place, n)| {
+        view! { <li>{queue_name(place)} " " <span class="aside">{time::number(*n)}</span></li> }
+    });
+    let workers = view.workers.iter().map(|(name, n)| {
+        view! { <li>{worker_link(name)} " " <span class="aside">{time::number(*n)}</span></li> }
+    });
+    view! {
+        <div class="columns even">
+            <section class="card padded" aria-labelledby="in-queues">
+                <h2 id="in-queues">"Queues"</h2>
+                <ul>{queues.collect_view()}</ul>
+            </section>
+            <section class="card padded" aria-labelledby="by-workers">
+                <h2 id="by-workers">"Workers"</h2>
+                <ul>{workers.collect_view()}</ul>
+            </section>
+        </div>
+    }
+    .into_any()
+}
+
+fn newest(sample: &JobRow, visit: &Visit) -> AnyView {
+    let failure = sample.failure.as_ref();
+    view! {
+        <section class="card padded" aria-labelledby="newest">
+            <h2 id="newest">"Newest message"</h2>
+            <p class="aside">
+                {job_link(sample)} " in " {queue_name(&sample.place)}
+                {failure.map(|failure| view! { ", " {ago(failure.when, visit.now)} })}
+            </p>
+            {failure.map(|failure| view! { <pre class="message" tabindex="0">{failure.message.clone()}</pre> })}
+        </section>
+    }
+    .into_any()
+}
+
+fn by_curl(view: &FailingView, visit: &Visit) -> AnyView {
+    let group = &view.group;
     let body = format!(
         r#"{{"data": {{"group": {}, "count": {}}}}}"#,
         json(&group.group),
@@ -52,43 +236,58 @@ fn some(view: &GroupView, visit: &Visit) -> AnyView {
         .first()
         .map(|job| segment(&job.place.name))
         .unwrap_or_default();
+    let list = format!("/failed/{}", segment(&group.group));
+    let list = format!("curl {}", quoted(&api(visit, &list)));
+    let retry = quoted(&api(visit, &format!("/unfail/{queue}")));
+    let retry = format!("curl {retry} -d {}", quoted(&body));
     view! {
-        <div class="head-row">
-            <p class="lead">
-                {many(group.count, "failed job", "failed jobs")} " · first " {moment(group.first)} " · last "
-                {moment(group.last)}
-            </p>
-            <div class="row">{tables::retry_all(group, visit)}</div>
-        </div>
-        {group
-            .message
-            .clone()
-            .map(|message| {
-                view! {
-                    <section class="card padded" aria-labelledby="newest">
-                        <h2 id="newest">"Newest message"</h2>
-                        <pre class="message" tabindex="0">{message}</pre>
-                    </section>
-                }
-            })}
-        {bulk::of_group(&group.group, visit)}
-        <div class="card">
-            {tables::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, visit)}
-        </div>
-        {pager(visit, &to::failure(&group.group), visit.offset(), view.jobs.len(), group.count)}
         <details class="more">
             <summary>"The same by curl"</summary>
-            {commands(
-                "curl",
-                vec![
-                    ("This list", format!("curl {}", quoted(&api(visit, &format!("/failed/{}", segment(&group.group)))))),
-                    (
-                        "Retry all, into one queue",
-                        format!("curl {} -d {}", quoted(&api(visit, &format!("/unfail/{queue}"))), quoted(&body)),
-                    ),
-                ],
-            )}
+            {commands("curl", vec![("This list", list), ("Retry all, into one queue", retry)])}
         </details>
     }
     .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::views::GroupRow;
+
+    #[test]
+    fn the_search_means_the_same_jobs() {
+        let view = |range: &str, chosen: Option<&str>| FailingView {
+            group: GroupRow {
+                group: r#"a "b" \"#.to_owned(),
+                count: 1,
+                first: None,
+                last: None,
+                message: None,
+            },
+            range: range.to_owned(),
+            from: 0,
+            width: 60_000_000,
+            spans: vec![],
+            is_cut: false,
+            looked_at: 0,
+            said: vec![],
+            others: 0,
+            chosen: chosen.map(|hash| Said {
+                hash: hash.to_owned(),
+                text: String::new(),
+                count: 1,
+            }),
+            queues: vec![],
+            workers: vec![],
+            sample: None,
+            count: 1,
+            jobs: vec![],
+        };
+        let plain = r#"state:failed type:"a \"b\" \\""#;
+        assert_eq!(meant(&view("all", None)), plain);
+        assert_eq!(
+            meant(&view("7d", Some("1a2b3c4d"))),
+            format!("{plain} fp:1a2b3c4d updated:<7d")
+        );
+    }
 }

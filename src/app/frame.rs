@@ -36,6 +36,7 @@ const MORE: &[Page] = &[
     ("/ui/tags", "tags", "Tags"),
     ("/ui/operations", "operations", "Operations"),
     ("/ui/namespaces", "namespaces", "Namespaces"),
+    ("/ui/stats", "stats", "Statistics"),
     ("/ui/config", "config", "Config"),
     ("/ui/check", "check", "Check"),
     ("/ui/about", "about", "About"),

@@ -118,7 +118,7 @@ fn one(mut view: NamespaceView, visit: &Visit) -> AnyView {
                 }
                     .into_any()
             } else {
-                table("Queues of this namespace", &view.queues, None, visit.now)
+                table("Queues of this namespace", &view.queues, None, None, visit.now)
             }}
         </div>
         {curl(name, visit)}

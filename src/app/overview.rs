@@ -3,10 +3,11 @@
 use leptos::prelude::*;
 use leptos_meta::Title;
 
+use super::chart::{Chart, Dash, Line, Unit, chart, numbers as chart_numbers};
 use super::icons::icon;
 use super::jobq::first_lines;
 use super::letter::all_again;
-use super::parts::{api, badge, commands, count_cell, lacking, loaded, many, quoted, word};
+use super::parts::{ago, api, badge, commands, count_cell, lacking, loaded, quoted, word};
 use super::problems::{Remedy, problems};
 use super::queue::unpause;
 use super::queues::{Sort, sort, table};
@@ -15,7 +16,7 @@ use super::tables;
 use super::time;
 use super::visit::{Visit, visit};
 use crate::api::read;
-use crate::api::views::{Api, OverviewView, Stand, Tally};
+use crate::api::views::{Api, OverviewView, Recent, Span, Stand, Tally};
 
 /// Queues, groups and workers that the overview lists.
 const QUEUES_SHOWN: usize = 12;
@@ -40,10 +41,11 @@ fn everything(mut overview: OverviewView, visit: &Visit) -> AnyView {
         <h1>"Overview"</h1>
         {strip(&overview, visit)}
         {numbers(&overview.totals)}
+        {pace(&overview.recent)}
         {by_api(&overview)}
         <div class="card">
             {title("Queues", "/ui/queues", overview.queues.len())}
-            {table("Queues by need", first(&overview.queues, QUEUES_SHOWN), None, visit.now)}
+            {table("Queues by need", first(&overview.queues, QUEUES_SHOWN), None, None, visit.now)}
         </div>
         <div class="columns">
             <div class="card">
@@ -93,8 +95,8 @@ fn strip(overview: &OverviewView, visit: &Visit) -> AnyView {
             <p class="strip fine">
                 {icon("complete")}
                 <span>
-                    {format!("{} healthy", many(queues, "queue is", "queues are"))}
-                    <span class="aside">{format!(" · checked {} UTC", time::clock(now))}</span>
+                    {if queues == 1 { "The queue is healthy".to_owned() } else { format!("All {} queues are healthy", time::number(queues)) }}
+                    <span class="aside">{format!(" · checked at {} UTC", time::clock(now))}</span>
                 </span>
             </p>
         }
@@ -104,11 +106,16 @@ fn strip(overview: &OverviewView, visit: &Visit) -> AnyView {
         let shape = problem.shape;
         view! {
             <li class=format!("s-{shape}")>
-                <a href=problem.address>{icon(shape)} <span>{problem.text} " " {problem.api.map(badge)}</span></a>
+                <a href=problem.address>{icon(shape)} <span>
+                        {problem.text}
+                        {problem.since.map(|(what, since)| view! { <span class="aside">" · " {what} " " {ago(since, now)}</span> })}
+                        " " {problem.api.map(badge)}
+                    </span></a>
                 {problem
                     .remedy
                     .map(|remedy| match remedy {
                         Remedy::Unpause(queue) => unpause(&queue, visit),
+                        Remedy::RetryGroup(group) => view! { <div class="remedy">{tables::retry_all_as("mend-", &group, visit)}</div> }.into_any(),
                         Remedy::PutToWork(queue, count) => view! { <div class="remedy">{all_again(&queue, count, visit)}</div> }.into_any(),
                     })}
             </li>
@@ -165,6 +172,75 @@ fn numbers(totals: &[(Api, Tally)]) -> AnyView {
         }
     });
     view! { <ul class=look aria-label="Jobs by state">{tiles.collect_view()}</ul> }.into_any()
+}
+
+/// How the last hour went, and how it goes now.
+fn pace(recent: &Recent) -> AnyView {
+    let line = |name, look, dash, value: fn(&Span) -> i64| Line {
+        name,
+        look,
+        dash,
+        values: (recent.hour.spans.iter())
+            .map(|span| Some(value(span) as f64))
+            .collect(),
+    };
+    let drawing = Chart {
+        id: "hour",
+        title: "Completed and failed a minute, in the last hour",
+        unit: Unit::Rate,
+        from: recent.hour.spans.first().map_or(0, |span| span.from),
+        width: recent.hour.width,
+        goes_on: true,
+        lines: vec![
+            line("done", "s-complete", Dash::Solid, |span| span.completed),
+            line("failed", "s-failed", Dash::Long, |span| span.failed),
+        ],
+    };
+    let now = &recent.now;
+    let tiles = [
+        (
+            "s-complete",
+            "complete",
+            "done a minute",
+            Unit::Rate.told(now.completed as f64 / 5.0),
+            "/ui/stats?range=1h",
+        ),
+        (
+            "s-failed",
+            "failed",
+            "failed of those that ended",
+            now.failure_rate()
+                .map_or("–".to_owned(), |rate| Unit::Share.told(rate)),
+            "/ui/failures?range=1h",
+        ),
+        (
+            "s-waiting",
+            "waiting",
+            "wait of 95 %",
+            now.wait_p95.map_or("–".to_owned(), time::seconds),
+            "/ui/queues?sort=wait",
+        ),
+    ];
+    let tiles = tiles.map(|(look, shape, word, value, address)| {
+        view! {
+            <li class="tile">
+                <a href=address>
+                    <span class=format!("tile-name {look}")>{icon(shape)} {word}</span>
+                    <span class="tile-n">{value}</span>
+                </a>
+            </li>
+        }
+    });
+    view! {
+        <div class="pace">
+            <section class="card padded" aria-label="The last hour">
+                {chart(&drawing)}
+                {chart_numbers("Completed and failed jobs by the minute", &[&drawing])}
+            </section>
+            <ul class="tiles one" aria-label="In the last five minutes">{tiles}</ul>
+        </div>
+    }
+    .into_any()
 }
 
 /// The same for each API, where there is more than one.

@@ -1,18 +1,26 @@
 //! What is wrong, found in the numbers of the overview.
 
+use super::chart::Unit;
 use super::parts::many;
 use super::time;
 use super::visit::to;
-use crate::api::views::{Api, OverviewView, Place, Pulse, QueueRow, Stand};
+use crate::api::views::{Api, GroupRow, OverviewView, Place, Pulse, QueueRow, Recent, Stand};
 
 /// A waiting time in microseconds that deserves a look.
 const LONG_US: i64 = 300_000_000;
+
+/// A failure rate has jumped if so many jobs failed, and so many times as great a share as before.
+const JUMP_FAILURES: i64 = 5;
+const JUMP_TIMES: f64 = 3.0;
+
+/// The time of a commit, in seconds, that deserves a look.
+const SLOW_COMMIT_S: f64 = 0.25;
 
 /// Problems of one kind that are named one by one; the rest is summed up.
 const NAMED_MAX: usize = 3;
 
 /// Something that an operator should look at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// Gives icon and colour.
     pub shape: &'static str,
@@ -21,17 +29,31 @@ pub struct Problem {
     pub api: Option<Api>,
     /// Where to look.
     pub address: String,
+    /// A moment that tells since when, and what it is.
+    pub since: Option<(&'static str, i64)>,
     /// What would mend it, at once.
     pub remedy: Option<Remedy>,
 }
 
 /// What an operator may do about a problem where it is named.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Remedy {
     /// Let the queue go on.
     Unpause(Place),
+    /// Retry all jobs of the group.
+    RetryGroup(GroupRow),
     /// Take so many jobs out of the dead letter of the queue.
     PutToWork(Place, i64),
+}
+
+/// Whether a queue has a problem of its own.
+pub fn is_troubled(queue: &QueueRow, now: i64) -> bool {
+    let tally = &queue.tally;
+    let waits = tally.waiting > 0;
+    let long = queue
+        .oldest_waiting
+        .is_some_and(|since| now.saturating_sub(since) > LONG_US);
+    tally.stalled + tally.failed + tally.dead > 0 || waits && (queue.paused || long)
 }
 
 /// The problems, worst first.
@@ -82,11 +104,55 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
             ),
             api: None,
             address: "/ui/failures".to_owned(),
-            remedy: None,
+            since: overview
+                .groups
+                .iter()
+                .filter_map(|group| group.first)
+                .min()
+                .map(|first| ("the first", first)),
+            remedy: match overview.groups.as_slice() {
+                [group] => Some(Remedy::RetryGroup(group.clone())),
+                _ => None,
+            },
         });
     }
+    problems.extend(failing_more(&overview.recent));
+    problems.extend(slow_commits(&overview.recent));
     dead(&mut problems, overview, now);
     problems
+}
+
+fn failing_more(recent: &Recent) -> Option<Problem> {
+    let (now, before) = (recent.now.failure_rate()?, recent.before.failure_rate()?);
+    let jumped = recent.now.failed >= JUMP_FAILURES && now >= before * JUMP_TIMES;
+    jumped.then(|| Problem {
+        shape: "failed",
+        text: format!(
+            "{} failed in the last 5 minutes, {} of those that ended; in the hour before it was {}",
+            many(recent.now.failed, "job", "jobs"),
+            Unit::Share.told(now),
+            Unit::Share.told(before),
+        ),
+        api: None,
+        address: "/ui/failures?range=1h".to_owned(),
+        since: None,
+        remedy: None,
+    })
+}
+
+fn slow_commits(recent: &Recent) -> Option<Problem> {
+    let p95 = recent.commits_p95.filter(|p95| *p95 > SLOW_COMMIT_S)?;
+    Some(Problem {
+        shape: "waiting",
+        text: format!(
+            "The database is slow: in the last minute 95 % of the commits took up to {}",
+            time::seconds(p95)
+        ),
+        api: None,
+        address: "/ui/stats".to_owned(),
+        since: None,
+        remedy: None,
+    })
 }
 
 fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
@@ -104,6 +170,7 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
             ),
             api: Some(letter.place.api),
             address: to::stand(&letter.place, Stand::Dead),
+            since: None,
             remedy: Some(Remedy::PutToWork(letter.place.clone(), letter.size)),
         }
     });
@@ -116,6 +183,7 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
             text: format!("… and in {}", many(more, "more queue", "more queues")),
             api: None,
             address: "/ui/dead".to_owned(),
+            since: None,
             remedy: None,
         });
     }
@@ -142,6 +210,7 @@ fn nobody_works(overview: &OverviewView, now: i64) -> Option<Problem> {
         ),
         api: None,
         address: "/ui/workers".to_owned(),
+        since: None,
         remedy: None,
     })
 }
@@ -161,6 +230,10 @@ fn per_queue(
                 text: check(queue)?,
                 api: Some(queue.place.api),
                 address: to::stand(&queue.place, list),
+                since: queue
+                    .oldest_waiting
+                    .filter(|_| shape == "paused")
+                    .map(|since| ("the oldest waits since", since)),
                 remedy: (shape == "paused").then(|| Remedy::Unpause(queue.place.clone())),
             })
         })
@@ -180,6 +253,7 @@ fn per_queue(
             ),
             api: None,
             address: format!("/ui/queues?sort={}", list.as_str()),
+            since: None,
             remedy: None,
         });
     }
@@ -189,7 +263,7 @@ fn per_queue(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::views::{DeadRow, Tally, WorkerRow};
+    use crate::api::views::{DeadRow, Span, Tally, WorkerRow};
 
     fn queue(name: &str, tally: Tally, oldest_waiting: Option<i64>) -> QueueRow {
         QueueRow {
@@ -210,6 +284,7 @@ mod tests {
             workers,
             dead: vec![],
             dead_letters: 0,
+            recent: Recent::default(),
         }
     }
 
@@ -270,6 +345,62 @@ mod tests {
         );
         assert_eq!(some[0].remedy, Some(Remedy::Unpause(Place::qless("mail"))));
         assert_eq!(found(paused(Tally::default(), None)), []);
+    }
+
+    #[test]
+    fn a_jump_of_the_failure_rate_and_slow_commits_are_problems() {
+        let span = |completed, failed| Span {
+            completed,
+            failed,
+            ..Span::default()
+        };
+        let found = |now, before, commits_p95| {
+            let recent = Recent {
+                now,
+                before,
+                commits_p95,
+                ..Recent::default()
+            };
+            let overview = OverviewView {
+                recent,
+                ..overview(vec![], vec![])
+            };
+            let found = problems(&overview, 0).into_iter();
+            found.map(|problem| problem.text).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            found(span(5, 5), span(95, 5), None),
+            [
+                "5 jobs failed in the last 5 minutes, 50 % of those that ended; in the hour before it was 5 %"
+            ]
+        );
+        assert!(found(span(0, 4), span(95, 5), None).is_empty(), "too few");
+        assert!(found(span(90, 10), span(95, 5), None).is_empty(), "twice");
+        assert!(found(span(0, 9), span(0, 0), None).is_empty(), "no before");
+        assert!(found(span(1, 0), span(1, 0), Some(0.25)).is_empty());
+        assert_eq!(
+            found(span(1, 0), span(1, 0), Some(0.5)),
+            ["The database is slow: in the last minute 95 % of the commits took up to 500 ms"]
+        );
+    }
+
+    #[test]
+    fn what_has_failed_says_since_when_and_can_be_retried_if_it_is_one_group() {
+        let group = |name: &str, first| GroupRow {
+            group: name.to_owned(),
+            count: 2,
+            first: Some(first),
+            last: Some(9),
+            message: None,
+        };
+        let mut overview = overview(vec![], vec![]);
+        overview.groups = vec![group("a", 7)];
+        let found = problems(&overview, 0).remove(0);
+        assert_eq!(found.since, Some(("the first", 7)));
+        assert_eq!(found.remedy, Some(Remedy::RetryGroup(group("a", 7))));
+        overview.groups.push(group("b", 5));
+        let found = problems(&overview, 0).remove(0);
+        assert_eq!((found.since, found.remedy), (Some(("the first", 5)), None));
     }
 
     #[test]

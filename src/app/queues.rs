@@ -7,8 +7,10 @@ use leptos_meta::Title;
 
 use super::jobq::new_queue;
 use super::parts::{loaded, many};
+use super::problems::is_troubled;
 use super::tables;
-use super::visit::{Visit, encode, visit};
+use super::tables::Sparks;
+use super::visit::{Visit, to, visit};
 use crate::api::read;
 use crate::api::views::{QueueRow, Stand};
 
@@ -39,6 +41,32 @@ impl Sort {
             Sort::Name => "name",
             Sort::Wait => "wait",
             Sort::Count(stand) => stand.as_str(),
+        }
+    }
+}
+
+/// Which queues are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// A part of the name, in upper or lower case.
+    name: String,
+    /// Only those that need eyes.
+    problems: bool,
+}
+
+impl Wanted {
+    fn is(&self, queue: &QueueRow, now: i64) -> bool {
+        let label = queue.place.label().to_lowercase();
+        label.contains(&self.name.to_lowercase()) && (!self.problems || is_troubled(queue, now))
+    }
+
+    /// That there is none.
+    fn nothing(&self) -> String {
+        let name = &self.name;
+        match (name.is_empty(), self.problems) {
+            (_, false) => format!("No queue matches “{name}”. "),
+            (true, true) => "No queue has a problem. ".to_owned(),
+            (false, true) => format!("No queue that matches “{name}” has a problem. "),
         }
     }
 }
@@ -91,20 +119,22 @@ const COLUMNS: [(&str, &str, Sort); 11] = [
 pub fn table(
     caption: &str,
     queues: &[QueueRow],
-    sorted: Option<(Sort, &str)>,
+    sorted: Option<(Sort, &Wanted)>,
+    sparks: Option<&Sparks>,
     now: i64,
 ) -> AnyView {
     let stands = |queue: &QueueRow| queue.stands().any(|stand| stand == Stand::Record);
     let with_records = queues.iter().any(stands);
     tables::table(
         caption,
-        heads(sorted, with_records),
-        tables::queue_rows(queues, with_records, now),
+        heads(sorted, with_records, sparks.is_some()),
+        tables::queue_rows(queues, with_records, sparks, now),
     )
 }
 
-fn heads(sorted: Option<(Sort, &str)>, with_records: bool) -> AnyView {
-    COLUMNS
+fn heads(sorted: Option<(Sort, &Wanted)>, with_records: bool, with_sparks: bool) -> AnyView {
+    let sparks = with_sparks.then(|| view! { <th scope="col" class="wide">"Done in 30 min"</th> });
+    let columns = COLUMNS
         .into_iter()
         .filter(|(_, _, by)| with_records || *by != Sort::Count(Stand::Record))
         .map(|(word, class, by)| {
@@ -124,38 +154,51 @@ fn heads(sorted: Option<(Sort, &str)>, with_records: bool) -> AnyView {
             };
             view! { <th scope="col" class=class aria-sort=direction>{inner}</th> }
         })
-        .collect_view()
-        .into_any()
+        .collect_view();
+    view! { {columns} {sparks} }.into_any()
 }
 
-fn address(by: Sort, filter: &str) -> String {
-    let mut address = format!("/ui/queues?sort={}", by.as_str());
-    if !filter.is_empty() {
-        address.push_str("&q=");
-        encode(filter, &mut address);
-    }
-    address
+fn address(by: Sort, wanted: &Wanted) -> String {
+    let problems = if wanted.problems { "problem" } else { "" };
+    let fields = [
+        ("sort", by.as_str()),
+        ("q", &wanted.name),
+        ("state", problems),
+    ];
+    to::filled("/ui/queues", fields)
 }
 
 #[component]
 pub fn QueuesPage() -> impl IntoView {
     let visit = visit();
-    loaded(read::queues(), move |queues| {
+    let asked = async {
+        let (queues, sparks) = (read::queues().await?, read::sparks().await?);
+        Ok((
+            queues,
+            sparks
+                .into_iter()
+                .map(|spark| (spark.place, spark.completed))
+                .collect::<Sparks>(),
+        ))
+    };
+    loaded(asked, move |(queues, sparks)| {
         view! {
             <Title text="Queues" />
             <h1>"Queues"</h1>
-            {list(queues, &visit)}
+            {list(queues, &sparks, &visit)}
         }
         .into_any()
     })
 }
 
-fn list(mut queues: Vec<QueueRow>, visit: &Visit) -> AnyView {
+fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, visit: &Visit) -> AnyView {
     let by = Sort::parse(&visit.param("sort").unwrap_or_default());
-    let filter = visit.param("q").unwrap_or_default();
+    let wanted = Wanted {
+        name: visit.param("q").unwrap_or_default(),
+        problems: visit.param("state").as_deref() == Some("problem"),
+    };
     let there = queues.len();
-    let wanted = filter.to_lowercase();
-    queues.retain(|queue| queue.place.label().to_lowercase().contains(&wanted));
+    queues.retain(|queue| wanted.is(queue, visit.now));
     sort(&mut queues, by, visit.now);
     let shown_queues = if there == 0 {
         view! { <p class="empty">"No queue yet. " <a href="/ui">"How to add a first job"</a></p> }
@@ -163,12 +206,18 @@ fn list(mut queues: Vec<QueueRow>, visit: &Visit) -> AnyView {
     } else if queues.is_empty() {
         view! {
             <p class="empty">
-                {format!("No queue matches “{filter}”. ")} <a href=address(by, "")>"Clear the filter"</a>
+                {wanted.nothing()} <a href=address(by, &Wanted::default())>"Clear the filter"</a>
             </p>
         }
         .into_any()
     } else {
-        table("Queues", &queues, Some((by, &filter)), visit.now)
+        table(
+            "Queues",
+            &queues,
+            Some((by, &wanted)),
+            Some(sparks),
+            visit.now,
+        )
     };
     let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let shown = if queues.len() == there {
@@ -180,12 +229,13 @@ fn list(mut queues: Vec<QueueRow>, visit: &Visit) -> AnyView {
         <div class="bar-above">
             <form method="get" action="/ui/queues" role="search" class="row">
                 <label for="q">"Name contains"</label>
-                <input id="q" name="q" type="search" value=filter.clone() maxlength="255" autocomplete="off" />
+                <input id="q" name="q" type="search" value=wanted.name.clone() maxlength="255" autocomplete="off" />
                 <input type="hidden" name="sort" value=by.as_str() />
+                <label class="tick-box"><input type="checkbox" name="state" value="problem" checked=wanted.problems /> "Problems only"</label>
                 <button type="submit" class="button">"Filter"</button>
             </form>
             <span class="aside">{shown}</span>
-            {(by != Sort::Need).then(|| view! { <a href=address(Sort::Need, &filter)>"Sort by need"</a> })}
+            {(by != Sort::Need).then(|| view! { <a href=address(Sort::Need, &wanted)>"Sort by need"</a> })}
         </div>
         <section class="card">{shown_queues}</section>
         {new_queue(visit)}
@@ -256,6 +306,34 @@ mod tests {
         assert_eq!(names(&queues), ["broken", "busy", "idle", "late", "lost"]);
         sort(&mut queues, Sort::Count(Stand::Running), 0);
         assert_eq!(names(&queues)[0], "busy");
+    }
+
+    #[test]
+    fn problems_are_stalled_failed_or_dead_jobs_and_long_waits() {
+        let only = Wanted {
+            problems: true,
+            ..Wanted::default()
+        };
+        let is = |tally, since, paused| {
+            let queue = QueueRow {
+                paused,
+                ..queue("a", tally, since)
+            };
+            only.is(&queue, 10 * MINUTE_US)
+        };
+        let waiting = Tally {
+            waiting: 1,
+            ..Tally::default()
+        };
+        let failed = Tally {
+            failed: 1,
+            ..Tally::default()
+        };
+        assert!(!is(Tally::default(), None, true));
+        assert!(!is(waiting, Some(9 * MINUTE_US), false));
+        assert!(is(waiting, Some(9 * MINUTE_US), true));
+        assert!(is(waiting, Some(0), false));
+        assert!(is(failed, None, false));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::api::views::{Chip, Finds, Mistaken, Outcome, SearchView};
 const CHARS_MAX: usize = 1_000;
 
 /// What can be searched for: examples of one kind, and what they mean.
-const HELP: [(&[&str], &str); 15] = [
+const HELP: [(&[&str], &str); 16] = [
     (
         &["letter-1", "send"],
         "The id begins with it, or the class contains it; upper and lower case are the same.",
@@ -36,6 +36,10 @@ const HELP: [(&[&str], &str); 15] = [
     (
         &["type:TimeoutError", "error:\"connection reset\""],
         "The last failure: its group, or a part of its message. It is kept until the job is complete.",
+    ),
+    (
+        &["fp:1a2b3c4d"],
+        "The fingerprint of that message: what messages have in common that differ only in numbers, ids and names in quotes. The page of a failure group has it.",
     ),
     (
         &["data.user.id:42", "data.items.0.sku:A*"],

@@ -10,7 +10,7 @@ use super::queue::{Tab, api_segment, head};
 use super::time;
 use super::visit::{Visit, to, visit};
 use crate::api::read;
-use crate::api::views::{Api, Spread, Stand, StatsView};
+use crate::api::views::{Api, Asked, Spread, Stand, StatsView};
 
 #[component]
 pub fn StatsPage() -> impl IntoView {
@@ -66,6 +66,7 @@ fn days(view: &StatsView) -> AnyView {
                 <input id="day" name="day" type="date" value=time::date(day) max=time::date(today) required />
                 <button type="submit" class="button">"Show"</button>
                 {(day < today).then(|| link(day + 1, "Next day", "next"))}
+                <a href=to::statistics(&Asked { queue: to::handle(name), ..Asked::default() })>"Minutes, hours and weeks"</a>
                 {(day + 1 < today).then(|| view! { <a href=to::stats(name, None)>"Today"</a> })}
             </form>
         </div>

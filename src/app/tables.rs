@@ -1,9 +1,12 @@
 //! The tables that more than one page shows: queues, jobs, failure groups, workers.
 
+use std::collections::HashMap;
+
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::bulk;
+use super::chart::spark;
 use super::icons::icon;
 use super::parts::{
     Ask, ago, ask, bar, chip, count_cell, deed, element_id, job_link, lacking, many, paused,
@@ -12,7 +15,7 @@ use super::parts::{
 use super::time;
 use super::visit::{Visit, to};
 use crate::api::act::{Retry, RetryGroup};
-use crate::api::views::{GroupRow, JobRow, Pulse, QueueRow, Stand, WorkerRow};
+use crate::api::views::{GroupRow, JobRow, Place, Pulse, QueueRow, Stand, WorkerRow};
 
 /// A table with its caption, in a frame that scrolls by itself where the screen is too narrow.
 pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {
@@ -67,8 +70,29 @@ fn waited(since: i64, now: i64) -> AnyView {
     ago(since, now)
 }
 
+/// How many jobs were completed in a queue, by the minute.
+pub type Sparks = HashMap<Place, Vec<i64>>;
+
+fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
+    let Some(completed) = completed else {
+        return view! { <td class="wide n zero">"0"</td> }.into_any();
+    };
+    let all = many(completed.iter().sum(), "job was", "jobs were");
+    let most = completed.iter().max().copied().unwrap_or_default();
+    let about = format!(
+        "{all} completed in 30 minutes, at most {} in one",
+        time::number(most)
+    );
+    view! { <td class="wide">{spark(completed, "s-complete", about)}</td> }.into_any()
+}
+
 /// One row per queue.
-pub fn queue_rows(queues: &[QueueRow], with_records: bool, now: i64) -> AnyView {
+pub fn queue_rows(
+    queues: &[QueueRow],
+    with_records: bool,
+    sparks: Option<&Sparks>,
+    now: i64,
+) -> AnyView {
     queues
         .iter()
         .map(|queue| {
@@ -78,6 +102,7 @@ pub fn queue_rows(queues: &[QueueRow], with_records: bool, now: i64) -> AnyView 
                         {queue_name(&queue.place)} {queue.paused.then(paused)}
                     </th>
                     {queue_cells(queue, with_records, now)}
+                    {sparks.map(|sparks| spark_cell(sparks.get(&queue.place)))}
                 </tr>
             }
         })
@@ -263,6 +288,11 @@ pub fn retry_one(id: &str, visit: &Visit) -> AnyView {
 
 /// Retry all jobs of a group, after the question whether that is meant.
 pub fn retry_all(group: &GroupRow, visit: &Visit) -> AnyView {
+    retry_all_as("retry-", group, visit)
+}
+
+/// The same where the page has it already; the question's id begins with `prefix`.
+pub fn retry_all_as(prefix: &str, group: &GroupRow, visit: &Visit) -> AnyView {
     let jobs = many(group.count, "job", "jobs");
     let fields = vec![
         ("group", group.group.clone()),
@@ -270,7 +300,7 @@ pub fn retry_all(group: &GroupRow, visit: &Visit) -> AnyView {
         ("back", visit.here()),
     ];
     ask(Ask {
-        id: element_id("retry-", &group.group),
+        id: element_id(prefix, &group.group),
         button: if group.count == 1 {
             "Retry 1…".to_owned()
         } else {

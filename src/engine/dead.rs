@@ -58,6 +58,7 @@ pub(super) fn lapse(work: &mut Work, key: &JobKey) -> bool {
         }
     } else {
         die(work, key, lease.until);
+        work.tally.died(queue, now);
     }
     work.tally.lost(queue, now);
     waits
@@ -107,6 +108,8 @@ pub(super) fn respawn(work: &mut Work, key: &JobKey, ttl_s: u32) -> Result<()> {
     job.retries = 0;
     job.remaining = 0;
     job.expires_at = expires_at;
+    let queue = job.queue;
+    work.tally.put(queue, now);
     Ok(())
 }
 

@@ -110,6 +110,7 @@ fn put(work: &mut Work, enqueue: &Enqueue, mode: Mode) {
     let now = work.now;
     if let Some(job) = work.job_mut(&key) {
         fill(job, enqueue, now);
+        work.tally.put(key.scope, now);
     }
 }
 

@@ -5,6 +5,7 @@ mod task;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::watch;
 
@@ -17,7 +18,9 @@ use super::held::Held;
 use super::idle::Idle;
 use super::job::{JobKey, QueueId};
 use super::keep;
+use super::latency::Commits;
 use super::peers::Peers;
+use super::series;
 use super::wait::Waiters;
 use super::work::{Seqs, Shared, Wanted, Work};
 use crate::store::{Connection, Group, Statement, StoreError};
@@ -40,6 +43,7 @@ pub struct Runner {
     pub seen: Arc<Seen>,
     pub waiters: Arc<Waiters>,
     pub changes: watch::Sender<u64>,
+    pub commits: Arc<Commits>,
     pub clients_tell_time: bool,
     /// The other servers on the database, where there may be some.
     pub peers: Arc<Peers>,
@@ -54,10 +58,18 @@ pub struct Runner {
     pub groups: u64,
     /// Queues that have, or had, recurring jobs.
     pub recurring_in: HashSet<QueueId>,
-    /// The day on which old statistics were dropped last.
-    pub pruned_on: Option<i64>,
+    pub aged: Aged,
     pub held: Held,
     pub idle: Idle,
+}
+
+/// When it was seen last to what is old.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Aged {
+    /// The day on which old statistics were dropped.
+    pruned_on: Option<i64>,
+    /// The hour in which old minutes became hours.
+    folded_in: Option<i64>,
 }
 
 impl Group for Runner {
@@ -100,17 +112,7 @@ impl Group for Runner {
                 run_claims(connection, &mut work, steps, writes, recurring_in, shared).await?
             }
         };
-        // Where clients tell the time upkeep leaves qless alone; what is old goes with a completion, as in qless-core.
-        let retires = work.completed && self.clients_tell_time;
-        if retires {
-            connection.run(std::mem::take(&mut writes)).await?;
-            keep::retire(connection, &mut work).await?;
-        }
-        let prunes =
-            (retires || leads && !self.clients_tell_time) && self.pruned_on != Some(now.day());
-        if prunes {
-            writes.extend(keep::prune(&work));
-        }
+        let aged = self.age(connection, &mut work, leads, &mut writes).await?;
         if self.groups.is_multiple_of(DROP_EVENTS_EVERY) && chore.is_none() {
             writes.push(events::drop_old());
         }
@@ -127,7 +129,11 @@ impl Group for Runner {
         if save_seen {
             writes.push(keep::save_seen(&seen, self.clients_tell_time));
         }
+        let began = Instant::now();
         connection.commit_with(writes).await?;
+        if written {
+            self.commits.took(began);
+        }
         if let Some(chore) = &chore {
             self.attended(chore, connection).await?;
         }
@@ -135,9 +141,7 @@ impl Group for Runner {
         if revised && !self.peers.share() {
             self.revision += 1;
         }
-        if prunes {
-            self.pruned_on = Some(now.day());
-        }
+        self.aged = aged;
         self.groups += 1;
         self.committed(work, if save_seen { HashMap::new() } else { seen }, written);
         Ok(())
@@ -177,6 +181,39 @@ impl Runner {
             last: self.last_seq.max(by_clock),
             step: SERVERS_MAX,
         })
+    }
+
+    /// Drops what is old, once a day, and makes hours of old minutes, once an hour.
+    async fn age(
+        &self,
+        connection: &mut Connection,
+        work: &mut Work,
+        leads: bool,
+        writes: &mut Vec<Statement>,
+    ) -> Result<Aged, StoreError> {
+        let mut aged = self.aged;
+        // Where clients tell the time upkeep leaves qless alone; what is old goes with a completion, as in qless-core.
+        let retires = work.completed && self.clients_tell_time;
+        if retires {
+            connection.run(std::mem::take(writes)).await?;
+            keep::retire(connection, work).await?;
+        }
+        if !(retires || leads && !self.clients_tell_time) {
+            return Ok(aged);
+        }
+        let hour = Some(series::minute(work.now).div_euclid(series::HOUR));
+        if aged.folded_in != hour {
+            connection.run(std::mem::take(writes)).await?;
+            if series::fold(connection, work).await? {
+                aged.folded_in = hour;
+            }
+        }
+        let day = Some(work.now.day());
+        if aged.pruned_on != day {
+            writes.extend(keep::prune(work));
+            aged.pruned_on = day;
+        }
+        Ok(aged)
     }
 
     /// Reads again what is kept in memory.
@@ -245,7 +282,7 @@ impl Runner {
         for (option, value) in finished.settings {
             self.shared.config.apply(&option, value);
             // What is kept for how long may have changed, and how many may run.
-            self.pruned_on = None;
+            self.aged.pruned_on = None;
             self.waiters.wake_all();
         }
         for queue in finished.changed_queues {

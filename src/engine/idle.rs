@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::clock::Time;
 use super::job::QueueId;
 use super::queues::Queue;
+use super::series;
 use super::work::Work;
 use crate::store::{Connection, Statement, StoreError};
 
@@ -111,9 +112,10 @@ pub fn drop_queues(queues: &[QueueId]) -> Vec<Statement> {
     if queues.is_empty() {
         return Vec::new();
     }
-    let rows: Vec<_> = queues.iter().map(|id| (id,)).collect();
+    let rows: Vec<_> = queues.iter().map(|id| (*id,)).collect();
     vec![
         Statement::of_rows(DROP, &rows).exactly(rows.len()),
+        series::keep_of_gone(&rows),
         Statement::of_rows(DROP_TALLIES, &rows),
         Statement::of_rows(NOTE_GONE, &rows),
     ]
@@ -129,7 +131,8 @@ WHERE q.protocol <> 'qless' AND (q.protocol <> 'jobq' OR q.forgotten = 1) AND q.
 
 const DROP: &str = "DELETE FROM queues WHERE forgotten = 1 AND id IN (SELECT int(0) FROM rows($1))";
 
-const DROP_TALLIES: &str = "DELETE FROM tallies WHERE queue IN (SELECT int(0) FROM rows($1))";
+const DROP_TALLIES: &str = "
+DELETE FROM tallies WHERE kind IN (0, 1, 2, 3, 4, 5) AND queue IN (SELECT int(0) FROM rows($1))";
 
 /// The numbers of queues that went are not given again.
 const NOTE_GONE: &str = "

@@ -50,6 +50,7 @@ pub(super) fn publish(work: &mut Work, queue: &QueueKey, publish: &Publish) -> S
     job.history.push(What::Put, now, Some(&queue.name), None);
     place(&mut job, now, f64::from(publish.delay_s));
     work.insert(job);
+    work.tally.put(queue_id, now);
     id
 }
 

@@ -191,6 +191,8 @@ pub(super) fn enter(work: &mut Work, key: &JobKey, queue_name: &str, delay: f64)
         job.history.push(What::Put, now, Some(queue_name), None);
         job.remaining = job.retries;
         place(job, now, delay);
+        let queue = job.queue;
+        work.tally.put(queue, now);
     }
 }
 

@@ -184,6 +184,7 @@ pub(super) fn create(work: &mut Work, queue: &Queue, payload: &str, state: &str)
     job.history.push(What::Created, now, None, None);
     let record = Record::of(&job);
     work.insert(job);
+    work.tally.put(queue.id, work.now);
     Ok(record)
 }
 

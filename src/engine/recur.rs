@@ -180,6 +180,7 @@ pub(super) fn spawn(
             continue;
         }
         children.push(child(work, recurring, id));
+        work.tally.put(recurring.queue, now);
         recurring.next_at = Time(recurring.next_at.0.saturating_add(recurring.interval));
     }
     children

@@ -61,7 +61,7 @@ impl Engine {
                     }
                     continue;
                 }
-                Some(Kind::State) | None => continue,
+                Some(Kind::State | Kind::Minute | Kind::Hour) | None => continue,
             };
             if slot == MOMENTS {
                 durations.moments.merge(Moments {

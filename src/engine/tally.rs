@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::clock::Time;
 use super::job::{Job, QueueId, State};
+use super::series::{self, Mark};
 use crate::store::Statement;
 
 /// Slots of a histogram: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last
@@ -22,6 +23,10 @@ pub enum Kind {
     Run = 2,
     /// Failures and lost leases.
     Outcome = 3,
+    /// What happened by the minute, whose number stands in the column of the day (`engine/series.rs`).
+    Minute = 4,
+    /// The same by the hour.
+    Hour = 5,
 }
 
 impl Kind {
@@ -174,10 +179,30 @@ impl Tally {
         *self.tags.entry(tag.to_owned()).or_default() += n;
     }
 
+    /// Something happened at `now`, to be told by the minute.
+    fn mark(&mut self, queue: QueueId, mark: Mark, now: Time) {
+        self.add(Kind::Minute, queue, series::minute(now), mark.slot(), 1);
+    }
+
+    /// A job came into `queue` at `now`.
+    pub fn put(&mut self, queue: QueueId, now: Time) {
+        self.mark(queue, Mark::Put, now);
+    }
+
+    /// A job went to the dead letter at `now`.
+    pub fn died(&mut self, queue: QueueId, now: Time) {
+        self.mark(queue, Mark::Failed, now);
+    }
+
     /// A job waited or ran for `seconds`, and ceased to do so at `now`.
     pub fn duration(&mut self, queue: QueueId, kind: Kind, seconds: f64, now: Time) {
         let day = now.day();
         self.add(kind, queue, day, slot(seconds), 1);
+        match kind {
+            Kind::Wait => self.mark(queue, Mark::Claimed(seconds), now),
+            Kind::Run => self.mark(queue, Mark::Completed(seconds), now),
+            Kind::State | Kind::Outcome | Kind::Minute | Kind::Hour => {}
+        }
         self.moments
             .entry(Counter {
                 kind,
@@ -193,6 +218,7 @@ impl Tally {
     pub fn failure(&mut self, queue: QueueId, now: Time) {
         self.add(Kind::Outcome, queue, now.day(), Outcome::Failures as i64, 1);
         self.add(Kind::Outcome, queue, now.day(), Outcome::Failed as i64, 1);
+        self.mark(queue, Mark::Failed, now);
     }
 
     /// A job that failed at `failed_at` is failed no longer.

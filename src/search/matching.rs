@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::json::{self, Number};
-use super::{Search, Term, What};
+use super::{Fingerprint, Search, Term, What};
 
 /// A job, as a search sees it. Times are microseconds since 1970.
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +97,9 @@ impl What {
             What::Error(pattern) => job
                 .failure
                 .is_some_and(|(_, message)| pattern.is_in(&message.to_ascii_lowercase())),
+            What::Print(hash) => job
+                .failure
+                .is_some_and(|(_, message)| Fingerprint::of(message).hash == *hash),
             What::Data(path, wanted) => json::holds(&job.body.text(), path, wanted),
             What::Priority(compare, than) => {
                 real(job.priority).is_some_and(|number| number.is(*compare, than))

@@ -1,5 +1,6 @@
 //! Reads the text of a search, and says at which character it ceases to be one.
 
+use super::fingerprint::is_hash;
 use super::json::Number;
 use super::when::When;
 use super::{
@@ -10,7 +11,7 @@ use super::{
 const PATH_MAX: usize = 32;
 
 /// What may stand before a colon.
-const KEYS: &str = "state, queue, class, tag, worker, type, error, data.path, priority, tries, created, updated, api, ns";
+const KEYS: &str = "state, queue, class, tag, worker, type, error, fp, data.path, priority, tries, created, updated, api, ns";
 
 const OF_DATA: &str = "write data.user.id:42, data.total:>100, or data.total:* for anything";
 const OF_MOMENTS: &str = "an age with a sign, like >2h or <30m (s, m, h, d, w), or a date in UTC, like >2026-11-01 or <2026-11-01T10:00";
@@ -216,6 +217,14 @@ impl Reader<'_> {
                     return Err(value.wrong("nothing stands between the quotes"));
                 }
                 What::Error(value.pattern().lower())
+            }
+            "fp" => {
+                let value = self.value("fp:1a2b3c4d")?;
+                if !is_hash(&value.text) {
+                    let why = "this is to be the fingerprint of a message, eight hexadecimal digits like fp:1a2b3c4d. The page of a failure group has them";
+                    return Err(value.wrong(why));
+                }
+                What::Print(value.text.to_ascii_lowercase())
             }
             "data" => {
                 let why = format!("where in the payload? For a value there {OF_DATA}");

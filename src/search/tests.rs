@@ -62,6 +62,8 @@ fn each_kind_of_term_finds_and_does_not_find() {
         ("type:*Error", "type:*error"),
         ("error:\"connection RESET\"", "error:refused"),
         ("error:conn*peer", "error:peer*conn"),
+        ("fp:PRINT", "fp:00000000"),
+        ("-fp:00000000", "-fp:PRINT"),
         ("data.user.id:42", "data.user.id:43"),
         ("data.user.id:42.0", "data.user.id:4*3"),
         ("data.user.name:Ada", "data.user.name:ada"),
@@ -102,8 +104,12 @@ fn each_kind_of_term_finds_and_does_not_find() {
     ] {
         // `<b>` is no number, so its sign is part of a text only in quotes.
         let yes = yes.replace(":<b>", ":\"<b>\"");
+        let print = Fingerprint::of("Connection reset by peer")
+            .hash
+            .to_uppercase();
+        let (yes, no) = (yes.replace("PRINT", &print), no.replace("PRINT", &print));
         assert!(finds(&yes, &job), "{yes}");
-        assert!(!finds(no, &job), "{no}");
+        assert!(!finds(&no, &job), "{no}");
     }
 }
 
@@ -123,6 +129,7 @@ fn what_a_job_does_not_have_is_not_found() {
         "worker:*",
         "type:*",
         "error:*",
+        "fp:811c9dc5",
         "priority:<9",
         "tries:0",
         "data.x:*",
@@ -150,6 +157,8 @@ fn mistakes_have_their_place() {
         ("queue:\"mail\"s", 12, 13, "a blank must follow"),
         ("\"\"", 0, 2, "nothing stands between"),
         ("error:\"\"", 6, 8, "nothing stands between"),
+        ("fp:1a2b3c4", 3, 10, "eight hexadecimal digits"),
+        ("fp:1a2b3c4*", 3, 11, "eight hexadecimal digits"),
         ("priority:high", 9, 13, "this is to be a number"),
         ("tries:>", 6, 7, "this is to be a number"),
         ("priority:nan", 9, 12, "this is to be a number"),

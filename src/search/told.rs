@@ -24,6 +24,7 @@ impl What {
             What::Worker(pattern) => named("worker", pattern),
             What::Type(pattern) => named("failure", pattern),
             What::Error(pattern) => format!("failure says: {}", pattern.shown()),
+            What::Print(hash) => format!("failure says something like: {hash}"),
             What::Data(path, Wanted::Is(pattern)) => {
                 named(&format!("data.{}", path.join(".")), pattern)
             }

@@ -11,6 +11,7 @@ mod idle;
 mod operations;
 mod readers;
 mod search;
+mod series;
 mod tokens;
 mod turns;
 

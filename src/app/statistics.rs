@@ -1,0 +1,351 @@
+//! `/ui/stats?queue=&range=&from=&to=&compare=`: what happened over hours, days and weeks, in one queue or in all.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use super::chart::{Chart, Dash, Line, Unit, chart, each, numbers};
+use super::parts::{badge, loaded, many, queue_link};
+use super::time;
+use super::visit::{Visit, to, visit};
+use crate::api::read;
+use crate::api::views::{Asked, Place, RangeView, Series, Span};
+
+/// The ranges that are offered: in addresses, and in words.
+const RANGES: [(&str, &str); 5] = [
+    ("1h", "1 hour"),
+    ("6h", "6 hours"),
+    ("24h", "24 hours"),
+    ("7d", "7 days"),
+    ("30d", "30 days"),
+];
+
+const MINUTE_US: f64 = 60e6;
+
+#[component]
+pub fn StatisticsPage() -> impl IntoView {
+    let visit = visit();
+    let asked = visit.asked();
+    loaded(read::range(asked.clone()), move |view| {
+        page(&view, &asked, &visit)
+    })
+}
+
+fn page(view: &RangeView, asked: &Asked, visit: &Visit) -> AnyView {
+    let title = match &view.place {
+        Some(place) => format!("Statistics: {}", place.label()),
+        None => "Statistics".to_owned(),
+    };
+    let about = match &view.place {
+        Some(place) => view! {
+            "Of the queue " {queue_link(place)} " " {badge(place.api)} ". "
+            <a href=to::stats(place, None)>"Its days, with histograms"</a>
+        }
+        .into_any(),
+        None => "All queues together, those included that are not there any more.".into_any(),
+    };
+    view! {
+        <Title text=title />
+        <h1>"Statistics"</h1>
+        <p class="lead">{about}</p>
+        {choice(view, asked)}
+        {view
+            .flaw
+            .clone()
+            .map(|flaw| view! { <p class="notice s-failed" role="alert"><span>{flaw} " Shown is the last hour."</span></p> })}
+        {view
+            .unknown
+            .then(|| {
+                view! { <p class="notice s-waiting"><span>"The time before this one is not kept in numbers as fine as these, so there is nothing to compare."</span></p> }
+            })}
+        {everything(view)}
+        {downloads(asked, visit)}
+    }
+    .into_any()
+}
+
+/// Which queue, and which time.
+fn choice(view: &RangeView, asked: &Asked) -> AnyView {
+    let custom = !(asked.from.is_empty() && asked.to.is_empty());
+    let range = match asked.range.as_str() {
+        "" => "1h",
+        range => range,
+    };
+    let links = RANGES.map(|(name, word)| {
+        let address = to::statistics(&Asked {
+            range: name.to_owned(),
+            from: String::new(),
+            to: String::new(),
+            ..asked.clone()
+        });
+        let current = (!custom && view.flaw.is_none() && range == name).then_some("true");
+        view! { <a class="button" href=address aria-current=current>{word}</a> }
+    });
+    let compare = Asked {
+        compare: !asked.compare,
+        ..asked.clone()
+    };
+    view! {
+        <div class="bar-above">
+            <nav class="row ranges" aria-label="Range">{links}</nav>
+            <a href=to::statistics(&compare)>
+                {if asked.compare { "Without the time before" } else { "Compare with the time before" }}
+            </a>
+        </div>
+        <div class="bar-above">
+            {which_queue(view, asked, range, custom)}
+            <form method="get" action="/ui/stats" class="row">
+                <input type="hidden" name="queue" value=asked.queue.clone() />
+                {asked.compare.then(|| view! { <input type="hidden" name="compare" value="1" /> })}
+                <label for="from">"From"</label>
+                <input id="from" name="from" type="datetime-local" value=asked.from.clone() required aria-describedby="in-utc" />
+                <label for="to">"to"</label>
+                <input id="to" name="to" type="datetime-local" value=asked.to.clone() aria-describedby="in-utc" />
+                <span id="in-utc" class="aside">"UTC"</span>
+                <button type="submit" class="button">"Show"</button>
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+fn which_queue(view: &RangeView, asked: &Asked, range: &str, custom: bool) -> AnyView {
+    let mut places: Vec<&Place> = view.places.iter().collect();
+    // There may be more than are offered.
+    places.extend(
+        view.place
+            .iter()
+            .filter(|place| !view.places.contains(place)),
+    );
+    let options = places.into_iter().map(|place| {
+        let address = to::handle(place);
+        let chosen = view.place.as_ref() == Some(place);
+        let word = format!("{} ({})", place.label(), place.api.as_str());
+        view! { <option value=address selected=chosen>{word}</option> }
+    });
+    let mut kept = match custom {
+        true => vec![("from", asked.from.clone()), ("to", asked.to.clone())],
+        false => vec![("range", range.to_owned())],
+    };
+    kept.extend(asked.compare.then(|| ("compare", "1".to_owned())));
+    view! {
+        <form method="get" action="/ui/stats" class="row">
+            {super::parts::hidden(kept)}
+            <label for="queue">"Queue"</label>
+            <select id="queue" name="queue">
+                <option value="" selected=view.place.is_none()>"All queues"</option>
+                {options.collect_view()}
+            </select>
+            <button type="submit" class="button">"Choose"</button>
+        </form>
+    }
+    .into_any()
+}
+
+fn everything(view: &RangeView) -> AnyView {
+    let charts = charts(view);
+    let told = told(view);
+    let all: Vec<&Chart> = charts.iter().collect();
+    let so_far = if view.goes_on { ", so far" } else { "" };
+    let drawn = charts.iter().zip(told).map(|(drawing, words)| {
+        view! {
+            <section class="card padded" aria-label=drawing.title>
+                {chart(drawing)}
+                <p class="aside">{words}</p>
+            </section>
+        }
+    });
+    view! {
+        <h2>
+            {format!("{} to {}", time::utc(view.from), time::utc(view.to))}
+            <span class="aside">{format!(", by the {}{so_far}", exactly(view.series.width))}</span>
+        </h2>
+        <div class="multiples">{drawn.collect_view()}</div>
+        {numbers("Statistics in numbers", &all)}
+        <p class="aside">
+            "Times are estimated from twelve classes, from 10 ms to an hour; what took longer counts as an hour. \
+            A dashed end is a span that goes on."
+        </p>
+    }
+    .into_any()
+}
+
+fn exactly(width: i64) -> String {
+    match each(width) {
+        "minute" | "hour" | "day" => each(width).to_owned(),
+        _ => time::span(width),
+    }
+}
+
+/// A line, and the same of the time before.
+fn lines(
+    view: &RangeView,
+    name: &'static str,
+    look: &'static str,
+    value: impl Fn(&Span) -> Option<f64>,
+) -> Vec<Line> {
+    let values = |series: &Series| series.spans.iter().map(&value).collect();
+    let mut lines = vec![Line {
+        name,
+        look,
+        dash: Dash::Solid,
+        values: values(&view.series),
+    }];
+    lines.extend(view.before.as_ref().map(|before| Line {
+        name: "before",
+        look: "s-paused",
+        dash: Dash::Dots,
+        values: values(before),
+    }));
+    lines
+}
+
+fn charts(view: &RangeView) -> Vec<Chart> {
+    let minutes = view.series.width as f64 / MINUTE_US;
+    let rate = |n: i64| Some(n as f64 / minutes.max(1.0));
+    let second = |name, look, value: &dyn Fn(&Span) -> Option<f64>| Line {
+        name,
+        look,
+        dash: Dash::Long,
+        values: view.series.spans.iter().map(value).collect(),
+    };
+    let new = |id, title, unit, lines| Chart {
+        id,
+        title,
+        unit,
+        from: view.from,
+        width: view.series.width,
+        goes_on: view.goes_on,
+        lines,
+    };
+    let mut waits = lines(view, "95 %", "s-waiting", |span| span.wait_p95);
+    waits.insert(1, second("half", "s-scheduled", &|span| span.wait_p50));
+    let mut flow = lines(view, "put", "s-running", |span| rate(span.put));
+    flow.truncate(1);
+    flow.push(second("done", "s-complete", &|span| rate(span.completed)));
+    vec![
+        new(
+            "throughput",
+            "Completed a minute",
+            Unit::Rate,
+            lines(view, "done", "s-complete", |span| rate(span.completed)),
+        ),
+        new(
+            "failures",
+            "Failed of what ended",
+            Unit::Share,
+            lines(view, "failed", "s-failed", Span::failure_rate),
+        ),
+        new("waits", "Waited within", Unit::Seconds, waits),
+        new(
+            "runs",
+            "Ran within",
+            Unit::Seconds,
+            lines(view, "95 %", "s-running", |span| span.run_p95),
+        ),
+        new("flow", "Put and completed a minute", Unit::Rate, flow),
+    ]
+}
+
+/// What each drawing comes to, in words.
+fn told(view: &RangeView) -> [String; 5] {
+    let total = &view.series.total;
+    let before = view.before.as_ref().map(|before| &before.total);
+    let share =
+        |share: Option<f64>| share.map_or("none ended".to_owned(), |share| Unit::Share.told(share));
+    let took = |took: Option<f64>| took.map_or("–".to_owned(), time::seconds);
+    let against = |now: Option<f64>, value: &dyn Fn(&Span) -> Option<f64>| match before {
+        Some(before) => format!("; {}", change(now, value(before))),
+        None => String::new(),
+    };
+    let count = |n: i64| Some(n as f64);
+    let backlog = total.put - total.completed - total.failed;
+    [
+        format!(
+            "{} completed{}",
+            many(total.completed, "job was", "jobs were"),
+            against(count(total.completed), &|span| count(span.completed))
+        ),
+        format!(
+            "{} failed, {}{}",
+            many(total.failed, "job", "jobs"),
+            share(total.failure_rate()),
+            against(total.failure_rate(), &Span::failure_rate)
+        ),
+        format!(
+            "Half waited up to {}, 95 % up to {}{}",
+            took(total.wait_p50),
+            took(total.wait_p95),
+            against(total.wait_p95, &|span| span.wait_p95)
+        ),
+        format!(
+            "95 % ran up to {}{}",
+            took(total.run_p95),
+            against(total.run_p95, &|span| span.run_p95)
+        ),
+        format!(
+            "{} put; {} {} than ended",
+            many(total.put, "job was", "jobs were"),
+            time::number(backlog.abs()),
+            if backlog < 0 { "fewer" } else { "more" },
+        ),
+    ]
+}
+
+/// By how much something is more or less than before: `+12 % against the time before`.
+fn change(now: Option<f64>, before: Option<f64>) -> String {
+    let (Some(now), Some(before)) = (now, before) else {
+        return "nothing to compare in the time before".to_owned();
+    };
+    if before == 0.0 {
+        return match now == 0.0 {
+            true => "as in the time before".to_owned(),
+            false => "none in the time before".to_owned(),
+        };
+    }
+    let percent = ((now - before) / before * 100.0).round();
+    let sign = match percent {
+        0.0 => return "about as in the time before".to_owned(),
+        1.0.. => "+",
+        _ => "−",
+    };
+    format!("{sign}{} % against the time before", percent.abs())
+}
+
+fn downloads(asked: &Asked, visit: &Visit) -> AnyView {
+    let of =
+        |kind: &str| to::statistics(asked).replacen("/ui/stats", &format!("/ui/stats.{kind}"), 1);
+    let curl = format!(
+        "curl {}",
+        super::parts::quoted(&format!("{}{}", visit.origin, of("json")))
+    );
+    view! {
+        <p class="row">
+            <a class="button" href=of("csv") download="">"Download as CSV"</a>
+            <a class="button" href=of("json") download="">"Download as JSON"</a>
+        </p>
+        <details class="more">
+            <summary>"The same by curl"</summary>
+            {super::parts::commands("curl", vec![("These numbers", curl)])}
+        </details>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_told_in_words() {
+        let told = |now, before| change(Some(now), Some(before));
+        assert_eq!(told(112.0, 100.0), "+12 % against the time before");
+        assert_eq!(told(50.0, 100.0), "−50 % against the time before");
+        assert_eq!(told(100.1, 100.0), "about as in the time before");
+        assert_eq!(told(0.0, 0.0), "as in the time before");
+        assert_eq!(told(7.0, 0.0), "none in the time before");
+        assert_eq!(
+            change(None, Some(1.0)),
+            "nothing to compare in the time before"
+        );
+    }
+}

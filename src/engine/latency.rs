@@ -1,0 +1,58 @@
+//! How long the database takes for a commit, as the writer has found lately.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Commits that are remembered, for how long, and of how many at least anything is said.
+const KEPT_MAX: usize = 512;
+const KEPT: Duration = Duration::from_secs(60);
+const TOLD_MIN: usize = 5;
+
+/// The last commits.
+#[derive(Debug, Default)]
+pub struct Commits(Mutex<VecDeque<(Instant, Duration)>>);
+
+impl Commits {
+    /// A commit has just ended, which began then.
+    pub fn took(&self, began: Instant) {
+        let now = Instant::now();
+        let mut commits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if commits.len() >= KEPT_MAX {
+            commits.pop_front();
+        }
+        commits.push_back((now, now - began));
+    }
+
+    /// Within what time 95 of 100 commits of the last minute ended; `None` if there were but few.
+    pub fn p95(&self) -> Option<Duration> {
+        let commits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = commits.iter().filter(|(at, _)| at.elapsed() < KEPT);
+        let mut took: Vec<Duration> = recent.map(|(_, took)| *took).collect();
+        took.sort_unstable();
+        if took.len() < TOLD_MIN {
+            return None;
+        }
+        took.get((took.len() * 95).div_ceil(100) - 1).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nineteen_of_twenty_commits_are_told_of() {
+        let commits = Commits::default();
+        let now = Instant::now();
+        for ms in 1..=100 {
+            assert_eq!(commits.p95().is_some(), ms > TOLD_MIN as u64);
+            let began = now.checked_sub(Duration::from_millis(10 * ms)).unwrap();
+            commits.took(began);
+        }
+        let p95 = commits.p95().unwrap();
+        assert!(p95 >= Duration::from_millis(950) && p95 < Duration::from_millis(960));
+        (0..2 * KEPT_MAX).for_each(|_| commits.took(Instant::now()));
+        assert!(commits.p95().unwrap() < Duration::from_millis(900));
+    }
+}

@@ -1,0 +1,229 @@
+//! What messages have in common that differ only in numbers, ids and names.
+
+/// Characters of a message that are looked at, and the longest text that is left of them.
+pub const LOOKED_AT_MAX: usize = 1_000;
+const TEXT_CHARS_MAX: usize = 200;
+
+/// The fewest digits of a hexadecimal id; shorter ones are words, unless they are numbers.
+const HEX_MIN: usize = 7;
+
+/// What stands for what differs.
+const HOLE: char = '·';
+
+/// A kind of message.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Fingerprint {
+    /// Eight hexadecimal digits, the same for the same text everywhere and always.
+    pub hash: String,
+    /// The message with `·` for numbers, hexadecimal ids and what stands in quotes, on one line.
+    pub text: String,
+}
+
+impl Fingerprint {
+    /// Of a message, of which the first [`LOOKED_AT_MAX`] characters count.
+    pub fn of(message: &str) -> Fingerprint {
+        let chars: Vec<char> = message.chars().take(LOOKED_AT_MAX).collect();
+        let text = folded(&chars);
+        Fingerprint {
+            hash: format!("{:08x}", hash(&text)),
+            text,
+        }
+    }
+}
+
+/// Whether a text is written as the hash of a fingerprint.
+pub fn is_hash(text: &str) -> bool {
+    text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn folded(chars: &[char]) -> String {
+    let mut out = Folded::default();
+    let mut rest = chars;
+    while let Some((&first, after)) = rest.split_first() {
+        let (length, hole) = match first {
+            '"' | '\'' | '`' | '“' | '‘' | '«' => match quoted(chars, rest) {
+                Some(length) => (length, true),
+                None => (1, false),
+            },
+            c if c.is_alphanumeric() => {
+                let length = word(rest);
+                (length, is_hole(rest.get(..length).unwrap_or_default()))
+            }
+            _ => (1, false),
+        };
+        if hole {
+            out.hole();
+        } else {
+            rest.iter().take(length).for_each(|c| out.push(*c));
+        }
+        rest = rest.get(length..).unwrap_or(after);
+    }
+    out.text()
+}
+
+/// How many characters a quoted text has at the beginning of `rest`, if there is one: quotes are closed, and an
+/// apostrophe inside of a word is none.
+fn quoted(all: &[char], rest: &[char]) -> Option<usize> {
+    let open = *rest.first()?;
+    let before = all.get(..all.len() - rest.len())?.last();
+    if open == '\'' && before.is_some_and(|c| c.is_alphanumeric()) {
+        return None;
+    }
+    let close = match open {
+        '“' => '”',
+        '‘' => '’',
+        '«' => '»',
+        same => same,
+    };
+    let mut escaped = false;
+    for (at, c) in rest.iter().enumerate().skip(1) {
+        if *c == close && !escaped {
+            let is_inside = |c: &char| c.is_alphanumeric();
+            let is_apostrophe = close == '\'' && rest.get(at + 1).is_some_and(is_inside);
+            if !is_apostrophe {
+                return Some(at + 1);
+            }
+        }
+        escaped = *c == '\\' && !escaped;
+    }
+    None
+}
+
+/// How many characters the word has at the beginning: letters, digits, and what joins those of an id or a number.
+fn word(rest: &[char]) -> usize {
+    let mut length = 0;
+    while let Some(c) = rest.get(length) {
+        let so_far = rest.get(..length).unwrap_or_default();
+        let next = rest.get(length + 1);
+        let in_number = so_far.last().is_some_and(char::is_ascii_digit)
+            && next.is_some_and(char::is_ascii_digit);
+        let in_id = is_hex(so_far) && next.is_some_and(char::is_ascii_hexdigit);
+        let joins = matches!(c, '-' | '.' | ':' | ',') && (in_number || in_id);
+        if !(c.is_alphanumeric() || joins) {
+            break;
+        }
+        length += 1;
+    }
+    length
+}
+
+fn is_hex(word: &[char]) -> bool {
+    word.iter()
+        .all(|c| c.is_ascii_hexdigit() || matches!(c, '-' | '.' | ':' | ','))
+}
+
+/// Whether a word is different each time: it has a digit, or is a long row of hexadecimal digits.
+fn is_hole(word: &[char]) -> bool {
+    word.iter().any(char::is_ascii_digit) || word.len() >= HEX_MIN && is_hex(word)
+}
+
+/// The text as it grows: white space and holes made single.
+#[derive(Default)]
+struct Folded {
+    chars: Vec<char>,
+    space: bool,
+}
+
+impl Folded {
+    fn push(&mut self, c: char) {
+        if c.is_whitespace() || c.is_control() {
+            self.space = true;
+            return;
+        }
+        if std::mem::take(&mut self.space) && !self.chars.is_empty() {
+            self.chars.push(' ');
+        }
+        self.chars.push(c);
+    }
+
+    fn hole(&mut self) {
+        if self.space || self.chars.last() != Some(&HOLE) {
+            self.push(HOLE);
+        }
+    }
+
+    fn text(self) -> String {
+        self.chars.into_iter().take(TEXT_CHARS_MAX).collect()
+    }
+}
+
+/// FNV-1a, folded to 32 bits: what is found once must be found by the next version too.
+fn hash(text: &str) -> u32 {
+    let mut hash = 0x811c_9dc5_u32;
+    for byte in text.bytes() {
+        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(message: &str) -> String {
+        Fingerprint::of(message).text
+    }
+
+    #[test]
+    fn what_differs_each_time_is_left_out() {
+        for (message, expected) in [
+            ("no stamp on letter 4711", "no stamp on letter ·"),
+            ("timeout after 30.5s", "timeout after ·"),
+            ("user 12,406 of 1-2-3", "user · of ·"),
+            ("at 2026-11-20T13:22:05.123Z", "at ·"),
+            ("host 10.0.0.1:8080 refused", "host · refused"),
+            ("id 550e8400-e29b-41d4-a716-446655440000!", "id ·!"),
+            ("commit deadbeef, face it", "commit ·, face it"),
+            ("pointer 0x7ffe1234abcd", "pointer ·"),
+            ("no file \"a b\\\" c\" in 'home'", "no file · in ·"),
+            ("can't open “x”, don't 'ask'", "can't open ·, don't ·"),
+            ("an open \" quote", "an open \" quote"),
+            ("  two\n\t words  ", "two words"),
+            ("worker-3 lost job_9", "worker-· lost job_·"),
+            ("HTTP 502", "HTTP ·"),
+            ("Ada: no 日本 7", "Ada: no 日本 ·"),
+            ("", ""),
+            ("a: b, c. d", "a: b, c. d"),
+        ] {
+            assert_eq!(text(message), expected, "{message}");
+        }
+        assert_eq!(text("1 and 2"), text("30 and 4"));
+        assert_ne!(Fingerprint::of("a b"), Fingerprint::of("a c"));
+    }
+
+    #[test]
+    fn a_hash_stays_what_it_is() {
+        assert_eq!(Fingerprint::of("").hash, "811c9dc5");
+        assert_eq!(Fingerprint::of("a").hash, "e40c292c");
+        assert_eq!(Fingerprint::of("foobar").hash, "bf9cf968");
+        assert!(is_hash("bf9cf968") && !is_hash("bf9cf96") && !is_hash("bf9cf96g"));
+    }
+
+    #[test]
+    fn long_messages_are_looked_at_in_part() {
+        let long = "word ".repeat(1_000);
+        assert_eq!(text(&long).chars().count(), TEXT_CHARS_MAX);
+        let begins = "x".repeat(LOOKED_AT_MAX);
+        assert_eq!(
+            Fingerprint::of(&begins),
+            Fingerprint::of(&format!("{begins}y"))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_a_short_fingerprint_on_one_line(message in "\\PC*|[a-f0-9 '\"\\\\·\n-]*") {
+            let found = Fingerprint::of(&message);
+            prop_assert!(found.text.chars().count() <= TEXT_CHARS_MAX);
+            prop_assert!(!found.text.contains(['\n', '\t']));
+            prop_assert!(is_hash(&found.hash));
+        }
+
+        #[test]
+        fn numbers_do_not_matter(a in 0_u64.., b in 0_u64..) {
+            prop_assert_eq!(text(&format!("job {a} failed")), text(&format!("job {b} failed")));
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What happened by the minute, and by the hour further back.
+
+use super::*;
+use switchyard::engine::{Enqueue, HOUR, HOURS_KEPT, Mode, Publish, Run, Sums, minute, within};
+use tokio::time::sleep;
+
+/// Put, claimed, completed, failed.
+fn told(sums: &Sums) -> [i64; 4] {
+    [sums.put, sums.claimed(), sums.completed(), sums.failed]
+}
+
+async fn minutes(engine: &Engine, from: i64, count: usize) -> Vec<[i64; 4]> {
+    let series = engine.series(Some(&q()), from, 1, count).await.unwrap();
+    series.iter().map(told).collect()
+}
+
+/// All that happened in a queue, or in all, lately.
+async fn lately(engine: &Engine, queue: Option<&QueueKey>) -> [i64; 4] {
+    let from = minute(engine.now(None)) - 60;
+    let series = engine.series(queue, from, 10, 7).await.unwrap();
+    told(
+        &series
+            .iter()
+            .fold(Sums::default(), |all, one| all.plus(one)),
+    )
+}
+
+fn fail(id: &str) -> Fail {
+    Fail {
+        key: JobKey::qless(id),
+        group: "g".to_owned(),
+        message: "m".to_owned(),
+        body: None,
+    }
+}
+
+#[tokio::test]
+async fn each_thing_counts_in_the_minute_in_which_it_happens() {
+    let engine = engine().await;
+    for id in ["a", "b", "c"] {
+        put(&engine, 0.0, new(id)).await;
+    }
+    pop(&engine, 59.9, "w", 2).await;
+    pop(&engine, 60.0, "w", 1).await;
+    complete(&engine, 119.0, "w", "a").await.unwrap();
+    let failed = engine.fail(vec![fail("b")], holder("w"), at(120.0)).await;
+    failed.unwrap().remove(0).unwrap();
+    let retry = Retry {
+        key: JobKey::qless("c"),
+        delay: 0.0,
+        reason: None,
+    };
+    let again = engine.retry(vec![retry], holder("w"), at(130.0)).await;
+    again.unwrap().remove(0).unwrap();
+    // To be tried again is neither a failure nor a new job; to be put to work again by hand is one.
+    engine
+        .unfail_one(JobKey::qless("b"), at(180.0))
+        .await
+        .unwrap();
+    assert_eq!(
+        minutes(&engine, 0, 4).await,
+        [[3, 2, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
+    );
+    let all = engine.series(None, 0, 4, 1).await.unwrap();
+    assert_eq!(told(&all[0]), [4, 3, 1, 1]);
+    assert_eq!(within(&all[0].waits, 1.0), Some(120.0), "60 s in 30–120 s");
+    assert_eq!(within(&all[0].runs, 1.0), Some(120.0));
+    let nobody = QueueKey::qless("nobody");
+    let none = engine.series(Some(&nobody), 0, 4, 1).await.unwrap();
+    assert_eq!(none, [Sums::default()]);
+    let throughputs = engine.throughputs(0, 4).await.unwrap();
+    let ours = throughputs.values().cloned().collect::<Vec<_>>();
+    assert_eq!(ours, [[0, 1, 0, 0]]);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_job_that_goes_on_elsewhere_is_completed_here_and_put_there() {
+    let engine = engine().await;
+    put(&engine, 0.0, new("a")).await;
+    pop(&engine, 1.0, "w", 1).await;
+    let there = QueueKey::qless("there");
+    let next = Next {
+        queue: there.clone(),
+        delay: 0.0,
+        depends: vec![],
+    };
+    let turn = (JobKey::qless("a"), "{}".to_owned(), Some(next));
+    let done = engine.complete(vec![turn], holder("w"), at(2.0)).await;
+    done.unwrap().remove(0).unwrap();
+    assert_eq!(minutes(&engine, 0, 1).await, [[1, 1, 1, 0]]);
+    let series = engine.series(Some(&there), 0, 1, 1).await.unwrap();
+    assert_eq!(told(&series[0]), [1, 0, 0, 0]);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn without_retries_left_a_lost_lease_is_a_failure() {
+    let engine = engine().await;
+    let job = Put {
+        retries: Some(0),
+        ..new("a")
+    };
+    put(&engine, 0.0, job).await;
+    pop(&engine, 0.0, "w", 1).await;
+    assert!(pop(&engine, 600.0, "w", 1).await.is_empty());
+    assert_eq!(minutes(&engine, 10, 1).await, [[0, 0, 0, 1]]);
+    let last = engine.last_failure().await.unwrap();
+    assert_eq!(last, at(600.0));
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn lmstfys_verbs_count() {
+    let (engine, queue) = (open(false).await, QueueKey::lmstfy("ns", "q"));
+    let job = |tries| Publish {
+        body: String::new(),
+        delay_s: 0,
+        ttl_s: 0,
+        tries,
+        versioned: false,
+        attributes: None,
+    };
+    let published = engine.publish(queue.clone(), vec![job(1), job(1), job(1)]);
+    let ids = published.await.unwrap();
+    let claim = |lease_s| Claim {
+        lease_s: Some(lease_s),
+        ..Claim::of(queue.clone(), "", 1)
+    };
+    engine.claim(claim(60.0), None).await.unwrap();
+    engine.claim(claim(0.0), None).await.unwrap();
+    // Two that a worker is done with or not, and one that nobody has had.
+    engine
+        .acknowledge(queue.clone(), vec![ids[0].clone()])
+        .await
+        .unwrap();
+    while engine.dead_letter(&queue).await.unwrap().size < 1 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    engine
+        .acknowledge(queue.clone(), vec![ids[2].clone()])
+        .await
+        .unwrap();
+    assert_eq!(lately(&engine, Some(&queue)).await, [3, 2, 1, 1]);
+    assert_eq!(engine.respawn(queue.clone(), 9, 0).await.unwrap(), 1);
+    assert_eq!(lately(&engine, Some(&queue)).await, [4, 2, 1, 1]);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn relays_and_jobqs_verbs_count() {
+    let (engine, queue) = (open(false).await, QueueKey::relay("q"));
+    let enqueue = |id: &str| Enqueue {
+        queue: QueueKey::relay("q"),
+        id: id.to_owned(),
+        timeout_s: 60,
+        max_retries: Some(0),
+        payload: "1".to_owned(),
+        state: None,
+        run_at: None,
+    };
+    let jobs = ["a", "b"].map(enqueue).to_vec();
+    engine.enqueue(jobs.clone(), Mode::Unique).await.unwrap();
+    // What is passed over is not put; what takes another's place is.
+    engine.enqueue(jobs.clone(), Mode::Ignore).await.unwrap();
+    engine
+        .enqueue(jobs[..1].to_vec(), Mode::Replace)
+        .await
+        .unwrap();
+    let claimed = engine.claim(Claim::of(queue.clone(), "", 1), None).await;
+    let job = claimed.unwrap().remove(0);
+    let run = Run {
+        queue: queue.clone(),
+        id: job.key.id.clone(),
+        run_id: job.lease.unwrap().id,
+    };
+    assert!(engine.finish(run).await.unwrap());
+    assert_eq!(lately(&engine, Some(&queue)).await, [3, 1, 1, 0]);
+    engine.make_queue("records").await.unwrap();
+    let records = engine.record_queue("records").await.unwrap();
+    let made = engine.record(&records, "1".to_owned(), "2".to_owned());
+    let id = made.await.unwrap().id;
+    let advanced = engine.advance(&records, id, "2".to_owned(), "3".to_owned());
+    advanced.await.unwrap();
+    assert_eq!(lately(&engine, Some(&records.key)).await, [1, 0, 0, 0]);
+    assert_eq!(lately(&engine, None).await, [4, 1, 1, 0]);
+    engine.close().await;
+}
+
+/// Hours of old minutes are made when something is completed, where the tests tell the time.
+async fn one_job(engine: &Engine, now: f64) {
+    let id = format!("at {now}");
+    put(engine, now, new(&id)).await;
+    pop(engine, now, "w", 1).await;
+    complete(engine, now, "w", &id).await.unwrap();
+}
+
+#[tokio::test]
+async fn old_minutes_become_hours_and_old_hours_go() {
+    const HOUR_S: f64 = 3_600.0;
+    let engine = engine().await;
+    one_job(&engine, 10.0).await;
+    one_job(&engine, 3_590.0).await;
+    one_job(&engine, HOUR_S).await;
+    one_job(&engine, -10.0).await;
+    let hours = async |from: i64, count: usize| -> Vec<i64> {
+        let series = engine.series(Some(&q()), from * HOUR, HOUR, count).await;
+        series.unwrap().iter().map(Sums::completed).collect()
+    };
+    let of_minute = async |minute| minutes(&engine, minute, 1).await[0][2];
+    assert_eq!(hours(-1, 3).await, [1, 2, 1]);
+    assert_eq!(of_minute(0).await, 1);
+    // Still all of it is within 25 whole hours; then the first two hours are not, then the next.
+    one_job(&engine, 24.5 * HOUR_S).await;
+    assert_eq!((of_minute(-1).await, of_minute(0).await), (1, 1));
+    one_job(&engine, 26.0 * HOUR_S).await;
+    assert_eq!((of_minute(-1).await, of_minute(0).await), (0, 0));
+    assert_eq!(of_minute(60).await, 1);
+    assert_eq!(hours(-1, 3).await, [1, 2, 1]);
+    // Once more changes nothing, and what belongs to the past is added to it.
+    one_job(&engine, 20.0).await;
+    assert_eq!(hours(-1, 3).await, [1, 3, 1]);
+    one_job(&engine, 27.0 * HOUR_S).await;
+    assert_eq!(of_minute(0).await + of_minute(60).await, 0);
+    assert_eq!(hours(-1, 3).await, [1, 3, 1]);
+    let day = engine.series(None, 0, 24 * HOUR, 1).await.unwrap();
+    assert_eq!(told(&day[0]), [4, 4, 4, 0]);
+
+    one_job(&engine, HOURS_KEPT as f64 * HOUR_S).await;
+    assert_eq!(
+        hours(-1, 3).await,
+        [0, 3, 1],
+        "the hour before 1970 is gone"
+    );
+    one_job(&engine, (HOURS_KEPT as f64 + 1.0) * HOUR_S).await;
+    assert_eq!(hours(-1, 3).await, [0, 0, 1]);
+    assert!(engine.check(None).await.unwrap().is_empty());
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn what_happened_in_a_queue_that_goes_has_happened() {
+    let engine = opened(Duration::from_millis(300)).await;
+    let queue = QueueKey::relay("replies");
+    let job = Enqueue {
+        queue: queue.clone(),
+        id: "a".to_owned(),
+        timeout_s: 60,
+        max_retries: None,
+        payload: "1".to_owned(),
+        state: None,
+        run_at: None,
+    };
+    engine.enqueue(vec![job], Mode::Unique).await.unwrap();
+    let deleted = engine.delete(queue.clone(), vec!["a".to_owned()]).await;
+    assert_eq!(deleted, Ok(1));
+    while engine.queue(&queue, None).await.unwrap().is_some() {
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(lately(&engine, Some(&queue)).await, [0, 0, 0, 0]);
+    assert_eq!(lately(&engine, None).await, [1, 0, 0, 0]);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn several_servers_add_up() {
+    if database::postgres().is_none() {
+        return;
+    }
+    let options = Options {
+        trust_client_clock: true,
+        ..options()
+    };
+    let one = Engine::open(&options).await.unwrap();
+    let other = Engine::open(&options).await.unwrap();
+    put(&one, 0.0, new("a")).await;
+    put(&other, 0.0, new("b")).await;
+    assert_eq!(pop(&other, 1.0, "w", 2).await, ["a", "b"]);
+    complete(&one, 2.0, "w", "a").await.unwrap();
+    complete(&other, 2.0, "w", "b").await.unwrap();
+    for engine in [&one, &other] {
+        assert_eq!(minutes(engine, 0, 1).await, [[2, 2, 2, 0]]);
+    }
+    // Whoever makes hours makes them of everybody's minutes.
+    let late = 30.0 * 3_600.0;
+    put(&one, late, new("c")).await;
+    pop(&one, late, "w", 1).await;
+    complete(&one, late, "w", "c").await.unwrap();
+    assert_eq!(minutes(&other, 0, 1).await, [[0, 0, 0, 0]]);
+    let day = other.series(Some(&q()), 0, 24 * HOUR, 2).await.unwrap();
+    assert_eq!(told(&day[0]), [2, 2, 2, 0]);
+    one.close().await;
+    other.close().await;
+}
