@@ -98,8 +98,19 @@ async fn add(engine: &Engine, queue: &str, jobs: Vec<Put>) {
 }
 
 async fn add_many(engine: &Engine, queue: &str, count: usize) {
-    let jobs = (0..count).map(|i| new(&format!("{queue}-{i}"))).collect();
-    add(engine, queue, jobs).await;
+    let jobs: Vec<Put> = (0..count).map(|i| new(&format!("{queue}-{i}"))).collect();
+    for some in jobs.chunks(1_000) {
+        add(engine, queue, some.to_vec()).await;
+    }
+}
+
+/// Both have the same jobs, all of each as it is in the other.
+#[track_caller]
+fn assert_same(before: &[Job], after: &[Job]) {
+    assert_eq!(ids(before), ids(after));
+    for (before, after) in before.iter().zip(after) {
+        assert_eq!(before, after);
+    }
 }
 
 /// Fails all that wait in the queue.
@@ -181,7 +192,11 @@ async fn fill(engine: &Engine) {
         .publish(shop.clone(), vec![publishing(3), publishing(3)])
         .await
         .unwrap();
-    engine.claim(Claim::of(shop, "", 1), None).await.unwrap();
+    let claim = Claim {
+        lease_s: Some(3_600.0),
+        ..Claim::of(shop, "", 1)
+    };
+    engine.claim(claim, None).await.unwrap();
     let jobs = vec![enqueueing("orders", "one"), enqueueing("orders", "two")];
     engine.enqueue(jobs, Mode::Unique).await.unwrap();
     let orders = Claim::of(QueueKey::relay("orders"), "", 1);
@@ -278,7 +293,14 @@ async fn what_cannot_be_done_is_skipped_and_said() {
     assert_eq!(count(&engine, "tag:new priority:5 queue:there").await, 7);
     assert_eq!(count(&engine, "tag:vip").await, 0);
     assert!(!engine.known_tracked().contains("letter"));
-    // Jobs that others wait for, and those that are complete.
+    sound(&engine).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_refusal_of_one_job_is_its_reason() {
+    let engine = open(false).await;
+    fill(&engine).await;
     add(&engine, "done", vec![new("done")]).await;
     engine
         .claim(Claim::of(QueueKey::qless("done"), "w", 1), None)
@@ -300,7 +322,7 @@ async fn what_cannot_be_done_is_skipped_and_said() {
     assert_eq!(operation.undo_until, None);
     let operation = run(&engine, Action::Retry, "later").await;
     let skips = why(&engine, operation.id).await;
-    assert_eq!(skips[0].1, "job \"later\" is not failed but waiting");
+    assert_eq!(skips[0].1, "job \"later\" is not failed but scheduled");
     sound(&engine).await;
     engine.close().await;
 }
