@@ -122,6 +122,8 @@ pub fn App() -> impl IntoView {
     let jobq = (ui, StaticSegment("jobq"), name);
     view! {
         <Title formatter=|title: String| {
+            // It is written as it is.
+            let title = parts::written(&title);
             if title.is_empty() { "Switchyard".to_owned() } else { format!("{title} · Switchyard") }
         } />
         <Router>

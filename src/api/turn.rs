@@ -47,7 +47,7 @@ pub use jobq::{change_record, create_record, expunge, make_queue, record, record
 pub use lmstfy::{body, lmstfy_job};
 pub use marks::{tagged, tags, tracked};
 pub use namespaces::{create_token, namespace, namespaces, revoke_token};
-pub use operations::{Seen, confirm, operate, operation, operations, stop, undo};
+pub use operations::{confirm, operate, operation, operations, stop, undo};
 pub use put::{new_job, put};
 pub use recurring::{change_recurring, recur, recurring, recurrings, unrecur};
 pub use relay::{dead_relay_job, relay_job, revive, revive_job, revive_jobs};

@@ -145,7 +145,7 @@ fn buttons(row: &OperationRow, visit: &Visit) -> AnyView {
         view! {
             <form method="post" action=UndoOperation::PATH class="row">
                 {fields()} <button type="submit" class="button strong">"Undo"</button>
-                <span class="aside">"possible until " {exact(until)} ", the time runs out " {ago(until, visit.now)}</span>
+                <span class="aside">"until " {exact(until)} ", " {ago(until, visit.now)}</span>
             </form>
         }
     });

@@ -3,21 +3,17 @@
 use leptos::prelude::*;
 
 use crate::api::Trouble;
-use crate::api::views::Wish;
+use crate::api::views::{Seen, Wish};
 
-/// Makes an operation and leads to its page. If refused, back to the question, with what was typed. `counted` and
-/// `undo` are what the question has shown.
+/// Makes an operation and leads to its page. If refused, back to the question, with what was typed.
 #[server]
-#[expect(clippy::too_many_arguments, reason = "one for each field of the form")]
 pub async fn operate(
     deed: String,
     #[server(default)] of: String,
     #[server(default)] q: String,
     #[server(default)] jobs: Vec<String>,
     #[server(default)] arg: String,
-    #[server(default)] typed: String,
-    counted: i64,
-    #[server(default)] undo: String,
+    #[server(flatten)] seen: Seen,
 ) -> Result<(), Trouble> {
     let desk = crate::api::desk::Desk::here()?;
     let all = of == "all";
@@ -27,11 +23,6 @@ pub async fn operate(
         q,
         jobs,
         arg,
-    };
-    let seen = crate::api::turn::Seen {
-        counted,
-        can_be_undone: undo == "yes",
-        typed,
     };
     let done = crate::api::turn::operate(&desk.engine, &desk.who, &wish, &seen).await;
     let next = match &done {

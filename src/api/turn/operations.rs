@@ -2,7 +2,7 @@
 
 use super::super::read::PAGE_JOBS;
 use super::super::views::{
-    ConfirmView, Deed, OperationRow, OperationView, OperationsView, Phase, SkipRow, Wish,
+    ConfirmView, Deed, OperationRow, OperationView, OperationsView, Phase, Seen, SkipRow, Wish,
 };
 use super::deeds::{check_name, number};
 use super::places::{place, queue_names};
@@ -50,13 +50,6 @@ fn must_type(counted: &Counted) -> bool {
     counted.jobs > TYPED_ABOVE || counted.is_least
 }
 
-/// What the page has shown, and what was typed on it.
-pub struct Seen {
-    pub counted: i64,
-    pub can_be_undone: bool,
-    pub typed: String,
-}
-
 /// Makes the operation. Its id, and what to say of it.
 pub async fn operate(
     engine: &Engine,
@@ -72,13 +65,14 @@ pub async fn operate(
     if counted.jobs == 0 && !counted.is_least {
         return Err(none(wish));
     }
-    if must_type(&counted) && digits(&seen.typed) != Some(seen.counted) {
+    let shown = seen.counted.parse().unwrap_or(0);
+    if must_type(&counted) && digits(&seen.typed) != Some(shown) {
         return Err(
             "the number of jobs must be typed as it stands on the page; nothing has been done"
                 .to_owned(),
         );
     }
-    if must_type(&counted) && counted.jobs > seen.counted.saturating_mul(2) {
+    if must_type(&counted) && counted.jobs > i64::saturating_mul(shown, 2) {
         return Err(format!(
             "there are {} jobs by now, more than twice as many as were counted; look again",
             counted.jobs
@@ -86,7 +80,7 @@ pub async fn operate(
     }
     let removes = action.removes();
     let can_be_undone = removes && counted.can_be_kept();
-    if seen.can_be_undone && removes && !can_be_undone {
+    if seen.undo == "yes" && removes && !can_be_undone {
         return Err(
             "there are so many jobs by now that it could not be undone; look again".to_owned(),
         );

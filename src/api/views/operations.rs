@@ -64,6 +64,18 @@ pub struct Wish {
     pub arg: String,
 }
 
+/// What the question has shown, and what was typed on it; all of it text, as a form has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Seen {
+    /// How many jobs.
+    pub counted: String,
+    /// `yes` if it was said that it can be undone.
+    pub undo: String,
+    /// The number, typed.
+    pub typed: String,
+}
+
 /// What is shown before something is done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConfirmView {

@@ -10,6 +10,9 @@ use crate::store::Statement;
 /// Jobs of which it is kept why an operation did nothing to them.
 const SKIPS_MAX: i64 = 1_000;
 
+/// A row of what was skipped: operation, number, job, protocol, namespace, queue, id, reason.
+type Skipped = (i64, i64, i64, &'static str, String, String, String, String);
+
 /// An operation under work.
 struct Slot {
     operation: Operation,
@@ -22,8 +25,7 @@ struct Slot {
 #[derive(Default)]
 pub struct Operating {
     slots: HashMap<i64, Slot>,
-    /// Operation, number, job, protocol, namespace, queue, id, reason.
-    skips: Vec<(i64, i64, i64, &'static str, String, String, String, String)>,
+    skips: Vec<Skipped>,
     /// Operation, number, and the job as text.
     kept: Vec<(i64, i64, String)>,
     /// Operation and number.

@@ -1,0 +1,148 @@
+//! What an operation has removed is put back.
+
+use super::*;
+
+#[tokio::test]
+async fn what_was_cancelled_is_put_back_as_it_was() {
+    let engine = open(false).await;
+    fill(&engine).await;
+    let before = look(&engine, "").await;
+    assert_eq!(before.len(), 12);
+    let operation = run(&engine, Action::Cancel, "").await;
+    assert_eq!((operation.done, operation.skipped), (12, 0));
+    assert!(operation.can_be_undone(engine.now(None)));
+    assert_eq!(count(&engine, "").await, 0);
+    sound(&engine).await;
+    assert!(engine.known_tracked().contains("letter"));
+    let undone = undo(&engine, operation.id).await;
+    assert_eq!(undone.stage, Stage::Undone);
+    assert_eq!((undone.restored, undone.lost), (12, 0));
+    assert_same(&before, &look(&engine, "").await);
+    sound(&engine).await;
+    assert_counts(&engine, 0.0).await;
+    assert_eq!(ids(&look(&engine, "tag:vip").await), ["letter"]);
+    // They go on: who has a lease may still use it, and who waited is released.
+    complete_now(&engine, "host-1", "held").await;
+    let claim = Claim::of(QueueKey::qless("mail"), "w", 10);
+    assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["letter"]);
+    complete_now(&engine, "w", "letter").await;
+    let waiting = job(&engine, "after").await.dependencies;
+    assert_eq!(waiting, ["later"]);
+    // Once is enough.
+    let again = engine.undo_operation(operation.id).await.unwrap();
+    assert_eq!(again, Err(Refusal::TooLate));
+    sound(&engine).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn what_has_changed_meanwhile_decides_what_comes_back() {
+    let engine = opened(Duration::from_millis(500)).await;
+    fill(&engine).await;
+    let operation = run(&engine, Action::Cancel, "-queue:desk").await;
+    assert_eq!((operation.done, operation.skipped), (10, 0));
+    // Another job has come to an id, a queue has gone, one has been deleted, and what waited has nothing to wait for.
+    add(&engine, "mail", vec![new("later"), new("after")]).await;
+    let books = engine.record_queue("books").await.unwrap();
+    engine.expunge(&books).await.unwrap();
+    let orders = QueueKey::relay("orders");
+    let gone = async {
+        while engine.known_queues().get(&orders).is_some() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    let undone = undo(&engine, operation.id).await;
+    assert_eq!((undone.restored, undone.lost), (7, 3));
+    let skips = why(&engine, operation.id).await;
+    let taken = "it was not restored: another job has its id meanwhile";
+    let expected = [
+        (
+            "1",
+            "it was not restored: its queue has been deleted meanwhile",
+        ),
+        ("after", taken),
+        ("later", taken),
+    ];
+    assert_eq!(
+        skips,
+        expected.map(|(id, why)| (id.to_owned(), why.to_owned()))
+    );
+    let last = job(&engine, "last").await;
+    assert_eq!(
+        (last.state, last.dependencies),
+        (State::Depends, vec!["after".to_owned()])
+    );
+    let relayed = engine.claim(Claim::of(orders, "", 5), None).await.unwrap();
+    assert_eq!(ids(&relayed), ["two"]);
+    sound(&engine).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn dead_letters_are_put_back_to_work() {
+    let engine = open(false).await;
+    let shop = QueueKey::lmstfy("shop", "mail");
+    engine
+        .publish(shop.clone(), vec![publishing(1)])
+        .await
+        .unwrap();
+    let claim = Claim {
+        lease_s: Some(1.0),
+        ..Claim::of(shop, "", 1)
+    };
+    engine.claim(claim, None).await.unwrap();
+    let short = |id: &str| Enqueue {
+        timeout_s: 1,
+        max_retries: Some(0),
+        ..enqueueing("orders", id)
+    };
+    let jobs = vec![short("gone"), short("taken")];
+    engine.enqueue(jobs, Mode::Unique).await.unwrap();
+    let orders = QueueKey::relay("orders");
+    engine.claim(Claim::of(orders, "", 2), None).await.unwrap();
+    let dead = async {
+        while count(&engine, "state:dead").await < 3 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, dead).await.unwrap();
+    let again = vec![enqueueing("orders", "taken")];
+    engine.enqueue(again, Mode::Unique).await.unwrap();
+    let operation = run(&engine, Action::Retry, "state:dead").await;
+    assert_eq!((operation.done, operation.skipped), (2, 1));
+    let skips = why(&engine, operation.id).await;
+    let taken = "there is a job \"taken\" in queue \"orders\" already";
+    assert_eq!(skips, [("taken".to_owned(), taken.to_owned())]);
+    assert_eq!(count(&engine, "state:waiting").await, 3);
+    // What stays dead can be deleted, and comes back dead.
+    let before = look(&engine, "").await;
+    let operation = run(&engine, Action::Cancel, "state:dead").await;
+    assert_eq!(operation.done, 1);
+    sound(&engine).await;
+    undo(&engine, operation.id).await;
+    assert_same(&before, &look(&engine, "").await);
+    sound(&engine).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn an_operation_is_ended_in_the_middle_and_what_it_did_can_be_undone() {
+    let engine = open(false).await;
+    add_many(&engine, "q", 20_000).await;
+    let id = begin(&engine, Action::Cancel, all("queue:q")).await;
+    once(&engine, id, |operation| operation.done > 0).await;
+    engine.cancel_operation(id).await.unwrap().unwrap();
+    let operation = ended(&engine, id).await;
+    assert_eq!(operation.stage, Stage::Cancelled);
+    assert!((1..20_000).contains(&operation.done), "{}", operation.done);
+    let left = count(&engine, "queue:q").await;
+    assert_eq!(i64::try_from(left).unwrap() + operation.done, 20_000);
+    let again = engine.cancel_operation(id).await.unwrap();
+    assert_eq!(again, Err(Refusal::Ended));
+    let undone = undo(&engine, id).await;
+    assert_eq!(undone.restored, operation.done);
+    assert_eq!(count(&engine, "queue:q").await, 20_000);
+    sound(&engine).await;
+    engine.close().await;
+}
