@@ -67,7 +67,15 @@ fn some(view: &FailuresView, text: &str, visit: &Visit) -> AnyView {
     let address = |range: &str| to::fields_after("/ui/failures", &[("range", range), ("q", text)]);
     view! {
         <p class="lead">
-            {format!("{}, {} in {} shown", many(view.failed, "failed job", "failed jobs"), time::number(counted), many(groups, "group", "groups"))}
+            {match counted == view.failed {
+                true => format!("{} in {}", many(counted, "failed job", "failed jobs"), many(groups, "group", "groups")),
+                false => format!(
+                    "{} of {}, in {}",
+                    time::number(counted),
+                    many(view.failed, "failed job", "failed jobs"),
+                    many(groups, "group", "groups"),
+                ),
+            }}
         </p>
         <div class="bar-above">
             {ranges(&view.range, address)}
