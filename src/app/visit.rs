@@ -2,7 +2,9 @@
 
 use leptos::prelude::use_context;
 
-use crate::api::views::{Api, Asked, Place, Role};
+use crate::api::views::{Api, Place, Role};
+
+mod history;
 
 pub use super::time::iso;
 
@@ -101,18 +103,6 @@ impl Visit {
             .unwrap_or(0)
     }
 
-    /// What of the statistics is asked for; see [`to::statistics`].
-    pub fn asked(&self) -> Asked {
-        let text = |name: &str| self.param(name).unwrap_or_default();
-        Asked {
-            queue: text("queue"),
-            range: text("range"),
-            from: text("from"),
-            to: text("to"),
-            compare: text("compare") == "1",
-        }
-    }
-
     /// The address of this page, to come back to.
     pub fn here(&self) -> String {
         if self.query.is_empty() {
@@ -196,8 +186,9 @@ pub fn decode(text: &str) -> String {
 /// Addresses of the pages.
 pub mod to {
     use super::super::time;
+    pub use super::history::{failing, fields_after, handle, search, statistics};
     use super::{encode, segment};
-    use crate::api::views::{Api, Asked, JobRow, Place, RecurringForm, Stand};
+    use crate::api::views::{Api, JobRow, Place, RecurringForm, Stand};
 
     /// A queue. All that belongs to it is below this address; see [`super::Visit::place`].
     pub fn queue(place: &Place) -> String {
@@ -254,36 +245,6 @@ pub mod to {
         format!("{}/stats{day}", queue(place))
     }
 
-    /// How a queue is named where it is not the page's own: by its address without `/ui/`.
-    pub fn handle(place: &Place) -> String {
-        queue(place).trim_start_matches("/ui/").to_owned()
-    }
-
-    /// Statistics over hours, days and weeks.
-    pub fn statistics(asked: &Asked) -> String {
-        let compare = if asked.compare { "1" } else { "" };
-        let fields = [
-            ("queue", asked.queue.as_str()),
-            ("range", &asked.range),
-            ("from", &asked.from),
-            ("to", &asked.to),
-            ("compare", compare),
-        ];
-        fields_after("/ui/stats", &fields)
-    }
-
-    /// An address with those fields of a form that are filled in.
-    pub fn fields_after(path: &str, fields: &[(&str, &str)]) -> String {
-        let mut address = path.to_owned();
-        let mut mark = '?';
-        for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
-            address.push_str(&format!("{mark}{name}="));
-            encode(value, &mut address);
-            mark = '&';
-        }
-        address
-    }
-
     /// The options of a qless queue.
     pub fn config(queue: &str) -> String {
         with("/ui/config".to_owned(), "?queue=", queue) + "#of-queues"
@@ -326,17 +287,6 @@ pub mod to {
 
     pub fn failure(group: &str) -> String {
         format!("/ui/failures/{}", segment(group))
-    }
-
-    /// The jobs of a failure group: those that failed in a range of time, and say what has this fingerprint.
-    pub fn failing(group: &str, range: &str, fingerprint: &str) -> String {
-        let range = if range == "all" { "" } else { range };
-        fields_after(&failure(group), &[("range", range), ("fp", fingerprint)])
-    }
-
-    /// What a search over all jobs finds.
-    pub fn search(text: &str) -> String {
-        fields_after("/ui/jobs", &[("q", text)])
     }
 
     pub fn worker(name: &str) -> String {
