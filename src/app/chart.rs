@@ -127,7 +127,7 @@ pub fn began(at: i64, width: i64) -> String {
 /// How long a span is.
 pub fn each(width: i64) -> &'static str {
     match width {
-        ..=MINUTE => "minute",
+        MINUTE => "minute",
         ..HOUR => "few minutes",
         HOUR => "hour",
         ..DAY => "few hours",
@@ -308,7 +308,7 @@ fn capital(word: &str) -> String {
 }
 
 /// A line as small as a word; `about` says what it shows.
-pub fn spark(values: &[i64], look: &'static str, about: String) -> AnyView {
+pub fn spark(values: &[i64], look: &'static str, about: &str) -> AnyView {
     let top = values.iter().copied().max().unwrap_or_default().max(1) as f64;
     let points: Vec<Option<f64>> = values.iter().map(|n| Some(*n as f64)).collect();
     let (path, _) = paths(&points, top, false);
@@ -316,11 +316,11 @@ pub fn spark(values: &[i64], look: &'static str, about: String) -> AnyView {
         <svg
             class=format!("spark {look}")
             role="img"
-            aria-label=about.clone()
+            aria-label=about.to_owned()
             viewBox=format!("0 0 {ACROSS} {UPRIGHT}")
             preserveAspectRatio="none"
         >
-            <title>{about.clone()}</title>
+            <title>{about.to_owned()}</title>
             <path class="area" d=area(&points, top) />
             <path class="line" d=path />
         </svg>

@@ -142,7 +142,7 @@ fn row(group: &FailingGroup, view: &FailuresView, visit: &Visit) -> AnyView {
     );
     let drawn = match day {
         0 => view! { <td class="wide zero">"none"</td> }.into_any(),
-        _ => view! { <td class="wide">{spark(&group.day, "s-failed", about)}</td> }.into_any(),
+        _ => view! { <td class="wide">{spark(&group.day, "s-failed", &about)}</td> }.into_any(),
     };
     let address = to::failing(&row.group, &view.range, "");
     view! {
