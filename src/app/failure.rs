@@ -113,10 +113,14 @@ fn meant(view: &FailingView) -> String {
 }
 
 fn times(view: &FailingView) -> AnyView {
-    let minutes = view.width as f64 / 60e6;
     let drawing = Chart {
         id: "times",
-        title: "Failed a minute, of those that are failed still",
+        title: match view.width / 60_000_000 {
+            ..60 => "Failed by the minute, of those that are failed still",
+            60 => "Failed by the hour, of those that are failed still",
+            120 => "Failed in two hours each, of those that are failed still",
+            _ => "Failed in eight hours each, of those that are failed still",
+        },
         unit: Unit::Rate,
         from: view.from,
         width: view.width,
@@ -125,9 +129,7 @@ fn times(view: &FailingView) -> AnyView {
             name: "failed",
             look: "s-failed",
             dash: Dash::Solid,
-            values: (view.spans.iter())
-                .map(|n| Some(*n as f64 / minutes))
-                .collect(),
+            values: view.spans.iter().map(|n| Some(*n as f64)).collect(),
         }],
     };
     view! {
@@ -188,22 +190,28 @@ fn messages(view: &FailingView) -> AnyView {
 }
 
 fn where_from(view: &FailingView) -> AnyView {
-    let queues = view.queues.iter().map(|(place, n)| {
-        view! { <li>{queue_name(place)} " " <span class="aside">{time::number(*n)}</span></li> }
-    });
-    let workers = view.workers.iter().map(|(name, n)| {
-        view! { <li>{worker_link(name)} " " <span class="aside">{time::number(*n)}</span></li> }
-    });
+    let row = |name: AnyView, n: i64| {
+        view! { <tr><th scope="row" class="first">{name}</th> <td class="n">{time::number(n)}</td></tr> }.into_any()
+    };
+    let table = |caption: &str, word, rows: Vec<AnyView>| {
+        tables::table(
+            caption,
+            tables::head(&[(word, "first"), ("Jobs", "n")]),
+            rows.into_any(),
+        )
+    };
+    let queues = view
+        .queues
+        .iter()
+        .map(|(place, n)| row(queue_name(place), *n));
+    let workers = view
+        .workers
+        .iter()
+        .map(|(name, n)| row(worker_link(name), *n));
     view! {
-        <div class="columns even">
-            <section class="card padded" aria-labelledby="in-queues">
-                <h2 id="in-queues">"Queues"</h2>
-                <ul>{queues.collect_view()}</ul>
-            </section>
-            <section class="card padded" aria-labelledby="by-workers">
-                <h2 id="by-workers">"Workers"</h2>
-                <ul>{workers.collect_view()}</ul>
-            </section>
+        <div class="columns">
+            <div class="card">{table("Queues of these jobs", "Queue", queues.collect())}</div>
+            <div class="card">{table("Workers that failed them", "Worker", workers.collect())}</div>
         </div>
     }
     .into_any()

@@ -67,7 +67,15 @@ fn some(view: &FailuresView, text: &str, visit: &Visit) -> AnyView {
     let address = |range: &str| to::filled("/ui/failures", [("range", range), ("q", text)]);
     view! {
         <p class="lead">
-            {format!("{}, {} in {} shown", many(view.failed, "failed job", "failed jobs"), time::number(counted), many(groups, "group", "groups"))}
+            {match counted == view.failed {
+                true => format!("{} in {}", many(counted, "failed job", "failed jobs"), many(groups, "group", "groups")),
+                false => format!(
+                    "{} of {}, in {}",
+                    time::number(counted),
+                    many(view.failed, "failed job", "failed jobs"),
+                    many(groups, "group", "groups"),
+                ),
+            }}
         </p>
         <div class="bar-above">
             {ranges(&view.range, address)}
@@ -134,7 +142,7 @@ fn row(group: &FailingGroup, view: &FailuresView, visit: &Visit) -> AnyView {
     );
     let drawn = match day {
         0 => view! { <td class="wide zero">"none"</td> }.into_any(),
-        _ => view! { <td class="wide">{spark(&group.day, "s-failed", about)}</td> }.into_any(),
+        _ => view! { <td class="wide">{spark(&group.day, "s-failed", &about)}</td> }.into_any(),
     };
     let address = to::failing(&row.group, &view.range, "");
     view! {

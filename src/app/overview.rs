@@ -208,7 +208,7 @@ fn pace(recent: &Recent) -> AnyView {
         (
             "s-failed",
             "failed",
-            "failed of those that ended",
+            "failure rate",
             now.failure_rate()
                 .map_or("–".to_owned(), |rate| Unit::Share.told(rate)),
             "/ui/failures?range=1h",
@@ -216,7 +216,7 @@ fn pace(recent: &Recent) -> AnyView {
         (
             "s-waiting",
             "waiting",
-            "wait of 95 %",
+            "wait, 95 %",
             now.wait_p95.map_or("–".to_owned(), time::seconds),
             "/ui/queues?sort=wait",
         ),

@@ -97,9 +97,9 @@ fn choice(view: &RangeView, asked: &Asked) -> AnyView {
                 <input type="hidden" name="queue" value=asked.queue.clone() />
                 {asked.compare.then(|| view! { <input type="hidden" name="compare" value="1" /> })}
                 <label for="from">"From"</label>
-                <input id="from" name="from" type="datetime-local" value=asked.from.clone() required aria-describedby="in-utc" />
+                <input id="from" name="from" type="datetime-local" value=typed(&asked.from) required aria-describedby="in-utc" />
                 <label for="to">"to"</label>
-                <input id="to" name="to" type="datetime-local" value=asked.to.clone() aria-describedby="in-utc" />
+                <input id="to" name="to" type="datetime-local" value=typed(&asked.to) aria-describedby="in-utc" />
                 <span id="in-utc" class="aside">"UTC"</span>
                 <button type="submit" class="button">"Show"</button>
             </form>
@@ -157,7 +157,7 @@ fn everything(view: &RangeView) -> AnyView {
     view! {
         <h2>
             {format!("{} to {}", time::utc(view.from), time::utc(view.to))}
-            <span class="aside">{format!(", by the {}{so_far}", exactly(view.series.width))}</span>
+            <span class="aside">{format!(", {}{so_far}", steps(view.series.width))}</span>
         </h2>
         <div class="multiples">{drawn.collect_view()}</div>
         {numbers("Statistics in numbers", &all)}
@@ -169,10 +169,26 @@ fn everything(view: &RangeView) -> AnyView {
     .into_any()
 }
 
-fn exactly(width: i64) -> String {
+/// How long the spans are.
+fn steps(width: i64) -> String {
     match each(width) {
-        "minute" | "hour" | "day" => each(width).to_owned(),
-        _ => time::span(width),
+        unit @ ("minute" | "hour" | "day") => format!("by the {unit}"),
+        _ => format!("in steps of {}", time::span(width)),
+    }
+}
+
+/// A moment as its field takes it; nothing of what is none.
+fn typed(text: &str) -> String {
+    let is_like = |form: &str| {
+        let fits = |(c, f): (char, char)| if f == '0' { c.is_ascii_digit() } else { c == f };
+        text.len() == form.len() && text.chars().zip(form.chars()).all(fits)
+    };
+    if is_like("0000-00-00") {
+        format!("{text}T00:00")
+    } else if is_like("0000-00-00T00:00") {
+        text.to_owned()
+    } else {
+        String::new()
     }
 }
 
@@ -319,10 +335,10 @@ fn downloads(asked: &Asked, visit: &Visit) -> AnyView {
         super::parts::quoted(&format!("{}{}", visit.origin, of("json")))
     );
     view! {
-        <p class="row">
+        <div class="row">
             <a class="button" href=of("csv") download="">"Download as CSV"</a>
             <a class="button" href=of("json") download="">"Download as JSON"</a>
-        </p>
+        </div>
         <details class="more">
             <summary>"The same by curl"</summary>
             {super::parts::commands("curl", vec![("These numbers", curl)])}
@@ -334,6 +350,14 @@ fn downloads(asked: &Asked, visit: &Visit) -> AnyView {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_shows_only_what_it_takes() {
+        assert_eq!(typed("2026-11-01"), "2026-11-01T00:00");
+        assert_eq!(typed("2026-11-01T10:30"), "2026-11-01T10:30");
+        assert_eq!(typed("yesterday"), "");
+        assert_eq!(typed("2026-11-01T10:3x"), "");
+    }
 
     #[test]
     fn a_change_is_told_in_words() {

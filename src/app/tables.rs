@@ -83,7 +83,7 @@ fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
         "{all} completed in 30 minutes, at most {} in one",
         time::number(most)
     );
-    view! { <td class="wide">{spark(completed, "s-complete", about)}</td> }.into_any()
+    view! { <td class="wide">{spark(completed, "s-complete", &about)}</td> }.into_any()
 }
 
 /// One row per queue.

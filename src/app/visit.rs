@@ -53,6 +53,18 @@ pub fn visit() -> Visit {
 }
 
 impl Visit {
+    /// What of the statistics is asked for; see [`to::statistics`].
+    pub fn asked(&self) -> Asked {
+        let text = |name: &str| self.param(name).unwrap_or_default();
+        Asked {
+            queue: text("queue"),
+            range: text("range"),
+            from: text("from"),
+            to: text("to"),
+            compare: text("compare") == "1",
+        }
+    }
+
     /// Whether whoever asks may do what takes this role.
     pub fn may(&self, role: Role) -> bool {
         self.role >= role
@@ -101,18 +113,6 @@ impl Visit {
         self.param("offset")
             .and_then(|text| text.parse().ok())
             .unwrap_or(0)
-    }
-
-    /// What of the statistics is asked for; see [`to::statistics`].
-    pub fn asked(&self) -> Asked {
-        let text = |name: &str| self.param(name).unwrap_or_default();
-        Asked {
-            queue: text("queue"),
-            range: text("range"),
-            from: text("from"),
-            to: text("to"),
-            compare: text("compare") == "1",
-        }
     }
 
     /// The address of this page, to come back to.

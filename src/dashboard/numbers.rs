@@ -78,11 +78,16 @@ fn values(span: &Span) -> [Option<f64>; 8] {
         count(span.claimed),
         count(span.completed),
         count(span.failed),
-        span.failure_rate(),
-        span.wait_p50,
-        span.wait_p95,
-        span.run_p95,
+        span.failure_rate().map(rounded),
+        span.wait_p50.map(rounded),
+        span.wait_p95.map(rounded),
+        span.run_p95.map(rounded),
     ]
+}
+
+/// What is estimated has no more digits than it deserves.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
 }
 
 fn as_csv(view: &RangeView) -> String {

@@ -138,7 +138,7 @@ SELECT (since - $2) / $3, count(*) FROM (
     ORDER BY j.since DESC LIMIT $4 + 0) AS newest GROUP BY 1";
 
 const FAILING: &str = "
-SELECT j.seq, j.since, substr(coalesce(j.failure_message, ''), 1, $4), coalesce(j.failure_worker, ''), j.queue
+SELECT j.seq, j.since, substr(coalesce(j.failure_message, ''), 1, CAST($4 AS INTEGER)), coalesce(j.failure_worker, ''), j.queue
 FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 AND j.since >= $2
 ORDER BY j.since DESC, j.seq DESC LIMIT $3 + 0";
 

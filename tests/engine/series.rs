@@ -18,11 +18,7 @@ async fn minutes(engine: &Engine, from: i64, count: usize) -> Vec<[i64; 4]> {
 async fn lately(engine: &Engine, queue: Option<&QueueKey>) -> [i64; 4] {
     let from = minute(engine.now(None)) - 60;
     let series = engine.series(queue, from, 10, 7).await.unwrap();
-    told(
-        &series
-            .iter()
-            .fold(Sums::default(), |all, one| all.plus(one)),
-    )
+    told(&series.iter().fold(Sums::default(), Sums::plus))
 }
 
 fn fail(id: &str) -> Fail {

@@ -90,6 +90,8 @@ mod restart;
 #[cfg(test)]
 mod seed;
 #[cfg(test)]
+mod series;
+#[cfg(test)]
 mod several;
 #[cfg(test)]
 mod spawning;

@@ -246,7 +246,7 @@ fn series(sums: &[Sums], from: i64, width: i64) -> Series {
 }
 
 fn total(sums: &[Sums], from: i64) -> Span {
-    let all = sums.iter().fold(Sums::default(), |all, one| all.plus(one));
+    let all = sums.iter().fold(Sums::default(), Sums::plus);
     span(&all, from)
 }
 

@@ -1,0 +1,195 @@
+// History in numbers: charts, statistics over ranges, failures by what they say.
+
+import assert from "node:assert/strict";
+import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
+import { client } from "./client.js";
+
+const dashboard = startDashboard({ args: ["--trust-client-clock"] });
+
+const MINUTE = 60;
+const plain = (text) => text.trim().replace(/\s+/g, " ");
+
+/** The last 50 minutes: jobs in waves, some of which fail with two kinds of messages. Resolves to what was done. */
+let filled;
+function fill(url) {
+  filled ??= (async () => {
+    const api = client(url);
+    const done = { completed: 0, failed: 0 };
+    const start = Math.floor(Date.now() / 60_000) * MINUTE - 50 * MINUTE;
+    for (let minute = 0; minute < 50; minute++) {
+      const count = 2 + Math.round(2 * Math.sin(minute / 6)) + (minute % 2);
+      for (let n = 0; n < count; n++) {
+        const id = `letter-${minute}-${n}`;
+        const queue = n % 3 === 2 ? "a/b <i>" : "mail";
+        api.now = start + minute * MINUTE + n * 5;
+        await api.add(queue, {}, id);
+        api.now += 0.05 * (1 + minute);
+        await api.take(queue, "ada");
+        api.now += 0.2;
+        if (minute % 10 === 7 && n < 2) {
+          const message = n === 0 ? `no answer from '10.0.0.${minute}' after ${minute}00 ms` : "no stamp\n  on <letter>";
+          await api.post("/fail", { id, group: "Net::Lost", message }, "ada");
+          done.failed += 1;
+        } else {
+          await api.post(`/complete/${encodeURIComponent(queue)}`, { id, meta: {} }, "ada");
+          done.completed += 1;
+        }
+      }
+    }
+    api.now = undefined;
+    return done;
+  })();
+  return filled;
+}
+
+dashboard.test("an empty server has charts without lines, and nothing that failed", async ({ page }) => {
+  for (const path of ["/ui/stats", "/ui/stats?range=30d&compare=1", "/ui/stats?from=nonsense", "/ui/failures/None", "/ui/failures", "/ui/queues?state=problem"]) {
+    await page.goto(path);
+    await live(page);
+    await assertPresentable(page, path);
+  }
+  await page.goto("/ui/failures");
+  await page.getByText("never, as far as is kept").waitFor();
+});
+
+const column = (page, table, index) =>
+  page.getByRole("table", { name: table }).locator(`tbody tr td:nth-child(${index + 1})`).allTextContents();
+const sum = (cells) => cells.map((cell) => Number(plain(cell).replace("–", "0"))).reduce((a, b) => a + b, 0);
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+
+  dashboard.test(`the overview draws the last hour and tells its numbers, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+    const done = await fill(url);
+    await page.goto("/ui");
+    const title = "Completed and failed a minute, in the last hour";
+    await page.getByRole("img", { name: title }).waitFor();
+    await page.getByText("The numbers", { exact: true }).click();
+    const table = "Completed and failed jobs by the minute";
+    assert.equal(sum(await column(page, table, 1)), done.completed);
+    assert.equal(sum(await column(page, table, 2)), done.failed);
+    await page.getByRole("link", { name: /done a minute/ }).click();
+    await page.getByRole("heading", { level: 1, name: "Statistics" }).waitFor();
+  });
+
+  dashboard.test(`statistics go over any range, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+    const done = await fill(url);
+    await page.goto("/ui/stats");
+    const many = `${done.completed} jobs were completed`;
+    await page.getByText(many, { exact: true }).waitFor();
+    await page.getByRole("link", { name: "7 days" }).click();
+    assert.match(page.url(), /range=7d/);
+    assert.equal(await page.getByRole("link", { name: "7 days" }).getAttribute("aria-current"), "true");
+    await page.getByRole("link", { name: "Compare with the time before" }).click();
+    await page.getByText(`${many}; none in the time before`).waitFor();
+    await page.getByLabel("Queue").selectOption({ label: "a/b <i> (qless)" });
+    await page.getByRole("button", { name: "Choose" }).click();
+    await page.getByText("Of the queue").waitFor();
+    assert.match(page.url(), /range=7d.*compare=1|compare=1.*range=7d/);
+
+    const download = await fetch(await page.getByRole("link", { name: "Download as CSV" }).evaluate((link) => link.href));
+    const [head, ...rows] = (await download.text()).trim().split("\r\n").map((line) => line.split(","));
+    const at = head.indexOf("completed");
+    const completed = rows.map((row) => Number(row[at])).reduce((a, b) => a + b, 0);
+    await page.getByText(`${completed} jobs were completed`).waitFor();
+
+    await page.goto("/ui/stats?from=2026-11-02&to=2026-11-01");
+    await page.getByRole("alert").getByText("From must be before To. Shown is the last hour.").waitFor();
+  });
+
+  dashboard.test(`failures lead from what they say to the jobs that say it, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+    const done = await fill(url);
+    await page.goto("/ui/failures");
+    await page.getByRole("img", { name: `${done.failed} jobs failed in the last 24 hours` }).waitFor();
+    await page.getByLabel("Group or message contains").fill("net::");
+    await page.getByRole("button", { name: "Filter" }).click();
+    await page.getByRole("main").getByRole("link", { name: "Net::Lost" }).click();
+    assert.equal(await page.getByRole("table", { name: "Failed jobs, newest first" }).locator("tbody tr").count(), done.failed);
+    const chip = page.getByRole("link", { name: /no answer from · after · ms$/ });
+    const count = Number(plain(await chip.locator(".count").textContent()));
+    await chip.click();
+    assert.match(page.url(), /fp=[0-9a-f]{8}/);
+    assert.equal(await chip.getAttribute("aria-current"), "true");
+    assert.equal(await page.getByRole("table", { name: "Failed jobs, newest first" }).locator("tbody tr").count(), count);
+    await page.getByRole("link", { name: `These ${count} jobs in the search` }).click();
+    assert.equal(await page.getByRole("table", { name: "Jobs that were found" }).locator("tbody tr").count(), count);
+  });
+}
+
+dashboard.test("one job is tried as a canary, and its page shows it", async ({ page, url }) => {
+  const api = client(url);
+  for (const id of ["bird-1", "bird-2"]) await api.failed("mine", "Gas", "no air", id);
+  await page.goto("/ui/failures/Gas");
+  await page.getByText("As Markdown, for an incident").click();
+  const text = await page.getByLabel("Markdown", { exact: true }).inputValue();
+  assert.match(text, /^## Gas: 2 failed jobs\n/);
+  assert.match(text, /1? ?2 × `no air`/);
+  await page.getByRole("button", { name: "Retry 1 as a canary: job bird-2" }).click();
+  await page.getByText("Job “bird-2” waits in its queue again.").waitFor();
+  assert.match(page.url(), /\/ui\/jobs\/bird-2$/);
+  assert.equal((await api.job("bird-1")).state, "failed");
+});
+
+dashboard.test("queues show what they did, and those with problems alone", async ({ page, url }) => {
+  await fill(url);
+  await page.goto("/ui/queues");
+  await page.getByRole("img", { name: /jobs were completed in 30 minutes, at most \d+ in one/ }).first().waitFor();
+  const all = await page.getByRole("table", { name: "Queues" }).locator("tbody tr").count();
+  await client(url).add("quiet", {}, `quiet-${Date.now()}`, { delay: 9_999_999 });
+  await page.getByLabel("Problems only").check();
+  await page.getByRole("button", { name: "Filter" }).click();
+  assert.match(page.url(), /state=problem/);
+  assert.ok((await page.getByRole("table", { name: "Queues" }).locator("tbody tr").count()) <= all);
+  assert.equal(await page.getByRole("link", { name: "quiet" }).count(), 0);
+});
+
+dashboard.test("the last minute moves by itself, and what is open stays", async ({ page, url }) => {
+  await fill(url);
+  const api = client(url);
+  api.now = Date.now() / 1000;
+  await page.goto("/ui");
+  await page.locator(".live.on").waitFor();
+  await page.getByText("The numbers", { exact: true }).click();
+  const table = "Completed and failed jobs by the minute";
+  const before = sum(await column(page, table, 1));
+  const id = `now-${before}`;
+  await api.add("now", {}, id);
+  await api.take("now", "ada");
+  await api.post("/complete/now", { id, meta: {} }, "ada");
+  await page.waitForFunction(
+    ([name, before]) => {
+      const cells = [...document.querySelectorAll("table")].find((table) => table.caption.textContent === name).querySelectorAll("tbody tr td:nth-child(2)");
+      return [...cells].reduce((sum, cell) => sum + Number(cell.textContent), 0) > before;
+    },
+    [table, before],
+  );
+  assert.ok(await page.locator(".pace details.more").evaluate((details) => details.open));
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1440, 320]) {
+    const options = { colorScheme, viewport: { width, height: 800 } };
+    dashboard.test(`charts are accessible and fit, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
+      await fill(url);
+      const pages = {
+        overview: "/ui", queues: "/ui/queues?state=problem", stats: "/ui/stats?range=6h&compare=1",
+        failures: "/ui/failures?range=24h", failure: "/ui/failures/Net%3A%3ALost?range=1h",
+      };
+      for (const [name, path] of Object.entries(pages)) {
+        await page.goto(path);
+        await live(page);
+        await screenshot(page, `charts-${name}-${colorScheme}-${width}`);
+        for (const summary of await page.locator("summary").all()) await summary.click();
+        await assertPresentable(page, path);
+        const cut = await page.evaluate(() => {
+          const texts = [...document.querySelectorAll(".plot text")].filter((text) => {
+            const [inner, outer] = [text, text.closest(".card")].map((element) => element.getBoundingClientRect());
+            return inner.width > 0 && (inner.left < outer.left || inner.right > outer.right);
+          });
+          return texts.map((text) => text.textContent);
+        });
+        assert.deepEqual(cut, [], path);
+      }
+    });
+  }
+}

@@ -1,0 +1,285 @@
+//! History in numbers as the dashboard gives it: pages and files agree with what was done.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Server, escape};
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 3_600;
+
+/// The beginning of the hour before last, by the machine's clock: statistics end at the present moment.
+fn two_hours_ago() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    (i64::try_from(now.as_secs()).unwrap() / HOUR - 2) * HOUR
+}
+
+/// A moment as addresses name it.
+fn named(seconds: i64) -> String {
+    let at = chrono::DateTime::from_timestamp(seconds, 0).unwrap();
+    at.format("%Y-%m-%dT%H:%M").to_string()
+}
+
+async fn page(server: &Server, path: &str) -> Answer {
+    let answer = server.try_send(reqwest::Method::GET, path, None).await;
+    let mut answer = answer.unwrap();
+    // Between texts that are put together stands an empty comment.
+    answer.text = answer.text.replace("<!---->", "").replace("<!>", "");
+    answer
+}
+
+async fn numbers(server: &Server, query: &str) -> Value {
+    let answer = page(server, &format!("/ui/stats.json?{query}")).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    serde_json::from_str(&answer.text).unwrap()
+}
+
+/// In each of five minutes from `begin` on as many jobs as its number are put and claimed after 20 s; all but the first
+/// complete after 4 s, the first fails.
+async fn fill(server: &Server, queue: &str, begin: i64) {
+    let worker = server.by("ada");
+    for minute in 1..=5 {
+        let at = (begin + minute * MINUTE) as f64;
+        let ids: Vec<String> = (0..minute)
+            .map(|n| format!("{queue}-{minute}-{n}"))
+            .collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        worker.at(at).add_ids(queue, &ids).await;
+        let take = format!("/get/{queue}/{}", ids.len());
+        worker.at(at + 20.0).get(&take).await.ok();
+        worker.at(at + 24.0).fail(ids[0], "Lost").await;
+        for id in &ids[1..] {
+            worker.at(at + 24.0).complete(queue, id).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_numbers_are_what_was_done() {
+    let (server, begin) = (Server::start(), two_hours_ago());
+    fill(&server, "mail", begin).await;
+    fill(&server, "post", begin).await;
+    let range = format!("from={}&to={}", named(begin), named(begin + 10 * MINUTE));
+    let told = numbers(&server, &format!("queue=queues/mail&{range}")).await;
+    assert_eq!(told["queue"], "mail");
+    assert_eq!(told["width_s"], 60.0);
+    let of = |told: &Value, name: &str| -> Vec<Value> {
+        let spans = told["spans"].as_array().unwrap();
+        spans.iter().map(|span| span[name].clone()).collect()
+    };
+    assert_eq!(
+        of(&told, "put"),
+        [0, 1, 2, 3, 4, 5, 0, 0, 0, 0].map(Value::from)
+    );
+    assert_eq!(of(&told, "claimed"), of(&told, "put"));
+    assert_eq!(
+        of(&told, "completed"),
+        [0, 0, 1, 2, 3, 4, 0, 0, 0, 0].map(Value::from)
+    );
+    assert_eq!(
+        of(&told, "failed"),
+        [0, 1, 1, 1, 1, 1, 0, 0, 0, 0].map(Value::from)
+    );
+    let rates = [Value::Null, 1.0.into(), 0.5.into()];
+    assert_eq!(of(&told, "failure_rate")[..3], rates);
+    // Twenty seconds lie between ten and thirty, four between three and ten.
+    let waits = of(&told, "wait_p95_s")[1].as_f64().unwrap();
+    assert!((10.0..=30.0).contains(&waits), "{waits}");
+    let runs = of(&told, "run_p95_s")[2].as_f64().unwrap();
+    assert!((3.0..=10.0).contains(&runs), "{runs}");
+    assert_eq!(of(&told, "run_p95_s")[1], Value::Null);
+    // All together are twice as many.
+    let all = numbers(&server, &range).await;
+    assert_eq!(
+        of(&all, "put"),
+        [0, 2, 4, 6, 8, 10, 0, 0, 0, 0].map(Value::from)
+    );
+    assert_eq!(all["queue"], Value::Null);
+    assert_eq!(all["before"], Value::Null);
+    // The day's statistics of the API say the same.
+    let stats = server
+        .at(begin as f64)
+        .get(&format!("/stats/mail/{begin}"))
+        .await
+        .ok();
+    assert_eq!(stats["wait"]["total"], 15);
+    assert_eq!(stats["failures"], 5);
+}
+
+#[tokio::test]
+async fn the_same_numbers_stand_in_the_csv_and_on_the_page() {
+    let (server, begin) = (Server::start(), two_hours_ago());
+    fill(&server, "mail", begin).await;
+    let range = format!("from={}&to={}", named(begin), named(begin + 5 * MINUTE + 1));
+    let csv = page(&server, &format!("/ui/stats.csv?{range}")).await;
+    assert_eq!(csv.headers["content-type"], "text/csv; charset=utf-8");
+    let lines: Vec<&str> = csv.text.lines().collect();
+    assert_eq!(lines.len(), 6);
+    assert!(lines[0].starts_with("from,put,claimed,completed,failed,failure_rate,"));
+    let third: Vec<&str> = lines[3].split(',').collect();
+    assert_eq!(third[0], format!("{}:00.000Z", named(begin + 2 * MINUTE)));
+    assert_eq!(third[1..6], ["2", "2", "1", "1", "0.5"]);
+    let shown = page(&server, &format!("/ui/stats?{range}")).await;
+    assert_eq!(shown.status, 200);
+    for words in [
+        "6 jobs were completed",
+        "4 jobs failed, 40 %",
+        "10 jobs were put",
+    ] {
+        assert!(shown.text.contains(words), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn the_time_before_is_compared() {
+    let (server, begin) = (Server::start(), two_hours_ago());
+    fill(&server, "mail", begin).await;
+    fill(&server, "post", begin + 30 * MINUTE).await;
+    fill(&server, "print", begin + 30 * MINUTE).await;
+    let (from, to) = (named(begin + 30 * MINUTE), named(begin + 60 * MINUTE));
+    let query = format!("from={from}&to={to}&compare=1");
+    let told = numbers(&server, &query).await;
+    let put = |spans: &Value| -> i64 {
+        let spans = spans.as_array().unwrap().iter();
+        spans.map(|span| span["put"].as_i64().unwrap()).sum()
+    };
+    assert_eq!((put(&told["spans"]), put(&told["before"])), (30, 15));
+    let shown = page(&server, &format!("/ui/stats?{query}")).await.text;
+    assert!(shown.contains("20 jobs were completed; +100 % against the time before"));
+    let month = page(&server, "/ui/stats?from=2026-01-01&compare=1")
+        .await
+        .text;
+    assert!(month.contains("Numbers are kept for 62 days"), "{month}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_shown_is_refused_in_words() {
+    let server = Server::start();
+    server.at(0).add_ids("mail", &["a"]).await;
+    for (query, status, why) in [
+        ("range=2h", 400, "There is no range “2h”"),
+        ("from=yesterday", 400, "From must be a moment in UTC"),
+        ("to=2026-11-01", 400, "From is missing"),
+        ("from=2999-01-01&to=2999-01-02", 400, "future"),
+        ("queue=queues/none", 404, "no such queue"),
+        ("queue=", 200, ""),
+        ("queue=queues/mail&range=30d", 200, ""),
+    ] {
+        for kind in ["csv", "json"] {
+            let answer = page(&server, &format!("/ui/stats.{kind}?{query}")).await;
+            assert_eq!(answer.status, status, "{query}");
+            assert!(answer.text.contains(why), "{query}: {}", answer.text);
+        }
+        // The page shows the last hour instead, and says why.
+        let shown = page(&server, &format!("/ui/stats?{query}")).await;
+        assert_eq!(
+            shown.status,
+            if status == 404 { 404 } else { 200 },
+            "{query}"
+        );
+        assert_eq!(
+            status == 400,
+            shown.text.contains("role=\"alert\""),
+            "{query}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_overview_tells_of_the_last_minutes() {
+    let server = Server::with(&[]);
+    let worker = server.by("ada");
+    worker.add_ids("mail", &["a", "b", "c"]).await;
+    worker.pop_ids("mail", 3).await;
+    worker.complete("mail", "a").await;
+    worker.fail("b", "Lost").await;
+    let shown = page(&server, "/ui").await.text;
+    for words in [
+        "Completed and failed a minute, in the last hour",
+        // One in five minutes; one of two.
+        "<span class=\"tile-n\">0.2</span>",
+        "<span class=\"tile-n\">50 %</span>",
+    ] {
+        assert!(shown.contains(words), "{words}");
+    }
+    let queues = page(&server, "/ui/queues").await.text;
+    assert!(queues.contains("1 job was completed in 30 minutes, at most 1 in one"));
+    worker.add_ids("fine", &["d"]).await;
+    let troubled = page(&server, "/ui/queues?state=problem").await.text;
+    assert!(troubled.contains("1 of 2 queues"), "{troubled}");
+}
+
+/// Jobs of one group whose messages are of two kinds.
+async fn fail(server: &Server) {
+    let worker = server.by("ada");
+    for number in 0..5 {
+        let id = format!("job-{number}");
+        let message = match number {
+            4 => "no stamp".to_owned(),
+            _ => format!("no answer from '10.0.0.{number}' after {number}00 ms"),
+        };
+        worker.add("mail", json!({"id": id, "meta": null})).await;
+        worker.pop("mail").await;
+        let failed = json!({"id": id, "group": "Net::Lost", "message": message});
+        worker.post("/fail", failed).await.ok();
+    }
+}
+
+/// The fingerprint that the page of the group links to.
+fn fingerprint(page: &str, text: &str) -> String {
+    let (before, _) = page
+        .split_once(&format!("<span>{text}</span>"))
+        .expect(text);
+    let (_, after) = before.rsplit_once("fp=").expect("a link");
+    after.chars().take(8).collect()
+}
+
+#[tokio::test]
+async fn failures_are_folded_by_what_they_say() {
+    let server = Server::with(&[]);
+    fail(&server).await;
+    let listed = page(&server, "/ui/failures").await.text;
+    assert!(listed.contains("no answer from · after · ms"), "{listed}");
+    assert!(listed.contains("so 4 of the newest 5"));
+    assert!(listed.contains("5 jobs failed in the last 24 hours"));
+    for (query, is_there) in [
+        ("q=lost", true),
+        ("q=stamp", true),
+        ("q=gone", false),
+        ("range=1h", true),
+    ] {
+        let listed = page(&server, &format!("/ui/failures?{query}")).await.text;
+        assert_eq!(listed.contains("Net::Lost"), is_there, "{query}");
+    }
+    let group = page(&server, "/ui/failures/Net%3A%3ALost").await.text;
+    let common = fingerprint(&group, "no answer from · after · ms");
+    let single = fingerprint(&group, "no stamp");
+    for (fp, count) in [(&common, 4), (&single, 1)] {
+        let path = format!("/ui/failures/Net%3A%3ALost?fp={fp}");
+        let shown = page(&server, &path).await.text;
+        let rows = shown.matches("<tr data-key=").count();
+        assert_eq!(rows, count, "{fp}");
+        // The search finds the same.
+        let text = escape(&format!("state:failed type:\"Net::Lost\" fp:{fp}"));
+        let found = page(&server, &format!("/ui/jobs?q={text}")).await.text;
+        assert_eq!(found.matches("<tr data-key=").count(), count, "{fp}");
+    }
+    let none = page(&server, "/ui/failures/Net%3A%3ALost?fp=00000000")
+        .await
+        .text;
+    assert!(none.contains("None of its newest jobs says this"));
+    assert!(group.contains("## Net::Lost: 5 failed jobs"));
+}
+
+#[tokio::test]
+async fn without_failures_it_is_told_when_there_was_one() {
+    let server = Server::with(&[]);
+    let empty = page(&server, "/ui/failures").await.text;
+    assert!(empty.contains("never, as far as is kept"));
+    fail(&server).await;
+    let retried = json!({"group": "Net::Lost", "count": 9});
+    server.anyone().post("/unfail/mail", retried).await.ok();
+    let empty = page(&server, "/ui/failures").await.text;
+    assert!(empty.contains("Last failure: ") && !empty.contains("never"));
+}
