@@ -126,12 +126,12 @@ pub fn began(at: i64, width: i64) -> String {
 
 /// How long a span is.
 pub fn each(width: i64) -> &'static str {
-    match width {
-        MINUTE => "minute",
-        ..HOUR => "few minutes",
-        HOUR => "hour",
-        ..DAY => "few hours",
-        DAY => "day",
+    match (width, width < HOUR, width < DAY) {
+        (MINUTE, ..) => "minute",
+        (HOUR, ..) => "hour",
+        (DAY, ..) => "day",
+        (_, true, _) => "few minutes",
+        (_, _, true) => "few hours",
         _ => "few days",
     }
 }

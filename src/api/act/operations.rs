@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::api::Trouble;
-use crate::api::views::{Seen, Wish};
+use crate::api::views::Seen;
 
 /// Makes an operation and leads to its page. If refused, back to the question, with what was typed.
 #[server]
@@ -17,7 +17,7 @@ pub async fn operate(
 ) -> Result<(), Trouble> {
     let desk = crate::api::desk::Desk::here()?;
     let all = of == "all";
-    let wish = Wish {
+    let wish = crate::api::views::Wish {
         deed,
         all,
         q,
