@@ -7,6 +7,7 @@ use leptos_router::{
     components::{Route, Router, Routes},
 };
 
+mod audit;
 mod check;
 mod config;
 mod dead;
@@ -20,6 +21,7 @@ mod jobq;
 mod letter;
 mod live;
 mod lmstfy;
+mod login;
 mod missing;
 mod namespaces;
 mod overview;
@@ -43,6 +45,7 @@ pub mod visit;
 mod worker;
 mod workers;
 
+use audit::AuditPage;
 use check::CheckPage;
 use config::ConfigPage;
 use dead::DeadPage;
@@ -53,6 +56,7 @@ use job::JobPage;
 use jobq::RecordsPage;
 use jobq::job::RecordPage;
 use lmstfy::job::LmstfyJobPage;
+use login::LoginPage;
 use missing::MissingPage;
 use namespaces::{NamespacePage, NamespacesPage};
 use overview::OverviewPage;
@@ -142,6 +146,8 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, tags, name) view=TagPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("tracked")) view=TrackedPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("check")) view=CheckPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("audit")) view=AuditPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("login")) view=LoginPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("config")) view=ConfigPage ssr=SsrMode::Async />
                 </Routes>
             </Frame>

@@ -8,6 +8,7 @@
 //! Time is an argument: `now` is the client's time where that decides (`--trust-client-clock`), else
 //! `None`, and the server's clock decides. The engine knows neither HTTP nor any protocol's JSON.
 
+mod audit;
 mod check;
 mod chores;
 mod claim;
@@ -39,6 +40,7 @@ mod record;
 mod recur;
 mod rows;
 mod search;
+mod sessions;
 mod stats;
 mod tag;
 mod tally;
@@ -49,11 +51,15 @@ mod wait;
 mod work;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use audit::{
+    AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AUDIT_TEXT_BYTES_MAX, Actor, AuditEntry, AuditFilter,
+};
 pub use check::Problem;
 use chores::{Chore, Duty};
 pub use claim::{Claim, Order};
@@ -80,6 +86,7 @@ pub use queues::{Queue, Queues};
 pub use record::{Labelled, Record, Records, Swap, Which, flaw_of_queue_name};
 pub use recur::{Change, RECURRING_ID_BYTES_MAX, Recur, Recurring};
 pub use search::{Reach, Searched};
+pub use sessions::{SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, Session};
 pub use stats::{Durations, Stats};
 pub use tally::{Moments, SLOTS};
 pub use tokens::{Flaw, Grant, Token, Tokens};
@@ -119,9 +126,9 @@ pub struct Options {
     pub brief: bool,
 }
 
-/// The handle of the engine; cheap to clone.
+/// The handle of the engine, perhaps in the hands of somebody; cheap to clone.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(Arc<Inner>, Option<Arc<Actor>>);
 
 struct Inner {
     writer: Writer<Step>,
@@ -132,6 +139,8 @@ struct Inner {
     waiters: Arc<Waiters>,
     peers: Arc<Peers>,
     turns: claim::Turns,
+    /// How many entries of the audit have been concluded.
+    concluded: AtomicU64,
     choices: record::Choices,
     changes: watch::Sender<u64>,
     trust_client_clock: bool,
@@ -184,7 +193,7 @@ impl Engine {
             held: held::Held::default(),
             idle: idle::Idle::after(options.empty_queue_age.unwrap_or(idle::QUIET)),
         };
-        let engine = Engine(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             writer: Writer::start(store.connection, runner),
             readers,
             shared,
@@ -193,6 +202,7 @@ impl Engine {
             waiters,
             peers,
             turns: claim::Turns::default(),
+            concluded: AtomicU64::new(0),
             choices: record::Choices::default(),
             changes,
             trust_client_clock: options.trust_client_clock,
@@ -200,7 +210,8 @@ impl Engine {
             rest: CancellationToken::new(),
             _scratch: store.scratch,
             host: store.host,
-        }));
+        });
+        let engine = Engine(inner, None);
         if !options.brief {
             engine.start_tasks(options);
         }
@@ -297,6 +308,12 @@ impl Engine {
         self.0.rest.cancelled().await;
     }
 
+    /// Whether this is one of every so many conclusions of the audit.
+    fn counts_to(&self, every: u64) -> bool {
+        let before = self.0.concluded.fetch_add(1, Ordering::Relaxed);
+        (before + 1).is_multiple_of(every)
+    }
+
     /// What polls for records choose from.
     fn choices(&self) -> &record::Choices {
         &self.0.choices
@@ -328,6 +345,7 @@ impl Engine {
             now,
             items,
             task,
+            actor: self.1.clone(),
         };
         let written = async {
             self.0.writer.submit(step).await?;
@@ -355,6 +373,7 @@ impl Engine {
                 now: None,
                 items: 1,
                 task,
+                actor: self.1.clone(),
             })
             .await?;
         told.await.map_err(|_| store::StoreError::Stopped)?

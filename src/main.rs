@@ -54,22 +54,28 @@ fn main() -> ExitCode {
 async fn start() -> ExitCode {
     let outcome = match Command::parse().action {
         Action::Serve(serve) => {
-            let (settings, insecure) = (serve.settings(), serve.access.insecure);
-            run(serve.listen, settings, insecure, false).await
+            let insecure = serve.access.insecure;
+            match serve.settings() {
+                Ok(settings) => run(serve.listen, settings, insecure, false).await,
+                Err(why) => Err(why.into()),
+            }
         }
         Action::Dev { listen, access } => {
             let engine = Options {
                 database: "sqlite::memory:".to_owned(),
                 ..Options::default()
             };
-            let settings = Settings {
+            let settings = access.doors().map(|doors| Settings {
                 engine,
                 allow_flush: true,
-                doors: access.doors(),
+                doors,
                 no_auth: access.no_auth,
                 ..Settings::default()
-            };
-            run(listen, settings, access.insecure, true).await
+            });
+            match settings {
+                Ok(settings) => run(listen, settings, access.insecure, true).await,
+                Err(why) => Err(why.into()),
+            }
         }
         Action::Token(command) => token::run(command).await,
         Action::Copy(databases) => copy(&databases.from, &databases.to).await,

@@ -4,10 +4,10 @@ use leptos::prelude::*;
 
 use super::Trouble;
 use super::views::{
-    CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView, LmstfyJobView, NamespaceView,
-    NamespacesView, OverviewView, Place, QueueRow, QueueView, RecordView, RecordsView,
-    RecurringView, RecurringsView, RelayJobView, SearchView, StatsView, TagView, TagsView, Tally,
-    TrackedView, Wanted, WorkerRow, WorkerView,
+    AuditQuery, AuditView, CheckView, ConfigView, DeadView, GroupRow, GroupView, JobView,
+    LmstfyJobView, NamespaceView, NamespacesView, OverviewView, Place, QueueRow, QueueView,
+    RecordView, RecordsView, RecurringView, RecurringsView, RelayJobView, SearchView, StatsView,
+    TagView, TagsView, Tally, TrackedView, Wanted, WorkerRow, WorkerView,
 };
 
 /// Jobs on one page of a list.
@@ -198,6 +198,13 @@ pub async fn recurring(id: String) -> Result<RecurringView, Trouble> {
 pub async fn check() -> Result<CheckView, Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.answer(super::turn::check(&desk.engine).await)
+}
+
+/// What people did in the dashboard: a page of the entries that are wanted, newest first.
+#[server]
+pub async fn audit(query: AuditQuery) -> Result<AuditView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::audit(&desk.engine, &query).await)
 }
 
 /// All failure groups, most jobs first.

@@ -1,5 +1,6 @@
 //! What pages show. Times are integer microseconds since 1970, UTC.
 
+mod audit;
 mod config;
 mod jobq;
 mod lmstfy;
@@ -11,6 +12,7 @@ mod search;
 
 use serde::{Deserialize, Serialize};
 
+pub use audit::{AuditQuery, AuditRow, AuditView, Fact, Fate, SignIn, Thing};
 pub use config::{ConfigView, Setting};
 pub use jobq::{
     Change, Conflict, Mark, NewRecord, RecordList, RecordRow, RecordView, RecordsView,
@@ -23,7 +25,7 @@ pub use lmstfy::{
 pub use place::{Api, Place};
 pub use recurring::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
 pub use relay::RelayJobView;
-pub use role::Role;
+pub use role::{Entrance, Role};
 pub use search::{Chip, Finds, Mistaken, Outcome, SearchView};
 
 /// Where a job stands, as the dashboard names it.

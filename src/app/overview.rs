@@ -6,7 +6,9 @@ use leptos_meta::Title;
 use super::icons::icon;
 use super::jobq::first_lines;
 use super::letter::all_again;
-use super::parts::{api, badge, commands, count_cell, lacking, loaded, many, quoted, word};
+use super::parts::{
+    api, badge, commands, count_cell, lacking, link_if_seen, loaded, many, quoted, word,
+};
 use super::problems::{Remedy, problems};
 use super::queue::unpause;
 use super::queues::{Sort, sort, table};
@@ -236,7 +238,7 @@ fn nothing_yet(visit: &Visit) -> AnyView {
         </section>
         <section class="card padded" aria-labelledby="by-lmstfy">
             <h2 id="by-lmstfy">"The same by lmstfy"</h2>
-            <p>"Its queues stand in namespaces. " <a href="/ui/namespaces">"Make a token"</a> " for one, say shop, and put it in here:"</p>
+            <p>"Its queues stand in namespaces. " {link_if_seen("/ui/namespaces".to_owned(), "Make a token".to_owned())} " for one, say shop, and put it in here:"</p>
             {commands(
                 "first-lmstfy",
                 vec![

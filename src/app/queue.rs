@@ -11,7 +11,8 @@ use super::icons::icon;
 use super::letter;
 use super::lmstfy;
 use super::parts::{
-    Ask, ago, api, ask, badge, bar, commands, deed, loaded, many, pager, paused, quoted, word,
+    Ask, ago, api, ask, badge, bar, commands, deed, link_if_seen, loaded, many, pager, paused,
+    quoted, word,
 };
 use super::relay;
 use super::tables::{self, JobList};
@@ -74,7 +75,7 @@ pub fn title(place: &Place, paused: Option<AnyView>, actions: AnyView) -> AnyVie
             {(place.api == Api::Lmstfy).then(|| {
                 view! {
                     <span aria-hidden="true">" › "</span>
-                    <a href=to::namespace(&place.namespace)>{format!("namespace {}", place.namespace)}</a>
+                    {link_if_seen(to::namespace(&place.namespace), format!("namespace {}", place.namespace))}
                 }
             })}
         </p>

@@ -18,7 +18,7 @@ use super::job::{JobKey, QueueId};
 use super::keep;
 use super::peers::Peers;
 use super::wait::Waiters;
-use super::work::{Seqs, Shared, Wanted, Work};
+use super::work::{Audit, Seqs, Shared, Wanted, Work};
 use crate::store::{Connection, Group, Statement, StoreError};
 pub use task::{Step, Task, Verb};
 
@@ -65,7 +65,10 @@ impl Group for Runner {
     }
 
     fn is_alone(step: &Step) -> bool {
-        step.now.is_some() || step.needs.oldest.is_some() || step.task.chore().is_some()
+        step.now.is_some()
+            || step.needs.oldest.is_some()
+            || step.actor.is_some()
+            || step.task.chore().is_some()
     }
 
     async fn run(
@@ -80,6 +83,7 @@ impl Group for Runner {
         let now = now.unwrap_or_else(|| self.clock.now());
         let watched = self.waiters.any() || self.peers.any();
         let mut work = Work::new(now, &self.shared, watched, seqs);
+        work.audit = Audit::of_first(steps);
         work.revision = self.peers.share().then_some(self.revision);
         let chore = steps.iter().find_map(|step| step.task.chore());
         let mut leads = false;
@@ -106,7 +110,7 @@ impl Group for Runner {
         let prunes =
             (retires || leads && !self.clients_tell_time) && self.pruned_on != Some(now.day());
         if prunes {
-            writes.extend(keep::prune(&work));
+            writes.extend(keep::prune(&work, self.clients_tell_time));
         }
         if self.groups.is_multiple_of(DROP_EVENTS_EVERY) && chore.is_none() {
             writes.push(events::drop_old());
@@ -305,6 +309,7 @@ async fn run_named(
         let answers = connection.look(vec![neighbours]).await?;
         work.loaded(answers, false)?;
     }
+    work.audit_begins();
     for step in steps.iter_mut().filter(|step| step.needs.claim.is_empty()) {
         step.task.run(work);
     }
