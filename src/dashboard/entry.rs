@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::request::Parts;
+use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -260,7 +261,7 @@ fn accepts(headers: &HeaderMap) -> &str {
 
 /// The page at this address, as something to go back to.
 fn here(uri: &Uri) -> String {
-    let address = uri.path_and_query().map(|it| it.as_str());
+    let address = uri.path_and_query().map(PathAndQuery::as_str);
     let is_page = |address: &&str| is_ours(address) && !address.starts_with("/ui/fn");
     address.filter(is_page).unwrap_or("/ui").to_owned()
 }

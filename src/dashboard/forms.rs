@@ -46,7 +46,7 @@ pub async fn page(dashboard: Dashboard, asked: Asked, trouble: Trouble) -> Respo
     tracing::warn!(path = asked.uri.path(), %trouble, "a request could not be answered");
     let origin = match trouble {
         // One that can be looked at again.
-        Trouble::Forbidden(_) => asked.uri.clone(),
+        Trouble::Forbidden(_) if !asked.uri.path().starts_with("/ui/fn/") => asked.uri.clone(),
         _ => origin_page(&asked.headers),
     };
     let more = move || {

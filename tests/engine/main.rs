@@ -10,6 +10,7 @@ mod dead;
 mod idle;
 mod readers;
 mod search;
+mod sessions;
 mod tokens;
 mod turns;
 

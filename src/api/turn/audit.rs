@@ -1,8 +1,8 @@
 //! The audit: what a form is about, and the entries as they are shown.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat};
-use serde::Serialize;
-use serde_json::value::RawValue;
+mod export;
+
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use serde_json::{Map, Value};
 
 use super::super::roles;
@@ -11,6 +11,8 @@ use crate::app::visit::{Visit, to};
 use crate::engine::{
     AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AuditEntry, AuditFilter, Engine, Result, Time,
 };
+
+pub use export::{audit_csv, audit_json};
 
 /// Entries on a page.
 const PAGE: usize = 50;
@@ -293,105 +295,6 @@ fn told(value: Option<&Value>) -> String {
     }
 }
 
-/// An entry as it is exported.
-#[derive(Serialize)]
-struct Exported<'a> {
-    at: String,
-    who: &'a str,
-    role: &'a str,
-    action: &'a str,
-    target: &'a str,
-    link: &'a str,
-    before: Option<&'a RawValue>,
-    after: Option<&'a RawValue>,
-    items: i64,
-    outcome: &'static str,
-    said: &'a str,
-    request_id: &'a str,
-    source: &'a str,
-}
-
-fn iso(at: Time) -> String {
-    let at = DateTime::from_timestamp_micros(at.0).unwrap_or_default();
-    at.to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
-fn outcome(entry: &AuditEntry) -> &'static str {
-    if entry.done { "done" } else { "refused" }
-}
-
-/// The entries as JSON.
-pub fn audit_json(entries: &[AuditEntry], more: bool) -> String {
-    #[derive(Serialize)]
-    struct Export<'a> {
-        entries: Vec<Exported<'a>>,
-        /// Whether there are older ones.
-        more: bool,
-    }
-    let entries = entries.iter().map(|entry| Exported {
-        at: iso(entry.at),
-        who: &entry.actor.who,
-        role: &entry.actor.role,
-        action: &entry.actor.action,
-        target: &entry.actor.target,
-        link: &entry.actor.link,
-        before: serde_json::from_str(&entry.before).ok(),
-        after: serde_json::from_str(&entry.after).ok(),
-        items: entry.items,
-        outcome: outcome(entry),
-        said: &entry.said,
-        request_id: &entry.actor.request_id,
-        source: &entry.actor.source,
-    });
-    let export = Export {
-        entries: entries.collect(),
-        more,
-    };
-    serde_json::to_string(&export).unwrap_or_default()
-}
-
-/// The entries as a table of comma-separated values (RFC 4180).
-pub fn audit_csv(entries: &[AuditEntry]) -> String {
-    let mut csv = String::from(
-        "at,who,role,action,target,before,after,items,outcome,said,request_id,source\r\n",
-    );
-    for entry in entries {
-        let (at, items) = (iso(entry.at), entry.items.to_string());
-        let actor = &entry.actor;
-        let cells = [
-            &at,
-            &actor.who,
-            &actor.role,
-            &actor.action,
-            &actor.target,
-            &entry.before,
-            &entry.after,
-            &items,
-            outcome(entry),
-            &entry.said,
-            &actor.request_id,
-            &actor.source,
-        ];
-        let cells = cells.map(cell);
-        csv.push_str(&cells.join(","));
-        csv.push_str("\r\n");
-    }
-    csv
-}
-
-/// A cell. One that a spreadsheet would take for a formula gets an apostrophe first.
-fn cell(text: &str) -> String {
-    let mark = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        "'"
-    } else {
-        ""
-    };
-    if mark.is_empty() && !text.contains([',', '"', '\r', '\n']) {
-        return text.to_owned();
-    }
-    format!("\"{mark}{}\"", text.replace('"', "\"\""))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -405,87 +308,97 @@ mod tests {
         (action, target.words, target.link)
     }
 
+    type Fields = &'static [(&'static str, &'static str)];
+
+    const PLACE: Fields = &[
+        ("protocol", "lmstfy"),
+        ("namespace", "shop"),
+        ("queue", "a/b"),
+    ];
+
+    /// Path, fields, action, target and link.
+    const FORMS: &[(&str, Fields, &str, &str, &str)] = &[
+        (
+            "/ui/fn/retry",
+            &[("id", "x y")],
+            "retry",
+            "job x y",
+            "/ui/jobs/x%20y",
+        ),
+        (
+            "/ui/fn/pause_queue",
+            PLACE,
+            "pause_queue",
+            "queue shop/a/b",
+            "/ui/lmstfy/shop/a%2Fb",
+        ),
+        (
+            "/ui/fn/retry_group",
+            &[("group", "E")],
+            "retry_group",
+            "failures E",
+            "/ui/failures/E",
+        ),
+        (
+            "/ui/fn/unrecur",
+            &[("id", "r")],
+            "unrecur",
+            "recurring job r",
+            "/ui/recurring/r",
+        ),
+        (
+            "/ui/fn/recur",
+            &[("form[id]", "r")],
+            "recur",
+            "recurring job r",
+            "/ui/recurring/r",
+        ),
+        (
+            "/ui/fn/revoke_token",
+            &[("namespace", "n"), ("name", "sha256:1")],
+            "revoke_token",
+            "token sha256:1 of n",
+            "/ui/namespaces/n",
+        ),
+        ("/ui/fn/mend", &[], "mend", "the database", "/ui/check"),
+        (
+            "/ui/jobq/hosts/job/7",
+            &[("do", "event")],
+            "append_event",
+            "job 7 in hosts",
+            "/ui/jobq/hosts/job/7",
+        ),
+        (
+            "/ui/jobq/hosts/job/7",
+            &[],
+            "set_state",
+            "job 7 in hosts",
+            "/ui/jobq/hosts/job/7",
+        ),
+        (
+            "/ui/jobq/a%2Fb",
+            &[],
+            "create_record",
+            "queue a/b",
+            "/ui/jobq/a%2Fb",
+        ),
+        (
+            "/ui/namespaces",
+            &[("namespace", " n")],
+            "create_token",
+            "namespace n",
+            "/ui/namespaces/n",
+        ),
+    ];
+
     #[test]
     fn a_form_names_what_it_is_about() {
-        let place = [
-            ("protocol", "lmstfy"),
-            ("namespace", "shop"),
-            ("queue", "a/b"),
-        ];
-        for (path, fields, action, words, link) in [
-            (
-                "/ui/fn/retry",
-                &[("id", "x y")][..],
-                "retry",
-                "job x y",
-                "/ui/jobs/x%20y",
-            ),
-            (
-                "/ui/fn/pause_queue",
-                &place,
-                "pause_queue",
-                "queue shop/a/b",
-                "/ui/lmstfy/shop/a%2Fb",
-            ),
-            (
-                "/ui/fn/retry_group",
-                &[("group", "E")],
-                "retry_group",
-                "failures E",
-                "/ui/failures/E",
-            ),
-            (
-                "/ui/fn/unrecur",
-                &[("id", "r")],
-                "unrecur",
-                "recurring job r",
-                "/ui/recurring/r",
-            ),
-            (
-                "/ui/fn/recur",
-                &[("form[id]", "r")],
-                "recur",
-                "recurring job r",
-                "/ui/recurring/r",
-            ),
-            (
-                "/ui/fn/revoke_token",
-                &[("namespace", "n"), ("name", "sha256:1")],
-                "revoke_token",
-                "token sha256:1 of n",
-                "/ui/namespaces/n",
-            ),
-            ("/ui/fn/mend", &[], "mend", "the database", "/ui/check"),
-            (
-                "/ui/jobq/hosts/job/7",
-                &[("do", "event")],
-                "append_event",
-                "job 7 in hosts",
-                "/ui/jobq/hosts/job/7",
-            ),
-            (
-                "/ui/jobq/hosts/job/7",
-                &[],
-                "set_state",
-                "job 7 in hosts",
-                "/ui/jobq/hosts/job/7",
-            ),
-            (
-                "/ui/jobq/a%2Fb",
-                &[],
-                "create_record",
-                "queue a/b",
-                "/ui/jobq/a%2Fb",
-            ),
-            (
-                "/ui/namespaces",
-                &[("namespace", " n")],
-                "create_token",
-                "namespace n",
-                "/ui/namespaces/n",
-            ),
-        ] {
-            let expected = (action.to_owned(), words.to_owned(), link.to_owned());
+        for (path, fields, action, words, link) in FORMS {
+            let expected = (
+                (*action).to_owned(),
+                (*words).to_owned(),
+                (*link).to_owned(),
+            );
             assert_eq!(about(path, fields), expected);
         }
         assert_eq!(audited_action("/ui/nothing", &[]), None);
@@ -523,13 +436,6 @@ mod tests {
             facts,
             [("state", "failed", "waiting"), ("tags", "none", "x, y")]
         );
-    }
-
-    #[test]
-    fn a_cell_is_no_formula() {
-        assert_eq!(cell("a"), "a");
-        assert_eq!(cell("a,\"b\""), "\"a,\"\"b\"\"\"");
-        assert_eq!(cell("=1+1"), "\"'=1+1\"");
     }
 
     #[test]
