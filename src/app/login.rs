@@ -48,8 +48,8 @@ pub fn LoginPage() -> impl IntoView {
                     autocapitalize="none"
                     spellcheck="false"
                 />
-                <label for="secret">"Key or password"</label>
-                <input id="secret" name="secret" type="password" required maxlength="1024" autocomplete="current-password" />
+                <label for="key">"Key or password"</label>
+                <input id="key" name="secret" type="password" required maxlength="1024" autocomplete="current-password" />
                 <button type="submit" class="button strong">"Sign in"</button>
             </form>
         </section>
