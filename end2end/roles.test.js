@@ -36,7 +36,7 @@ for (const javaScriptEnabled of [true, false]) {
   dashboard.test(`an operator signs in, acts and signs out${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const api = client(url);
     const id = `letter-${javaScriptEnabled}`;
-    await api.failed("letters", "Unreadable", "no address", id);
+    await api.failed(`letters-${javaScriptEnabled}`, "Unreadable", "no address", id);
     await signIn(page, "olga", "/ui/failures/Unreadable");
     if (javaScriptEnabled) await live(page);
     await page.getByRole("navigation", { name: "Main" }).getByText("olga", { exact: true }).waitFor();
@@ -50,10 +50,10 @@ for (const javaScriptEnabled of [true, false]) {
 
   dashboard.test(`a viewer sees no button that acts${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const api = client(url);
-    await api.failed("parcels", "Lost", "no stamp", `parcel-${javaScriptEnabled}`);
+    await api.failed(`parcels-${javaScriptEnabled}`, "Lost", "no stamp", `parcel-${javaScriptEnabled}`);
     await signIn(page, "vera", `/ui/jobs/parcel-${javaScriptEnabled}`);
     await page.getByText("no stamp").first().waitFor();
-    for (const path of ["/ui", `/ui/jobs/parcel-${javaScriptEnabled}`, "/ui/failures", "/ui/queues/parcels", "/ui/config"]) {
+    for (const path of ["/ui", `/ui/jobs/parcel-${javaScriptEnabled}`, "/ui/failures", `/ui/queues/parcels-${javaScriptEnabled}`, "/ui/config"]) {
       await page.goto(path);
       const actions = await page.locator("form[method=post]").evaluateAll((forms) =>
         forms.map((form) => new URL(form.action).pathname),
@@ -68,7 +68,7 @@ for (const javaScriptEnabled of [true, false]) {
   dashboard.test(`an admin reads what was done${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const api = client(url);
     const id = `card-${javaScriptEnabled}`;
-    await api.failed("cards", "Torn", "in two", id);
+    await api.failed(`cards-${javaScriptEnabled}`, "Torn", "in two", id);
     await signIn(page, "anna", `/ui/jobs/${id}`);
     await page.getByRole("button", { name: "Retry" }).click();
     await page.locator("#flash").getByText("waits in its queue again").waitFor();
@@ -141,7 +141,7 @@ for (const colorScheme of ["light", "dark"]) {
     dashboard.test(`everything is presentable, ${colorScheme}, ${width}`, { colorScheme, viewport }, async ({ page, url }) => {
       const api = client(url);
       const id = `shown-${colorScheme}-${width}`;
-      await api.failed("shown", "Shown", "again", id);
+      await api.failed(id, "Shown", "again", id);
       const name = (shot) => `roles-${shot}-${colorScheme}-${width}`;
       await page.goto("/ui/login");
       await assertPresentable(page, "login");
