@@ -24,6 +24,9 @@ async function signIn(page, name, path = "/ui") {
 
 /** Signs out by the button of the frame, which is behind another one on a phone. */
 async function signOut(page) {
+  // A page that refreshes itself while it is left would be refused.
+  const pause = page.getByRole("button", { name: "Pause live updates" });
+  if (await pause.isVisible()) await pause.click();
   const button = page.getByRole("button", { name: "Sign out" });
   if (!(await button.isVisible())) await page.getByRole("button", { name: "More" }).click();
   await button.click();

@@ -49,7 +49,7 @@ fn page(view: &AuditView, query: &AuditQuery, visit: &Visit) -> AnyView {
             )}
         </p>
         {filter(view, query)}
-        <section class="card">{list}</section>
+        <section class="card audit">{list}</section>
         {pager(view, query)}
         {(!view.rows.is_empty()).then(|| export(query, visit))}
     }

@@ -120,7 +120,6 @@ async fn many_jobs_are_counted_and_the_first_are_named() {
 async fn queues_options_and_workers_are_noted() {
     let (server, anna) = scene().await;
     server.by("w").add_ids("mail", &["a"]).await;
-    server.by("w").sees("w").await;
     let mail = [("protocol", "qless"), ("namespace", ""), ("queue", "mail")];
     let queue = |paused: bool| json!([{"queue": "mail", "paused": paused, "listed": true}]);
     let (before, after, target) = noted(&anna, "pause_queue", &mail).await;
