@@ -13,6 +13,8 @@ pub mod desk;
 pub mod options;
 /// Server functions that read.
 pub mod read;
+/// Which role what takes.
+pub mod roles;
 /// From the engine's types to views.
 #[cfg(feature = "ssr")]
 pub mod turn;
@@ -28,6 +30,9 @@ pub enum Trouble {
     /// What was asked for is not there.
     #[error("{0}")]
     Missing(String),
+    /// It takes another role.
+    #[error("{0}")]
+    Forbidden(String),
     /// The engine cannot answer now.
     #[error("{0}")]
     Unavailable(String),

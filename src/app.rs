@@ -8,6 +8,7 @@ use leptos_router::{
 };
 
 mod about;
+mod audit;
 mod bulk;
 mod chart;
 mod check;
@@ -25,6 +26,7 @@ mod jobq;
 mod letter;
 mod live;
 mod lmstfy;
+mod login;
 mod missing;
 mod namespaces;
 mod operations;
@@ -53,6 +55,7 @@ mod worker;
 mod workers;
 
 use about::AboutPage;
+use audit::AuditPage;
 use check::CheckPage;
 use config::ConfigPage;
 use confirm::ConfirmPage;
@@ -64,6 +67,7 @@ use job::JobPage;
 use jobq::RecordsPage;
 use jobq::job::RecordPage;
 use lmstfy::job::LmstfyJobPage;
+use login::LoginPage;
 use missing::MissingPage;
 use namespaces::{NamespacePage, NamespacesPage};
 use operations::{OperationPage, OperationsPage};
@@ -167,6 +171,8 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, StaticSegment("stats")) view=StatisticsPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("check")) view=CheckPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("about")) view=AboutPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("audit")) view=AuditPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("login")) view=LoginPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("config")) view=ConfigPage ssr=SsrMode::Async />
                 </Routes>
             </Frame>

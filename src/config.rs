@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand};
 
-use crate::doors::{Admin, Doors};
+use crate::api::views::Role;
+use crate::doors::{Admin, Doors, UiKey, Who};
 use crate::engine::Options;
 use crate::secret::Hash;
 use crate::server::Settings;
@@ -147,6 +148,9 @@ pub struct Serve {
     /// The largest body of a request of Jobq, in bytes.
     #[arg(long, env = "SWITCHYARD_JOBQ_BODY_MAX", default_value_t = JOBQ_BODY_MAX)]
     pub jobq_body_max: usize,
+    /// What the dashboard calls this server, on every page: production, staging, …
+    #[arg(long, env = "SWITCHYARD_ENVIRONMENT", value_parser = environment, value_name = "NAME")]
+    pub environment: Option<String>,
     #[command(flatten)]
     pub access: Access,
 }
@@ -162,11 +166,20 @@ pub struct Access {
     /// The name that opens the same with --admin-password, in a browser or elsewhere.
     #[arg(long, env = "SWITCHYARD_ADMIN_USER", hide_env_values = true, value_parser = user, value_name = "NAME")]
     #[arg(requires = "admin_password")]
-    pub admin_user: Option<Hash>,
+    pub admin_user: Option<String>,
     /// The password of --admin-user.
     #[arg(long, env = "SWITCHYARD_ADMIN_PASSWORD", hide_env_values = true, value_parser = password)]
     #[arg(requires = "admin_user", value_name = "PASSWORD")]
     pub admin_password: Option<Hash>,
+    /// What opens the dashboard for somebody by name, as a viewer, an operator or an admin; may be given several
+    /// times. In the environment the keys stand one after the other, with a comma or white space between them.
+    #[arg(long = "ui-key", env = "SWITCHYARD_UI_KEYS", hide_env_values = true, value_parser = ui_keys)]
+    #[arg(value_name = "ROLE:NAME:SECRET")]
+    pub ui_keys: Vec<UiKeys>,
+    /// What the dashboard lets those do who show no key: viewer, operator or admin. If it is not said, and no key of
+    /// the dashboard is set, everything; with a key, nothing. The APIs have doors of their own.
+    #[arg(long, env = "SWITCHYARD_UI_OPEN_AS", value_parser = role, value_name = "ROLE")]
+    pub ui_open_as: Option<Role>,
     /// What opens qless: `Authorization: Bearer TOKEN`.
     #[arg(long, env = "SWITCHYARD_QLESS_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     pub qless_token: Option<Hash>,
@@ -184,19 +197,88 @@ pub struct Access {
     pub insecure: bool,
 }
 
+/// Keys of the dashboard, or what is wrong with them. What is wrong is told later, for clap would tell the keys too.
+#[derive(Clone, Debug)]
+pub struct UiKeys(Result<Vec<UiKey>, String>);
+
+/// The most keys of the dashboard: each is compared with what somebody shows.
+const UI_KEYS_MAX: usize = 1_000;
+
+/// The longest name of somebody who has a key, in characters.
+const UI_NAME_CHARS_MAX: usize = 64;
+
 impl Access {
     /// The keys of the doors.
-    pub fn doors(&self) -> Doors {
-        Doors {
+    ///
+    /// # Errors
+    /// If a key of the dashboard is none, or two are the same.
+    pub fn doors(&self) -> Result<Doors, String> {
+        let mut ui = Vec::new();
+        for keys in &self.ui_keys {
+            ui.extend(keys.0.clone()?);
+        }
+        if ui.len() > UI_KEYS_MAX {
+            return Err(format!("--ui-key: there may be {UI_KEYS_MAX} keys at most"));
+        }
+        let admin = [self.admin_token, self.admin_password];
+        let mut secrets: Vec<Hash> = admin.into_iter().flatten().collect();
+        for key in &ui {
+            if secrets.contains(&key.secret) {
+                let name = &key.who.name;
+                return Err(format!(
+                    "--ui-key: the secret of {name} opens something else already"
+                ));
+            }
+            secrets.push(key.secret);
+        }
+        Ok(Doors {
             admin: Admin {
                 token: self.admin_token,
-                login: self.admin_user.zip(self.admin_password),
+                login: self.admin_user.clone().zip(self.admin_password),
             },
+            ui,
+            ui_open_as: self.ui_open_as,
             qless: self.qless_token,
             relay: self.relay_token,
             jobq: self.jobq_token,
-        }
+        })
     }
+}
+
+fn role(text: &str) -> Result<Role, &'static str> {
+    Role::parse(text).ok_or("it is viewer, operator or admin")
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "clap asks for a Result")]
+fn ui_keys(text: &str) -> Result<UiKeys, String> {
+    let all = text.split([',', ' ', '\t', '\r', '\n']);
+    let keys = all.filter(|key| !key.is_empty()).map(ui_key);
+    let keys: Result<Vec<UiKey>, String> = keys.collect();
+    Ok(UiKeys(match keys {
+        Ok(keys) if keys.is_empty() => Err("--ui-key: it is empty".to_owned()),
+        keys => keys.map_err(|why| format!("--ui-key: {why}")),
+    }))
+}
+
+fn ui_key(text: &str) -> Result<UiKey, String> {
+    let mut parts = text.splitn(3, ':');
+    let (Some(role), Some(name), Some(secret)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err("a key is ROLE:NAME:SECRET, without a comma or white space".to_owned());
+    };
+    let role = Role::parse(role);
+    let role = role.ok_or("a key begins with viewer:, operator: or admin:")?;
+    let is_visible = |c: char| !c.is_control() && !c.is_whitespace();
+    if !(1..=UI_NAME_CHARS_MAX).contains(&name.chars().count()) || !name.chars().all(is_visible) {
+        return Err(format!(
+            "the name in a key has 1 to {UI_NAME_CHARS_MAX} visible characters"
+        ));
+    }
+    let secret = password(secret).map_err(|why| format!("the secret of {name}: {why}"))?;
+    let name = name.to_owned();
+    Ok(UiKey {
+        who: Who { name, role },
+        secret,
+    })
 }
 
 /// White space around a token would be cut off on its way here, so it is not part of it.
@@ -204,11 +286,28 @@ fn token(text: &str) -> Result<Hash, &'static str> {
     password(text.trim())
 }
 
-fn user(text: &str) -> Result<Hash, &'static str> {
+fn user(text: &str) -> Result<String, &'static str> {
     if text.contains(':') {
         return Err("a name with a colon cannot be sent");
     }
-    password(text)
+    if text.is_empty() {
+        return Err("it is empty");
+    }
+    Ok(text.to_owned())
+}
+
+/// The longest name of an environment, in characters.
+const ENVIRONMENT_CHARS_MAX: usize = 40;
+
+fn environment(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    let length = name.chars().count();
+    if !(1..=ENVIRONMENT_CHARS_MAX).contains(&length) || name.chars().any(char::is_control) {
+        return Err(format!(
+            "it has 1 to {ENVIRONMENT_CHARS_MAX} visible characters"
+        ));
+    }
+    Ok(name.to_owned())
 }
 
 /// An empty variable is likelier a mistake than the wish to let everybody in.
@@ -230,8 +329,11 @@ pub const LMSTFY_BODY_MAX: usize = 65_535;
 
 impl Serve {
     /// How the server is to behave.
-    pub fn settings(&self) -> Settings {
-        Settings {
+    ///
+    /// # Errors
+    /// See [`Access::doors`].
+    pub fn settings(&self) -> Result<Settings, String> {
+        Ok(Settings {
             engine: Options {
                 database: self.database.clone(),
                 durability: self.durability,
@@ -242,11 +344,12 @@ impl Serve {
                 brief: false,
             },
             allow_flush: self.allow_flush,
-            doors: self.access.doors(),
+            doors: self.access.doors()?,
+            environment: self.environment.clone(),
             no_auth: self.access.no_auth,
             lmstfy_body_max: self.lmstfy_body_max,
             relay_body_max: self.relay_body_max,
             jobq_body_max: self.jobq_body_max,
-        }
+        })
     }
 }

@@ -1,16 +1,21 @@
 //! The dashboard's side of HTTP: its pages, their files, and what every page carries. The pages
 //! themselves stand in `app`.
 
+mod audit;
 mod download;
+mod entry;
 mod feed;
 mod forms;
 mod guard;
+mod login;
 mod numbers;
 mod put;
 mod records;
 mod shared;
 mod tokens;
+mod tries;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::{
@@ -28,18 +33,19 @@ use leptos_axum::{
 use tokio_util::sync::CancellationToken;
 use tower_http::{CompressionLevel, compression::CompressionLayer, limit::RequestBodyLimitLayer};
 
+pub use audit::Noted;
+use entry::{Entry, Visitor};
 pub use feed::Feed;
 use shared::Shared;
 
 use crate::{
-    api::views::Role,
     app::{
         App, shell,
-        visit::{self, Flash, Visit},
+        visit::{self, Entrance, Flash, Visit},
     },
     assets::Assets,
-    doors::Doors,
     engine::Engine,
+    server::Settings,
 };
 
 /// Sent by the live island when it fetches the page anew.
@@ -64,6 +70,7 @@ pub struct Dashboard {
     pub engine: Engine,
     pub feed: Feed,
     shared: Shared,
+    entry: Arc<Entry>,
     pub assets: Assets,
     /// Whether lmstfy's namespaces stand open to everybody.
     pub no_auth: bool,
@@ -72,21 +79,28 @@ pub struct Dashboard {
 
 impl Dashboard {
     /// Live feeds end when `stop` is cancelled.
-    pub fn new(engine: Engine, assets: Assets, no_auth: bool, stop: CancellationToken) -> Self {
+    pub fn new(
+        engine: Engine,
+        assets: Assets,
+        settings: &Settings,
+        stop: CancellationToken,
+    ) -> Self {
+        let entry = Entry::new(&settings.doors, settings.environment.as_deref());
         Self {
+            entry: Arc::new(entry),
             feed: Feed::start(engine.clone(), stop),
             shared: Shared::default(),
             engine,
-            no_auth,
+            no_auth: settings.no_auth,
             leptos: assets.leptos_options(),
             assets,
         }
     }
 }
 
-/// Everything under `/ui`. Behind the administrator's door stands all but the files, which are the same for
-/// everybody and tell nothing.
-pub fn router(state: Dashboard, doors: &Doors) -> Router {
+/// Everything under `/ui`. Behind its door stands all but the files, which are the same for everybody and tell
+/// nothing.
+pub fn router(state: Dashboard) -> Router {
     let context = {
         let dashboard = state.clone();
         move || page_context(&dashboard)
@@ -99,7 +113,11 @@ pub fn router(state: Dashboard, doors: &Doors) -> Router {
         // `/ui/` is a route of its own in axum; it would reach the fallback.
         .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
         .route("/ui/events", get(feed::events))
+        .route("/ui/audit.csv", get(audit::csv))
+        .route("/ui/audit.json", get(audit::json))
         // Where the pages stand, too: what answers the form is one of them.
+        .route("/ui/login", post(login::sign_in))
+        .route("/ui/logout", post(login::sign_out))
         .route("/ui/namespaces", post(tokens::create))
         .route("/ui/namespaces/{name}", post(tokens::create_in))
         .route(
@@ -116,9 +134,9 @@ pub fn router(state: Dashboard, doors: &Doors) -> Router {
             forms::explain,
         ))
         .layer(middleware::from_fn_with_state(state.clone(), shared::share))
-        .layer(middleware::from_fn(in_time));
-    // Outside of what is shared: a page that was made for one is handed to others.
-    let pages = doors.admin(guard::refuse).before(pages);
+        .layer(middleware::from_fn(in_time))
+        // Outside of what is shared: a page that was made for one is handed to others.
+        .layer(middleware::from_fn_with_state(state.clone(), entry::enter));
     Router::new()
         .route("/ui/favicon.svg", get(favicon))
         .route("/ui/pkg/{version}/{name}", get(package_file))
@@ -198,6 +216,8 @@ fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
     let cookies = header("cookie").unwrap_or_default();
     let refresh = header(REFRESH).is_some();
     let shows_a_page = request.method == Method::GET && !refresh;
+    let visitor = request.extensions.get::<Visitor>();
+    let who = visitor.map(|visitor| visitor.who.clone());
     Visit {
         path: request.uri.path().to_owned(),
         query: request.uri.query().unwrap_or_default().to_owned(),
@@ -205,8 +225,10 @@ fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
         now: dashboard.engine.now(None).0,
         refresh,
         seq: dashboard.feed.seq(),
-        who: "anybody".to_owned(),
-        role: Role::Admin,
+        role: who.as_ref().map(|who| who.role).unwrap_or_default(),
+        who: who.map(|who| who.name).unwrap_or_default(),
+        entrance: visitor.map_or(Entrance::Outside, |visitor| visitor.entrance),
+        environment: dashboard.entry.environment.clone(),
         theme: match cookie(cookies, visit::THEME_COOKIE) {
             Some("light") => "light",
             Some("dark") => "dark",

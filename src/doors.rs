@@ -3,6 +3,7 @@
 //!
 //! The administrator's keys open every door. Keys are kept as hashes, and compared in constant time.
 
+mod keys;
 mod sender;
 
 use std::net::{IpAddr, SocketAddr};
@@ -10,15 +11,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, Uri};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use subtle::Choice;
 
+use crate::api::views::Role;
 use crate::protocol::request::drain;
 use crate::secret::Hash;
+pub use keys::{Admin, Keys, Shown, UiKey, Who};
 pub use sender::Sender;
 
 /// The challenge of a door that people come to with browsers.
@@ -28,9 +28,13 @@ pub const BASIC: &str = r#"Basic realm="Switchyard", charset="UTF-8""#;
 pub const BEARER: &str = r#"Bearer realm="Switchyard""#;
 
 /// The keys that are set.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Doors {
     pub admin: Admin,
+    /// More keys of the dashboard, each with a role.
+    pub ui: Vec<UiKey>,
+    /// What the dashboard lets those do who show no key, if that is said.
+    pub ui_open_as: Option<Role>,
     /// What opens qless.
     pub qless: Option<Hash>,
     /// What opens Relay.
@@ -39,21 +43,25 @@ pub struct Doors {
     pub jobq: Option<Hash>,
 }
 
-/// The administrator's keys.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Admin {
-    pub token: Option<Hash>,
-    /// A user's name and password.
-    pub login: Option<(Hash, Hash)>,
-}
-
 impl Doors {
-    /// The door of the dashboard, and of what else is the administrator's. Links lead to it from other sites; what
-    /// they may make a browser do its fronts decide.
+    /// The keys of the dashboard.
+    pub fn of_ui(&self) -> Keys {
+        Keys::of_admin(&self.admin).and(&self.ui)
+    }
+
+    /// What the dashboard lets those do who show no key; `None` if they are not let in.
+    pub fn guests(&self) -> Option<Role> {
+        let open = self.of_ui().is_empty().then_some(Role::Admin);
+        self.ui_open_as.or(open)
+    }
+
+    /// The door of what is the administrator's besides the dashboard. Links lead to it from other sites; what they may
+    /// make a browser do its fronts decide.
     pub fn admin(&self, refuse: Refuse) -> Door {
+        let admins = self.ui.iter().filter(|key| key.who.role == Role::Admin);
         Door(Arc::new(Inner {
-            stands_open: !self.admin.is_set(),
-            admin: self.admin,
+            stands_open: self.of_ui().is_empty(),
+            admin: Keys::of_admin(&self.admin).and(admins),
             own: None,
             for_programs: false,
             refuse,
@@ -79,7 +87,7 @@ impl Doors {
     fn of_protocol(&self, own: Option<Hash>, refuse: Refuse) -> Door {
         Door(Arc::new(Inner {
             stands_open: own.is_none(),
-            admin: self.admin,
+            admin: Keys::of_admin(&self.admin),
             own,
             for_programs: true,
             refuse,
@@ -91,8 +99,12 @@ impl Doors {
     pub fn open(&self, no_auth: bool) -> Vec<&'static str> {
         let all = [
             (
-                !self.admin.is_set(),
+                self.of_ui().is_empty(),
                 "/ui and /token (--admin-token closes them)",
+            ),
+            (
+                !self.of_ui().is_empty() && self.ui_open_as.is_some(),
+                "/ui, as far as --ui-open-as says",
             ),
             (self.qless.is_none(), "qless (--qless-token closes it)"),
             (self.relay.is_none(), "Relay (--relay-token closes it)"),
@@ -106,7 +118,7 @@ impl Doors {
     /// Whether any key is set.
     pub fn any_key(&self) -> bool {
         let own = [self.qless, self.relay, self.jobq];
-        self.admin.is_set() || own.iter().any(Option::is_some)
+        !self.of_ui().is_empty() || own.iter().any(Option::is_some)
     }
 }
 
@@ -115,54 +127,6 @@ pub fn is_loopback(address: SocketAddr) -> bool {
     match address.ip() {
         IpAddr::V4(ip) => ip.is_loopback(),
         IpAddr::V6(ip) => ip.to_canonical().is_loopback(),
-    }
-}
-
-impl Admin {
-    fn is_set(&self) -> bool {
-        self.token.is_some() || self.login.is_some()
-    }
-
-    /// A browser cannot show a token by itself: it sends what its user typed, a name and a password. Where only a
-    /// token is set it is the password, whatever the name.
-    fn opens_for(&self, shown: &Shown) -> Choice {
-        match (shown, &self.token, &self.login) {
-            (Shown::Bearer(token), Some(expected), _) => expected.matches(token),
-            (Shown::Basic(user, password), _, Some(login)) => {
-                login.0.matches(user) & login.1.matches(password)
-            }
-            (Shown::Basic(_, password), Some(expected), None) => expected.matches(password),
-            _ => Choice::from(0),
-        }
-    }
-}
-
-/// What somebody shows at a door, as hashes.
-enum Shown {
-    Bearer(Hash),
-    Basic(Hash, Hash),
-}
-
-impl Shown {
-    fn by(headers: &HeaderMap) -> Option<Shown> {
-        let value = headers.get(header::AUTHORIZATION)?.as_bytes();
-        let space = value.iter().position(|byte| *byte == b' ')?;
-        let (scheme, rest) = value.split_at(space);
-        let rest = rest.trim_ascii();
-        if scheme.eq_ignore_ascii_case(b"bearer") {
-            return Some(Shown::Bearer(Hash::of(rest)));
-        }
-        if !scheme.eq_ignore_ascii_case(b"basic") {
-            return None;
-        }
-        let decoded = STANDARD
-            .decode(rest)
-            .or_else(|_| STANDARD_NO_PAD.decode(rest));
-        let decoded = decoded.ok()?;
-        let colon = decoded.iter().position(|byte| *byte == b':')?;
-        let (user, password) = decoded.split_at(colon);
-        let password = password.get(1..).unwrap_or_default();
-        Some(Shown::Basic(Hash::of(user), Hash::of(password)))
     }
 }
 
@@ -175,7 +139,7 @@ pub struct Door(Arc<Inner>);
 
 struct Inner {
     stands_open: bool,
-    admin: Admin,
+    admin: Keys,
     /// A key of this door only.
     own: Option<Hash>,
     /// Whether only programs have business there, so that no page of another site leads to it.
@@ -198,10 +162,12 @@ impl Door {
             && matches!(shown, Shown::Basic(..))
             && Sender::of(headers, uri) == Sender::AnotherSite;
         let own = match (shown, &self.0.own) {
-            (Shown::Bearer(token), Some(expected)) => expected.matches(token),
-            _ => Choice::from(0),
+            (Shown::Bearer(token), Some(expected)) => expected == token,
+            _ => false,
         };
-        bool::from(own | self.0.admin.opens_for(shown)) && !is_abused
+        // Both are asked, whatever the first says.
+        let admin = self.0.admin.opens_for(shown);
+        (own | admin) && !is_abused
     }
 }
 
@@ -214,18 +180,25 @@ async fn keep(State(door): State<Door>, request: Request, next: Next) -> Respons
         return next.run(request).await;
     }
     if shown.is_some() {
-        let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        let from = from.map(|ConnectInfo(from)| from.to_string());
-        tracing::warn!(from, "a door was not opened: these are not its keys");
+        tell_of_wrong_key(&request);
     }
     drain(request).await;
     (door.0.refuse)()
 }
 
+/// Notes that somebody has shown what is no key.
+pub fn tell_of_wrong_key(request: &Request) {
+    let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let from = from.map(|ConnectInfo(from)| from.to_string());
+    tracing::warn!(from, "a door was not opened: these are not its keys");
+}
+
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderValue, header};
     use axum::response::IntoResponse;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
 
     use super::*;
 
@@ -236,11 +209,10 @@ mod tests {
         Doors {
             admin: Admin {
                 token: token.then(|| Hash::of(TOKEN)),
-                login: login.then(|| (Hash::of("ada"), Hash::of("pass:word é"))),
+                login: login.then(|| ("ada".to_owned(), Hash::of("pass:word é"))),
             },
             qless: qless.then(|| Hash::of(QLESS)),
-            relay: None,
-            jobq: None,
+            ..Doors::default()
         }
     }
 
@@ -353,28 +325,28 @@ mod tests {
             (
                 Doors {
                     relay: None,
-                    ..closed
+                    ..closed.clone()
                 },
                 "Relay",
             ),
             (
                 Doors {
                     jobq: None,
-                    ..closed
+                    ..closed.clone()
                 },
                 "Jobq",
             ),
             (
                 Doors {
                     qless: None,
-                    ..closed
+                    ..closed.clone()
                 },
                 "qless",
             ),
             (
                 Doors {
                     admin: Admin::default(),
-                    ..closed
+                    ..closed.clone()
                 },
                 "/ui",
             ),

@@ -9,6 +9,7 @@
 //! `None`, and the server's clock decides. The engine knows neither HTTP nor any protocol's JSON.
 
 mod about;
+mod audit;
 mod check;
 mod chores;
 mod claim;
@@ -45,6 +46,7 @@ mod recur;
 mod rows;
 mod search;
 mod series;
+mod sessions;
 mod stats;
 mod tag;
 mod tally;
@@ -55,12 +57,16 @@ mod wait;
 mod work;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use about::{Opened, Running};
+pub use audit::{
+    AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AUDIT_TEXT_BYTES_MAX, Actor, AuditEntry, AuditFilter,
+};
 pub use check::Problem;
 use chores::{Chore, Duty};
 pub use claim::{Claim, Order};
@@ -93,6 +99,7 @@ pub use record::{Labelled, Record, Records, Swap, Which, flaw_of_queue_name};
 pub use recur::{Change, RECURRING_ID_BYTES_MAX, Recur, Recurring};
 pub use search::{Reach, Searched};
 pub use series::{BOUNDS_S, HOUR, HOURS_KEPT, MINUTES_KEPT, Sums, minute, within};
+pub use sessions::{SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, Session};
 pub use stats::{Durations, Stats};
 pub use tally::{Moments, SLOTS};
 pub use tokens::{Flaw, Grant, Token, Tokens};
@@ -132,9 +139,9 @@ pub struct Options {
     pub brief: bool,
 }
 
-/// The handle of the engine; cheap to clone.
+/// The handle of the engine, perhaps in the hands of somebody; cheap to clone.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(Arc<Inner>, Option<Arc<Actor>>);
 
 struct Inner {
     writer: Writer<Step>,
@@ -146,6 +153,8 @@ struct Inner {
     peers: Arc<Peers>,
     operator: operations::Operator,
     turns: claim::Turns,
+    /// How many entries of the audit have been concluded.
+    concluded: AtomicU64,
     choices: record::Choices,
     changes: watch::Sender<u64>,
     commits: Arc<latency::Commits>,
@@ -205,7 +214,7 @@ impl Engine {
             idle: idle::Idle::after(options.empty_queue_age.unwrap_or(idle::QUIET)),
         };
         let opened = Opened::with(options, clock.now());
-        let engine = Engine(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             writer: Writer::start(store.connection, runner),
             readers,
             shared,
@@ -215,6 +224,7 @@ impl Engine {
             peers,
             operator,
             turns: claim::Turns::default(),
+            concluded: AtomicU64::new(0),
             choices: record::Choices::default(),
             changes,
             commits,
@@ -224,7 +234,8 @@ impl Engine {
             rest: CancellationToken::new(),
             _scratch: store.scratch,
             host: store.host,
-        }));
+        });
+        let engine = Engine(inner, None);
         if !options.brief {
             engine.start_tasks(options);
         }
@@ -327,6 +338,12 @@ impl Engine {
         self.0.rest.cancelled().await;
     }
 
+    /// Whether this is one of every so many conclusions of the audit.
+    fn counts_to(&self, every: u64) -> bool {
+        let before = self.0.concluded.fetch_add(1, Ordering::Relaxed);
+        (before + 1).is_multiple_of(every)
+    }
+
     /// What polls for records choose from.
     fn choices(&self) -> &record::Choices {
         &self.0.choices
@@ -362,6 +379,7 @@ impl Engine {
             now,
             items,
             task,
+            actor: self.1.clone(),
         };
         let written = async {
             self.0.writer.submit(step).await?;
@@ -389,6 +407,7 @@ impl Engine {
                 now: None,
                 items: 1,
                 task,
+                actor: self.1.clone(),
             })
             .await?;
         told.await.map_err(|_| store::StoreError::Stopped)?

@@ -54,8 +54,11 @@ fn main() -> ExitCode {
 async fn start() -> ExitCode {
     let outcome = match Command::parse().action {
         Action::Serve(serve) => {
-            let (settings, insecure) = (serve.settings(), serve.access.insecure);
-            run(serve.listen, settings, insecure, None).await
+            let insecure = serve.access.insecure;
+            match serve.settings() {
+                Ok(settings) => run(serve.listen, settings, insecure, None).await,
+                Err(why) => Err(why.into()),
+            }
         }
         Action::Dev {
             listen,
@@ -66,14 +69,17 @@ async fn start() -> ExitCode {
                 database: "sqlite::memory:".to_owned(),
                 ..Options::default()
             };
-            let settings = Settings {
+            let settings = access.doors().map(|doors| Settings {
                 engine,
                 allow_flush: true,
-                doors: access.doors(),
+                doors,
                 no_auth: access.no_auth,
                 ..Settings::default()
-            };
-            run(listen, settings, access.insecure, Some(jobs)).await
+            });
+            match settings {
+                Ok(settings) => run(listen, settings, access.insecure, Some(jobs)).await,
+                Err(why) => Err(why.into()),
+            }
         }
         Action::Token(command) => token::run(command).await,
         Action::Copy(databases) => copy(&databases.from, &databases.to).await,

@@ -18,6 +18,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
+pub use label::RequestId;
+
 use crate::assets::Assets;
 use crate::config::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, RELAY_BODY_MAX};
 use crate::dashboard::{self, Dashboard};
@@ -36,6 +38,8 @@ pub struct Settings {
     pub allow_flush: bool,
     /// Who may come in.
     pub doors: Doors,
+    /// What the dashboard calls this server.
+    pub environment: Option<String>,
     /// lmstfy's namespaces need no token.
     pub no_auth: bool,
     /// The longest body of a job of lmstfy.
@@ -52,6 +56,7 @@ impl Default for Settings {
             engine: Options::default(),
             allow_flush: false,
             doors: Doors::default(),
+            environment: None,
             no_auth: false,
             lmstfy_body_max: LMSTFY_BODY_MAX,
             relay_body_max: RELAY_BODY_MAX,
@@ -136,16 +141,11 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
         engine: engine.clone(),
         body_max: settings.jobq_body_max,
     };
-    let dashboard = Dashboard::new(
-        engine.clone(),
-        Assets::load(),
-        settings.no_auth,
-        stop.clone(),
-    );
+    let dashboard = Dashboard::new(engine.clone(), Assets::load(), settings, stop.clone());
     let doors = &settings.doors;
     let routes = Router::new()
         .route("/health", get(health).with_state(engine.clone()))
-        .merge(dashboard::router(dashboard, doors))
+        .merge(dashboard::router(dashboard))
         .merge(lmstfy::router(namespaces))
         .merge(doors.relay(relay::unauthorized).before(relay::router(runs)))
         .merge(doors.jobq(jobq::unauthorized).before(jobq::router(records)))

@@ -3,13 +3,14 @@
 
 use std::fmt;
 
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use leptos::prelude::*;
 use leptos_axum::ResponseOptions;
 
 use super::Trouble;
 use crate::app::visit::{self, Flash};
-use crate::dashboard::{Dashboard, Feed};
+use crate::dashboard::{Dashboard, Feed, Noted};
 use crate::engine::{Engine, Error, JobKey};
 
 /// Seconds for which a browser keeps the chosen theme.
@@ -31,6 +32,8 @@ pub struct Desk {
     /// Who asks.
     pub who: String,
     refresh: bool,
+    /// The action that is done, for the audit.
+    noted: Option<Noted>,
     response: ResponseOptions,
 }
 
@@ -38,9 +41,15 @@ impl Desk {
     /// From the context that the dashboard's router provides.
     pub fn here() -> Result<Desk, Trouble> {
         let visit = visit::visit();
+        let request = use_context::<Parts>();
+        let noted = request.and_then(|request| request.extensions.get::<Noted>().cloned());
         match (use_context::<Dashboard>(), use_context::<ResponseOptions>()) {
             (Some(dashboard), Some(response)) => Ok(Desk {
-                engine: dashboard.engine,
+                engine: match &noted {
+                    Some(noted) => noted.engine(&dashboard.engine),
+                    None => dashboard.engine,
+                },
+                noted,
                 feed: dashboard.feed,
                 no_auth: dashboard.no_auth,
                 refresh: visit.refresh,
@@ -78,13 +87,17 @@ impl Desk {
         back: &str,
         done: Result<String, E>,
     ) -> Result<(), Trouble> {
-        self.set_cookie(&flash_cookie(&match done {
+        let flash = match done {
             Ok(text) => Flash { done: true, text },
             Err(error) => Flash {
                 done: false,
                 text: sentence(&error),
             },
-        }));
+        };
+        if let Some(noted) = &self.noted {
+            noted.say(flash.done, &flash.text);
+        }
+        self.set_cookie(&flash_cookie(&flash));
         self.lead_back(back)
     }
 

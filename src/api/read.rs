@@ -4,11 +4,11 @@ use leptos::prelude::*;
 
 use super::Trouble;
 use super::views::{
-    AboutView, Asked, CheckView, ConfigView, ConfirmView, DeadView, FailingView, FailuresView,
-    JobView, LmstfyJobView, NamespaceView, NamespacesView, NewJobView, OperationView,
-    OperationsView, OverviewView, Place, QueueRow, QueueView, RangeView, RecordView, RecordsView,
-    RecurringView, RecurringsView, RelayJobView, ScheduledView, SearchView, Spark, StatsView,
-    TagView, TagsView, Tally, TrackedView, Wanted, Wish, WorkerRow, WorkerView,
+    AboutView, Asked, AuditQuery, AuditView, CheckView, ConfigView, ConfirmView, DeadView,
+    FailingView, FailuresView, JobView, LmstfyJobView, NamespaceView, NamespacesView, NewJobView,
+    OperationView, OperationsView, OverviewView, Place, QueueRow, QueueView, RangeView, RecordView,
+    RecordsView, RecurringView, RecurringsView, RelayJobView, ScheduledView, SearchView, Spark,
+    StatsView, TagView, TagsView, Tally, TrackedView, Wanted, Wish, WorkerRow, WorkerView,
 };
 
 /// Jobs on one page of a list.
@@ -262,6 +262,13 @@ pub async fn recurring(id: String) -> Result<RecurringView, Trouble> {
 pub async fn check() -> Result<CheckView, Trouble> {
     let desk = super::desk::Desk::here()?;
     desk.answer(super::turn::check(&desk.engine).await)
+}
+
+/// What people did in the dashboard: a page of the entries that are wanted, newest first.
+#[server]
+pub async fn audit(query: AuditQuery) -> Result<AuditView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::audit(&desk.engine, &query).await)
 }
 
 /// The failure groups in which a job failed in a range (`1h`, `24h`, `7d`, else all), and whose name or newest message

@@ -15,6 +15,7 @@ use super::views::{
 use places::{key, place, place_of, queue_names};
 
 mod about;
+mod audit;
 mod check;
 mod dead;
 mod deeds;
@@ -36,6 +37,7 @@ mod settings;
 mod stats;
 
 pub use about::about;
+pub use audit::{Target, audit, audit_csv, audit_export, audit_json, audited_action};
 pub use check::{check, mend};
 pub use dead::{dead, delete_dead, delete_dead_jobs, delete_job, destroy, respawn, respawn_jobs};
 pub use deeds::{

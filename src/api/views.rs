@@ -1,6 +1,7 @@
 //! What pages show. Times are integer microseconds since 1970, UTC.
 
 mod about;
+mod audit;
 mod check;
 mod config;
 mod failing;
@@ -22,6 +23,7 @@ mod worker;
 use serde::{Deserialize, Serialize};
 
 pub use about::AboutView;
+pub use audit::{AuditQuery, AuditRow, AuditView, Fact, Fate, SignIn, Thing};
 pub use check::{CheckView, CheckedKind};
 pub use config::{ConfigView, Setting};
 pub use failing::{FailingGroup, FailingView, FailuresView, Said};
@@ -40,7 +42,7 @@ pub use place::{Api, Place};
 pub use put::{NewJob, NewJobView, NotPut};
 pub use recurring::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
 pub use relay::RelayJobView;
-pub use role::Role;
+pub use role::{Entrance, Role};
 pub use scheduled::ScheduledView;
 pub use search::{Chip, Finds, Mistaken, Outcome, SearchView};
 pub use series::{Asked, RangeView, Recent, Series, Span, Spark};

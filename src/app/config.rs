@@ -5,7 +5,8 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use super::parts::{
-    api, commands, deed, element_id, hidden, loaded, many, queue_link, queue_names, quoted,
+    allowed, api, commands, deed, element_id, hidden, loaded, many, may, queue_link, queue_names,
+    quoted,
 };
 use super::time;
 use super::visit::{Visit, visit};
@@ -89,6 +90,9 @@ fn of_queues(view: &ConfigView, visit: &Visit) -> AnyView {
 }
 
 fn queue_form(view: &ConfigView, queue: String, visit: &Visit) -> AnyView {
+    if !may(SetQueueOption::PATH) {
+        return ().into_any();
+    }
     let kinds: Vec<Meaning> = view
         .kinds
         .iter()
@@ -153,22 +157,29 @@ fn others(view: &ConfigView, visit: &Visit) -> AnyView {
             } else {
                 view! { <ul class="options">{rows}</ul> }.into_any()
             }}
-            <details class="more option-new">
-                <summary>"Set another option"</summary>
-                <form method="post" action=SetOption::PATH class="fields">
-                    {hidden(vec![("back", visit.here())])}
-                    <div>
-                        <label for="other-option">"Name"</label>
-                        <input id="other-option" name="option" type="text" required maxlength="255" autocomplete="off" />
-                    </div>
-                    <div>
-                        <label for="other-value">"Value, JSON or a text"</label>
-                        <input id="other-value" name="value" type="text" required maxlength="4000" autocomplete="off" />
-                    </div>
-                    <button type="submit" class="button strong">"Set the option"</button>
-                </form>
-            </details>
+            {allowed(SetOption::PATH, || other_form(visit))}
         </section>
+    }
+    .into_any()
+}
+
+fn other_form(visit: &Visit) -> AnyView {
+    view! {
+        <details class="more option-new">
+            <summary>"Set another option"</summary>
+            <form method="post" action=SetOption::PATH class="fields">
+                {hidden(vec![("back", visit.here())])}
+                <div>
+                    <label for="other-option">"Name"</label>
+                    <input id="other-option" name="option" type="text" required maxlength="255" autocomplete="off" />
+                </div>
+                <div>
+                    <label for="other-value">"Value, JSON or a text"</label>
+                    <input id="other-value" name="value" type="text" required maxlength="4000" autocomplete="off" />
+                </div>
+                <button type="submit" class="button strong">"Set the option"</button>
+            </form>
+        </details>
     }
     .into_any()
 }
@@ -218,6 +229,9 @@ fn row(setting: &Setting, meaning: Option<Meaning>, queue: Option<&str>, visit: 
 
 /// The button that opens the form for a new value, and the form.
 fn change(setting: &Setting, meaning: Option<Meaning>, visit: &Visit) -> AnyView {
+    if !may(SetOption::PATH) {
+        return ().into_any();
+    }
     let option = &setting.option;
     let id = element_id("set-", option);
     let (title_id, input_id) = (format!("{id}-title"), format!("{id}-value"));

@@ -7,16 +7,20 @@ use super::icons::{icon, sprite};
 use super::live::Live;
 use super::parts::hidden;
 use super::time;
-use super::visit::{Visit, visit};
+use super::visit::{Entrance, Visit, encode, visit};
 use crate::api::act::Theme;
 use crate::api::read;
-use crate::api::views::Tally;
+use crate::api::roles;
+use crate::api::views::{Role, Tally};
 
 /// Address, icon and word of a page.
 type Page = (&'static str, &'static str, &'static str);
 
 /// The search over all jobs. On a phone it stands at the top.
 const SEARCH: &str = "/ui/jobs";
+
+/// Where one signs in.
+const LOGIN: &str = "/ui/login";
 
 /// The pages that are looked at all day.
 const PAGES: [Page; 5] = [
@@ -40,22 +44,25 @@ const MORE: &[Page] = &[
     ("/ui/config", "config", "Config"),
     ("/ui/check", "check", "Check"),
     ("/ui/about", "about", "About"),
+    ("/ui/audit", "audit", "Audit"),
 ];
 
 /// The frame around the page that `children` is.
 #[component]
 pub fn Frame(children: Children) -> impl IntoView {
     let visit = visit();
+    if visit.path == LOGIN {
+        return outside(&visit, children);
+    }
+    let more: Vec<Page> = (MORE.iter().copied())
+        .filter(|(address, ..)| visit.may(roles::to_see(address)))
+        .collect();
     view! {
         <a class="skip" href="#main">"Skip to content"</a>
         {sprite()}
         <header class="top">
-            <a class="brand" href="/ui" aria-label="Switchyard, overview">
-                <svg viewBox="0 0 32 32" aria-hidden="true">
-                    <path d="M5 22h9L20 10h7M5 10h9l2 4M18 18l2 4h7" />
-                </svg>
-                <span>"Switchyard"</span>
-            </a>
+            {brand()}
+            {environment(&visit)}
             <div class="tools">
                 <noscript><a class="button" href=visit.here()>"Refresh"</a></noscript>
                 <a class="button quiet to-search" href=SEARCH aria-label="Search jobs">{icon("search")}</a>
@@ -70,12 +77,13 @@ pub fn Frame(children: Children) -> impl IntoView {
                 type="button"
                 class="rail-more"
                 popovertarget="more"
-                aria-current=MORE.iter().any(|(address, ..)| is_within(&visit, address)).then_some("true")
+                aria-current=more.iter().any(|(address, ..)| is_within(&visit, address)).then_some("true")
             >
                 {icon("more")} <span>"More"</span> {badge(|tally| tally.dead, " dead jobs", "s-dead")}
             </button>
             <div id="more" class="rail-rest" popover="auto">
-                {MORE.iter().map(|place| rail_link(&visit, *place)).collect_view()}
+                {more.into_iter().map(|place| rail_link(&visit, place)).collect_view()}
+                {identity(&visit)}
             </div>
         </nav>
         <main id="main" tabindex="-1" data-region="" data-seq=visit.seq.to_string()>
@@ -83,6 +91,68 @@ pub fn Frame(children: Children) -> impl IntoView {
             {children()}
         </main>
     }
+    .into_any()
+}
+
+fn brand() -> AnyView {
+    view! {
+        <a class="brand" href="/ui" aria-label="Switchyard, overview">
+            <svg viewBox="0 0 32 32" aria-hidden="true">
+                <path d="M5 22h9L20 10h7M5 10h9l2 4M18 18l2 4h7" />
+            </svg>
+            <span>"Switchyard"</span>
+        </a>
+    }
+    .into_any()
+}
+
+/// What this server is called, so that nobody takes it for another one.
+fn environment(visit: &Visit) -> AnyView {
+    let name = visit.environment.clone();
+    let is_production = ["production", "prod"].contains(&name.to_lowercase().as_str());
+    let look = if is_production {
+        "environment production"
+    } else {
+        "environment"
+    };
+    (!name.is_empty())
+        .then(|| view! { <p class=look><span class="unseen">"Environment: "</span> {name}</p> })
+        .into_any()
+}
+
+/// Who has come in, and the way out.
+fn identity(visit: &Visit) -> AnyView {
+    let role = visit.role.as_str();
+    let name = visit.who.clone();
+    let who =
+        view! { <p><span class="name">{name}</span> <span class="aside">" · " {role}</span></p> };
+    match visit.entrance {
+        Entrance::Open if visit.may(Role::Admin) => ().into_any(),
+        Entrance::Open | Entrance::Key => view! { <div class="identity">{who}</div> }.into_any(),
+        Entrance::Session => view! {
+            <div class="identity">
+                {who}
+                <form method="post" action="/ui/logout"><button type="submit" class="button">"Sign out"</button></form>
+            </div>
+        }
+        .into_any(),
+        Entrance::Guest | Entrance::Outside => {
+            let mut address = format!("{LOGIN}?next=");
+            encode(&visit.here(), &mut address);
+            view! { <div class="identity">{who} <a class="button" href=address>"Sign in"</a></div> }
+                .into_any()
+        }
+    }
+}
+
+/// The frame for those who have not come in yet: it tells nothing.
+fn outside(visit: &Visit, children: Children) -> AnyView {
+    view! {
+        {sprite()}
+        <header class="top">{brand()} {environment(visit)}</header>
+        <main id="main" tabindex="-1" data-region="">{children()}</main>
+    }
+    .into_any()
 }
 
 /// Whether the page is that one, or one below it.

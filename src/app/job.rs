@@ -6,8 +6,8 @@ use leptos_meta::Title;
 
 use super::icons::icon;
 use super::parts::{
-    ago, badge, chip, copy, deed, exact, loaded, many, queue_link, queue_name, standing, tag_link,
-    worker_link,
+    ago, badge, chip, copy, deed, exact, loaded, many, may, queue_link, queue_name, standing,
+    tag_link, worker_link,
 };
 use super::payload::payload;
 use super::tables;
@@ -189,6 +189,7 @@ fn relatives(
     if relatives.total == 0 {
         return None;
     }
+    let waiter = waiter.filter(|_| may(Undepend::PATH));
     let rows = relatives.jobs.iter().map(|relative| {
         let job = relative.job.as_ref();
         view! {

@@ -5,7 +5,9 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use super::icons::icon;
-use super::parts::{Ask, ago, ask, commands, curl, json, loaded, many, pager, quoted, visible};
+use super::parts::{
+    Ask, ago, ask, commands, curl, json, loaded, many, may, pager, quoted, visible,
+};
 use super::queue::title;
 use super::tables;
 use super::time;
@@ -217,6 +219,9 @@ fn delete(view: &RecordsView, visit: &Visit) -> AnyView {
 
 /// The form for another queue. What the address says fills it in, so that a refusal leaves what was typed.
 pub fn new_queue(visit: &Visit) -> AnyView {
+    if !may(MakeQueue::PATH) {
+        return ().into_any();
+    }
     let typed = visit.param("new");
     let open = typed.is_some();
     view! {

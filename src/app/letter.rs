@@ -9,7 +9,7 @@ use leptos::server_fn::ServerFn;
 
 use super::icons::icon;
 use super::lmstfy::{respawning, ttl_field};
-use super::parts::{Ask, ago, ask, ask_with, element_id, hidden, job_link, many, visible};
+use super::parts::{Ask, ago, ask, ask_with, element_id, hidden, job_link, many, may, visible};
 use super::relay::{self, enqueuing};
 use super::tables;
 use super::time;
@@ -122,6 +122,9 @@ pub fn question(view: &QueueView, visit: &Visit) -> AnyView {
         Which::Oldest(n) => (size.min(*n), Vec::new()),
         Which::All => (size, Vec::new()),
     };
+    if !may(deed.path(place.api, &which)) {
+        return ().into_any();
+    }
     if count <= 0 {
         return nothing(&which, &back);
     }
@@ -259,6 +262,11 @@ fn samples(which: &Which, count: i64, view: &QueueView, visit: &Visit) -> AnyVie
     .into_any()
 }
 
+/// Whether dead jobs may be ticked at all: who may do one thing with them may do the other.
+fn may_act(api: Api) -> bool {
+    may(Deed::Again.path(api, &Which::All))
+}
+
 /// The jobs, each with a box to tick, and what can be done with them.
 pub fn list(view: &QueueView, visit: &Visit) -> AnyView {
     let place = &view.queue.place;
@@ -272,23 +280,34 @@ pub fn list(view: &QueueView, visit: &Visit) -> AnyView {
         Api::Relay => ("Retries", "Payload"),
         Api::Qless | Api::Lmstfy | Api::Jobq => ("Tries", "Body"),
     };
-    let columns = [
-        ("Select", "tick"),
+    let acts = may_act(place.api);
+    let mut columns = vec![
         ("Job", ""),
         ("Died", "n"),
         (tries, "n wide"),
         (body, "wide payload-cell"),
-        ("Action", "act"),
     ];
+    if acts {
+        columns.insert(0, ("Select", "tick"));
+        columns.push(("Action", "act"));
+    }
     let rows = view
         .jobs
         .iter()
         .map(|job| row(job, ticked(&job.handle()), visit));
+    let table = tables::table(
+        "Dead jobs, oldest first",
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    );
+    if !acts {
+        return table;
+    }
     view! {
         <form method="get" action=format!("{}#question", to::stand(place, Stand::Dead))>
             {(visit.offset() > 0).then(|| hidden(vec![("offset", visit.offset().to_string())]))}
             {choice(view, &which, all, visit)}
-            {tables::table("Dead jobs, oldest first", tables::head(&columns), rows.collect_view().into_any())}
+            {table}
         </form>
     }
     .into_any()
@@ -305,20 +324,27 @@ fn row(job: &JobRow, ticked: bool, visit: &Visit) -> AnyView {
         Api::Relay => format!("Enqueue again: job {name}…"),
         Api::Qless | Api::Lmstfy | Api::Jobq => format!("Respawn job {name}…"),
     };
+    let acts = may_act(api);
     let tries = match api {
         Api::Relay => relay::allowed(job),
         Api::Qless | Api::Lmstfy | Api::Jobq => job.tries().1.to_string(),
     };
     view! {
         <tr data-key=job.handle()>
-            <td class="tick">
-                <input type="checkbox" name="id" value=job.handle() checked=ticked aria-label=format!("Select job {name}") />
-            </td>
+            {acts
+                .then(|| {
+                    view! {
+                        <td class="tick">
+                            <input type="checkbox" name="id" value=job.handle() checked=ticked aria-label=format!("Select job {name}") />
+                        </td>
+                    }
+                })}
             <th scope="row">{job_link(job)}</th>
             <td class="n">{ago(job.when, visit.now)}</td>
             <td class="n wide">{tries}</td>
             <td class="wide payload-cell"><code>{job.glimpse.clone()}</code></td>
-            <td class="act"><a class="button" href=again aria-label=about>{Deed::Again.button(api)}</a></td>
+            {acts
+                .then(|| view! { <td class="act"><a class="button" href=again aria-label=about>{Deed::Again.button(api)}</a></td> })}
         </tr>
     }
     .into_any()

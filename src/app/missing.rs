@@ -21,6 +21,16 @@ pub fn MissingPage() -> impl IntoView {
 pub fn trouble(trouble: &Trouble) -> AnyView {
     match trouble {
         Trouble::Missing(what) => missing(what),
+        Trouble::Forbidden(why) => view! {
+            <Title text="Not allowed" />
+            <h1>"Not allowed"</h1>
+            <p class="lead">"Nothing has been changed."</p>
+            <p class="reason">{why.clone()}</p>
+            <p>
+                "Who runs this server gives roles, with the key that you sign in with. " <a href="/ui">"To the overview"</a>
+            </p>
+        }
+        .into_any(),
         Trouble::Request(why) => view! {
             <Title text="Not understood" />
             <h1>"Not understood"</h1>

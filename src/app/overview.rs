@@ -7,7 +7,9 @@ use super::chart::{Chart, Dash, Line, Unit, chart, numbers as chart_numbers};
 use super::icons::icon;
 use super::jobq::first_lines;
 use super::letter::all_again;
-use super::parts::{ago, api, badge, commands, count_cell, lacking, loaded, quoted, word};
+use super::parts::{
+    ago, api, badge, commands, count_cell, lacking, link_if_seen, loaded, quoted, word,
+};
 use super::problems::{Remedy, problems};
 use super::queue::unpause;
 use super::queues::{Sort, sort, table};
@@ -312,7 +314,7 @@ fn nothing_yet(visit: &Visit) -> AnyView {
         </section>
         <section class="card padded" aria-labelledby="by-lmstfy">
             <h2 id="by-lmstfy">"The same by lmstfy"</h2>
-            <p>"Its queues stand in namespaces. " <a href="/ui/namespaces">"Make a token"</a> " for one, say shop, and put it in here:"</p>
+            <p>"Its queues stand in namespaces. " {link_if_seen("/ui/namespaces".to_owned(), "Make a token".to_owned())} " for one, say shop, and put it in here:"</p>
             {commands(
                 "first-lmstfy",
                 vec![

@@ -8,9 +8,10 @@ use leptos_meta::Title;
 
 use super::icons::icon;
 use super::time;
-use super::visit::{Visit, to};
+use super::visit::{Visit, to, visit};
 use crate::api::Trouble;
 use crate::api::act::DeleteJob;
+use crate::api::roles;
 use crate::api::views::{Api, JobRow, Place, Stand, Tally};
 
 /// A page that asks the server first: what `show` makes of the answer, or what went wrong.
@@ -121,6 +122,16 @@ pub fn bar(tally: &Tally) -> AnyView {
     .into_any()
 }
 
+/// Whether whoever looks at the page may do what is posted to this path.
+pub fn may(action: &str) -> bool {
+    visit().may(roles::to_do(action))
+}
+
+/// What is there only for those who may do what is posted to this path.
+pub fn allowed(action: &str, show: impl FnOnce() -> AnyView) -> AnyView {
+    may(action).then(show).into_any()
+}
+
 /// A question before something is done. It opens above the page without any script.
 pub struct Ask {
     /// Of this question on its page.
@@ -146,6 +157,10 @@ pub fn ask(ask: Ask) -> AnyView {
 
 /// [`ask`] with fields to fill in.
 pub fn ask_with(ask: Ask, inputs: AnyView) -> AnyView {
+    allowed(ask.action, || asking(ask, inputs))
+}
+
+fn asking(ask: Ask, inputs: AnyView) -> AnyView {
     let Ask {
         id,
         button,
@@ -250,13 +265,15 @@ pub fn deed(
     label: &'static str,
     about: String,
 ) -> AnyView {
-    view! {
-        <form method="post" action=action>
-            {hidden(fields)}
-            <button type="submit" class="button" aria-label=about>{label}</button>
-        </form>
-    }
-    .into_any()
+    allowed(action, || {
+        view! {
+            <form method="post" action=action>
+                {hidden(fields)}
+                <button type="submit" class="button" aria-label=about>{label}</button>
+            </form>
+        }
+        .into_any()
+    })
 }
 
 /// Links to the pages of a list before and after this one.
@@ -397,6 +414,15 @@ pub fn lacking(api: Api, what: &str, class: &str) -> AnyView {
 /// A tag, as a link to all jobs that have it.
 pub fn tag_link(tag: &str) -> AnyView {
     view! { <a class="tag" href=to::tag(tag)>{tag.to_owned()}</a> }.into_any()
+}
+
+/// A link to a page that not everybody may see; whoever may not sees the words.
+pub fn link_if_seen(address: String, words: String) -> AnyView {
+    if visit().may(roles::to_see(&address)) {
+        view! { <a class="name" href=address>{words}</a> }.into_any()
+    } else {
+        view! { <span class="name">{words}</span> }.into_any()
+    }
 }
 
 /// Names of queues for a field whose `list` is `id`.

@@ -11,7 +11,8 @@ use super::icons::icon;
 use super::letter;
 use super::lmstfy;
 use super::parts::{
-    Ask, ago, api, ask, badge, bar, commands, deed, loaded, many, pager, paused, quoted, word,
+    Ask, ago, api, ask, badge, bar, commands, deed, link_if_seen, loaded, many, may, pager, paused,
+    quoted, word,
 };
 use super::relay;
 use super::tables::{self, JobList};
@@ -74,7 +75,7 @@ pub fn title(place: &Place, paused: Option<AnyView>, actions: AnyView) -> AnyVie
             {(place.api == Api::Lmstfy).then(|| {
                 view! {
                     <span aria-hidden="true">" › "</span>
-                    <a href=to::namespace(&place.namespace)>{format!("namespace {}", place.namespace)}</a>
+                    {link_if_seen(to::namespace(&place.namespace), format!("namespace {}", place.namespace))}
                 }
             })}
         </p>
@@ -99,7 +100,7 @@ pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
         {match place.api {
             Api::Qless => {
                 view! {
-                    <a class="button" href=to::put(&place.name)>"Put a job…"</a>
+                    {may("/ui/put").then(|| view! { <a class="button" href=to::put(&place.name)>"Put a job…"</a> })}
                     <a class="button" href=to::config(&place.name)>"Options…"</a>
                 }
                     .into_any()

@@ -5,8 +5,8 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use super::parts::{
-    Ask, api, ask, commands, copy, exact, hidden, loaded, paused, queue_link, queue_names, quoted,
-    tag_link,
+    Ask, api, ask, commands, copy, exact, hidden, loaded, may, paused, queue_link, queue_names,
+    quoted, tag_link,
 };
 use super::payload::payload;
 use super::recurrings::{backlog, interval_fields, summary};
@@ -111,6 +111,9 @@ fn facts(view: &RecurringView) -> AnyView {
 }
 
 fn change(view: &RecurringView, visit: &Visit) -> AnyView {
+    if !may(ChangeRecurring::PATH) {
+        return ().into_any();
+    }
     let row = &view.row;
     let (number, unit) = time::in_unit(row.interval);
     view! {

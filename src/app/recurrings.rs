@@ -6,7 +6,7 @@ use leptos_meta::Title;
 
 use super::icons::icon;
 use super::parts::{
-    ago, api, commands, loaded, many, pager, paused, queue_link, queue_names, quoted, written,
+    ago, api, commands, loaded, many, may, pager, paused, queue_link, queue_names, quoted, written,
 };
 use super::tables;
 use super::time;
@@ -163,6 +163,9 @@ fn form(view: &RecurringsView, queue: Option<&str>, visit: &Visit) -> AnyView {
         text if text.is_empty() => default.to_owned(),
         text => text,
     };
+    if !may(Recur::PATH) {
+        return ().into_any();
+    }
     view! {
         <section class="card padded" aria-labelledby="new">
             <details class="more" open=open>

@@ -9,7 +9,7 @@ use super::bulk;
 use super::chart::spark;
 use super::icons::icon;
 use super::parts::{
-    Ask, ago, ask, bar, chip, count_cell, deed, element_id, job_link, lacking, many, paused,
+    Ask, ago, ask, bar, chip, count_cell, deed, element_id, job_link, lacking, many, may, paused,
     queue_name, tag_link, visible, word, worker_link,
 };
 use super::time;
@@ -199,7 +199,7 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], visit: &Visit) -> Any
 }
 
 fn retriable(list: JobList) -> bool {
-    matches!(list, JobList::Group | JobList::Queue(Stand::Failed))
+    matches!(list, JobList::Group | JobList::Queue(Stand::Failed)) && may(Retry::PATH)
 }
 
 /// The one thing about a job that its state makes interesting.
@@ -335,7 +335,9 @@ pub fn groups(groups: &[GroupRow], visit: &Visit, full: bool) -> AnyView {
     if full {
         columns.push(("First", "n mid"));
     }
-    columns.extend([("Last", "n mid"), ("Action", "act")]);
+    columns.push(("Last", "n mid"));
+    let acts = may(RetryGroup::PATH);
+    columns.extend(acts.then_some(("Action", "act")));
     let rows = groups.iter().map(|group| {
         let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, visit.now));
         view! {
@@ -347,7 +349,7 @@ pub fn groups(groups: &[GroupRow], visit: &Visit, full: bool) -> AnyView {
                 <td class="n s-failed">{time::number(group.count)}</td>
                 {full.then(|| view! { <td class="n mid">{moment(group.first)}</td> })}
                 <td class="n mid">{moment(group.last)}</td>
-                <td class="act">{retry_all(group, visit)}</td>
+                {acts.then(|| view! { <td class="act">{retry_all(group, visit)}</td> })}
             </tr>
         }
     });

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
-use super::parts::{ago, api, chip, commands, deed, loaded, many, queue_name, quoted};
+use super::parts::{ago, api, chip, commands, deed, loaded, many, may, queue_name, quoted};
 use super::tables;
 use super::time;
 use super::timeline::line;
@@ -34,7 +34,8 @@ fn page(view: &TrackedView, visit: &Visit) -> AnyView {
             {if view.jobs.is_empty() {
                 view! { <p class="empty">"No job that is there is tracked. “Track” on a job’s page puts it here."</p> }.into_any()
             } else {
-                let columns = [("Job", "first"), ("State", ""), ("Queue", "mid"), ("Last event", "mid"), ("Action", "act")];
+                let mut columns = vec![("Job", "first"), ("State", ""), ("Queue", "mid"), ("Last event", "mid")];
+                columns.extend(may(Untrack::PATH).then_some(("Action", "act")));
                 let rows = view.jobs.iter().map(|(job, last)| row(job, last.as_ref(), visit)).collect_view();
                 tables::table("Tracked jobs", tables::head(&columns), rows.into_any())
             }}
@@ -74,7 +75,7 @@ fn row(job: &JobRow, last: Option<&Entry>, visit: &Visit) -> AnyView {
                         }
                     })}
             </td>
-            <td class="act">{untrack(&job.id, visit)}</td>
+            {may(Untrack::PATH).then(|| view! { <td class="act">{untrack(&job.id, visit)}</td> })}
         </tr>
     }
     .into_any()
@@ -91,11 +92,14 @@ fn untrack(id: &str, visit: &Visit) -> AnyView {
 }
 
 fn gone(ids: &[String], visit: &Visit) -> AnyView {
+    let acts = may(Untrack::PATH);
+    let mut columns = vec![("Job", "first")];
+    columns.extend(acts.then_some(("Action", "act")));
     let rows = ids.iter().map(|id| {
         view! {
             <tr data-key=id.clone()>
                 <th scope="row" class="first"><span class="id">{id.clone()}</span></th>
-                <td class="act">{untrack(id, visit)}</td>
+                {acts.then(|| view! { <td class="act">{untrack(id, visit)}</td> })}
             </tr>
         }
     });
@@ -111,7 +115,7 @@ fn gone(ids: &[String], visit: &Visit) -> AnyView {
             </p>
             {tables::table(
                 "Tracked jobs that are gone",
-                tables::head(&[("Job", "first"), ("Action", "act")]),
+                tables::head(&columns),
                 rows.collect_view().into_any(),
             )}
         </section>

@@ -4,9 +4,9 @@ pub mod to;
 
 use leptos::prelude::use_context;
 
-use crate::api::views::{Api, Asked, Place, Role};
-
 pub use super::time::iso;
+pub use crate::api::views::Entrance;
+use crate::api::views::{Api, Asked, Place, Role};
 
 /// The cookie that carries a [`Flash`] from an action to the page after it: `done.<text>` or
 /// `refused.<text>`, the text percent-encoded.
@@ -14,6 +14,9 @@ pub const FLASH_COOKIE: &str = "switchyard_flash";
 
 /// The cookie that keeps the chosen theme: `light` or `dark`.
 pub const THEME_COOKIE: &str = "switchyard_theme";
+
+/// The cookie that carries the secret of a session.
+pub const SESSION_COOKIE: &str = "switchyard_session";
 
 /// The request, as far as pages want to know it. The server puts it into the context.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +40,9 @@ pub struct Visit {
     /// Who asks, as audits and operations name them.
     pub who: String,
     pub role: Role,
+    pub entrance: Entrance,
+    /// What the dashboard calls this server; may be empty.
+    pub environment: String,
 }
 
 /// What the last action did, shown once.
@@ -89,23 +95,27 @@ impl Visit {
         }
     }
 
+    /// All parameters of the query, in its order.
+    pub fn all_params(&self) -> Vec<(String, String)> {
+        let text = |text: &str| decode(&text.replace('+', " "));
+        let pairs = self.query.split('&');
+        pairs
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(name, value)| (text(name), text(value)))
+            .collect()
+    }
+
     /// All values of a parameter of the query, in its order.
     pub fn params(&self, key: &str) -> Vec<String> {
-        self.query
-            .split('&')
-            .filter_map(|pair| pair.split_once('='))
-            .filter(|(name, _)| *name == key)
-            .map(|(_, value)| decode(&value.replace('+', " ")))
+        let all = self.all_params().into_iter();
+        all.filter(|(name, _)| name == key)
+            .map(|(_, value)| value)
             .collect()
     }
 
     /// A parameter of the query.
     pub fn param(&self, key: &str) -> Option<String> {
-        self.query
-            .split('&')
-            .filter_map(|pair| pair.split_once('='))
-            .find(|(name, _)| *name == key)
-            .map(|(_, value)| decode(&value.replace('+', " ")))
+        self.params(key).into_iter().next()
     }
 
     /// The offset that the query names; 0 if none or nonsense.

@@ -11,6 +11,7 @@ use leptos::prelude::provide_context;
 use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
 use leptos_axum::render_app_async_with_context;
 
+use super::entry::Asked;
 use super::{Dashboard, page_context};
 use crate::api::Trouble;
 use crate::api::desk::flash_cookie;
@@ -22,7 +23,7 @@ const ERROR_BYTES_MAX: usize = 64 << 10;
 
 /// Puts a page in the place of a server function's error.
 pub async fn explain(State(dashboard): State<Dashboard>, request: Request, next: Next) -> Response {
-    let (uri, headers) = (request.uri().clone(), request.headers().clone());
+    let asked = Asked::by(&request);
     let response = next.run(request).await;
     if !response.headers().contains_key(SERVER_FN_ERROR_HEADER) {
         return response;
@@ -32,23 +33,23 @@ pub async fn explain(State(dashboard): State<Dashboard>, request: Request, next:
         .ok()
         .and_then(|body| serde_json::from_slice(&body).ok())
         .unwrap_or_else(|| Trouble::Unavailable("The server could not say why.".to_owned()));
-    page(dashboard, &uri, headers, trouble).await
+    page(dashboard, asked, trouble).await
 }
 
 /// The page that says why a form could not be answered.
-pub async fn page(
-    dashboard: Dashboard,
-    uri: &Uri,
-    headers: HeaderMap,
-    trouble: Trouble,
-) -> Response {
+pub async fn page(dashboard: Dashboard, asked: Asked, trouble: Trouble) -> Response {
     let status = match &trouble {
         Trouble::Missing(_) => StatusCode::NOT_FOUND,
+        Trouble::Forbidden(_) => StatusCode::FORBIDDEN,
         Trouble::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         Trouble::Request(_) => StatusCode::BAD_REQUEST,
     };
-    tracing::warn!(path = uri.path(), %trouble, "a form could not be answered");
-    let origin = origin_page(&headers);
+    tracing::warn!(path = asked.uri.path(), %trouble, "a request could not be answered");
+    let origin = match trouble {
+        // One that can be looked at again.
+        Trouble::Forbidden(_) if !asked.uri.path().starts_with("/ui/fn/") => asked.uri.clone(),
+        _ => origin_page(&asked.headers),
+    };
     let more = move || {
         // The page's own address takes forms only; what leads back leads to where the form stood.
         provide_context(visit::Visit {
@@ -58,24 +59,23 @@ pub async fn page(
         });
         provide_context(trouble.clone());
     };
-    let mut response = answer(dashboard, uri, headers, more).await;
+    // A page that answers its forms itself would show itself.
+    let nowhere = Uri::from_static("/ui/fn/unread");
+    let mut response = answer(dashboard, &nowhere, asked, more).await;
     *response.status_mut() = status;
     response
 }
 
 /// The page that says that a form could not be read, which was to be answered by the page on which it stands.
-pub async fn unread(dashboard: Dashboard, headers: HeaderMap, why: &FormRejection) -> Response {
-    let trouble = Trouble::Request(why.body_text());
-    // That page would show itself.
-    let nowhere = Uri::from_static("/ui/fn/unread");
-    page(dashboard, &nowhere, headers, trouble).await
+pub async fn unread(dashboard: Dashboard, asked: Asked, why: &FormRejection) -> Response {
+    page(dashboard, asked, Trouble::Request(why.body_text())).await
 }
 
 /// The page at this address as the answer to a form, with what `more` puts into its context.
 pub async fn answer(
     dashboard: Dashboard,
     uri: &Uri,
-    headers: HeaderMap,
+    asked: Asked,
     more: impl Fn() + Clone + Send + Sync + 'static,
 ) -> Response {
     let options = dashboard.leptos.clone();
@@ -86,12 +86,16 @@ pub async fn answer(
     let render = render_app_async_with_context(context, move || shell(options.clone()));
     let mut request = Request::new(axum::body::Body::empty());
     *request.uri_mut() = uri.clone();
-    *request.headers_mut() = headers;
+    *request.headers_mut() = asked.headers;
+    if let Some(visitor) = asked.visitor {
+        request.extensions_mut().insert(visitor);
+    }
     render(request).await.into_response()
 }
 
 /// To a page, which tells what was done.
-pub fn lead_to(page: &str, done: String) -> Response {
+pub fn lead_to(asked: &Asked, page: &str, done: String) -> Response {
+    asked.say(true, &done);
     let flash = Flash {
         done: true,
         text: done,
@@ -104,7 +108,7 @@ pub fn lead_to(page: &str, done: String) -> Response {
 }
 
 /// The page on which the form stood, if the browser says so.
-fn origin_page(headers: &HeaderMap) -> Uri {
+pub fn origin_page(headers: &HeaderMap) -> Uri {
     let referer = headers
         .get(header::REFERER)
         .and_then(|value| value.to_str().ok()?.parse::<Uri>().ok());

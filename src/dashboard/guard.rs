@@ -59,7 +59,7 @@ pub fn refuse() -> Response {
 }
 
 /// Whether requests of this method only look.
-fn is_safe(method: &Method) -> bool {
+pub fn is_safe(method: &Method) -> bool {
     [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
 }
 

@@ -4,10 +4,10 @@
 use axum::Form;
 use axum::extract::State;
 use axum::extract::rejection::FormRejection;
-use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use leptos::prelude::provide_context;
 
+use super::entry::Asked;
 use super::{Dashboard, forms};
 use crate::api::turn;
 use crate::api::views::NewJob;
@@ -16,19 +16,21 @@ use crate::app::visit::to;
 /// `POST /ui/put`
 pub async fn put(
     State(dashboard): State<Dashboard>,
-    uri: Uri,
-    headers: HeaderMap,
+    asked: Asked,
     form: Result<Form<NewJob>, FormRejection>,
 ) -> Response {
     let form = match form {
         Ok(Form(form)) => form,
-        Err(why) => return forms::unread(dashboard, headers, &why).await,
+        Err(why) => return forms::unread(dashboard, asked, &why).await,
     };
-    match turn::put(&dashboard.engine, form).await {
-        Ok(id) => forms::lead_to(&to::qless_job(&id), format!("Job “{id}” is put.")),
+    match turn::put(&asked.engine(&dashboard), form).await {
+        Ok(id) => forms::lead_to(&asked, &to::qless_job(&id), format!("Job “{id}” is put.")),
         Err(not_put) => {
+            // The reason may have a piece of the payload in it.
+            asked.say(false, "What was typed was refused.");
             let more = move || provide_context(not_put.clone());
-            forms::answer(dashboard, &uri, headers, more).await
+            let uri = asked.uri.clone();
+            forms::answer(dashboard, &uri, asked, more).await
         }
     }
 }

@@ -4,10 +4,11 @@
 use axum::Form;
 use axum::extract::State;
 use axum::extract::rejection::FormRejection;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use axum::response::Response;
 use leptos::prelude::provide_context;
 
+use super::entry::Asked;
 use super::{Dashboard, forms};
 use crate::api::turn;
 use crate::api::views::{Change, NewRecord, Undone};
@@ -16,42 +17,48 @@ use crate::app::visit::{Visit, to};
 /// `POST /ui/jobq/{name}`
 pub async fn create(
     State(dashboard): State<Dashboard>,
-    uri: Uri,
-    headers: HeaderMap,
+    asked: Asked,
     form: Result<Form<NewRecord>, FormRejection>,
 ) -> Response {
     let form = match form {
         Ok(Form(form)) => form,
-        Err(why) => return forms::unread(dashboard, headers, &why).await,
+        Err(why) => return forms::unread(dashboard, asked, &why).await,
     };
-    let (queue, _) = visit(&uri).place();
-    match turn::create_record(&dashboard.engine, &queue, &form).await {
+    let (queue, _) = visit(&asked.uri).place();
+    match turn::create_record(&asked.engine(&dashboard), &queue, &form).await {
         Ok(id) => {
             let page = to::job(&queue, &id.to_string());
-            forms::lead_to(&page, format!("Job {id} is recorded."))
+            forms::lead_to(&asked, &page, format!("Job {id} is recorded."))
         }
-        Err(undone) => answer(dashboard, &uri, headers, undone).await,
+        Err(undone) => answer(dashboard, asked, undone).await,
     }
 }
 
 /// `POST /ui/jobq/{name}/job/{id}`
 pub async fn change(
     State(dashboard): State<Dashboard>,
-    uri: Uri,
-    headers: HeaderMap,
+    asked: Asked,
     form: Result<Form<Change>, FormRejection>,
 ) -> Response {
     let form = match form {
         Ok(Form(form)) => form,
-        Err(why) => return forms::unread(dashboard, headers, &why).await,
+        Err(why) => return forms::unread(dashboard, asked, &why).await,
     };
-    let visit = visit(&uri);
+    let visit = visit(&asked.uri);
     let (queue, next) = visit.place();
     // After the queue's name stands `job`.
     let id = visit.name(next + 1);
-    match turn::change_record(&dashboard.engine, &queue, &id, form).await {
-        Ok(done) => forms::lead_to(&to::job(&queue, &id), done),
-        Err(undone) => answer(dashboard, &uri, headers, undone).await,
+    // A state may be as long as a payload, and as private.
+    let said = match form {
+        Change::State { .. } => "The state is set.",
+        Change::Event { .. } => "The event is in the log.",
+    };
+    match turn::change_record(&asked.engine(&dashboard), &queue, &id, form).await {
+        Ok(done) => {
+            asked.say(true, said);
+            forms::lead_to(&asked, &to::job(&queue, &id), done)
+        }
+        Err(undone) => answer(dashboard, asked, undone).await,
     }
 }
 
@@ -63,7 +70,19 @@ fn visit(uri: &Uri) -> Visit {
 }
 
 /// The page on which the form stood, with what was typed and why nothing was done.
-async fn answer(dashboard: Dashboard, uri: &Uri, headers: HeaderMap, undone: Undone) -> Response {
+async fn answer(dashboard: Dashboard, asked: Asked, undone: Undone) -> Response {
+    asked.say(false, told(&undone));
     let more = move || provide_context(undone.clone());
-    forms::answer(dashboard, uri, headers, more).await
+    let uri = asked.uri.clone();
+    forms::answer(dashboard, &uri, asked, more).await
+}
+
+/// Why nothing was done, without what was typed.
+fn told(undone: &Undone) -> &'static str {
+    match undone {
+        Undone::Create(..) => "The payload or the state was refused.",
+        Undone::Advance { .. } => "The new state was refused.",
+        Undone::Conflict(_) => "Nothing has changed: the state was another one by now.",
+        Undone::Append { .. } => "The event was refused.",
+    }
 }

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
+use super::entry::Visitor;
 use super::{Dashboard, REFRESH, cookie};
 use crate::app::visit::THEME_COOKIE;
 
@@ -87,8 +88,15 @@ fn key(request: &Request) -> String {
             .unwrap_or_default()
     };
     let theme = cookie(text("cookie"), THEME_COOKIE).unwrap_or_default();
+    let visitor = request.extensions().get::<Visitor>();
+    let (role, name) = match visitor {
+        Some(visitor) => (visitor.who.role.as_str(), visitor.who.name.as_str()),
+        None => ("", ""),
+    };
+    let entrance = visitor.map(|visitor| visitor.entrance);
+    // No name has white space in it that is given with a role.
     format!(
-        "{} {} {} {theme}",
+        "{} {} {} {theme} {role} {entrance:?} {name}",
         request.uri(),
         text("host"),
         text("x-forwarded-proto")

@@ -4,11 +4,12 @@
 use axum::Form;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use leptos::prelude::provide_context;
 use serde::Deserialize;
 
+use super::entry::Asked;
 use super::{Dashboard, forms};
 use crate::api::turn;
 use crate::api::views::NewToken;
@@ -24,44 +25,46 @@ pub struct Typed {
 /// `POST /ui/namespaces`
 pub async fn create(
     State(dashboard): State<Dashboard>,
-    uri: Uri,
-    headers: HeaderMap,
+    asked: Asked,
     form: Result<Form<Typed>, FormRejection>,
 ) -> Response {
-    answer(dashboard, &uri, headers, form.map(|Form(typed)| typed)).await
+    answer(dashboard, asked, form.map(|Form(typed)| typed)).await
 }
 
 /// `POST /ui/namespaces/{name}`
 pub async fn create_in(
     State(dashboard): State<Dashboard>,
     Path(namespace): Path<String>,
-    uri: Uri,
-    headers: HeaderMap,
+    asked: Asked,
     form: Result<Form<Typed>, FormRejection>,
 ) -> Response {
     let form = form.map(|Form(typed)| Typed { namespace, ..typed });
-    answer(dashboard, &uri, headers, form).await
+    answer(dashboard, asked, form).await
 }
 
 async fn answer(
     dashboard: Dashboard,
-    uri: &Uri,
-    headers: HeaderMap,
+    asked: Asked,
     typed: Result<Typed, FormRejection>,
 ) -> Response {
     let typed = match typed {
         Ok(typed) => typed,
-        Err(why) => return forms::unread(dashboard, headers, &why).await,
+        Err(why) => return forms::unread(dashboard, asked, &why).await,
     };
     let namespace = typed.namespace.trim();
-    let made = turn::create_token(&dashboard.engine, namespace, &typed.description).await;
+    let made = turn::create_token(&asked.engine(&dashboard), namespace, &typed.description).await;
+    match &made {
+        Ok(_) => asked.say(true, &format!("A token for {namespace} is made.")),
+        Err(why) => asked.say(false, &format!("No token has been made: {why}.")),
+    }
     let token = NewToken {
         namespace: namespace.to_owned(),
         description: typed.description,
         made,
     };
     let shown = move || provide_context(token.clone());
-    let mut response = forms::answer(dashboard, uri, headers, shown).await;
+    let uri = asked.uri.clone();
+    let mut response = forms::answer(dashboard, &uri, asked, shown).await;
     let no_store = HeaderValue::from_static("no-store");
     response
         .headers_mut()

@@ -90,6 +90,11 @@ impl Config {
         Ok(())
     }
 
+    /// The option's value where nobody has set it.
+    pub fn unset(option: &str) -> Option<String> {
+        default(option)
+    }
+
     /// Whether somebody has set the option.
     pub fn is_set(&self, option: &str) -> bool {
         self.0

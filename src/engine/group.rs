@@ -22,7 +22,7 @@ use super::latency::Commits;
 use super::peers::Peers;
 use super::series;
 use super::wait::Waiters;
-use super::work::{Seqs, Shared, Wanted, Work};
+use super::work::{Audit, Seqs, Shared, Wanted, Work};
 use crate::store::{Connection, Group, Statement, StoreError};
 pub use task::{Step, Task, Verb};
 
@@ -80,7 +80,10 @@ impl Group for Runner {
     }
 
     fn is_alone(step: &Step) -> bool {
-        step.now.is_some() || step.needs.oldest.is_some() || step.task.chore().is_some()
+        step.now.is_some()
+            || step.needs.oldest.is_some()
+            || step.actor.is_some()
+            || step.task.chore().is_some()
     }
 
     async fn run(
@@ -95,6 +98,7 @@ impl Group for Runner {
         let now = now.unwrap_or_else(|| self.clock.now());
         let watched = self.waiters.any() || self.peers.any();
         let mut work = Work::new(now, &self.shared, watched, seqs);
+        work.audit = Audit::of_first(steps);
         work.revision = self.peers.share().then_some(self.revision);
         let chore = steps.iter().find_map(|step| step.task.chore());
         let mut leads = false;
@@ -210,7 +214,7 @@ impl Runner {
         }
         let day = Some(work.now.day());
         if aged.pruned_on != day {
-            writes.extend(keep::prune(work));
+            writes.extend(keep::prune(work, self.clients_tell_time));
             aged.pruned_on = day;
         }
         Ok(aged)
@@ -345,6 +349,7 @@ async fn run_named(
         let answers = connection.look(vec![neighbours]).await?;
         work.loaded(answers, false)?;
     }
+    work.audit_begins();
     for step in steps.iter_mut().filter(|step| step.needs.claim.is_empty()) {
         step.task.run(work);
     }

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use super::audit;
 use super::clock::Time;
 use super::dead;
 use super::job::{JobKey, QueueKey, State};
 use super::rows::{self, job_columns};
+use super::sessions;
 use super::work::{REVISE, Work};
 use crate::store::{Answer, Connection, Statement, StoreError};
 
@@ -163,9 +165,10 @@ async fn drop_jobs(
 }
 
 /// Drops statistics older than `stats-history` days and histograms older than `histogram-history` days,
-/// today being the first; and counts that count nothing any more.
-pub fn prune(work: &Work) -> Vec<Statement> {
-    vec![
+/// today being the first; counts that count nothing any more; and, unless clients tell the time, what is old of the audit
+/// and of sessions.
+pub fn prune(work: &Work, clients_tell_time: bool) -> Vec<Statement> {
+    let mut statements = vec![
         Statement::new(PRUNE_STATS, [work.past_keeping("stats-history").into()]),
         Statement::new(
             PRUNE_HISTOGRAMS,
@@ -173,7 +176,12 @@ pub fn prune(work: &Work) -> Vec<Statement> {
         ),
         Statement::new(PRUNE_TAG_COUNTS, []),
         Statement::new(PRUNE_FAILURE_COUNTS, []),
-    ]
+    ];
+    if !clients_tell_time {
+        statements.extend(audit::drop_old(work.now));
+        statements.extend(sessions::drop_old(work.now));
+    }
+    statements
 }
 
 fn queues_of(answer: Option<Answer>) -> Result<Vec<i64>, StoreError> {

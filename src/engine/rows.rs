@@ -170,7 +170,7 @@ impl Serialize for Values<'_> {
 }
 
 /// By what a record is found and counted among those of its queue.
-fn label(job: &Job) -> Option<String> {
+pub fn label(job: &Job) -> Option<String> {
     match job.state {
         State::Record => query::label(job.work_state.as_deref()),
         _ => None,

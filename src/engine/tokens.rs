@@ -187,9 +187,16 @@ impl Tokens {
 /// A token that a group makes, or (without a description) takes away.
 #[derive(Clone, Debug)]
 pub struct Change {
-    namespace: String,
+    pub namespace: String,
     hash: Hash,
-    made: Option<(String, Time)>,
+    pub made: Option<(String, Time)>,
+}
+
+impl Change {
+    /// The token's public name.
+    pub fn name(&self) -> String {
+        name(&self.hash)
+    }
 }
 
 /// The tokens as a group leaves them.

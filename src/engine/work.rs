@@ -5,6 +5,7 @@
 //! changed nothing. It never touches the database, so a group costs a handful of calls whatever the
 //! number of jobs in it. Counts follow from comparing each job before and after; no verb keeps them.
 
+mod audited;
 mod edges;
 mod load;
 mod needs;
@@ -23,6 +24,8 @@ use super::recur::Recurring;
 use super::tally::Tally;
 use super::tokens::{Changing, Tokens};
 use super::track::Tracked;
+use crate::store::Statement;
+pub use audited::Audit;
 pub(super) use load::LOAD_JOBS;
 pub use needs::{Needs, Oldest, Wanted};
 pub(super) use save::REVISE;
@@ -84,6 +87,10 @@ pub struct Work {
     pub watched: bool,
     /// Where servers share a database, its revision when the group began.
     pub revision: Option<i64>,
+    /// What is noted of the group, if it is an actor's.
+    pub audit: Option<Box<Audit>>,
+    /// What else is to be written.
+    more: Vec<Statement>,
     queues: Arc<Queues>,
     /// Queues that are new, or otherwise than before.
     changed_queues: Vec<Queue>,
@@ -142,6 +149,8 @@ impl Work {
             dropped: 0,
             watched,
             revision: None,
+            audit: None,
+            more: Vec::new(),
             queues: Arc::clone(&shared.queues),
             changed_queues: Vec::new(),
             gone_queues: Vec::new(),
@@ -392,6 +401,11 @@ impl Work {
     /// Sets an option, or forgets it.
     pub fn configure(&mut self, option: &str, value: Option<String>) {
         self.settings.push((option.to_owned(), value));
+    }
+
+    /// These statements are written, too; no verb and no copy in memory knows of what they change.
+    pub fn also(&mut self, statements: impl IntoIterator<Item = Statement>) {
+        self.more.extend(statements);
     }
 
     /// The worker showed itself.

@@ -10,6 +10,10 @@ use axum::response::Response;
 use tracing::Instrument;
 use uuid::Uuid;
 
+/// The number of a request, for those who keep it.
+#[derive(Clone, Debug)]
+pub struct RequestId(pub String);
+
 /// The header that tells the number.
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -17,7 +21,7 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TOKENS: &str = "token";
 
 /// Gives the request its number.
-pub async fn label(request: Request, next: Next) -> Response {
+pub async fn label(mut request: Request, next: Next) -> Response {
     let mut id = [0; 32];
     let id = &*Uuid::now_v7().simple().encode_lower(&mut id);
     // Of the highest level, so that it is there whatever is logged. Nothing of the query: tokens stand in it.
@@ -27,6 +31,9 @@ pub async fn label(request: Request, next: Next) -> Response {
         method = %request.method(),
         path = %Path(request.uri().path())
     );
+    if request.uri().path().starts_with("/ui/") {
+        request.extensions_mut().insert(RequestId(id.to_owned()));
+    }
     let value = HeaderValue::from_str(id);
     let mut response = next.run(request).instrument(span).await;
     if let Ok(value) = value {

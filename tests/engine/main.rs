@@ -12,6 +12,7 @@ mod operations;
 mod readers;
 mod search;
 mod series;
+mod sessions;
 mod tokens;
 mod turns;
 

@@ -88,6 +88,8 @@ mod requeue;
 #[cfg(test)]
 mod restart;
 #[cfg(test)]
+mod roles;
+#[cfg(test)]
 mod seed;
 #[cfg(test)]
 mod series;

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
-use super::super::parts::{Ask, ask, deed, hidden};
+use super::super::parts::{Ask, allowed, ask, deed, hidden, may};
 use super::super::tables;
 use super::super::visit::{Visit, to};
 use crate::api::act::{
@@ -58,10 +58,12 @@ pub fn actions(job: &JobView, visit: &Visit) -> AnyView {
         .worker
         .as_ref()
         .map(|worker| time_out(&row.id, worker, visit));
-    let priority = (row.stand != Stand::Complete).then(|| priority_form(job, visit));
-    let clone = view! { <a class="button" href=to::put_like(&row.id)>"Clone…"</a> };
-    view! { {retry} {track} {priority} {move_form(job, visit)} {clone} {time_out} {cancel} }
-        .into_any()
+    let can_wait = row.stand != Stand::Complete && may(Prioritize::PATH);
+    let priority = can_wait.then(|| priority_form(job, visit));
+    let move_form = allowed(MoveJob::PATH, || move_form(job, visit));
+    let clone =
+        may("/ui/put").then(|| view! { <a class="button" href=to::put_like(&row.id)>"Clone…"</a> });
+    view! { {retry} {track} {priority} {move_form} {clone} {time_out} {cancel} }.into_any()
 }
 
 fn priority_form(job: &JobView, visit: &Visit) -> AnyView {
@@ -163,6 +165,9 @@ pub fn take_off_all(job: &JobView, visit: &Visit) -> AnyView {
 }
 
 pub fn tag_form(id: &str, visit: &Visit) -> AnyView {
+    if !may(AddTag::PATH) {
+        return ().into_any();
+    }
     view! {
         <button type="button" class="button small" popovertarget="tag">"Add a tag…"</button>
         <div id="tag" class="ask" popover="auto" role="dialog" aria-labelledby="tag-title">
@@ -183,6 +188,9 @@ pub fn tag_form(id: &str, visit: &Visit) -> AnyView {
 }
 
 pub fn note_form(id: &str, visit: &Visit) -> AnyView {
+    if !may(Note::PATH) {
+        return ().into_any();
+    }
     view! {
         <form method="post" action=Note::PATH class="note-form">
             {hidden(vec![("id", id.to_owned()), ("back", visit.here())])}

@@ -4,7 +4,7 @@
 use leptos::prelude::*;
 
 use super::super::icons::icon;
-use super::super::parts::{hidden, written};
+use super::super::parts::{hidden, may, written};
 use super::super::visit::{Visit, to};
 use crate::api::views::{Conflict, NewRecord, Place, RecordView, Undone, WrongRecord};
 
@@ -54,6 +54,9 @@ fn field(field: &Field<'_>) -> AnyView {
 
 /// The form for another record.
 pub fn create(place: &Place, open: bool) -> AnyView {
+    if !may(&to::queue(place)) {
+        return ().into_any();
+    }
     let (typed, wrong) = match undone() {
         Some(Undone::Create(typed, wrong)) => (typed, Some(wrong)),
         _ => (NewRecord::default(), None),
@@ -94,6 +97,9 @@ pub fn create(place: &Place, open: bool) -> AnyView {
 /// The form for another state. It goes by the state that stands in it, also when that has changed while somebody
 /// was typing.
 pub fn advance(view: &RecordView, undone: Option<&Undone>, visit: &Visit) -> AnyView {
+    if !may(&visit.path) {
+        return ().into_any();
+    }
     let (old, new, why) = match undone {
         Some(Undone::Advance { old, new, why }) => (old, new.as_str(), Some(why.as_str())),
         _ if view.state == "null" => (&view.state, "", None),
@@ -141,6 +147,9 @@ pub fn advance(view: &RecordView, undone: Option<&Undone>, visit: &Visit) -> Any
 
 /// The form for an event.
 pub fn append(undone: Option<&Undone>, visit: &Visit) -> AnyView {
+    if !may(&visit.path) {
+        return ().into_any();
+    }
     let (event, why) = match undone {
         Some(Undone::Append { event, why }) => (event.as_str(), Some(why.as_str())),
         _ => ("", None),

@@ -4,8 +4,8 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::super::parts::{
-    Ask, ago, ask_with, chip, commands, copy, deleting, exact, job_head, loaded, many, queue_link,
-    standing,
+    Ask, ago, ask_with, chip, commands, copy, deleting, exact, job_head, link_if_seen, loaded,
+    many, queue_link, standing,
 };
 use super::super::timeline::timeline;
 use super::super::visit::{Visit, segment, to, visit};
@@ -65,8 +65,7 @@ fn facts(job: &LmstfyJobView, visit: &Visit) -> AnyView {
     let mut facts: Vec<(&str, AnyView)> = vec![
         (
             "Namespace",
-            view! { <a class="name" href=to::namespace(namespace)>{namespace.clone()}</a> }
-                .into_any(),
+            link_if_seen(to::namespace(namespace), namespace.clone()),
         ),
         ("Queue", queue_link(&row.place)),
         ("State", standing(row)),

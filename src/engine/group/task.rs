@@ -1,7 +1,10 @@
 //! What a group is made of.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 
+use crate::engine::audit::Actor;
 use crate::engine::chores::Chore;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
@@ -14,6 +17,8 @@ pub struct Step {
     pub now: Option<Time>,
     pub items: usize,
     pub task: Box<dyn Task>,
+    /// Who does it, if the audit is to know. Such a step has a group of its own.
+    pub actor: Option<Arc<Actor>>,
 }
 
 /// What a step does, and how it is answered.

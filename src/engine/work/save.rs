@@ -27,6 +27,7 @@ impl Work {
 
     /// What the verbs have changed in jobs and edges. Afterwards nothing is under work any more.
     pub fn job_writes(&mut self) -> Vec<Statement> {
+        self.audit_jobs();
         let mut slots: Vec<Slot> = self.slots.drain().map(|(_, slot)| slot).collect();
         for slot in &mut slots {
             let changed = slot.version.is_none() || slot.before.is_some();
@@ -179,6 +180,8 @@ impl Work {
         if !self.forgotten_workers.is_empty() {
             writes.push(queues::forget_workers(&self.forgotten_workers));
         }
+        writes.extend(self.audit_write());
+        writes.append(&mut self.more);
         let tally = std::mem::take(&mut self.tally);
         writes.extend(tally.into_statements(server));
         let events = std::mem::take(&mut self.events);

@@ -70,7 +70,7 @@ fn all() -> Vec<(String, Behind)> {
         for path in routes(source) {
             let behind = match path.as_str() {
                 // The same for everybody.
-                "/ui/favicon.svg" | "/ui/pkg/x/x" => Behind::Nothing,
+                "/ui/favicon.svg" | "/ui/pkg/x/x" | "/ui/login" => Behind::Nothing,
                 // Jobq's, whoever it is that keeps lmstfy away from there.
                 "/api/v0/any/thing" => Behind::Jobq,
                 _ => behind,

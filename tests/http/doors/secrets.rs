@@ -11,6 +11,30 @@ use crate::support::{
 
 const GIVEN: &str = "a-token-that-was-given";
 
+const OLGA: &str = "the-key-of-olga";
+
+/// Signs in after a slip of the hand. The session's secret.
+async fn sign_in(server: &Server) -> String {
+    let root = format!("http://{}", server.address);
+    let client = reqwest::Client::builder().no_proxy();
+    let client = client.redirect(reqwest::redirect::Policy::none());
+    let client = client.build().unwrap();
+    let mut answer = None;
+    for name in ["nobody", "olga"] {
+        let form = [("name", name), ("secret", OLGA)];
+        let request = client.post(format!("{root}/ui/login")).form(&form);
+        let request = request.header("origin", &root);
+        answer = Some(request.send().await.unwrap());
+    }
+    let set = answer.unwrap().headers()["set-cookie"].clone();
+    let set = set.to_str().unwrap().split(['=', ';']).nth(1).unwrap();
+    assert!(set.len() > 30, "{set}");
+    let asked = client.get(format!("{root}/ui/jobs"));
+    let asked = asked.header("cookie", format!("switchyard_session={set}"));
+    assert_eq!(asked.send().await.unwrap().status(), 200);
+    set.to_owned()
+}
+
 #[tokio::test]
 async fn no_secret_is_logged_or_stored() {
     let options = [
@@ -26,6 +50,8 @@ async fn no_secret_is_logged_or_stored() {
         "ada",
         "--admin-password",
         PASSWORD,
+        "--ui-key",
+        "operator:olga:the-key-of-olga",
     ];
     let mut logged = Logged::with("trace", &options);
     let server = &logged.server;
@@ -61,7 +87,10 @@ async fn no_secret_is_logged_or_stored() {
     ] {
         ask(server, method, path, shown).await;
     }
-    let secrets = [QLESS, RELAY, JOBQ, ADMIN, PASSWORD, GIVEN, &made];
+    let session = sign_in(server).await;
+    let secrets = [
+        OLGA, &session, QLESS, RELAY, JOBQ, ADMIN, PASSWORD, GIVEN, &made,
+    ];
     let is_clean = |what: &[u8], where_: &str| {
         for secret in secrets {
             assert!(!holds(what, secret), "{secret} in {where_}");

@@ -1,0 +1,57 @@
+//! `/ui/login`: where one signs in.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use super::icons::icon;
+use super::parts::{hidden, many};
+use super::visit::visit;
+use crate::api::views::SignIn;
+
+#[component]
+pub fn LoginPage() -> impl IntoView {
+    let refused = use_context::<SignIn>();
+    let next = visit().param("next").unwrap_or_default();
+    let (name, why) = match refused {
+        None => (String::new(), None),
+        Some(SignIn::Wrong(name)) => (
+            name,
+            Some("This name and this key do not open the dashboard.".to_owned()),
+        ),
+        Some(SignIn::TooOften(seconds)) => {
+            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+            let wait = many(seconds, "second", "seconds");
+            (
+                String::new(),
+                Some(format!("Too many tries. Try again in {wait}.")),
+            )
+        }
+    };
+    view! {
+        <Title text="Sign in" />
+        <section class="card padded login" aria-labelledby="sign-in">
+            <h1 id="sign-in">"Sign in"</h1>
+            {why
+                .map(|why| {
+                    view! { <p class="flash refused" role="alert">{icon("failed")} <span>{why}</span></p> }
+                })}
+            <form method="post" action="/ui/login">
+                {hidden(vec![("next", next)])}
+                <label for="name">"Name"</label>
+                <input
+                    id="name"
+                    name="name"
+                    type="text"
+                    value=name
+                    maxlength="255"
+                    autocomplete="username"
+                    autocapitalize="none"
+                    spellcheck="false"
+                />
+                <label for="key">"Key or password"</label>
+                <input id="key" name="secret" type="password" required maxlength="1024" autocomplete="current-password" />
+                <button type="submit" class="button strong">"Sign in"</button>
+            </form>
+        </section>
+    }
+}

@@ -1,0 +1,267 @@
+//! Who comes in, and what it may do: every request under `/ui`, besides the files that are the same for everybody,
+//! passes here first. A key comes with the request itself (`Authorization`) or has opened a session; what may be done
+//! with it stands in `api/roles.rs`.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+
+use super::audit::{self, Noted};
+use super::guard::is_safe;
+use super::tries::Tries;
+use super::{Dashboard, REFRESH, cookie, forms, guard, login};
+use crate::api::Trouble;
+use crate::api::roles;
+use crate::api::views::Role;
+use crate::app::visit::{self, Entrance, is_ours};
+use crate::doors::{Doors, Keys, Shown, Who, tell_of_wrong_key};
+use crate::engine::{Engine, Result};
+use crate::protocol::request::drain;
+use crate::secret::Hash;
+use crate::server::RequestId;
+
+/// The name of those who show no key.
+const ANYBODY: &str = "anybody";
+
+/// Where somebody signs in.
+pub const LOGIN: &str = "/ui/login";
+
+/// The keys of the dashboard, and what is told of them.
+pub struct Entry {
+    pub keys: Keys,
+    /// What those may do who show no key, if they are let in.
+    guests: Option<Role>,
+    /// What the dashboard calls this server; may be empty.
+    pub environment: String,
+    pub tries: Tries,
+}
+
+/// Whoever has come in.
+#[derive(Clone, Debug)]
+pub struct Visitor {
+    pub who: Who,
+    pub entrance: Entrance,
+}
+
+impl Entry {
+    pub fn new(doors: &Doors, environment: Option<&str>) -> Entry {
+        Entry {
+            keys: doors.of_ui(),
+            guests: doors.guests(),
+            environment: environment.unwrap_or_default().to_owned(),
+            tries: Tries::default(),
+        }
+    }
+
+    /// Whoever sends this; `None` if it is not let in.
+    async fn visitor(&self, engine: &Engine, headers: &HeaderMap) -> Result<Option<Visitor>> {
+        let came = |who: &Who, entrance| Visitor {
+            who: who.clone(),
+            entrance,
+        };
+        if !self.keys.is_empty() {
+            if let Some(shown) = Shown::by(headers) {
+                let who = self.keys.who(&shown);
+                return Ok(who.map(|who| came(who, Entrance::Key)));
+            }
+            if let Some(secret) = session(headers)
+                && let Some(session) = engine.session(Hash::of(secret), None).await?
+                && let Some(who) = self.keys.in_session(&session.name, secret, &session.proof)
+            {
+                return Ok(Some(came(who, Entrance::Session)));
+            }
+        }
+        Ok(self.guests.map(|role| Visitor {
+            who: Who {
+                name: ANYBODY.to_owned(),
+                role,
+            },
+            entrance: if self.keys.is_empty() {
+                Entrance::Open
+            } else {
+                Entrance::Guest
+            },
+        }))
+    }
+}
+
+/// The secret of the session that a browser is in, as far as it says.
+pub fn session(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get(header::COOKIE)?.to_str().ok()?;
+    cookie(cookies, visit::SESSION_COOKIE).filter(|secret| !secret.is_empty())
+}
+
+/// What a handler knows of the request, besides its form.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    pub from: Option<IpAddr>,
+    pub visitor: Option<Visitor>,
+    pub noted: Option<Noted>,
+    pub request_id: Option<RequestId>,
+}
+
+impl Asked {
+    pub fn by(request: &Request) -> Asked {
+        let extensions = request.extensions();
+        let from = extensions.get::<ConnectInfo<SocketAddr>>();
+        Asked {
+            uri: request.uri().clone(),
+            headers: request.headers().clone(),
+            from: from.map(|ConnectInfo(from)| from.ip().to_canonical()),
+            visitor: extensions.get().cloned(),
+            noted: extensions.get().cloned(),
+            request_id: extensions.get().cloned(),
+        }
+    }
+
+    /// The engine in the hands of whoever asks.
+    pub fn engine(&self, dashboard: &Dashboard) -> Engine {
+        match &self.noted {
+            Some(noted) => noted.engine(&dashboard.engine),
+            None => dashboard.engine.clone(),
+        }
+    }
+
+    /// What became of it, for the audit.
+    pub fn say(&self, done: bool, text: &str) {
+        if let Some(noted) = &self.noted {
+            noted.say(done, text);
+        }
+    }
+
+    /// Whether a page refreshes itself.
+    pub fn is_refresh(&self) -> bool {
+        self.headers.contains_key(REFRESH)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Asked {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Asked, Self::Rejection> {
+        let mut request = Request::new(());
+        *request.uri_mut() = parts.uri.clone();
+        *request.headers_mut() = parts.headers.clone();
+        *request.extensions_mut() = parts.extensions.clone();
+        Ok(Asked::by(&request.map(|()| axum::body::Body::empty())))
+    }
+}
+
+/// Lets in whoever may, and nobody do what takes another role.
+pub async fn enter(
+    State(dashboard): State<Dashboard>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let found = dashboard
+        .entry
+        .visitor(&dashboard.engine, request.headers())
+        .await;
+    let visitor = match found {
+        Ok(visitor) => visitor,
+        Err(error) => {
+            tracing::error!(%error, "a session could not be looked up");
+            let why = "The database does not answer. Nothing is lost; try again in a moment.\n";
+            return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+        }
+    };
+    let path = request.uri().path().to_owned();
+    let Some(visitor) = visitor else {
+        if path == LOGIN {
+            return next.run(request).await;
+        }
+        return turn_away(dashboard, request).await;
+    };
+    if path == LOGIN && dashboard.entry.keys.is_empty() {
+        return Redirect::to("/ui").into_response();
+    }
+    let role = visitor.who.role;
+    request.extensions_mut().insert(visitor);
+    if is_safe(request.method()) {
+        let least = roles::to_see(&path);
+        if role >= least {
+            return next.run(request).await;
+        }
+        return forbid(dashboard, Asked::by(&request), least).await;
+    }
+    let least = roles::to_do(&path);
+    if least == Role::Viewer {
+        return next.run(request).await;
+    }
+    audit::note(dashboard, request, least, next).await
+}
+
+/// The page that says which role it takes.
+pub async fn forbid(dashboard: Dashboard, asked: Asked, least: Role) -> Response {
+    let who = asked.visitor.as_ref().map(|visitor| &visitor.who);
+    let has = who.map(|who| who.role.as_str()).unwrap_or_default();
+    let why = format!(
+        "This takes the role {}; you have the role {has}.",
+        least.as_str()
+    );
+    let is_refresh = asked.is_refresh();
+    let mut response = forms::page(dashboard, asked, Trouble::Forbidden(why)).await;
+    if is_refresh {
+        // Browsers log every other one as an error.
+        *response.status_mut() = StatusCode::OK;
+    }
+    response
+}
+
+/// The answer to whoever is not let in. A person is led to where one signs in, and back from there; a program is
+/// challenged.
+async fn turn_away(dashboard: Dashboard, request: Request) -> Response {
+    if Shown::by(request.headers()).is_some() {
+        tell_of_wrong_key(&request);
+    }
+    let asked = Asked::by(&request);
+    let (is_get, accepts) = (
+        request.method() == Method::GET,
+        accepts(&asked.headers).to_owned(),
+    );
+    drain(request).await;
+    if asked.is_refresh() {
+        // With a challenge the browser itself would ask for a password, in the midst of reading.
+        let next = here(&asked.uri);
+        return login::page(dashboard, asked, next, None, StatusCode::UNAUTHORIZED).await;
+    }
+    if accepts.contains("text/event-stream") {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    if !accepts.contains("text/html") {
+        return guard::refuse();
+    }
+    // A form that was filled in when the session had ended is gone; its page can be gone back to.
+    let next = if is_get {
+        here(&asked.uri)
+    } else {
+        here(&forms::origin_page(&asked.headers))
+    };
+    let mut address = format!("{LOGIN}?next=");
+    visit::encode(&next, &mut address);
+    match HeaderValue::from_str(&address) {
+        Ok(address) => (StatusCode::SEE_OTHER, [(header::LOCATION, address)]).into_response(),
+        Err(_) => guard::refuse(),
+    }
+}
+
+fn accepts(headers: &HeaderMap) -> &str {
+    let value = headers.get(header::ACCEPT);
+    value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+/// The page at this address, as something to go back to.
+fn here(uri: &Uri) -> String {
+    let address = uri.path_and_query().map(PathAndQuery::as_str);
+    let is_page = |address: &&str| is_ours(address) && !address.starts_with("/ui/fn");
+    address.filter(is_page).unwrap_or("/ui").to_owned()
+}

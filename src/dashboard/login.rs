@@ -1,0 +1,154 @@
+//! Signing in and out.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::Form;
+use axum::extract::State;
+use axum::extract::rejection::FormRejection;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use leptos::prelude::provide_context;
+use serde::Deserialize;
+
+use super::audit::actor_of;
+use super::entry::{Asked, LOGIN, session};
+use super::{Dashboard, forms};
+use crate::api::views::SignIn;
+use crate::app::visit::{self, is_ours};
+use crate::doors::{Shown, Who};
+use crate::engine::{Error, SESSION_AGE_S, Session};
+use crate::secret::{self, Hash};
+
+/// What somebody has typed.
+#[derive(Deserialize)]
+pub struct Typed {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    secret: String,
+    /// The page to go on to.
+    #[serde(default)]
+    next: String,
+}
+
+/// `POST /ui/login`
+pub async fn sign_in(
+    State(dashboard): State<Dashboard>,
+    asked: Asked,
+    form: Result<Form<Typed>, FormRejection>,
+) -> Response {
+    let typed = match form {
+        Ok(Form(typed)) => typed,
+        Err(why) => return forms::unread(dashboard, asked, &why).await,
+    };
+    let from = asked.from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let shown = Shown::typed(&typed.name, typed.secret.trim());
+    let Ok(secret) = secret::made_up() else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
+    let keys = &dashboard.entry.keys;
+    let attempt = || {
+        let (who, proof) = keys.proof(&shown, &secret)?;
+        Some((who.clone(), proof))
+    };
+    let (who, proof) = match dashboard.entry.tries.attempt(from, attempt) {
+        Ok(Some(found)) => found,
+        Ok(None) => {
+            tracing::warn!(%from, "somebody could not sign in");
+            let refused = SignIn::Wrong(typed.name);
+            let status = StatusCode::FORBIDDEN;
+            return page(dashboard, asked, typed.next, Some(refused), status).await;
+        }
+        Err(wait) => {
+            let seconds = wait.as_secs() + 1;
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            let refused = Some(SignIn::TooOften(seconds));
+            let mut response = page(dashboard, asked, typed.next, refused, status).await;
+            let headers = response.headers_mut();
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            return response;
+        }
+    };
+    let begun = begin(&dashboard, &asked, &who, &secret, proof).await;
+    if let Err(error) = begun {
+        tracing::error!(%error, "a session could not begin");
+        let why = "The database does not answer, so nobody can sign in now.\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    }
+    let is_page = is_ours(&typed.next) && !typed.next.starts_with(LOGIN);
+    let next = if is_page { &typed.next } else { "/ui" };
+    let kept = session_cookie(&secret, SESSION_AGE_S, &asked.headers);
+    ([(header::SET_COOKIE, kept)], Redirect::to(next)).into_response()
+}
+
+async fn begin(
+    dashboard: &Dashboard,
+    asked: &Asked,
+    who: &Who,
+    secret: &str,
+    proof: Hash,
+) -> Result<(), Error> {
+    let session = Session {
+        name: who.name.clone(),
+        proof,
+    };
+    let engine = &dashboard.engine;
+    engine
+        .begin_session(Hash::of(secret), session, None)
+        .await?;
+    let said = format!("Signed in as {}.", who.role.as_str());
+    engine
+        .conclude(&actor_of(asked, who, "sign_in"), true, &said)
+        .await
+}
+
+/// `POST /ui/logout`
+pub async fn sign_out(State(dashboard): State<Dashboard>, asked: Asked) -> Response {
+    if let Some(secret) = session(&asked.headers) {
+        let engine = &dashboard.engine;
+        let mut ended = engine.end_session(Hash::of(secret)).await;
+        if let (Ok(()), Some(visitor)) = (&ended, &asked.visitor) {
+            let actor = actor_of(&asked, &visitor.who, "sign_out");
+            ended = engine.conclude(&actor, true, "Signed out.").await;
+        }
+        if let Err(error) = ended {
+            tracing::error!(%error, "a session could not be ended");
+            let why = "The database does not answer, so you are signed in still.\n";
+            return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+        }
+    }
+    let gone = session_cookie("", 0, &asked.headers);
+    ([(header::SET_COOKIE, gone)], Redirect::to(LOGIN)).into_response()
+}
+
+/// The page on which one signs in, as the answer to something else.
+pub async fn page(
+    dashboard: Dashboard,
+    asked: Asked,
+    next: String,
+    refused: Option<SignIn>,
+    status: StatusCode,
+) -> Response {
+    let mut address = format!("{LOGIN}?next=");
+    visit::encode(&next, &mut address);
+    let uri = Uri::try_from(address).unwrap_or(Uri::from_static(LOGIN));
+    let more = move || {
+        if let Some(refused) = refused.clone() {
+            provide_context(refused);
+        }
+    };
+    let mut response = forms::answer(dashboard, &uri, asked, more).await;
+    *response.status_mut() = status;
+    response
+}
+
+/// Not `SameSite=Strict`: a link of another site, a message about an alarm say, is to lead in. What changes something
+/// must come from our own pages anyway (`guard`).
+fn session_cookie(secret: &str, age_s: i64, headers: &HeaderMap) -> String {
+    let is_https = headers
+        .get("x-forwarded-proto")
+        .is_some_and(|scheme| scheme == "https");
+    let secure = if is_https { "; Secure" } else { "" };
+    let name = visit::SESSION_COOKIE;
+    format!("{name}={secret}; Path=/ui; Max-Age={age_s}; HttpOnly; SameSite=Lax{secure}")
+}

@@ -1,0 +1,135 @@
+//! Sessions of the dashboard, and the audit, as time goes on.
+
+use std::sync::Arc;
+
+use switchyard::engine::{
+    Actor, AuditFilter, Engine, JobKey, SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, Session, Time,
+};
+use switchyard::secret::Hash;
+
+use super::{at, engine, new, open, put};
+
+fn session(name: &str) -> Session {
+    Session {
+        name: name.to_owned(),
+        proof: Hash::of("a key"),
+    }
+}
+
+async fn begin(engine: &Engine, secret: &str, now: i64) {
+    let now = at(now as f64);
+    engine
+        .begin_session(Hash::of(secret), session("ada"), now)
+        .await
+        .unwrap();
+}
+
+async fn holds(engine: &Engine, secret: &str, now: i64) -> bool {
+    let found = engine.session(Hash::of(secret), at(now as f64)).await;
+    found.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn a_session_ends_when_it_is_not_used() {
+    let engine = engine().await;
+    begin(&engine, "secret", 0).await;
+    let found = engine.session(Hash::of("secret"), at(1.0)).await.unwrap();
+    assert_eq!(found, Some(session("ada")));
+    assert!(!holds(&engine, "another", 1).await);
+    assert!(holds(&engine, "secret", SESSION_IDLE_S - 1).await);
+    // It was used a moment ago.
+    assert!(holds(&engine, "secret", 2 * SESSION_IDLE_S - 2).await);
+    assert!(!holds(&engine, "secret", 3 * SESSION_IDLE_S - 2).await);
+}
+
+#[tokio::test]
+async fn a_session_ends_after_a_week_however_much_it_is_used() {
+    let engine = engine().await;
+    begin(&engine, "secret", 0).await;
+    let mut now = 0;
+    while now + SESSION_IDLE_S / 2 < SESSION_AGE_S {
+        now += SESSION_IDLE_S / 2;
+        assert!(holds(&engine, "secret", now).await, "{now}");
+    }
+    assert!(!holds(&engine, "secret", SESSION_AGE_S).await);
+    // The next one to begin drops it.
+    begin(&engine, "new", SESSION_AGE_S).await;
+    assert!(!holds(&engine, "secret", 1).await);
+}
+
+#[tokio::test]
+async fn a_session_that_was_ended_is_gone() {
+    let engine = engine().await;
+    begin(&engine, "one", 0).await;
+    begin(&engine, "other", 0).await;
+    engine.end_session(Hash::of("one")).await.unwrap();
+    assert!(!holds(&engine, "one", 1).await);
+    assert!(holds(&engine, "other", 1).await);
+}
+
+#[tokio::test]
+async fn beyond_the_most_the_oldest_sessions_go() {
+    let engine = engine().await;
+    for n in 0..=SESSIONS_MAX {
+        let at = Some(Time(n));
+        let session = session("ada");
+        let begun = engine.begin_session(Hash::of(n.to_string()), session, at);
+        begun.await.unwrap();
+    }
+    assert!(!holds(&engine, "0", 1).await);
+    assert!(holds(&engine, "1", 1).await);
+}
+
+#[tokio::test]
+async fn what_somebody_changes_is_noted_even_if_it_is_never_concluded() {
+    let engine = open(false).await;
+    let job = vec![new("a")];
+    engine
+        .put(super::q(), job, "client".to_owned(), None)
+        .await
+        .unwrap();
+    let actor = Arc::new(Actor {
+        id: "1".to_owned(),
+        who: "ada".to_owned(),
+        action: "cancel".to_owned(),
+        target: "x".repeat(10_000),
+        ..Actor::default()
+    });
+    let acting = engine.acting(Arc::clone(&actor));
+    acting.cancel(vec![JobKey::qless("a")], None).await.unwrap();
+    let all = AuditFilter::default();
+    let found = engine.audit(&all, None, 10).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert!(found[0].done && found[0].items == 1 && found[0].said.is_empty());
+    assert!(found[0].before.contains(r#""job":"a""#));
+    assert_eq!(found[0].actor.target.len(), 4_096);
+    engine.conclude(&actor, true, "It is gone.").await.unwrap();
+    let found = engine.audit(&all, None, 10).await.unwrap();
+    assert_eq!((found.len(), found[0].said.as_str()), (1, "It is gone."));
+    assert!(found[0].before.contains(r#""job":"a""#), "it is not lost");
+    // What clients do is not noted.
+    put(&engine, 0.0, new("b")).await;
+    assert_eq!(engine.audit(&all, None, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_action_of_several_groups_is_one_entry() {
+    let engine = open(false).await;
+    let jobs = (0..3).map(|n| new(&n.to_string())).collect();
+    engine
+        .put(super::q(), jobs, "client".to_owned(), None)
+        .await
+        .unwrap();
+    let actor = Arc::new(Actor {
+        id: "1".to_owned(),
+        ..Actor::default()
+    });
+    let acting = engine.acting(actor);
+    for id in ["0", "1", "2"] {
+        let job = (JobKey::qless(id), 1.0);
+        acting.prioritize(vec![job], None).await.unwrap();
+    }
+    let all = AuditFilter::default();
+    let found = engine.audit(&all, None, 10).await.unwrap();
+    assert_eq!((found.len(), found[0].items), (1, 3));
+}

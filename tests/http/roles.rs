@@ -1,0 +1,138 @@
+//! Roles of the dashboard: who comes in, what each role may do, and what the audit tells of it.
+
+mod audit;
+mod pages;
+mod sessions;
+mod start;
+mod table;
+
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::Value;
+
+use crate::support::Server;
+
+const ADMIN: &str = "the-token-of-the-admin";
+const VERA: &str = "the-key-of-vera";
+const OLGA: &str = "the-key-of-olga";
+const ANNA: &str = "the-key-of-anna";
+
+/// One key of each role, and the administrator's token.
+const KEYS: [&str; 8] = [
+    "--admin-token",
+    ADMIN,
+    "--ui-key",
+    "viewer:vera:the-key-of-vera",
+    "--ui-key",
+    "operator:olga:the-key-of-olga",
+    "--ui-key",
+    "admin:anna:the-key-of-anna",
+];
+
+/// The options of a server with these keys, and more.
+fn with_keys<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&KEYS[..], more].concat()
+}
+
+/// Somebody at a browser, who is led nowhere unasked.
+#[derive(Clone)]
+struct Browser {
+    http: reqwest::Client,
+    origin: String,
+    /// What is shown with every request.
+    key: Option<String>,
+    cookie: Option<String>,
+}
+
+impl Browser {
+    fn at(server: &Server) -> Browser {
+        let client = reqwest::Client::builder().no_proxy();
+        let client = client.redirect(reqwest::redirect::Policy::none());
+        Browser {
+            http: client.build().unwrap(),
+            origin: format!("http://{}", server.address),
+            key: None,
+            cookie: None,
+        }
+    }
+
+    /// The same one, with a key.
+    fn with_key(&self, key: &str) -> Browser {
+        Browser {
+            key: Some(key.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let mut request = self.http.request(method, format!("{}{path}", self.origin));
+        request = request.header("origin", &self.origin);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        if let Some(cookie) = &self.cookie {
+            request = request.header("cookie", cookie);
+        }
+        request
+    }
+
+    /// Asks for a page, as a person does who opens it.
+    async fn open(&self, path: &str) -> Response {
+        let request = self.request(Method::GET, path);
+        request.header("accept", "text/html").send().await.unwrap()
+    }
+
+    /// The page, which is there.
+    async fn page(&self, path: &str) -> String {
+        let response = self.open(path).await;
+        assert_eq!(response.status(), 200, "{path}");
+        response.text().await.unwrap()
+    }
+
+    async fn post(&self, path: &str, form: &[(&str, &str)]) -> Response {
+        let request = self.request(Method::POST, path).form(form);
+        request.header("accept", "text/html").send().await.unwrap()
+    }
+
+    /// Does something that leads back to a page.
+    async fn act(&self, action: &str, form: &[(&str, &str)]) {
+        let form = [form, &[("back", "/ui"), ("after", "/ui")]].concat();
+        let done = self.post(&format!("/ui/fn/{action}"), &form).await;
+        assert_eq!(done.status(), 303, "{action} {form:?}");
+    }
+
+    /// The same one, signed in, and the cookie as it was set.
+    async fn signed_in(&self, name: &str, secret: &str) -> (Browser, String) {
+        let form = [("name", name), ("secret", secret), ("next", "/ui/queues")];
+        let response = self.post("/ui/login", &form).await;
+        assert_eq!(response.status(), 303, "{name}");
+        assert_eq!(response.headers()["location"], "/ui/queues");
+        let set = response.headers()["set-cookie"].to_str().unwrap();
+        let cookie = set.split(';').next().unwrap().to_owned();
+        let browser = Browser {
+            cookie: Some(cookie),
+            ..self.clone()
+        };
+        (browser, set.to_owned())
+    }
+
+    /// The newest entries of the audit, as an administrator sees them.
+    async fn audit(&self, query: &str) -> Vec<Value> {
+        let admin = self.with_key(ADMIN);
+        let response = admin.open(&format!("/ui/audit.json{query}")).await;
+        assert_eq!(response.status(), 200, "{query}");
+        let export: Value = response.json().await.unwrap();
+        export["entries"].as_array().unwrap().clone()
+    }
+}
+
+/// The addresses of what is posted from a page.
+fn actions(page: &str) -> Vec<String> {
+    let forms = page.split("<form").skip(1);
+    let tags = forms.map(|rest| rest.split('>').next().unwrap());
+    let posts = tags.filter(|tag| tag.contains("method=\"post\""));
+    let actions = posts.map(|tag| {
+        let action = tag.split("action=\"").nth(1).expect("an action");
+        action.split('"').next().unwrap_or_default().to_owned()
+    });
+    actions.collect()
+}

@@ -1,0 +1,186 @@
+//! What is refused is not shown: nobody meets a button or a link that leads to a refusal.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{ANNA, Browser, OLGA, VERA, actions, with_keys};
+use crate::support::{Server, one_in_each_state};
+
+/// A server with something of everything.
+async fn scene() -> Server {
+    let server = Server::with(&with_keys(&["--trust-client-clock", "--no-auth"]));
+    one_in_each_state(&server).await;
+    let worker = server.by("w").at(50);
+    let recur = json!({"id": "nightly", "meta": null, "interval": 3600});
+    worker.post("/recur/work", recur).await.accepted();
+    for id in ["waiting", "failed"] {
+        worker.post("/track", json!(id)).await.accepted();
+    }
+    worker.post("/pause/work", json!(null)).await.accepted();
+    let root = format!("http://{}", server.address);
+    for (method, path, body) in [
+        (Method::PUT, "/api/shop/mail?tries=1&ttr=60", "hello"),
+        (Method::PUT, "/api/shop/mail", "world"),
+        (Method::POST, "/api/v0/queue", r#"{"name":"hosts"}"#),
+        (
+            Method::POST,
+            "/api/v0/queue/hosts/job",
+            r#"{"payload":{"host":"db"},"state":["CREATED"]}"#,
+        ),
+    ] {
+        let request = server.http.request(method, format!("{root}{path}"));
+        let request = request.header("content-type", "application/json");
+        let answer = request.body(body).send().await.unwrap();
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+    }
+    server
+}
+
+/// The pages of the dashboard that a page leads to, without the place in them.
+fn links(page: &str) -> Vec<String> {
+    let links = page.split("href=\"").skip(1);
+    let links = links.map(|rest| rest.split('"').next().unwrap().replace("&amp;", "&"));
+    let links = links.map(|link| link.split('#').next().unwrap().to_owned());
+    let is_page = |link: &String| {
+        link.starts_with("/ui")
+            && !link.starts_with("/ui/pkg")
+            && !link.starts_with("/ui/favicon")
+            && !link.starts_with("/ui/login")
+            // The same page on another day, or in another order.
+            && !link.contains("day=")
+            && !link.contains("sort=")
+    };
+    links.filter(is_page).collect()
+}
+
+/// All pages that can be reached, and what can be posted from them.
+async fn reached(server: &Server, key: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let browser = Browser::at(server).with_key(key);
+    let mut waiting = VecDeque::from(["/ui".to_owned()]);
+    let (mut seen, mut posted) = (BTreeSet::from(["/ui".to_owned()]), BTreeSet::new());
+    while let Some(path) = waiting.pop_front() {
+        let response = browser.open(&path).await;
+        let status = response.status().as_u16();
+        assert!(status == 200, "{path}: {status}");
+        let text = response.text().await.unwrap();
+        if path.contains("/body") || path.contains("/audit.") {
+            continue;
+        }
+        posted.extend(actions(&text));
+        for link in links(&text) {
+            if seen.len() < 400 && seen.insert(link.clone()) {
+                waiting.push_back(link);
+            }
+        }
+    }
+    assert!((40..400).contains(&seen.len()), "{}", seen.len());
+    (seen, posted)
+}
+
+#[tokio::test]
+async fn a_viewer_meets_no_button_that_acts_and_no_link_that_is_closed() {
+    let server = scene().await;
+    let (pages, posted) = reached(&server, VERA).await;
+    assert_eq!(posted, BTreeSet::from(["/ui/fn/theme".to_owned()]));
+    for closed in ["/ui/namespaces", "/ui/check", "/ui/audit"] {
+        assert!(
+            !pages.iter().any(|page| page.starts_with(closed)),
+            "{closed}"
+        );
+    }
+    for open in [
+        "/ui/jobs/failed",
+        "/ui/jobq/hosts/job/1",
+        "/ui/lmstfy/shop/mail",
+    ] {
+        assert!(pages.contains(open), "{open}: {pages:?}");
+    }
+    // How the same is done by the API is no secret.
+    let page = Browser::at(&server)
+        .with_key(VERA)
+        .page("/ui/jobs/failed")
+        .await;
+    assert!(page.contains("The same by curl"));
+    assert!(!page.contains("/ui/fn/retry"), "{page}");
+}
+
+#[tokio::test]
+async fn an_operator_meets_what_an_operator_may_do_and_an_admin_all() {
+    let server = scene().await;
+    let (pages, operators) = reached(&server, OLGA).await;
+    assert!(!pages.contains("/ui/audit"));
+    for action in ["retry", "cancel", "unpause_queue", "recur", "make_queue"] {
+        let action = format!("/ui/fn/{action}");
+        assert!(operators.contains(&action), "{action}: {operators:?}");
+    }
+    assert!(operators.contains("/ui/jobq/hosts/job/1"));
+    for action in [
+        "set_option",
+        "set_queue_option",
+        "unset_option",
+        "delete_queue",
+        "destroy_queue",
+        "mend",
+    ] {
+        let action = format!("/ui/fn/{action}");
+        assert!(!operators.contains(&action), "{action}");
+    }
+    let (pages, admins) = reached(&server, ANNA).await;
+    assert!(pages.contains("/ui/audit"));
+    assert!(operators.is_subset(&admins), "{operators:?} {admins:?}");
+    for action in [
+        "set_option",
+        "set_queue_option",
+        "delete_queue",
+        "destroy_queue",
+    ] {
+        let action = format!("/ui/fn/{action}");
+        assert!(admins.contains(&action), "{action}");
+    }
+    assert!(admins.contains("/ui/namespaces"));
+}
+
+#[tokio::test]
+async fn a_page_that_is_shared_is_shared_within_a_role() {
+    let server = scene().await;
+    let root = Browser::at(&server);
+    for _ in 0..2 {
+        for (key, sees) in [(VERA, false), (OLGA, true), (VERA, false), (ANNA, true)] {
+            let request = root.with_key(key).request(Method::GET, "/ui/jobs/failed");
+            let request = request.header("x-switchyard-refresh", "1");
+            let page = request.send().await.unwrap().text().await.unwrap();
+            assert_eq!(page.contains("/ui/fn/retry"), sees, "{key}");
+        }
+    }
+    // Nor is what is closed opened by having been open.
+    for (key, closed) in [(ANNA, false), (VERA, true)] {
+        let request = root.with_key(key).request(Method::GET, "/ui/audit");
+        let request = request.header("x-switchyard-refresh", "1");
+        let page = request.send().await.unwrap();
+        assert_eq!(page.status(), 200, "browsers log every other one");
+        let page = page.text().await.unwrap();
+        assert_eq!(page.contains("This takes the role admin"), closed);
+    }
+}
+
+#[tokio::test]
+async fn the_environment_stands_on_every_page_as_it_was_written() {
+    let more = ["--environment", "<b>production & more</b>"];
+    let server = Server::with(&with_keys(&more));
+    let browser = Browser::at(&server);
+    let escaped = "&lt;b&gt;production &amp; more&lt;/b&gt;";
+    assert!(browser.page("/ui/login").await.contains(escaped));
+    let vera = browser.with_key(VERA);
+    for path in ["/ui", "/ui/queues", "/ui/jobs"] {
+        let page = vera.page(path).await;
+        assert!(
+            page.contains(escaped) && !page.contains("<b>production"),
+            "{path}"
+        );
+    }
+    let plain = Server::with(&[]);
+    let page = Browser::at(&plain).page("/ui").await;
+    assert!(!page.contains("class=\"environment"));
+}

@@ -1,0 +1,144 @@
+//! Keys on the command line, and a dashboard that is open as far as is said.
+
+use super::{ADMIN, ANNA, Browser, OLGA, VERA, actions};
+use crate::support::Server;
+
+async fn status(browser: &Browser, path: &str) -> u16 {
+    let request = browser.request(reqwest::Method::GET, path);
+    request.send().await.unwrap().status().as_u16()
+}
+
+#[test]
+fn keys_that_cannot_be_meant_are_refused_and_not_told() {
+    let secret = "hush-hush";
+    for key in [
+        format!("boss:vera:{secret}"),
+        format!("viewer::{secret}"),
+        format!("viewer:{}:{secret}", "v".repeat(65)),
+        "viewer:vera:".to_owned(),
+        secret.to_owned(),
+        String::new(),
+        format!("viewer:vera:{secret},{secret}"),
+        format!("viewer:vera:{secret} operator:olga:{secret}"),
+        format!("viewer:vera:{ADMIN}"),
+    ] {
+        for by_flag in [true, false] {
+            let mut program = Server::program();
+            program.args(["serve", "--listen", "127.0.0.1:0"]);
+            program.args(["--database", "sqlite::memory:", "--admin-token", ADMIN]);
+            if by_flag {
+                program.args(["--ui-key", &key]);
+            } else {
+                program.env("SWITCHYARD_UI_KEYS", &key);
+            }
+            let output = program.output().unwrap();
+            assert!(!output.status.success(), "{key}");
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert!(text.contains("--ui-key"), "{key}: {text}");
+            assert!(!text.contains(secret) && !text.contains(ADMIN), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn keys_may_come_from_the_environment() {
+    let mut command = Server::program();
+    command
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .args(["--database", "sqlite::memory:"])
+        .env(
+            "SWITCHYARD_UI_KEYS",
+            "viewer:vera:the-key-of-vera, operator:olga:the-key-of-olga\nadmin:anna:the-key-of-anna",
+        )
+        .env("SWITCHYARD_ENVIRONMENT", "staging");
+    let server = Server::run(command);
+    let browser = Browser::at(&server);
+    assert_eq!(status(&browser, "/ui").await, 401);
+    for key in [VERA, OLGA, ANNA] {
+        let page = browser.with_key(key).page("/ui").await;
+        assert!(page.contains("staging"));
+    }
+    // The administrator's endpoints are closed with them, and open for administrators only.
+    for (key, expected) in [(VERA, 401), (OLGA, 401), (ANNA, 200)] {
+        let seen = status(&browser.with_key(key), "/token/ns").await;
+        assert_eq!(seen, expected, "{key}");
+    }
+    assert_eq!(status(&browser, "/token/ns").await, 401);
+}
+
+#[tokio::test]
+async fn without_a_key_it_is_open_as_far_as_is_said() {
+    for (options, sees, acts, sets) in [
+        (&[][..], 200, true, true),
+        (&["--ui-open-as", "admin"], 200, true, true),
+        (&["--ui-open-as", "operator"], 200, true, false),
+        (&["--ui-open-as", "viewer"], 200, false, false),
+        (&["--admin-token", ADMIN], 401, false, false),
+        (
+            &["--admin-token", ADMIN, "--ui-open-as", "viewer"],
+            200,
+            false,
+            false,
+        ),
+        (
+            &["--admin-token", ADMIN, "--ui-open-as", "operator"],
+            200,
+            true,
+            false,
+        ),
+    ] {
+        let server = Server::with(options);
+        server.anyone().add_ids("work", &["a"]).await;
+        let browser = Browser::at(&server);
+        assert_eq!(status(&browser, "/ui/jobs/a").await, sees, "{options:?}");
+        if sees != 200 {
+            continue;
+        }
+        let page = browser.page("/ui/jobs/a").await;
+        let is_shown = actions(&page)
+            .iter()
+            .any(|action| action == "/ui/fn/cancel");
+        assert_eq!(is_shown, acts, "{options:?}");
+        let has_keys = options.contains(&"--admin-token");
+        assert_eq!(page.contains("Sign in"), has_keys, "{options:?}");
+        let form = [("id", "a"), ("tag", "x"), ("back", "/ui")];
+        let done = browser.post("/ui/fn/add_tag", &form).await.status();
+        assert_eq!(done == 303, acts, "{options:?}: {done}");
+        let form = [("option", "x"), ("value", "1"), ("back", "/ui")];
+        let done = browser.post("/ui/fn/set_option", &form).await.status();
+        assert_eq!(done == 303, sets, "{options:?}: {done}");
+        if has_keys {
+            assert_eq!(status(&browser.with_key("wrong"), "/ui").await, 401);
+            assert_eq!(status(&browser.with_key(ADMIN), "/ui/audit").await, 200);
+            // What guests may not do is refused, and they cannot fill the audit with it.
+            let entries = browser.audit("").await;
+            assert!(
+                entries.iter().all(|entry| entry["outcome"] == "done"),
+                "{entries:?}"
+            );
+        } else {
+            let led = browser.open("/ui/login").await;
+            assert_eq!(
+                led.headers()["location"],
+                "/ui",
+                "there is nothing to sign in with"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_no_role_or_no_name_is_refused() {
+    for (flag, value) in [
+        ("--ui-open-as", "everything"),
+        ("--environment", ""),
+        ("--environment", &"x".repeat(41)),
+    ] {
+        let mut program = Server::program();
+        program.args(["serve", "--database", "sqlite::memory:", flag, value]);
+        let output = program.output().unwrap();
+        assert!(!output.status.success(), "{flag} {value}");
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(flag), "{text}");
+    }
+}
