@@ -29,6 +29,7 @@ mod keep;
 mod lease;
 mod look;
 mod mend;
+mod names;
 mod pace;
 mod peers;
 mod publish;
@@ -73,6 +74,7 @@ pub use job::{
 };
 pub use lease::Holder;
 pub use look::{Counts, FailureGroup, Page, QueueCounts, WorkerCounts};
+pub use names::Names;
 use peers::Peers;
 pub use publish::Publish;
 pub use put::Put;

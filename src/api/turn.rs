@@ -18,6 +18,7 @@ use places::{key, place, place_of, queue_names};
 mod check;
 mod dead;
 mod deeds;
+mod find;
 mod jobq;
 mod lmstfy;
 mod marks;
@@ -35,6 +36,7 @@ pub use deeds::{
     cancel, forget_queue, forget_worker, note, pause, prioritize, relocate, tag, time_out, track,
     undepend, undepend_all, untag, untrack,
 };
+pub use find::find;
 pub use jobq::{change_record, create_record, expunge, make_queue, record, records};
 pub use lmstfy::{body, lmstfy_job};
 pub use marks::{tagged, tags, tracked};
