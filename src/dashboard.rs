@@ -3,6 +3,7 @@
 
 mod download;
 mod feed;
+mod find;
 mod forms;
 mod guard;
 mod records;
@@ -32,7 +33,9 @@ use shared::Shared;
 use crate::{
     api::views::Role,
     app::{
-        App, shell,
+        App,
+        display::Display,
+        shell,
         visit::{self, Flash, Visit},
     },
     assets::Assets,
@@ -97,6 +100,7 @@ pub fn router(state: Dashboard, doors: &Doors) -> Router {
         // `/ui/` is a route of its own in axum; it would reach the fallback.
         .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
         .route("/ui/events", get(feed::events))
+        .route("/ui/find", get(find::find))
         // Where the pages stand, too: what answers the form is one of them.
         .route("/ui/namespaces", post(tokens::create))
         .route("/ui/namespaces/{name}", post(tokens::create_in))
@@ -202,11 +206,7 @@ fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
         seq: dashboard.feed.seq(),
         who: "anybody".to_owned(),
         role: Role::Admin,
-        theme: match cookie(cookies, visit::THEME_COOKIE) {
-            Some("light") => "light",
-            Some("dark") => "dark",
-            _ => "",
-        },
+        display: Display::of(|name| cookie(cookies, name)),
         flash: cookie(cookies, visit::FLASH_COOKIE)
             .filter(|_| shows_a_page)
             .and_then(flash),

@@ -180,7 +180,7 @@ fn list(mut queues: Vec<QueueRow>, visit: &Visit) -> AnyView {
         <div class="bar-above">
             <form method="get" action="/ui/queues" role="search" class="row">
                 <label for="q">"Name contains"</label>
-                <input id="q" name="q" type="search" value=filter.clone() maxlength="255" autocomplete="off" />
+                <input id="q" name="q" type="search" value=filter.clone() maxlength="255" autocomplete="off" data-hot="/" />
                 <input type="hidden" name="sort" value=by.as_str() />
                 <button type="submit" class="button">"Filter"</button>
             </form>

@@ -2,14 +2,12 @@
 
 use leptos::prelude::use_context;
 
+use super::display::Display;
 use crate::api::views::{Api, Place, Role};
 
 /// The cookie that carries a [`Flash`] from an action to the page after it: `done.<text>` or
 /// `refused.<text>`, the text percent-encoded.
 pub const FLASH_COOKIE: &str = "switchyard_flash";
-
-/// The cookie that keeps the chosen theme: `light` or `dark`.
-pub const THEME_COOKIE: &str = "switchyard_theme";
 
 /// The request, as far as pages want to know it. The server puts it into the context.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,8 +20,7 @@ pub struct Visit {
     pub origin: String,
     /// The moment at which the page is made, in microseconds.
     pub now: i64,
-    /// `light`, `dark`, or empty for the system's choice.
-    pub theme: &'static str,
+    pub display: Display,
     pub flash: Option<Flash>,
     /// Whether the live island fetches the page anew. Such a visit leaves a flash to the next page, and is
     /// answered with status 200, for browsers log every other one as an error.

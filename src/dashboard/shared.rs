@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::{Dashboard, REFRESH, cookie};
-use crate::app::visit::THEME_COOKIE;
+use crate::app::display::Display;
 
 /// How long a rendering is handed out. Who refreshes knows that it sees the state of a second.
 const FRESH: Duration = Duration::from_secs(1);
@@ -86,9 +86,9 @@ fn key(request: &Request) -> String {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
     };
-    let theme = cookie(text("cookie"), THEME_COOKIE).unwrap_or_default();
+    let display = Display::of(|name| cookie(text("cookie"), name));
     format!(
-        "{} {} {} {theme}",
+        "{} {} {} {display:?}",
         request.uri(),
         text("host"),
         text("x-forwarded-proto")

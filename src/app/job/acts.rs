@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
-use super::super::parts::{Ask, ask, deed, hidden};
+use super::super::parts::{Ask, ask, deed, hidden, hot};
 use super::super::tables;
 use super::super::visit::{Visit, to};
 use crate::api::act::{
@@ -59,7 +59,11 @@ pub fn actions(job: &JobView, visit: &Visit) -> AnyView {
         .as_ref()
         .map(|worker| time_out(&row.id, worker, visit));
     let priority = (row.stand != Stand::Complete).then(|| priority_form(job, visit));
-    view! { {retry} {track} {priority} {move_form(job, visit)} {time_out} {cancel} }.into_any()
+    let (cancel, track) = (cancel.map(|cancel| hot("c", cancel)), hot("t", track));
+    let priority = priority.map(|priority| hot("", priority));
+    let time_out = time_out.map(|time_out| hot("", time_out));
+    view! { {retry} {track} {priority} {hot("m", move_form(job, visit))} {time_out} {cancel} }
+        .into_any()
 }
 
 fn priority_form(job: &JobView, visit: &Visit) -> AnyView {
