@@ -154,9 +154,10 @@ for (const colorScheme of ["light", "dark"]) {
   }
 }
 
-dashboard.test("on a phone the search stands at the top", { viewport: { width: 320, height: 700 } }, async ({ page, url }) => {
+const phone = { viewport: { width: 320, height: 700 }, javaScriptEnabled: false };
+dashboard.test("on a phone the search stands at the top", phone, async ({ page, url }) => {
   await fill(url);
   await page.goto("/ui");
-  await page.getByRole("link", { name: "Search jobs" }).click();
+  await page.getByRole("link", { name: "Find anything" }).click();
   await page.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
 });

@@ -9,12 +9,16 @@ use leptos_router::{
 
 mod about;
 mod audit;
+#[cfg(feature = "hydrate")]
+mod browser;
 mod bulk;
 mod chart;
 mod check;
 mod config;
 mod confirm;
 mod dead;
+/// What a browser has chosen for its pages.
+pub mod display;
 mod failure;
 mod failures;
 mod frame;
@@ -23,6 +27,7 @@ mod icons;
 mod incident;
 mod job;
 mod jobq;
+mod keys;
 mod letter;
 mod live;
 mod lmstfy;
@@ -46,7 +51,8 @@ mod statistics;
 mod stats;
 mod tables;
 mod tags;
-mod time;
+/// Moments and spans as text.
+pub mod time;
 mod timeline;
 mod tracked;
 /// The request that a page answers, and how names stand in addresses.
@@ -90,10 +96,16 @@ use workers::WorkersPage;
 /// The document around every page.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
     let pkg = format!("/{}/{}", options.site_pkg_dir, options.output_name);
-    let theme = visit::visit().theme;
+    let display = display::display();
     view! {
         <!DOCTYPE html>
-        <html lang="en" data-theme=(!theme.is_empty()).then_some(theme)>
+        <html
+            lang="en"
+            data-theme=display.data_theme()
+            data-clock=display.data_clock()
+            data-density=display.data_density()
+            data-keys=display.data_keys()
+        >
             <head>
                 <meta charset="utf-8" />
                 <meta name="viewport" content="width=device-width, initial-scale=1" />

@@ -5,6 +5,7 @@ mod audit;
 mod download;
 mod entry;
 mod feed;
+mod find;
 mod forms;
 mod guard;
 mod login;
@@ -40,7 +41,9 @@ use shared::Shared;
 
 use crate::{
     app::{
-        App, shell,
+        App,
+        display::Display,
+        shell,
         visit::{self, Entrance, Flash, Visit},
     },
     assets::Assets,
@@ -115,6 +118,7 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/events", get(feed::events))
         .route("/ui/audit.csv", get(audit::csv))
         .route("/ui/audit.json", get(audit::json))
+        .route("/ui/find", get(find::find))
         // Where the pages stand, too: what answers the form is one of them.
         .route("/ui/login", post(login::sign_in))
         .route("/ui/logout", post(login::sign_out))
@@ -229,11 +233,7 @@ fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
         who: who.map(|who| who.name).unwrap_or_default(),
         entrance: visitor.map_or(Entrance::Outside, |visitor| visitor.entrance),
         environment: dashboard.entry.environment.clone(),
-        theme: match cookie(cookies, visit::THEME_COOKIE) {
-            Some("light") => "light",
-            Some("dark") => "dark",
-            _ => "",
-        },
+        display: Display::of(|name| cookie(cookies, name)),
         flash: cookie(cookies, visit::FLASH_COOKIE)
             .filter(|_| shows_a_page)
             .and_then(flash),

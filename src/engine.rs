@@ -34,6 +34,7 @@ mod latency;
 mod lease;
 mod look;
 mod mend;
+mod names;
 mod operations;
 mod pace;
 mod peers;
@@ -88,6 +89,7 @@ pub use job::{
 };
 pub use lease::Holder;
 pub use look::{Counts, FailureGroup, Page, QueueCounts, WorkerCounts};
+pub use names::Names;
 pub use operations::{
     Action, Asked, Counted, Operation, Refusal, Skip, Stage, Subject, UNDO_JOBS_MAX,
 };

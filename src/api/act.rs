@@ -6,11 +6,13 @@ use leptos::prelude::*;
 use super::Trouble;
 use super::views::{Place, RecurringForm};
 
+mod display;
 mod jobq;
 mod lmstfy;
 mod operations;
 mod relay;
 
+pub use display::*;
 pub use jobq::*;
 pub use lmstfy::*;
 pub use operations::*;
@@ -284,12 +286,4 @@ pub async fn unset_option(option: String, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here()?;
     let done = super::turn::unset_option(&desk.engine, &option).await;
     desk.back(&back, done)
-}
-
-/// Remembers which colours this browser wants: `light`, `dark`, or anything else for the system's.
-#[server]
-pub async fn theme(theme: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
-    desk.remember_theme(&theme);
-    desk.lead_back(&back)
 }

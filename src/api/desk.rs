@@ -9,12 +9,13 @@ use leptos::prelude::*;
 use leptos_axum::ResponseOptions;
 
 use super::Trouble;
+use crate::app::display::Setting;
 use crate::app::visit::{self, Flash};
 use crate::dashboard::{Dashboard, Feed, Noted};
 use crate::engine::{Engine, Error, JobKey};
 
-/// Seconds for which a browser keeps the chosen theme.
-const THEME_AGE_S: u32 = 31_536_000;
+/// Seconds for which a browser keeps what was chosen.
+const CHOICE_AGE_S: u32 = 31_536_000;
 
 /// Seconds within which the page after an action must be asked for.
 const FLASH_AGE_S: u32 = 60;
@@ -111,16 +112,15 @@ impl Desk {
         Ok(())
     }
 
-    /// Keeps the theme in a cookie, or forgets it.
-    pub fn remember_theme(&self, theme: &str) {
-        let age = match theme {
-            "light" | "dark" => THEME_AGE_S,
-            _ => 0,
+    /// Keeps what was chosen in a cookie; for what is usual anyway, there is none.
+    pub fn remember(&self, setting: &Setting, chosen: &str) {
+        let (value, age) = match setting.value(Some(chosen)) {
+            value if setting.is_usual(value) => ("", 0),
+            value => (value, CHOICE_AGE_S),
         };
-        let theme = if age > 0 { theme } else { "" };
         self.set_cookie(&format!(
-            "{}={theme}; Path=/ui; Max-Age={age}; HttpOnly; SameSite=Lax",
-            visit::THEME_COOKIE
+            "{}={value}; Path=/ui; Max-Age={age}; HttpOnly; SameSite=Lax",
+            setting.cookie
         ));
     }
 

@@ -24,7 +24,12 @@ pub fn to_do(path: &str) -> Role {
     let words = words(path);
     match &borrowed(&words)[..] {
         // They concern the browser that asks.
-        ["ui", "login" | "logout"] | ["ui", "fn", "theme"] => Role::Viewer,
+        ["ui", "login" | "logout"]
+        | [
+            "ui",
+            "fn",
+            "theme" | "set_clock" | "set_density" | "set_keys",
+        ] => Role::Viewer,
         [
             "ui",
             "fn",

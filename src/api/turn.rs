@@ -20,6 +20,7 @@ mod check;
 mod dead;
 mod deeds;
 mod failing;
+mod find;
 mod graph;
 mod jobq;
 mod lmstfy;
@@ -45,6 +46,7 @@ pub use deeds::{
     undepend, undepend_all, untag, untrack,
 };
 pub use failing::{all_failures, failing};
+pub use find::find;
 pub use jobq::{change_record, create_record, expunge, make_queue, record, records};
 pub use lmstfy::{body, lmstfy_job};
 pub use marks::{tagged, tags, tracked};

@@ -78,7 +78,7 @@ fn filter(view: &DeadView, namespace: &str, queue: &str) -> AnyView {
                     {options.collect_view()}
                 </select>
                 <label for="queue">"Queue’s name contains"</label>
-                <input id="queue" name="queue" type="search" value=queue.to_owned() maxlength="255" autocomplete="off" />
+                <input id="queue" name="queue" type="search" value=queue.to_owned() maxlength="255" autocomplete="off" data-hot="/" />
                 <button type="submit" class="button">"Filter"</button>
             </form>
         </div>

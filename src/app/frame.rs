@@ -1,20 +1,19 @@
-//! What stands around every page: the way to the others, the live indicator, the theme, the flash.
+//! What stands around every page: the way to the others, the live indicator, how it is shown, the flash.
 
 use leptos::prelude::*;
-use leptos::server_fn::ServerFn;
 
+use super::display;
 use super::icons::{icon, sprite};
+use super::keys::{self, Keys};
 use super::live::Live;
-use super::parts::hidden;
 use super::time;
 use super::visit::{Entrance, Visit, encode, visit};
-use crate::api::act::Theme;
 use crate::api::read;
 use crate::api::roles;
 use crate::api::views::{Role, Tally};
 
 /// Address, icon and word of a page.
-type Page = (&'static str, &'static str, &'static str);
+pub type Page = (&'static str, &'static str, &'static str);
 
 /// The search over all jobs. On a phone it stands at the top.
 const SEARCH: &str = "/ui/jobs";
@@ -65,9 +64,9 @@ pub fn Frame(children: Children) -> impl IntoView {
             {environment(&visit)}
             <div class="tools">
                 <noscript><a class="button" href=visit.here()>"Refresh"</a></noscript>
-                <a class="button quiet to-search" href=SEARCH aria-label="Search jobs">{icon("search")}</a>
+                {keys::find_button(SEARCH)}
                 <Live now=visit.now seq=visit.seq />
-                {theme_switch(&visit)}
+                {display::button()}
             </div>
         </header>
         <nav class="rail" id="rail" aria-label="Main" data-region="">
@@ -90,6 +89,10 @@ pub fn Frame(children: Children) -> impl IntoView {
             {flash(&visit)}
             {children()}
         </main>
+        {display::panel(&visit)}
+        {keys::help(&visit, &[&PAGES[..], &MORE[..]].concat())}
+        {keys::palette()}
+        <Keys />
     }
     .into_any()
 }
@@ -171,7 +174,7 @@ fn rail_link(visit: &Visit, (address, shape, name): Page) -> AnyView {
         is_within(visit, address).then_some("true")
     };
     view! {
-        <a href=address aria-current=current>
+        <a href=address aria-current=current data-hot=keys::going_to(address)>
             {icon(shape)} <span>{name}</span>
             {match shape {
                 "failures" => badge(|tally| tally.failed, " failed jobs", "s-failed"),
@@ -196,36 +199,6 @@ fn badge(count: fn(&Tally) -> i64, what: &'static str, look: &'static str) -> An
             }
         })
     })
-    .into_any()
-}
-
-fn theme_switch(visit: &Visit) -> AnyView {
-    // Left to the system, the page offers the colours that the system has not chosen; the style sheet
-    // knows which those are.
-    let offers: &[(&str, &str, &str)] = match visit.theme {
-        "dark" => &[("light", "Light", "")],
-        "light" => &[("auto", "Auto", "")],
-        _ => &[("dark", "Dark", "on-light"), ("light", "Light", "on-dark")],
-    };
-    let button = |(theme, label, when): &(&'static str, &'static str, &'static str)| {
-        view! {
-            <button
-                type="submit"
-                name="theme"
-                value=*theme
-                class=format!("button quiet {when}")
-                aria-label=format!("Colours: {label}")
-            >
-                {icon("theme")} <span>{*label}</span>
-            </button>
-        }
-    };
-    view! {
-        <form class="theme" method="post" action=Theme::PATH>
-            {hidden(vec![("back", visit.here())])}
-            {offers.iter().map(button).collect_view()}
-        </form>
-    }
     .into_any()
 }
 

@@ -6,8 +6,8 @@ use leptos_meta::Title;
 
 use super::icons::icon;
 use super::parts::{
-    ago, badge, chip, copy, deed, exact, loaded, many, may, queue_link, queue_name, standing,
-    tag_link, worker_link,
+    ago, badge, chip, copy, deed, hot, loaded, many, may, queue_link, queue_name, standing,
+    tag_link, when, worker_link,
 };
 use super::payload::payload;
 use super::tables;
@@ -49,7 +49,7 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
             <div class="row">{acts::actions(job, visit)}</div>
         </div>
         <p class="lead row">
-            <code id="jid" class="id">{row.id.clone()}</code> {copy("jid".to_owned(), "Copy the id".to_owned())}
+            <code id="jid" class="id">{row.id.clone()}</code> {hot("y", copy("jid".to_owned(), "Copy the id".to_owned()))}
         </p>
         {row.failure.as_ref().map(|failure| failure_card(failure, row.stand, visit))}
         <div class="columns even">
@@ -86,9 +86,7 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
 fn facts(job: &JobView, visit: &Visit) -> AnyView {
     let (row, life) = (&job.row, &job.life);
     let now = visit.now;
-    let moment = |moment: i64| {
-        view! { {ago(moment, now)} <span class="aside">" · " {exact(moment)}</span> }.into_any()
-    };
+    let moment = |moment: i64| when(moment, now);
     let mut facts: Vec<(&str, AnyView)> = vec![
         ("Queue", queue_link(&row.place)),
         ("State", standing(row)),
@@ -152,7 +150,7 @@ fn tags(job: &JobView, visit: &Visit) -> AnyView {
         <ul class="tags">
             {tags.collect_view()}
             {(more > 0).then(|| view! { <li class="aside">{format!("and {more} more")}</li> })}
-            <li data-key="">{acts::tag_form(&row.id, visit)}</li>
+            <li data-key="">{hot("", acts::tag_form(&row.id, visit))}</li>
         </ul>
     }
     .into_any()

@@ -7,6 +7,8 @@ mod copy;
 #[cfg(feature = "hydrate")]
 mod morph;
 #[cfg(feature = "hydrate")]
+mod times;
+#[cfg(feature = "hydrate")]
 mod wire;
 #[cfg(not(feature = "hydrate"))]
 mod wire {
@@ -14,7 +16,7 @@ mod wire {
     use super::Link;
     use leptos::prelude::RwSignal;
 
-    pub fn start(_: RwSignal<Link>, _: i64, _: u64) {}
+    pub fn start(_: RwSignal<Link>, _: RwSignal<String>, _: i64, _: u64) {}
     pub fn set_paused(_: bool) {}
 }
 
@@ -59,15 +61,18 @@ pub fn Live(
     seq: u64,
 ) -> impl IntoView {
     let link = RwSignal::new(Link::Connecting);
-    Effect::new(move |_| wire::start(link, now, seq));
+    let astray = RwSignal::new(String::new());
+    Effect::new(move |_| wire::start(link, astray, now, seq));
     let paused = move || link.get() == Link::Paused;
     view! {
         <span class="live" class:on=move || link.get() == Link::Live class:off=move || link.get() == Link::Stale>
             <span class="dot" aria-hidden="true"></span>
             <span role="status" title=move || link.get().about()>{move || link.get().word()}</span>
+            <span class="astray" role="status" title=move || astray.get()>{move || astray.get()}</span>
             <button
                 type="button"
                 class="button quiet"
+                data-hot="p"
                 on:click=move |_| wire::set_paused(!paused())
                 aria-label=move || if paused() { "Resume live updates" } else { "Pause live updates" }
             >

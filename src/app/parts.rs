@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
+use super::display::display;
 use super::icons::icon;
 use super::time;
 use super::visit::{Visit, to, visit};
@@ -56,19 +57,44 @@ pub fn paused() -> AnyView {
     view! { <span class="chip s-paused">{icon("paused")} "paused"</span> }.into_any()
 }
 
-/// A moment as its distance from now. The browser keeps it fresh; the exact time stands in the title.
+/// A moment as this browser wants it: its distance from now, which the browser keeps fresh, or the time.
 pub fn ago(moment: i64, now: i64) -> AnyView {
-    view! {
-        <time datetime=time::iso(moment) title=time::utc(moment) data-t=moment.to_string()>
-            {time::ago(moment, now)}
-        </time>
-    }
-    .into_any()
+    let text = if display().tells_distances() {
+        time::ago(moment, now)
+    } else {
+        time::utc(moment)
+    };
+    moment_as(None, moment, text)
 }
 
 /// A moment to the second.
 pub fn exact(moment: i64) -> AnyView {
-    view! { <time datetime=time::iso(moment)>{time::utc(moment)}</time> }.into_any()
+    moment_as(Some("exact"), moment, time::utc(moment))
+}
+
+/// A moment to the millisecond.
+pub fn exact_millis(moment: i64) -> AnyView {
+    moment_as(Some("millis"), moment, time::utc_millis(moment))
+}
+
+/// A moment both ways, that which this browser wants first.
+pub fn when(moment: i64, now: i64) -> AnyView {
+    let other = if display().tells_distances() {
+        exact(moment)
+    } else {
+        moment_as(Some("ago"), moment, time::ago(moment, now))
+    };
+    view! { {ago(moment, now)} <span class="aside">" · " {other}</span> }.into_any()
+}
+
+/// `data-as` tells the browser what it may make of the text (`live/times.rs`).
+fn moment_as(kind: Option<&'static str>, moment: i64, text: String) -> AnyView {
+    view! {
+        <time datetime=time::iso(moment) title=time::utc(moment) data-t=moment.to_string() data-as=kind>
+            {text}
+        </time>
+    }
+    .into_any()
 }
 
 /// A cell with a count; zeros step back, and what needs eyes has its state's colour.
@@ -243,7 +269,7 @@ pub fn job_head(
         </div>
         <p class="lead row">
             <code id="jid" class="id">{shown}</code>
-            {is_itself.then(|| copy("jid".to_owned(), "Copy the id".to_owned()))}
+            {is_itself.then(|| hot("y", copy("jid".to_owned(), "Copy the id".to_owned())))}
         </p>
     }
     .into_any()
@@ -274,6 +300,12 @@ pub fn deed(
         }
         .into_any()
     })
+}
+
+/// What a key presses (`app/keys.rs`), and the palette offers: the first button or link in `what`. An empty key is for
+/// the palette only.
+pub fn hot(key: &'static str, what: AnyView) -> AnyView {
+    view! { <span class="hot" data-hot=key>{what}</span> }.into_any()
 }
 
 /// Links to the pages of a list before and after this one.
@@ -318,7 +350,10 @@ pub fn commands(id: &'static str, lines: Vec<(&'static str, String)>) -> AnyView
                 <dt>{what}</dt>
                 <dd>
                     <code id=line_id.clone() tabindex="0">{line}</code>
-                    {copy(line_id, format!("Copy the command: {what}"))}
+                    {match i {
+                        0 => hot(".", copy(line_id, format!("Copy the command: {what}"))),
+                        _ => copy(line_id, format!("Copy the command: {what}")),
+                    }}
                 </dd>
             </div>
         }

@@ -11,8 +11,8 @@ use super::icons::icon;
 use super::letter;
 use super::lmstfy;
 use super::parts::{
-    Ask, ago, api, ask, badge, bar, commands, deed, link_if_seen, loaded, many, may, pager, paused,
-    quoted, word,
+    Ask, ago, api, ask, badge, bar, commands, deed, hot, link_if_seen, loaded, many, may, pager,
+    paused, quoted, word,
 };
 use super::relay;
 use super::tables::{self, JobList};
@@ -153,14 +153,14 @@ fn held_up(waiting: i64) -> AnyView {
 fn pause(queue: &Place, visit: &Visit) -> AnyView {
     let fields = [queue.fields(), vec![("back", visit.here())]].concat();
     let about = format!("Pause queue {}: no worker gets a job of it", queue.label());
-    deed(PauseQueue::PATH, fields, "Pause", about)
+    hot("", deed(PauseQueue::PATH, fields, "Pause", about))
 }
 
 /// Lets a paused queue go on.
 pub fn unpause(queue: &Place, visit: &Visit) -> AnyView {
     let fields = [queue.fields(), vec![("back", visit.here())]].concat();
     let about = format!("Unpause queue {}: let it go on", queue.label());
-    deed(UnpauseQueue::PATH, fields, "Unpause", about)
+    hot("", deed(UnpauseQueue::PATH, fields, "Unpause", about))
 }
 
 fn forget(queue: &Place, visit: &Visit) -> AnyView {

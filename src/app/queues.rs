@@ -229,7 +229,7 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, visit: &Visit) -> AnyView {
         <div class="bar-above">
             <form method="get" action="/ui/queues" role="search" class="row">
                 <label for="q">"Name contains"</label>
-                <input id="q" name="q" type="search" value=wanted.name.clone() maxlength="255" autocomplete="off" />
+                <input id="q" name="q" type="search" value=wanted.name.clone() maxlength="255" autocomplete="off" data-hot="/" />
                 <input type="hidden" name="sort" value=by.as_str() />
                 <label class="tick-box"><input type="checkbox" name="state" value="problem" checked=wanted.problems /> "Problems only"</label>
                 <button type="submit" class="button">"Filter"</button>

@@ -5,7 +5,7 @@ use leptos_meta::Title;
 
 use super::bulk;
 use super::icons::icon;
-use super::parts::{loaded, many};
+use super::parts::{exact, loaded, many};
 use super::tables::{self, JobList};
 use super::time;
 use super::visit::{Visit, encode, visit};
@@ -116,6 +116,7 @@ fn page(text: &str, mistaken: bool, outcome: AnyView) -> AnyView {
                 spellcheck="false"
                 aria-invalid=mistaken.then_some("true")
                 aria-describedby=mistaken.then_some("mistake")
+                data-hot="/"
             />
             <button type="submit" class="button strong">"Search"</button>
         </form>
@@ -202,7 +203,7 @@ fn finds(text: &str, found: &Finds, visit: &Visit, after: Option<i64>) -> AnyVie
         {found.is_cut.then(|| cut(found, visit))}
         {turn(text, found, after)}
         <p class="aside">
-            {format!("As of {}, newest first. ", time::utc(visit.now))}
+            "As of " {exact(visit.now)} ", newest first. "
             <a href=visit.here()>"Search again"</a>
         </p>
     }

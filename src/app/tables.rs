@@ -9,8 +9,8 @@ use super::bulk;
 use super::chart::spark;
 use super::icons::icon;
 use super::parts::{
-    Ask, ago, ask, bar, chip, count_cell, deed, element_id, job_link, lacking, many, may, paused,
-    queue_name, tag_link, visible, word, worker_link,
+    Ask, ago, ask, bar, chip, count_cell, deed, element_id, hot, job_link, lacking, many, may,
+    paused, queue_name, tag_link, visible, word, worker_link,
 };
 use super::time;
 use super::visit::{Visit, to};
@@ -283,7 +283,8 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
 /// Retry one job, at once: it costs nothing to fail again.
 pub fn retry_one(id: &str, visit: &Visit) -> AnyView {
     let fields = vec![("id", id.to_owned()), ("back", visit.here())];
-    deed(Retry::PATH, fields, "Retry", format!("Retry job {id}"))
+    let about = format!("Retry job {id}");
+    hot("r", deed(Retry::PATH, fields, "Retry", about))
 }
 
 /// Retry all jobs of a group, after the question whether that is meant.
@@ -299,7 +300,7 @@ pub fn retry_all_as(prefix: &str, group: &GroupRow, visit: &Visit) -> AnyView {
         ("count", group.count.to_string()),
         ("back", visit.here()),
     ];
-    ask(Ask {
+    let question = Ask {
         id: element_id(prefix, &group.group),
         button: if group.count == 1 {
             "Retry 1…".to_owned()
@@ -326,7 +327,8 @@ pub fn retry_all_as(prefix: &str, group: &GroupRow, visit: &Visit) -> AnyView {
         fields,
         yes: format!("Retry {jobs}"),
         no: "Leave them",
-    })
+    };
+    hot("r", ask(question))
 }
 
 /// The failure groups.

@@ -23,6 +23,34 @@ pub fn iso(moment: i64) -> String {
     format!("{date}T{time}.{millis:03}Z")
 }
 
+/// A moment where clocks are so many minutes ahead of UTC, as `2026-11-20 15:22:05 +02:00`; or with its milliseconds.
+pub fn local(moment: i64, ahead: i64, with_millis: bool) -> String {
+    let (date, time, millis) = parts(moment.saturating_add(ahead * MINUTE));
+    let sign = if ahead < 0 { '−' } else { '+' };
+    let (hours, minutes) = (ahead.abs() / 60, ahead.abs() % 60);
+    let millis = if with_millis {
+        format!(".{millis:03}")
+    } else {
+        String::new()
+    };
+    format!("{date} {time}{millis} {sign}{hours:02}:{minutes:02}")
+}
+
+/// How far a clock may be from the server's before anybody is told.
+const ASTRAY: i64 = 30 * SECOND;
+
+/// What is to be said of a device's clock if the server's is so far ahead of it; nothing if they agree.
+pub fn astray(ahead: i64) -> String {
+    let way = if ahead > 0 { "behind" } else { "ahead of" };
+    match ahead.saturating_abs() {
+        ..=ASTRAY => String::new(),
+        distance => format!(
+            "This device’s clock is {} {way} the server",
+            rough(distance)
+        ),
+    }
+}
+
 /// The time of the day, `13:22:05`.
 pub fn clock(moment: i64) -> String {
     parts(moment).1
@@ -190,6 +218,28 @@ mod tests {
         assert_eq!(clock(1_352_375_209_500_000), "11:46:49");
         assert!(utc(i64::MAX).ends_with(" UTC"));
         assert!(utc(i64::MIN).ends_with(" UTC"));
+    }
+
+    #[test]
+    fn local_moments_tell_their_distance_from_utc() {
+        let moment = 1_352_375_209_500_000;
+        assert_eq!(local(moment, 0, false), "2012-11-08 11:46:49 +00:00");
+        assert_eq!(local(moment, 120, true), "2012-11-08 13:46:49.500 +02:00");
+        assert_eq!(local(moment, -570, false), "2012-11-08 02:16:49 −09:30");
+    }
+
+    #[test]
+    fn a_clock_may_be_a_little_astray() {
+        assert_eq!(astray(30 * SECOND), "");
+        assert_eq!(astray(-30 * SECOND), "");
+        assert_eq!(
+            astray(125 * SECOND),
+            "This device’s clock is 2 m behind the server"
+        );
+        assert_eq!(
+            astray(-31 * SECOND),
+            "This device’s clock is 31 s ahead of the server"
+        );
     }
 
     #[test]

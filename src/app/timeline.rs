@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::icons::icon;
-use super::parts::{queue_link, worker_link};
+use super::parts::{exact_millis, queue_link, worker_link};
 use super::payload::folded;
 use super::time;
 use super::visit::to;
@@ -197,7 +197,7 @@ pub fn events(place: &Place, history: &[Entry]) -> AnyView {
             before = Some(entry.when);
             view! {
                 <li class=(entry.what == Happening::Note).then_some("noted")>
-                    <time datetime=time::iso(entry.when)>{time::utc_millis(entry.when)}</time>
+                    {exact_millis(entry.when)}
                     <span class="gap">{gap}</span>
                     <div class="what">{line(entry, place)}</div>
                 </li>

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
-use super::parts::{ago, api, chip, commands, deed, loaded, many, may, queue_name, quoted};
+use super::parts::{ago, api, chip, commands, deed, hot, loaded, many, may, queue_name, quoted};
 use super::tables;
 use super::time;
 use super::timeline::line;
@@ -83,12 +83,8 @@ fn row(job: &JobRow, last: Option<&Entry>, visit: &Visit) -> AnyView {
 
 fn untrack(id: &str, visit: &Visit) -> AnyView {
     let fields = vec![("id", id.to_owned()), ("back", visit.here())];
-    deed(
-        Untrack::PATH,
-        fields,
-        "Untrack",
-        format!("Untrack job {id}"),
-    )
+    let about = format!("Untrack job {id}");
+    hot("t", deed(Untrack::PATH, fields, "Untrack", about))
 }
 
 fn gone(ids: &[String], visit: &Visit) -> AnyView {

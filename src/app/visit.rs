@@ -4,6 +4,7 @@ pub mod to;
 
 use leptos::prelude::use_context;
 
+use super::display::Display;
 pub use super::time::iso;
 pub use crate::api::views::Entrance;
 use crate::api::views::{Api, Asked, Place, Role};
@@ -11,9 +12,6 @@ use crate::api::views::{Api, Asked, Place, Role};
 /// The cookie that carries a [`Flash`] from an action to the page after it: `done.<text>` or
 /// `refused.<text>`, the text percent-encoded.
 pub const FLASH_COOKIE: &str = "switchyard_flash";
-
-/// The cookie that keeps the chosen theme: `light` or `dark`.
-pub const THEME_COOKIE: &str = "switchyard_theme";
 
 /// The cookie that carries the secret of a session.
 pub const SESSION_COOKIE: &str = "switchyard_session";
@@ -29,8 +27,7 @@ pub struct Visit {
     pub origin: String,
     /// The moment at which the page is made, in microseconds.
     pub now: i64,
-    /// `light`, `dark`, or empty for the system's choice.
-    pub theme: &'static str,
+    pub display: Display,
     pub flash: Option<Flash>,
     /// Whether the live island fetches the page anew. Such a visit leaves a flash to the next page, and is
     /// answered with status 200, for browsers log every other one as an error.

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::entry::Visitor;
 use super::{Dashboard, REFRESH, cookie};
-use crate::app::visit::THEME_COOKIE;
+use crate::app::display::Display;
 
 /// How long a rendering is handed out. Who refreshes knows that it sees the state of a second.
 const FRESH: Duration = Duration::from_secs(1);
@@ -87,7 +87,7 @@ fn key(request: &Request) -> String {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
     };
-    let theme = cookie(text("cookie"), THEME_COOKIE).unwrap_or_default();
+    let display = Display::of(|name| cookie(text("cookie"), name));
     let visitor = request.extensions().get::<Visitor>();
     let (role, name) = match visitor {
         Some(visitor) => (visitor.who.role.as_str(), visitor.who.name.as_str()),
@@ -96,7 +96,7 @@ fn key(request: &Request) -> String {
     let entrance = visitor.map(|visitor| visitor.entrance);
     // No name has white space in it that is given with a role.
     format!(
-        "{} {} {} {theme} {role} {entrance:?} {name}",
+        "{} {} {} {display:?} {role} {entrance:?} {name}",
         request.uri(),
         text("host"),
         text("x-forwarded-proto")

@@ -287,9 +287,19 @@ impl Engine {
 
     /// The jobs whose whole id the search is.
     async fn exact(&self, search: &Search, places: &Places, now: Time) -> Result<Vec<Job>> {
-        let Some(id) = search.id() else {
-            return Ok(Vec::new());
-        };
+        match search.id() {
+            Some(id) => self.of_id(id, places, now).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Jobs of all protocols with this id, newest first; a few at most.
+    pub async fn with_id(&self, id: &str, now: Option<Time>) -> Result<Vec<Job>> {
+        self.freshen().await?;
+        self.of_id(id, &self.places(), self.now(now)).await
+    }
+
+    async fn of_id(&self, id: &str, places: &Places, now: Time) -> Result<Vec<Job>> {
         let statement = Statement::new(EXACT, [id.into(), EXACT_MAX.into()]);
         let rows = self.readers().rows(statement).await?;
         let mut jobs = all_of(&rows)?;

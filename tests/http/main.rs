@@ -42,6 +42,8 @@ mod events;
 #[cfg(test)]
 mod fail;
 #[cfg(test)]
+mod find;
+#[cfg(test)]
 mod forget;
 #[cfg(test)]
 mod get;

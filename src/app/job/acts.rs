@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
-use super::super::parts::{Ask, allowed, ask, deed, hidden, may};
+use super::super::parts::{Ask, allowed, ask, deed, hidden, hot, may};
 use super::super::tables;
 use super::super::visit::{Visit, to};
 use crate::api::act::{
@@ -59,10 +59,12 @@ pub fn actions(job: &JobView, visit: &Visit) -> AnyView {
         .as_ref()
         .map(|worker| time_out(&row.id, worker, visit));
     let can_wait = row.stand != Stand::Complete && may(Prioritize::PATH);
-    let priority = can_wait.then(|| priority_form(job, visit));
-    let move_form = allowed(MoveJob::PATH, || move_form(job, visit));
+    let priority = can_wait.then(|| hot("", priority_form(job, visit)));
+    let move_form = allowed(MoveJob::PATH, || hot("m", move_form(job, visit)));
     let clone =
         may("/ui/put").then(|| view! { <a class="button" href=to::put_like(&row.id)>"Clone…"</a> });
+    let (cancel, track) = (cancel.map(|cancel| hot("c", cancel)), hot("t", track));
+    let time_out = time_out.map(|time_out| hot("", time_out));
     view! { {retry} {track} {priority} {move_form} {clone} {time_out} {cancel} }.into_any()
 }
 

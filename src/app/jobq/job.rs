@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::super::parts::{
-    ago, commands, copy, deleting, exact, job_head, loaded, many, queue_link, quoted,
+    commands, copy, deleting, hot, job_head, loaded, many, queue_link, quoted, when,
 };
 use super::super::payload::{payload, state};
 use super::super::time;
@@ -31,7 +31,7 @@ fn page(record: &RecordView, visit: &Visit) -> AnyView {
     let undone = undone.as_ref();
     let id = record.id.to_string();
     view! {
-        {job_head(&record.place, &id, None, state_chip(&record.word), delete(record, visit))}
+        {job_head(&record.place, &id, None, state_chip(&record.word), hot("c", delete(record, visit)))}
         {forms::conflict(undone, visit)}
         <section class="card padded" aria-labelledby="facts">
             <h2 id="facts">"Facts"</h2>
@@ -80,10 +80,7 @@ fn text_card(
 }
 
 fn facts(record: &RecordView, visit: &Visit) -> AnyView {
-    let moment = |moment: i64| {
-        view! { {ago(moment, visit.now)} <span class="aside">" · " {exact(moment)}</span> }
-            .into_any()
-    };
+    let moment = |moment: i64| when(moment, visit.now);
     let events = time::number(i64::try_from(record.events).unwrap_or(i64::MAX));
     let facts: [(&str, AnyView); 6] = [
         ("Id", record.id.to_string().into_any()),

@@ -53,7 +53,7 @@ pub fn form(place: &Place, wanted: &Wanted, visit: &Visit) -> AnyView {
         <div class="card padded query">
             <form method="get" action=to::queue(place) role="search">
                 <label for="q">"Query: a list of " <code>"[OP, EXPR, EXPR]"</code> ", all of which hold"</label>
-                <textarea id="q" name="q" rows="2" spellcheck="false" autocomplete="off" required placeholder=CREATED>{written(query.as_deref().unwrap_or_default())}</textarea>
+                <textarea id="q" name="q" rows="2" data-hot="/" spellcheck="false" autocomplete="off" required placeholder=CREATED>{written(query.as_deref().unwrap_or_default())}</textarea>
                 <div class="row">
                     <button type="submit" class="button strong">"Find jobs"</button>
                     {clear}

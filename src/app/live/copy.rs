@@ -1,16 +1,18 @@
 //! Copy buttons: one listener for all of them, so that they may come and go with the page's content.
 
 use leptos::prelude::{document, set_timeout, window};
-use leptos::wasm_bindgen::{JsCast, closure::Closure};
+use leptos::wasm_bindgen::JsCast;
 use std::time::Duration;
-use web_sys::{Element, Event};
+use web_sys::Element;
+
+use crate::app::browser::listen;
 
 /// How long a button says that it has copied.
 const THANKS: Duration = Duration::from_secs(2);
 
 /// Listens for clicks on `[data-copy]`.
 pub fn start() {
-    let listen = Closure::<dyn Fn(Event)>::new(|event: Event| {
+    listen(&document(), "click", |event| {
         let target = event
             .target()
             .and_then(|target| target.dyn_into::<Element>().ok());
@@ -19,11 +21,6 @@ pub fn start() {
             copy(&button);
         }
     });
-    document()
-        .add_event_listener_with_callback("click", listen.as_ref().unchecked_ref())
-        .ok();
-    // For as long as the page is there.
-    listen.forget();
 }
 
 fn copy(button: &Element) {

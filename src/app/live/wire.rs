@@ -4,17 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use js_sys::futures::JsFuture;
 use js_sys::{Date, JSON, Reflect};
-use leptos::prelude::{GetUntracked, RwSignal, Set, document, set_interval, window};
+use leptos::prelude::{GetUntracked, RwSignal, Set, WithUntracked, document, set_interval, window};
 use leptos::task::spawn_local;
-use leptos::wasm_bindgen::{JsCast, JsValue, closure::Closure};
-use web_sys::{
-    DomParser, Element, Event, EventSource, MessageEvent, RequestCache, RequestInit, Response,
-    SupportedType,
-};
+use leptos::wasm_bindgen::{JsCast, JsValue};
+use web_sys::{DomParser, Event, EventSource, MessageEvent, SupportedType};
 
-use super::{Link, copy, morph};
+use super::{Link, copy, morph, times};
+use crate::app::browser::{fetch, listen, storage};
 use crate::app::time;
 
 /// Milliseconds without a word after which the feed counts as broken. The server speaks every 15 seconds.
@@ -29,6 +26,8 @@ const PAUSED: &str = "switchyard-paused";
 /// The state of this page's link to the server.
 struct Wire {
     link: RwSignal<Link>,
+    /// What is wrong with this device's clock; empty if nothing is.
+    astray: RwSignal<String>,
     source: RefCell<Option<EventSource>>,
     /// The state of the feed that the page shows.
     seq: Cell<u64>,
@@ -47,9 +46,10 @@ thread_local! {
 }
 
 /// Begins to listen, unless this tab was paused before.
-pub fn start(link: RwSignal<Link>, now: i64, seq: u64) {
+pub fn start(link: RwSignal<Link>, astray: RwSignal<String>, now: i64, seq: u64) {
     let wire = Rc::new(Wire {
         link,
+        astray,
         source: RefCell::new(None),
         seq: Cell::new(seq),
         ahead: Cell::new(now as f64 - Date::now() * 1000.0),
@@ -60,6 +60,7 @@ pub fn start(link: RwSignal<Link>, now: i64, seq: u64) {
     });
     WIRE.set(Some(Rc::clone(&wire)));
     copy::start();
+    times::show(wire.now());
     if remembered_pause() {
         link.set(Link::Paused);
     } else {
@@ -77,7 +78,7 @@ pub fn set_paused(paused: bool) {
     let Some(wire) = WIRE.with_borrow(Clone::clone) else {
         return;
     };
-    if let Ok(Some(storage)) = window().session_storage() {
+    if let Some(storage) = storage() {
         if paused {
             storage.set_item(PAUSED, "1").ok();
         } else {
@@ -95,17 +96,7 @@ pub fn set_paused(paused: bool) {
 }
 
 fn remembered_pause() -> bool {
-    let storage = window().session_storage().ok().flatten();
-    storage.is_some_and(|storage| storage.get_item(PAUSED).ok().flatten().is_some())
-}
-
-fn listen(target: &web_sys::EventTarget, event: &str, hear: impl Fn(Event) + 'static) {
-    let hear = Closure::<dyn Fn(Event)>::new(hear);
-    target
-        .add_event_listener_with_callback(event, hear.as_ref().unchecked_ref())
-        .ok();
-    // For as long as the page is there.
-    hear.forget();
+    storage().is_some_and(|storage| storage.get_item(PAUSED).ok().flatten().is_some())
 }
 
 impl Wire {
@@ -145,7 +136,7 @@ impl Wire {
         self.heard.set(Date::now());
         let news = event.data().as_string();
         if let Some(now) = news.and_then(|news| number(&news, "now")) {
-            self.ahead.set(now - Date::now() * 1000.0);
+            self.compare_clocks(now - Date::now() * 1000.0);
         }
         if self.link.get_untracked() == Link::Paused {
             return;
@@ -153,6 +144,16 @@ impl Wire {
         self.link.set(Link::Live);
         if event.last_event_id() != self.seq.get().to_string() {
             self.refresh();
+        }
+    }
+
+    /// The server's clock is so many microseconds ahead of the browser's, but for the way that its word took.
+    #[expect(clippy::cast_possible_truncation, reason = "a time of our days")]
+    fn compare_clocks(&self, ahead: f64) {
+        self.ahead.set(ahead);
+        let astray = time::astray(ahead as i64);
+        if self.astray.with_untracked(|told| *told != astray) {
+            self.astray.set(astray);
         }
     }
 
@@ -174,7 +175,7 @@ impl Wire {
         if self.link.get_untracked() == Link::Paused || document().hidden() {
             return;
         }
-        self.show_times();
+        times::show(self.now());
         let now = Date::now();
         if now - self.heard.get() > SILENCE_MS {
             self.link.set(Link::Stale);
@@ -189,25 +190,6 @@ impl Wire {
     #[expect(clippy::cast_possible_truncation, reason = "a time of our days")]
     fn now(&self) -> i64 {
         (Date::now() * 1000.0 + self.ahead.get()) as i64
-    }
-
-    fn show_times(&self) {
-        let now = self.now();
-        let Ok(times) = document().query_selector_all("time[data-t]") else {
-            return;
-        };
-        for node in (0..times.length()).filter_map(|i| times.item(i)) {
-            let moment = node
-                .dyn_ref::<Element>()
-                .and_then(|element| element.get_attribute("data-t"));
-            let Some(moment) = moment.and_then(|text| text.parse().ok()) else {
-                continue;
-            };
-            let text = time::ago(moment, now);
-            if node.text_content().as_deref() != Some(&text) {
-                node.set_text_content(Some(&text));
-            }
-        }
     }
 
     /// Fetches the page and carries over what has changed; once at a time.
@@ -252,25 +234,15 @@ impl Wire {
         if document().title() != page.title() {
             document().set_title(&page.title());
         }
-        self.show_times();
+        times::show(self.now());
     }
 }
 
 /// This page as the server would show it now, whatever its status; a job that has gone is news, too.
 async fn fetch_page() -> Result<String, JsValue> {
-    let init = RequestInit::new();
-    init.set_cache(RequestCache::NoStore);
     let address = window().location().href()?;
     // A refresh must not use up the message that another tab is to show.
-    Reflect::set(
-        &init,
-        &"headers".into(),
-        &JSON::parse(r#"{"x-switchyard-refresh":"1"}"#)?,
-    )?;
-    let answer = JsFuture::from(window().fetch_with_str_and_init(&address, &init)).await?;
-    let answer: Response = answer.dyn_into()?;
-    let text = JsFuture::from(answer.text()?).await?;
-    text.as_string().ok_or(JsValue::NULL)
+    fetch(&address, r#"{"x-switchyard-refresh":"1"}"#).await
 }
 
 /// A number of a JSON object.

@@ -4,8 +4,8 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::super::parts::{
-    Ask, ago, ask_with, chip, commands, copy, deleting, exact, job_head, link_if_seen, loaded,
-    many, queue_link, standing,
+    Ask, ask_with, chip, commands, copy, deleting, hot, job_head, link_if_seen, loaded, many,
+    queue_link, standing, when,
 };
 use super::super::timeline::timeline;
 use super::super::visit::{Visit, segment, to, visit};
@@ -57,10 +57,7 @@ fn page(job: &LmstfyJobView, visit: &Visit) -> AnyView {
 
 fn facts(job: &LmstfyJobView, visit: &Visit) -> AnyView {
     let (row, life) = (&job.row, &job.life);
-    let moment = |moment: i64| {
-        view! { {ago(moment, visit.now)} <span class="aside">" · " {exact(moment)}</span> }
-            .into_any()
-    };
+    let moment = |moment: i64| when(moment, visit.now);
     let namespace = &row.place.namespace;
     let mut facts: Vec<(&str, AnyView)> = vec![
         (
@@ -100,7 +97,7 @@ fn nameless() -> AnyView {
 
 fn ends(job: &LmstfyJobView, visit: &Visit) -> AnyView {
     match job.row.ends {
-        Some(end) => view! { {ago(end, visit.now)} <span class="aside">" · " {exact(end)} ", wherever it is"</span> }
+        Some(end) => view! { {when(end, visit.now)} <span class="aside">", wherever it is"</span> }
             .into_any(),
         None if job.row.stand == Stand::Dead => {
             view! { "never" <span class="aside">" · the dead letter keeps its jobs for ever"</span> }
@@ -157,7 +154,7 @@ fn actions(job: &LmstfyJobView, visit: &Visit) -> AnyView {
         ),
         visit,
     );
-    view! { {respawn} {delete} }.into_any()
+    view! { {respawn.map(|respawn| hot("r", respawn))} {hot("c", delete)} }.into_any()
 }
 
 fn curl(job: &LmstfyJobView, visit: &Visit) -> AnyView {

@@ -4,8 +4,8 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::super::parts::{
-    Ask, ago, ask, chip, commands, copy, deleting, exact, job_head, loaded, many, queue_link,
-    standing,
+    Ask, ask, chip, commands, copy, deleting, hot, job_head, loaded, many, queue_link, standing,
+    when,
 };
 use super::super::payload::{payload, state};
 use super::super::time;
@@ -101,10 +101,7 @@ fn kept(job: &RelayJobView) -> AnyView {
 
 fn facts(job: &RelayJobView, visit: &Visit) -> AnyView {
     let (row, life) = (&job.row, &job.life);
-    let moment = |moment: i64| {
-        view! { {ago(moment, visit.now)} <span class="aside">" · " {exact(moment)}</span> }
-            .into_any()
-    };
+    let moment = |moment: i64| when(moment, visit.now);
     let mut facts: Vec<(&str, AnyView)> = vec![
         ("Queue", queue_link(&row.place)),
         ("State", standing(row)),
@@ -154,7 +151,7 @@ fn left(job: &RelayJobView) -> AnyView {
 fn actions(job: &RelayJobView, visit: &Visit) -> AnyView {
     match job.row.letter {
         Some(letter) => actions_on_dead(job, letter, visit),
-        None => delete(job, visit),
+        None => hot("c", delete(job, visit)),
     }
 }
 
@@ -212,7 +209,7 @@ fn actions_on_dead(job: &RelayJobView, letter: i64, visit: &Visit) -> AnyView {
         yes: "Delete the job".to_owned(),
         no: "Keep it",
     });
-    view! { {again} {delete} }.into_any()
+    view! { {hot("r", again)} {hot("c", delete)} }.into_any()
 }
 
 fn curl(job: &RelayJobView, visit: &Visit) -> AnyView {

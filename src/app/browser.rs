@@ -1,0 +1,32 @@
+//! What the islands ask of the browser.
+
+use js_sys::futures::JsFuture;
+use js_sys::{JSON, Reflect};
+use leptos::prelude::window;
+use leptos::wasm_bindgen::{JsCast, JsValue, closure::Closure};
+use web_sys::{Event, EventTarget, RequestCache, RequestInit, Response, Storage};
+
+/// Hears an event for as long as the page is there.
+pub fn listen(target: &EventTarget, event: &str, hear: impl Fn(Event) + 'static) {
+    let hear = Closure::<dyn Fn(Event)>::new(hear);
+    target
+        .add_event_listener_with_callback(event, hear.as_ref().unchecked_ref())
+        .ok();
+    hear.forget();
+}
+
+/// What this tab remembers from page to page.
+pub fn storage() -> Option<Storage> {
+    window().session_storage().ok().flatten()
+}
+
+/// The text at an address of this server as it is now, whatever its status.
+pub async fn fetch(address: &str, headers: &str) -> Result<String, JsValue> {
+    let init = RequestInit::new();
+    init.set_cache(RequestCache::NoStore);
+    Reflect::set(&init, &"headers".into(), &JSON::parse(headers)?)?;
+    let answer = JsFuture::from(window().fetch_with_str_and_init(address, &init)).await?;
+    let answer: Response = answer.dyn_into()?;
+    let text = JsFuture::from(answer.text()?).await?;
+    text.as_string().ok_or(JsValue::NULL)
+}

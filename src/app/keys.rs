@@ -1,0 +1,162 @@
+//! The keyboard: one key for what is done all day, and a palette that finds everything. A page says itself what a key
+//! does on it, by `data-hot` on a button, a link or a field, or on what is around one (`parts::hot`); what a key finds
+//! is pressed, focused or followed as by hand. So nothing can be done by a key that could not be done without.
+
+#[cfg(feature = "hydrate")]
+mod listen;
+#[cfg(feature = "hydrate")]
+mod palette;
+#[cfg(feature = "hydrate")]
+mod rows;
+#[cfg(not(feature = "hydrate"))]
+mod listen {
+    //! The server has no keyboard.
+    pub fn start() {}
+}
+
+use leptos::prelude::*;
+
+use super::display;
+use super::frame::Page;
+use super::icons::icon;
+use super::visit::Visit;
+
+/// The keys after which a page is opened.
+const GOING: [(&str, &str); 9] = [
+    ("/ui", "g o"),
+    ("/ui/queues", "g q"),
+    ("/ui/jobs", "g j"),
+    ("/ui/failures", "g f"),
+    ("/ui/dead", "g d"),
+    ("/ui/workers", "g w"),
+    ("/ui/tracked", "g t"),
+    ("/ui/stats", "g s"),
+    ("/ui/config", "g c"),
+];
+
+/// What keys do, but for those that open a page.
+const HELP: [(&str, &[(&str, &str)]); 3] = [
+    (
+        "Everywhere",
+        &[
+            ("Ctrl K", "find anything, do anything"),
+            ("/", "search"),
+            ("p", "pause or resume live updates"),
+            ("z", "times: relative, UTC, local"),
+            ("d", "rows: comfortable, compact"),
+            ("u", "undo, where it is offered"),
+            ("?", "this list"),
+            ("Esc", "close"),
+        ],
+    ),
+    (
+        "In lists",
+        &[
+            ("j", "next row"),
+            ("k", "row before"),
+            ("Enter", "open it"),
+            ("x", "tick it"),
+            ("Shift X", "tick from the last one to here"),
+            ("* a", "tick the whole page"),
+            ("r", "retry"),
+        ],
+    ),
+    (
+        "On a job’s page",
+        &[
+            ("r", "retry, or put back to work"),
+            ("c", "cancel or delete; asks first"),
+            ("m", "move"),
+            ("t", "track or untrack"),
+            ("y", "copy the id"),
+            (".", "copy the first curl command"),
+            ("]", "next of the list you came from"),
+            ("[", "the one before"),
+        ],
+    ),
+];
+
+/// The keys that open the page at this address.
+pub fn going_to(address: &str) -> Option<&'static str> {
+    let known = GOING.into_iter().find(|(page, _)| *page == address);
+    known.map(|(_, keys)| keys)
+}
+
+/// The way to the palette; where there is no script, to the search at `search`.
+pub fn find_button(search: &'static str) -> AnyView {
+    view! {
+        <a id="find" class="button quiet" href=search>
+            {icon("search")} <span>"Find"</span> <span class="unseen">"anything"</span> <kbd class="by-script" aria-hidden="true">"Ctrl K"</kbd>
+        </a>
+    }
+    .into_any()
+}
+
+/// The list of all keys, `pages` being those of the rail, and the switch for them. It opens without a script.
+pub fn help(visit: &Visit, pages: &[Page]) -> AnyView {
+    let going = pages
+        .iter()
+        .filter_map(|(address, _, name)| Some((going_to(address)?, *name)));
+    view! {
+        <div id="keys" class="ask" popover="auto" role="dialog" aria-labelledby="keys-title">
+            <div class="head-row">
+                <h2 id="keys-title">"Keyboard shortcuts"</h2>
+                <button type="button" class="button" autofocus popovertarget="keys" popovertargetaction="hide">"Close"</button>
+            </div>
+            <div class="key-lists">
+                {HELP.map(|(title, keys)| list(title, keys.iter().copied())).collect_view()}
+                {list("Open a page", going)}
+            </div>
+            {display::keys_form(visit)}
+        </div>
+    }
+    .into_any()
+}
+
+fn list(title: &'static str, keys: impl Iterator<Item = (&'static str, &'static str)>) -> AnyView {
+    let keys = keys.map(|(keys, what)| {
+        let keys = keys
+            .split(' ')
+            .map(|key| view! { <kbd>{key.to_owned()}</kbd> });
+        view! { <div><dt>{keys.collect_view()}</dt><dd>{what}</dd></div> }
+    });
+    view! {
+        <section>
+            <h3>{title}</h3>
+            <dl>{keys.collect_view()}</dl>
+        </section>
+    }
+    .into_any()
+}
+
+/// The palette, closed and empty, and the place where it is said what a key has done. Their script fills them.
+pub fn palette() -> AnyView {
+    view! {
+        <dialog id="palette" aria-label="Find anything">
+            <input
+                id="palette-input"
+                type="text"
+                role="combobox"
+                aria-label="What to find"
+                aria-autocomplete="list"
+                aria-expanded="true"
+                aria-controls="palette-list"
+                placeholder="Page, queue, worker, tag, failure, job id or action"
+                maxlength="200"
+                autocomplete="off"
+                autocapitalize="off"
+                spellcheck="false"
+            />
+            <div id="palette-list" role="listbox" aria-label="What was found"></div>
+            <p id="palette-count" class="unseen" role="status"></p>
+        </dialog>
+        <div id="said" role="status"></div>
+    }
+    .into_any()
+}
+
+/// Hears the keys.
+#[island]
+pub fn Keys() -> impl IntoView {
+    Effect::new(|_| listen::start());
+}

@@ -1,0 +1,201 @@
+//! From a key to what it presses.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use js_sys::Date;
+use leptos::prelude::{document, set_timeout, window};
+use leptos::wasm_bindgen::JsCast;
+use web_sys::{Element, Event, HtmlElement, HtmlInputElement, KeyboardEvent};
+
+use super::{palette, rows};
+use crate::app::browser::listen;
+
+/// Milliseconds after which the first of two keys is forgotten.
+const SECOND_KEY_MS: f64 = 3_000.0;
+
+/// How long something that is said stays to be read.
+const SAID: Duration = Duration::from_secs(4);
+
+thread_local! {
+    /// The first of two keys, and when it was pressed.
+    static FIRST: RefCell<Option<(String, f64)>> = const { RefCell::new(None) };
+}
+
+/// Begins to hear keys.
+pub fn start() {
+    listen(&document(), "keydown", |event| {
+        if let Some(event) = event.dyn_ref::<KeyboardEvent>() {
+            hear(event);
+        }
+    });
+    listen(&window(), "pagehide", |_| rows::remember());
+    palette::start();
+}
+
+fn hear(event: &KeyboardEvent) {
+    if event.default_prevented() || event.is_composing() {
+        return;
+    }
+    let key = event.key();
+    let first = FIRST.take();
+    let commands = event.ctrl_key() || event.meta_key();
+    if commands && !event.alt_key() && !event.shift_key() && key.eq_ignore_ascii_case("k") {
+        event.prevent_default();
+        palette::toggle();
+        return;
+    }
+    // A bracket is typed with AltGr on many keyboards, which says that it is Ctrl and Alt.
+    let modified = (commands || event.alt_key()) && !event.get_modifier_state("AltGraph");
+    if modified || is_off() || is_typed_into(event) || is_something_open() {
+        return;
+    }
+    let keys = match first {
+        Some((first, when)) if Date::now() - when < SECOND_KEY_MS => format!("{first} {key}"),
+        _ if key == "g" || key == "*" => {
+            FIRST.set(Some((key, Date::now())));
+            return;
+        }
+        _ => key,
+    };
+    if obey(&keys, event) {
+        event.prevent_default();
+    }
+}
+
+/// Whether the keys mean something.
+fn obey(keys: &str, event: &KeyboardEvent) -> bool {
+    match keys {
+        "j" => rows::step(true),
+        "k" => rows::step(false),
+        // Held down, they would do it again and again.
+        _ if event.repeat() => return false,
+        "x" | "X" => rows::tick(event.shift_key()),
+        "* a" => rows::tick_all(),
+        "]" => rows::neighbour(true),
+        "[" => rows::neighbour(false),
+        "u" => return one("[data-undo]").map(|undo| press(&undo)).is_some(),
+        keys => {
+            // Where nothing is searched, the search over all jobs is opened.
+            let found = hot(keys).or_else(|| (keys == "/").then(|| hot("g j")).flatten());
+            if let Some(found) = &found {
+                press(found);
+                if matches!(keys, "y" | ".") {
+                    say("Copied");
+                }
+            }
+            return found.is_some();
+        }
+    }
+    true
+}
+
+fn is_off() -> bool {
+    let html = document().document_element();
+    html.is_some_and(|html| html.get_attribute("data-keys").as_deref() == Some("off"))
+}
+
+/// Whether the key belongs to what has the focus.
+fn is_typed_into(event: &Event) -> bool {
+    let target = event.target();
+    let Some(target) = target.and_then(|target| target.dyn_into::<HtmlElement>().ok()) else {
+        return false;
+    };
+    let is_button = |input: &HtmlInputElement| {
+        ["checkbox", "radio", "button", "submit", "reset"].contains(&input.type_().as_str())
+    };
+    match target.dyn_ref::<HtmlInputElement>() {
+        Some(input) => !is_button(input),
+        None => target.is_content_editable() || target.matches("textarea, select").unwrap_or(false),
+    }
+}
+
+/// Whether a question, a panel or the palette is in front of the page.
+fn is_something_open() -> bool {
+    // Each by itself: a browser that does not know one of them refuses both.
+    ["dialog[open]", ":popover-open"]
+        .iter()
+        .any(|open| one(open).is_some())
+}
+
+/// The first element that a selector finds.
+pub fn one(selector: &str) -> Option<Element> {
+    document().query_selector(selector).ok().flatten()
+}
+
+/// All elements that a selector finds.
+pub fn all(selector: &str) -> Vec<Element> {
+    let Ok(found) = document().query_selector_all(selector) else {
+        return Vec::new();
+    };
+    let found = (0..found.length()).filter_map(|i| found.item(i)?.dyn_into().ok());
+    found.collect()
+}
+
+/// Whether it stands in a row of a list.
+pub fn is_in_a_row(element: &Element) -> bool {
+    element.closest("tr[data-key]").ok().flatten().is_some()
+}
+
+/// What the keys press: in the row that has the focus, else outside of rows, first in the page itself.
+fn hot(keys: &str) -> Option<Element> {
+    let is_hot = |element: &Element| element.get_attribute("data-hot").as_deref() == Some(keys);
+    let mut found: Vec<Element> = all("[data-hot]");
+    found.retain(is_hot);
+    if let Some(row) = rows::current()
+        && let Some(here) = found.iter().find(|element| row.contains(Some(element)))
+    {
+        return Some(here.clone());
+    }
+    found.retain(|element| !is_in_a_row(element));
+    let inside = |element: &&Element| element.closest("main").ok().flatten().is_some();
+    found.iter().find(inside).or(found.first()).cloned()
+}
+
+/// The button, link or field that is meant by an element with `data-hot`.
+pub fn control(element: &Element) -> Option<HtmlElement> {
+    const CONTROLS: &str = "a, button, input:not([type=hidden]), textarea";
+    let control = match element.matches(CONTROLS) {
+        Ok(true) => Some(element.clone()),
+        _ => element.query_selector(CONTROLS).ok().flatten(),
+    };
+    control.and_then(|control| control.dyn_into().ok())
+}
+
+/// Does what a press of it does; a field gets the focus.
+pub fn press(element: &Element) {
+    let Some(control) = control(element) else {
+        return;
+    };
+    // What happens is to be seen.
+    if let Ok(Some(folded)) = control.closest("details:not([open])") {
+        folded.set_attribute("open", "").ok();
+        control.scroll_into_view();
+    }
+    if control.matches("input, textarea").unwrap_or(false) {
+        control.focus().ok();
+        if let Some(input) = control.dyn_ref::<HtmlInputElement>() {
+            input.select();
+        }
+        return;
+    }
+    let Some(panel) = control.get_attribute("popovertarget") else {
+        control.click();
+        return;
+    };
+    // As if it had been reached by Tab: the panel comes next, and gives the focus back. Where there is something to
+    // fill in, that is what comes first; what does something never does.
+    control.focus().ok();
+    control.click();
+    let field = one(&format!("#{panel} input:not([type=hidden])"));
+    if let Some(field) = field.and_then(|field| field.dyn_into::<HtmlElement>().ok()) {
+        field.focus().ok();
+    }
+}
+
+/// Tells, to eyes and ears, what a key has done that cannot be seen.
+pub fn say(text: &str) {
+    let Some(said) = one("#said") else { return };
+    said.set_text_content(Some(text));
+    set_timeout(move || said.set_text_content(None), SAID);
+}

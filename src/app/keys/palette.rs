@@ -1,0 +1,340 @@
+//! The palette: pages and actions are read off the page itself, names and ids are asked of the server.
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use js_sys::{Array, JSON, JsString, Reflect, encode_uri_component};
+use leptos::prelude::{document, set_timeout, window};
+use leptos::task::spawn_local;
+use leptos::wasm_bindgen::{JsCast, JsValue};
+use web_sys::{Element, Event, HtmlDialogElement, HtmlInputElement, KeyboardEvent};
+
+use super::listen::{all, control, is_in_a_row, one, press};
+use crate::app::browser::{fetch, listen};
+
+/// How long nothing must have been typed before the server is asked.
+const DEBOUNCE: Duration = Duration::from_millis(120);
+
+/// Something to choose.
+#[derive(Clone)]
+struct Entry {
+    group: String,
+    text: String,
+    /// What stands beside it.
+    note: String,
+    deed: Deed,
+}
+
+#[derive(Clone)]
+enum Deed {
+    Open(String),
+    Press(Element),
+}
+
+thread_local! {
+    /// What this page has, what the server has found, and what is shown of both.
+    static HERE: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static FOUND: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static SHOWN: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static CHOSEN: Cell<usize> = const { Cell::new(0) };
+    /// Counts what has been typed, so that an answer that comes late is known.
+    static TYPED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Makes the button open the palette, and the palette answer.
+pub fn start() {
+    if let Some(button) = one("#find") {
+        button.set_attribute("role", "button").ok();
+        button.set_attribute("aria-haspopup", "dialog").ok();
+        listen(&button, "click", |event| {
+            event.prevent_default();
+            toggle();
+        });
+        listen(&button, "keydown", |event| {
+            let event = event.dyn_into::<KeyboardEvent>();
+            if let Some(event) = event.ok().filter(|event| event.key() == " ") {
+                event.prevent_default();
+                toggle();
+            }
+        });
+    }
+    if let (Some(dialog), Some(input)) = (dialog(), input()) {
+        listen(&input, "input", |_| typed());
+        listen(&dialog, "keydown", |event| {
+            if let Some(event) = event.dyn_ref::<KeyboardEvent>() {
+                hear(event);
+            }
+        });
+        listen(&dialog, "click", |event| click(&event));
+        // The focus stays where one types.
+        listen(&dialog, "mousedown", |event| {
+            if target(&event).is_some_and(|target| target.id() != "palette-input") {
+                event.prevent_default();
+            }
+        });
+    }
+}
+
+fn dialog() -> Option<HtmlDialogElement> {
+    one("#palette")?.dyn_into().ok()
+}
+
+fn input() -> Option<HtmlInputElement> {
+    one("#palette-input")?.dyn_into().ok()
+}
+
+fn target(event: &Event) -> Option<Element> {
+    event.target()?.dyn_into().ok()
+}
+
+/// Opens the palette, or closes it. Closed, it gives the focus back.
+pub fn toggle() {
+    let (Some(dialog), Some(input)) = (dialog(), input()) else {
+        return;
+    };
+    if dialog.open() {
+        dialog.close();
+        return;
+    }
+    HERE.set(pages().chain(actions()).collect());
+    FOUND.take();
+    input.set_value("");
+    // An open panel would stand in front of it.
+    if let Some(panel) = all("[popover]")
+        .into_iter()
+        .find(|panel| panel.matches(":popover-open").unwrap_or(false))
+    {
+        panel
+            .dyn_ref::<web_sys::HtmlElement>()
+            .map(web_sys::HtmlElement::hide_popover);
+    }
+    if dialog.show_modal().is_ok() {
+        typed();
+    }
+}
+
+/// The pages of the rail.
+fn pages() -> impl Iterator<Item = Entry> {
+    all("#rail a[href]").into_iter().filter_map(|link| {
+        Some(Entry {
+            group: "Pages".to_owned(),
+            text: link.query_selector("span").ok()??.text_content()?,
+            note: link.get_attribute("data-hot").unwrap_or_default(),
+            deed: Deed::Open(link.get_attribute("href")?),
+        })
+    })
+}
+
+/// What can be done on this page, but for what stands in its rows.
+fn actions() -> impl Iterator<Item = Entry> {
+    let hot = all("[data-hot]").into_iter();
+    hot.filter(|element| !is_in_a_row(element))
+        .filter_map(|element| {
+            let control = control(&element)?;
+            // Pages have a group of their own, and a field is no action.
+            if !control.matches("button").ok()? {
+                return None;
+            }
+            let label = control
+                .get_attribute("aria-label")
+                .or_else(|| control.text_content());
+            Some(Entry {
+                group: "Actions".to_owned(),
+                text: label?.trim().to_owned(),
+                note: element.get_attribute("data-hot").unwrap_or_default(),
+                deed: Deed::Press(element),
+            })
+        })
+}
+
+/// Shows what fits what has been typed: at once what is at hand, and what the server finds as soon as it answers.
+fn typed() {
+    let Some(input) = input() else { return };
+    let text = input.value().trim().to_owned();
+    let number = TYPED.get().wrapping_add(1);
+    TYPED.set(number);
+    CHOSEN.set(0);
+    FOUND.with_borrow_mut(|found| found.retain(|entry| fits(entry, &text)));
+    show(&text);
+    if text.is_empty() {
+        return;
+    }
+    let ask = move || {
+        if TYPED.get() == number {
+            spawn_local(async move {
+                let found = find(&text).await;
+                if TYPED.get() == number {
+                    FOUND.set(found.unwrap_or_default());
+                    show(&text);
+                }
+            });
+        }
+    };
+    set_timeout(ask, DEBOUNCE);
+}
+
+fn fits(entry: &Entry, text: &str) -> bool {
+    lower(&entry.text).contains(&lower(text))
+}
+
+/// The browser knows all letters; their tables need not be loaded with the page.
+fn lower(text: &str) -> String {
+    String::from(JsString::from(text).to_lower_case())
+}
+
+/// What the server finds.
+async fn find(text: &str) -> Result<Vec<Entry>, JsValue> {
+    let address = format!("/ui/find?q={}", encoded(text));
+    let groups = JSON::parse(&fetch(&address, "{}").await?)?;
+    let field = |of: &JsValue, name: &str| Reflect::get(of, &name.into()).unwrap_or_default();
+    let text = |of: &JsValue, name: &str| field(of, name).as_string().unwrap_or_default();
+    let mut found = Vec::new();
+    for group in groups.dyn_into::<Array>()?.iter() {
+        for item in field(&group, "items").dyn_into::<Array>()?.iter() {
+            found.push(Entry {
+                group: text(&group, "kind"),
+                text: text(&item, "name"),
+                note: text(&item, "about"),
+                deed: Deed::Open(text(&item, "to")),
+            });
+        }
+    }
+    Ok(found)
+}
+
+fn encoded(text: &str) -> String {
+    String::from(encode_uri_component(text))
+}
+
+/// Lists what fits. Names are put in as text.
+fn show(text: &str) {
+    let mut entries = HERE.with_borrow(Clone::clone);
+    entries.retain(|entry| fits(entry, text));
+    entries.extend(FOUND.with_borrow(Clone::clone));
+    if !text.is_empty() {
+        entries.push(Entry {
+            group: "Search".to_owned(),
+            text: format!("Search all jobs for “{text}”"),
+            note: String::new(),
+            deed: Deed::Open(format!("/ui/jobs?q={}", encoded(text))),
+        });
+    }
+    if let Some(list) = one("#palette-list") {
+        list.set_text_content(None);
+        let mut of_group: Option<Element> = None;
+        for (number, entry) in entries.iter().enumerate() {
+            let same = of_group
+                .as_ref()
+                .filter(|group| group.get_attribute("aria-label").as_ref() == Some(&entry.group));
+            let group = match same {
+                Some(group) => Some(group.clone()),
+                None => group(&list, &entry.group),
+            };
+            if let Some(group) = &group {
+                option(group, number, entry);
+            }
+            of_group = group;
+        }
+    }
+    if let Some(count) = one("#palette-count") {
+        let found = match entries.len() {
+            1 => "1 result".to_owned(),
+            n => format!("{n} results"),
+        };
+        count.set_text_content(Some(&found));
+    }
+    SHOWN.set(entries);
+    choose(CHOSEN.get());
+}
+
+/// A new element at the end of another.
+fn within(parent: &Element, name: &str, text: &str) -> Option<Element> {
+    let element = document().create_element(name).ok()?;
+    element.set_text_content(Some(text));
+    parent.append_child(&element).ok()?;
+    Some(element)
+}
+
+fn group(list: &Element, name: &str) -> Option<Element> {
+    let group = within(list, "div", "")?;
+    group.set_attribute("role", "group").ok();
+    group.set_attribute("aria-label", name).ok();
+    within(&group, "div", name)?
+        .set_attribute("aria-hidden", "true")
+        .ok();
+    Some(group)
+}
+
+fn option(group: &Element, number: usize, entry: &Entry) -> Option<()> {
+    let option = within(group, "div", "")?;
+    option.set_id(&format!("option-{number}"));
+    option.set_attribute("role", "option").ok();
+    within(&option, "span", &entry.text);
+    if !entry.note.is_empty() {
+        within(&option, "small", &entry.note);
+    }
+    Some(())
+}
+
+/// Marks one of those that are shown.
+fn choose(number: usize) {
+    let last = SHOWN.with_borrow(Vec::len).saturating_sub(1);
+    let number = number.min(last);
+    CHOSEN.set(number);
+    let Some(input) = input() else { return };
+    input.remove_attribute("aria-activedescendant").ok();
+    for option in all("#palette-list [role=option]") {
+        let is_it = option.id() == format!("option-{number}");
+        option
+            .set_attribute("aria-selected", if is_it { "true" } else { "false" })
+            .ok();
+        if is_it {
+            input
+                .set_attribute("aria-activedescendant", &option.id())
+                .ok();
+            let nearest = web_sys::ScrollIntoViewOptions::new();
+            nearest.set_block(web_sys::ScrollLogicalPosition::Nearest);
+            option.scroll_into_view_with_scroll_into_view_options(&nearest);
+        }
+    }
+}
+
+fn hear(event: &KeyboardEvent) {
+    let (chosen, count) = (CHOSEN.get(), SHOWN.with_borrow(Vec::len).max(1));
+    match event.key().as_str() {
+        _ if event.is_composing() => return,
+        "ArrowDown" => choose((chosen + 1) % count),
+        "ArrowUp" => choose((chosen + count - 1) % count),
+        "Enter" => take(chosen),
+        _ => return,
+    }
+    event.prevent_default();
+}
+
+fn click(event: &Event) {
+    let Some(target) = target(event) else { return };
+    if target.id() == "palette" {
+        toggle();
+    } else if let Ok(Some(option)) = target.closest("[role=option]") {
+        let number = option.id();
+        let number = number
+            .strip_prefix("option-")
+            .and_then(|number| number.parse().ok());
+        number.into_iter().for_each(take);
+    }
+}
+
+/// Does what that one stands for.
+fn take(number: usize) {
+    let deed = SHOWN.with_borrow(|shown| shown.get(number).map(|entry| entry.deed.clone()));
+    let Some(deed) = deed else { return };
+    // First, so that the focus is back before something else takes it.
+    toggle();
+    match deed {
+        Deed::Open(address) if address.starts_with("/ui") => {
+            window().location().assign(&address).ok();
+        }
+        Deed::Open(_) => {}
+        Deed::Press(element) => press(&element),
+    }
+}

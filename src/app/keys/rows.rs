@@ -1,0 +1,146 @@
+//! Rows of lists: the focus goes over them, their boxes are ticked, and the jobs of the last list can be paged through.
+
+use std::cell::RefCell;
+
+use leptos::prelude::{document, window};
+use leptos::wasm_bindgen::JsCast;
+use web_sys::{Element, HtmlElement, HtmlInputElement};
+
+use super::listen::{all, one, say};
+use crate::app::browser::storage;
+
+const ROWS: &str = "main tr[data-key]";
+
+/// Where a tab remembers the jobs of the last list, one address a line.
+const LIST: &str = "switchyard-list";
+
+thread_local! {
+    /// The key of the row that was ticked last.
+    static TICKED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// The row that has the focus.
+pub fn current() -> Option<Element> {
+    document().active_element()?.closest(ROWS).ok().flatten()
+}
+
+/// The rows that are seen and can have the focus, each with what gets it.
+fn rows() -> Vec<(Element, HtmlElement)> {
+    let focusable = |row: Element| {
+        let mut found = ["a[href]", "button, input, select"]
+            .iter()
+            .filter_map(|kind| row.query_selector(kind).ok().flatten());
+        let found = found.next()?.dyn_into::<HtmlElement>().ok()?;
+        found.offset_parent()?;
+        Some((row, found))
+    };
+    all(ROWS).into_iter().filter_map(focusable).collect()
+}
+
+/// To the next row, or the one before.
+pub fn step(forth: bool) {
+    let (rows, current) = (rows(), current());
+    let at = rows
+        .iter()
+        .position(|(row, _)| Some(row) == current.as_ref());
+    let to = match at {
+        Some(at) if forth => (at + 1).min(rows.len() - 1),
+        Some(at) => at.saturating_sub(1),
+        None => 0,
+    };
+    if let Some((_, focusable)) = rows.get(to) {
+        focusable.focus().ok();
+    }
+}
+
+fn checkbox(row: &Element) -> Option<HtmlInputElement> {
+    let found = row.query_selector("input[type=checkbox]").ok().flatten();
+    found.and_then(|found| found.dyn_into().ok())
+}
+
+/// As by hand, so that whoever listens to it hears it.
+fn set(checkbox: &HtmlInputElement, checked: bool) {
+    if checkbox.checked() != checked {
+        checkbox.click();
+    }
+}
+
+/// Ticks the row, or takes the tick off; with `from_last`, does to all from the last one to it what was done to that.
+pub fn tick(from_last: bool) {
+    let Some(row) = current() else { return };
+    let Some(here) = checkbox(&row) else { return };
+    let key = row.get_attribute("data-key");
+    let last = TICKED.replace(key);
+    let rows: Vec<Element> = rows().into_iter().map(|(row, _)| row).collect();
+    let at = |key: Option<String>| {
+        rows.iter()
+            .position(|row| row.get_attribute("data-key") == key)
+    };
+    let last = last.filter(|_| from_last).and_then(|last| at(Some(last)));
+    let (Some(from), Some(to)) = (last, rows.iter().position(|other| *other == row)) else {
+        here.click();
+        return;
+    };
+    let (first, end) = (from.min(to), from.max(to));
+    let checked = rows
+        .get(from)
+        .and_then(checkbox)
+        .is_none_or(|anchor| anchor.checked());
+    for row in rows.iter().take(end + 1).skip(first) {
+        if let Some(checkbox) = checkbox(row) {
+            set(&checkbox, checked);
+        }
+    }
+}
+
+/// Ticks all rows of the page.
+pub fn tick_all() {
+    for (row, _) in rows() {
+        if let Some(checkbox) = checkbox(&row) {
+            set(&checkbox, true);
+        }
+    }
+}
+
+/// Keeps the jobs of this list for their pages. A job's own page, which may list others, leaves the list as it is.
+pub fn remember() {
+    if one("#jid").is_some() {
+        return;
+    }
+    let mut list: Vec<String> = Vec::new();
+    for link in all("main tbody a.id") {
+        list.extend(
+            link.get_attribute("href")
+                .filter(|href| !list.contains(href)),
+        );
+    }
+    if let Some(storage) = storage()
+        && !list.is_empty()
+    {
+        storage.set_item(LIST, &list.join("\n")).ok();
+    }
+}
+
+/// To the next job of the list from which one came to this page, or to the one before.
+pub fn neighbour(forth: bool) {
+    let list = storage().and_then(|storage| storage.get_item(LIST).ok().flatten());
+    let list = list.unwrap_or_default();
+    let list: Vec<&str> = list.lines().collect();
+    let Ok(here) = window().location().pathname() else {
+        return;
+    };
+    let Some(at) = list.iter().position(|address| *address == here) else {
+        say("This page was not opened from a list");
+        return;
+    };
+    let to = if forth {
+        at.checked_add(1)
+    } else {
+        at.checked_sub(1)
+    };
+    match to.and_then(|to| list.get(to)) {
+        Some(address) => drop(window().location().assign(address)),
+        None if forth => say("This is the last job of the list"),
+        None => say("This is the first job of the list"),
+    }
+}

@@ -1,0 +1,43 @@
+//! The times of a page, kept fresh, and told as this browser wants them.
+
+use js_sys::Date;
+use leptos::prelude::document;
+use leptos::wasm_bindgen::{JsCast, JsValue};
+use web_sys::Element;
+
+use crate::app::time;
+
+/// Tells all times by the server's present moment in microseconds. Those in UTC the server has written already.
+pub fn show(now: i64) {
+    let html = document().document_element();
+    let clock = html.and_then(|html| html.get_attribute("data-clock"));
+    let is_local = clock.as_deref() == Some("local");
+    let Ok(times) = document().query_selector_all("time[data-t]") else {
+        return;
+    };
+    for node in (0..times.length()).filter_map(|i| times.item(i)) {
+        let Some(element) = node.dyn_ref::<Element>() else {
+            continue;
+        };
+        let moment = element.get_attribute("data-t");
+        let Some(moment) = moment.and_then(|text| text.parse().ok()) else {
+            continue;
+        };
+        let text = match element.get_attribute("data-as").as_deref() {
+            Some("ago") => time::ago(moment, now),
+            None if clock.is_none() => time::ago(moment, now),
+            kind if is_local => time::local(moment, ahead_of_utc(moment), kind == Some("millis")),
+            _ => continue,
+        };
+        if element.text_content().as_deref() != Some(&text) {
+            element.set_text_content(Some(&text));
+        }
+    }
+}
+
+/// By how many minutes this browser's zone is ahead of UTC at a moment.
+#[expect(clippy::cast_possible_truncation, reason = "zones have whole minutes")]
+fn ahead_of_utc(moment: i64) -> i64 {
+    let date = Date::new(&JsValue::from_f64(moment as f64 / 1000.0));
+    -date.get_timezone_offset() as i64
+}

@@ -1,0 +1,29 @@
+//! What the palette finds, as JSON for its script.
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+
+use super::Dashboard;
+use crate::api::turn;
+
+/// What somebody has typed.
+#[derive(Deserialize)]
+pub struct Wanted {
+    #[serde(default)]
+    q: String,
+}
+
+/// `GET /ui/find?q=…`
+pub async fn find(State(dashboard): State<Dashboard>, Query(wanted): Query<Wanted>) -> Response {
+    match turn::find(&dashboard.engine, &wanted.q).await {
+        Ok(groups) => ([(header::CACHE_CONTROL, "no-store")], Json(groups)).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "names could not be read");
+            let why = "The database does not answer.\n";
+            (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+        }
+    }
+}
