@@ -11,6 +11,24 @@ use crate::support::{
 
 const GIVEN: &str = "a-token-that-was-given";
 
+/// Every kind of key.
+const OPTIONS: [&str; 14] = [
+    "--qless-token",
+    QLESS,
+    "--relay-token",
+    RELAY,
+    "--jobq-token",
+    JOBQ,
+    "--admin-token",
+    ADMIN,
+    "--admin-user",
+    "ada",
+    "--admin-password",
+    PASSWORD,
+    "--ui-key",
+    "operator:olga:the-key-of-olga",
+];
+
 const OLGA: &str = "the-key-of-olga";
 
 /// Signs in after a slip of the hand. The session's secret.
@@ -37,23 +55,7 @@ async fn sign_in(server: &Server) -> String {
 
 #[tokio::test]
 async fn no_secret_is_logged_or_stored() {
-    let options = [
-        "--qless-token",
-        QLESS,
-        "--relay-token",
-        RELAY,
-        "--jobq-token",
-        JOBQ,
-        "--admin-token",
-        ADMIN,
-        "--admin-user",
-        "ada",
-        "--admin-password",
-        PASSWORD,
-        "--ui-key",
-        "operator:olga:the-key-of-olga",
-    ];
-    let mut logged = Logged::with("trace", &options);
+    let mut logged = Logged::with("trace", &OPTIONS);
     let server = &logged.server;
     let admin = Shown::Bearer(ADMIN);
     let made = ask(server, Method::POST, "/token/ns?description=x", admin).await;
