@@ -169,7 +169,7 @@ dashboard.test("a page older than the server explains itself, and leads back", m
   await page.goto("/ui/failures/Old");
   // Else the page would mend itself.
   await page.getByRole("button", { name: "Pause live updates" }).click();
-  await page.locator('input[name="id"]').evaluate((field) => field.remove());
+  await page.locator('td input[name="id"]').evaluate((field) => field.remove());
   await page.getByRole("button", { name: `Retry job ${job}` }).click();
   await page.getByRole("heading", { name: "Not understood" }).waitFor();
   await page.getByText("missing field").waitFor();

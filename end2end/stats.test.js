@@ -41,7 +41,7 @@ for (const javaScriptEnabled of [true, false]) {
   dashboard.test(`a queue leads to the statistics of its days, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     await fill(url);
     await page.goto("/ui/queues/mail");
-    await page.getByRole("link", { name: "statistics" }).click();
+    await page.getByRole("main").getByRole("link", { name: "statistics" }).click();
     assert.match(page.url(), /\/ui\/queues\/mail\/stats$/);
     await page.getByRole("heading", { name: `${date(TODAY)} UTC, so far` }).waitFor();
     await page.getByText("Nothing has happened in this queue today.").waitFor();
