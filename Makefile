@@ -12,7 +12,7 @@ back := build.rs $(shell find src migrations -type f 2>/dev/null)
 server := target/release/switchyard
 site := target/site.stamp
 
-.PHONY: help setup build serve dev watch test check fmt lint unit postgres size browser bench clean
+.PHONY: help setup build serve dev watch test check fmt lint unit postgres size browser pictures bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
@@ -75,6 +75,10 @@ size: $(site) ## hold the page to its budget
 browser: $(site) ## tests in headless Chromium, against the unoptimised server and the shipped page
 	cargo build --locked --features ssr --bin switchyard
 	CHROMIUM="$$(scripts/chromium.sh)" node --test --test-reporter=spec end2end/*.test.js
+
+pictures: $(site) ## take the pictures of the documents again, docs/images
+	cargo build --locked --features ssr --bin switchyard
+	CHROMIUM="$$(scripts/chromium.sh)" node end2end/pictures.js
 
 bench: $(server) ## jobs per second, latency, server time per job, cost of waiting, on SQLite and Postgres (more: ARGS="…")
 	POSTGRES_OPTIONS="-c fsync=on" scripts/postgres.sh cargo bench --locked --features ssr --bench load -- --postgres 1,2 $(ARGS)

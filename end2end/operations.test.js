@@ -59,7 +59,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("button", { name: "Untag…" }).click();
     await page.getByText("No job is selected. Tick some jobs in the list, or choose all that fit.").waitFor();
     await page.getByRole("link", { name: "Back to the jobs" }).click();
-    assert.equal(await page.getByRole("searchbox").inputValue(), `tag:chosen queue:${queue}`);
+    assert.equal(await page.getByRole("combobox").inputValue(), `tag:chosen queue:${queue}`);
   });
 
   test("thousands are cancelled once their number is typed, and come back", async (page, url) => {

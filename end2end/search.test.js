@@ -36,14 +36,33 @@ for (const javaScriptEnabled of [true, false]) {
       await body(page, url, published);
     });
 
+  test("a search is saved for everybody, and forgotten", async (page, url) => {
+    const name = `Lost <b> ${javaScriptEnabled}`;
+    await page.goto(at('state:dead queue:"lost"'));
+    await page.getByText("Save this search for everybody").click();
+    await page.getByLabel("Name", { exact: true }).fill(name);
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.locator("#flash").getByText(`The search is saved as “${name}”.`).waitFor();
+    await page.goto("/ui/jobs");
+    const saved = page.getByRole("navigation", { name: "Saved searches" });
+    await saved.getByRole("link", { name }).click();
+    assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), 'state:dead queue:"lost"');
+    assert.deepEqual(await ids(page), ["gone"]);
+    const suggested = await page.locator("#suggested option").evaluateAll((options) => options.map(({ value }) => value)).catch(() => undefined);
+    if (javaScriptEnabled) assert.ok(suggested.includes('queue:"mail"') && suggested.includes('type:"TimeoutError"'), String(suggested));
+    await saved.getByRole("button", { name: `Forget the search ${name}` }).click();
+    await page.locator("#flash").getByText(`The search “${name}” is forgotten.`).waitFor();
+    assert.equal(await saved.getByRole("link", { name }).count(), 0);
+  });
+
   test("jobs of all protocols are found, and a term is taken out", async (page, url, published) => {
     await page.goto("/ui");
     await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Jobs", exact: true }).click();
-    await page.getByRole("searchbox", { name: "Search all jobs" }).fill("data.user.id:42 -queue:mail");
+    await page.getByRole("combobox", { name: "Search all jobs" }).fill("data.user.id:42 -queue:mail");
     await page.getByRole("button", { name: "Search", exact: true }).click();
     await page.getByText("2 jobs", { exact: true }).waitFor();
     assert.deepEqual(await ids(page), [published, "a/b c"]);
-    assert.equal(await page.getByRole("searchbox").inputValue(), "data.user.id:42 -queue:mail");
+    assert.equal(await page.getByRole("combobox").inputValue(), "data.user.id:42 -queue:mail");
     await page.getByRole("row", { name: "a/b c" }).getByText("relay", { exact: true }).waitFor();
     await page.getByRole("link", { name: "Without not queue: mail" }).click();
     await page.getByText("3 jobs", { exact: true }).waitFor();
@@ -73,7 +92,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.locator("#mistake pre").textContent(), "queue:mail stat:<b>failed");
     await page.getByText("There is no “stat:”. There are state, queue").waitFor();
     assert.equal(await page.locator("table").count(), 0);
-    assert.equal(await page.getByRole("searchbox").inputValue(), "queue:mail stat:<b>failed");
+    assert.equal(await page.getByRole("combobox").inputValue(), "queue:mail stat:<b>failed");
     await page.goto(at("日本 state:"));
     await page.getByText("Not understood at column 10.").waitFor();
     await page.goto(at("x".repeat(1_001)));
@@ -105,7 +124,7 @@ for (const javaScriptEnabled of [true, false]) {
     for (const q of [`queue:${quoted(HOSTILE)}`, `tag:${quoted(`T ${HOSTILE}`)}`, `data.text:${quoted(HOSTILE)}`, quoted(`id ${HOSTILE}`)]) {
       await page.goto(at(q));
       assert.ok((await ids(page)).includes(`id ${HOSTILE}`), q);
-      assert.equal(await page.getByRole("searchbox").inputValue(), q);
+      assert.equal(await page.getByRole("combobox").inputValue(), q);
       assert.equal(await page.locator("img").count(), 0);
     }
     await page.locator("#hits tbody th .id").first().click();
@@ -121,13 +140,13 @@ dashboard.test("what was found stands still, and what is typed stays", async ({ 
   await fill(url);
   await page.goto(at("queue:mail"));
   await page.locator(".live.on").waitFor();
-  await page.getByRole("searchbox").fill("half a ques");
+  await page.getByRole("combobox").fill("half a ques");
   const before = await ids(page);
   assert.deepEqual(before, ["letter-2", "letter-1"]);
   await client(url).add("mail", {}, "letter-3");
   await page.waitForTimeout(2_500);
   assert.deepEqual(await ids(page), before);
-  assert.equal(await page.getByRole("searchbox").inputValue(), "half a ques");
+  assert.equal(await page.getByRole("combobox").inputValue(), "half a ques");
   await page.getByRole("link", { name: "Search again" }).click();
   await page.getByRole("link", { name: "letter-3" }).waitFor();
   await client(url).post("/cancel", "letter-3");

@@ -46,6 +46,7 @@ mod record;
 mod recur;
 mod rows;
 mod search;
+mod searches;
 mod series;
 mod sessions;
 mod stats;
@@ -100,6 +101,7 @@ pub use queues::{Queue, Queues};
 pub use record::{Labelled, Record, Records, Swap, Which, flaw_of_queue_name};
 pub use recur::{Change, RECURRING_ID_BYTES_MAX, Recur, Recurring};
 pub use search::{Reach, Searched};
+pub use searches::{SEARCHES_MAX, Saved};
 pub use series::{BOUNDS_S, HOUR, HOURS_KEPT, MINUTES_KEPT, Sums, minute, within};
 pub use sessions::{SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, Session};
 pub use stats::{Durations, Stats};
@@ -215,9 +217,9 @@ impl Engine {
             held: held::Held::default(),
             idle: idle::Idle::after(options.empty_queue_age.unwrap_or(idle::QUIET)),
         };
-        let opened = Opened::with(options, clock.now());
         let inner = Arc::new(Inner {
             writer: Writer::start(store.connection, runner),
+            opened: Opened::with(options, clock.now()),
             readers,
             shared,
             clock,
@@ -231,7 +233,6 @@ impl Engine {
             changes,
             commits,
             trust_client_clock: options.trust_client_clock,
-            opened,
             stop: CancellationToken::new(),
             rest: CancellationToken::new(),
             _scratch: store.scratch,

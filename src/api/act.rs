@@ -11,12 +11,14 @@ mod jobq;
 mod lmstfy;
 mod operations;
 mod relay;
+mod searches;
 
 pub use display::*;
 pub use jobq::*;
 pub use lmstfy::*;
 pub use operations::*;
 pub use relay::*;
+pub use searches::*;
 
 /// Puts one failed job back to work.
 #[server]

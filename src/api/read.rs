@@ -7,8 +7,9 @@ use super::views::{
     AboutView, Asked, AuditQuery, AuditView, CheckView, ConfigView, ConfirmView, DeadView,
     FailingView, FailuresView, JobView, LmstfyJobView, NamespaceView, NamespacesView, NewJobView,
     OperationView, OperationsView, OverviewView, Place, QueueRow, QueueView, RangeView, RecordView,
-    RecordsView, RecurringView, RecurringsView, RelayJobView, ScheduledView, SearchView, Spark,
-    StatsView, TagView, TagsView, Tally, TrackedView, Wanted, Wish, WorkerRow, WorkerView,
+    RecordsView, RecurringView, RecurringsView, RelayJobView, ScheduledView, SearchView,
+    SearchesView, Spark, StatsView, TagView, TagsView, Tally, TrackedView, Wanted, Wish, WorkerRow,
+    WorkerView,
 };
 
 /// Jobs on one page of a list.
@@ -189,6 +190,13 @@ pub async fn operation(id: String, offset: usize) -> Result<OperationView, Troub
     desk.found(found, || {
         format!("There is no operation “{id}”: the newest 1,000 are kept, for 30 days.")
     })
+}
+
+/// Saved searches, and what the box of the search suggests.
+#[server]
+pub async fn searches() -> Result<SearchesView, Trouble> {
+    let desk = super::desk::Desk::here()?;
+    desk.answer(super::turn::searches(&desk.engine).await)
 }
 
 /// The dead letters, fullest first: those of a namespace, or all, whose queue's name contains a word; a page of

@@ -17,6 +17,7 @@ mod relay;
 mod role;
 mod scheduled;
 mod search;
+mod searches;
 mod series;
 mod worker;
 
@@ -44,7 +45,8 @@ pub use recurring::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
 pub use relay::RelayJobView;
 pub use role::{Entrance, Role};
 pub use scheduled::ScheduledView;
-pub use search::{Chip, Finds, Mistaken, Outcome, SearchView};
+pub use search::{Chip, Finds, Mistaken, Outcome, SearchView, in_quotes};
+pub use searches::{SavedRow, SearchesView};
 pub use series::{Asked, RangeView, Recent, Series, Span, Spark};
 pub use worker::{Pulse, WorkerRow, WorkerView};
 

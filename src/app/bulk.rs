@@ -92,18 +92,3 @@ pub fn of_failed(text: String, visit: &Visit) -> AnyView {
     }
     .into_any()
 }
-
-/// A text in quotes, as a search takes it.
-pub fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_stands_in_a_search_as_it_is() {
-        assert_eq!(quoted(r#"a "b" \ *"#), r#""a \"b\" \\ *""#);
-    }
-}

@@ -16,7 +16,7 @@ use super::time;
 use super::visit::{Visit, segment, to, visit};
 use crate::api::act::Retry;
 use crate::api::read;
-use crate::api::views::{FailingView, JobRow, Said};
+use crate::api::views::{FailingView, JobRow, Said, in_quotes};
 
 #[component]
 pub fn FailurePage() -> impl IntoView {
@@ -100,7 +100,7 @@ fn canary(sample: &JobRow) -> AnyView {
 
 /// The search that finds the same jobs.
 fn meant(view: &FailingView) -> String {
-    let mut text = format!("state:failed type:{}", bulk::quoted(&view.group.group));
+    let mut text = format!("state:failed type:{}", in_quotes(&view.group.group));
     if let Some(said) = &view.chosen {
         text.push_str(&format!(" fp:{}", said.hash));
     }

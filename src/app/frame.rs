@@ -90,7 +90,7 @@ pub fn Frame(children: Children) -> impl IntoView {
             {children()}
         </main>
         {display::panel(&visit)}
-        {keys::help(&visit, &[&PAGES[..], &MORE[..]].concat())}
+        {keys::help(&visit, &[&PAGES[..], MORE].concat())}
         {keys::palette()}
         <Keys />
     }

@@ -4,6 +4,8 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use super::bulk;
+mod saved;
+
 use super::icons::icon;
 use super::parts::{exact, loaded, many};
 use super::tables::{self, JobList};
@@ -90,15 +92,15 @@ pub fn SearchPage() -> impl IntoView {
     let after = visit.param("after").and_then(|after| after.parse().ok());
     // What was found stands still: nobody wants rows to move while he reads, or the server to search all day.
     if visit.refresh {
-        return page(&text, false, ().into_any());
+        return page(&text, false, ().into_any(), &visit);
     }
     loaded(read::search(text, after), move |view| {
         let mistaken = matches!(view.outcome, Outcome::Mistaken(_));
-        page(&view.text, mistaken, outcome(&view, &visit, after))
+        page(&view.text, mistaken, outcome(&view, &visit, after), &visit)
     })
 }
 
-fn page(text: &str, mistaken: bool, outcome: AnyView) -> AnyView {
+fn page(text: &str, mistaken: bool, outcome: AnyView, visit: &Visit) -> AnyView {
     view! {
         <Title text="Jobs" />
         <h1>"Jobs"</h1>
@@ -112,6 +114,7 @@ fn page(text: &str, mistaken: bool, outcome: AnyView) -> AnyView {
                 maxlength=CHARS_MAX.to_string()
                 placeholder="queue:mail state:failed data.user.id:42"
                 autocomplete="off"
+                list=saved::SUGGESTED
                 autocapitalize="off"
                 spellcheck="false"
                 aria-invalid=mistaken.then_some("true")
@@ -120,6 +123,7 @@ fn page(text: &str, mistaken: bool, outcome: AnyView) -> AnyView {
             />
             <button type="submit" class="button strong">"Search"</button>
         </form>
+        <div id="beside-search" class="beside-search" data-keep="">{saved::beside(text, visit)}</div>
         <div id="hits" data-keep="">{outcome}</div>
         {help()}
     }

@@ -117,7 +117,22 @@ fn of_fields(action: &str, fields: &[(String, String)]) -> Target {
             (id, _) => of_job(&place, id),
         };
     }
-    match action {
+    of_action(action, field).unwrap_or_else(|| {
+        if has("group") {
+            let group = field("group");
+            target(format!("failures {group}"), to::failure(group))
+        } else if has("id") {
+            let id = field("id");
+            target(format!("job {id}"), to::qless_job(id))
+        } else {
+            Target::default()
+        }
+    })
+}
+
+/// What the fields of an action name that has fields of its own.
+fn of_action<'a>(action: &str, field: impl Fn(&str) -> &'a str) -> Option<Target> {
+    Some(match action {
         "operate" => {
             let what = match field("of") {
                 "all" => field("q").to_owned(),
@@ -127,6 +142,9 @@ fn of_fields(action: &str, fields: &[(String, String)]) -> Target {
                 format!("{} of {what}", field("deed")),
                 to::search(field("q")),
             )
+        }
+        "save_search" | "forget_search" => {
+            target(format!("search {}", field("name")), "/ui/jobs".to_owned())
         }
         "stop_operation" | "undo_operation" => target(
             format!("operation {}", field("id")),
@@ -142,13 +160,8 @@ fn of_fields(action: &str, fields: &[(String, String)]) -> Target {
             format!("worker {}", field("worker")),
             to::worker(field("worker")),
         ),
-        _ if has("group") => target(
-            format!("failures {}", field("group")),
-            to::failure(field("group")),
-        ),
-        _ if has("id") => target(format!("job {}", field("id")), to::qless_job(field("id"))),
-        _ => Target::default(),
-    }
+        _ => return None,
+    })
 }
 
 fn of_namespace(name: &str) -> Target {

@@ -4,6 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::JobRow;
 
+/// A text in quotes, as a search takes it.
+pub fn in_quotes(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#))
+}
+
 /// A search and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchView {
@@ -55,4 +60,14 @@ pub struct Finds {
     pub is_cut: bool,
     /// When the last job was put that was looked at.
     pub down_to: Option<i64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stands_in_a_search_as_it_is() {
+        assert_eq!(in_quotes(r#"a "b" \ *"#), r#""a \"b\" \\ *""#);
+    }
 }

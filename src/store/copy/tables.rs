@@ -179,6 +179,16 @@ pub const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "searches",
+        key: 1,
+        columns: &[
+            ("name", Text),
+            ("text", Text),
+            ("who", Text),
+            ("saved_at", Int),
+        ],
+    },
+    Table {
         name: "sessions",
         key: 1,
         columns: &[

@@ -21,7 +21,7 @@ const ADMINS: [&str; 8] = [
 ];
 
 /// What everybody may do who comes in.
-const EVERYBODYS: [&str; 1] = ["theme"];
+const EVERYBODYS: [&str; 4] = ["theme", "set_clock", "set_density", "set_keys"];
 
 /// What pages of administrators ask for.
 const READ_BY_ADMINS: [&str; 4] = ["namespaces", "namespace", "check", "audit"];

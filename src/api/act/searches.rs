@@ -1,0 +1,27 @@
+//! Searches with a name, for everybody.
+
+use leptos::prelude::*;
+
+use crate::api::Trouble;
+
+/// Saves a search under a name, in the place of what has that name.
+#[server]
+pub async fn save_search(name: String, text: String, back: String) -> Result<(), Trouble> {
+    let desk = crate::api::desk::Desk::here()?;
+    let done = crate::api::turn::save_search(&desk.engine, &name, &text, &desk.who).await;
+    desk.back(
+        &back,
+        done.map(|()| format!("The search is saved as “{}”.", name.trim())),
+    )
+}
+
+/// Forgets a saved search.
+#[server]
+pub async fn forget_search(name: String, back: String) -> Result<(), Trouble> {
+    let desk = crate::api::desk::Desk::here()?;
+    let done = desk.engine.forget_search(&name).await;
+    desk.back(
+        &back,
+        done.map(|()| format!("The search “{name}” is forgotten.")),
+    )
+}
