@@ -144,7 +144,7 @@ fn buttons(row: &OperationRow, visit: &Visit) -> AnyView {
     let undo = row.undo_until.map(|until| {
         view! {
             <form method="post" action=UndoOperation::PATH class="row">
-                {fields()} <button type="submit" class="button strong">"Undo"</button>
+                {fields()} <button type="submit" class="button strong" data-undo="">"Undo"</button>
                 <span class="aside">"until " {exact(until)} ", " {ago(until, visit.now)}</span>
             </form>
         }
