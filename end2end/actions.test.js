@@ -77,7 +77,7 @@ for (const javaScriptEnabled of [true, false]) {
     const row = (section, job) => page.getByRole("region", { name: section, exact: true }).first().getByRole("row", { name: job });
     await row("Waits for", first).getByText("waiting").waitFor();
     await row("Awaited by", third).getByText("depending").waitFor();
-    await page.getByRole("link", { name: first }).click();
+    await page.getByRole("link", { name: first, exact: true }).click();
     await row("Awaited by", second).getByText("depending").waitFor();
     assert.equal(await page.getByRole("heading", { name: "Waits for" }).count(), 0);
   });

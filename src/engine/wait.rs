@@ -216,14 +216,15 @@ impl Engine {
         let mut rung = None;
         loop {
             let rings = seat.listen();
+            let looked_at = self.now(None);
             let jobs = self.claim(claim.clone(), now).await?;
             if !jobs.is_empty() {
                 self.pass_on(&seat, rung, &jobs);
                 return Ok(jobs);
             }
             if now.is_none() {
-                self.look_ahead(self.waiters().unlooked(&seat.queues))
-                    .await?;
+                let unlooked = self.waiters().unlooked(&seat.queues);
+                self.look_ahead(unlooked, looked_at).await?;
             }
             let woken = tokio::select! {
                 woken = timeout_at(until, rings) => woken,
@@ -270,12 +271,13 @@ impl Engine {
     /// Wakes as many at these queues as there are jobs to be had by now, and sets the alarm for what comes
     /// next.
     pub(super) async fn ring_where_there_is_work(&self, queues: Vec<QueueKey>) {
+        let looked_at = self.now(None);
         for queue in &queues {
             if let Ok(n @ 1..) = self.available(queue).await {
                 self.waiters().wake(queue, n);
             }
         }
-        if let Err(error) = self.look_ahead(queues.clone()).await {
+        if let Err(error) = self.look_ahead(queues.clone(), looked_at).await {
             tracing::error!(%error, "the alarm could not be set");
             let again = self.now(None).plus_seconds(TRY_AGAIN.as_secs_f64());
             let again = |queue: &QueueKey| self.waiters().will_be(queue, again);
@@ -283,14 +285,14 @@ impl Engine {
         }
     }
 
-    /// Sets the alarm for what will become available in these queues.
-    async fn look_ahead(&self, queues: Vec<QueueKey>) -> Result<()> {
-        let now = self.now(None);
+    /// Sets the alarm for what becomes available in these queues after that moment, at which somebody began to look
+    /// for what was: what has become available meanwhile he may not have seen.
+    async fn look_ahead(&self, queues: Vec<QueueKey>, looked_at: Time) -> Result<()> {
         for key in queues {
             let Some(queue) = self.known_queues().get(&key) else {
                 continue;
             };
-            let statement = Statement::new(AHEAD, [queue.id.into(), now.0.into()]);
+            let statement = Statement::new(AHEAD, [queue.id.into(), looked_at.0.into()]);
             let rows = self.readers().rows(statement).await?;
             if let Some(at) = rows.first().and_then(|row| row.int_or_null(0).transpose()) {
                 self.waiters().will_be(&key, Time(at?));
