@@ -75,7 +75,7 @@ dashboard.test("the search gets the focus, or is opened", async ({ page, url }) 
     await press(page, "/");
     // From now on keys are letters.
     await page.keyboard.type("gq?j");
-    assert.equal(await page.locator("main input[name=q]").inputValue(), "gq?j");
+    assert.equal(await page.locator("main input#q").inputValue(), "gq?j");
     assert.equal(page.url(), url + path);
     assert.equal(await page.locator(":popover-open").count(), 0);
   }
