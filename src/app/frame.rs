@@ -42,8 +42,8 @@ const MORE: &[Page] = &[
     ("/ui/stats", "stats", "Statistics"),
     ("/ui/config", "config", "Config"),
     ("/ui/check", "check", "Check"),
-    ("/ui/about", "about", "About"),
     ("/ui/audit", "audit", "Audit"),
+    ("/ui/about", "about", "About"),
 ];
 
 /// The frame around the page that `children` is.

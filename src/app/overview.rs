@@ -116,7 +116,7 @@ fn strip(overview: &OverviewView, visit: &Visit) -> AnyView {
                 {problem
                     .remedy
                     .map(|remedy| match remedy {
-                        Remedy::Unpause(queue) => unpause(&queue, visit),
+                        Remedy::Unpause(queue) => view! { <div class="remedy">{unpause(&queue, visit)}</div> }.into_any(),
                         Remedy::RetryGroup(group) => view! { <div class="remedy">{tables::retry_all_as("mend-", &group, visit)}</div> }.into_any(),
                         Remedy::PutToWork(queue, count) => view! { <div class="remedy">{all_again(&queue, count, visit)}</div> }.into_any(),
                     })}

@@ -233,7 +233,7 @@ fn per_queue(
                 since: queue
                     .oldest_waiting
                     .filter(|_| shape == "paused")
-                    .map(|since| ("the oldest waits since", since)),
+                    .map(|since| ("the oldest became available", since)),
                 remedy: (shape == "paused").then(|| Remedy::Unpause(queue.place.clone())),
             })
         })
