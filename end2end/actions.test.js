@@ -79,7 +79,7 @@ for (const javaScriptEnabled of [true, false]) {
     await row("Awaited by", third).getByText("depending").waitFor();
     await page.getByRole("link", { name: first, exact: true }).click();
     await row("Awaited by", second).getByText("depending").waitFor();
-    assert.equal(await page.getByRole("heading", { name: "Waits for" }).count(), 0);
+    assert.equal(await page.getByRole("heading", { name: "Waits for", exact: true }).count(), 0);
   });
 
   test("a refusal says why", async (page, api) => {

@@ -38,7 +38,7 @@ fn page(view: NewJobView, like: &str, not_put: Option<NotPut>) -> AnyView {
         <h1>"Put a job"</h1>
         {lead}
         // What was typed stays while the page follows what happens elsewhere.
-        <section class="card padded" aria-label="The job" data-keep="">
+        <section id="put" class="card padded" aria-label="The job" data-keep="">
             {why.map(|why| view! { <p class="wrong" role="alert">{icon("failed")} <span>{why}</span></p> })}
             {fields(&form, &view.queues)}
         </section>
