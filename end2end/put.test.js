@@ -59,8 +59,12 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByLabel("Tags, with commas between them").inputValue(), "kept");
     if (javaScriptEnabled) await assertPresentable(page, "a refusal");
     // What was typed stays, also when the page is refreshed.
-    await api.add(id("elsewhere"), {}, id("another"));
-    if (javaScriptEnabled) await page.waitForResponse((answer) => answer.request().headers()["x-switchyard-refresh"] === "1");
+    if (javaScriptEnabled) {
+      await live(page);
+      const refreshed = page.waitForResponse((answer) => answer.request().headers()["x-switchyard-refresh"] === "1");
+      await api.add(id("elsewhere"), {}, id("another"));
+      await refreshed;
+    }
     await page.getByLabel("Data, JSON; every digit is kept").fill("[1]");
     await page.getByLabel("Id, made up if empty").fill(id("taken"));
     await page.getByRole("button", { name: "Put it" }).click();
