@@ -61,7 +61,8 @@ for (const javaScriptEnabled of [true, false]) {
       const actions = await page.locator("form[method=post]").evaluateAll((forms) =>
         forms.map((form) => new URL(form.action).pathname),
       );
-      assert.deepEqual([...new Set(actions)].sort(), ["/ui/fn/theme", "/ui/logout"], path);
+      const everybodys = ["/ui/fn/set_clock", "/ui/fn/set_density", "/ui/fn/set_keys", "/ui/fn/theme", "/ui/logout"];
+      assert.deepEqual([...new Set(actions)].sort(), everybodys, path);
     }
     for (const closed of ["Audit", "Check", "Namespaces"]) {
       assert.equal(await page.getByRole("link", { name: closed, exact: true }).count(), 0, closed);
