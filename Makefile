@@ -74,7 +74,7 @@ size: $(site) ## hold the page to its budget
 
 browser: $(site) ## tests in headless Chromium, against the unoptimised server and the shipped page
 	cargo build --locked --features ssr --bin switchyard
-	CHROMIUM="$$(scripts/chromium.sh)" node --test --test-reporter=spec end2end/*.test.js
+	CHROMIUM="$$(scripts/chromium.sh)" node --test --test-concurrency=2 --test-reporter=spec end2end/*.test.js
 
 pictures: $(site) ## take the pictures of the documents again, docs/images
 	cargo build --locked --features ssr --bin switchyard
