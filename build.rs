@@ -1,11 +1,10 @@
-//! Puts the built site (style sheet, script, WebAssembly, icon, each also compressed) into the server.
-//!
-//! Only release builds of the server carry it: they are the ones that leave the checkout. cargo-leptos must
-//! have built the site before (`make build` does); without it the server looks for `target/site` when it starts.
+//! Tells the program its compiler, and with the feature `embed-site` puts the built site (style sheet, script,
+//! WebAssembly, icon, each also compressed) into it. cargo-leptos must have built the site before (`make build` does).
 
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 fn main() -> io::Result<()> {
@@ -13,19 +12,23 @@ fn main() -> io::Result<()> {
     let mut list = String::new();
     // The browser half must not depend on the site that is made from it.
     if env::var_os("CARGO_FEATURE_SSR").is_some() {
-        // `sqlx::migrate!` reads this folder while compiling.
-        println!("cargo::rerun-if-changed=migrations");
-        if env::var("PROFILE").as_deref() == Ok("release") {
-            println!("cargo::rerun-if-changed=target/site");
-            let root =
-                Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("target/site");
-            if root.is_dir() {
-                embed(&root, &root, &mut list)?;
-            }
-        }
+        println!("cargo::rustc-env=SWITCHYARD_RUSTC={}", compiler()?);
+    }
+    if env::var_os("CARGO_FEATURE_EMBED_SITE").is_some() {
+        println!("cargo::rerun-if-changed=target/site");
+        let root =
+            Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("target/site");
+        embed(&root, &root, &mut list)?;
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     fs::write(out.join("site.rs"), format!("&[\n{list}]"))
+}
+
+/// The compiler and its version, as `rustc 1.95.0 (59807616e 2026-04-14)`.
+fn compiler() -> io::Result<String> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("--version").output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn embed(root: &Path, folder: &Path, list: &mut String) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! What the dashboard asks the server for: views (`api/views.rs`, for server and browser alike), server
+//! What the dashboard asks the server for: views (`api/views.rs`, the types that pages show), server
 //! functions that read (`api/read.rs`) and server functions that act (`api/act.rs`).
 //!
 //! A server function is three lines: who asks, call the engine's verb, turn the result into a view.
@@ -7,7 +7,6 @@
 /// Server functions that change something, each for a plain form.
 pub mod act;
 /// The server's side of a server function: the engine, the answer, the way back.
-#[cfg(feature = "ssr")]
 pub mod desk;
 /// What the server's options mean.
 pub mod options;
@@ -16,7 +15,6 @@ pub mod read;
 /// Which role what takes.
 pub mod roles;
 /// From the engine's types to views.
-#[cfg(feature = "ssr")]
 pub mod turn;
 /// What pages show.
 pub mod views;

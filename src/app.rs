@@ -9,8 +9,6 @@ use leptos_router::{
 
 mod about;
 mod audit;
-#[cfg(feature = "hydrate")]
-mod browser;
 mod bulk;
 mod chart;
 mod check;
@@ -29,7 +27,6 @@ mod job;
 mod jobq;
 mod keys;
 mod letter;
-mod live;
 mod lmstfy;
 mod login;
 mod missing;
@@ -51,8 +48,6 @@ mod statistics;
 mod stats;
 mod tables;
 mod tags;
-/// Moments and spans as text.
-pub mod time;
 mod timeline;
 mod tracked;
 /// The request that a page answers, and how names stand in addresses.

@@ -1,5 +1,5 @@
-//! The files of the page. A release build carries them inside the binary (build.rs puts them there),
-//! so nothing else has to be shipped; any other build reads `target/site`, or `LEPTOS_SITE_ROOT`.
+//! The files of the page. With the feature `embed-site` the binary carries them (build.rs puts them there),
+//! so nothing else has to be shipped; without it the server reads `target/site`, or `LEPTOS_SITE_ROOT`, at startup.
 //!
 //! They are served under `/ui/pkg/<hash of all files>/`, so a browser may keep them for ever.
 
@@ -22,7 +22,7 @@ use leptos::config::LeptosOptions;
 /// `(path below the site's root, content)`
 type Embedded = [(&'static str, &'static [u8])];
 
-/// Empty unless this is a release build whose browser half was built before.
+/// Empty without the feature `embed-site`.
 static EMBEDDED: &Embedded = include!(concat!(env!("OUT_DIR"), "/site.rs"));
 
 const OUTPUT_NAME: &str = env!("LEPTOS_OUTPUT_NAME");

@@ -1,10 +1,13 @@
 //! Switchyard: a job-queue server and its dashboard.
 //!
-//! The rooms, and which of the two builds they belong to. `ARCHITECTURE.md` has the walls between them.
+//! The rooms, and which of the two builds they belong to: the server (feature `ssr`) has all of them, the browser half
+//! (feature `hydrate`) only `islands` and `time`. `ARCHITECTURE.md` has the walls between them.
 
-/// What the dashboard asks the server for: views and server functions (server and browser).
+/// What the dashboard asks the server for: views and server functions.
+#[cfg(feature = "ssr")]
 pub mod api;
-/// The dashboard: shell, routes, pages and islands (server and browser).
+/// The dashboard: shell, routes and pages.
+#[cfg(feature = "ssr")]
 pub mod app;
 /// The files of the page: style sheet, script, WebAssembly, icon.
 #[cfg(feature = "ssr")]
@@ -24,6 +27,8 @@ pub mod doors;
 /// The queues and jobs behind every protocol and the dashboard.
 #[cfg(feature = "ssr")]
 pub mod engine;
+/// What runs in the browser.
+pub mod islands;
 /// The fronts: one file per protocol.
 #[cfg(feature = "ssr")]
 pub mod protocol;
@@ -42,6 +47,8 @@ pub mod server;
 /// The database: transactions, group commit, readers.
 #[cfg(feature = "ssr")]
 pub mod store;
+/// Moments and spans as text, the same on the server and in the browser.
+pub mod time;
 
 /// Called by the page's script once the WebAssembly is there; the script then wakes all islands before anything
 /// else can run. `<html data-live>` tells style sheets and tests so.

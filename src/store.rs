@@ -11,6 +11,7 @@ mod copy;
 mod dialect;
 mod file;
 mod group;
+mod migrations;
 mod pooled;
 mod postgres;
 mod rows;

@@ -4,11 +4,11 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use super::icons::icon;
-use super::parts::{ago, api, badge, commands, exact, loaded, many, quoted};
-use super::time;
+use super::parts::{api, badge, commands, definitions, exact, loaded, many, quoted, when};
 use super::visit::{Visit, visit};
 use crate::api::read;
 use crate::api::views::{AboutView, Api};
+use crate::time;
 
 /// An answer of the database that takes longer than this many microseconds is worth a word.
 const SLOW_US: i64 = 250_000;
@@ -31,16 +31,16 @@ fn page(view: &AboutView, visit: &Visit) -> AnyView {
         <div class="columns even">
             <section class="card padded" aria-labelledby="server">
                 <h2 id="server">"Server"</h2>
-                {facts(server(view, visit))}
+                {definitions(server(view, visit))}
             </section>
             <section class="card padded" aria-labelledby="database">
                 <h2 id="database">"Database"</h2>
-                {facts(database(view))}
+                {definitions(database(view))}
             </section>
         </div>
         <section class="card padded" aria-labelledby="apis">
             <h2 id="apis">"Protocols"</h2>
-            {facts(apis(visit))}
+            {definitions(apis(visit))}
         </section>
         {curl(visit)}
     }
@@ -66,8 +66,6 @@ fn health(view: &AboutView) -> AnyView {
 }
 
 fn server(view: &AboutView, visit: &Visit) -> Vec<(&'static str, AnyView)> {
-    let since =
-        view! { {ago(view.since, visit.now)} <span class="aside">" · " {exact(view.since)}</span> };
     let clock = if view.trusts_client_clock {
         "told by clients (--trust-client-clock): nothing happens of its own accord"
     } else {
@@ -75,7 +73,7 @@ fn server(view: &AboutView, visit: &Visit) -> Vec<(&'static str, AnyView)> {
     };
     vec![
         ("Version", view.version.clone().into_any()),
-        ("Started", since.into_any()),
+        ("Started", when(view.since, visit.now)),
         ("Time", exact(visit.now)),
         ("Clock", clock.into_any()),
         (
@@ -146,13 +144,6 @@ fn apis(visit: &Visit) -> Vec<(&'static str, AnyView)> {
         row("Relay v2", Api::Relay, "/v2/queues", "relay"),
         row("Jobq", Api::Jobq, "/api/v0", "jobq"),
     ]
-}
-
-fn facts(facts: Vec<(&'static str, AnyView)>) -> AnyView {
-    let rows = facts
-        .into_iter()
-        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
-    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
 }
 
 fn curl(visit: &Visit) -> AnyView {

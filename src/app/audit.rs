@@ -6,10 +6,10 @@ use leptos_meta::Title;
 use super::icons::icon;
 use super::parts::{exact, loaded, many};
 use super::tables;
-use super::time;
 use super::visit::{Visit, encode, visit};
 use crate::api::read;
 use crate::api::views::{AuditQuery, AuditRow, AuditView, Fate, Thing};
+use crate::time;
 
 /// Things of an entry that are shown at once; the others stand behind a button.
 const THINGS_SHOWN: usize = 3;

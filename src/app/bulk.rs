@@ -4,9 +4,9 @@ use leptos::prelude::*;
 
 use super::icons::icon;
 use super::parts::hidden;
-use super::time;
 use super::visit::Visit;
 use crate::api::views::{Deed, JobRow, Role};
+use crate::time;
 
 /// The form to which the boxes belong that stand beside jobs.
 const FORM: &str = "bulk";

@@ -8,7 +8,7 @@ mod geometry;
 use leptos::prelude::*;
 
 use super::tables;
-use super::time;
+use crate::time;
 use geometry::{
     ACROSS, FLOOR, LETTERS, TOP, UPRIGHT, apart, area, ceiling, moment, paths, told, upright,
 };

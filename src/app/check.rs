@@ -6,11 +6,11 @@ use leptos_meta::Title;
 
 use super::icons::icon;
 use super::parts::{Ask, api, ask, commands, exact, loaded, many, quoted};
-use super::time;
 use super::visit::{Visit, visit};
 use crate::api::act::Mend;
 use crate::api::read;
 use crate::api::views::{CheckView, CheckedKind};
+use crate::time;
 
 /// The engine looks for so many problems of one kind.
 const KIND_MAX: usize = 1_000;

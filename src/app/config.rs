@@ -8,12 +8,12 @@ use super::parts::{
     allowed, api, commands, deed, element_id, hidden, loaded, many, may, queue_link, queue_names,
     quoted,
 };
-use super::time;
 use super::visit::{Visit, visit};
 use crate::api::act::{SetOption, SetQueueOption, UnsetOption};
 use crate::api::options::{Meaning, Unit, of_queue, of_server, queue_of};
 use crate::api::read;
 use crate::api::views::{ConfigView, Place, Setting};
+use crate::time;
 
 #[component]
 pub fn ConfigPage() -> impl IntoView {

@@ -6,11 +6,11 @@ use leptos_meta::Title;
 
 use super::icons::icon;
 use super::parts::{chip, hidden, job_link, loaded, many, queue_name, queue_names};
-use super::time;
 use super::visit::{Visit, to, visit};
 use crate::api::act::Operate;
 use crate::api::read;
 use crate::api::views::{ConfirmView, Deed, JobRow, Role, Wish};
+use crate::time;
 
 #[component]
 pub fn ConfirmPage() -> impl IntoView {

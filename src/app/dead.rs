@@ -6,10 +6,10 @@ use leptos_meta::Title;
 use super::letter::all_again;
 use super::parts::{ago, job_link, loaded, many, pager, queue_name};
 use super::tables;
-use super::time;
 use super::visit::{Visit, encode, to, visit};
 use crate::api::read;
 use crate::api::views::{DeadRow, DeadView, Stand};
+use crate::time;
 
 #[component]
 pub fn DeadPage() -> impl IntoView {

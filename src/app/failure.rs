@@ -12,11 +12,11 @@ use super::parts::{
     ago, api, commands, deed, job_link, json, loaded, many, pager, queue_name, quoted, worker_link,
 };
 use super::tables::{self, JobList};
-use super::time;
 use super::visit::{Visit, segment, to, visit};
 use crate::api::act::Retry;
 use crate::api::read;
 use crate::api::views::{FailingView, JobRow, Said, in_quotes};
+use crate::time;
 
 #[component]
 pub fn FailurePage() -> impl IntoView {

@@ -6,10 +6,10 @@ use leptos_meta::Title;
 use super::chart::spark;
 use super::parts::{ago, loaded, many, queue_name};
 use super::tables;
-use super::time;
 use super::visit::{Visit, to, visit};
 use crate::api::read::{self, FAILURES_COUNTED_MAX};
 use crate::api::views::{FailingGroup, FailuresView, Place};
+use crate::time;
 
 /// The ranges that are offered: in addresses, and in words.
 pub const RANGES: [(&str, &str); 4] = [

@@ -4,13 +4,13 @@ use leptos::prelude::*;
 
 use super::display;
 use super::icons::{icon, sprite};
-use super::keys::{self, Keys};
-use super::live::Live;
-use super::time;
+use super::keys;
 use super::visit::{Entrance, Visit, encode, visit};
 use crate::api::read;
 use crate::api::roles;
 use crate::api::views::{Role, Tally};
+use crate::islands::{Keys, Live};
+use crate::time;
 
 /// Address, icon and word of a page.
 pub type Page = (&'static str, &'static str, &'static str);

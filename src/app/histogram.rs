@@ -7,7 +7,7 @@
 use leptos::prelude::*;
 
 use super::tables;
-use super::time;
+use crate::time;
 
 const MINUTE: usize = 60;
 const HOUR: usize = 60 * MINUTE;
@@ -38,10 +38,10 @@ const BARS: [usize; 18] = [
 /// The bars at whose beginning the axis tells the time.
 const TOLD: [usize; 9] = [0, 1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 6 * DAY];
 
-/// The drawing's lines, from above in pixels: across it is in percent, so that its letters keep their size.
+/// In pixels from above: where the highest bar may end, and where all stand. And from there to the letters below.
 const TOP: f64 = 18.0;
 const FLOOR: f64 = 146.0;
-const LETTERS: f64 = 164.0;
+const LETTERS: f64 = 18.0;
 
 /// The slot that holds so many seconds.
 fn slot_of(seconds: usize) -> usize {
@@ -129,7 +129,7 @@ pub fn within(slots: &[i64], share: f64) -> Option<String> {
 }
 
 /// A round number above the highest bar, whose half is whole.
-pub fn ceiling(highest: i64) -> i64 {
+fn ceiling(highest: i64) -> i64 {
     let mut unit = 1_i64;
     loop {
         for step in [2, 4, 6, 8, 10, 12, 16] {
@@ -143,7 +143,7 @@ pub fn ceiling(highest: i64) -> i64 {
 }
 
 /// A number in four characters at the most: `999`, `1.2k`, `34k`, `5.6M`.
-pub fn short(n: i64) -> String {
+fn short(n: i64) -> String {
     match n {
         ..1_000 => n.to_string(),
         1_000..9_950 => format!("{:.1}k", n as f64 / 1e3),
@@ -210,46 +210,98 @@ fn jobs(n: i64) -> String {
     super::parts::many(n, "job", "jobs")
 }
 
-fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
-    let top = ceiling(bars.iter().map(|bar| bar.n).max().unwrap_or_default());
-    let step = 100.0 / bars.len().max(1) as f64;
-    let height = |n: i64| n as f64 / top as f64 * (FLOOR - TOP);
-    let columns = bars.iter().enumerate().filter(|(_, bar)| bar.n > 0).map(|(i, bar)| {
+/// Where the bars of a drawing stand: upright in pixels, across in percent, so that its letters keep their size.
+pub struct Scale {
+    floor: f64,
+    /// The number at the top.
+    ceiling: i64,
+    /// From one bar to the next, in percent.
+    step: f64,
+}
+
+impl Scale {
+    /// Room for this many bars, the highest of which is this high; the floor is in pixels from above.
+    pub fn new(bars: usize, highest: i64, floor: f64) -> Scale {
+        Scale {
+            floor,
+            ceiling: ceiling(highest),
+            step: 100.0 / bars.max(1) as f64,
+        }
+    }
+
+    fn above_floor(&self, n: i64) -> f64 {
+        n as f64 / self.ceiling as f64 * (self.floor - TOP)
+    }
+
+    /// The `i`th bar, if it is not empty, with its number; `look` is the class of a state.
+    pub fn bar(&self, i: usize, n: i64, look: &'static str, title: String) -> Option<AnyView> {
+        if n == 0 {
+            return None;
+        }
         // What is there can be seen, however little it is.
-        let height = height(bar.n).max(2.0);
-        let at = i as f64 * step;
-        view! {
+        let height = self.above_floor(n).max(2.0);
+        let (at, top) = (i as f64 * self.step, self.floor - height);
+        let view = view! {
             <g>
-                <title>{format!("{}: {}, {}", bar.name, jobs(bar.n), share(bar.n, total))}</title>
+                <title>{title}</title>
                 <rect
-                    class=histogram.look
-                    x=format!("{:.2}%", at + step * 0.08)
-                    y=format!("{:.1}", FLOOR - height)
-                    width=format!("{:.2}%", step * 0.84)
+                    class=look
+                    x=format!("{:.2}%", at + self.step * 0.08)
+                    y=format!("{top:.1}")
+                    width=format!("{:.2}%", self.step * 0.84)
                     height=format!("{height:.1}")
                 />
-                <text class="bar-n" x=format!("{:.2}%", at + step / 2.0) y=format!("{:.1}", FLOOR - height - 4.0)>
-                    {short(bar.n)}
+                <text class="bar-n" x=format!("{:.2}%", at + self.step / 2.0) y=format!("{:.1}", top - 4.0)>
+                    {short(n)}
                 </text>
             </g>
+        };
+        Some(view.into_any())
+    }
+
+    /// The time at which the `i`th bar begins.
+    pub fn time(&self, i: usize, word: String) -> AnyView {
+        let x = format!("{:.2}%", i as f64 * self.step);
+        let class = if i == 0 { "time first" } else { "time" };
+        view! {
+            <line class="tick" x1=x.clone() x2=x.clone() y1=self.floor.to_string() y2=(self.floor + 5.0).to_string() />
+            <text class=class x=x y=(self.floor + LETTERS).to_string()>{word}</text>
         }
+        .into_any()
+    }
+
+    pub fn ground(&self) -> AnyView {
+        let y = self.floor.to_string();
+        view! { <line class="floor" x1="0" x2="100%" y1=y.clone() y2=y /> }.into_any()
+    }
+}
+
+fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
+    let highest = bars.iter().map(|bar| bar.n).max().unwrap_or_default();
+    let scale = Scale::new(bars.len(), highest, FLOOR);
+    let columns = bars.iter().enumerate().map(|(i, bar)| {
+        let title = format!("{}: {}, {}", bar.name, jobs(bar.n), share(bar.n, total));
+        scale.bar(i, bar.n, histogram.look, title)
     });
-    let levels = [top / 2, top].map(|level| {
-        let y = format!("{:.1}", FLOOR - height(level));
-        let above = format!("{:.1}", FLOOR - height(level) - 4.0);
+    let levels = [scale.ceiling / 2, scale.ceiling].map(|level| {
+        let y = format!("{:.1}", FLOOR - scale.above_floor(level));
+        let above = format!("{:.1}", FLOOR - scale.above_floor(level) - 4.0);
         view! {
             <line class="level" x1="0" x2="100%" y1=y.clone() y2=y />
             <text class="level-n" x="100%" y=above>{short(level)}</text>
         }
     });
-    let times = bars.iter().enumerate().filter(|(_, bar)| TOLD.contains(&bar.from)).map(|(i, bar)| {
-        let x = format!("{:.2}%", i as f64 * step);
-        let word = if i == 0 { "0".to_owned() } else { told(bar.from) };
-        let class = if i == 0 { "time first" } else { "time" };
-        view! {
-            <line class="tick" x1=x.clone() x2=x.clone() y1=FLOOR.to_string() y2=(FLOOR + 5.0).to_string() />
-            <text class=class x=x y=LETTERS.to_string()>{word}</text>
-        }
+    let times = bars
+        .iter()
+        .enumerate()
+        .filter(|(_, bar)| TOLD.contains(&bar.from));
+    let times = times.map(|(i, bar)| {
+        let word = if i == 0 {
+            "0".to_owned()
+        } else {
+            told(bar.from)
+        };
+        scale.time(i, word)
     });
     let (title, about) = (
         format!("{}-title", histogram.id),
@@ -261,7 +313,7 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
             <desc id=about.clone()>{description(bars, histogram.slots)}</desc>
             {levels.collect_view()}
             {columns.collect_view()}
-            <line class="floor" x1="0" x2="100%" y1=FLOOR.to_string() y2=FLOOR.to_string() />
+            {scale.ground()}
             {times.collect_view()}
         </svg>
     }

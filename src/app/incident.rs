@@ -3,9 +3,9 @@
 use leptos::prelude::*;
 
 use super::parts::{copy, many, written};
-use super::time;
 use super::visit::{Visit, to};
 use crate::api::views::FailingView;
+use crate::time;
 
 /// Kinds of messages that it names.
 const SAID_MAX: usize = 5;

@@ -6,8 +6,8 @@ use leptos_meta::Title;
 
 use super::icons::icon;
 use super::parts::{
-    ago, badge, chip, copy, deed, hot, loaded, many, may, queue_link, queue_name, standing,
-    tag_link, when, worker_link,
+    ago, badge, chip, copy, deed, definitions, hot, loaded, many, may, queue_link, queue_name,
+    standing, tag_link, when, worker_link,
 };
 use super::payload::payload;
 use super::tables;
@@ -124,10 +124,7 @@ fn facts(job: &JobView, visit: &Visit) -> AnyView {
         };
         facts.push(("Recurring job", name));
     }
-    let rows = facts
-        .into_iter()
-        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
-    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+    definitions(facts)
 }
 
 /// The job's tags, each with a button that takes it off, and a form for another one.

@@ -10,11 +10,11 @@ use super::parts::{
 };
 use super::queue::title;
 use super::tables;
-use super::time;
 use super::visit::{Visit, encode, to, visit};
 use crate::api::act::{DeleteQueue, MakeQueue};
 use crate::api::read;
 use crate::api::views::{Place, RecordList, RecordRow, RecordsView, StateRow, Wanted};
+use crate::time;
 
 /// Forms whose texts are JSON.
 mod forms;

@@ -12,10 +12,10 @@ use super::lmstfy::{respawning, ttl_field};
 use super::parts::{Ask, ago, ask, ask_with, element_id, hidden, job_link, many, may, visible};
 use super::relay::{self, enqueuing};
 use super::tables;
-use super::time;
 use super::visit::{Visit, encode, to};
 use crate::api::act::{DeleteDead, DeleteDeadJobs, Respawn, RespawnJobs, Revive, ReviveJobs};
 use crate::api::views::{Api, JobRow, Place, QueueView, Stand};
+use crate::time;
 
 /// Jobs that a question shows.
 const SAMPLES: usize = 3;

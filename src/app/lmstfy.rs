@@ -5,10 +5,10 @@ use leptos::server_fn::ServerFn;
 
 use super::parts::{Ask, ago, api, ask, job_link, many, quoted, word};
 use super::tables;
-use super::time;
 use super::visit::{Visit, segment};
 use crate::api::act::DestroyQueue;
 use crate::api::views::{JobRow, Place, QueueRow, QueueView, Stand};
+use crate::time;
 
 mod bytes;
 /// One job.

@@ -10,13 +10,13 @@ use super::parts::{
 };
 use super::queues::{Sort, sort, table};
 use super::tables;
-use super::time;
 use super::visit::{Visit, segment, to, visit};
 use crate::api::act::RevokeToken;
 use crate::api::read;
 use crate::api::views::{
     NamespaceRow, NamespaceView, NamespacesView, NewToken, Stand, Tally, TokenRow,
 };
+use crate::time;
 
 #[component]
 pub fn NamespacesPage() -> impl IntoView {

@@ -6,13 +6,15 @@ use leptos_meta::Title;
 
 use super::confirm::{amount, sentence};
 use super::icons::icon;
-use super::parts::{ago, exact, hidden, loaded, many, pager, queue_name, visible};
+use super::parts::{
+    ago, definitions, exact, hidden, loaded, many, pager, queue_name, visible, when,
+};
 use super::tables;
-use super::time;
 use super::visit::{Visit, to, visit};
 use crate::api::act::{StopOperation, UndoOperation};
 use crate::api::read;
 use crate::api::views::{Deed, OperationRow, OperationView, OperationsView, Phase, Role, SkipRow};
+use crate::time;
 
 const LIST: &str = "/ui/operations";
 
@@ -201,9 +203,7 @@ fn progress(row: &OperationRow) -> AnyView {
 }
 
 fn facts(row: &OperationRow, now: i64) -> AnyView {
-    let moment = |moment: i64| {
-        view! { {ago(moment, now)} <span class="aside">" · " {exact(moment)}</span> }.into_any()
-    };
+    let moment = |moment: i64| when(moment, now);
     let number = |n: i64| time::number(n).into_any();
     let counted = amount(row.total, row.is_least);
     let mut facts = vec![
@@ -234,10 +234,7 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
     } else if row.deed == Deed::Cancel && row.undo_until.is_none() && row.phase != Phase::Undoing {
         facts.push(("Undo", "not possible, or not any more".into_any()));
     }
-    let rows = facts
-        .into_iter()
-        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
-    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+    definitions(facts)
 }
 
 /// Jobs seen to in a second, on average.

@@ -15,10 +15,10 @@ use super::queue::unpause;
 use super::queues::{Sort, sort, table};
 use super::relay::enqueue;
 use super::tables;
-use super::time;
 use super::visit::{Visit, visit};
 use crate::api::read;
 use crate::api::views::{Api, OverviewView, Recent, Span, Stand, Tally};
+use crate::time;
 
 /// Queues, groups and workers that the overview lists.
 const QUEUES_SHOWN: usize = 12;

@@ -12,12 +12,12 @@ pub use shell::{api, commands, copy, curl, json, quoted, written};
 
 use super::display::display;
 use super::icons::icon;
-use super::time;
 use super::visit::{Visit, to, visit};
 use crate::api::Trouble;
 use crate::api::act::DeleteJob;
 use crate::api::roles;
 use crate::api::views::{Api, JobRow, Place, Stand, Tally};
+use crate::time;
 
 /// A page that asks the server first: what `show` makes of the answer, or what went wrong.
 pub fn loaded<T: Send + 'static>(
@@ -277,6 +277,16 @@ pub fn job_head(
         </p>
     }
     .into_any()
+}
+
+/// Facts, each with its name.
+pub fn definitions<V: IntoView + 'static>(
+    facts: impl IntoIterator<Item = (&'static str, V)>,
+) -> AnyView {
+    let rows = facts
+        .into_iter()
+        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
+    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
 }
 
 /// Hidden fields of a form.

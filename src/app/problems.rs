@@ -2,9 +2,9 @@
 
 use super::chart::Unit;
 use super::parts::many;
-use super::time;
 use super::visit::to;
 use crate::api::views::{Api, GroupRow, OverviewView, Place, Pulse, QueueRow, Recent, Stand};
+use crate::time;
 
 /// A waiting time in microseconds that deserves a look.
 const LONG_US: i64 = 300_000_000;

@@ -16,11 +16,11 @@ use super::parts::{
 };
 use super::relay;
 use super::tables::{self, JobList};
-use super::time;
 use super::visit::{Visit, segment, to, visit};
 use crate::api::act::{ForgetQueue, PauseQueue, UnpauseQueue};
 use crate::api::read;
 use crate::api::views::{Api, Place, QueueRow, QueueView, Stand};
+use crate::time;
 
 /// What of a queue is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,17 +5,17 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use super::parts::{
-    Ask, api, ask, commands, copy, exact, hidden, loaded, may, paused, queue_link, queue_names,
-    quoted, tag_link,
+    Ask, api, ask, commands, copy, definitions, exact, hidden, loaded, may, paused, queue_link,
+    queue_names, quoted, tag_link,
 };
 use super::payload::payload;
 use super::recurrings::{backlog, interval_fields, summary};
 use super::tables::{self, JobList};
-use super::time;
 use super::visit::{Visit, segment, visit};
 use crate::api::act::{ChangeRecurring, Unrecur};
 use crate::api::read;
 use crate::api::views::{Place, RecurringView};
+use crate::time;
 
 #[component]
 pub fn RecurringPage() -> impl IntoView {
@@ -104,10 +104,7 @@ fn facts(view: &RecurringView) -> AnyView {
         ),
         ("Tags", tags),
     ];
-    let rows = facts
-        .into_iter()
-        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
-    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+    definitions(facts)
 }
 
 fn change(view: &RecurringView, visit: &Visit) -> AnyView {

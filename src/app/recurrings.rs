@@ -9,11 +9,11 @@ use super::parts::{
     ago, api, commands, loaded, many, may, pager, paused, queue_link, queue_names, quoted, written,
 };
 use super::tables;
-use super::time;
 use super::visit::{Visit, to, visit};
 use crate::api::act::Recur;
 use crate::api::read;
 use crate::api::views::{Place, RecurringRow, RecurringsView};
+use crate::time;
 
 /// What an interval can be typed in: seconds, and their word.
 const UNITS: [(i64, &str); 4] = [

@@ -4,9 +4,9 @@ use leptos::prelude::*;
 
 use super::parts::{ago, api, curl, job_link, json, quoted, word};
 use super::tables;
-use super::time;
 use super::visit::{Visit, encode};
 use crate::api::views::{JobRow, Place, QueueView, Stand};
+use crate::time;
 
 /// One job, dead or not.
 pub mod job;

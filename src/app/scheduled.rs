@@ -3,18 +3,16 @@
 use leptos::prelude::*;
 use leptos_meta::Title;
 
-use super::histogram::{ceiling, short};
+use super::histogram::Scale;
 use super::parts::{api, commands, exact, loaded, many, pager, quoted};
 use super::tables::{self, JobList};
-use super::time;
 use super::visit::{Visit, visit};
 use crate::api::read;
 use crate::api::views::ScheduledView;
+use crate::time;
 
-/// The drawing's lines, from above in pixels.
-const TOP: f64 = 18.0;
+/// Where the bars stand, in pixels from above.
 const FLOOR: f64 = 96.0;
-const LETTERS: f64 = 114.0;
 
 /// Hours between two times at the axis.
 const TOLD_EVERY: usize = 6;
@@ -118,44 +116,27 @@ fn description(view: &ScheduledView, visit: &Visit) -> String {
 }
 
 fn drawing(view: &ScheduledView, visit: &Visit) -> AnyView {
-    let top = ceiling(view.by_hour.iter().copied().max().unwrap_or_default());
-    let step = 100.0 / view.by_hour.len().max(1) as f64;
-    let height = |n: i64| n as f64 / top as f64 * (FLOOR - TOP);
-    let bars = view.by_hour.iter().enumerate().filter(|(_, n)| **n > 0).map(|(hour, n)| {
-        // What is there can be seen, however little it is.
-        let height = height(*n).max(2.0);
-        let at = hour as f64 * step;
-        view! {
-            <g>
-                <title>{format!("from {}: {}", clock(begins(hour, visit.now)), many(*n, "job", "jobs"))}</title>
-                <rect
-                    class="s-scheduled"
-                    x=format!("{:.2}%", at + step * 0.08)
-                    y=format!("{:.1}", FLOOR - height)
-                    width=format!("{:.2}%", step * 0.84)
-                    height=format!("{height:.1}")
-                />
-                <text class="bar-n" x=format!("{:.2}%", at + step / 2.0) y=format!("{:.1}", FLOOR - height - 4.0)>
-                    {short(*n)}
-                </text>
-            </g>
-        }
+    let highest = view.by_hour.iter().copied().max().unwrap_or_default();
+    let scale = Scale::new(view.by_hour.len(), highest, FLOOR);
+    let from = |hour: usize| clock(begins(hour, visit.now));
+    let bars = view.by_hour.iter().enumerate().map(|(hour, n)| {
+        let title = format!("from {}: {}", from(hour), many(*n, "job", "jobs"));
+        scale.bar(hour, *n, "s-scheduled", title)
     });
     let times = (0..view.by_hour.len()).step_by(TOLD_EVERY).map(|hour| {
-        let x = format!("{:.2}%", hour as f64 * step);
-        let word = if hour == 0 { "now".to_owned() } else { clock(begins(hour, visit.now)) };
-        let class = if hour == 0 { "time first" } else { "time" };
-        view! {
-            <line class="tick" x1=x.clone() x2=x.clone() y1=FLOOR.to_string() y2=(FLOOR + 5.0).to_string() />
-            <text class=class x=x y=LETTERS.to_string()>{word}</text>
-        }
+        let word = if hour == 0 {
+            "now".to_owned()
+        } else {
+            from(hour)
+        };
+        scale.time(hour, word)
     });
     view! {
         <svg class="histogram strip-of-hours" role="img" aria-labelledby="hours-title" aria-describedby="hours-about">
             <title id="hours-title">"Jobs due by the hour"</title>
             <desc id="hours-about">{description(view, visit)}</desc>
             {bars.collect_view()}
-            <line class="floor" x1="0" x2="100%" y1=FLOOR.to_string() y2=FLOOR.to_string() />
+            {scale.ground()}
             {times.collect_view()}
         </svg>
     }

@@ -9,10 +9,10 @@ mod saved;
 use super::icons::icon;
 use super::parts::{exact, loaded, many};
 use super::tables::{self, JobList};
-use super::time;
 use super::visit::{Visit, encode, visit};
 use crate::api::read;
 use crate::api::views::{Chip, Finds, Mistaken, Outcome, SearchView};
+use crate::time;
 
 /// The longest text that is understood.
 const CHARS_MAX: usize = 1_000;
@@ -92,15 +92,16 @@ pub fn SearchPage() -> impl IntoView {
     let after = visit.param("after").and_then(|after| after.parse().ok());
     // What was found stands still: nobody wants rows to move while he reads, or the server to search all day.
     if visit.refresh {
-        return page(&text, false, ().into_any(), &visit);
+        return page(&text, false, ().into_any(), ().into_any());
     }
     loaded(read::search(text, after), move |view| {
         let mistaken = matches!(view.outcome, Outcome::Mistaken(_));
-        page(&view.text, mistaken, outcome(&view, &visit, after), &visit)
+        let beside = saved::beside(&view.text, &visit);
+        page(&view.text, mistaken, beside, outcome(&view, &visit, after))
     })
 }
 
-fn page(text: &str, mistaken: bool, outcome: AnyView, visit: &Visit) -> AnyView {
+fn page(text: &str, mistaken: bool, beside: AnyView, outcome: AnyView) -> AnyView {
     view! {
         <Title text="Jobs" />
         <h1>"Jobs"</h1>
@@ -123,7 +124,7 @@ fn page(text: &str, mistaken: bool, outcome: AnyView, visit: &Visit) -> AnyView 
             />
             <button type="submit" class="button strong">"Search"</button>
         </form>
-        <div id="beside-search" class="beside-search" data-keep="">{saved::beside(text, visit)}</div>
+        <div id="beside-search" class="beside-search" data-keep="">{beside}</div>
         <div id="hits" data-keep="">{outcome}</div>
         {help()}
     }

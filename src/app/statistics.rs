@@ -5,10 +5,10 @@ use leptos_meta::Title;
 
 use super::chart::{Chart, Dash, Line, Unit, chart, each, numbers};
 use super::parts::{badge, loaded, many, queue_link};
-use super::time;
 use super::visit::{Visit, to, visit};
 use crate::api::read;
 use crate::api::views::{Asked, Place, RangeView, Series, Span};
+use crate::time;
 
 /// The ranges that are offered: in addresses, and in words.
 const RANGES: [(&str, &str); 5] = [

@@ -5,12 +5,12 @@ use leptos_meta::Title;
 
 use super::histogram::{Histogram, histogram, within};
 use super::icons::icon;
-use super::parts::{api, commands, loaded, quoted};
+use super::parts::{api, commands, definitions, loaded, quoted};
 use super::queue::{Tab, api_segment, head};
-use super::time;
 use super::visit::{Visit, to, visit};
 use crate::api::read;
 use crate::api::views::{Api, Asked, Spread, Stand, StatsView};
+use crate::time;
 
 #[component]
 pub fn StatsPage() -> impl IntoView {
@@ -220,10 +220,7 @@ fn facts(spread: &Spread) -> AnyView {
     for (word, share) in [("Half", 0.5), ("95 %", 0.95), ("99 %", 0.99)] {
         facts.extend(within(&spread.slots, share).map(|time| (word, time)));
     }
-    let rows = facts
-        .into_iter()
-        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
-    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+    definitions(facts)
 }
 
 /// A number of square seconds, as precise as anybody may want it.

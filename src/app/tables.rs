@@ -12,10 +12,10 @@ use super::parts::{
     Ask, ago, ask, bar, chip, count_cell, deed, element_id, hot, job_link, lacking, many, may,
     paused, queue_name, tag_link, visible, word, worker_link,
 };
-use super::time;
 use super::visit::{Visit, to};
 use crate::api::act::{Retry, RetryGroup};
 use crate::api::views::{GroupRow, JobRow, Place, Pulse, QueueRow, Stand, WorkerRow};
+use crate::time;
 
 /// A table with its caption, in a frame that scrolls by itself where the screen is too narrow.
 pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {

@@ -5,10 +5,10 @@ use leptos_meta::Title;
 
 use super::parts::{api, commands, loaded, many, pager, quoted, tag_link};
 use super::tables::{self, JobList};
-use super::time;
 use super::visit::{Visit, segment, to, visit};
 use crate::api::read::{self, PAGE_TAGS};
 use crate::api::views::{TagView, TagsView};
+use crate::time;
 
 #[component]
 pub fn TagsPage() -> impl IntoView {

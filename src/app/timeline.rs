@@ -5,9 +5,9 @@ use leptos::prelude::*;
 use super::icons::icon;
 use super::parts::{exact_millis, queue_link, worker_link};
 use super::payload::folded;
-use super::time;
 use super::visit::to;
 use crate::api::views::{Api, Entry, Happening, JobRow, Life, Place, Stand};
+use crate::time;
 
 /// The width of the drawing, in its own units.
 const WIDTH: f64 = 1000.0;

@@ -6,12 +6,12 @@ use leptos_meta::Title;
 
 use super::parts::{ago, api, chip, commands, deed, hot, loaded, many, may, queue_name, quoted};
 use super::tables;
-use super::time;
 use super::timeline::line;
 use super::visit::{Visit, to, visit};
 use crate::api::act::Untrack;
 use crate::api::read;
 use crate::api::views::{Entry, JobRow, TrackedEvent, TrackedView};
+use crate::time;
 
 #[component]
 pub fn TrackedPage() -> impl IntoView {

@@ -5,9 +5,9 @@ pub mod to;
 use leptos::prelude::use_context;
 
 use super::display::Display;
-pub use super::time::iso;
 pub use crate::api::views::Entrance;
 use crate::api::views::{Api, Asked, Place, Role};
+pub use crate::time::iso;
 
 /// The cookie that carries a [`Flash`] from an action to the page after it: `done.<text>` or
 /// `refused.<text>`, the text percent-encoded.

@@ -1,15 +1,16 @@
 //! What becomes of a form that its server function cannot take. server_fn answers an incomplete form with
 //! status 500 and JSON, or leads a browser back without a word; a person must read why nothing was done.
 
+use axum::Form;
 use axum::body::to_bytes;
-use axum::extract::rejection::FormRejection;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequest, Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use leptos::prelude::provide_context;
 use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
 use leptos_axum::render_app_async_with_context;
+use serde::de::DeserializeOwned;
 
 use super::entry::Asked;
 use super::{Dashboard, page_context};
@@ -66,9 +67,23 @@ pub async fn page(dashboard: Dashboard, asked: Asked, trouble: Trouble) -> Respo
     response
 }
 
-/// The page that says that a form could not be read, which was to be answered by the page on which it stands.
-pub async fn unread(dashboard: Dashboard, asked: Asked, why: &FormRejection) -> Response {
-    page(dashboard, asked, Trouble::Request(why.body_text())).await
+/// A form that is answered by the page on which it stands. One that cannot be read is answered with a page that says
+/// so.
+pub struct Filled<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequest<Dashboard> for Filled<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, dashboard: &Dashboard) -> Result<Self, Response> {
+        let asked = Asked::by(&request);
+        match Form::from_request(request, dashboard).await {
+            Ok(Form(form)) => Ok(Filled(form)),
+            Err(why) => {
+                let why = Trouble::Request(why.body_text());
+                Err(page(dashboard.clone(), asked, why).await)
+            }
+        }
+    }
 }
 
 /// The page at this address as the answer to a form, with what `more` puts into its context.

@@ -2,9 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use axum::Form;
 use axum::extract::State;
-use axum::extract::rejection::FormRejection;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use leptos::prelude::provide_context;
@@ -12,6 +10,7 @@ use serde::Deserialize;
 
 use super::audit::actor_of;
 use super::entry::{Asked, LOGIN, session};
+use super::forms::Filled;
 use super::{Dashboard, forms};
 use crate::api::views::SignIn;
 use crate::app::visit::{self, is_ours};
@@ -35,12 +34,8 @@ pub struct Typed {
 pub async fn sign_in(
     State(dashboard): State<Dashboard>,
     asked: Asked,
-    form: Result<Form<Typed>, FormRejection>,
+    Filled(typed): Filled<Typed>,
 ) -> Response {
-    let typed = match form {
-        Ok(Form(typed)) => typed,
-        Err(why) => return forms::unread(dashboard, asked, &why).await,
-    };
     let from = asked.from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let shown = Shown::typed(&typed.name, typed.secret.trim());
     let Ok(secret) = secret::made_up() else {

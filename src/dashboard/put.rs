@@ -1,13 +1,12 @@
 //! The form for a new job. What was typed may be long, and must not be lost: where it is refused, the form is answered
 //! with its page, which has it.
 
-use axum::Form;
 use axum::extract::State;
-use axum::extract::rejection::FormRejection;
 use axum::response::Response;
 use leptos::prelude::provide_context;
 
 use super::entry::Asked;
+use super::forms::Filled;
 use super::{Dashboard, forms};
 use crate::api::turn;
 use crate::api::views::NewJob;
@@ -17,12 +16,8 @@ use crate::app::visit::to;
 pub async fn put(
     State(dashboard): State<Dashboard>,
     asked: Asked,
-    form: Result<Form<NewJob>, FormRejection>,
+    Filled(form): Filled<NewJob>,
 ) -> Response {
-    let form = match form {
-        Ok(Form(form)) => form,
-        Err(why) => return forms::unread(dashboard, asked, &why).await,
-    };
     match turn::put(&asked.engine(&dashboard), form).await {
         Ok(id) => forms::lead_to(&asked, &to::qless_job(&id), format!("Job “{id}” is put.")),
         Err(not_put) => {

@@ -1,14 +1,13 @@
 //! Forms about records of Jobq. What was typed may be long, and must not be lost: where it is refused, the form is
 //! answered with its page, which has it.
 
-use axum::Form;
 use axum::extract::State;
-use axum::extract::rejection::FormRejection;
 use axum::http::Uri;
 use axum::response::Response;
 use leptos::prelude::provide_context;
 
 use super::entry::Asked;
+use super::forms::Filled;
 use super::{Dashboard, forms};
 use crate::api::turn;
 use crate::api::views::{Change, NewRecord, Undone};
@@ -18,12 +17,8 @@ use crate::app::visit::{Visit, to};
 pub async fn create(
     State(dashboard): State<Dashboard>,
     asked: Asked,
-    form: Result<Form<NewRecord>, FormRejection>,
+    Filled(form): Filled<NewRecord>,
 ) -> Response {
-    let form = match form {
-        Ok(Form(form)) => form,
-        Err(why) => return forms::unread(dashboard, asked, &why).await,
-    };
     let (queue, _) = visit(&asked.uri).place();
     match turn::create_record(&asked.engine(&dashboard), &queue, &form).await {
         Ok(id) => {
@@ -38,12 +33,8 @@ pub async fn create(
 pub async fn change(
     State(dashboard): State<Dashboard>,
     asked: Asked,
-    form: Result<Form<Change>, FormRejection>,
+    Filled(form): Filled<Change>,
 ) -> Response {
-    let form = match form {
-        Ok(Form(form)) => form,
-        Err(why) => return forms::unread(dashboard, asked, &why).await,
-    };
     let visit = visit(&asked.uri);
     let (queue, next) = visit.place();
     // After the queue's name stands `job`.

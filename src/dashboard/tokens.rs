@@ -1,8 +1,6 @@
 //! Making a token. Its secret is shown once, so it must not lead anywhere: not into a cookie, an address or a
 //! cache. So the form is answered with the page itself.
 
-use axum::Form;
-use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
@@ -10,6 +8,7 @@ use leptos::prelude::provide_context;
 use serde::Deserialize;
 
 use super::entry::Asked;
+use super::forms::Filled;
 use super::{Dashboard, forms};
 use crate::api::turn;
 use crate::api::views::NewToken;
@@ -26,9 +25,9 @@ pub struct Typed {
 pub async fn create(
     State(dashboard): State<Dashboard>,
     asked: Asked,
-    form: Result<Form<Typed>, FormRejection>,
+    Filled(typed): Filled<Typed>,
 ) -> Response {
-    answer(dashboard, asked, form.map(|Form(typed)| typed)).await
+    answer(dashboard, asked, typed).await
 }
 
 /// `POST /ui/namespaces/{name}`
@@ -36,21 +35,12 @@ pub async fn create_in(
     State(dashboard): State<Dashboard>,
     Path(namespace): Path<String>,
     asked: Asked,
-    form: Result<Form<Typed>, FormRejection>,
+    Filled(typed): Filled<Typed>,
 ) -> Response {
-    let form = form.map(|Form(typed)| Typed { namespace, ..typed });
-    answer(dashboard, asked, form).await
+    answer(dashboard, asked, Typed { namespace, ..typed }).await
 }
 
-async fn answer(
-    dashboard: Dashboard,
-    asked: Asked,
-    typed: Result<Typed, FormRejection>,
-) -> Response {
-    let typed = match typed {
-        Ok(typed) => typed,
-        Err(why) => return forms::unread(dashboard, asked, &why).await,
-    };
+async fn answer(dashboard: Dashboard, asked: Asked, typed: Typed) -> Response {
     let namespace = typed.namespace.trim();
     let made = turn::create_token(&asked.engine(&dashboard), namespace, &typed.description).await;
     match &made {

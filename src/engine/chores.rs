@@ -69,7 +69,7 @@ impl Runner {
                 if leads {
                     keep::upkeep(connection, work, self.clients_tell_time).await?;
                     self.idle.look(connection, work).await?;
-                    connection.run(operations::tidy(work.now)).await?;
+                    operations::tidy(connection, work.now).await?;
                 }
                 return Ok((noticed.into_iter().collect(), leads));
             }

@@ -4,7 +4,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use sqlx::migrate::Migrator;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{
     PgArguments, PgConnectOptions, PgConnection, PgListener, PgPool, PgPoolOptions, PgQueryResult,
@@ -19,7 +18,7 @@ use tokio::time::timeout;
 use super::address::shown;
 use super::pooled::Manner;
 use super::rows::{Answer, Arg, Row, Statement};
-use super::{Durability, Fresh, Settings, StoreError, VERSION};
+use super::{Durability, Fresh, Settings, StoreError, VERSION, migrations};
 
 /// Connections that only read, besides the writer's.
 const READERS: u32 = 8;
@@ -65,11 +64,6 @@ fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, St
         .disable_statement_logging())
 }
 
-/// The tables, step by step.
-pub(super) fn migrations() -> Migrator {
-    sqlx::migrate!("migrations/postgres")
-}
-
 /// The connection that writes; made anew when it was lost.
 pub struct Connection {
     options: PgConnectOptions,
@@ -103,12 +97,12 @@ impl Connection {
             return self.is_up_to_date().await;
         }
         let inner = self.inner().await?;
-        Ok(migrations().run(inner).await?)
+        Ok(migrations::postgres().run(inner).await?)
     }
 
     /// Behind a pooler tables cannot be brought up to date: that takes locks and prepared statements.
     async fn is_up_to_date(&mut self) -> Result<(), StoreError> {
-        let last = migrations().iter().map(|step| step.version).max();
+        let last = migrations::postgres().iter().map(|step| step.version).max();
         let found = match self.simple(VERSION.into_sql_str()).await {
             Err(error) if error.is_outage() => return Err(error),
             // There is no such table yet.

@@ -12,7 +12,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
-use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
     SqlitePoolOptions, SqliteQueryResult, SqliteRow, SqliteSynchronous,
@@ -24,7 +23,7 @@ use super::address::shown;
 use super::dialect::Dialect;
 use super::file::lock;
 use super::rows::{Answer, Arg, Row, Statement};
-use super::{BUSY_TIMEOUT, Durability, StoreError, VERSION};
+use super::{BUSY_TIMEOUT, Durability, StoreError, VERSION, migrations};
 
 /// Connections that only read.
 const READERS: u32 = 4;
@@ -58,11 +57,6 @@ pub fn locate(address: &str) -> Result<(PathBuf, Option<tempfile::TempDir>), Sto
         return Err(wrong());
     }
     Ok((PathBuf::from(path), None))
-}
-
-/// The tables, step by step.
-pub(super) fn migrations() -> Migrator {
-    sqlx::migrate!("migrations/sqlite")
 }
 
 fn options(path: &Path) -> Result<SqliteConnectOptions, StoreError> {
@@ -126,7 +120,7 @@ impl Connection {
             // There is no such table yet.
             Err(_) => None,
         };
-        if found != migrations().iter().map(|step| step.version).max() {
+        if found != migrations::sqlite().iter().map(|step| step.version).max() {
             return Err(StoreError::OtherVersion);
         }
         let options = options(path)?.synchronous(SqliteSynchronous::Full);
@@ -158,7 +152,7 @@ impl Connection {
     }
 
     pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {
-        Ok(migrations().run(&mut self.inner).await?)
+        Ok(migrations::sqlite().run(&mut self.inner).await?)
     }
 
     /// Runs statements that only read. Before anything is written this needs no transaction: all that is

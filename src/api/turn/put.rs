@@ -66,35 +66,28 @@ pub async fn put(engine: &Engine, typed: NewJob) -> Result<String, NotPut> {
 
 fn read(typed: &NewJob) -> Result<Put, String> {
     check_name("a queue's name", &typed.queue)?;
-    let (id, klass) = (typed.id.trim(), typed.klass.trim());
-    if !id.is_empty() {
-        check_name("an id", id)?;
-    }
-    let body = minified(match typed.data.trim() {
-        "" => "{}",
-        data => data,
-    })
-    .map_err(|why| format!("the data is no JSON: {why}"))?;
-    let given = |text: &str| !text.trim().is_empty();
+    let id = given(&typed.id);
+    id.map_or(Ok(()), |id| check_name("an id", id))?;
+    let body = minified(given(&typed.data).unwrap_or("{}"))
+        .map_err(|why| format!("the data is no JSON: {why}"))?;
+    let delay = given(&typed.delay).map(|typed| seconds("the delay", typed, "1"));
+    let priority = given(&typed.priority).map(|typed| number("the priority", typed));
+    let retries = given(&typed.retries).map(|typed| count("the number of retries", typed));
     Ok(Put {
-        id: given(id).then(|| id.to_owned()),
+        id: id.map(str::to_owned),
         body,
-        klass: given(klass).then(|| klass.to_owned()),
-        delay: match given(&typed.delay) {
-            true => Some(seconds("the delay", &typed.delay, "1")?),
-            false => None,
-        },
-        priority: match given(&typed.priority) {
-            true => Some(number("the priority", &typed.priority)?),
-            false => None,
-        },
-        retries: match given(&typed.retries) {
-            true => Some(count("the number of retries", &typed.retries)?),
-            false => None,
-        },
+        klass: given(&typed.klass).map(str::to_owned),
+        delay: delay.transpose()?,
+        priority: priority.transpose()?,
+        retries: retries.transpose()?,
         tags: Some(names("a tag", typed.tags.split([',', '\n']))?),
         depends: Some(names("an id", typed.depends.split_whitespace())?),
     })
+}
+
+/// What somebody has typed into a field that may be left empty.
+fn given(typed: &str) -> Option<&str> {
+    Some(typed.trim()).filter(|typed| !typed.is_empty())
 }
 
 /// Names that somebody has typed, each once.

@@ -1,7 +1,7 @@
 //! Where the points of a drawing stand.
 
 use super::{DAY, MINUTE, Unit};
-use crate::app::time;
+use crate::time;
 
 /// The drawing's lines, from above in pixels.
 pub const TOP: f64 = 18.0;

@@ -3,15 +3,15 @@
 use leptos::prelude::*;
 
 use super::super::parts::{
-    commands, copy, deleting, hot, job_head, loaded, many, queue_link, quoted, when,
+    commands, copy, definitions, deleting, hot, job_head, loaded, many, queue_link, quoted, when,
 };
 use super::super::payload::{payload, state};
-use super::super::time;
 use super::super::timeline::events;
 use super::super::visit::{Visit, to, visit};
 use super::{call, forms, state_chip};
 use crate::api::read;
 use crate::api::views::RecordView;
+use crate::time;
 
 /// A state longer than this in bytes is not put into a command.
 const COMMAND_BYTES_MAX: usize = 500;
@@ -90,8 +90,7 @@ fn facts(record: &RecordView, visit: &Visit) -> AnyView {
         ("Created", moment(record.created)),
         ("Events", events.into_any()),
     ];
-    let rows = facts.map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
-    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+    definitions(facts)
 }
 
 /// That a log is too long to be shown whole.

@@ -4,11 +4,11 @@ use leptos::prelude::*;
 
 use super::super::icons::icon;
 use super::super::parts::{commands, many, quoted, written};
-use super::super::time;
 use super::super::visit::{Visit, to};
 use super::{call, table};
 use crate::api::read::FOUND_MAX;
 use crate::api::views::{Mark, Place, RecordList, RecordRow, RefusedQuery, Wanted};
+use crate::time;
 
 /// Those whose state begins with CREATED.
 pub const CREATED: &str = r#"[["IS", "json_extract(state, '$[0]')", "CREATED"]]"#;

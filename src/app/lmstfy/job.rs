@@ -4,8 +4,8 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::super::parts::{
-    Ask, ask_with, chip, commands, copy, deleting, hot, job_head, link_if_seen, loaded, many,
-    queue_link, standing, when,
+    Ask, ask_with, chip, commands, copy, definitions, deleting, hot, job_head, link_if_seen,
+    loaded, many, queue_link, standing, when,
 };
 use super::super::timeline::timeline;
 use super::super::visit::{Visit, segment, to, visit};
@@ -85,10 +85,7 @@ fn facts(job: &LmstfyJobView, visit: &Visit) -> AnyView {
     facts.push(("Tries left", tries(row).into_any()));
     facts.push(("Expires", ends(job, visit)));
     facts.push(("Attributes", attributes(job)));
-    let rows = facts
-        .into_iter()
-        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
-    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+    definitions(facts)
 }
 
 fn nameless() -> AnyView {

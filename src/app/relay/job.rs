@@ -4,17 +4,17 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::super::parts::{
-    Ask, ask, chip, commands, copy, deleting, hot, job_head, loaded, many, queue_link, standing,
-    when,
+    Ask, ask, chip, commands, copy, definitions, deleting, hot, job_head, loaded, many, queue_link,
+    standing, when,
 };
 use super::super::payload::{payload, state};
-use super::super::time;
 use super::super::timeline::timeline;
 use super::super::visit::{Visit, encode, to, visit};
 use super::{FOR_EVER, call, enqueuing, retries};
 use crate::api::act::{DeleteDeadJobs, ReviveJob};
 use crate::api::read;
 use crate::api::views::{RelayJobView, Stand};
+use crate::time;
 
 #[component]
 pub fn RelayJobPage() -> impl IntoView {
@@ -126,10 +126,7 @@ fn facts(job: &RelayJobView, visit: &Visit) -> AnyView {
     facts.push(("Run at", moment(life.ready)));
     facts.extend(job.updated.map(|updated| ("Updated", moment(updated))));
     facts.push(("Enqueued", moment(life.created)));
-    let rows = facts
-        .into_iter()
-        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
-    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+    definitions(facts)
 }
 
 fn timeout(job: &RelayJobView) -> AnyView {

@@ -1,8 +1,8 @@
 //! Addresses of the pages.
 
-use super::super::time;
 use super::{encode, segment};
 use crate::api::views::{Api, Asked, JobRow, Place, RecurringForm, Stand, Wish};
+use crate::time;
 
 /// A queue. All that belongs to it is below this address; see [`super::Visit::place`].
 pub fn queue(place: &Place) -> String {

@@ -3,14 +3,15 @@
 use super::{Action, Operation, Skip, Stage, Subject, UNDO_S};
 use crate::engine::clock::Time;
 use crate::engine::job::QueueKey;
-use crate::store::{Row, Statement, StoreError};
+use crate::store::{Connection, Row, Statement, StoreError};
 
 /// How many operations are kept, and for how many seconds after their end.
 const KEPT_MAX: i64 = 1_000;
 const KEPT_S: f64 = 30.0 * 86_400.0;
 
-/// Rows of removed jobs and of skips that go in one round of upkeep.
+/// Rows of removed jobs that go in one round of upkeep, and operations, each with up to a thousand skips.
 const BATCH: i64 = 10_000;
+const FORGOTTEN_MAX: i64 = 10;
 
 /// Columns of an answer that holds an operation; other rows that a group reads have other numbers of them.
 pub const COLUMNS: usize = 21;
@@ -126,17 +127,27 @@ pub fn skip(row: &Row) -> Result<Skip, StoreError> {
     })
 }
 
-/// Statements that drop what is old: what can be undone no longer, and operations that ended long ago or are more
-/// than are kept, with what they skipped.
-pub fn tidy(now: Time) -> Vec<Statement> {
+/// Drops what is old: what can be undone no longer, and operations that ended long ago or are more than are kept,
+/// with what they skipped. It looks at operations, of which there are few, and never at all that they have left.
+pub async fn tidy(connection: &mut Connection, now: Time) -> Result<(), StoreError> {
     let (over, old) = (now, now.plus_seconds(-KEPT_S));
     // Whoever reads how it went should not lose it while it can still be undone.
     let young = now.plus_seconds(-UNDO_S);
-    vec![
+    let forget = [old.0, young.0, KEPT_MAX, FORGOTTEN_MAX];
+    let batch = vec![
         Statement::new(FORGET_REMOVED, [over.0.into(), BATCH.into()]),
-        Statement::new(FORGET, [old.0.into(), young.0.into(), KEPT_MAX.into()]),
-        Statement::new(FORGET_SKIPS, [BATCH.into()]),
-    ]
+        Statement::new(FORGET, forget.map(Into::into)),
+    ];
+    let answers = connection.run(batch).await?;
+    let forgotten = answers.iter().flat_map(|answer| &answer.rows);
+    let forgotten: Vec<(i64,)> = forgotten
+        .map(|row| Ok((row.int(0)?,)))
+        .collect::<Result<_, StoreError>>()?;
+    if !forgotten.is_empty() {
+        let skips = Statement::of_rows(FORGET_SKIPS, &forgotten);
+        connection.run(vec![skips]).await?;
+    }
+    Ok(())
 }
 
 const LOAD: &str = concat!(
@@ -198,14 +209,18 @@ FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
 
 const FORGET_REMOVED: &str = "
 DELETE FROM removed WHERE (operation, n) IN (
-    SELECT r.operation, r.n FROM removed AS r LEFT JOIN operations AS o ON o.id = r.operation
-    WHERE o.id IS NULL OR o.stage NOT IN (1, 5) AND (o.undo_until IS NULL OR o.undo_until <= $1) LIMIT $2 + 0)";
+    SELECT r.operation, r.n FROM operations AS o CROSS JOIN removed AS r
+    WHERE r.operation = o.id AND o.keeps = 1 AND o.stage NOT IN (1, 5)
+        AND (o.undo_until IS NULL OR o.undo_until <= $1) LIMIT $2 + 0)";
 
+/// What an operation has removed goes before it.
 const FORGET: &str = "
-DELETE FROM operations WHERE stage NOT IN (1, 5) AND (ended_at <= $1
-    OR ended_at <= $2 AND id < (SELECT min(id) FROM (SELECT id FROM operations ORDER BY id DESC LIMIT $3 + 0) AS newest))";
+DELETE FROM operations WHERE id IN (
+    SELECT o.id FROM operations AS o WHERE o.stage NOT IN (1, 5) AND (o.ended_at <= $1 OR o.ended_at <= $2
+        AND o.id < (SELECT min(id) FROM (SELECT id FROM operations ORDER BY id DESC LIMIT $3 + 0) AS newest))
+        AND NOT EXISTS (SELECT 1 FROM removed AS r WHERE r.operation = o.id)
+    ORDER BY o.id LIMIT $4 + 0)
+RETURNING id";
 
 const FORGET_SKIPS: &str = "
-DELETE FROM operation_skips WHERE (operation, n) IN (
-    SELECT s.operation, s.n FROM operation_skips AS s LEFT JOIN operations AS o ON o.id = s.operation
-    WHERE o.id IS NULL LIMIT $1 + 0)";
+DELETE FROM operation_skips WHERE operation IN (SELECT int(0) FROM rows($1))";

@@ -13,7 +13,7 @@ use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _};
 
 use super::tables::{Kind, TABLES, Table};
 use super::value::{Batch, Value};
-use crate::store::{BUSY_TIMEOUT, Row, StoreError, address, file, postgres, sqlite};
+use crate::store::{BUSY_TIMEOUT, Row, StoreError, address, file, migrations};
 
 /// Rows that SQLite's thread has read and we have not taken; each may be large.
 const ROWS_UNDER_WAY: usize = 8;
@@ -81,8 +81,8 @@ impl Side {
     /// The tables as this version wants them.
     pub fn migrations(&self) -> Migrator {
         match self {
-            Side::Sqlite { .. } => sqlite::migrations(),
-            Side::Postgres(_) => postgres::migrations(),
+            Side::Sqlite { .. } => migrations::sqlite(),
+            Side::Postgres(_) => migrations::postgres(),
         }
     }
 

@@ -287,7 +287,7 @@ mod tests {
     #[tokio::test]
     async fn every_table_of_the_migrations_is_copied_with_all_its_columns() {
         let mut database = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-        let migrations = crate::store::sqlite::migrations();
+        let migrations = crate::store::migrations::sqlite();
         migrations.run(&mut database).await.unwrap();
         let sql = "SELECT m.name, c.name, c.type, c.pk FROM sqlite_schema AS m, pragma_table_info(m.name) AS c
                    WHERE m.type = 'table'";

@@ -5,7 +5,7 @@ use leptos::wasm_bindgen::JsCast;
 use std::time::Duration;
 use web_sys::Element;
 
-use crate::app::browser::listen;
+use crate::islands::browser::listen;
 
 /// How long a button says that it has copied.
 const THANKS: Duration = Duration::from_secs(2);

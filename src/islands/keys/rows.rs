@@ -7,7 +7,7 @@ use leptos::wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, HtmlInputElement};
 
 use super::listen::{all, one, say};
-use crate::app::browser::storage;
+use crate::islands::browser::storage;
 
 const ROWS: &str = "main tr[data-key]";
 

@@ -9,7 +9,7 @@ use leptos::wasm_bindgen::JsCast;
 use web_sys::{Element, Event, HtmlElement, HtmlInputElement, KeyboardEvent};
 
 use super::{palette, rows};
-use crate::app::browser::listen;
+use crate::islands::browser::listen;
 
 /// Milliseconds after which the first of two keys is forgotten.
 const SECOND_KEY_MS: f64 = 3_000.0;

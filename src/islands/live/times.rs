@@ -5,7 +5,7 @@ use leptos::prelude::document;
 use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::Element;
 
-use crate::app::time;
+use crate::time;
 
 /// Tells all times by the server's present moment in microseconds. Those in UTC the server has written already.
 pub fn show(now: i64) {

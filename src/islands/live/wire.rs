@@ -11,8 +11,8 @@ use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::{DomParser, Event, EventSource, MessageEvent, SupportedType};
 
 use super::{Link, copy, morph, times};
-use crate::app::browser::{fetch, listen, storage};
-use crate::app::time;
+use crate::islands::browser::{fetch, listen, storage};
+use crate::time;
 
 /// Milliseconds without a word after which the feed counts as broken. The server speaks every 15 seconds.
 const SILENCE_MS: f64 = 35_000.0;

@@ -10,7 +10,7 @@ use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Element, Event, HtmlDialogElement, HtmlInputElement, KeyboardEvent};
 
 use super::listen::{all, control, is_in_a_row, one, press};
-use crate::app::browser::{fetch, listen};
+use crate::islands::browser::{fetch, listen};
 
 /// How long nothing must have been typed before the server is asked.
 const DEBOUNCE: Duration = Duration::from_millis(120);

@@ -1,0 +1,89 @@
+//! The migrations of both databases, as part of the program. A released file never changes: a database holds the
+//! checksum of each one that has run, and the server refuses to open it when they differ.
+
+use sqlx::AssertSqlSafe;
+use sqlx::SqlSafeStr;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+
+/// The files `0001_<first>.sql`, `0002_<second>.sql`, … of a folder.
+macro_rules! numbered {
+    ($folder:literal: $($file:literal)*) => {
+        [$(($file, include_str!(concat!("../../migrations/", $folder, "/", $file, ".sql")))),*]
+    };
+}
+
+pub(super) fn sqlite() -> Migrator {
+    migrator(&numbered!("sqlite":
+        "0001_engine"
+        "0002_config"
+        "0003_qless"
+        "0004_servers"
+        "0005_tokens"
+        "0006_lmstfy"
+        "0007_relay"
+        "0008_jobq"
+        "0009_operations"
+        "0010_audit"
+        "0011_due"
+        "0012_searches"
+    ))
+}
+
+pub(super) fn postgres() -> Migrator {
+    migrator(&numbered!("postgres":
+        "0001_engine"
+        "0002_config"
+        "0003_qless"
+        "0004_servers"
+        "0005_tokens"
+        "0006_lmstfy"
+        "0007_relay"
+        "0008_jobq"
+        "0009_operations"
+        "0010_audit"
+        "0011_due"
+        "0012_searches"
+    ))
+}
+
+fn migrator(files: &[(&'static str, &'static str)]) -> Migrator {
+    let migrations = (1..).zip(files).map(|(version, (file, sql))| {
+        let (_, description) = file.split_once('_').unwrap_or(("", file));
+        Migration::new(
+            version,
+            description.replace('_', " ").into(),
+            MigrationType::Simple,
+            AssertSqlSafe(*sql).into_sql_str(),
+            false,
+        )
+    });
+    Migrator::with_migrations(migrations.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folders_is_a_migration_with_the_version_of_its_name() {
+        for (folder, migrator) in [("sqlite", sqlite()), ("postgres", postgres())] {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/").to_owned() + folder;
+            let files = fs::read_dir(folder).unwrap();
+            let mut files: Vec<(String, String)> = files
+                .map(|file| file.unwrap().path())
+                .map(|path| {
+                    let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+                    (name, fs::read_to_string(path).unwrap())
+                })
+                .collect();
+            files.sort();
+            let migrations = migrator.iter().map(|step| {
+                let name = format!("{:04}_{}", step.version, step.description.replace(' ', "_"));
+                (name, step.sql.as_str().to_owned())
+            });
+            assert_eq!(migrations.collect::<Vec<_>>(), files);
+        }
+    }
+}
