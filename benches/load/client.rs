@@ -82,6 +82,13 @@ impl Connection {
         let length = match status {
             // Such an answer has no body, and says nothing about its length.
             204 => 0,
+            // A page. Its chunks are handed on as they are: nobody looks into them.
+            _ if is_chunked(head) => {
+                while !self.answer.ends_with(b"\r\n0\r\n\r\n") {
+                    self.read().await?;
+                }
+                self.answer.len() - head_end
+            }
             _ => content_length(head).ok_or_else(|| format!("no length: {head}"))?,
         };
         while self.answer.len() < head_end + length {
@@ -104,6 +111,11 @@ impl Connection {
 
 fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
+}
+
+fn is_chunked(head: &str) -> bool {
+    head.lines()
+        .any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"))
 }
 
 fn content_length(head: &str) -> Option<usize> {
