@@ -106,12 +106,14 @@ impl Work {
         }
         if !new.is_empty() {
             writes.push(rows::insert(&new).exactly(new.len()));
+            writes.extend(rows::bodies(&new));
         }
         if !moved.is_empty() {
             writes.push(rows::update_progress(&moved).exactly(moved.len()));
         }
         if !changed.is_empty() {
             writes.push(rows::update(&changed).exactly(changed.len()));
+            writes.extend(rows::bodies(&changed));
         }
         if !tags.off.is_empty() {
             writes.push(rows::remove_tags(&tags.off));
