@@ -152,6 +152,9 @@ fn take(work: &mut Work, claim: &Claim, queue: &QueueKey, count: usize) -> Vec<J
         let Some(key) = work.next_lost(id) else { break };
         if lose(work, &key, &queue.name) {
             taken.extend(give(work, &key, id, worker, lease_s));
+        } else {
+            // The next expired job was not loaded, because this one took its place, and nothing else announces it.
+            work.wake(id, 1);
         }
     }
     while taken.len() < count {

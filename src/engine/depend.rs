@@ -1,5 +1,7 @@
 //! Depends: what a job waits for, changed while it waits.
 
+use std::collections::HashSet;
+
 use super::error::{Error, Result};
 use super::job::{Job, JobKey, State};
 use super::put::unmet;
@@ -35,10 +37,13 @@ pub(super) fn depend(work: &mut Work, key: &JobKey, change: &Depend) -> Result<(
     match change {
         Depend::On(ids) => {
             let more = unmet(work, key, ids)?;
-            let new = more.into_iter().filter(|id| !needs.contains(id));
-            needs.extend(new.collect::<Vec<_>>());
+            let old: HashSet<&str> = job.dependencies.iter().map(String::as_str).collect();
+            needs.extend(more.into_iter().filter(|id| !old.contains(id.as_str())));
         }
-        Depend::Off(ids) => needs.retain(|id| !ids.contains(id)),
+        Depend::Off(ids) => {
+            let off: HashSet<&str> = ids.iter().map(String::as_str).collect();
+            needs.retain(|id| !off.contains(id.as_str()));
+        }
         Depend::OffAll => needs.clear(),
     }
     work.set_dependencies(key, needs);

@@ -1,5 +1,7 @@
 //! Put: a new job, or an old one moved.
 
+use std::collections::HashSet;
+
 use uuid::{NoContext, Timestamp, Uuid};
 
 use super::clock::Time;
@@ -159,13 +161,11 @@ pub(super) fn unmet(work: &Work, key: &JobKey, ids: &[String]) -> Result<Vec<Str
         })
         .is_some_and(|job| job.state != State::Complete)
     };
-    let mut unmet: Vec<String> = Vec::new();
-    for id in ids.iter().filter(|id| is_unmet(id)) {
-        if !unmet.contains(id) {
-            unmet.push(id.clone());
-        }
-    }
-    Ok(unmet)
+    let mut seen = HashSet::new();
+    let unmet = ids
+        .iter()
+        .filter(|id| is_unmet(id) && seen.insert(id.as_str()));
+    Ok(unmet.cloned().collect())
 }
 
 /// Takes the job out of where it is: whatever lease or failure it has is undone. Returns the worker that has

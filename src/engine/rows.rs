@@ -112,6 +112,14 @@ enum Extent {
     Identity,
 }
 
+/// A longer body is bound as an argument of its own ([`bodies`]) and left empty in the row's JSON, which the database
+/// copies once for each column.
+const BODY_IN_ROW_MAX: usize = 64 * 1024;
+
+fn is_long(job: &Job) -> bool {
+    job.body.len() > BODY_IN_ROW_MAX
+}
+
 /// A job as a flat JSON array; the statements below name its elements by position.
 struct Values<'a> {
     job: &'a Job,
@@ -152,7 +160,7 @@ impl Serialize for Values<'_> {
             row.serialize_element(&failure.map(|failure| &failure.message))?;
             row.serialize_element(&failure.map(|failure| &failure.worker))?;
             row.serialize_element(&failure.map(|failure| failure.at))?; // 20
-            row.serialize_element(&job.body)?;
+            row.serialize_element(if is_long(job) { "" } else { job.body.as_str() })?;
             row.serialize_element(&job.expires_at)?;
             row.serialize_element(&job.timeout_s)?;
             row.serialize_element(&job.work_state)?;
@@ -208,7 +216,16 @@ pub fn settings_differ(a: &Job, b: &Job) -> bool {
         || a.priority.to_bits() != b.priority.to_bits()
 }
 
-/// Inserts new jobs.
+/// Writes the long bodies, after [`insert`] or [`update`] has written the rest of these jobs.
+pub fn bodies(jobs: &[(&Job, i64)]) -> Vec<Statement> {
+    let long = jobs.iter().filter(|(job, _)| is_long(job));
+    let set = |(job, _): &(&Job, i64)| {
+        Statement::new(SET_BODY, [job.seq.into(), job.body.as_str().into()])
+    };
+    long.map(set).collect()
+}
+
+/// Inserts new jobs, except for long bodies: [`bodies`] must follow.
 pub fn insert(jobs: &[(&Job, i64)]) -> Statement {
     Statement::of_rows(INSERT, &values(jobs, Extent::Identity))
 }
@@ -218,7 +235,7 @@ pub fn update_progress(jobs: &[(&Job, i64)]) -> Statement {
     Statement::of_rows(UPDATE_PROGRESS, &values(jobs, Extent::Progress))
 }
 
-/// Updates jobs whole; with each the version that was read.
+/// Updates jobs whole, except for long bodies: [`bodies`] must follow. With each the version that was read.
 pub fn update(jobs: &[(&Job, i64)]) -> Statement {
     Statement::of_rows(UPDATE, &values(jobs, Extent::Settings))
 }
@@ -271,6 +288,8 @@ UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at 
     failure_message = text(18), failure_worker = text(19), failure_at = int(20), body = text(21),
     expires_at = int(22), timeout_s = int(23), work_state = text(24), label = text(25)
 FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
+
+const SET_BODY: &str = "UPDATE jobs SET body = $2 WHERE seq = $1";
 
 // By both together, so that Postgres looks at the version again when it had to wait for another server.
 const DELETE: &str =

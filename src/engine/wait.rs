@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::Engine;
 use super::claim::Claim;
 use super::clock::Time;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::job::{Job, QueueKey};
 use crate::store::Statement;
 
@@ -46,7 +46,7 @@ struct Bench {
     seated: usize,
     /// When something will become available by itself.
     ahead: Option<Time>,
-    /// Whether somebody has looked when that is.
+    /// Whether somebody looks when that is, or has looked.
     looked: bool,
 }
 
@@ -73,10 +73,9 @@ impl Waiters {
         }
     }
 
-    /// `n` jobs became available in the queue; 0 means that everybody there should look.
+    /// Wakes `n` waiters of the queue, usually because as many jobs became available there.
     pub fn wake(&self, queue: &QueueKey, n: usize) {
         if let Some(bench) = self.benches().get(queue) {
-            let n = if n == 0 { bench.seated } else { n };
             (0..n.min(bench.seated)).for_each(|_| bench.bell.notify_one());
         }
     }
@@ -98,8 +97,9 @@ impl Waiters {
         }
     }
 
-    /// Those of the queues of which nobody has looked yet when something will become available.
-    fn unlooked(&self, queues: &[QueueKey]) -> Vec<QueueKey> {
+    /// Those of the queues for which no waiter has read yet when something becomes available there. The caller
+    /// must read it; if it is dropped first, the next waiter does.
+    fn unlooked(&self, queues: &[QueueKey]) -> Unlooked<'_> {
         let mut benches = self.benches();
         let mut unlooked = Vec::new();
         for queue in queues {
@@ -109,7 +109,10 @@ impl Waiters {
                 unlooked.push(queue.clone());
             }
         }
-        unlooked
+        Unlooked {
+            waiters: self,
+            queues: unlooked,
+        }
     }
 
     /// The queues at which somebody waits.
@@ -199,6 +202,56 @@ impl Future for Rings {
     }
 }
 
+/// Queues whose alarm one waiter is about to set for all of them. Other waiters rely on it, so if this is dropped
+/// before [`Unlooked::done`], because the caller hung up, one of them takes over.
+struct Unlooked<'a> {
+    waiters: &'a Waiters,
+    queues: Vec<QueueKey>,
+}
+
+impl Unlooked<'_> {
+    /// The alarm is set.
+    fn done(mut self) {
+        self.queues.clear();
+    }
+}
+
+impl Drop for Unlooked<'_> {
+    fn drop(&mut self) {
+        for queue in &self.queues {
+            if let Some(bench) = self.waiters.benches().get_mut(queue) {
+                bench.looked = false;
+            }
+            self.waiters.wake(queue, 1);
+        }
+    }
+}
+
+/// A wake-up that has not led to a claim yet. If the caller hangs up or its claim fails, the next waiter of the
+/// queue gets it: the job is still there.
+struct Woken<'a> {
+    seat: &'a Seat,
+    /// The number of the queue among those of the seat, while the wake-up is unused.
+    queue: Option<usize>,
+}
+
+impl Woken<'_> {
+    /// The queue of the wake-up, which the caller has used.
+    fn used(&mut self) -> Option<&QueueKey> {
+        let queue = self.queue.take()?;
+        self.seat.queues.get(queue)
+    }
+}
+
+impl Drop for Woken<'_> {
+    fn drop(&mut self) {
+        let seat = self.seat;
+        if let Some(queue) = self.used() {
+            seat.waiters.wake(queue, 1);
+        }
+    }
+}
+
 impl Engine {
     /// Claims jobs, and if there are none waits until there are, or `wait` is over, or the server is about
     /// to stop. Dropping this takes no job.
@@ -213,33 +266,38 @@ impl Engine {
         }
         let until = Instant::now() + wait;
         let seat = self.waiters().sit(&claim.queues);
-        let mut rung = None;
+        let mut woken = Woken {
+            seat: &seat,
+            queue: None,
+        };
         loop {
             let rings = seat.listen();
             let looked_at = self.now(None);
             let jobs = self.claim(claim.clone(), now).await?;
+            let queue = woken.used();
             if !jobs.is_empty() {
-                self.pass_on(&seat, rung, &jobs);
+                self.pass_on(queue, &jobs);
                 return Ok(jobs);
             }
             if now.is_none() {
                 let unlooked = self.waiters().unlooked(&seat.queues);
-                self.look_ahead(unlooked, looked_at).await?;
+                self.set_alarm(&unlooked.queues, looked_at).await;
+                unlooked.done();
             }
-            let woken = tokio::select! {
-                woken = timeout_at(until, rings) => woken,
+            let rung = tokio::select! {
+                rung = timeout_at(until, rings) => rung,
                 () = self.resting() => return Ok(jobs),
             };
-            match woken {
-                Ok(queue) => rung = Some(queue),
+            match rung {
+                Ok(queue) => woken.queue = Some(queue),
                 Err(_) => return Ok(jobs),
             }
         }
     }
 
     /// Whoever was woken for one queue and found enough in others wakes the next one there.
-    fn pass_on(&self, seat: &Seat, rung: Option<usize>, jobs: &[Job]) {
-        let Some(queue) = rung.and_then(|rung| seat.queues.get(rung)) else {
+    fn pass_on(&self, woken_for: Option<&QueueKey>, jobs: &[Job]) {
+        let Some(queue) = woken_for else {
             return;
         };
         let id = self.known_queues().get(queue).map(|queue| queue.id);
@@ -273,30 +331,40 @@ impl Engine {
     pub(super) async fn ring_where_there_is_work(&self, queues: Vec<QueueKey>) {
         let looked_at = self.now(None);
         for queue in &queues {
-            if let Ok(n @ 1..) = self.available(queue).await {
-                self.waiters().wake(queue, n);
+            match self.available(queue).await {
+                Ok(n) if n > 0 => self.waiters().wake(queue, n),
+                Ok(_) => {}
+                Err(error) => self.try_again(queue, &error),
             }
         }
-        if let Err(error) = self.look_ahead(queues.clone(), looked_at).await {
-            tracing::error!(%error, "the alarm could not be set");
-            let again = self.now(None).plus_seconds(TRY_AGAIN.as_secs_f64());
-            let again = |queue: &QueueKey| self.waiters().will_be(queue, again);
-            queues.iter().for_each(again);
+        self.set_alarm(&queues, looked_at).await;
+    }
+
+    /// As [`Engine::look_ahead`]; if the database cannot be read, the alarm rings soon to try again.
+    async fn set_alarm(&self, queues: &[QueueKey], looked_at: Time) {
+        for queue in queues {
+            if let Err(error) = self.look_ahead(queue, looked_at).await {
+                self.try_again(queue, &error);
+            }
         }
     }
 
-    /// Sets the alarm for what becomes available in these queues after that moment, at which somebody began to look
-    /// for what was: what has become available meanwhile he may not have seen.
-    async fn look_ahead(&self, queues: Vec<QueueKey>, looked_at: Time) -> Result<()> {
-        for key in queues {
-            let Some(queue) = self.known_queues().get(&key) else {
-                continue;
-            };
-            let statement = Statement::new(AHEAD, [queue.id.into(), looked_at.0.into()]);
-            let rows = self.readers().rows(statement).await?;
-            if let Some(at) = rows.first().and_then(|row| row.int_or_null(0).transpose()) {
-                self.waiters().will_be(&key, Time(at?));
-            }
+    fn try_again(&self, queue: &QueueKey, error: &Error) {
+        tracing::error!(%error, "the alarm could not be set");
+        let again = self.now(None).plus_seconds(TRY_AGAIN.as_secs_f64());
+        self.waiters().will_be(queue, again);
+    }
+
+    /// Sets the alarm for what becomes available in the queue after the moment at which a waiter began to look for
+    /// jobs: it may not have seen what has become available since.
+    async fn look_ahead(&self, key: &QueueKey, looked_at: Time) -> Result<()> {
+        let Some(queue) = self.known_queues().get(key) else {
+            return Ok(());
+        };
+        let statement = Statement::new(AHEAD, [queue.id.into(), looked_at.0.into()]);
+        let rows = self.readers().rows(statement).await?;
+        if let Some(at) = rows.first().and_then(|row| row.int_or_null(0).transpose()) {
+            self.waiters().will_be(key, Time(at?));
         }
         Ok(())
     }
@@ -335,3 +403,6 @@ SELECT count(*) FROM (
     UNION ALL
     SELECT 1 FROM (SELECT seq FROM recurring WHERE queue = $1 AND next_at <= $2 LIMIT 1000) AS children
 ) AS a";
+
+#[cfg(test)]
+mod tests;

@@ -114,7 +114,7 @@ pub struct Work {
     numbers: HashMap<QueueId, VecDeque<i64>>,
     /// Queues in which a recurring job was put.
     recurring_in: HashSet<QueueId>,
-    /// How many jobs became available in a queue; 0 if something else concerns who waits there.
+    /// How many waiters of a queue to wake: one for each job that became available there.
     woken: HashMap<QueueId, usize>,
     /// When something will become available in a queue.
     ahead: HashMap<QueueId, Time>,
@@ -334,9 +334,15 @@ impl Work {
         }
     }
 
-    /// Whoever waits for jobs of the queue should look again.
+    /// Wakes all waiters of the queue.
     pub fn rouse(&mut self, queue: QueueId) {
-        self.woken.entry(queue).or_default();
+        self.wake(queue, usize::MAX);
+    }
+
+    /// Wakes `n` waiters of the queue.
+    pub fn wake(&mut self, queue: QueueId, n: usize) {
+        let woken = self.woken.entry(queue).or_default();
+        *woken = woken.saturating_add(n);
     }
 
     /// The last UTC day that is not kept any more by an option that counts days, today being the first.

@@ -32,6 +32,10 @@ const READERS: u32 = 4;
 /// need not wait for us in the middle of one.
 const ROWS_UNDER_WAY: usize = 4_096;
 
+/// The longest text whose prepared form is cached. A longer one comes from a request with many queues or long bodies,
+/// is unlikely to be sent again, and would occupy megabytes.
+const PREPARED_BYTES_MAX: usize = 32 * 1024;
+
 /// How often whoever waits for a commit to begin looks whether a statement has failed before it.
 const FAILED_SEEN_WITHIN: Duration = Duration::from_millis(50);
 
@@ -344,7 +348,9 @@ async fn fetch(
     committing: Option<&Notify>,
 ) -> Result<Vec<Answer>, StoreError> {
     // Safe: the text is joined from literals of this program, and every value is bound.
-    let mut stream = connection.fetch_many(sqlx::query_with(AssertSqlSafe(text), arguments));
+    let persistent = text.len() <= PREPARED_BYTES_MAX;
+    let query = sqlx::query_with(AssertSqlSafe(text), arguments).persistent(persistent);
+    let mut stream = connection.fetch_many(query);
     let mut collected = Collected::default();
     if let Some(committing) = committing {
         // The driver tells of each statement as it is done, and to be woken for each costs more than the

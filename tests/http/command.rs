@@ -207,7 +207,7 @@ fn a_server_whose_output_nobody_reads_any_more_stops_when_it_is_told_to() {
     assert!(told.unwrap().success());
     let began = Instant::now();
     while server.try_wait().unwrap().is_none() {
-        if began.elapsed() > Duration::from_secs(10) {
+        if began.elapsed() > Duration::from_secs(60) {
             server.kill().unwrap();
             panic!("it does not stop");
         }

@@ -236,3 +236,44 @@ async fn a_long_array_is_done_whole() {
     let done = server.at(0).post("/complete/work", done.into()).await.ok();
     assert_eq!(done, json!(ids));
 }
+
+/// Long bodies are written apart from the rest of a job; see `BODY_IN_ROW_MAX`.
+#[tokio::test]
+async fn a_body_of_any_length_comes_back_from_every_write() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    let lengths = [65_535, 65_536, 65_537, 1_000_000, 8];
+    // As JSON, with its quotes, it is that long.
+    let body = |length: usize| json!(format!("\"\\é{}", "x".repeat(length - 8)));
+    let item = |length: usize| json!({"id": format!("j{length}"), "meta": body(length)});
+    let items: Vec<Value> = lengths.into_iter().map(item).collect();
+    worker.post("/add/work", items.into()).await.ok();
+    for (turn, length) in lengths.into_iter().enumerate() {
+        let id = format!("j{length}");
+        assert_eq!(worker.job(&id).await["meta"], body(length));
+        let job = worker.pop("work").await;
+        assert_eq!((&job["id"], &job["meta"]), (&json!(id), &body(length)));
+        // Each gets the body of another.
+        let beat = json!({"id": id, "meta": body(lengths[(turn + 1) % 5])});
+        worker.post("/heartbeat", beat).await.ok();
+        assert_eq!(worker.job(&id).await["meta"], body(lengths[(turn + 1) % 5]));
+        let done = json!({"id": id, "meta": body(lengths[(turn + 2) % 5])});
+        worker.post("/complete/work", done).await.ok();
+        assert_eq!(worker.job(&id).await["meta"], body(lengths[(turn + 2) % 5]));
+    }
+}
+
+/// The jobs that are named must be found by their ids, not by reading all there are for each of them.
+#[tokio::test]
+async fn a_job_can_depend_on_10000_jobs() {
+    let server = Server::start();
+    let worker = server.at(0);
+    let ids: Vec<String> = (0..10_000).map(|index| format!("j{index}")).collect();
+    let items: Vec<Value> = ids.iter().map(|id| json!({"id": id, "meta": 1})).collect();
+    worker.post("/add/work", items.into()).await.ok();
+    let last = json!({"id": "last", "meta": 1, "depends": ids});
+    assert_eq!(worker.post("/add/work", last).await.ok(), "last");
+    assert_eq!(worker.state("last").await, "depends");
+    let gone = worker.post("/cancel", json!("last")).await.ok();
+    assert_eq!(gone, "last");
+}

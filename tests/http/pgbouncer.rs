@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::support::ports::Port;
 use crate::support::{Server, database, ids, one_in_each_state};
 
 /// PgBouncer before a database, on few connections.
@@ -17,6 +18,7 @@ struct PgBouncer {
     /// The address of the database behind it.
     address: String,
     _folder: TempDir,
+    _port: Port,
 }
 
 impl PgBouncer {
@@ -27,9 +29,8 @@ impl PgBouncer {
         let (user, rest) = address.strip_prefix("postgres://")?.split_once('@')?;
         let (host, name) = rest.split_once('/')?;
         let (host, port) = host.split_once(':')?;
-        // Below the ports that the system gives to whoever asks for any, so that nobody takes it meanwhile.
-        let own = 20_000 + std::process::id() % 10_000;
-        let own = u16::try_from(own).ok()?;
+        let reserved = Port::reserve();
+        let own = reserved.number;
         let folder = TempDir::new().unwrap();
         let settings = folder.path().join("pgbouncer.ini");
         let text = format!(
@@ -57,7 +58,7 @@ impl PgBouncer {
         let began = std::time::Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", own)).is_err() {
             assert!(
-                began.elapsed() < Duration::from_secs(10),
+                began.elapsed() < Duration::from_secs(60),
                 "PgBouncer does not listen"
             );
             std::thread::sleep(Duration::from_millis(10));
@@ -68,6 +69,7 @@ impl PgBouncer {
             child,
             address,
             _folder: folder,
+            _port: reserved,
         })
     }
 }
@@ -136,7 +138,7 @@ async fn two_servers_work_through_a_pooler_that_keeps_nothing_between_transactio
     }
     assert_eq!(taken, 320);
     // What comes in at one server is noticed at the other, by looking.
-    let waiting = other.by("w").get("/get/late?wait=10");
+    let waiting = other.by("w").get("/get/late?wait=60");
     let adding = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         one.anyone().add_ids("late", &["late"]).await;

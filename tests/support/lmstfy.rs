@@ -227,15 +227,31 @@ impl Lmstfy {
     /// Publishes two jobs and takes them, so that the second one's time is over a moment before the first
     /// one's; both are likely to be found at one look. `tries` is of both.
     pub async fn publish_slow_and_quick(&self, queue: &str, tries: u16) -> (String, String) {
+        self.publish_two(queue, tries, 2, 800).await
+    }
+
+    /// The same with more time between their ends.
+    pub async fn publish_slow_and_quick_apart(&self, queue: &str, tries: u16) -> (String, String) {
+        self.publish_two(queue, tries, 3, 0).await
+    }
+
+    /// The first one is taken for `slow_s` seconds. When it is `age_ms` old the second one is taken for one second.
+    async fn publish_two(
+        &self,
+        queue: &str,
+        tries: u16,
+        slow_s: u64,
+        age_ms: i64,
+    ) -> (String, String) {
         loop {
             let at = format!("{queue}?tries={tries}");
             let slow = self.publish(&at, "slow").await;
             let quick = self.publish(&at, "quick").await;
             let began = Instant::now();
-            assert_eq!(self.take(&format!("{queue}?ttr=2")).await.id, slow);
-            self.ages(queue, &slow, 800).await;
+            assert_eq!(self.take(&format!("{queue}?ttr={slow_s}")).await.id, slow);
+            self.ages(queue, &slow, age_ms).await;
             assert_eq!(self.take(&format!("{queue}?ttr=1")).await.id, quick);
-            if began.elapsed() < Duration::from_secs(1) {
+            if began.elapsed() < Duration::from_secs(slow_s - 1) {
                 return (slow, quick);
             }
             // That took too long to know whose time is over first.

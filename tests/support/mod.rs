@@ -2,7 +2,7 @@
 
 mod answer;
 pub mod apart;
-mod bearer;
+pub mod bearer;
 mod caller;
 pub mod database;
 pub mod history;
@@ -10,6 +10,7 @@ pub mod jobq;
 pub mod lmstfy;
 pub mod load;
 pub mod log;
+pub mod ports;
 pub mod postgres;
 pub mod raw;
 pub mod relay;

@@ -1,7 +1,6 @@
 //! A PostgreSQL of the test's own, to be restarted, stopped and frozen.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -10,6 +9,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::database;
+use super::ports::Port;
 use super::server::signal;
 
 /// The address of a database of its own that several servers may share. Without PostgreSQL there is none,
@@ -28,7 +28,7 @@ pub fn shared_database() -> Option<String> {
 #[derive(Debug)]
 pub struct Postgres {
     folder: TempDir,
-    port: u16,
+    port: Port,
     /// It refuses to run as root, so it runs as the owner of the one that all tests share.
     owner: (u32, u32),
 }
@@ -44,12 +44,9 @@ impl Postgres {
         let owner = (other.uid(), other.gid());
         let folder = TempDir::new().expect("a folder for the data");
         chown(folder.path(), Some(owner.0), Some(owner.1)).expect("the folder can be given away");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = free.local_addr().expect("an address").port();
-        drop(free);
         let postgres = Postgres {
             folder,
-            port,
+            port: Port::reserve(),
             owner,
         };
         let data = postgres.data();
@@ -62,7 +59,8 @@ impl Postgres {
 
     /// The address of its database.
     pub fn address(&self) -> String {
-        format!("postgres://switchyard@127.0.0.1:{}/postgres", self.port)
+        let port = self.port.number;
+        format!("postgres://switchyard@127.0.0.1:{port}/postgres")
     }
 
     /// Starts it after [`Postgres::stop`].
@@ -114,7 +112,7 @@ impl Postgres {
         let folder = self.folder.path().display();
         let options = format!(
             "-p {} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off",
-            self.port
+            self.port.number
         );
         let mut command = self.program("pg_ctl");
         command.arg("-D").arg(self.data()).args(["-s", "-w", "-o"]);

@@ -11,8 +11,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{Answer, Caller, database};
 
-/// How long the server may take to stop.
-pub const STOP_MAX: Duration = Duration::from_secs(10);
+/// A guard against a server that does not stop; no test waits for it.
+const STOP_MAX: Duration = Duration::from_secs(60);
+
+/// A guard against an answer that never comes: longer than any wait that a test asks for.
+const ANSWER_MAX: Duration = Duration::from_secs(120);
 
 /// A running server.
 #[derive(Debug)]
@@ -104,6 +107,7 @@ impl Server {
             // A proxy of the environment must not come between.
             http: reqwest::Client::builder()
                 .no_proxy()
+                .read_timeout(ANSWER_MAX)
                 .build()
                 .expect("a client"),
             _folder: None,
@@ -174,7 +178,7 @@ impl Server {
         signal("CONT", self.child.id());
     }
 
-    /// Waits until the server, asked to stop, has done so in time.
+    /// Waits until the server, asked to stop, has done so.
     pub async fn stopped(&mut self) -> ExitStatus {
         let began = Instant::now();
         loop {
@@ -195,7 +199,14 @@ impl Server {
 
     /// Kills the server as a crash would (SIGKILL).
     pub fn kill(&mut self) {
+        self.kill_under_load(|| {});
+    }
+
+    /// The same, and tells the load as soon as the signal is sent: clients that go on while the process ends call a
+    /// port that anybody may get next.
+    pub fn kill_under_load(&mut self, tell: impl FnOnce()) {
         self.child.kill().expect("the server can be killed");
+        tell();
         self.child.wait().expect("the server is a child");
     }
 }

@@ -38,14 +38,11 @@ impl Work {
             return;
         }
         let (seq, scope) = (job.seq, key.scope);
-        let gone: Vec<_> = job
-            .dependencies
-            .iter()
-            .filter(|id| !needs.contains(id))
-            .cloned()
-            .collect();
-        for id in gone {
-            self.unlink(key, &JobKey { scope, id });
+        let kept: HashSet<&str> = needs.iter().map(String::as_str).collect();
+        let gone = job.dependencies.iter();
+        let gone = gone.filter(|id| !kept.contains(id.as_str())).cloned();
+        for id in gone.collect::<Vec<_>>() {
+            self.forget_dependent(seq, key, &JobKey { scope, id });
         }
         for id in &needs {
             let need = JobKey {
@@ -79,6 +76,11 @@ impl Work {
         }) else {
             return;
         };
+        self.forget_dependent(seq, key, need);
+    }
+
+    /// The half of [`Work::unlink`] that concerns the other end.
+    fn forget_dependent(&mut self, seq: i64, key: &JobKey, need: &JobKey) {
         if let Some(other) = self.slots.get_mut(need) {
             other.job.dependents.retain(|id| *id != key.id);
             self.edges.insert((seq, other.job.seq), false);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::{Candidates, Needs, Oldest, RecurringSlot, Slot, Work};
-use crate::engine::job::{Job, JobKey, Protocol, QueueId, QueueKey, State};
+use crate::engine::job::{Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State};
 use crate::engine::operations;
 use crate::engine::recur::{self, Recurring};
 use crate::engine::rows::{self, job_columns};
@@ -39,7 +39,7 @@ impl Work {
             ));
         }
         if !reach.is_empty() {
-            batch.push(Statement::of_rows(LOAD_REACH, &reach));
+            batch.push(Statement::of_rows(LOAD_REACH, &qless_keys(&reach)));
         }
         if !recurring.is_empty() {
             batch.push(recur::load(&recurring));
@@ -307,7 +307,7 @@ impl Work {
             .iter()
             .flat_map(|recurring| recur::ids_of_children(recurring, count))
             .collect();
-        Statement::of_rows(TAKEN, &ids)
+        Statement::of_rows(TAKEN, &qless_keys(&ids))
     }
 
     /// Makes up to `wanted` children in each queue of the recurring jobs that are due, which then wait with
@@ -346,6 +346,12 @@ impl Work {
         };
         self.slots.insert(slot.job.key.clone(), slot);
     }
+}
+
+/// Pairs of scope and id. The scope goes with each id and not into the statement: given the scope alone, Postgres
+/// reads all the jobs of that scope and compares each with every id.
+fn qless_keys<T: AsRef<str>>(ids: &[T]) -> Vec<(i64, &str)> {
+    ids.iter().map(|id| (QLESS_SCOPE, id.as_ref())).collect()
 }
 
 /// An integer that is the larger, the larger the number.
@@ -392,15 +398,16 @@ const LOAD_DEAD: &str = concat!(
     " FROM jobs AS j WHERE j.queue = $1 AND j.state = 8 AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
 );
 
-/// All edges that can be reached from some qless ids, as pairs of ids.
+/// All edges that can be reached from some jobs by pairs of scope and id, as pairs of ids.
+// CROSS JOIN keeps SQLite from reading every edge there is.
 const LOAD_REACH: &str = "
 WITH RECURSIVE reached (seq) AS (
-    SELECT j.seq FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = 0 AND j.id = k.item()
+    SELECT j.seq FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)
     UNION
-    SELECT d.needs FROM reached AS r JOIN dependencies AS d ON d.job = r.seq
+    SELECT d.needs FROM reached AS r CROSS JOIN dependencies AS d WHERE d.job = r.seq
 )
-SELECT a.id, b.id FROM reached AS r JOIN dependencies AS d ON d.job = r.seq
-JOIN jobs AS a ON a.seq = d.job JOIN jobs AS b ON b.seq = d.needs";
+SELECT a.id, b.id FROM reached AS r CROSS JOIN dependencies AS d CROSS JOIN jobs AS a CROSS JOIN jobs AS b
+WHERE d.job = r.seq AND a.seq = d.job AND b.seq = d.needs";
 
 /// How many jobs of a queue run with a lease that is not lost.
 const RUNNING: &str =
@@ -410,9 +417,9 @@ const RUNNING: &str =
 const TAKE_TURNS: &str = "
 UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)";
 
-/// Which of these qless ids are taken.
+/// Which of these pairs of scope and id are taken: the ids.
 const TAKEN: &str = "
-SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = 0 AND j.id = k.item()";
+SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)";
 
 /// Of those whose time to live has not ended: lost leases, jobs taken from their workers, waiting jobs, and scheduled jobs that are due though upkeep has not made them waiting yet:
 /// of each the first few. If more than ten thousand are due at once, those due first go first.

@@ -23,6 +23,11 @@ impl Work {
             self.tally.count(queue, State::Scheduled, -n);
             self.tally.count(queue, State::Waiting, n);
         }
+        // The alarm is not enough: a waiter sets it after its claim, and if the job became due in between it is no longer
+        // among the scheduled ones.
+        if self.watched {
+            self.wake(queue, usize::try_from(n).unwrap_or_default());
+        }
     }
 
     /// What the verbs have changed in jobs and edges. Afterwards nothing is under work any more.
@@ -90,6 +95,9 @@ impl Work {
             self.let_go(job.key.clone());
             self.tally.recount(Some(job), None);
             tags.compare(Some(job), None, self.now);
+            if self.watched {
+                self.make_room(job);
+            }
         }
         new.sort_by_key(|(job, _)| job.seq);
         let mut writes = Vec::new();
@@ -98,12 +106,14 @@ impl Work {
         }
         if !new.is_empty() {
             writes.push(rows::insert(&new).exactly(new.len()));
+            writes.extend(rows::bodies(&new));
         }
         if !moved.is_empty() {
             writes.push(rows::update_progress(&moved).exactly(moved.len()));
         }
         if !changed.is_empty() {
             writes.push(rows::update(&changed).exactly(changed.len()));
+            writes.extend(rows::bodies(&changed));
         }
         if !tags.off.is_empty() {
             writes.push(rows::remove_tags(&tags.off));
@@ -121,7 +131,7 @@ impl Work {
         let was_ready = before.is_some_and(|job| is_ready(job) && job.queue == after.queue);
         match after.state {
             _ if is_ready(after) && !was_ready => {
-                *self.woken.entry(after.queue).or_default() += 1;
+                self.wake(after.queue, 1);
             }
             State::Scheduled => self.will_be(after.queue, after.ready_at),
             State::Running => {
@@ -132,13 +142,20 @@ impl Work {
             _ => {}
         }
         if let Some(before) = before
-            && before.state == State::Running
             && after.state != State::Running
         {
-            let name = self.queue_name(before.queue);
-            if self.config.concurrency_max(&name).is_some() {
-                *self.woken.entry(before.queue).or_default() += 1;
-            }
+            self.make_room(before);
+        }
+    }
+
+    /// Wakes a waiter if this job was running in a queue with a limit on running jobs.
+    fn make_room(&mut self, before: &Job) {
+        if before.state != State::Running {
+            return;
+        }
+        let name = self.queue_name(before.queue);
+        if self.config.concurrency_max(&name).is_some() {
+            self.wake(before.queue, 1);
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::postgres::PgListener;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::Pair;
 use crate::support::{Server, Stream, database};
@@ -12,15 +12,10 @@ use crate::support::{Server, Stream, database};
 /// A guard against what never comes; no test waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is promised: servers that hear each other know within a second, and those that do not look once a
-/// second.
-const HEARD: Duration = Duration::from_secs(1);
-const LOOKED: Duration = Duration::from_secs(2);
+/// Servers that are told not to speak would be heard within this time, if they did.
+const SILENCE: Duration = Duration::from_secs(2);
 
-/// What a machine that has much else to do may take besides.
-const SLACK: Duration = Duration::from_secs(2);
-
-async fn polls_wake(pair: &Pair, within: Duration) {
+async fn polls_wake(pair: &Pair) {
     for (round, (one, other)) in pair.both().into_iter().enumerate() {
         // A queue that the first knows, and one that is new to both.
         for queue in ["known".to_owned(), format!("new{round}")] {
@@ -30,17 +25,14 @@ async fn polls_wake(pair: &Pair, within: Duration) {
             let path = format!("/get/{queue}?wait=60");
             let put = async {
                 one.anyone().sees(&name).await;
-                other.anyone().add(&queue, json!({"meta": null})).await;
-                Instant::now()
+                other.anyone().add(&queue, json!({"meta": null})).await
             };
-            let poll = async {
-                let job = one.by(&name).get(&path).await.ok();
-                assert_ne!(job, Value::Null);
-                Instant::now()
-            };
+            let worker = one.by(&name);
+            // The poll itself ends later, so whatever ends within the guard was woken.
+            let poll = timeout(PATIENCE, worker.get(&path));
             let (put, woken) = tokio::join!(put, poll);
-            let took = woken.saturating_duration_since(put);
-            assert!(took < within + SLACK, "{queue}: woken after {took:?}");
+            let woken = woken.unwrap_or_else(|_| panic!("{queue}: not woken"));
+            assert_eq!(woken.ok()["id"], put);
         }
     }
 }
@@ -48,7 +40,7 @@ async fn polls_wake(pair: &Pair, within: Duration) {
 #[tokio::test]
 async fn a_poll_at_one_wakes_for_a_job_that_is_put_at_the_other() {
     let Some(pair) = Pair::start(&[]) else { return };
-    polls_wake(&pair, HEARD).await;
+    polls_wake(&pair).await;
 }
 
 #[tokio::test]
@@ -56,7 +48,7 @@ async fn a_poll_wakes_though_servers_do_not_hear_each_other() {
     let Some(pair) = Pair::start(&["--no-notify"]) else {
         return;
     };
-    polls_wake(&pair, LOOKED).await;
+    polls_wake(&pair).await;
 }
 
 /// The once-a-second look would hide it if servers said nothing to each other.
@@ -83,7 +75,7 @@ async fn servers_tell_each_other_unless_they_are_told_not_to() {
                 word = listener.recv() => word.unwrap(),
             }
         };
-        let patience = if told { PATIENCE } else { LOOKED };
+        let patience = if told { PATIENCE } else { SILENCE };
         assert_eq!(timeout(patience, heard).await.is_ok(), told);
     }
 }
@@ -105,7 +97,7 @@ async fn feed(server: &Server) -> reqwest::Response {
 
 #[tokio::test]
 async fn live_pages_of_one_show_what_happens_at_the_other() {
-    for (options, within) in [(&[][..], HEARD), (&["--no-notify"][..], LOOKED)] {
+    for options in [&[][..], &["--no-notify"]] {
         let Some(pair) = Pair::start(options) else {
             return;
         };
@@ -114,8 +106,7 @@ async fn live_pages_of_one_show_what_happens_at_the_other() {
         assert!(shown.is_ok(), "it says how things stand");
         for n in 1..=3 {
             pair.other.anyone().add("work", json!({"meta": 1})).await;
-            // The feed says something once a second at most.
-            let shown = timeout(HEARD + within + SLACK, feed_shows(&mut feed, n)).await;
+            let shown = timeout(PATIENCE, feed_shows(&mut feed, n)).await;
             assert!(shown.is_ok(), "{options:?}: {n} jobs are not shown");
         }
     }

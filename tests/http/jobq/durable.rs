@@ -155,8 +155,7 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
         eventually("there is load", under_load).await;
         // The moment is the point of the test.
         tokio::time::sleep(Duration::from_millis(100 + kill * 377 % 500)).await;
-        server.kill();
-        ended.store(true, Ordering::Release);
+        server.kill_under_load(|| ended.store(true, Ordering::Release));
         clients.join_all().await;
         let queues = notes.lock().unwrap().queues.split_off(0);
         let first = queues.first().copied().expect("there was load");

@@ -46,10 +46,7 @@ async fn the_dead_stay_until_somebody_cares() {
 async fn the_oldest_death_is_at_the_head() {
     let server = start();
     let lmstfy = client(&server);
-    let slow = lmstfy.publish("work", "slow").await;
-    let quick = lmstfy.publish("work", "quick").await;
-    assert_eq!(lmstfy.take("work?ttr=3").await.id, slow);
-    assert_eq!(lmstfy.take("work?ttr=1").await.id, quick);
+    let (slow, quick) = lmstfy.publish_slow_and_quick_apart("work", 1).await;
     lmstfy.dies("work", 2).await;
     assert_eq!(lmstfy.dead("work").await, (2, quick.clone()));
     assert_eq!(lmstfy.respawn("work?limit=2").await, 2);

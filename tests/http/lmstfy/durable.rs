@@ -14,7 +14,8 @@ use tokio::task::JoinSet;
 
 use super::{client, sound};
 use crate::support::Server;
-use crate::support::lmstfy::{Lmstfy, Reply};
+use crate::support::bearer::exchange;
+use crate::support::lmstfy::{Lmstfy, Reply, eventually};
 
 /// Everything on one job of each kind, for comparison.
 async fn all(lmstfy: &Lmstfy, ids: &[String]) -> Vec<Value> {
@@ -121,9 +122,8 @@ async fn attempt(
     body: String,
     status: u16,
 ) -> Option<Value> {
-    let response = lmstfy.request(method, path).body(body).send().await.ok()?;
-    let got = response.status().as_u16();
-    let text = response.text().await.ok()?;
+    let request = lmstfy.request(method, path).body(body);
+    let (got, _, text) = exchange(path, request).await?;
     // A server that is being killed says nothing, or what is true.
     assert!(got == status || got == 404, "{path}: {got} {text}");
     (got == status).then(|| serde_json::from_str(&text).unwrap_or_default())
@@ -202,10 +202,15 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
             clients.spawn(produce(lmstfy.clone(), name, end, Arc::clone(&notes)));
             clients.spawn(consume(lmstfy, Arc::clone(&ended), Arc::clone(&notes)));
         }
+        let rounds = usize::try_from(kill).expect("a few");
+        let under_load = async || {
+            let told = notes.lock().unwrap();
+            told.published.len() > 50 * rounds && told.acked.len() > 10 * rounds
+        };
+        eventually("there is load", under_load).await;
         // The moment is the point of the test.
-        tokio::time::sleep(Duration::from_millis(300 + kill * 377 % 500)).await;
-        server.kill();
-        ended.store(true, Ordering::Release);
+        tokio::time::sleep(Duration::from_millis(100 + kill * 377 % 500)).await;
+        server.kill_under_load(|| ended.store(true, Ordering::Release));
         clients.join_all().await;
     }
     let server = Server::on(&database, &["--no-auth"]);
@@ -216,10 +221,6 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
 
 /// Holds what is left to what clients were told.
 async fn settle(server: &Server, told: &Told) {
-    assert!(
-        told.published.len() > 50 && told.acked.len() > 10,
-        "there was load"
-    );
     let lmstfy = client(server);
     for id in &told.acked {
         assert_eq!(lmstfy.job("work", id).await, None, "it was acknowledged");

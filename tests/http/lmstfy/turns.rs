@@ -17,6 +17,7 @@ async fn a_delayed_job_is_not_there_before_it_is_due() {
         let size = lmstfy.size("work").await;
         let (peeked, job) = (lmstfy.peek("work").await, lmstfy.consume("work").await);
         let Some(job) = job else {
+            assert!(began.elapsed() < 60 * SECOND, "it never comes");
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -27,7 +28,6 @@ async fn a_delayed_job_is_not_there_before_it_is_due() {
         break;
     }
     assert!(began.elapsed() >= SECOND, "too early");
-    assert!(began.elapsed() < 30 * SECOND, "too late");
     sound(&server).await;
 }
 
@@ -132,10 +132,7 @@ async fn a_job_that_comes_back_goes_to_the_back() {
 async fn jobs_come_back_in_the_order_of_their_times() {
     let server = start();
     let lmstfy = client(&server);
-    let slow = lmstfy.publish("work?tries=2", "slow").await;
-    let quick = lmstfy.publish("work?tries=2", "quick").await;
-    assert_eq!(lmstfy.take("work?ttr=3").await.id, slow);
-    assert_eq!(lmstfy.take("work?ttr=1").await.id, quick);
+    let (slow, quick) = lmstfy.publish_slow_and_quick_apart("work", 2).await;
     lmstfy.grows("work", 2).await;
     assert_eq!(lmstfy.drain("work").await, [quick, slow]);
     // Also where both are found at the same look.
