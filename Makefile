@@ -15,7 +15,7 @@ server := target/serve/switchyard
 release := target/release/switchyard
 site := target/site.stamp
 
-.PHONY: help setup serve dev watch build test check fmt lint unit postgres browser size audit fuzz cost stress \
+.PHONY: help setup serve dev watch build package test check fmt lint unit postgres browser size audit fuzz cost stress \
 	bench pictures clean
 
 help: ## print this
@@ -39,6 +39,9 @@ watch: setup ## rebuild and restart at every change, unoptimized
 
 build: $(release) ## build the program for packages, with the dashboard inside, at target/release/switchyard
 
+package: $(release) ## put the program with its documents into an archive with a checksum, in target/package
+	@scripts/package.sh
+
 ##@ Test
 
 test: ## everything that CI does
@@ -56,7 +59,8 @@ clippy := CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
 	RUSTC_WORKSPACE_WRAPPER=$(shell command -v rustup >/dev/null && rustup which clippy-driver || command -v clippy-driver)
 features := --locked --features ssr
 
-lint: $(site) ## Clippy on everything; each warning is an error. What it compiles the tests use
+lint: ## Clippy on everything; each warning is an error. What it compiles the tests use
+	@scripts/wasm-target.sh
 	$(clippy) cargo build $(features) --all-targets
 	$(clippy) cargo build --locked --lib --target wasm32-unknown-unknown --features hydrate --profile wasm-release --target-dir target/front
 

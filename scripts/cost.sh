@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Runs the cost gate (benches/cost) where its figures hold: on Linux on x86-64. On Debian it installs Valgrind.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if [ "$(uname -sm)" != "Linux x86_64" ]; then
+    echo "cost: the figures are of Linux on x86-64; nothing is compared here"
+    exit
+fi
+if ! command -v valgrind >/dev/null && command -v apt-get >/dev/null; then
+    as_root=
+    [ "$(id -u)" = 0 ] || as_root=sudo
+    echo "cost: installing Debian's valgrind" >&2
+    { $as_root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends valgrind; } >&2
+fi
+exec target/serve/cost "$@"

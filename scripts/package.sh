@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Puts the release binary with its licenses and documents into target/package: an archive named by version and
+# platform, and its checksum.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+name=switchyard-$version-$(rustc -vV | sed -n 's/^host: //p')
+rm -rf target/package
+mkdir -p "target/package/$name"
+cp -R target/release/switchyard README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs "target/package/$name/"
+cd target/package
+# The same input makes the same archive where tar can leave out who made it and when.
+reproducible=()
+if tar --version 2>/dev/null | grep -q GNU; then
+    reproducible=(--sort=name --owner=0 --group=0 --numeric-owner "--mtime=@$(git log -1 --format=%ct)")
+fi
+tar ${reproducible[@]+"${reproducible[@]}"} -cf - "$name" | gzip -9n >"$name.tar.gz"
+rm -rf "$name"
+if command -v sha256sum >/dev/null; then sha256sum "$name.tar.gz"; else shasum -a 256 "$name.tar.gz"; fi >"$name.tar.gz.sha256"
+cat "$name.tar.gz.sha256"
