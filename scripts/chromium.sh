@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Prints the path of a Chromium for the browser tests; on Debian and its relatives it installs one when there is none.
+# The one without a window is preferred: it takes half of the time.
 set -euo pipefail
 
 find_browser() {
     local name
-    for name in "${CHROMIUM:-}" chromium chromium-browser google-chrome google-chrome-stable \
+    for name in "${CHROMIUM:-}" chromium-headless-shell chromium chromium-browser google-chrome google-chrome-stable \
         "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"; do
         [ -n "$name" ] && command -v "$name" && return
     done
@@ -16,6 +17,7 @@ if command -v apt-get >/dev/null; then
     as_root=
     [ "$(id -u)" = 0 ] || as_root=sudo
     echo "chromium: installing Debian's package" >&2
-    { $as_root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends chromium; } >&2
+    { $as_root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends chromium-headless-shell ||
+            $as_root apt-get install -y -qq --no-install-recommends chromium; } >&2
 fi
 find_browser || { echo "chromium: install Chromium or Chrome, or say where it is: CHROMIUM=/path make test" >&2; exit 1; }

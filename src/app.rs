@@ -1,5 +1,6 @@
 //! The shell of every page and the routes of `/ui`.
 
+use leptos::nonce::use_nonce;
 use leptos::prelude::*;
 use leptos_meta::{MetaTags, Title, provide_meta_context};
 use leptos_router::{
@@ -88,6 +89,11 @@ use tracked::TrackedPage;
 use worker::WorkerPage;
 use workers::WorkersPage;
 
+/// Leptos begins with the islands when the page is idle, and a page of which nothing is painted (a tab in the
+/// background, a browser without a screen) may never be: then within a fifth of a second.
+const SOON: &str = "if(window.requestIdleCallback){const idle=requestIdleCallback.bind(window);\
+window.requestIdleCallback=f=>idle(f,{timeout:200})}";
+
 /// The document around every page.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
     let pkg = format!("/{}/{}", options.site_pkg_dir, options.output_name);
@@ -107,6 +113,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <meta name="color-scheme" content="light dark" />
                 <link rel="icon" href="/ui/favicon.svg" type="image/svg+xml" />
                 <link rel="stylesheet" href=format!("{pkg}.css") />
+                <script nonce=use_nonce()>{SOON}</script>
                 <HydrationScripts options islands=true />
                 <MetaTags />
             </head>

@@ -33,6 +33,10 @@ const COMPLETE_COST: i64 = 4;
 /// Jobs with one id that are shown ahead of the others.
 const EXACT_MAX: i64 = 20;
 
+/// So many jobs, or bytes of them, one search looks at however long it takes.
+const AT_LEAST: usize = 500;
+const AT_LEAST_BYTES: usize = 4 << 20;
+
 /// How far one search may go.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
@@ -40,7 +44,8 @@ pub struct Reach {
     pub jobs: usize,
     /// Jobs to look at.
     pub looked_at: usize,
-    /// No further batch is read after this time.
+    /// No further batch is read after this time, but for the first few hundred jobs: what is found in a small database
+    /// does not depend on how busy the machine is.
     pub time: Duration,
 }
 
@@ -129,7 +134,7 @@ impl Engine {
             among: of,
             ..Searched::default()
         };
-        let (mut hits, mut last, mut pace) = (0, None, Pace::default());
+        let (mut hits, mut last, mut pace, mut bytes) = (0, None, Pace::default(), 0);
         'all: loop {
             let wanted = pace.next().min(reach.looked_at - found.looked_at);
             let (batch, read) = self.batch(search, &mut among, after, wanted).await?;
@@ -149,7 +154,9 @@ impl Engine {
                 }
                 found.looked_at += 1;
                 found.down_to = Some(job.created_at);
-                pace.read(job.body.len() + job.failure.map_or(0, |failure| failure.message.len()));
+                let read = job.body.len() + job.failure.map_or(0, |failure| failure.message.len());
+                bytes += read;
+                pace.read(read);
                 after = job.seq;
             }
             // Of the numbers that an index gave, some may be no job's any more.
@@ -157,7 +164,9 @@ impl Engine {
             if read.is_all {
                 break;
             }
-            let is_over = found.looked_at >= reach.looked_at || begun.elapsed() >= reach.time;
+            let is_slow = begun.elapsed() >= reach.time
+                && (found.looked_at >= AT_LEAST || bytes >= AT_LEAST_BYTES);
+            let is_over = found.looked_at >= reach.looked_at || is_slow;
             if is_over || read.is_out {
                 found.next = Some(after);
                 found.is_cut = true;
