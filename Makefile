@@ -74,6 +74,8 @@ unit: lint ## all Rust tests on SQLite; ARGS=name runs those whose name holds it
 	$(tests) $(ARGS)
 
 # What the second run does without concerns claims, waiting, and several servers.
+# Each test has a database of its own, of which there are a thousand in the end: too many to look after.
+postgres: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
 postgres: lint ## all Rust tests on a throw-away Postgres, and some without SKIP LOCKED and NOTIFY
 	$(clippy) scripts/postgres.sh cargo $(nextest) $(features) $(ARGS)
 	$(clippy) SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh cargo $(nextest) $(features) \

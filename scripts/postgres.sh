@@ -42,5 +42,14 @@ port=$(node -e 'const s=require("net").createServer().listen(0,"127.0.0.1",()=>{
     -o "-p $port -k $dir -c listen_addresses=127.0.0.1 -c max_connections=300 -c fsync=off ${POSTGRES_OPTIONS:-}" start
 )
 
+# Tests copy a database whose tables are there already.
+server=target/debug/switchyard
+if [ -x "$server" ]; then
+  template=switchyard_template
+  "$bin/createdb" --maintenance-db="postgres://switchyard@127.0.0.1:$port/postgres" "$template"
+  "$server" token list --database "postgres://switchyard@127.0.0.1:$port/$template" >/dev/null
+  export SWITCHYARD_TEST_POSTGRES_TEMPLATE=$template
+fi
+
 export PATH="$bin:$PATH" SWITCHYARD_TEST_POSTGRES="postgres://switchyard@127.0.0.1:$port" SWITCHYARD_TEST_POSTGRES_DATA="$dir/data"
 "$@"

@@ -275,7 +275,7 @@ fn postgres(folder: &TempDir, name: &str) -> Option<String> {
         println!("not run: SWITCHYARD_TEST_POSTGRES is not set (scripts/postgres.sh does that)");
         return None;
     }
-    Some(database::address(&folder.path().join(name)))
+    Some(database::made(&folder.path().join(name), None))
 }
 
 #[tokio::test]

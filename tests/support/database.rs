@@ -11,6 +11,12 @@ pub fn postgres() -> Option<String> {
 
 /// The address of the database that `path` stands for. With Postgres it is made if it is not there.
 pub fn address(path: &Path) -> String {
+    let template = std::env::var("SWITCHYARD_TEST_POSTGRES_TEMPLATE");
+    made(path, template.ok())
+}
+
+/// The same, as a copy of the template; without one, with Postgres it has no tables.
+pub fn made(path: &Path, template: Option<String>) -> String {
     let Some(server) = postgres() else {
         return format!("sqlite://{}", path.display());
     };
@@ -21,11 +27,12 @@ pub fn address(path: &Path) -> String {
         .collect();
     let name = format!("t{}", name.to_lowercase());
     let address = format!("{server}/{name}");
-    let made = Command::new("createdb")
-        .arg(format!("--maintenance-db={server}/postgres"))
-        .arg(&name)
-        .output()
-        .expect("createdb runs");
+    let mut create = Command::new("createdb");
+    create.arg(format!("--maintenance-db={server}/postgres"));
+    if let Some(template) = template {
+        create.args(["--template", &template]);
+    }
+    let made = create.arg(&name).output().expect("createdb runs");
     let error = String::from_utf8_lossy(&made.stderr);
     assert!(
         made.status.success() || error.contains("already exists"),
