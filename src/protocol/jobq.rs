@@ -50,6 +50,13 @@ pub fn router(front: Front) -> Router {
         .route(&under("job/{id}"), on(GET, get).merge(on(DELETE, delete)))
         .route(&under("job/{id}/state"), on(POST, advance))
         .route(&under("job/{id}/event"), on(POST, append))
+        // As its own clients speak, which know of one queue.
+        .route("/api/v0/job", on(GET, list).merge(on(POST, query)))
+        .route("/api/v0/job/create", on(POST, create_alone))
+        .route("/api/v0/job/poll", on(POST, poll))
+        .route("/api/v0/job/{id}", on(GET, get).merge(on(DELETE, delete)))
+        .route("/api/v0/job/{id}/state", on(POST, advance))
+        .route("/api/v0/job/{id}/event", on(POST, append))
         .route("/api/v0/{*rest}", routing::any(no_such_endpoint))
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(front)
@@ -131,6 +138,13 @@ async fn poll(front: Front, call: Call) -> Outcome {
 async fn create(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (payload, state) = call.new_job()?;
+    Ok(job(&front.engine.record(&queue, payload, state).await?))
+}
+
+/// `POST /api/v0/job/create`: upstream's clients send `{"payload": …, "state": …}`, and its first one the payload alone.
+async fn create_alone(front: Front, call: Call) -> Outcome {
+    let queue = call.queue(&front.engine).await?;
+    let (payload, state) = call.new_job_or_payload()?;
     Ok(job(&front.engine.record(&queue, payload, state).await?))
 }
 

@@ -1,6 +1,7 @@
 //! Jobq, held to its document and to what was settled where the document is silent. Here the real clock runs:
 //! nobody asks how fast.
 
+mod alone;
 mod apart;
 mod bodies;
 mod crowd;

@@ -16,6 +16,9 @@ const JOBS_MAX: i64 = 10_000;
 const LISTED: i64 = 1_000;
 const QUERIED: i64 = 100;
 
+/// The queue of those who name none.
+const THE_QUEUE: &str = "default";
+
 /// A request.
 pub struct Call(Asked);
 
@@ -71,9 +74,22 @@ impl Call {
         Ok(Call(Asked::read(request, body_max).await?))
     }
 
-    /// The queue, which is named by its number or by its name.
+    /// The queue, which is named by its number or by its name. A path that names none is of upstream's own clients, for
+    /// whom there is one queue; it is made when the first of them comes.
     pub async fn queue(&self, engine: &Engine) -> Result<Arc<Queue>, Refusal> {
-        Ok(engine.record_queue(self.0.part("queue")).await?)
+        let name = self.0.part("queue");
+        if !name.is_empty() {
+            return Ok(engine.record_queue(name).await?);
+        }
+        match engine.record_queue(THE_QUEUE).await {
+            Err(Error::NoSuchQueue { .. }) => {}
+            found => return Ok(found?),
+        }
+        match engine.make_queue(THE_QUEUE).await {
+            // Somebody else came at the same time.
+            Ok(_) | Err(Error::QueueThere { .. }) => Ok(engine.record_queue(THE_QUEUE).await?),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The number of the job. What is no number is no job.
@@ -115,6 +131,16 @@ impl Call {
             minified(payload)?,
             minified(state.unwrap_or(RawValue::NULL))?,
         ))
+    }
+
+    /// The same, or the payload of a new job alone.
+    pub fn new_job_or_payload(&self) -> Result<(String, String), Refusal> {
+        let text = self.text()?;
+        let whole: &RawValue = read(text)?;
+        match serde_json::from_str::<NewJob<'_>>(whole.get()) {
+            Ok(_) if text.trim_ascii_start().starts_with('{') => self.new_job(),
+            _ => Ok((minified(whole)?, minified(RawValue::NULL)?)),
+        }
     }
 
     /// A query, and how many jobs at most.

@@ -74,9 +74,9 @@ async fn unknown_paths_are_404_whatever_the_method() {
     let job = jobq.put("q", &json!(1)).await;
     for path in [
         "/nope",
-        "/job",
-        "/job/1",
-        "/job/create",
+        "/job/1/nope",
+        "/job/1/2/3",
+        "/job/poll/1",
         "/jobs",
         "/queues",
         "/queue/q/nope",
