@@ -114,11 +114,8 @@ use work::{Needs, Shared, Work};
 
 use crate::store::{self, Durability, Readers, Statement, Store, Writer};
 
-/// How often upkeep looks for what is due or old.
-const UPKEEP_EVERY: Duration = Duration::from_millis(500);
-
-/// Once a second a server looks whether it has missed something of the others.
-const LOOK_EVERY_TICKS: u64 = 2;
+/// So many bytes to be written count as one item of a group.
+const ITEM_BYTES: usize = 1_024;
 
 /// With a database that may be lost on the way: after this time a caller is told that it is not known what has
 /// become of a write. A request is answered within five seconds.
@@ -247,10 +244,14 @@ impl Engine {
 
     /// Starts what goes on of its own accord.
     fn start_tasks(&self, options: &Options) {
-        self.until_stop(self.clone().keep_up(options.no_notify));
+        self.until_stop(self.clone().keep_up());
         self.until_stop(self.clone().watch());
         self.until_stop(self.clone().run_operations());
-        if self.readers().is_shared() && !options.no_notify {
+        if !self.readers().is_shared() {
+            return;
+        }
+        self.until_stop(self.clone().look_for_news());
+        if !options.no_notify {
             self.until_stop(self.clone().tell_others());
             self.until_stop(self.clone().hear_others());
         }
@@ -280,6 +281,11 @@ impl Engine {
     /// The moment at which something happens: the client's, where that decides, else the server's.
     pub fn now(&self, client: Option<Time>) -> Time {
         client.unwrap_or_else(|| self.0.clock.now())
+    }
+
+    /// Whether anything can be written: not once the writer has ended.
+    pub fn can_write(&self) -> bool {
+        !self.0.writer.has_ended()
     }
 
     /// Whether clients tell the time.
@@ -378,9 +384,10 @@ impl Engine {
             tell,
         });
         let step = Step {
+            // A group is bounded by bytes as it is by items.
+            items: items + needs.bytes / ITEM_BYTES,
             needs,
             now,
-            items,
             task,
             actor: self.1.clone(),
         };
@@ -400,7 +407,7 @@ impl Engine {
         let (tell, told) = oneshot::channel();
         let task = Box::new(Duty {
             chore,
-            dropped: 0,
+            concerned: 0,
             tell,
         });
         self.0
@@ -416,40 +423,18 @@ impl Engine {
         told.await.map_err(|_| store::StoreError::Stopped)?
     }
 
-    async fn keep_up(self, looks_for_others: bool) {
-        let mut ticks = tokio::time::interval(UPKEEP_EVERY);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut last_event = 0;
-        for tick in 0_u64.. {
-            ticks.tick().await;
-            // A failure has been logged by the writer; the next round tries again.
-            drop(self.chore(Chore::Upkeep).await);
-            self.operator().call();
-            if self.peers().any() && tick.is_multiple_of(LOOK_EVERY_TICKS) {
-                self.look_for_news(&mut last_event, looks_for_others).await;
-            }
-        }
-    }
-
-    /// A word of another server may have been lost; what has happened meanwhile is seen at the last event,
-    /// or else by looking.
-    async fn look_for_news(&self, last_event: &mut i64, always: bool) {
-        let Ok(Some(fresh)) = self.readers().fresh().await else {
-            return;
-        };
-        let seen = std::mem::replace(last_event, fresh.last_event);
-        if always || seen != fresh.last_event {
-            self.look_again(None).await;
-        }
-    }
-
     /// Catches up with what other servers have changed of that which is kept in memory.
     async fn freshen(&self) -> Result<()> {
         let Some(fresh) = self.readers().fresh().await? else {
             return Ok(());
         };
         self.0.clock.follow(fresh.now);
-        if fresh.revision > copies::revision(&self.0.shared) {
+        let known = copies::revision(&self.0.shared);
+        if fresh.revision > known {
+            let answers = self.readers().read(copies::since(known)).await?;
+            if copies::take_in(&self.0.shared, known, &answers)?.is_some() {
+                return Ok(());
+            }
             let answers = self.readers().read(copies::all()).await?;
             if copies::take_over(&self.0.shared, answers)?.tokens_differ {
                 self.waiters().wake_all();

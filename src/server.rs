@@ -188,6 +188,9 @@ async fn no_such_endpoint(request: Request) -> Response {
 /// Whether the database answers.
 async fn health(State(engine): State<Engine>) -> Response {
     match engine.queues(None).await {
+        Ok(_) if !engine.can_write() => {
+            (StatusCode::SERVICE_UNAVAILABLE, "nothing can be written\n").into_response()
+        }
         Ok(_) => "ok\n".into_response(),
         Err(error) => {
             tracing::error!(%error, "the database does not answer");

@@ -60,6 +60,9 @@ pub enum StoreError {
     Pooled,
     #[error("the writer has stopped")]
     Stopped,
+    /// A verb panicked; nothing of its group was written.
+    #[error("the server has met an error of its own")]
+    Panicked,
     #[error("a row is not as it should be: {0}")]
     Corrupt(&'static str),
 }
@@ -71,6 +74,23 @@ impl StoreError {
             StoreError::Conflict => true,
             // Serialisation failure, deadlock; and two servers that made the same thing at once.
             StoreError::Database(error) => has_code(error, &["40001", "40P01", "23505"]),
+            _ => false,
+        }
+    }
+
+    /// Whether one step of a group may be the cause, so that the others may succeed without it: a value that the
+    /// database does not hold, a row that is not as it should be, a panic. Not where the database or the disk is at
+    /// fault, so that the next group would fail too.
+    pub fn concerns_a_step(&self) -> bool {
+        match self {
+            StoreError::Conflict | StoreError::Corrupt(_) | StoreError::Panicked => true,
+            StoreError::Database(error) => match error {
+                sqlx::Error::Database(error) => !error.code().is_some_and(|code| is_systems(&code)),
+                sqlx::Error::Encode(_)
+                | sqlx::Error::Decode(_)
+                | sqlx::Error::ColumnDecode { .. } => true,
+                _ => false,
+            },
             _ => false,
         }
     }
@@ -100,6 +120,19 @@ impl StoreError {
             ),
             _ => false,
         }
+    }
+}
+
+/// Whether an error code tells that something is wrong with the database as a whole.
+fn is_systems(code: &str) -> bool {
+    /// Busy, locked, out of memory, read-only, interrupted, I/O, corrupt, full, cannot open, no database.
+    const SQLITE: [i64; 10] = [5, 6, 7, 8, 9, 10, 11, 13, 14, 26];
+    /// Connection, resources, intervention, system, internal.
+    const POSTGRES: [&str; 5] = ["08", "53", "57", "58", "XX"];
+    match code.parse::<i64>() {
+        // The low byte is what an extended code extends.
+        Ok(number) if code.len() < 5 => SQLITE.contains(&(number & 0xff)),
+        _ => POSTGRES.iter().any(|class| code.starts_with(class)),
     }
 }
 

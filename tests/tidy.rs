@@ -269,6 +269,40 @@ fn a_feature_is_asked_for_only_on_a_modules_line() {
     assert_none(&wrong, "#[cfg(feature)] stands on modules");
 }
 
+/// While a statement waits for a row that another server is writing, Postgres asks nothing again but the condition
+/// outside the subselect. The version tells whether the row is still what was looked at.
+#[test]
+fn statements_that_change_jobs_name_their_version() {
+    /// Follows a statement that has asked for the version, in the same transaction; and empties everything.
+    const OTHERS: [&str; 2] = [
+        "UPDATE jobs SET body = $2 WHERE seq = $1",
+        "DELETE FROM jobs",
+    ];
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for source in sources(&["src/engine"]) {
+        for text in source.text.split("\";").chain(source.text.split("\",")) {
+            let Some(at) = text
+                .rfind("UPDATE jobs ")
+                .or_else(|| text.rfind("DELETE FROM jobs"))
+            else {
+                continue;
+            };
+            let (_, statement) = text.split_at(at);
+            if statement.contains("\"") || OTHERS.contains(&statement) {
+                continue;
+            }
+            seen += 1;
+            let outside = statement.split_once("WHERE").map_or("", |(_, rest)| rest);
+            let outside = outside.split("(\n").next().unwrap_or_default();
+            if !(outside.contains("version) IN") || outside.contains("jobs.version = ")) {
+                wrong.push(format!("{}: {statement}", source.path));
+            }
+        }
+    }
+    assert!(seen > 10, "the statements are found: {seen}");
+    assert_none(&wrong, "another server may have changed the row meanwhile");
+}
+
 #[test]
 fn files_stay_under_500_lines() {
     let mut wrong = Vec::new();

@@ -160,10 +160,10 @@ SELECT list(seq), CASE WHEN state = 4 THEN 'job \"' || id || '\" is running with
 FROM jobs WHERE (state = 4) <> (worker IS NOT NULL AND lease_id IS NOT NULL AND lease_until IS NOT NULL)
     OR state <> 4 AND (worker IS NOT NULL OR lease_id IS NOT NULL OR lease_until IS NOT NULL) LIMIT 1000",
         mend: "
-UPDATE jobs SET state = CASE WHEN state = 4 THEN 1 ELSE state END, worker = NULL, lease_id = NULL,
-    lease_until = NULL, warned = 0, version = version + 1
-FROM rows($1) AS k WHERE jobs.seq = k.int(0)
-    AND (state <> 4 OR worker IS NULL OR lease_id IS NULL OR lease_until IS NULL)",
+UPDATE jobs SET state = CASE WHEN jobs.state = 4 THEN 1 ELSE jobs.state END, worker = NULL, lease_id = NULL,
+    lease_until = NULL, warned = 0, version = jobs.version + 1
+FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
+    AND (jobs.state <> 4 OR jobs.worker IS NULL OR jobs.lease_id IS NULL OR jobs.lease_until IS NULL)",
     },
     Kind {
         name: "failure",
@@ -171,9 +171,10 @@ FROM rows($1) AS k WHERE jobs.seq = k.int(0)
 SELECT list(seq), 'job \"' || id || '\" is failed, and nothing tells why or when'
 FROM jobs WHERE state = 5 AND (failure_group IS NULL OR failure_at IS NULL) LIMIT 1000",
         mend: "
-UPDATE jobs SET failure_group = coalesce(failure_group, 'unknown'), failure_at = coalesce(failure_at, since),
-    version = version + 1
-FROM rows($1) AS k WHERE jobs.seq = k.int(0) AND state = 5",
+UPDATE jobs SET failure_group = coalesce(jobs.failure_group, 'unknown'),
+    failure_at = coalesce(jobs.failure_at, jobs.since), version = jobs.version + 1
+FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
+    AND jobs.state = 5",
     },
     Kind {
         name: "dependency",
@@ -197,8 +198,9 @@ DELETE FROM dependencies WHERE (job, needs) IN (
 SELECT list(seq), 'job \"' || id || '\" waits for other jobs, but for none in particular'
 FROM jobs WHERE state = 3 AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq) LIMIT 1000",
         mend: "
-UPDATE jobs SET state = CASE WHEN ready_at > $2 THEN 2 ELSE 1 END, version = version + 1
-FROM rows($1) AS k WHERE jobs.seq = k.int(0) AND state = 3
+UPDATE jobs SET state = CASE WHEN jobs.ready_at > $2 THEN 2 ELSE 1 END, version = jobs.version + 1
+FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
+    AND jobs.state = 3
     AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq)",
     },
     Kind {

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::Engine;
 use super::check;
 use super::error::Result;
 use super::group::{Runner, Task};
-use super::keep;
+use super::keep::{self, Part};
 use super::operations;
 use super::work::{REVISE, Work};
 use crate::store::{Connection, Statement, StoreError};
@@ -16,8 +18,10 @@ use crate::store::{Connection, Statement, StoreError};
 /// What the server does of its own accord.
 #[derive(Clone, Debug)]
 pub enum Chore {
-    /// Start what is due, drop what is old: a bounded batch of each.
-    Upkeep,
+    /// See what others have changed, and ask for the upkeep.
+    Attend,
+    /// A part of the upkeep, if it is ours to do.
+    Upkeep(Part),
     /// Forget everything.
     Flush,
     /// Drop jobs of a queue: a bounded batch.
@@ -26,16 +30,16 @@ pub enum Chore {
     Mend(check::Moment, Arc<[check::Problem]>),
 }
 
-/// A chore as a task; tells how many jobs it has dropped.
+/// A chore as a task; tells how many jobs it has changed or dropped.
 pub struct Duty {
     pub chore: Chore,
-    pub dropped: usize,
+    pub concerned: usize,
     pub tell: oneshot::Sender<Result<usize>>,
 }
 
 impl Task for Duty {
     fn run(&mut self, work: &mut Work) {
-        self.dropped = work.dropped;
+        self.concerned = work.concerned;
     }
 
     fn chore(&self) -> Option<Chore> {
@@ -43,39 +47,38 @@ impl Task for Duty {
     }
 
     fn answer(self: Box<Self>, outcome: Result<()>) {
-        drop(self.tell.send(outcome.map(|()| self.dropped)));
+        drop(self.tell.send(outcome.map(|()| self.concerned)));
     }
 }
 
 impl Runner {
-    /// Does a chore, except for what is written with the commit, which it gives; and whether it was upkeep, and
-    /// ours to do.
+    /// Does a chore, except for what is written with the commit, which it gives.
     pub async fn attend_to(
         &mut self,
         chore: &Chore,
         connection: &mut Connection,
         work: &mut Work,
-    ) -> Result<(Vec<Statement>, bool), StoreError> {
+    ) -> Result<Vec<Statement>, StoreError> {
         match chore {
-            Chore::Flush => return Ok((keep::flush(), false)),
+            Chore::Flush => return Ok(keep::flush()),
             Chore::Mend(moment, problems) => {
                 check::mend(connection, *moment, problems).await?;
-                return Ok((vec![Statement::new(REVISE, [])], false));
+                return Ok(vec![Statement::new(REVISE, [])]);
             }
-            Chore::Upkeep => {
+            Chore::Attend => {
                 let noticed = self.notice(connection).await?;
                 let leads = !self.peers.share() || self.peers.attend(connection, work.now).await?;
                 self.leads.store(leads, Ordering::Relaxed);
-                if leads {
-                    keep::upkeep(connection, work, self.clients_tell_time).await?;
-                    self.idle.look(connection, work).await?;
-                    operations::tidy(connection, work.now).await?;
-                }
-                return Ok((noticed.into_iter().collect(), leads));
+                return Ok(noticed.into_iter().collect());
+            }
+            Chore::Upkeep(Part::Idle) => self.idle.look(connection, work).await?,
+            Chore::Upkeep(Part::Operations) => operations::tidy(connection, work.now).await?,
+            Chore::Upkeep(part) => {
+                keep::upkeep(connection, work, *part, self.clients_tell_time).await?;
             }
             Chore::Drop(what) => keep::drop_of(connection, work, what).await?,
         }
-        Ok((Vec::new(), false))
+        Ok(Vec::new())
     }
 
     /// What is in memory follows a chore that has been committed.
@@ -96,8 +99,44 @@ impl Runner {
                 self.held.clear();
                 self.take_over(connection).await?;
             }
-            Chore::Upkeep | Chore::Drop(_) => {}
+            Chore::Attend | Chore::Upkeep(_) | Chore::Drop(_) => {}
         }
         Ok(())
+    }
+}
+
+/// How often upkeep looks for what is due or old.
+const UPKEEP_EVERY: Duration = Duration::from_millis(500);
+
+/// Batches of one part of the upkeep in one round: then the other parts have their turn.
+const BATCHES_MAX: usize = 50;
+
+impl Engine {
+    /// The upkeep, as long as the server runs.
+    pub(super) async fn keep_up(self) {
+        let mut ticks = tokio::time::interval(UPKEEP_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            // A failure has been logged by the writer; the next round tries again.
+            drop(self.chore(Chore::Attend).await);
+            self.operator().call();
+            if self.operator().leads().load(Ordering::Relaxed) {
+                self.keep().await;
+            }
+        }
+    }
+
+    /// Each part of the upkeep, again while there is more to do, so that what is due at once is done at once; other
+    /// writes come in between.
+    async fn keep(&self) {
+        for part in Part::all(self.trusts_client_clock()) {
+            for _ in 0..BATCHES_MAX {
+                match self.chore(Chore::Upkeep(part)).await {
+                    Ok(jobs) if part.may_go_on(jobs) => {}
+                    _ => break,
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Time: integer microseconds since 1970, UTC. The only room that reads a clock.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -63,32 +64,77 @@ fn micros(seconds: f64) -> i64 {
 }
 
 /// The server's clock; where servers share a database, the database's. It never goes backwards while the
-/// server runs, so that setting the machine's clock back neither revives nor ends a lease.
-#[derive(Debug, Default)]
+/// server runs, so that setting the machine's clock back neither revives nor ends a lease: then it continues from
+/// its latest moment, a little slower than real time, until it agrees with the machine's clock again.
+#[derive(Debug)]
 pub struct Clock {
-    latest: AtomicI64,
+    told: Mutex<Told>,
+    started: Instant,
     /// By how much the database's clock is ahead of the machine's, in microseconds.
     ahead: AtomicI64,
+}
+
+/// A clock that the machine's has to catch up with goes slower than time by one part in so many.
+const SLOWER_BY: i64 = 10;
+
+/// What the clock said when it agreed with the machine's last, or was set forwards; and when that was, in microseconds
+/// of real time since the clock was started.
+#[derive(Debug, Default)]
+struct Told {
+    anchor: i64,
+    at: i64,
+}
+
+impl Told {
+    /// The present moment, `passed` after the clock was started, on a machine whose clock says `wall`.
+    fn now(&mut self, wall: i64, passed: i64) -> i64 {
+        let since = passed.saturating_sub(self.at);
+        let slowly = self.anchor.saturating_add(since - since / SLOWER_BY);
+        if wall >= slowly {
+            *self = Told {
+                anchor: wall,
+                at: passed,
+            };
+        }
+        slowly.max(wall)
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Clock {
+            told: Mutex::default(),
+            started: Instant::now(),
+            ahead: AtomicI64::new(0),
+        }
+    }
 }
 
 impl Clock {
     /// The present moment.
     pub fn now(&self) -> Time {
-        let now = machine().saturating_add(self.ahead.load(Ordering::Relaxed));
-        Time(self.latest.fetch_max(now, Ordering::AcqRel).max(now))
+        let wall = machine().saturating_add(self.ahead.load(Ordering::Relaxed));
+        self.at_least(wall)
     }
 
     /// What happens next happens at this moment or later.
     pub fn pass(&self, now: Time) {
-        self.latest.fetch_max(now.0, Ordering::AcqRel);
+        self.at_least(now.0);
     }
 
     /// The database's clock has just said this. What it has said once has been, even if an older word comes in
     /// later.
     pub fn follow(&self, now: i64) {
-        self.latest.fetch_max(now, Ordering::AcqRel);
+        self.at_least(now);
         self.ahead
             .store(now.saturating_sub(machine()), Ordering::Relaxed);
+    }
+
+    fn at_least(&self, wall: i64) -> Time {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // Read under the lock, so that the next caller reads a later moment.
+        let passed = i64::try_from(self.started.elapsed().as_micros()).unwrap_or(i64::MAX);
+        Time(told.now(wall, passed))
     }
 }
 
@@ -131,10 +177,42 @@ mod tests {
         assert!(clock.now() >= Time(later));
     }
 
+    const HOUR: i64 = 3_600 * MICROS_A_SECOND;
+    const NOON: i64 = 1_000 * HOUR;
+
     #[test]
-    fn the_clock_never_goes_backwards() {
+    fn a_clock_that_is_set_back_goes_on() {
+        let mut told = Told::default();
+        let second = MICROS_A_SECOND;
+        assert_eq!(told.now(NOON, 0), NOON);
+        assert_eq!(told.now(NOON + HOUR, second), NOON + HOUR);
+        let back = NOON + 2 * second;
+        assert_eq!(told.now(back, 2 * second), NOON + HOUR + 900_000);
+        assert_eq!(told.now(back, 2 * second), NOON + HOUR + 900_000);
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_agrees_with_the_machine_again() {
+        // An hour is caught up in ten, however often the clock is read.
+        for step in [7, HOUR / 60] {
+            let mut told = Told::default();
+            told.now(NOON + HOUR, 0);
+            let mut before = NOON + HOUR;
+            for passed in (1..1_000).map(|n| n * step) {
+                let now = told.now(NOON + passed, passed);
+                assert!(now >= before);
+                let slowly = NOON + HOUR + passed - passed / SLOWER_BY;
+                assert_eq!(now, slowly.max(NOON + passed));
+                before = now;
+            }
+            assert_eq!(told.now(NOON + 20 * HOUR, 20 * HOUR), NOON + 20 * HOUR);
+        }
+    }
+
+    #[test]
+    fn the_clock_does_not_overflow() {
         let clock = Clock::default();
-        clock.latest.store(i64::MAX, Ordering::Release);
+        clock.pass(Time(i64::MAX));
         assert_eq!(clock.now(), Time(i64::MAX));
     }
 }

@@ -35,6 +35,35 @@ pub fn all() -> Vec<Statement> {
     .into()
 }
 
+/// The statements that read what has changed after a revision, if that is queues only.
+pub fn since(revision: i64) -> Vec<Statement> {
+    vec![
+        Statement::new(REVISION, []),
+        Statement::new(queues::SINCE, [revision.into()]),
+    ]
+}
+
+/// Takes over what [`since`] has read. `None` if more has changed than queues: then everything is to be read.
+pub fn take_in(shared: &Shared, since: i64, answers: &[Answer]) -> Result<Option<i64>, StoreError> {
+    let [state, queues] = answers else {
+        return Err(StoreError::Corrupt("no state"));
+    };
+    let state = state.rows.first().ok_or(StoreError::Corrupt("no state"))?;
+    let (revision, others) = (state.int(0)?, state.int(2)?);
+    if others > since {
+        return Ok(None);
+    }
+    let mut known = shared
+        .revision
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    if revision >= *known {
+        shared.queues.take_in(&queues.rows)?;
+        *known = revision;
+    }
+    Ok(Some(revision))
+}
+
 /// What is in memory is as of this revision of the database, or a later one.
 pub fn revision(shared: &Shared) -> i64 {
     *shared
@@ -141,7 +170,7 @@ const LOOKS: u32 = 500;
 /// After so many looks it asks whether there still is a server.
 const LOOKS_UNTIL_ASKED: u32 = 50;
 
-const REVISION: &str = "SELECT revision, last_gone_queue FROM state WHERE id = 1";
+const REVISION: &str = "SELECT revision, last_gone_queue, others_revision FROM state WHERE id = 1";
 
 const STATE: &str = "SELECT revision, noticed FROM state WHERE id = 1";
 

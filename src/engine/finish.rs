@@ -163,5 +163,7 @@ pub(super) fn retry(work: &mut Work, holder: &Holder, retry: &Retry) -> Result<i
         None => exhaust(job, &queue_name, holder.worker.clone(), now),
     }
     work.tally.failure(queue, now);
+    // As in qless-core's retry.lua: a tracked job announces this failure as it does that of `fail`.
+    work.tell("failed", key);
     Ok(remaining)
 }

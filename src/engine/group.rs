@@ -17,9 +17,10 @@ use super::events;
 use super::held::Held;
 use super::idle::Idle;
 use super::job::{JobKey, QueueId};
-use super::keep;
+use super::keep::{self, Part};
 use super::latency::Commits;
 use super::peers::Peers;
+use super::recur;
 use super::series;
 use super::wait::Waiters;
 use super::work::{Audit, Seqs, Shared, Wanted, Work};
@@ -101,11 +102,9 @@ impl Group for Runner {
         work.audit = Audit::of_first(steps);
         work.revision = self.peers.share().then_some(self.revision);
         let chore = steps.iter().find_map(|step| step.task.chore());
-        let mut leads = false;
         let mut writes = match &chore {
             Some(chore) => {
-                let writes;
-                (writes, leads) = self.attend_to(chore, connection, &mut work).await?;
+                let writes = self.attend_to(chore, connection, &mut work).await?;
                 steps.iter_mut().for_each(|step| step.task.run(&mut work));
                 writes
             }
@@ -116,7 +115,18 @@ impl Group for Runner {
                 run_claims(connection, &mut work, steps, writes, recurring_in, shared).await?
             }
         };
-        let aged = self.age(connection, &mut work, leads, &mut writes).await?;
+        // Where clients tell the time upkeep leaves qless alone; what is old goes with a completion, as in qless-core.
+        let retires = work.completed && self.clients_tell_time;
+        if retires {
+            connection.run(std::mem::take(&mut writes)).await?;
+            keep::retire(connection, &mut work).await?;
+        }
+        let ages = retires || matches!(chore, Some(Chore::Upkeep(Part::Age)));
+        let aged = if ages {
+            self.age(connection, &mut work).await?
+        } else {
+            self.aged
+        };
         if self.groups.is_multiple_of(DROP_EVENTS_EVERY) && chore.is_none() {
             writes.push(events::drop_old());
         }
@@ -178,7 +188,7 @@ impl Runner {
         };
         self.clock.follow(fresh.now);
         if self.revision != fresh.revision {
-            self.take_over(connection).await?;
+            self.catch_up(connection).await?;
         }
         let by_clock = fresh.now.saturating_mul(SERVERS_MAX) + self.peers.number % SERVERS_MAX;
         Ok(Seqs {
@@ -187,37 +197,29 @@ impl Runner {
         })
     }
 
-    /// Drops what is old, once a day, and makes hours of old minutes, once an hour.
-    async fn age(
-        &self,
-        connection: &mut Connection,
-        work: &mut Work,
-        leads: bool,
-        writes: &mut Vec<Statement>,
-    ) -> Result<Aged, StoreError> {
+    /// Drops old statistics, once a day, and makes hours of old minutes, once an hour: a bounded batch of each, until
+    /// that was all.
+    async fn age(&self, connection: &mut Connection, work: &mut Work) -> Result<Aged, StoreError> {
         let mut aged = self.aged;
-        // Where clients tell the time upkeep leaves qless alone; what is old goes with a completion, as in qless-core.
-        let retires = work.completed && self.clients_tell_time;
-        if retires {
-            connection.run(std::mem::take(writes)).await?;
-            keep::retire(connection, work).await?;
-        }
-        if !(retires || leads && !self.clients_tell_time) {
-            return Ok(aged);
-        }
         let hour = Some(series::minute(work.now).div_euclid(series::HOUR));
-        if aged.folded_in != hour {
-            connection.run(std::mem::take(writes)).await?;
-            if series::fold(connection, work).await? {
-                aged.folded_in = hour;
-            }
+        if aged.folded_in != hour && series::fold(connection, work).await? {
+            aged.folded_in = hour;
         }
         let day = Some(work.now.day());
-        if aged.pruned_on != day {
-            writes.extend(keep::prune(work, self.clients_tell_time));
+        if aged.pruned_on != day && keep::prune(connection, work, self.clients_tell_time).await? {
             aged.pruned_on = day;
         }
         Ok(aged)
+    }
+
+    /// Catches up with what has changed of that which is kept in memory.
+    async fn catch_up(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
+        let answers = connection.look(copies::since(self.revision)).await?;
+        match copies::take_in(&self.shared, self.revision, &answers)? {
+            Some(revision) => self.revision = revision,
+            None => self.take_over(connection).await?,
+        }
+        Ok(())
     }
 
     /// Reads again what is kept in memory.
@@ -276,11 +278,11 @@ impl Runner {
         self.last_seq = finished.last_seq;
         if !self.peers.share() {
             // A verb that only looks at a job is not guarded by its version: nothing old may be at hand.
-            for key in &finished.let_go {
-                self.held.take(key);
-            }
-            for (job, version) in finished.held {
-                self.held.keep(job, version);
+            for (key, job) in finished.running {
+                match job {
+                    Some((job, version)) => self.held.keep(job, version),
+                    None => drop(self.held.take(&key)),
+                }
             }
         }
         for (option, value) in finished.settings {
@@ -345,9 +347,10 @@ async fn run_named(
         let answers = connection.look(load).await?;
         work.loaded(answers, oldest)?;
     }
-    if let Some(neighbours) = work.loading_neighbours() {
+    let adds_edges = steps.iter().any(|step| !step.needs.reach.is_empty());
+    if let Some(neighbours) = work.loading_neighbours(adds_edges) {
         let answers = connection.look(vec![neighbours]).await?;
-        work.loaded(answers, false)?;
+        work.neighbours_loaded(&answers, adds_edges)?;
     }
     work.audit_begins();
     for step in steps.iter_mut().filter(|step| step.needs.claim.is_empty()) {
@@ -383,8 +386,8 @@ async fn run_claims(
         let answers = answers.into_iter().skip(before);
         let due = work.candidates_loaded(&wanted, recurring_in, answers)?;
         if !due.is_empty() {
-            let count = wanted.iter().map(|(_, count)| *count).max();
-            let taken = Work::loading_taken(&due, count.unwrap_or_default());
+            let due = recur::planned(&wanted, due, work.now);
+            let taken = Work::loading_taken(&due);
             let answers = connection.run(vec![taken]).await?;
             let rows = answers.iter().flat_map(|answer| &answer.rows);
             let taken = rows.map(|row| row.text(0)).collect::<Result<_, _>>()?;
@@ -402,6 +405,7 @@ async fn run_claims(
 /// How many jobs of each queue the claims of the group want together.
 fn wanted(work: &Work, steps: &[Step]) -> Vec<(QueueId, usize)> {
     let mut wanted: Vec<(QueueId, usize)> = Vec::new();
+    let mut places: HashMap<QueueId, usize> = HashMap::new();
     let all = steps.iter().flat_map(|step| &step.needs.claim);
     for Wanted {
         queue,
@@ -415,10 +419,14 @@ fn wanted(work: &Work, steps: &[Step]) -> Vec<(QueueId, usize)> {
         else {
             continue;
         };
-        match wanted.iter_mut().find(|(other, _)| *other == queue.id) {
+        let place = *places.entry(queue.id).or_insert(wanted.len());
+        match wanted.get_mut(place) {
             Some((_, sum)) => *sum += count,
             None => wanted.push((queue.id, *count)),
         }
     }
     wanted
 }
+
+#[cfg(test)]
+mod tests;

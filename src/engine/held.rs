@@ -9,14 +9,19 @@ use super::job::{Job, JobKey};
 /// Jobs in one of the two halves.
 const JOBS_MAX: usize = 4_096;
 
-/// Larger bodies are read again.
-const BODY_BYTES_MAX: usize = 4_096;
+/// Bytes of text in one of the two halves.
+const BYTES_MAX: usize = 32 << 20;
+
+/// A larger job is read again.
+const JOB_BYTES_MAX: usize = 16 << 10;
 
 /// Jobs with their versions. When the young half is full the old one is forgotten, so what nobody asks
 /// for again does not stay.
 #[derive(Debug, Default)]
 pub struct Held {
     young: HashMap<JobKey, (Job, i64)>,
+    /// Bytes added to the young half since it was last empty; bytes taken out are not subtracted.
+    bytes: usize,
     old: HashMap<JobKey, (Job, i64)>,
 }
 
@@ -29,16 +34,106 @@ impl Held {
     }
 
     pub fn keep(&mut self, job: Job, version: i64) {
-        if job.body.len() > BODY_BYTES_MAX {
+        let bytes = bytes(&job);
+        if bytes > JOB_BYTES_MAX {
+            self.take(&job.key);
             return;
         }
-        if self.young.len() >= JOBS_MAX {
+        if self.young.len() >= JOBS_MAX || self.bytes + bytes > BYTES_MAX {
             self.old = std::mem::take(&mut self.young);
+            self.bytes = 0;
         }
+        self.bytes += bytes;
         self.young.insert(job.key.clone(), (job, version));
     }
 
     pub fn clear(&mut self) {
         *self = Held::default();
+    }
+}
+
+/// Bytes of all the texts of a job that a client may make long.
+fn bytes(job: &Job) -> usize {
+    let optional = [&job.work_state, &job.attributes, &job.klass];
+    let optional: usize = optional.into_iter().flatten().map(String::len).sum();
+    let lists = [&job.tags, &job.dependencies, &job.dependents];
+    let lists: usize = lists.into_iter().flatten().map(String::len).sum();
+    let failure = job.failure.as_ref().map_or(0, |it| it.message.len());
+    let id = job.key.id.len();
+    id + job.body.len() + job.history.as_text().len() + optional + lists + failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::clock::Time;
+    use crate::engine::history::History;
+    use crate::engine::job::{QLESS_SCOPE, State};
+
+    fn job(id: &str, work_state: usize) -> Job {
+        Job {
+            seq: 1,
+            key: JobKey {
+                scope: QLESS_SCOPE,
+                id: id.to_owned(),
+            },
+            queue: 1,
+            state: State::Running,
+            priority: 0.0,
+            ready_at: Time(0),
+            since: Time(0),
+            lease: None,
+            retries: 0,
+            remaining: 0,
+            klass: None,
+            tags: Vec::new(),
+            history: History::default(),
+            failure: None,
+            timeout_s: None,
+            work_state: Some("x".repeat(work_state)),
+            updated_at: None,
+            body: String::new(),
+            expires_at: None,
+            attributes: None,
+            created_at: Time(0),
+            spawned_from: None,
+            dependencies: Vec::new(),
+            dependents: Vec::new(),
+        }
+    }
+
+    fn key(id: &str) -> JobKey {
+        job(id, 0).key
+    }
+
+    #[test]
+    fn what_workers_keep_with_a_job_counts_as_its_body_does() {
+        let mut held = Held::default();
+        held.keep(job("small", 100), 1);
+        held.keep(job("large", JOB_BYTES_MAX), 1);
+        assert!(held.take(&key("small")).is_some());
+        assert!(held.take(&key("large")).is_none());
+    }
+
+    #[test]
+    fn a_job_that_has_grown_too_large_is_not_at_hand_as_it_was() {
+        let mut held = Held::default();
+        held.keep(job("grows", 1), 1);
+        held.keep(job("grows", JOB_BYTES_MAX), 2);
+        assert!(held.take(&key("grows")).is_none());
+    }
+
+    #[test]
+    fn both_halves_together_hold_a_bounded_number_of_bytes() {
+        let mut held = Held::default();
+        let each = JOB_BYTES_MAX - 100;
+        let many = 3 * BYTES_MAX / each;
+        (0..many).for_each(|n| held.keep(job(&n.to_string(), each), 1));
+        let kept = (0..many).filter(|n| held.take(&key(&n.to_string())).is_some());
+        let kept = kept.count();
+        assert!(
+            kept >= BYTES_MAX / each && kept * each <= 2 * BYTES_MAX,
+            "{kept}"
+        );
     }
 }

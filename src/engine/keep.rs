@@ -8,19 +8,21 @@ use super::dead;
 use super::job::{JobKey, QueueKey, State};
 use super::rows::{self, job_columns};
 use super::sessions;
+use super::tally::{Kind, MOMENTS};
 use super::work::{REVISE, Work};
 use crate::store::{Answer, Connection, Statement, StoreError};
 
-/// Rows of each kind that one round of upkeep concerns.
-const BATCH: i64 = 10_000;
+/// Rows that one part of upkeep concerns in one transaction: no more than can be written within some 20 ms, so that
+/// no request waits long for it.
+const BATCH: i64 = 2_000;
 
 /// For how many seconds a job is kept that is gone for Relay, for want of retries.
 const GONE_KEPT_S: f64 = 30.0 * 86_400.0;
 
 /// Jobs that are dropped in one transaction.
-pub const DROP_BATCH: usize = 10_000;
+pub const DROP_BATCH: usize = 2_000;
 
-/// Lost leases that one round of upkeep takes away; the jobs are read with their bodies.
+/// Lost leases that are taken away in one transaction; the jobs are read with their bodies.
 const LAPSE_BATCH: i64 = 500;
 
 /// What is to be dropped of a queue.
@@ -43,48 +45,126 @@ pub enum Heap {
     Dead,
 }
 
-/// Starts what is due, drops what is old, takes lost leases away where the protocol asks for it. A bounded
-/// batch of each; the next round goes on. Where clients tell the time, nothing of that happens to qless.
+/// The parts of upkeep. Each is a transaction of its own, so that one that the database refuses or is slow with
+/// keeps back no other, and concerns a bounded number of rows; it is run again at once while there are more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Makes waiting what is due.
+    Promote,
+    /// Takes lost leases away, where the protocol asks for it.
+    Lapse,
+    /// Drops jobs whose time to live has ended.
+    Expire,
+    /// Drops jobs that have been gone for Relay for long.
+    Gone,
+    /// Drops what is in queues that were deleted.
+    Expunged,
+    /// Drops complete jobs older than `jobs-history`.
+    RetireOld,
+    /// Drops complete jobs that are more than `jobs-history-count`.
+    RetireSurplus,
+    /// Forgets workers that have been silent for long.
+    Workers,
+    /// Takes empty queues away.
+    Idle,
+    /// Drops old operations and what can be undone no longer.
+    Operations,
+    /// Drops old statistics once a day, and makes hours of old minutes once an hour.
+    Age,
+}
+
+impl Part {
+    const ALL: [Part; 11] = [
+        Part::Promote,
+        Part::Lapse,
+        Part::Expire,
+        Part::Gone,
+        Part::Expunged,
+        Part::RetireOld,
+        Part::RetireSurplus,
+        Part::Workers,
+        Part::Idle,
+        Part::Operations,
+        Part::Age,
+    ];
+
+    /// What there is to do. Where clients tell the time, nothing of that happens to qless.
+    pub fn all(clients_tell_time: bool) -> impl Iterator<Item = Part> {
+        let is_by_clock = |part: &Part| {
+            use Part::{Age, RetireOld, RetireSurplus, Workers};
+            matches!(part, RetireOld | RetireSurplus | Workers | Age)
+        };
+        let all = Part::ALL.into_iter();
+        all.filter(move |part| !(clients_tell_time && is_by_clock(part)))
+    }
+
+    /// After so many jobs there may be more.
+    fn batch(self) -> i64 {
+        match self {
+            Part::Lapse => LAPSE_BATCH,
+            _ => BATCH,
+        }
+    }
+
+    /// Whether there may be more to do after a transaction that concerned so many jobs.
+    pub fn may_go_on(self, jobs: usize) -> bool {
+        i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch())
+    }
+}
+
+/// Starts what is due, drops what is old, takes lost leases away: one part, one bounded batch.
 pub async fn upkeep(
     connection: &mut Connection,
     work: &mut Work,
+    part: Part,
     clients_tell_time: bool,
 ) -> Result<(), StoreError> {
     let now = work.now;
-    let gone = now.plus_seconds(-work.config.known("max-worker-age"));
-    let clients = i64::from(clients_tell_time);
-    let mut batch = vec![
-        Statement::new(PROMOTE, [now.0.into(), BATCH.into(), clients.into()]),
-        Statement::new(LOST, [now.0.into(), LAPSE_BATCH.into()]),
-    ];
-    if !clients_tell_time {
-        batch.push(Statement::new(FORGET_WORKERS, [gone.0.into()]));
-    }
-    let mut answers = connection.run(batch).await?.into_iter();
-    for queue in queues_of(answers.next())? {
-        work.promoted(queue, 1);
-    }
-    for row in answers.next().unwrap_or_default().rows {
-        let (job, version) = rows::job(&row)?;
-        let key = job.key.clone();
-        work.prime(job, version);
-        dead::lapse(work, &key);
-    }
-    let writes = work.job_writes();
-    if !writes.is_empty() {
-        connection.run(writes).await?;
-    }
-    let expired = Statement::new(EXPIRE, [now.0.into(), BATCH.into()]);
-    drop_jobs(connection, work, expired).await?;
-    let forgotten = now.plus_seconds(-GONE_KEPT_S);
-    let gone = Statement::new(FORGET_GONE, [forgotten.0.into(), BATCH.into()]);
-    drop_jobs(connection, work, gone).await?;
-    let expunged = Statement::new(DROP_EXPUNGED, [BATCH.into()]);
-    drop_jobs(connection, work, expunged).await?;
-    if clients_tell_time {
-        return Ok(());
-    }
-    retire(connection, work).await
+    let batch = part.batch().into();
+    let dropping = match part {
+        Part::Promote => {
+            let clients = i64::from(clients_tell_time);
+            let promote = Statement::new(PROMOTE, [now.0.into(), batch, clients.into()]);
+            let answers = connection.run(vec![promote]).await?;
+            for row in answers.iter().flat_map(|answer| &answer.rows) {
+                work.promoted(row.int(0)?, 1);
+                work.concerned += 1;
+            }
+            return Ok(());
+        }
+        Part::Lapse => {
+            let lost = Statement::new(LOST, [now.0.into(), batch]);
+            let answers = connection.run(vec![lost]).await?;
+            for row in answers.iter().flat_map(|answer| &answer.rows) {
+                let (job, version) = rows::job(row)?;
+                let key = job.key.clone();
+                work.prime(job, version);
+                dead::lapse(work, &key);
+                work.concerned += 1;
+            }
+            let writes = work.job_writes();
+            if !writes.is_empty() {
+                connection.run(writes).await?;
+            }
+            return Ok(());
+        }
+        Part::Workers => {
+            let gone = now.plus_seconds(-work.config.known("max-worker-age"));
+            let forget = Statement::new(FORGET_WORKERS, [gone.0.into()]);
+            return connection.run(vec![forget]).await.map(drop);
+        }
+        Part::Expire => Statement::new(EXPIRE, [now.0.into(), batch]),
+        Part::Gone => {
+            let forgotten = now.plus_seconds(-GONE_KEPT_S);
+            Statement::new(FORGET_GONE, [forgotten.0.into(), batch])
+        }
+        Part::Expunged => Statement::new(DROP_EXPUNGED, [batch]),
+        Part::RetireOld => retire_old(work),
+        Part::RetireSurplus => retire_surplus(work),
+        // Theirs is elsewhere: see `Runner::attend_to`.
+        Part::Idle | Part::Operations | Part::Age => return Ok(()),
+    };
+    drop_jobs(connection, work, dropping).await
 }
 
 /// Drops jobs of a queue, up to a bounded batch of them.
@@ -110,21 +190,30 @@ pub async fn drop_of(
     if found.is_empty() {
         return Ok(());
     }
-    let before = work.dropped;
+    let before = work.concerned;
     drop_jobs(connection, work, Statement::of_rows(DROP_FOUND, &found)).await?;
     // Another server was faster with one of them: there may be others in its place.
-    if work.dropped - before < found.len() {
+    if work.concerned - before < found.len() {
         return Err(StoreError::Conflict);
     }
     Ok(())
 }
 
 /// Drops complete jobs that are older than `jobs-history`, then those that are more than
-/// `jobs-history-count`.
+/// `jobs-history-count`; a bounded batch of each.
 pub async fn retire(connection: &mut Connection, work: &mut Work) -> Result<(), StoreError> {
-    let oldest = work.now.plus_seconds(-work.config.known("jobs-history"));
-    let old = Statement::new(RETIRE_OLD, [oldest.0.into(), BATCH.into()]);
+    let old = retire_old(work);
     drop_jobs(connection, work, old).await?;
+    let surplus = retire_surplus(work);
+    drop_jobs(connection, work, surplus).await
+}
+
+fn retire_old(work: &Work) -> Statement {
+    let oldest = work.now.plus_seconds(-work.config.known("jobs-history"));
+    Statement::new(RETIRE_OLD, [oldest.0.into(), BATCH.into()])
+}
+
+fn retire_surplus(work: &Work) -> Statement {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a count; a cast that saturates is right"
@@ -134,8 +223,7 @@ pub async fn retire(connection: &mut Connection, work: &mut Work) -> Result<(), 
     let kept = kept
         .max(0)
         .saturating_sub(work.tally.pending(State::Complete));
-    let surplus = Statement::new(RETIRE_SURPLUS, [kept.into(), BATCH.into()]);
-    drop_jobs(connection, work, surplus).await
+    Statement::new(RETIRE_SURPLUS, [kept.into(), BATCH.into()])
 }
 
 /// Runs a statement that deletes jobs without edges and returns of each the queue, `seq`, tags, state and key.
@@ -149,7 +237,7 @@ async fn drop_jobs(
     for row in answers.into_iter().next().unwrap_or_default().rows {
         let state = State::from_code(row.int(3)?).ok_or(StoreError::Corrupt("an unknown state"))?;
         work.tally.count(row.int(0)?, state, -1);
-        work.dropped += 1;
+        work.concerned += 1;
         let (scope, id) = (row.int(4)?, row.text(5)?);
         work.let_go(JobKey { scope, id });
         let tags: Vec<String> = serde_json::from_str(&row.text(2)?).unwrap_or_default();
@@ -164,34 +252,40 @@ async fn drop_jobs(
     Ok(())
 }
 
-/// Drops statistics older than `stats-history` days and histograms older than `histogram-history` days,
-/// today being the first; counts that count nothing any more; and, unless clients tell the time, what is old of the audit
-/// and of sessions.
-pub fn prune(work: &Work, clients_tell_time: bool) -> Vec<Statement> {
-    let mut statements = vec![
-        Statement::new(PRUNE_STATS, [work.past_keeping("stats-history").into()]),
-        Statement::new(
-            PRUNE_HISTOGRAMS,
-            [work.past_keeping("histogram-history").into()],
-        ),
-        Statement::new(PRUNE_TAG_COUNTS, []),
-        Statement::new(PRUNE_FAILURE_COUNTS, []),
+/// Drops statistics older than `stats-history` days and histograms older than `histogram-history` days, today being
+/// the first; counts that count nothing any more; and, unless clients tell the time, what is old of the audit and of
+/// sessions. A bounded batch of each. Whether that was all.
+pub async fn prune(
+    connection: &mut Connection,
+    work: &Work,
+    clients_tell_time: bool,
+) -> Result<bool, StoreError> {
+    let statistics = work.past_keeping("stats-history");
+    let histograms = work.past_keeping("histogram-history");
+    let tallies = |kind: Kind, day: i64, slot: i64| {
+        let args = [kind as i64, day, slot, BATCH].map(Into::into);
+        Statement::new(PRUNE_TALLIES, args)
+    };
+    let mut batch = vec![
+        tallies(Kind::Wait, statistics, MOMENTS),
+        tallies(Kind::Run, statistics, MOMENTS),
+        tallies(Kind::Outcome, statistics, MOMENTS),
+        tallies(Kind::Wait, histograms, 0),
+        tallies(Kind::Run, histograms, 0),
+        Statement::new(PRUNE_TAG_COUNTS, [BATCH.into()]),
+        Statement::new(PRUNE_FAILURE_COUNTS, [BATCH.into()]),
     ];
     if !clients_tell_time {
-        statements.extend(audit::drop_old(work.now));
-        statements.extend(sessions::drop_old(work.now));
+        batch.extend(audit::drop_old(work.now));
+        batch.extend(sessions::drop_old(work.now));
     }
-    statements
+    let answers = connection.run(batch).await?;
+    let is_full = |answer: &Answer| answer.affected >= BATCH as u64;
+    Ok(!answers.iter().take(PRUNED).any(is_full))
 }
 
-fn queues_of(answer: Option<Answer>) -> Result<Vec<i64>, StoreError> {
-    answer
-        .unwrap_or_default()
-        .rows
-        .iter()
-        .map(|row| row.int(0))
-        .collect()
-}
+/// How many of the statements of [`prune`] have a batch; the others go by few rows.
+const PRUNED: usize = 7;
 
 /// Notes when workers were seen last, unless another server knows better; where clients tell the time, it may
 /// run backwards. In order, so that two servers that saw the same workers do not wait for each other.
@@ -207,24 +301,30 @@ pub fn flush() -> Vec<Statement> {
     all.map(|sql| Statement::new(sql, [])).collect()
 }
 
+// Each statement that changes or deletes jobs which others may change at the same time names them by `seq` and
+// `version`: while it waits for a row that another server is writing, Postgres asks nothing again but the condition
+// outside the subselect, and a row that was written has another version.
+
 const PROMOTE: &str = "
-UPDATE jobs SET state = 1, version = version + 1 WHERE seq IN (
-    SELECT j.seq FROM queues AS q CROSS JOIN jobs AS j
+UPDATE jobs SET state = 1, version = version + 1 WHERE state = 2 AND (seq, version) IN (
+    SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
     WHERE j.queue = q.id AND j.state = 2 AND j.ready_at <= $1 AND (q.protocol <> 'qless' OR $3 = 0)
-    LIMIT $2 + 0)
+    LIMIT $2 + 0 {skip_locked:j})
 RETURNING queue";
 
 /// By qless's rules whoever lost a lease may go on until somebody else claims the job.
 const LOST: &str = concat!(
     "SELECT ",
     job_columns!(),
-    " FROM queues AS q CROSS JOIN jobs AS j
-    WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = 4 AND j.lease_until <= $1 LIMIT $2 + 0"
+    " FROM (SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
+            WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = 4 AND j.lease_until <= $1
+            LIMIT $2 + 0 {skip_locked:j}) AS c
+    CROSS JOIN jobs AS j WHERE j.seq = c.seq AND j.version = c.version"
 );
 
 const EXPIRE: &str = "
-DELETE FROM jobs WHERE expires_at <= $1 AND seq IN (
-    SELECT seq FROM jobs WHERE expires_at <= $1 ORDER BY expires_at, seq LIMIT $2 + 0)
+DELETE FROM jobs WHERE (seq, version) IN (
+    SELECT seq, version FROM jobs WHERE expires_at <= $1 ORDER BY expires_at, seq LIMIT $2 + 0 {skip_locked})
 RETURNING queue, seq, tags, state, scope, id";
 
 /// What a consumer would get now, whether or not anybody has looked; with versions.
@@ -252,42 +352,59 @@ DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))
 RETURNING queue, seq, tags, state, scope, id";
 
 const FORGET_GONE: &str = "
-DELETE FROM jobs WHERE seq IN (
-    SELECT j.seq FROM queues AS q CROSS JOIN jobs AS j
-    WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = 8 AND j.since <= $1 LIMIT $2 + 0)
+DELETE FROM jobs WHERE (seq, version) IN (
+    SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
+    WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = 8 AND j.since <= $1 LIMIT $2 + 0 {skip_locked:j})
 RETURNING queue, seq, tags, state, scope, id";
 
 /// What is in queues that were deleted.
 const DROP_EXPUNGED: &str = "
-DELETE FROM jobs WHERE seq IN (
-    SELECT j.seq FROM queues AS q CROSS JOIN jobs AS j
-    WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = 9 LIMIT $1 + 0)
+DELETE FROM jobs WHERE (seq, version) IN (
+    SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
+    WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = 9 LIMIT $1 + 0 {skip_locked:j})
 RETURNING queue, seq, tags, state, scope, id";
 
 const RETIRE_OLD: &str = "
-DELETE FROM jobs WHERE seq IN (
-    SELECT seq FROM jobs WHERE state = 6 AND since <= $1 ORDER BY since, seq LIMIT $2 + 0)
+DELETE FROM jobs WHERE (seq, version) IN (
+    SELECT seq, version FROM jobs WHERE state = 6 AND since <= $1 ORDER BY since, seq LIMIT $2 + 0 {skip_locked})
 RETURNING queue, seq, tags, state, scope, id";
 
 // A negative limit would mean none.
 const RETIRE_SURPLUS: &str = "
-DELETE FROM jobs WHERE seq IN (
-    SELECT seq FROM jobs WHERE state = 6 ORDER BY since, seq
+DELETE FROM jobs WHERE (seq, version) IN (
+    SELECT seq, version FROM jobs WHERE state = 6 ORDER BY since, seq
     LIMIT (SELECT CASE WHEN s.n <= $1 THEN 0 WHEN s.n - $1 < $2 THEN s.n - $1 ELSE $2 END
-           FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = 0 AND slot = 6) AS s))
+           FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = 0 AND slot = 6) AS s)
+    {skip_locked})
 RETURNING queue, seq, tags, state, scope, id";
 
-const PRUNE_STATS: &str = "DELETE FROM tallies WHERE kind IN (1, 2, 3) AND day <= $1";
+// The rows of each queue stand together.
+const PRUNE_TALLIES: &str = "
+DELETE FROM tallies WHERE kind = $1 AND day <= $2 AND slot >= $3 AND (queue, day, slot, server) IN (
+    SELECT t.queue, t.day, t.slot, t.server FROM queues AS q CROSS JOIN tallies AS t
+    WHERE t.kind = $1 AND t.queue = q.id AND t.day <= $2 AND t.slot >= $3 LIMIT $4 + 0)";
 
-const PRUNE_HISTOGRAMS: &str =
-    "DELETE FROM tallies WHERE kind IN (1, 2) AND slot >= 0 AND day <= $1";
-
+// A count is the sum of one row for each server. Rows that are locked and add up to zero can be deleted, even while
+// another server adds to a row of its own.
 const PRUNE_TAG_COUNTS: &str = "
-DELETE FROM tag_counts WHERE tag IN (SELECT tag FROM tag_counts GROUP BY tag HAVING sum(n) = 0)";
+WITH kept AS (
+    SELECT tag, server, n FROM tag_counts
+    WHERE tag IN (SELECT tag FROM tag_counts GROUP BY tag HAVING sum(n) = 0 LIMIT $1 + 0)
+    ORDER BY tag, server {locked}
+)
+DELETE FROM tag_counts WHERE (tag, server, n) IN (
+    SELECT tag, server, n FROM kept WHERE tag IN (SELECT tag FROM kept GROUP BY tag HAVING sum(n) = 0))";
 
 const PRUNE_FAILURE_COUNTS: &str = "
-DELETE FROM failure_counts WHERE failure_group IN (
-    SELECT failure_group FROM failure_counts GROUP BY failure_group HAVING sum(n) = 0)";
+WITH kept AS (
+    SELECT failure_group, queue, server, n FROM failure_counts
+    WHERE failure_group IN (
+        SELECT failure_group FROM failure_counts GROUP BY failure_group HAVING sum(n) = 0 LIMIT $1 + 0)
+    ORDER BY failure_group, queue, server {locked}
+)
+DELETE FROM failure_counts WHERE (failure_group, queue, server, n) IN (
+    SELECT failure_group, queue, server, n FROM kept
+    WHERE failure_group IN (SELECT failure_group FROM kept GROUP BY failure_group HAVING sum(n) = 0))";
 
 const FORGET_WORKERS: &str = "DELETE FROM workers WHERE last_seen <= $1";
 

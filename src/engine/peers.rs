@@ -31,6 +31,9 @@ const LEAVE_MAX: Duration = Duration::from_secs(1);
 /// Before the way to the others is tried again after it was lost.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
+/// How often a server looks whether it has missed something of the others.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// Queues named in one word to the others; if there are more, they look at all.
 const QUEUES_TOLD_MAX: usize = 200;
 
@@ -195,6 +198,19 @@ impl Engine {
             let word = self.peers().word().await;
             if let Err(error) = self.readers().notify(&word).await {
                 tracing::debug!(%error, "the other servers could not be told");
+            }
+        }
+    }
+
+    /// Once a second looks whether something of the others has been missed: a word of another server may have been
+    /// lost.
+    pub(super) async fn look_for_news(self) {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if self.peers().any() {
+                self.look_again(None).await;
             }
         }
     }

@@ -14,6 +14,10 @@ use crate::store::{Row, Statement, StoreError};
 pub const ALL: &str =
     "SELECT id, protocol, namespace, name, first_seen, paused, forgotten FROM queues";
 
+/// The queues written after a revision.
+pub const SINCE: &str = "
+SELECT id, protocol, namespace, name, first_seen, paused, forgotten FROM queues WHERE revision > $1";
+
 /// A queue that is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
@@ -34,17 +38,13 @@ pub struct Queues(RwLock<Inner>);
 struct Inner {
     by_key: HashMap<QueueKey, Arc<Queue>>,
     by_id: HashMap<QueueId, Arc<Queue>>,
-    /// The highest number of those that are there no longer: none is given again.
-    last_gone: QueueId,
+    /// The highest number there is or has been: none is given again.
+    last: QueueId,
 }
 
 impl Inner {
-    fn last_id(&self) -> QueueId {
-        let highest = self.by_id.keys().max().copied();
-        highest.unwrap_or_default().max(self.last_gone)
-    }
-
     fn add(&mut self, queue: Queue) {
+        self.last = self.last.max(queue.id);
         let queue = Arc::new(queue);
         let before = self.by_id.insert(queue.id, Arc::clone(&queue));
         if let Some(before) = before.filter(|before| before.key != queue.key) {
@@ -58,13 +58,21 @@ impl Queues {
     /// Takes over what [`ALL`] has read, instead of what is there; and the highest number of those that went.
     pub fn take_over(&self, rows: &[Row], last_gone: QueueId) -> Result<(), StoreError> {
         let mut inner = Inner {
-            last_gone,
+            last: last_gone,
             ..Inner::default()
         };
         for row in rows {
             inner.add(queue(row)?);
         }
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = inner;
+        Ok(())
+    }
+
+    /// Takes over what [`SINCE`] has read.
+    pub fn take_in(&self, rows: &[Row]) -> Result<(), StoreError> {
+        let queues: Vec<Queue> = rows.iter().map(queue).collect::<Result<_, _>>()?;
+        let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        queues.into_iter().for_each(|queue| inner.add(queue));
         Ok(())
     }
 
@@ -112,7 +120,7 @@ impl Queues {
     /// A queue is there no longer.
     pub fn remove(&self, id: QueueId) {
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        inner.last_gone = inner.last_gone.max(id);
+        inner.last = inner.last.max(id);
         if let Some(queue) = inner.by_id.remove(&id) {
             inner.by_key.remove(&queue.key);
         }
@@ -122,7 +130,7 @@ impl Queues {
     pub fn clear(&self) {
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *inner = Inner {
-            last_gone: inner.last_id(),
+            last: inner.last,
             ..Inner::default()
         };
     }
@@ -130,7 +138,7 @@ impl Queues {
     /// A number for a new queue.
     pub fn next_id(&self) -> QueueId {
         let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        inner.last_id() + 1
+        inner.last + 1
     }
 }
 
@@ -186,7 +194,7 @@ pub(super) fn forget(work: &mut Work, key: &QueueKey) {
 }
 
 /// The statement that stores queues that are new, or otherwise than before.
-pub fn save(queues: &[Queue]) -> Statement {
+pub fn save<'a>(queues: impl Iterator<Item = &'a Queue>, revision: i64) -> Statement {
     let row = |queue: &Queue| {
         (
             queue.id,
@@ -198,8 +206,10 @@ pub fn save(queues: &[Queue]) -> Statement {
             u8::from(queue.forgotten),
         )
     };
+    let rows: Vec<_> = queues.map(row).collect();
     // Another server may have given the number to another queue.
-    Statement::of_rows(SAVE, &queues.iter().map(row).collect::<Vec<_>>()).exactly(queues.len())
+    let save = Statement::of_rows(SAVE, &rows).with(revision);
+    save.exactly(rows.len())
 }
 
 /// The statement that takes qless workers off the list of workers.
@@ -208,11 +218,11 @@ pub fn forget_workers(names: &[String]) -> Statement {
 }
 
 const SAVE: &str = "
-INSERT INTO queues (id, protocol, namespace, name, first_seen, paused, forgotten)
-SELECT int(0), text(1), text(2), text(3), int(4), int(5), int(6)
+INSERT INTO queues (id, protocol, namespace, name, first_seen, paused, forgotten, revision)
+SELECT int(0), text(1), text(2), text(3), int(4), int(5), int(6), $2
 FROM rows($1) WHERE true
 ON CONFLICT (id) DO UPDATE SET namespace = excluded.namespace, first_seen = excluded.first_seen,
-    paused = excluded.paused, forgotten = excluded.forgotten
+    paused = excluded.paused, forgotten = excluded.forgotten, revision = excluded.revision
 WHERE queues.protocol = excluded.protocol AND queues.name = excluded.name
     AND (queues.namespace = excluded.namespace OR queues.protocol = 'jobq')";
 

@@ -1,7 +1,7 @@
 //! Recurring jobs: each makes a job, its child, at every interval. Children are made when somebody asks
 //! for work, and only as many as are wanted; what was due earlier is put as of the moment when it was due.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
@@ -154,11 +154,40 @@ pub(super) fn unrecur(work: &mut Work, id: &str) {
 }
 
 /// The ids that up to `count` children might get; as many again, for some may be taken.
-pub(super) fn ids_of_children(recurring: &Recurring, count: usize) -> Vec<String> {
-    let ahead = i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(2);
-    (1..=ahead)
-        .map(|n| format!("{}-{}", recurring.id, recurring.made + n))
-        .collect()
+pub(super) fn ids_of_children(due: &Due) -> impl Iterator<Item = String> {
+    let ahead = i64::try_from(due.children)
+        .unwrap_or(i64::MAX)
+        .saturating_mul(2);
+    let recurring = &due.recurring;
+    (1..=ahead).map(|n| format!("{}-{}", recurring.id, recurring.made + n))
+}
+
+/// A recurring job that is due, and how many children it is to have at most.
+#[derive(Clone, Debug)]
+pub struct Due {
+    pub recurring: Recurring,
+    pub children: usize,
+}
+
+/// Which of the recurring jobs that are due get how many children when `wanted` jobs are wanted in each queue: in order,
+/// no more than are due, and together no more than are wanted.
+pub(super) fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> Vec<Due> {
+    let mut left: HashMap<QueueId, usize> = wanted.iter().copied().collect();
+    let mut planned = Vec::new();
+    for recurring in due {
+        let behind = now.0.saturating_sub(recurring.next_at.0);
+        let missed = usize::try_from(behind / recurring.interval.max(1)).unwrap_or(usize::MAX);
+        let left = left.entry(recurring.queue).or_default();
+        let children = missed.saturating_add(1).min(*left);
+        *left -= children;
+        if children > 0 {
+            planned.push(Due {
+                recurring,
+                children,
+            });
+        }
+    }
+    planned
 }
 
 /// Makes up to `count` children that are due. `taken` are those of [`ids_of_children`] that some job has: they

@@ -17,14 +17,31 @@ use crate::store::{Row, Statement, StoreError};
 /// Ids hold no control characters, so a line break parts them.
 macro_rules! job_columns {
     () => {
-        "j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
-         j.lease_until, j.retries, j.remaining, j.klass, j.tags, j.history, j.failure_group,
-         j.failure_message, j.failure_worker, j.failure_at, j.body, j.created_at, j.version, j.warned, j.spawned_from,
-         j.expires_at, j.attributes, j.timeout_s, j.work_state, j.updated_at,
+        concat!(
+            job_columns!(own),
+            ",
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
             JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq),
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
             JOIN jobs AS o ON o.seq = d.job WHERE d.needs = j.seq)"
+        )
+    };
+    // With as many of the dependencies as the argument says, and without dependents.
+    (some_dependencies: $limit:literal) => {
+        concat!(
+            job_columns!(own),
+            ",
+         (SELECT string_agg(o.id, '\n') FROM (SELECT needs FROM dependencies WHERE job = j.seq LIMIT ",
+            $limit,
+            ") AS d JOIN jobs AS o ON o.seq = d.needs),
+         CAST(NULL AS TEXT)"
+        )
+    };
+    (own) => {
+        "j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
+         j.lease_until, j.retries, j.remaining, j.klass, j.tags, j.history, j.failure_group,
+         j.failure_message, j.failure_worker, j.failure_at, j.body, j.created_at, j.version, j.warned, j.spawned_from,
+         j.expires_at, j.attributes, j.timeout_s, j.work_state, j.updated_at"
     };
 }
 pub(super) use job_columns;

@@ -253,12 +253,16 @@ impl Tally {
             .moments
             .into_iter()
             .map(|(key, moments)| row(key, moments.n, Some(moments)));
-        let tallies: Vec<_> = counters.chain(moments).collect();
-        let failures: Vec<_> = (self.failures.into_iter())
+        // In order, as all servers lock rows.
+        let mut tallies: Vec<_> = counters.chain(moments).collect();
+        tallies.sort_unstable_by_key(|(kind, queue, day, slot, ..)| (*kind, *queue, *day, *slot));
+        let mut failures: Vec<_> = (self.failures.into_iter())
             .filter(|(_, n)| *n != 0)
             .map(|((group, queue), n)| (group, queue, n))
             .collect();
-        let tags: Vec<_> = self.tags.into_iter().filter(|(_, n)| *n != 0).collect();
+        failures.sort_unstable();
+        let mut tags: Vec<_> = self.tags.into_iter().filter(|(_, n)| *n != 0).collect();
+        tags.sort_unstable();
         let mut statements = Vec::new();
         if !tallies.is_empty() {
             statements.push(Statement::of_rows(FOLD, &tallies).with(server));

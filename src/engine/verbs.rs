@@ -2,6 +2,7 @@
 //!
 //! A verb on several items does one after the other, each for itself, and gives a result for each.
 
+mod claim;
 mod jobq;
 mod lmstfy;
 mod relay;
@@ -9,7 +10,6 @@ mod relay;
 use super::Engine;
 use super::check;
 use super::chores::Chore;
-use super::claim::{self, Claim, Order};
 use super::clock::Time;
 use super::config;
 use super::depend::{self, Depend};
@@ -29,6 +29,10 @@ pub use relay::Revived;
 /// Jobs that are moved out of a list in one transaction; more are moved in several.
 const MOVE_BATCH: usize = 1_000;
 
+/// Items of one request, and bytes of their bodies, that share a transaction: what is written within some 20 ms.
+const EACH_MAX: usize = 500;
+const EACH_BYTES_MAX: usize = 2 << 20;
+
 /// A result for each item.
 type Each<T> = Result<Vec<Result<T>>>;
 
@@ -43,8 +47,7 @@ impl Engine {
         client: String,
         now: Option<Time>,
     ) -> Each<String> {
-        let needs = needs_of_puts(&jobs);
-        self.each(jobs, needs, now, move |work, job| {
+        self.each(jobs, now, need_of_put, move |work, job| {
             put::put(work, &queue, job, &client)
         })
         .await
@@ -58,28 +61,10 @@ impl Engine {
         client: String,
         now: Option<Time>,
     ) -> Each<String> {
-        let needs = needs_of_puts(&jobs);
-        self.each(jobs, needs, now, move |work, job| {
+        self.each(jobs, now, need_of_put, move |work, job| {
             put::requeue(work, &queue, job, &client)
         })
         .await
-    }
-
-    /// Gives a worker jobs; see `engine/claim.rs` for the order. If the caller hangs up meanwhile, none.
-    pub async fn claim(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
-        let needs = Needs {
-            claim: claim.wanted(),
-            ..Needs::default()
-        };
-        let items = claim.count;
-        let in_turn = (claim.order == Order::RoundRobin).then(|| claim.clone());
-        let first = in_turn.as_ref().map_or(0, |claim| self.0.turns.next(claim));
-        let verb = move |work: &mut Work| claim::claim(work, &claim, first);
-        let (jobs, next) = self.write(needs, now, items, verb).await?;
-        if let Some(claim) = in_turn {
-            self.0.turns.set(&claim, next);
-        }
-        Ok(jobs)
     }
 
     /// The jobs that a claim of `count` would meet, in its order. Makes the children of recurring jobs
@@ -113,8 +98,11 @@ impl Engine {
         holder: Holder,
         now: Option<Time>,
     ) -> Each<f64> {
-        let needs = named(jobs.iter().map(|(key, _)| key));
-        self.each(jobs, needs, now, move |work, (key, body)| {
+        let need = |needs: &mut Needs, (key, body): &(JobKey, Option<String>)| {
+            needs.job(key);
+            needs.bytes += body.as_ref().map_or(0, String::len);
+        };
+        self.each(jobs, now, need, move |work, (key, body)| {
             lease::heartbeat(work, key, &holder, body.as_deref())
         })
         .await
@@ -127,11 +115,14 @@ impl Engine {
         holder: Holder,
         now: Option<Time>,
     ) -> Each<State> {
-        let mut needs = named(jobs.iter().map(|(key, ..)| key));
-        for next in jobs.iter().filter_map(|(_, _, next)| next.as_ref()) {
-            needs.depends(&next.depends);
-        }
-        self.each(jobs, needs, now, move |work, (key, body, next)| {
+        let need = |needs: &mut Needs, (key, body, next): &(JobKey, String, Option<Next>)| {
+            needs.job(key);
+            needs.bytes += body.len();
+            if let Some(next) = next {
+                needs.depends(&next.depends);
+            }
+        };
+        self.each(jobs, now, need, move |work, (key, body, next)| {
             finish::complete(work, key, &holder, body, next.as_ref())
         })
         .await
@@ -139,8 +130,11 @@ impl Engine {
 
     /// Fails jobs.
     pub async fn fail(&self, jobs: Vec<Fail>, holder: Holder, now: Option<Time>) -> Each<()> {
-        let needs = named(jobs.iter().map(|job| &job.key));
-        self.each(jobs, needs, now, move |work, job| {
+        let need = |needs: &mut Needs, job: &Fail| {
+            needs.job(&job.key);
+            needs.bytes += job.message.len() + job.body.as_ref().map_or(0, String::len);
+        };
+        self.each(jobs, now, need, move |work, job| {
             finish::fail(work, &holder, job)
         })
         .await
@@ -148,8 +142,8 @@ impl Engine {
 
     /// Gives jobs back to be tried again. Per job, the retries left; negative if it was failed instead.
     pub async fn retry(&self, jobs: Vec<Retry>, holder: Holder, now: Option<Time>) -> Each<i64> {
-        let needs = named(jobs.iter().map(|job| &job.key));
-        self.each(jobs, needs, now, move |work, job| {
+        let need = |needs: &mut Needs, job: &Retry| needs.job(&job.key);
+        self.each(jobs, now, need, move |work, job| {
             finish::retry(work, &holder, job)
         })
         .await
@@ -159,8 +153,7 @@ impl Engine {
 
     /// Takes jobs from their workers; each is first in line for another.
     pub async fn time_out(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
-        let needs = named(&keys);
-        self.each(keys, needs, now, lease::time_out).await
+        self.each(keys, now, Needs::job, lease::time_out).await
     }
 
     /// Cancels all of these jobs, or none.
@@ -214,8 +207,8 @@ impl Engine {
 
     /// Gives jobs other priorities.
     pub async fn prioritize(&self, jobs: Vec<(JobKey, f64)>, now: Option<Time>) -> Each<()> {
-        let needs = named(jobs.iter().map(|(key, _)| key));
-        self.each(jobs, needs, now, |work, (key, priority)| {
+        let need = |needs: &mut Needs, (key, _): &(JobKey, f64)| needs.job(key);
+        self.each(jobs, now, need, |work, (key, priority)| {
             mend::prioritize(work, key, *priority)
         })
         .await
@@ -223,13 +216,13 @@ impl Engine {
 
     /// Changes what jobs wait for.
     pub async fn depend(&self, jobs: Vec<(JobKey, Depend)>, now: Option<Time>) -> Each<()> {
-        let mut needs = named(jobs.iter().map(|(key, _)| key));
-        for (_, change) in &jobs {
+        let need = |needs: &mut Needs, (key, change): &(JobKey, Depend)| {
+            needs.job(key);
             if let Depend::On(ids) = change {
                 needs.depends(ids);
             }
-        }
-        self.each(jobs, needs, now, |work, (key, change)| {
+        };
+        self.each(jobs, now, need, |work, (key, change)| {
             depend::depend(work, key, change)
         })
         .await
@@ -241,8 +234,7 @@ impl Engine {
         jobs: Vec<(JobKey, Vec<String>)>,
         now: Option<Time>,
     ) -> Each<Vec<String>> {
-        let needs = named(jobs.iter().map(|(key, _)| key));
-        self.each(jobs, needs, now, |work, (key, tags)| {
+        self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
             tag::tag(work, key, tags)
         })
         .await
@@ -254,8 +246,7 @@ impl Engine {
         jobs: Vec<(JobKey, Vec<String>)>,
         now: Option<Time>,
     ) -> Each<Vec<String>> {
-        let needs = named(jobs.iter().map(|(key, _)| key));
-        self.each(jobs, needs, now, |work, (key, tags)| {
+        self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
             tag::untag(work, key, tags)
         })
         .await
@@ -263,8 +254,7 @@ impl Engine {
 
     /// Makes the events of jobs public, and tags them.
     pub async fn track(&self, jobs: Vec<(JobKey, Vec<String>)>, now: Option<Time>) -> Each<()> {
-        let needs = named(jobs.iter().map(|(key, _)| key));
-        self.each(jobs, needs, now, |work, (key, tags)| {
+        self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
             track::track(work, key, tags)
         })
         .await
@@ -272,10 +262,15 @@ impl Engine {
 
     /// Tracks jobs, there or not, no longer.
     pub async fn untrack(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
-        self.each(keys, Needs::default(), now, |work, key| {
-            track::untrack(work, key);
-            Ok(())
-        })
+        self.each(
+            keys,
+            now,
+            |_, _| {},
+            |work, key| {
+                track::untrack(work, key);
+                Ok(())
+            },
+        )
         .await
     }
 
@@ -285,8 +280,8 @@ impl Engine {
         notes: Vec<(JobKey, String, Option<String>)>,
         now: Option<Time>,
     ) -> Each<()> {
-        let needs = named(notes.iter().map(|(key, ..)| key));
-        self.each(notes, needs, now, |work, (key, message, data)| {
+        let need = |needs: &mut Needs, (key, ..): &(JobKey, String, Option<String>)| needs.job(key);
+        self.each(notes, now, need, |work, (key, message, data)| {
             mend::note(work, key, message, data.as_deref())
         })
         .await
@@ -301,11 +296,12 @@ impl Engine {
         jobs: Vec<Recur>,
         now: Option<Time>,
     ) -> Each<String> {
-        let needs = Needs {
-            recurring: jobs.iter().filter_map(|job| job.id.clone()).collect(),
-            ..Needs::default()
+        let need = |needs: &mut Needs, job: &Recur| {
+            needs.recurring.extend(job.id.clone());
+            needs.bytes += job.body.len();
+            needs.adds = true;
         };
-        self.each(jobs, needs, now, move |work, job| {
+        self.each(jobs, now, need, move |work, job| {
             recur::recur(work, &queue, job)
         })
         .await
@@ -395,17 +391,41 @@ impl Engine {
         self.chore(mend).await.map(drop)
     }
 
+    /// Does something to each of the items, in order. Many go in several transactions, so that other requests come in
+    /// between; if one of those fails after others have been committed, that is the result of its items and of the
+    /// rest.
     async fn each<I: Send + 'static, T: Send + 'static>(
         &self,
         items: Vec<I>,
-        needs: Needs,
         now: Option<Time>,
-        mut verb: impl FnMut(&mut Work, &I) -> Result<T> + Send + 'static,
+        need: impl Fn(&mut Needs, &I),
+        verb: impl FnMut(&mut Work, &I) -> Result<T> + Clone + Send + 'static,
     ) -> Each<T> {
-        self.write(needs, now, items.len(), move |work| {
-            Ok(items.iter().map(|item| verb(work, item)).collect())
-        })
-        .await
+        let mut results = Vec::with_capacity(items.len());
+        let mut items = items.into_iter().peekable();
+        while items.peek().is_some() {
+            let (mut needs, mut some) = (Needs::default(), Vec::new());
+            while let Some(item) =
+                items.next_if(|_| some.len() < EACH_MAX && needs.bytes < EACH_BYTES_MAX)
+            {
+                need(&mut needs, &item);
+                some.push(item);
+            }
+            let (count, mut verb) = (some.len(), verb.clone());
+            let verbs = move |work: &mut Work| {
+                let each = some.iter().map(|item| verb(work, item));
+                Ok(each.collect::<Vec<_>>())
+            };
+            match self.write(needs, now, count, verbs).await {
+                Ok(done) => results.extend(done),
+                Err(error) if results.is_empty() => return Err(error),
+                Err(error) => {
+                    let left = count + items.by_ref().count();
+                    results.extend((0..left).map(|_| Err(error.clone())));
+                }
+            }
+        }
+        Ok(results)
     }
 }
 
@@ -458,11 +478,13 @@ fn recurring(id: &str) -> Needs {
     }
 }
 
-fn needs_of_puts(jobs: &[Put]) -> Needs {
-    let mut needs = Needs::default();
-    for job in jobs {
-        needs.jobs.extend(job.id.iter().map(JobKey::qless));
-        needs.depends(job.depends.as_deref().unwrap_or_default());
-    }
-    needs
+fn need_of_put(needs: &mut Needs, job: &Put) {
+    needs.jobs.extend(job.id.iter().map(JobKey::qless));
+    needs.depends(job.depends.as_deref().unwrap_or_default());
+    needs.bytes += job.body.len();
+    needs.adds = true;
+}
+
+fn need_of_tagged(needs: &mut Needs, (key, _): &(JobKey, Vec<String>)) {
+    needs.job(key);
 }

@@ -21,10 +21,13 @@ use super::claim::Claim;
 use super::clock::Time;
 use super::error::{Error, Result};
 use super::job::{Job, QueueKey};
-use crate::store::Statement;
+use crate::store::{Row, Statement};
 
 /// The longest that the alarm sleeps: clocks of machines are set, and sleeps do not notice.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
+
+/// Queues that one statement looks at.
+pub(super) const LOOKED_AT_MAX: usize = 200;
 
 /// After an alarm that could not be looked up, the next try.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -330,79 +333,112 @@ impl Engine {
     /// next.
     pub(super) async fn ring_where_there_is_work(&self, queues: Vec<QueueKey>) {
         let looked_at = self.now(None);
-        for queue in &queues {
-            match self.available(queue).await {
-                Ok(n) if n > 0 => self.waiters().wake(queue, n),
-                Ok(_) => {}
-                Err(error) => self.try_again(queue, &error),
+        for queues in queues.chunks(LOOKED_AT_MAX) {
+            match self.available(queues, self.now(None)).await {
+                Ok(found) => (found.iter()).for_each(|(queue, n)| self.waiters().wake(queue, *n)),
+                Err(error) => self.try_again(queues, &error),
             }
         }
         self.set_alarm(&queues, looked_at).await;
     }
 
-    /// As [`Engine::look_ahead`]; if the database cannot be read, the alarm rings soon to try again.
+    /// Sets the alarm for what becomes available in the queues after the moment at which a waiter began to look for
+    /// jobs: it may not have seen what has become available since. If the database cannot be read, the alarm rings
+    /// soon to try again.
     async fn set_alarm(&self, queues: &[QueueKey], looked_at: Time) {
-        for queue in queues {
-            if let Err(error) = self.look_ahead(queue, looked_at).await {
-                self.try_again(queue, &error);
+        for queues in queues.chunks(LOOKED_AT_MAX) {
+            match self.ahead(queues, looked_at).await {
+                Ok(found) => {
+                    let set = |(queue, at): &(QueueKey, Time)| self.waiters().will_be(queue, *at);
+                    found.iter().for_each(set);
+                }
+                Err(error) => self.try_again(queues, &error),
             }
         }
     }
 
-    fn try_again(&self, queue: &QueueKey, error: &Error) {
+    fn try_again(&self, queues: &[QueueKey], error: &Error) {
         tracing::error!(%error, "the alarm could not be set");
         let again = self.now(None).plus_seconds(TRY_AGAIN.as_secs_f64());
-        self.waiters().will_be(queue, again);
-    }
-
-    /// Sets the alarm for what becomes available in the queue after the moment at which a waiter began to look for
-    /// jobs: it may not have seen what has become available since.
-    async fn look_ahead(&self, key: &QueueKey, looked_at: Time) -> Result<()> {
-        let Some(queue) = self.known_queues().get(key) else {
-            return Ok(());
-        };
-        let statement = Statement::new(AHEAD, [queue.id.into(), looked_at.0.into()]);
-        let rows = self.readers().rows(statement).await?;
-        if let Some(at) = rows.first().and_then(|row| row.int_or_null(0).transpose()) {
-            self.waiters().will_be(key, Time(at?));
+        for queue in queues {
+            self.waiters().will_be(queue, again);
         }
-        Ok(())
     }
 
-    /// How many jobs are to be had of the queue by time alone, up to a thousand.
-    async fn available(&self, key: &QueueKey) -> Result<usize> {
-        let Some(queue) = self.known_queues().get(key) else {
-            return Ok(0);
-        };
-        let now = self.now(None);
-        let statement = Statement::new(AVAILABLE, [queue.id.into(), now.0.into()]);
-        let rows = self.readers().rows(statement).await?;
-        let n = rows.first().map_or(Ok(0), |row| row.int(0))?;
-        Ok(usize::try_from(n).unwrap_or_default())
+    /// When something becomes available after this moment, of those queues in which something does.
+    async fn ahead(&self, queues: &[QueueKey], after: Time) -> Result<Vec<(QueueKey, Time)>> {
+        let mut ahead = Vec::new();
+        for (queue, row) in self.look_at(AHEAD, queues, after).await? {
+            let at = [
+                row.int_or_null(1)?,
+                row.int_or_null(2)?,
+                row.int_or_null(3)?,
+            ];
+            if let Some(at) = at.into_iter().flatten().min() {
+                ahead.push((queue, Time(at)));
+            }
+        }
+        Ok(ahead)
+    }
+
+    /// How many jobs are to be had by then, up to some thousands of each queue.
+    pub(super) async fn available(
+        &self,
+        queues: &[QueueKey],
+        at: Time,
+    ) -> Result<Vec<(QueueKey, usize)>> {
+        let mut available = Vec::new();
+        for (queue, row) in self.look_at(AVAILABLE, queues, at).await? {
+            let n = usize::try_from(row.int(1)?).unwrap_or_default();
+            available.push((queue, n));
+        }
+        Ok(available)
+    }
+
+    /// Runs a statement on the queues that are known; with each the row that it gives.
+    async fn look_at(
+        &self,
+        sql: &'static str,
+        queues: &[QueueKey],
+        at: Time,
+    ) -> Result<Vec<(QueueKey, Row)>> {
+        let known = |key: &QueueKey| Some((self.known_queues().get(key)?.id, key.clone()));
+        let known: HashMap<_, _> = queues.iter().filter_map(known).collect();
+        if known.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<_> = known.keys().map(|id| (*id,)).collect();
+        let statement = Statement::of_rows(sql, &ids).with(at.0);
+        let mut found = Vec::with_capacity(ids.len());
+        for row in self.readers().rows(statement).await? {
+            if let Some(queue) = known.get(&row.int(0)?) {
+                found.push((queue.clone(), row));
+            }
+        }
+        Ok(found)
     }
 }
 
 const AHEAD: &str = "
-SELECT min(at) FROM (
-    SELECT min(ready_at) AS at FROM jobs WHERE queue = $1 AND state = 2 AND ready_at > $2
-    UNION ALL
-    SELECT min(lease_until) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until > $2
-    UNION ALL
-    SELECT min(next_at) FROM recurring WHERE queue = $1 AND next_at > $2
-) AS a";
+SELECT k.int(0),
+    (SELECT min(j.ready_at) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 2 AND j.ready_at > $2),
+    (SELECT min(j.lease_until) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 4 AND j.lease_until > $2),
+    (SELECT min(r.next_at) FROM recurring AS r WHERE r.queue = k.int(0) AND r.next_at > $2)
+FROM rows($1) AS k";
 
-// What is due may have been made waiting by upkeep before the alarm rang, so the waiting count too.
+// What is due may have been made waiting by upkeep before the alarm rang, so the waiting count too. One state each:
+// no index holds two.
 const AVAILABLE: &str = "
-SELECT count(*) FROM (
-    SELECT 1 FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2 LIMIT 1000) AS due
-    UNION ALL
-    SELECT 1 FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
-                   LIMIT 1000) AS lost
-    UNION ALL
-    SELECT 1 FROM (SELECT seq FROM jobs WHERE queue = $1 AND state IN (1, 7) LIMIT 1000) AS waiting
-    UNION ALL
-    SELECT 1 FROM (SELECT seq FROM recurring WHERE queue = $1 AND next_at <= $2 LIMIT 1000) AS children
-) AS a";
+SELECT k.int(0),
+    (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 2 AND j.ready_at <= $2
+                           LIMIT 1000) AS due)
+    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 4
+                             AND j.lease_until <= $2 LIMIT 1000) AS lost)
+    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 1 LIMIT 1000) AS waiting)
+    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 7 LIMIT 1000) AS taken)
+    + (SELECT count(*) FROM (SELECT 1 FROM recurring AS r WHERE r.queue = k.int(0) AND r.next_at <= $2
+                             LIMIT 1000) AS children)
+FROM rows($1) AS k";
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ mod load;
 mod needs;
 mod save;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use super::clock::Time;
@@ -37,6 +37,8 @@ struct Slot {
     version: Option<i64>,
     /// As it was read, if it has been changed since.
     before: Option<Job>,
+    /// Its lists of dependencies and dependents are not whole (see `loading_neighbours`).
+    is_partial: bool,
 }
 
 /// A recurring job under work; `None` if it is to be there no longer.
@@ -81,8 +83,8 @@ pub struct Work {
     pub completed: bool,
     /// How many moments have been given out, a microsecond each.
     pub ticks: i64,
-    /// How many jobs a chore has dropped.
-    pub dropped: usize,
+    /// How many jobs a chore has changed or dropped.
+    pub concerned: usize,
     /// Whether anybody waits for jobs, and wants to know which queues got some.
     pub watched: bool,
     /// Where servers share a database, its revision when the group began.
@@ -92,8 +94,9 @@ pub struct Work {
     /// What else is to be written.
     more: Vec<Statement>,
     queues: Arc<Queues>,
-    /// Queues that are new, or otherwise than before.
-    changed_queues: Vec<Queue>,
+    /// Queues that are new, or otherwise than before; and by which keys they are found.
+    changed_queues: BTreeMap<QueueId, Queue>,
+    changed_keys: HashMap<QueueKey, QueueId>,
     /// Queues that are to be there no longer.
     gone_queues: Vec<QueueId>,
     pub tokens: Changing,
@@ -121,10 +124,9 @@ pub struct Work {
     seen: HashSet<String>,
     forgotten_workers: Vec<String>,
     settings: Vec<(String, Option<String>)>,
-    /// Running jobs and their versions, as they will be once the group is committed.
-    held: Vec<(Job, i64)>,
-    /// Jobs that ran perhaps, and do not any more.
-    let_go: Vec<JobKey>,
+    /// Jobs that run, with their versions, and jobs that do not run any more (`None`), in the order in which the
+    /// phases of the group left them: what one phase only looked at another may end.
+    running: Vec<(JobKey, Option<(Job, i64)>)>,
     seqs: Seqs,
 }
 
@@ -146,13 +148,14 @@ impl Work {
             history_max: shared.config.count("max-job-history"),
             completed: false,
             ticks: 0,
-            dropped: 0,
+            concerned: 0,
             watched,
             revision: None,
             audit: None,
             more: Vec::new(),
             queues: Arc::clone(&shared.queues),
-            changed_queues: Vec::new(),
+            changed_queues: BTreeMap::new(),
+            changed_keys: HashMap::new(),
             gone_queues: Vec::new(),
             tokens: Changing::new(&shared.tokens),
             operating: Operating::default(),
@@ -172,8 +175,7 @@ impl Work {
             seen: HashSet::new(),
             forgotten_workers: Vec::new(),
             settings: Vec::new(),
-            held: Vec::new(),
-            let_go: Vec::new(),
+            running: Vec::new(),
             seqs,
         }
     }
@@ -195,7 +197,7 @@ impl Work {
 
     /// The job does not run, or is there no longer.
     pub fn let_go(&mut self, key: JobKey) {
-        self.let_go.push(key);
+        self.running.push((key, None));
     }
 
     /// A moment after all that this gave before, for what is to be in order though it happens at once.
@@ -219,6 +221,7 @@ impl Work {
                 job,
                 version: None,
                 before: None,
+                is_partial: false,
             },
         );
     }
@@ -264,12 +267,10 @@ impl Work {
 
     /// The queue as this group leaves it.
     pub fn queue(&self, key: &QueueKey) -> Option<Arc<Queue>> {
-        let changed = self.changed_queues.iter().find(|queue| queue.key == *key);
-        if let Some(queue) = changed {
-            return Some(Arc::new(queue.clone()));
+        if let Some(id) = self.changed_keys.get(key) {
+            return self.changed_queues.get(id).cloned().map(Arc::new);
         }
-        let is_as_before =
-            |queue: &Arc<Queue>| !self.changed_queues.iter().any(|it| it.id == queue.id);
+        let is_as_before = |queue: &Arc<Queue>| !self.changed_queues.contains_key(&queue.id);
         self.queues.get(key).filter(is_as_before)
     }
 
@@ -292,9 +293,9 @@ impl Work {
             }
             return queue.id;
         }
-        let last = self.changed_queues.iter().map(|queue| queue.id + 1).max();
+        let last = self.changed_queues.last_key_value().map(|(id, _)| id + 1);
         let id = last.unwrap_or_default().max(self.queues.next_id());
-        self.changed_queues.push(Queue {
+        self.change_queue(Queue {
             id,
             key: key.clone(),
             first_seen: self.now,
@@ -306,8 +307,12 @@ impl Work {
 
     /// Takes over a queue that is otherwise than before.
     pub fn change_queue(&mut self, queue: Queue) {
-        self.changed_queues.retain(|other| other.id != queue.id);
-        self.changed_queues.push(queue);
+        let (id, key) = (queue.id, queue.key.clone());
+        let before = self.changed_queues.insert(id, queue);
+        if let Some(before) = before.filter(|before| before.key != key) {
+            self.changed_keys.remove(&before.key);
+        }
+        self.changed_keys.insert(key, id);
     }
 
     /// The queue of this number, as it was before the group.
@@ -327,8 +332,7 @@ impl Work {
 
     /// The full name of a queue that is known.
     pub fn queue_key(&self, id: QueueId) -> Option<QueueKey> {
-        let changed = self.changed_queues.iter().find(|queue| queue.id == id);
-        match changed {
+        match self.changed_queues.get(&id) {
             Some(queue) => Some(queue.key.clone()),
             None => self.queues.by_id(id).map(|queue| queue.key.clone()),
         }

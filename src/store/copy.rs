@@ -401,7 +401,7 @@ const STATE: &str = "SELECT revision, last_event, last_gone_queue FROM state WHE
 // Whatever servers keep in memory, the target's revision is one that none of them has seen.
 const SET_STATE: &str = "
 UPDATE state SET revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1, last_event = $2,
-    last_gone_queue = $3 WHERE id = 1";
+    others_revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1, last_gone_queue = $3 WHERE id = 1";
 
 const IDENTITY: &str = "
 SELECT current_database() || '/' || current_schema() || '/' || CAST(pg_postmaster_start_time() AS TEXT)";

@@ -9,6 +9,8 @@
 //! | `elements(x)` | the elements of a JSON array of texts, in the column `value` |
 //! | `list(a, b)` | a JSON array, as text |
 //! | `{skip_locked}` | ends a selection: keep its rows for us, and pass over those that others keep |
+//! | `{skip_locked:j}` | the same, of a join of which only the rows of `j` are to be kept |
+//! | `{locked}` | ends a selection: keep its rows for us, once others do not |
 
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -52,8 +54,10 @@ impl Dialect {
         while let Some(at) = rest.find(['(', '{']) {
             let (before, hole) = rest.split_at(at);
             out.push_str(before);
-            rest = if let Some(after) = hole.strip_prefix("{skip_locked}") {
-                out.push_str(self.skip_locked());
+            rest = if let Some((hole, after)) =
+                hole.strip_prefix('{').and_then(|it| it.split_once('}'))
+            {
+                self.lock(&mut out, hole);
                 after
             } else {
                 self.call(&mut out, hole)
@@ -105,10 +109,23 @@ impl Dialect {
         format!("({alias}value->>{number})::{kind}")
     }
 
-    fn skip_locked(self) -> &'static str {
-        match self {
-            Dialect::Postgres { skip_locked: true } => "FOR UPDATE SKIP LOCKED",
-            _ => "",
+    /// Writes how the rows of a selection are locked. SQLite has one writer, and locks none.
+    fn lock(self, out: &mut String, hole: &str) {
+        let (manner, table) = hole.split_once(':').unwrap_or((hole, ""));
+        let locks = match self {
+            Dialect::Sqlite => false,
+            Dialect::Postgres { skip_locked } => skip_locked || manner == "locked",
+        };
+        if !locks {
+            return;
+        }
+        out.push_str("FOR UPDATE");
+        if !table.is_empty() {
+            out.push_str(" OF ");
+            out.push_str(table);
+        }
+        if manner == "skip_locked" {
+            out.push_str(" SKIP LOCKED");
         }
     }
 }
@@ -161,6 +178,13 @@ mod tests {
         assert_eq!(Dialect::Sqlite.write(sql), plain);
         let without = Dialect::Postgres { skip_locked: false };
         assert_eq!(without.write(sql), plain);
+        let joined = "(SELECT j.seq FROM q CROSS JOIN j LIMIT 1 {skip_locked:j}) AS a";
+        let expected =
+            "(SELECT j.seq FROM q CROSS JOIN j LIMIT 1 FOR UPDATE OF j SKIP LOCKED) AS a";
+        assert_eq!(PG.write(joined), expected);
+        let waits = "SELECT n FROM t {locked}";
+        assert_eq!(without.write(waits), "SELECT n FROM t FOR UPDATE");
+        assert_eq!(Dialect::Sqlite.write(waits), "SELECT n FROM t ");
     }
 
     #[test]

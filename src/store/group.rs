@@ -3,9 +3,11 @@
 //! next group gathers while the last is being written.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -92,6 +94,11 @@ impl<S: Send + 'static> Writer<S> {
         }
     }
 
+    /// Whether the writer has ended: nothing can be written any more.
+    pub fn has_ended(&self) -> bool {
+        self.queue.is_closed()
+    }
+
     /// Queues a step. It will be run whatever becomes of the caller.
     pub async fn submit(&self, step: S) -> Result<(), StoreError> {
         self.queue.send(step).await.map_err(|_| StoreError::Stopped)
@@ -120,12 +127,8 @@ async fn write<G: Group>(
             },
         };
         let Some(first) = next else { break };
-        let mut steps = gather::<G>(first, &mut queue, &mut held_over);
-        let outcome = attempt(&mut connection, &mut group, &mut steps, &mut outage, &stop).await;
-        if let Err(error) = &outcome {
-            tracing::error!(%error, steps = steps.len(), "a group of writes failed");
-        }
-        group.answer(steps, outcome);
+        let steps = gather::<G>(first, &mut queue, &mut held_over);
+        carry_out(&mut connection, &mut group, steps, &mut outage, &stop).await;
     }
     if let Err(error) = connection.close().await {
         tracing::error!(%error, "the database could not be closed");
@@ -153,6 +156,30 @@ fn gather<G: Group>(
     steps
 }
 
+/// Runs the group and answers it. One that fails for the sake of a step is run again in halves, so that the step is
+/// found and refused alone: with one among 512 that takes 18 runs.
+async fn carry_out<G: Group>(
+    connection: &mut Connection,
+    group: &mut G,
+    steps: Vec<G::Step>,
+    outage: &mut Option<Instant>,
+    stop: &CancellationToken,
+) {
+    let mut groups = vec![steps];
+    while let Some(mut steps) = groups.pop() {
+        let outcome = attempt(connection, group, &mut steps, outage, stop).await;
+        if let Err(error) = &outcome {
+            if steps.len() > 1 && error.concerns_a_step() {
+                let rest = steps.split_off(steps.len() / 2);
+                groups.extend([rest, steps]);
+                continue;
+            }
+            tracing::error!(%error, steps = steps.len(), "a group of writes failed");
+        }
+        group.answer(steps, outcome);
+    }
+}
+
 /// Runs the group, again if it met another server, or if the connection was lost before the commit.
 async fn attempt<G: Group>(
     connection: &mut Connection,
@@ -163,7 +190,9 @@ async fn attempt<G: Group>(
 ) -> Result<(), StoreError> {
     let mut attempts = 1;
     loop {
-        let outcome = group.run(connection, steps).await;
+        // The writer outlives a verb that panics.
+        let running = AssertUnwindSafe(group.run(connection, steps)).catch_unwind();
+        let outcome = running.await.unwrap_or(Err(StoreError::Panicked));
         if outcome.is_err() {
             connection.roll_back().await?;
         }

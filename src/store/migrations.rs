@@ -26,6 +26,7 @@ pub(super) fn sqlite() -> Migrator {
         "0010_audit"
         "0011_due"
         "0012_searches"
+        "0013_revisions"
     ))
 }
 
@@ -43,6 +44,7 @@ pub(super) fn postgres() -> Migrator {
         "0010_audit"
         "0011_due"
         "0012_searches"
+        "0013_revisions"
     ))
 }
 

@@ -87,3 +87,25 @@ async fn several_dead_jobs_of_one_id_are_told_apart_by_their_numbers() {
     assert_eq!(engine.drop_dead_jobs(queue.clone(), all).await, Ok(2));
     assert!(engine.job_in(&queue, "twin").await.unwrap().is_some());
 }
+
+/// A look at a running job whose lease is lost and the claim that ends it may share a group: what the look has seen is
+/// not what is there afterwards.
+#[tokio::test]
+async fn a_job_that_has_ended_does_not_stand_in_the_way_of_the_next() {
+    let engine = open(false).await;
+    let queue = QueueKey::relay("q");
+    let claim = || engine.claim(Claim::of(queue.clone(), "", 1), None);
+    for n in 0..20 {
+        let id = format!("j{n}");
+        let again = || engine.enqueue(vec![enqueue(&id)], Mode::Ignore);
+        again().await.unwrap();
+        assert_eq!(ids(&claim().await.unwrap()), [id.as_str()]);
+        let (looked, claimed) = tokio::join!(again(), claim());
+        looked.unwrap();
+        claimed.unwrap();
+        again().await.unwrap();
+        let job = engine.job_in(&queue, &id).await.unwrap();
+        assert!(job.is_some(), "what was acknowledged is there");
+        engine.delete(queue.clone(), vec![id]).await.unwrap();
+    }
+}

@@ -13,6 +13,7 @@ mod readers;
 mod search;
 mod series;
 mod sessions;
+mod storm;
 mod tokens;
 mod turns;
 

@@ -156,3 +156,18 @@ async fn bad_items_are_refused_with_the_name_of_their_field() {
     let job = client.job("a").await;
     assert_eq!((&job["tracked"], &job["tags"]), (&json!(false), &json!([])));
 }
+
+/// As qless-core's `test_failed_retries_tracked` has it.
+#[tokio::test]
+async fn a_tracked_job_whose_retries_are_used_up_is_said_to_have_failed() {
+    let server = Server::start();
+    let worker = server.by("w").at(0);
+    let job = json!({"id": "a", "meta": 1, "retries": 0});
+    worker.add("work", job).await;
+    worker.post("/track", json!("a")).await.ok();
+    worker.get("/get/work").await.ok();
+    worker.post("/retry/work", json!({"id": "a"})).await.ok();
+    assert_eq!(worker.job("a").await["state"], "failed");
+    let said = worker.get("/events?channel=failed").await.ok();
+    assert_eq!(said["events"].as_array().map(Vec::len), Some(1), "{said}");
+}

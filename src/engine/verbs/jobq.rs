@@ -89,6 +89,8 @@ impl Engine {
     ) -> Result<Record> {
         let needs = Needs {
             number: Some(queue.key.clone()),
+            bytes: payload.len() + state.len(),
+            adds: true,
             ..Needs::default()
         };
         let queue = Arc::clone(queue);

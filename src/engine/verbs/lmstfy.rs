@@ -13,7 +13,12 @@ use crate::engine::work::{Needs, Oldest, Work};
 impl Engine {
     /// Publishes jobs, all of them or none. Their ids.
     pub async fn publish(&self, queue: QueueKey, jobs: Vec<Publish>) -> Result<Vec<String>> {
-        self.write(Needs::default(), None, jobs.len(), move |work| {
+        let needs = Needs {
+            bytes: jobs.iter().map(|job| job.body.len()).sum(),
+            adds: true,
+            ..Needs::default()
+        };
+        self.write(needs, None, jobs.len(), move |work| {
             let publish = |job| publish::publish(work, &queue, job);
             Ok(jobs.iter().map(publish).collect())
         })
@@ -68,8 +73,7 @@ impl Engine {
 
     /// Takes these jobs out of the dead letter, as [`Engine::respawn`] does.
     pub async fn respawn_jobs(&self, keys: Vec<JobKey>, ttl_s: u32) -> Each<()> {
-        let needs = named(&keys);
-        self.each(keys, needs, None, move |work, key| {
+        self.each(keys, None, Needs::job, move |work, key| {
             dead::respawn(work, key, ttl_s)
         })
         .await

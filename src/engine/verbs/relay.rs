@@ -26,13 +26,21 @@ impl Revived {
     }
 }
 
+fn bytes(job: &Enqueue) -> usize {
+    job.payload.len() + job.state.as_ref().map_or(0, String::len)
+}
+
 impl Engine {
     /// Enqueues jobs, all of them or none.
     ///
     /// # Errors
     /// [`Error::AlreadyThere`](crate::engine::Error).
     pub async fn enqueue(&self, jobs: Vec<Enqueue>, mode: Mode) -> Result<()> {
-        let needs = named(jobs.iter().map(|job| (&job.queue, &job.id)));
+        let needs = Needs {
+            bytes: jobs.iter().map(bytes).sum(),
+            adds: true,
+            ..named(jobs.iter().map(|job| (&job.queue, &job.id)))
+        };
         self.write(needs, None, jobs.len(), move |work| {
             enqueue::enqueue(work, &jobs, mode)
         })
@@ -99,11 +107,12 @@ impl Engine {
 
     /// Enqueues dead jobs anew, as [`Engine::revive`] does, one after the other.
     pub async fn revive_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Each<()> {
-        let needs = Needs {
-            jobs: dead.clone(),
-            ..named(dead.iter().map(|key| (&queue, &key.id)))
+        let of = queue.clone();
+        let need = move |needs: &mut Needs, key: &JobKey| {
+            needs.job(key);
+            needs.in_queues.push((of.clone(), key.id.clone()));
         };
-        self.each(dead, needs, None, move |work, key| {
+        self.each(dead, None, need, move |work, key| {
             enqueue::revive(work, &queue, key)
         })
         .await

@@ -3,6 +3,7 @@
 use tokio::time::timeout;
 
 use super::super::chores::Chore;
+use super::super::keep::Part;
 use super::super::{JobKey, Options, Put};
 use super::*;
 
@@ -53,7 +54,7 @@ async fn a_due_job_wakes_a_waiter_whose_alarm_is_not_set() {
     put(&engine, Put { delay, ..new("a") }).await;
     let seat = engine.waiters().sit(&[q()]);
     let woken = seat.listen();
-    engine.chore(Chore::Upkeep).await.unwrap();
+    engine.chore(Chore::Upkeep(Part::Promote)).await.unwrap();
     assert_eq!(engine.waiters().next(), None, "no alarm is set");
     rings(woken).await;
     engine.close().await;

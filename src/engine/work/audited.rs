@@ -172,7 +172,7 @@ impl Work {
     /// The statement that writes what was noted, with what else the group has changed, if anything.
     pub(super) fn audit_write(&mut self) -> Option<Statement> {
         let mut audit = self.audit.take()?;
-        for queue in &self.changed_queues {
+        for queue in self.changed_queues.values() {
             let before = self.queues.by_id(queue.id);
             let before = before.as_deref().map(queue_fact);
             audit.note(1, before.as_ref(), Some(&queue_fact(queue)));
@@ -202,8 +202,8 @@ impl Work {
         for worker in &self.forgotten_workers {
             audit.note(1, Some(&Fact::Worker { worker }), None);
         }
-        if self.dropped > 0 {
-            let deleted = self.dropped;
+        if self.concerned > 0 {
+            let deleted = self.concerned;
             let items = i64::try_from(deleted).unwrap_or(i64::MAX);
             audit.note(items, None, Some(&Fact::Deleted { deleted }));
         }

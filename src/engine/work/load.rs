@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use super::{Candidates, Needs, Oldest, RecurringSlot, Slot, Work};
 use crate::engine::job::{Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State};
 use crate::engine::operations;
-use crate::engine::recur::{self, Recurring};
+use crate::engine::recur::{self, Due, Recurring};
 use crate::engine::rows::{self, job_columns};
 use crate::store::{Answer, Row, Statement, StoreError};
 
@@ -126,8 +126,12 @@ impl Work {
         })
     }
 
-    /// The statement that reads the neighbours of the loaded jobs, if any are missing.
-    pub fn loading_neighbours(&self) -> Option<Statement> {
+    /// The statement that reads the neighbours of the loaded jobs, if any are missing. `whole` if edges may be added.
+    ///
+    /// A group without new edges takes some away at most, and asks of a neighbour nothing but whether any of its
+    /// dependencies are left. No more than one of them for each job of the group goes, so one more than that is
+    /// enough to know; a job that waits for thousands is not read whole each time that one of them is complete.
+    pub fn loading_neighbours(&self, whole: bool) -> Option<Statement> {
         let mut missing = HashSet::new();
         for (key, slot) in &self.slots {
             for id in slot.job.dependencies.iter().chain(&slot.job.dependents) {
@@ -139,8 +143,15 @@ impl Work {
                 }
             }
         }
-        (!missing.is_empty())
-            .then(|| Statement::of_rows(LOAD_JOBS, &missing.into_iter().collect::<Vec<_>>()))
+        if missing.is_empty() {
+            return None;
+        }
+        let missing: Vec<_> = missing.into_iter().collect();
+        if whole {
+            return Some(Statement::of_rows(LOAD_JOBS, &missing));
+        }
+        let enough = self.slots.len() as i64 + 1;
+        Some(Statement::of_rows(LOAD_NEIGHBOURS, &missing).with(enough))
     }
 
     /// Takes in what [`Work::loading`] has read. The oldest of a list come first in the batch; what else a row
@@ -163,6 +174,17 @@ impl Work {
                         }
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what [`Work::loading_neighbours`] has read.
+    pub fn neighbours_loaded(&mut self, answers: &[Answer], whole: bool) -> Result<(), StoreError> {
+        for row in answers.iter().flat_map(|answer| &answer.rows) {
+            let key = self.load(row)?;
+            if let Some(slot) = self.slots.get_mut(&key) {
+                slot.is_partial = !whole;
             }
         }
         Ok(())
@@ -219,7 +241,8 @@ impl Work {
     pub fn taking_turns(&self, wanted: &[(QueueId, usize)]) -> Option<Statement> {
         let queues = wanted.iter().map(|(queue, _)| *queue);
         let limited = queues.filter(|id| self.limit(*id).is_some());
-        let rows: Vec<_> = limited.map(|id| (id,)).collect();
+        let mut rows: Vec<_> = limited.map(|id| (id,)).collect();
+        rows.sort_unstable();
         (!rows.is_empty()).then(|| Statement::of_rows(TAKE_TURNS, &rows))
     }
 
@@ -302,38 +325,42 @@ impl Work {
 
     /// The statement that tells which ids are taken already, of those that the children of recurring jobs
     /// might get.
-    pub fn loading_taken(due: &[Recurring], count: usize) -> Statement {
-        let ids: Vec<_> = due
-            .iter()
-            .flat_map(|recurring| recur::ids_of_children(recurring, count))
-            .collect();
+    pub fn loading_taken(due: &[Due]) -> Statement {
+        let ids: Vec<_> = due.iter().flat_map(recur::ids_of_children).collect();
         Statement::of_rows(TAKEN, &qless_keys(&ids))
     }
 
     /// Makes up to `wanted` children in each queue of the recurring jobs that are due, which then wait with
     /// the other candidates.
-    pub fn spawn(
-        &mut self,
-        wanted: &[(QueueId, usize)],
-        due: Vec<Recurring>,
-        taken: &HashSet<String>,
-    ) {
+    pub fn spawn(&mut self, wanted: &[(QueueId, usize)], due: Vec<Due>, taken: &HashSet<String>) {
         let left = |(queue, count): &(QueueId, usize)| {
             let lost = self.candidates.get(queue).map_or(0, |it| it.lost.len());
             (*queue, (*count).min(self.room(*queue)).saturating_sub(lost))
         };
         let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
-        for mut recurring in due {
+        for Due {
+            mut recurring,
+            children,
+        } in due
+        {
             let Some(left) = left.get_mut(&recurring.queue) else {
                 continue;
             };
-            let children = recur::spawn(self, &mut recurring, taken, *left);
+            let children = recur::spawn(self, &mut recurring, taken, children.min(*left));
             *left -= children.len();
             let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
             children.into_iter().for_each(|child| self.insert(child));
             self.line_up(recurring.queue, keys);
-            let id = recurring.id.clone();
-            self.set_recurring(&id, Some(recurring));
+            self.respawned(recurring);
+        }
+    }
+
+    /// A recurring job has had children; that its queue has recurring jobs is known.
+    fn respawned(&mut self, recurring: Recurring) {
+        self.will_be(recurring.queue, recurring.next_at);
+        if let Some(slot) = self.recurring.get_mut(&recurring.id) {
+            slot.recurring = Some(recurring);
+            slot.changed = true;
         }
     }
 
@@ -343,6 +370,7 @@ impl Work {
             job,
             version: Some(version),
             before: None,
+            is_partial: false,
         };
         self.slots.insert(slot.job.key.clone(), slot);
     }
@@ -369,6 +397,12 @@ const REACH_COLUMNS: usize = 2;
 pub(in crate::engine) const LOAD_JOBS: &str = concat!(
     "SELECT ",
     job_columns!(),
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
+);
+
+const LOAD_NEIGHBOURS: &str = concat!(
+    "SELECT ",
+    job_columns!(some_dependencies: "$2 + 0"),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
 

@@ -24,6 +24,10 @@ pub struct Needs {
     pub oldest: Option<Oldest>,
     /// An operation.
     pub operation: Option<i64>,
+    /// How many bytes are to be written, about.
+    pub bytes: usize,
+    /// Whether jobs may be added, for which a full disk has no room.
+    pub adds: bool,
 }
 
 /// The oldest `count` jobs of a list.
@@ -40,6 +44,11 @@ pub enum Oldest {
 }
 
 impl Needs {
+    /// A verb is about this job.
+    pub fn job(&mut self, key: &JobKey) {
+        self.jobs.push(key.clone());
+    }
+
     /// Some job is to wait for these.
     pub fn depends(&mut self, ids: &[String]) {
         self.jobs.extend(ids.iter().map(JobKey::qless));

@@ -34,6 +34,8 @@ impl Work {
     pub fn job_writes(&mut self) -> Vec<Statement> {
         self.audit_jobs();
         let mut slots: Vec<Slot> = self.slots.drain().map(|(_, slot)| slot).collect();
+        // All groups of all servers lock rows in this order, so that no two wait for each other.
+        slots.sort_unstable_by_key(|slot| slot.job.seq);
         for slot in &mut slots {
             let changed = slot.version.is_none() || slot.before.is_some();
             if changed && slot.job.state != State::Record {
@@ -43,7 +45,9 @@ impl Work {
         let mut writes = self.rows_of(&slots);
         let (added, cut) = self.edges.drain().partition::<Vec<_>, _>(|(_, add)| *add);
         let edges = |edges: Vec<((i64, i64), bool)>| {
-            edges.into_iter().map(|(edge, _)| edge).collect::<Vec<_>>()
+            let mut edges: Vec<_> = edges.into_iter().map(|(edge, _)| edge).collect();
+            edges.sort_unstable();
+            edges
         };
         let (added, cut) = (edges(added), edges(cut));
         if !cut.is_empty() {
@@ -57,7 +61,10 @@ impl Work {
             let rewritten = i64::from(slot.before.is_some());
             let version = slot.version.map_or(NEW, |version| version + rewritten);
             match slot.job.state {
-                State::Running => self.held.push((slot.job, version)),
+                State::Running if !slot.is_partial => {
+                    let key = slot.job.key.clone();
+                    self.running.push((key, Some((slot.job, version))));
+                }
                 _ => self.let_go(slot.job.key),
             }
         }
@@ -66,7 +73,8 @@ impl Work {
 
     /// The rows of the jobs and their tags; counts them, and notes what became available.
     fn rows_of(&mut self, slots: &[Slot]) -> Vec<Statement> {
-        let removed = std::mem::take(&mut self.removed);
+        let mut removed = std::mem::take(&mut self.removed);
+        removed.sort_unstable_by_key(|(job, _)| job.seq);
         let (mut new, mut moved, mut changed) = (Vec::new(), Vec::new(), Vec::new());
         let mut tags = TagRows::default();
         for slot in slots {
@@ -99,7 +107,6 @@ impl Work {
                 self.make_room(job);
             }
         }
-        new.sort_by_key(|(job, _)| job.seq);
         let mut writes = Vec::new();
         if !gone.is_empty() {
             writes.push(rows::delete(&gone).exactly(gone.len()));
@@ -161,7 +168,8 @@ impl Work {
 
     fn recurring_writes(&mut self) -> Vec<Statement> {
         let (mut saved, mut gone) = (Vec::new(), Vec::new());
-        let slots: Vec<_> = self.recurring.drain().collect();
+        let mut slots: Vec<_> = self.recurring.drain().collect();
+        slots.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         for (id, slot) in &slots {
             match &slot.recurring {
                 _ if !slot.changed => {}
@@ -184,7 +192,8 @@ impl Work {
     pub fn closing_writes(&mut self, server: i64) -> Vec<Statement> {
         let mut writes = Vec::new();
         if !self.changed_queues.is_empty() {
-            writes.push(queues::save(&self.changed_queues));
+            let revision = self.revision.unwrap_or_default() + 1;
+            writes.push(queues::save(self.changed_queues.values(), revision));
         }
         writes.extend(idle::drop_queues(&self.gone_queues));
         let save =
@@ -202,25 +211,35 @@ impl Work {
         let tally = std::mem::take(&mut self.tally);
         writes.extend(tally.into_statements(server));
         let events = std::mem::take(&mut self.events);
-        if self.changes_what_is_kept() {
-            writes.push(match self.revision {
-                // Queues are written whole: nobody else may have changed one meanwhile.
-                Some(revision)
-                    if !(self.changed_queues.is_empty() && self.gone_queues.is_empty()) =>
-                {
-                    Statement::new(REVISE_UNCHANGED, [revision.into()]).exactly(1)
-                }
-                _ => Statement::new(REVISE, []),
-            });
-        }
+        writes.extend(self.revision_write());
         writes.extend(events.into_statements(self.now));
         writes
     }
 
+    /// The statement that tells other servers that something has changed of which they keep a copy in memory.
+    fn revision_write(&self) -> Option<Statement> {
+        let others = i64::from(self.changes_others());
+        let queues = !self.changed_queues.is_empty();
+        if others == 0 && !queues {
+            return None;
+        }
+        Some(match self.revision {
+            // Queues are written whole: nobody else may have changed one meanwhile.
+            Some(revision) if queues || !self.gone_queues.is_empty() => {
+                Statement::new(REVISE_UNCHANGED, [others.into(), revision.into()]).exactly(1)
+            }
+            _ => Statement::new(REVISE, []),
+        })
+    }
+
     /// Whether something changes of which servers keep a copy in memory.
     pub fn changes_what_is_kept(&self) -> bool {
-        !(self.changed_queues.is_empty()
-            && self.gone_queues.is_empty()
+        !self.changed_queues.is_empty() || self.changes_others()
+    }
+
+    /// Whether more of that changes than queues.
+    fn changes_others(&self) -> bool {
+        !(self.gone_queues.is_empty()
             && self.settings.is_empty()
             && self.tracking.is_empty()
             && self.tokens.changes.is_empty()
@@ -230,10 +249,9 @@ impl Work {
     /// What the group leaves behind once it has been committed.
     pub fn finish(self) -> Finished {
         Finished {
-            changed_queues: self.changed_queues,
+            changed_queues: self.changed_queues.into_values().collect(),
             gone_queues: self.gone_queues,
-            held: self.held,
-            let_go: self.let_go,
+            running: self.running,
             settings: self.settings,
             tracking: self.tracking,
             tokens: self.tokens.changes,
@@ -246,10 +264,13 @@ impl Work {
 }
 
 /// Servers that share the database read their copies again.
-pub const REVISE: &str = "UPDATE state SET revision = revision + 1 WHERE id = 1";
+pub const REVISE: &str =
+    "UPDATE state SET revision = revision + 1, others_revision = revision + 1 WHERE id = 1";
 
-const REVISE_UNCHANGED: &str =
-    "UPDATE state SET revision = revision + 1 WHERE id = 1 AND revision = $1";
+const REVISE_UNCHANGED: &str = "
+UPDATE state SET revision = revision + 1,
+    others_revision = CASE WHEN $1 = 1 THEN revision + 1 ELSE others_revision END
+WHERE id = 1 AND revision = $2";
 
 /// Rows of the table of tags that are to be added or removed.
 #[derive(Default)]
@@ -280,8 +301,8 @@ impl TagRows {
 pub struct Finished {
     pub changed_queues: Vec<Queue>,
     pub gone_queues: Vec<QueueId>,
-    pub held: Vec<(Job, i64)>,
-    pub let_go: Vec<JobKey>,
+    /// In order: a job that is named twice is as the last one says.
+    pub running: Vec<(JobKey, Option<(Job, i64)>)>,
     pub settings: Vec<(String, Option<String>)>,
     pub tracking: HashMap<String, Option<Time>>,
     pub tokens: Vec<Change>,

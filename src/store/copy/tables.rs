@@ -51,6 +51,7 @@ pub const TABLES: &[Table] = &[
             ("paused", Int),
             ("forgotten", Int),
             ("last_number", Int),
+            ("revision", Int),
         ],
     },
     Table {

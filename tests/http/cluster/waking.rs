@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sqlx::postgres::PgListener;
+use sqlx::Connection;
+use sqlx::postgres::{PgConnection, PgListener};
 use tokio::time::timeout;
 
 use super::Pair;
@@ -49,6 +50,33 @@ async fn a_poll_wakes_though_servers_do_not_hear_each_other() {
         return;
     };
     polls_wake(&pair).await;
+}
+
+/// The word that something came in may be lost, and jobs of lmstfy and Relay tell of no event that would be seen later.
+#[tokio::test]
+async fn a_waiter_is_served_though_the_word_was_lost() {
+    let Some(pair) = Pair::start(&["--no-auth"]) else {
+        return;
+    };
+    let mut admin = PgConnection::connect(&pair.database).await.unwrap();
+    let silence = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                   WHERE datname = current_database() AND query LIKE 'LISTEN%'";
+    for (round, (one, other)) in pair.both().into_iter().enumerate() {
+        let queue = format!("lost{round}");
+        let here = format!("http://{}/api/shop/{queue}?timeout=50", one.address);
+        let there = format!("http://{}/api/shop/{queue}", other.address);
+        let waiting = timeout(PATIENCE, one.http.get(here).send());
+        let publish = async {
+            one.anyone().get("/queues").await.ok();
+            tokio::time::sleep(SILENCE).await;
+            sqlx::raw_sql(silence).execute(&mut admin).await.unwrap();
+            let published = other.http.put(there).body("x").send().await.unwrap();
+            assert_eq!(published.status(), 201);
+        };
+        let (woken, ()) = tokio::join!(waiting, publish);
+        let woken = woken.expect("the waiter is woken").unwrap();
+        assert_eq!(woken.status(), 200);
+    }
 }
 
 /// The once-a-second look would hide it if servers said nothing to each other.

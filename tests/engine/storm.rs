@@ -1,0 +1,420 @@
+//! Everything at once: all protocols, with delays, lapses, moves, cancels and requeues, while the upkeep drops complete
+//! jobs at the first opportunity; on Postgres three servers on one database. Afterwards nothing may be lost, come
+//! out twice without a reason, or be completed twice, and all that is kept twice must agree.
+//!
+//! `SWITCHYARD_STORM_S` sets for how many seconds, `SWITCHYARD_SEED` what happens.
+
+mod others;
+mod record;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use switchyard::engine::Recur;
+use tokio::task::JoinSet;
+
+use super::*;
+use record::{Record, Token, Verdict};
+
+/// Of each protocol on each server.
+const PRODUCERS: u64 = 2;
+const CONSUMERS: u64 = 2;
+
+/// Ids that a producer uses again as soon as the job before is over.
+const IDS: u64 = 40;
+
+/// A lease that no consumer outlives, and one that is meant to be lost.
+const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_secs(1);
+
+/// A guard against jobs that never come; no test waits for it.
+const DRAIN_MAX: Duration = Duration::from_secs(90);
+
+/// Jobs that may be open at once: so the queues stay short, and ids come round.
+const OPEN_MAX: u64 = 500;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_and_nothing_comes_twice() {
+    let from_env = |name: &str| std::env::var(name).ok()?.parse().ok();
+    let seconds: u64 = from_env("SWITCHYARD_STORM_S").unwrap_or(30);
+    let seed = from_env("SWITCHYARD_SEED").unwrap_or_else(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.unwrap().as_secs()
+    });
+    println!("SWITCHYARD_STORM_S={seconds} SWITCHYARD_SEED={seed}");
+    let options = options();
+    let servers = if database::postgres().is_some() { 3 } else { 1 };
+    let mut engines = Vec::new();
+    for _ in 0..servers {
+        engines.push(Engine::open(&options).await.unwrap());
+    }
+    let storm = Storm::default();
+    prepare(&engines[0]).await;
+    let actors = actors(&engines, &storm, seed);
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    storm.calm.store(true, Ordering::Release);
+    // A panic of one of them is the test's.
+    actors.join_all().await;
+    drain(&engines, &storm, seed).await;
+    let (jobs, deliveries) = storm.record.size();
+    let verdict = storm.record.judge();
+    let wrong = [
+        &verdict.lost,
+        &verdict.second,
+        &verdict.completed_twice,
+        &verdict.risen,
+    ];
+    for token in wrong.into_iter().flatten().take(20) {
+        println!("{}", storm.record.story(*token));
+    }
+    println!("{jobs} jobs, {deliveries} deliveries on {servers} servers");
+    assert_eq!(verdict, Verdict::default());
+    assert!(jobs > 100, "there was a storm");
+    for engine in &engines {
+        assert_eq!(engine.check(None).await.unwrap(), []);
+    }
+    for engine in engines {
+        engine.close().await;
+    }
+}
+
+/// Lets everybody begin.
+fn actors(engines: &[Engine], storm: &Storm, seed: u64) -> JoinSet<()> {
+    let mut actors = JoinSet::new();
+    for (server, engine) in engines.iter().enumerate() {
+        let actor = |kind: &str, n: u64, salt: u64| Actor {
+            engine: engine.clone(),
+            storm: storm.clone(),
+            random: Random(seed ^ ((server as u64 * 1_000 + n * 10 + salt) << 20)),
+            name: format!("{kind}-{server}-{n}"),
+        };
+        for n in 0..PRODUCERS {
+            actors.spawn(actor("p", n, 0).put());
+            actors.spawn(actor("p", n, 1).publish());
+            actors.spawn(actor("p", n, 2).enqueue());
+        }
+        for n in 0..CONSUMERS {
+            actors.spawn(actor("w", n, 3).work());
+            actors.spawn(actor("w", n, 4).consume());
+            actors.spawn(actor("w", n, 5).run());
+        }
+    }
+    actors
+}
+
+/// What all share.
+#[derive(Clone, Default)]
+struct Storm {
+    record: Arc<Record>,
+    tokens: Arc<AtomicU64>,
+    /// Jobs that have been put and not ended, about.
+    open: Arc<AtomicU64>,
+    calm: Arc<AtomicBool>,
+}
+
+struct Actor {
+    engine: Engine,
+    storm: Storm,
+    random: Random,
+    name: String,
+}
+
+/// Numbers that look random, the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        let n = self.below(choices.len() as u64);
+        choices[usize::try_from(n).unwrap()]
+    }
+}
+
+const QLESS: [&str; 3] = ["a", "b", "short"];
+
+/// Complete jobs go at once, leases in one queue are short, and some jobs recur.
+async fn prepare(engine: &Engine) {
+    let options = [
+        ("jobs-history-count", "0"),
+        ("jobs-history", "0"),
+        ("grace-period", "0"),
+        ("short-heartbeat", "1"),
+    ];
+    for (option, value) in options {
+        engine
+            .configure(option, Some(value.to_owned()), None)
+            .await
+            .unwrap();
+    }
+    let recurs = (0..5).map(|n| Recur {
+        id: Some(format!("every-{n}")),
+        body: "\"recurs\"".to_owned(),
+        interval_s: 0.05,
+        backlog: 20,
+        retries: 5,
+        ..Recur::default()
+    });
+    let done = engine.recur(QueueKey::qless("a"), recurs.collect(), None);
+    assert!(done.await.unwrap().iter().all(Result::is_ok));
+}
+
+impl Storm {
+    fn token(&self) -> Token {
+        self.tokens.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn is_calm(&self) -> bool {
+        self.calm.load(Ordering::Acquire)
+    }
+
+    /// A producer waits while there is enough to do.
+    async fn pause(&self) {
+        while self.open.load(Ordering::Relaxed) > OPEN_MAX && !self.is_calm() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    fn begun(&self, token: Token) {
+        self.record.acknowledged(token);
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn ended(&self) {
+        let less = |open: u64| Some(open.saturating_sub(1));
+        self.open
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .ok();
+    }
+}
+
+fn token_of(body: &str) -> Option<Token> {
+    body.trim_matches('"').parse().ok()
+}
+
+fn qless_put(id: &str, token: Token, delay: f64) -> Put {
+    Put {
+        id: Some(id.to_owned()),
+        body: token.to_string(),
+        delay: Some(delay),
+        retries: Some(1_000_000),
+        ..Put::default()
+    }
+}
+
+impl Actor {
+    /// Puts jobs of qless, one and many at once, again under an id whose job is over; and moves, cancels and times out
+    /// some.
+    async fn put(mut self) {
+        let mut mine: HashMap<String, Token> = HashMap::new();
+        let record = Arc::clone(&self.storm.record);
+        while !self.storm.is_calm() {
+            self.storm.pause().await;
+            let queue = QueueKey::qless(self.random.one_of(&QLESS));
+            let mut jobs = Vec::new();
+            for _ in 0..self.random.one_of(&[1, 1, 3, 30]) {
+                let id = format!("{}-{}", self.name, self.random.below(IDS));
+                let is_open = mine.get(&id).is_some_and(|token| !record.is_over(*token));
+                if is_open || jobs.iter().any(|(other, _)| *other == id) {
+                    continue;
+                }
+                jobs.push((id, self.storm.token()));
+            }
+            let delay = self.random.one_of(&[0.0, 0.0, 0.02, 0.4]);
+            let puts = jobs.iter().map(|(id, token)| qless_put(id, *token, delay));
+            let done = self
+                .engine
+                .put(queue, puts.collect(), self.name.clone(), None)
+                .await;
+            for ((id, token), done) in jobs.into_iter().zip(done.unwrap()) {
+                done.unwrap();
+                self.storm.begun(token);
+                mine.insert(id, token);
+            }
+            self.meddle(&mine).await;
+        }
+    }
+
+    async fn meddle(&mut self, mine: &HashMap<String, Token>) {
+        let id = format!("{}-{}", self.name, self.random.below(IDS));
+        let Some(token) = mine
+            .get(&id)
+            .filter(|token| !self.storm.record.is_over(**token))
+        else {
+            return;
+        };
+        let (key, asked) = (JobKey::qless(id), self.storm.record.now());
+        match self.random.below(4) {
+            0 => {
+                // The job may have ended meanwhile.
+                let _giving = self.storm.record.giving_back(Some(*token));
+                let queue = QueueKey::qless(self.random.one_of(&QLESS));
+                let moved = self.engine.relocate(key, queue, None).await;
+                self.storm.record.moved(*token, asked);
+                assert!(
+                    matches!(moved, Ok(()) | Err(Error::NoSuchJob { .. })),
+                    "{moved:?}"
+                );
+            }
+            1 => {
+                let _giving = self.storm.record.giving_back(Some(*token));
+                drop(self.engine.time_out(vec![key], None).await.unwrap());
+            }
+            2 => match self.engine.cancel(vec![key], None).await {
+                Ok(()) => {
+                    self.storm.record.removed(*token, asked);
+                    self.storm.ended();
+                }
+                Err(error) => assert!(matches!(error, Error::AlreadyComplete { .. }), "{error}"),
+            },
+            _ => {}
+        }
+    }
+
+    /// Works for qless: completes most jobs, and retries, fails, moves or forgets the others.
+    async fn work(mut self) {
+        while !self.storm.is_calm() {
+            let queues = [self.random.one_of(&QLESS), self.random.one_of(&QLESS)];
+            let mut keys: Vec<_> = queues.iter().map(|name| QueueKey::qless(*name)).collect();
+            keys.dedup();
+            let (count, asked) = (self.random.one_of(&[1, 2, 10]), self.storm.record.now());
+            let claim = Claim {
+                queues: keys,
+                ..Claim::of(q(), self.name.clone(), count)
+            };
+            let jobs = self.engine.claim(claim, None).await.unwrap();
+            if jobs.is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            for job in &jobs {
+                if let Some(token) = token_of(&job.body) {
+                    self.storm.record.came(token, asked, lease_of(job));
+                }
+            }
+            for job in jobs {
+                self.deal_with(job).await;
+            }
+        }
+    }
+
+    async fn deal_with(&mut self, job: Job) {
+        let token = token_of(&job.body);
+        let (key, record) = (job.key.clone(), Arc::clone(&self.storm.record));
+        let holder = holder(&self.name);
+        match self.random.below(40) {
+            0 => {
+                let _giving = record.giving_back(token);
+                let delay = self.random.one_of(&[0.0, 0.2]);
+                let retry = Retry {
+                    key,
+                    delay,
+                    reason: None,
+                };
+                drop(self.engine.retry(vec![retry], holder, None).await.unwrap());
+            }
+            1 => {
+                let (group, message) = ("g".to_owned(), "m".to_owned());
+                let fail = Fail {
+                    key: key.clone(),
+                    group,
+                    message,
+                    body: None,
+                };
+                let _giving = record.giving_back(token);
+                let failed = self
+                    .engine
+                    .fail(vec![fail], holder, None)
+                    .await
+                    .unwrap()
+                    .remove(0);
+                if failed.is_ok() {
+                    // It may have been moved or cancelled by its producer.
+                    self.engine.unfail_one(key, None).await.ok();
+                }
+            }
+            2 => {
+                let _giving = record.giving_back(token);
+                let queue = QueueKey::qless(self.random.one_of(&QLESS));
+                let next = Next {
+                    queue,
+                    delay: 0.0,
+                    depends: Vec::new(),
+                };
+                let turn = (key, job.body, Some(next));
+                drop(
+                    self.engine
+                        .complete(vec![turn], holder, None)
+                        .await
+                        .unwrap(),
+                );
+            }
+            3 => {
+                let renewed = self
+                    .engine
+                    .heartbeat(vec![(key.clone(), None)], holder, None);
+                drop(renewed.await.unwrap());
+                self.complete(key, job.body, token).await;
+            }
+            // Its worker forgets it.
+            4 if lease_of(&job) == SHORT => {}
+            _ => self.complete(key, job.body, token).await,
+        }
+    }
+
+    async fn complete(&self, key: JobKey, body: String, token: Option<Token>) {
+        let asked = self.storm.record.now();
+        let done = self
+            .engine
+            .complete(vec![(key, body, None)], holder(&self.name), None);
+        let done = done.await.unwrap().remove(0);
+        if let (Ok(_), Some(token)) = (done, token) {
+            self.storm.record.completed(token, asked);
+            self.storm.ended();
+        }
+    }
+}
+
+/// For how long a job of qless is given, by its queue.
+fn lease_of(job: &Job) -> Duration {
+    let lease = job.lease.as_ref().unwrap();
+    let seconds = lease.until.seconds_since(job.since);
+    if seconds <= SHORT.as_secs_f64() {
+        SHORT
+    } else {
+        LONG
+    }
+}
+
+/// Works off what is left, once the delays and the short leases are over.
+async fn drain(engines: &[Engine], storm: &Storm, seed: u64) {
+    let began = Instant::now();
+    let calm = Storm {
+        calm: Arc::default(),
+        ..storm.clone()
+    };
+    let mut workers = JoinSet::new();
+    for engine in engines {
+        let of = |name: &str| Actor {
+            engine: engine.clone(),
+            storm: calm.clone(),
+            random: Random(seed),
+            name: name.to_owned(),
+        };
+        workers.spawn(of("last").work());
+        workers.spawn(of("last").consume());
+        workers.spawn(of("last").run());
+    }
+    while storm.record.open() > 0 && began.elapsed() < DRAIN_MAX {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    calm.calm.store(true, Ordering::Release);
+    workers.join_all().await;
+}

@@ -1,0 +1,156 @@
+//! Those who speak lmstfy and Relay in the storm.
+
+use switchyard::engine::{Enqueue, Mode, Publish, Run};
+
+use super::*;
+
+const LMSTFY: [&str; 2] = ["mail", "pictures"];
+const RELAY: [&str; 2] = ["runs", "more"];
+
+impl Actor {
+    /// Publishes jobs of lmstfy.
+    pub(super) async fn publish(mut self) {
+        while !self.storm.is_calm() {
+            self.storm.pause().await;
+            let count = self.random.one_of(&[1, 1, 5]);
+            let tokens: Vec<Token> = (0..count).map(|_| self.storm.token()).collect();
+            let delay_s = self.random.one_of(&[0, 0, 0, 1]);
+            let publish = |token: &Token| Publish {
+                body: token.to_string(),
+                delay_s,
+                ttl_s: 0,
+                tries: 1_000,
+                versioned: false,
+                attributes: None,
+            };
+            let queue = QueueKey::lmstfy("n", self.random.one_of(&LMSTFY));
+            self.engine
+                .publish(queue, tokens.iter().map(publish).collect())
+                .await
+                .unwrap();
+            tokens.into_iter().for_each(|token| self.storm.begun(token));
+        }
+    }
+
+    /// Consumes jobs of lmstfy, and forgets some.
+    pub(super) async fn consume(mut self) {
+        while !self.storm.is_calm() {
+            let queue = QueueKey::lmstfy("n", self.random.one_of(&LMSTFY));
+            let forgets = self.random.below(50) == 0;
+            let lease = if forgets { SHORT } else { LONG };
+            let asked = self.storm.record.now();
+            let claim = Claim {
+                lease_s: Some(lease.as_secs_f64()),
+                ..Claim::of(queue.clone(), "", 3)
+            };
+            let jobs = self.engine.claim(claim, None).await.unwrap();
+            if jobs.is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            for job in jobs {
+                let token = token_of(&job.body).unwrap();
+                self.storm.record.came(token, asked, lease);
+                if forgets {
+                    continue;
+                }
+                let asked = self.storm.record.now();
+                let gone = self
+                    .engine
+                    .acknowledge(queue.clone(), vec![job.key.id])
+                    .await
+                    .unwrap();
+                if gone == 1 {
+                    self.storm.record.completed(token, asked);
+                    self.storm.ended();
+                }
+            }
+        }
+    }
+
+    /// Enqueues jobs of Relay, again under an id whose job is over.
+    pub(super) async fn enqueue(mut self) {
+        let mut mine: HashMap<(&str, String), Token> = HashMap::new();
+        while !self.storm.is_calm() {
+            self.storm.pause().await;
+            let queue = self.random.one_of(&RELAY);
+            let id = format!("{}-{}", self.name, self.random.below(IDS));
+            let key = (queue, id.clone());
+            let is_open = mine
+                .get(&key)
+                .is_some_and(|token| !self.storm.record.is_over(*token));
+            if is_open {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let token = self.storm.token();
+            let timeout_s = self.random.one_of(&[60, 60, 60, 1]);
+            let job = enqueue(queue, id, token, timeout_s);
+            // A run that has just ended may have been followed by another job of this id (see `run`).
+            let mode = self.random.one_of(&[Mode::Unique, Mode::Ignore]);
+            match self.engine.enqueue(vec![job], mode).await {
+                Ok(()) => {
+                    self.storm.begun(token);
+                    mine.insert(key, token);
+                }
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+    }
+
+    /// Runs jobs of Relay: ends most runs, some with another job to follow, and forgets some.
+    pub(super) async fn run(mut self) {
+        while !self.storm.is_calm() {
+            let queue = self.random.one_of(&RELAY);
+            let asked = self.storm.record.now();
+            let claim = Claim::of(QueueKey::relay(queue), "", 2);
+            let jobs = self.engine.claim(claim, None).await.unwrap();
+            if jobs.is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            for job in jobs {
+                let token = token_of(&job.body).unwrap();
+                let lease = Duration::from_secs(job.timeout_s.unwrap().unsigned_abs());
+                self.storm.record.came(token, asked, lease);
+                let run = Run {
+                    queue: QueueKey::relay(queue),
+                    id: job.key.id.clone(),
+                    run_id: job.lease.unwrap().id,
+                };
+                let asked = self.storm.record.now();
+                let ended = match self.random.below(20) {
+                    0 if lease == SHORT => continue,
+                    1 => {
+                        let next = self.storm.token();
+                        let more = enqueue(queue, format!("next-{next}"), next, 60);
+                        let ended = self
+                            .engine
+                            .run_again(run, vec![more], Mode::Unique)
+                            .await
+                            .unwrap();
+                        if ended {
+                            self.storm.begun(next);
+                        }
+                        ended
+                    }
+                    _ => self.engine.finish(run).await.unwrap(),
+                };
+                if ended {
+                    self.storm.record.completed(token, asked);
+                    self.storm.ended();
+                }
+            }
+        }
+    }
+}
+
+fn enqueue(queue: &str, id: String, token: Token, timeout_s: i64) -> Enqueue {
+    Enqueue {
+        queue: QueueKey::relay(queue),
+        id,
+        timeout_s,
+        max_retries: None,
+        payload: token.to_string(),
+        state: None,
+        run_at: None,
+    }
+}

@@ -1,0 +1,279 @@
+//! What the clients of the storm did and were told, job by job, and whether a queue may have told them so.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// What a job carries as its body, new with each put: a job that is put again under its id is another story.
+pub type Token = u64;
+
+/// What befell the jobs.
+#[derive(Debug)]
+pub struct Record {
+    began: Instant,
+    stories: Mutex<BTreeMap<Token, Story>>,
+}
+
+/// What befell a job. Moments are those of the record.
+#[derive(Debug, Default)]
+struct Story {
+    acknowledged: bool,
+    deliveries: Vec<Delivery>,
+    /// When somebody asked for something that lets the job come out again, and was answered if he was.
+    given_back: Vec<Call>,
+    /// When its completion was asked for, and acknowledged.
+    completed: Vec<Call>,
+    /// When it was moved by somebody: even a complete job waits again then.
+    moved: Vec<Call>,
+    /// When it was taken away.
+    removed: Option<Call>,
+}
+
+/// When something was asked for, and when it was acknowledged.
+type Call = (Duration, Duration);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Delivery {
+    asked: Duration,
+    came: Duration,
+    lease: Duration,
+}
+
+/// The tokens of the jobs with which something is wrong.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Acknowledged, and neither completed nor removed.
+    pub lost: Vec<Token>,
+    /// Came out again within a lease although no call had given them back.
+    pub second: Vec<Token>,
+    pub completed_twice: Vec<Token>,
+    /// Came out after they were complete or removed.
+    pub risen: Vec<Token>,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Record {
+            began: Instant::now(),
+            stories: Mutex::default(),
+        }
+    }
+}
+
+impl Record {
+    pub fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn stories(&self) -> MutexGuard<'_, BTreeMap<Token, Story>> {
+        self.stories.lock().unwrap()
+    }
+
+    fn note(&self, token: Token, note: impl FnOnce(&mut Story)) {
+        note(self.stories().entry(token).or_default());
+    }
+
+    /// The put was acknowledged.
+    pub fn acknowledged(&self, token: Token) {
+        self.note(token, |story| story.acknowledged = true);
+    }
+
+    /// The job came out of a call that was made at `asked`, for so long.
+    pub fn came(&self, token: Token, asked: Duration, lease: Duration) {
+        let came = self.now();
+        let delivery = Delivery { asked, came, lease };
+        self.note(token, |story| story.deliveries.push(delivery));
+    }
+
+    /// Somebody asks for something that lets the job come out again. What is given is dropped when he is answered.
+    pub fn giving_back(&self, token: Option<Token>) -> GivingBack<'_> {
+        let asked = self.now();
+        if let Some(token) = token {
+            self.note(token, |story| story.given_back.push((asked, Duration::MAX)));
+        }
+        GivingBack {
+            record: self,
+            token,
+            asked,
+        }
+    }
+
+    /// Its completion, asked for at that moment, was acknowledged.
+    pub fn completed(&self, token: Token, asked: Duration) {
+        let call = (asked, self.now());
+        self.note(token, |story| story.completed.push(call));
+    }
+
+    /// Its move, asked for at that moment, has ended.
+    pub fn moved(&self, token: Token, asked: Duration) {
+        let call = (asked, self.now());
+        self.note(token, |story| story.moved.push(call));
+    }
+
+    /// It was acknowledged that the job was taken away.
+    pub fn removed(&self, token: Token, asked: Duration) {
+        let call = (asked, self.now());
+        self.note(token, |story| story.removed = Some(call));
+    }
+
+    /// Whether the job has been completed or removed.
+    pub fn is_over(&self, token: Token) -> bool {
+        self.stories().get(&token).is_some_and(Story::is_over)
+    }
+
+    /// How many jobs were acknowledged and are not over.
+    pub fn open(&self) -> usize {
+        let stories = self.stories();
+        let open = |story: &&Story| story.acknowledged && !story.is_over();
+        stories.values().filter(open).count()
+    }
+
+    /// How many jobs were put, and how often they came out.
+    pub fn size(&self) -> (usize, usize) {
+        let stories = self.stories();
+        let deliveries = stories.values().map(|story| story.deliveries.len());
+        (stories.len(), deliveries.sum())
+    }
+
+    pub fn judge(&self) -> Verdict {
+        let mut verdict = Verdict::default();
+        for (token, story) in self.stories().iter_mut() {
+            story
+                .deliveries
+                .sort_unstable_by_key(|delivery| delivery.came);
+            if story.acknowledged && !story.is_over() {
+                verdict.lost.push(*token);
+            }
+            if story.came_twice() {
+                verdict.second.push(*token);
+            }
+            story.completed.sort_unstable();
+            if story
+                .completed
+                .windows(2)
+                .any(|pair| !story.moved_between(pair[0], pair[1].1))
+            {
+                verdict.completed_twice.push(*token);
+            }
+            if story.rose() {
+                verdict.risen.push(*token);
+            }
+        }
+        verdict
+    }
+
+    /// All that is known of a job, to be printed.
+    pub fn story(&self, token: Token) -> String {
+        format!("{token}: {:?}", self.stories().get(&token))
+    }
+}
+
+/// A call that lets a job come out again.
+pub struct GivingBack<'a> {
+    record: &'a Record,
+    token: Option<Token>,
+    asked: Duration,
+}
+
+impl Drop for GivingBack<'_> {
+    fn drop(&mut self) {
+        let (asked, answered) = (self.asked, self.record.now());
+        if let Some(token) = self.token {
+            self.record.note(token, |story| {
+                let call = story.given_back.iter_mut().find(|call| call.0 == asked);
+                call.expect("it was noted").1 = answered;
+            });
+        }
+    }
+}
+
+impl Story {
+    fn is_over(&self) -> bool {
+        !self.completed.is_empty() || self.removed.is_some()
+    }
+
+    fn came_twice(&self) -> bool {
+        self.deliveries.windows(2).any(|pair| {
+            let (first, second) = (pair[0], pair[1]);
+            let is_held = second.came < first.asked + first.lease;
+            let is_given_back = |call: &Call| call.1 >= first.asked && call.0 <= second.came;
+            is_held && !self.given_back.iter().any(is_given_back)
+        })
+    }
+
+    fn rose(&self) -> bool {
+        let mut over = self.completed.iter().chain(&self.removed);
+        over.any(|over| {
+            let later = self.deliveries.iter().filter(|it| it.asked > over.1);
+            later
+                .into_iter()
+                .any(|it| !self.moved_between(*over, it.came))
+        })
+    }
+
+    /// Whether it may have been moved after this happened, and before that moment.
+    fn moved_between(&self, call: Call, until: Duration) -> bool {
+        self.moved
+            .iter()
+            .any(|moved| moved.1 >= call.0 && moved.0 <= until)
+    }
+}
+
+fn told(tell: impl FnOnce(&Record)) -> Verdict {
+    let record = Record::default();
+    tell(&record);
+    record.judge()
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+fn nothing_is_wrong_with_an_ordinary_life() {
+    let verdict = told(|record| {
+        record.acknowledged(1);
+        record.came(1, record.now(), LONG);
+        drop(record.giving_back(Some(1)));
+        record.came(1, record.now(), LONG);
+        record.completed(1, record.now());
+    });
+    assert_eq!(verdict, Verdict::default());
+}
+
+#[test]
+fn what_is_acknowledged_and_never_ends_is_lost() {
+    let verdict = told(|record| {
+        record.acknowledged(1);
+        record.came(1, record.now(), LONG);
+        record.acknowledged(2);
+        record.removed(2, record.now());
+    });
+    assert_eq!(verdict.lost, [1]);
+}
+
+#[test]
+fn a_second_delivery_needs_a_reason() {
+    let verdict = told(|record| {
+        record.came(1, record.now(), LONG);
+        record.came(1, record.now(), LONG);
+        record.came(2, record.now(), Duration::ZERO);
+        record.came(2, record.now(), LONG);
+    });
+    assert_eq!(verdict.second, [1]);
+}
+
+#[test]
+fn what_is_over_neither_ends_again_nor_comes_out() {
+    let verdict = told(|record| {
+        record.completed(1, record.now());
+        record.completed(1, record.now());
+        record.removed(2, record.now());
+        // Moved after it was complete.
+        record.completed(3, record.now());
+        record.moved(3, record.now());
+        std::thread::sleep(Duration::from_millis(1));
+        record.came(2, record.now(), LONG);
+        record.came(3, record.now(), LONG);
+        record.completed(3, record.now());
+    });
+    assert_eq!((verdict.completed_twice, verdict.risen), (vec![1], vec![2]));
+}
