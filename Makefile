@@ -79,7 +79,7 @@ postgres: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h 
 postgres: lint ## all Rust tests on a throw-away Postgres, and some without SKIP LOCKED and NOTIFY
 	$(clippy) scripts/postgres.sh cargo $(nextest) $(features) $(ARGS)
 	$(clippy) SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh cargo $(nextest) $(features) \
-		-- claim get wait cluster crowd due several consume polls
+		-- claim wait cluster crowd storm
 
 browser: $(site) $(server) ## the pages in headless Chromium, with and without JavaScript; ARGS=end2end/put.test.js
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \

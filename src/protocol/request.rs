@@ -121,6 +121,11 @@ impl Asked {
         found.map(|(_, value)| value).unwrap_or_default()
     }
 
+    /// Whether the route has a part of this name.
+    pub fn has_part(&self, name: &str) -> bool {
+        self.path.iter().any(|(key, _)| *key == name)
+    }
+
     /// The first value that the query gives `name`.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().find(|(key, _)| key == name);

@@ -118,3 +118,50 @@ async fn cancel_takes_a_whole_chain_or_nothing() {
     assert_eq!(engine.job(&JobKey::qless("b")).await.unwrap(), None);
     assert_counts(&engine, 2.0).await;
 }
+
+/// To take one edge away reads the other end in part only. What is read in part is not what a completion goes by.
+#[tokio::test]
+async fn a_running_job_frees_the_others_after_one_that_waited_was_cancelled() {
+    let engine = engine().await;
+    put(&engine, 0.0, new("need")).await;
+    for id in ["a", "b", "c"] {
+        let depends = Some(vec!["need".to_owned()]);
+        put(&engine, 1.0, Put { depends, ..new(id) }).await;
+    }
+    assert_eq!(pop(&engine, 2.0, "w", 5).await, ["need"]);
+    let cancelled = engine.cancel(vec![JobKey::qless("b")], at(3.0));
+    cancelled.await.unwrap();
+    complete(&engine, 4.0, "w", "need").await.unwrap();
+    assert_eq!(pop(&engine, 5.0, "w", 5).await, ["a", "c"]);
+}
+
+/// Of a job that waits for many only some dependencies are read when one of them is complete.
+#[tokio::test]
+async fn a_job_that_waits_for_many_is_free_with_the_last_of_them() {
+    let engine = engine().await;
+    let needs: Vec<String> = (0..30).map(|n| format!("n{n:02}")).collect();
+    for id in &needs {
+        put(&engine, 0.0, new(id)).await;
+    }
+    let depends = Some(needs.clone());
+    put(
+        &engine,
+        1.0,
+        Put {
+            depends,
+            ..new("last")
+        },
+    )
+    .await;
+    assert_eq!(pop(&engine, 2.0, "w", 40).await.len(), 30);
+    // One, several together, and the rest.
+    for some in [&needs[..1], &needs[1..9], &needs[9..]] {
+        assert_eq!(pop(&engine, 3.0, "w", 1).await, [""; 0]);
+        let turns = some
+            .iter()
+            .map(|id| (JobKey::qless(id), "1".to_owned(), None));
+        let done = engine.complete(turns.collect(), holder("w"), at(4.0));
+        assert!(done.await.unwrap().iter().all(Result::is_ok));
+    }
+    assert_eq!(pop(&engine, 5.0, "w", 1).await, ["last"]);
+}

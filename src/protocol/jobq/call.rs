@@ -77,9 +77,8 @@ impl Call {
     /// The queue, which is named by its number or by its name. A path that names none is of upstream's own clients, for
     /// whom there is one queue; it is made when the first of them comes.
     pub async fn queue(&self, engine: &Engine) -> Result<Arc<Queue>, Refusal> {
-        let name = self.0.part("queue");
-        if !name.is_empty() {
-            return Ok(engine.record_queue(name).await?);
+        if self.0.has_part("queue") {
+            return Ok(engine.record_queue(self.0.part("queue")).await?);
         }
         match engine.record_queue(THE_QUEUE).await {
             Err(Error::NoSuchQueue { .. }) => {}
