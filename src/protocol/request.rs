@@ -123,7 +123,7 @@ impl Asked {
 
     /// Whether the route has a part of this name.
     pub fn has_part(&self, name: &str) -> bool {
-        self.path.iter().any(|(key, _)| *key == name)
+        self.path.iter().any(|(key, _)| key == name)
     }
 
     /// The first value that the query gives `name`.
