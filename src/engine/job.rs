@@ -113,6 +113,11 @@ pub const QLESS_SCOPE: i64 = 0;
 /// them too, and gets nothing where they are others.
 pub const LMSTFY_SCOPE: i64 = -1;
 
+/// Whether a job may have this id. Postgres stores no text with a NUL character and refuses to search for one.
+pub fn is_possible(id: &str) -> bool {
+    !id.contains('\0')
+}
+
 impl JobKey {
     pub fn qless(id: impl Into<String>) -> JobKey {
         JobKey {

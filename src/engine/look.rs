@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use super::Engine;
 use super::clock::Time;
 use super::error::Result;
-use super::job::{Job, JobKey, QueueId, QueueKey, Standing, State};
+use super::job::{Job, JobKey, QueueId, QueueKey, Standing, State, is_possible};
 use super::queues::Queue;
 use super::rows::{self, job_columns};
 use super::work::LOAD_JOBS;
@@ -155,6 +155,9 @@ impl Engine {
 
     /// The same, for whoever has caught up with the other servers already.
     pub(super) async fn job_as_known(&self, key: &JobKey) -> Result<Option<Job>> {
+        if !is_possible(&key.id) {
+            return Ok(None);
+        }
         let statement = Statement::new(JOB, [key.scope.into(), key.id.as_str().into()]);
         Ok(self.list(statement).await?.pop())
     }
@@ -164,6 +167,7 @@ impl Engine {
         self.freshen().await?;
         let rows: Vec<_> = keys
             .iter()
+            .filter(|key| is_possible(&key.id))
             .map(|key| (key.scope, key.id.as_str()))
             .collect();
         let found = self.list(Statement::of_rows(LOAD_JOBS, &rows)).await?;

@@ -395,14 +395,18 @@ impl Engine {
         Ok(available)
     }
 
-    /// Runs a statement on the queues that are known; with each the row that it gives.
+    /// Runs a statement on the queues that are known and not paused; with each the row that it gives.
     async fn look_at(
         &self,
         sql: &'static str,
         queues: &[QueueKey],
         at: Time,
     ) -> Result<Vec<(QueueKey, Row)>> {
-        let known = |key: &QueueKey| Some((self.known_queues().get(key)?.id, key.clone()));
+        // In a paused queue nothing is to be had; when it is resumed its waiters are woken.
+        let known = |key: &QueueKey| {
+            let queue = self.known_queues().get(key).filter(|queue| !queue.paused);
+            Some((queue?.id, key.clone()))
+        };
         let known: HashMap<_, _> = queues.iter().filter_map(known).collect();
         if known.is_empty() {
             return Ok(Vec::new());

@@ -100,14 +100,7 @@ impl Engine {
             return false;
         }
         *looks += 1;
-        let is_paused = |key: &&QueueKey| self.known_queues().get(key).is_some_and(|it| it.paused);
-        let queues: Vec<_> = claim
-            .queues
-            .iter()
-            .filter(|key| !is_paused(key))
-            .cloned()
-            .collect();
-        let available = self.available(&queues, self.now(None)).await;
+        let available = self.available(&claim.queues, self.now(None)).await;
         let are_there = available.is_ok_and(|found| found.iter().any(|(_, n)| *n > 0));
         if are_there {
             tokio::time::sleep(LOOK_AGAIN).await;

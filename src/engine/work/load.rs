@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::{Candidates, Needs, Oldest, RecurringSlot, Slot, Work};
-use crate::engine::job::{Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State};
+use crate::engine::job::{
+    Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_possible,
+};
 use crate::engine::operations;
 use crate::engine::recur::{self, Due, Recurring};
 use crate::engine::rows::{self, job_columns};
@@ -20,7 +22,7 @@ impl Work {
         let mut batch = Vec::new();
         for need in needs {
             let wanted = self.keys_of(need);
-            let missing = wanted.filter(|(scope, id)| !self.has(*scope, id));
+            let missing = wanted.filter(|(scope, id)| is_possible(id) && !self.has(*scope, id));
             keys.extend(missing);
             reach.extend(need.reach.iter().map(String::as_str));
             recurring.extend(need.recurring.iter().map(String::as_str));

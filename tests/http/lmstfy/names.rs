@@ -3,8 +3,8 @@
 use reqwest::Method;
 
 use super::start;
-use crate::support::escape;
 use crate::support::lmstfy::Lmstfy;
+use crate::support::{Server, escape};
 
 /// All calls on one queue, and how each ends where there is nothing.
 const CALLS: [(Method, &str, &str, u16); 14] = [
@@ -135,4 +135,22 @@ async fn names_are_looked_at_first() {
     assert!(!text.contains("ttl"), "{text}");
     let reply = ns.put("/q?ttl=x", vec![b'x'; 70000]).await;
     reply.refused(400, "invalid ttl");
+}
+
+/// No database of ours finds a text with a NUL character, and no job has such an id.
+#[tokio::test]
+async fn an_id_with_a_nul_character_is_no_jobs() {
+    let server = Server::with(&["--no-auth"]);
+    for (method, path, status) in [
+        ("GET", "/api/shop/orders/job/a%00b", 404),
+        ("DELETE", "/api/shop/orders/job/a%00b", 204),
+        ("GET", "/job/a%00b", 400),
+        ("GET", "/jobs?id=a%00b", 400),
+        ("GET", "/api/v0/job/a%00b", 404),
+    ] {
+        let url = format!("http://{}{path}", server.address);
+        let method = method.parse().unwrap();
+        let answer = server.http.request(method, url).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{path}");
+    }
 }
