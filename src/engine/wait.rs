@@ -387,26 +387,29 @@ impl Engine {
         queues: &[QueueKey],
         at: Time,
     ) -> Result<Vec<(QueueKey, usize)>> {
+        // In a paused queue there are none; when it is resumed its waiters are woken.
+        let is_paused = |key: &&QueueKey| self.known_queues().get(key).is_some_and(|it| it.paused);
+        let queues: Vec<_> = queues
+            .iter()
+            .filter(|key| !is_paused(key))
+            .cloned()
+            .collect();
         let mut available = Vec::new();
-        for (queue, row) in self.look_at(AVAILABLE, queues, at).await? {
+        for (queue, row) in self.look_at(AVAILABLE, &queues, at).await? {
             let n = usize::try_from(row.int(1)?).unwrap_or_default();
             available.push((queue, n));
         }
         Ok(available)
     }
 
-    /// Runs a statement on the queues that are known and not paused; with each the row that it gives.
+    /// Runs a statement on the queues that are known; with each the row that it gives.
     async fn look_at(
         &self,
         sql: &'static str,
         queues: &[QueueKey],
         at: Time,
     ) -> Result<Vec<(QueueKey, Row)>> {
-        // In a paused queue nothing is to be had; when it is resumed its waiters are woken.
-        let known = |key: &QueueKey| {
-            let queue = self.known_queues().get(key).filter(|queue| !queue.paused);
-            Some((queue?.id, key.clone()))
-        };
+        let known = |key: &QueueKey| Some((self.known_queues().get(key)?.id, key.clone()));
         let known: HashMap<_, _> = queues.iter().filter_map(known).collect();
         if known.is_empty() {
             return Ok(Vec::new());
