@@ -195,7 +195,10 @@ impl Story {
     fn came_twice(&self) -> bool {
         self.deliveries.windows(2).any(|pair| {
             let (first, second) = (pair[0], pair[1]);
-            let is_held = second.came < first.asked + first.lease;
+            // The one that came later may have been given earlier, if its answer was slow.
+            let is_reversed =
+                second.asked < first.came && first.came >= second.asked + second.lease;
+            let is_held = second.came < first.asked + first.lease && !is_reversed;
             let is_given_back = |call: &Call| call.1 >= first.asked && call.0 <= second.came;
             is_held && !self.given_back.iter().any(is_given_back)
         })
