@@ -288,6 +288,11 @@ impl Engine {
         !self.0.writer.has_ended()
     }
 
+    /// Whether the disk is full, so that new jobs are refused.
+    pub fn is_full(&self) -> bool {
+        self.0.writer.is_full()
+    }
+
     /// Whether clients tell the time.
     pub fn trusts_client_clock(&self) -> bool {
         self.0.trust_client_clock

@@ -191,6 +191,11 @@ async fn health(State(engine): State<Engine>) -> Response {
         Ok(_) if !engine.can_write() => {
             (StatusCode::SERVICE_UNAVAILABLE, "nothing can be written\n").into_response()
         }
+        Ok(_) if engine.is_full() => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the disk is full: new jobs are refused\n",
+        )
+            .into_response(),
         Ok(_) => "ok\n".into_response(),
         Err(error) => {
             tracing::error!(%error, "the database does not answer");

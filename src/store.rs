@@ -14,9 +14,11 @@ mod group;
 mod migrations;
 mod pooled;
 mod postgres;
+mod reserve;
 mod rows;
 mod sqlite;
 
+use std::path::Path;
 use std::time::Duration;
 
 pub use about::About;
@@ -26,6 +28,7 @@ use dialect::Dialect;
 pub use file::Host;
 pub use group::{Group, Writer};
 pub use postgres::Listener;
+use reserve::Reserve;
 pub use rows::{Answer, Arg, Row, Statement};
 
 /// How the database may fail.
@@ -60,6 +63,9 @@ pub enum StoreError {
     Pooled,
     #[error("the writer has stopped")]
     Stopped,
+    /// The step adds jobs, for which the disk has no space.
+    #[error("the disk is full")]
+    Full,
     /// A verb panicked; nothing of its group was written.
     #[error("the server has met an error of its own")]
     Panicked,
@@ -93,6 +99,22 @@ impl StoreError {
             },
             _ => false,
         }
+    }
+
+    /// Whether the database could not write for want of disk space.
+    pub fn is_full(&self) -> bool {
+        match self {
+            StoreError::Full => true,
+            // SQLite says "full" for ENOSPC only. A quota shows as a failed write, a full tmpfs also as memory shared
+            // among connections that cannot grow.
+            StoreError::Database(error) => has_code(error, &["13", "778", "4874", "53100"]),
+            _ => false,
+        }
+    }
+
+    /// Whether a text is too long for one of the database's indexes. Postgres indexes 2,704 bytes, after compression.
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, StoreError::Database(error) if has_code(error, &["54000"]))
     }
 
     /// Whether the database cannot be reached now, so that asking later makes sense.
@@ -222,22 +244,40 @@ impl Store {
             });
         }
         let (path, scratch) = sqlite::locate(address)?;
-        let durability = settings.durability;
-        let (mut connection, host) = if settings.beside {
-            file::open_or_join(&path).await?
-        } else {
-            let connection = file::open_alone(&path, durability, scratch.is_some()).await?;
-            (connection, None)
+        let is_scratch = scratch.is_some();
+        let (connection, host) = match Store::open_file(&path, settings, is_scratch).await {
+            // A server that was stopped on a full disk starts in the space that it has set aside.
+            Err(error) if error.is_full() && Reserve::give_up(&path) => {
+                Store::open_file(&path, settings, is_scratch).await?
+            }
+            opened => opened?,
         };
-        if host.is_none() {
-            connection.migrate().await?;
-        }
         Ok(Store {
             readers: Readers::Sqlite(sqlite::Readers::open(&path).await?),
             connection: Connection::Sqlite(connection),
             scratch,
             host,
         })
+    }
+
+    async fn open_file(
+        path: &Path,
+        settings: Settings,
+        is_scratch: bool,
+    ) -> Result<(sqlite::Connection, Option<Host>), StoreError> {
+        let (mut connection, host) = if settings.beside {
+            file::open_or_join(path).await?
+        } else {
+            let connection = file::open_alone(path, settings.durability, is_scratch).await?;
+            (connection, None)
+        };
+        if host.is_none() {
+            connection.migrate().await?;
+        }
+        if !settings.beside && !is_scratch {
+            connection.reserve(path).await?;
+        }
+        Ok((connection, host))
     }
 }
 
@@ -290,6 +330,30 @@ impl Connection {
                 connection.roll_back().await;
                 Ok(())
             }
+        }
+    }
+
+    /// Whether the disk is full, so that nothing is to be added.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Connection::Sqlite(connection) => connection.is_full(),
+            Connection::Postgres(connection) => connection.is_full(),
+        }
+    }
+
+    /// After a group has found the disk full: frees the space that was set aside. False if that was done before.
+    pub async fn make_room(&mut self) -> bool {
+        match self {
+            Connection::Sqlite(connection) => connection.make_room().await,
+            Connection::Postgres(connection) => connection.note_full(),
+        }
+    }
+
+    /// Checks now and then whether a full disk has space again.
+    pub async fn check_room(&mut self) -> Result<(), StoreError> {
+        match self {
+            Connection::Sqlite(connection) => connection.check_room().await,
+            Connection::Postgres(_) => Ok(()),
         }
     }
 

@@ -12,6 +12,7 @@
 mod client;
 mod drive;
 mod floor;
+mod holds;
 mod jobq;
 mod ledger;
 mod lmstfy;
@@ -77,6 +78,9 @@ struct Options {
     /// Jobs of a Jobq queue in which a query looks for a few; 0 leaves it out.
     #[arg(long, default_value_t = 100_000)]
     records: usize,
+    /// Measure only how long others wait for the largest requests.
+    #[arg(long)]
+    holds: bool,
     /// Made-up jobs of all protocols over which the dashboard's pages are asked for; 0 leaves it out.
     #[arg(long, default_value_t = 1_000_000)]
     pages: usize,
@@ -120,6 +124,9 @@ async fn measure(options: &Options) -> Result<()> {
     for servers in &options.postgres {
         targets.push(Target::postgres(options.server.as_deref(), *servers)?);
     }
+    if options.holds {
+        return hold(targets.get(1..).unwrap_or_default()).await;
+    }
     let mut loads = Vec::new();
     for protocol in &options.protocol {
         let load = |connections, jobs| Load::new(*protocol, connections, jobs, options.queues);
@@ -157,9 +164,21 @@ async fn measure(options: &Options) -> Result<()> {
         println!();
         report::print_queries(&queries);
     }
+    println!();
+    hold(targets.get(1..).unwrap_or_default()).await?;
     // Nothing else is to run beside them.
     drop(targets);
     dashboard(options).await
+}
+
+/// How long the largest requests keep others waiting.
+async fn hold(targets: &[Target]) -> Result<()> {
+    let mut rows = Vec::new();
+    for target in targets {
+        rows.push((target.name.clone(), holds::measure(target).await?));
+    }
+    report::print_holds(&rows);
+    Ok(())
 }
 
 /// What the dashboard costs.

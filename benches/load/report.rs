@@ -1,6 +1,7 @@
 //! Medians, ratios, and the table.
 
 use super::drive::{Load, Measured};
+use super::holds::Hold;
 use super::pages::{Page, Tabs};
 use super::records::Queries;
 use super::waiting::{Delivery, Idle};
@@ -68,6 +69,24 @@ pub fn print(rows: &[Row]) {
             median.cpu_us,
             median.memory_mb,
         );
+    }
+}
+
+/// Prints the table of what the largest requests cost others.
+pub fn print_holds(rows: &[(String, Vec<Hold>)]) {
+    println!(
+        "| request of 10,000 jobs | server | answered after ms | longest wait of a put beside it, ms |"
+    );
+    println!("|---|---|---|---|");
+    for (name, holds) in rows {
+        for Hold {
+            request,
+            took_ms,
+            longest_wait_ms,
+        } in holds
+        {
+            println!("| {request} | {name} | {took_ms:.0} | {longest_wait_ms:.1} |");
+        }
     }
 }
 

@@ -60,6 +60,7 @@ pub fn is_troubled(queue: &QueueRow, now: i64) -> bool {
 pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
     let mut problems = Vec::new();
     let queues = &overview.queues;
+    problems.extend(full_disk(&overview.recent));
     problems.extend(nobody_works(overview, now));
     per_queue(&mut problems, queues, "paused", Stand::Waiting, |queue| {
         let n = queue.tally.waiting;
@@ -120,6 +121,19 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
     problems.extend(slow_commits(&overview.recent));
     dead(&mut problems, overview, now);
     problems
+}
+
+fn full_disk(recent: &Recent) -> Option<Problem> {
+    recent.is_disk_full.then(|| Problem {
+        shape: "failed",
+        text: "The disk is full: new jobs are refused. Workers can still finish jobs. Free disk space \
+               or delete jobs"
+            .to_owned(),
+        api: None,
+        address: "/ui/about".to_owned(),
+        since: None,
+        remedy: None,
+    })
 }
 
 fn failing_more(recent: &Recent) -> Option<Problem> {

@@ -72,7 +72,9 @@ impl Runner {
                 return Ok(noticed.into_iter().collect());
             }
             Chore::Upkeep(Part::Idle) => self.idle.look(connection, work).await?,
-            Chore::Upkeep(Part::Operations) => operations::tidy(connection, work.now).await?,
+            Chore::Upkeep(Part::Operations) => {
+                work.concerned += operations::tidy(connection, work.now).await?;
+            }
             Chore::Upkeep(part) => {
                 keep::upkeep(connection, work, *part, self.clients_tell_time).await?;
             }
@@ -108,6 +110,9 @@ impl Runner {
 /// How often upkeep looks for what is due or old.
 const UPKEEP_EVERY: Duration = Duration::from_millis(500);
 
+/// Old operations are looked for in the first of so many rounds: nothing waits for them to go.
+const OPERATIONS_EVERY: u64 = 20;
+
 /// Batches of one part of the upkeep in one round: then the other parts have their turn.
 const BATCHES_MAX: usize = 50;
 
@@ -116,21 +121,22 @@ impl Engine {
     pub(super) async fn keep_up(self) {
         let mut ticks = tokio::time::interval(UPKEEP_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
+        for round in 0_u64.. {
             ticks.tick().await;
             // A failure has been logged by the writer; the next round tries again.
             drop(self.chore(Chore::Attend).await);
             self.operator().call();
             if self.operator().leads().load(Ordering::Relaxed) {
-                self.keep().await;
+                self.keep(round.is_multiple_of(OPERATIONS_EVERY)).await;
             }
         }
     }
 
     /// Each part of the upkeep, again while there is more to do, so that what is due at once is done at once; other
     /// writes come in between.
-    async fn keep(&self) {
-        for part in Part::all(self.trusts_client_clock()) {
+    async fn keep(&self, operations_too: bool) {
+        let parts = Part::all(self.trusts_client_clock());
+        for part in parts.filter(|part| operations_too || *part != Part::Operations) {
             for _ in 0..BATCHES_MAX {
                 match self.chore(Chore::Upkeep(part)).await {
                     Ok(jobs) if part.may_go_on(jobs) => {}

@@ -47,16 +47,14 @@ pub struct Run {
     pub run_id: String,
 }
 
-/// Enqueues jobs, in order, all of them or (if one is refused) none.
+/// Enqueues jobs in mode [`Mode::Unique`], in order, all of them or (if one is refused) none.
 ///
 /// # Errors
 /// [`Error::AlreadyThere`].
-pub(super) fn enqueue(work: &mut Work, jobs: &[Enqueue], mode: Mode) -> Result<()> {
-    if mode == Mode::Unique {
-        check_unique(work, jobs, None)?;
-    }
+pub(super) fn enqueue(work: &mut Work, jobs: &[Enqueue]) -> Result<()> {
+    check_unique(work, jobs, None)?;
     for job in jobs {
-        put(work, job, mode);
+        put(work, job, Mode::Unique);
     }
     Ok(())
 }
@@ -95,7 +93,8 @@ fn check_unique(work: &Work, jobs: &[Enqueue], leaving: Option<&JobKey>) -> Resu
     Ok(())
 }
 
-fn put(work: &mut Work, enqueue: &Enqueue, mode: Mode) {
+/// Enqueues a job; `mode` says what happens to one of the same key.
+pub(super) fn put(work: &mut Work, enqueue: &Enqueue, mode: Mode) {
     let key = JobKey {
         scope: work.queue_for(&enqueue.queue),
         id: enqueue.id.clone(),
@@ -199,7 +198,7 @@ pub(super) fn revive(work: &mut Work, queue: &QueueKey, dead: &JobKey) -> Result
         state: job.work_state.clone(),
         run_at: None,
     };
-    enqueue(work, &[again], Mode::Unique)?;
+    enqueue(work, &[again])?;
     work.remove(dead);
     if let Some(key) = work.key_in(queue, &dead.id)
         && let Some(job) = work.job_mut(&key)

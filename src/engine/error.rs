@@ -53,6 +53,14 @@ pub enum Error {
     /// The database cannot be reached now. Whether anything has changed is not known.
     #[error("the database cannot be reached now")]
     Unavailable,
+    /// Postgres cannot index a name of the request.
+    #[error(
+        "an id or a queue name is too long for the database, which holds 2,600 bytes of any text"
+    )]
+    NameTooLong,
+    /// New jobs are refused until the disk has space. Nothing was changed.
+    #[error("the disk is full: new jobs are refused until there is space")]
+    Full,
     /// The database could not be read or written. Nothing is known to have changed.
     #[error("the database is not available: {0}")]
     Store(String),
@@ -62,7 +70,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl From<crate::store::StoreError> for Error {
     fn from(error: crate::store::StoreError) -> Self {
-        if error.is_outage() || error.is_conflict() {
+        if error.is_full() {
+            Error::Full
+        } else if error.is_too_long() {
+            Error::NameTooLong
+        } else if error.is_outage() || error.is_conflict() {
             Error::Unavailable
         } else {
             Error::Store(error.to_string())

@@ -87,6 +87,10 @@ impl Group for Runner {
             || step.task.chore().is_some()
     }
 
+    fn adds(step: &Step) -> bool {
+        step.needs.adds
+    }
+
     async fn run(
         &mut self,
         connection: &mut Connection,
@@ -376,6 +380,13 @@ async fn run_claims(
         connection.run(vec![turn]).await?;
     }
     if !wanted.is_empty() {
+        // On a full disk recurring jobs that are due stay due.
+        let none = HashSet::new();
+        let recurring_in = if connection.is_full() {
+            &none
+        } else {
+            recurring_in
+        };
         let before = writes.len();
         writes.extend(work.loading_candidates(&wanted, recurring_in));
         let answers = if before == 0 {

@@ -13,7 +13,7 @@ use super::chores::Chore;
 use super::clock::Time;
 use super::config;
 use super::depend::{self, Depend};
-use super::error::Result;
+use super::error::{Error, Result};
 use super::finish::{self, Fail, Next, Retry};
 use super::job::{Job, JobKey, QueueKey, State};
 use super::lease::{self, Holder};
@@ -32,6 +32,9 @@ const MOVE_BATCH: usize = 1_000;
 /// Items of one request, and bytes of their bodies, that share a transaction: what is written within some 20 ms.
 const EACH_MAX: usize = 500;
 const EACH_BYTES_MAX: usize = 2 << 20;
+
+/// Jobs that one request changes all together or not at all: they share a transaction.
+pub const ATOMIC_MAX: usize = 10_000;
 
 /// A result for each item.
 type Each<T> = Result<Vec<Result<T>>>;
@@ -156,8 +159,9 @@ impl Engine {
         self.each(keys, now, Needs::job, lease::time_out).await
     }
 
-    /// Cancels all of these jobs, or none.
+    /// Cancels all of these jobs, at most [`ATOMIC_MAX`], or none.
     pub async fn cancel(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
+        check_atomic(keys.len())?;
         self.write(named(&keys), now, keys.len(), move |work| {
             mend::cancel(work, &keys)
         })
@@ -427,6 +431,17 @@ impl Engine {
         }
         Ok(results)
     }
+}
+
+fn check_atomic(jobs: usize) -> Result<()> {
+    if jobs > ATOMIC_MAX {
+        let what = "jobs in a request that changes all or none";
+        return Err(Error::TooMany {
+            what,
+            max: ATOMIC_MAX,
+        });
+    }
+    Ok(())
 }
 
 fn named<'a>(keys: impl IntoIterator<Item = &'a JobKey>) -> Needs {

@@ -4,7 +4,8 @@
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -48,6 +49,9 @@ pub trait Group: Send + 'static {
     /// Whether the step must have a transaction to itself.
     fn is_alone(step: &Self::Step) -> bool;
 
+    /// Whether the step adds jobs, for which a full disk has no space.
+    fn adds(step: &Self::Step) -> bool;
+
     /// Runs the steps and commits. Called again with the same steps after a conflict.
     fn run(
         &mut self,
@@ -62,6 +66,7 @@ pub trait Group: Send + 'static {
 /// The way to the writer.
 pub struct Writer<S> {
     queue: mpsc::Sender<S>,
+    is_full: Arc<AtomicBool>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -71,9 +76,12 @@ impl<S: Send + 'static> Writer<S> {
     pub fn start<G: Group<Step = S>>(connection: Connection, group: G) -> Writer<S> {
         let (queue, steps) = mpsc::channel(QUEUED_MAX);
         let stop = CancellationToken::new();
-        let task = tokio::spawn(write(connection, group, steps, stop.clone()));
+        let is_full = Arc::new(AtomicBool::new(connection.is_full()));
+        let writing = write(connection, group, steps, stop.clone(), Arc::clone(&is_full));
+        let task = tokio::spawn(writing);
         Writer {
             queue,
+            is_full,
             stop,
             task: Mutex::new(Some(task)),
         }
@@ -99,6 +107,11 @@ impl<S: Send + 'static> Writer<S> {
         self.queue.is_closed()
     }
 
+    /// Whether the disk is full, so that nothing is added.
+    pub fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+
     /// Queues a step. It will be run whatever becomes of the caller.
     pub async fn submit(&self, step: S) -> Result<(), StoreError> {
         self.queue.send(step).await.map_err(|_| StoreError::Stopped)
@@ -110,6 +123,7 @@ async fn write<G: Group>(
     mut group: G,
     mut queue: mpsc::Receiver<G::Step>,
     stop: CancellationToken,
+    is_full: Arc<AtomicBool>,
 ) {
     let (mut held_over, mut outage) = (None, None);
     loop {
@@ -128,7 +142,11 @@ async fn write<G: Group>(
         };
         let Some(first) = next else { break };
         let steps = gather::<G>(first, &mut queue, &mut held_over);
+        if let Err(error) = connection.check_room().await {
+            tracing::warn!(%error, "the free space of the database could not be read");
+        }
         carry_out(&mut connection, &mut group, steps, &mut outage, &stop).await;
+        note_full(&is_full, connection.is_full());
     }
     if let Err(error) = connection.close().await {
         tracing::error!(%error, "the database could not be closed");
@@ -156,6 +174,17 @@ fn gather<G: Group>(
     steps
 }
 
+/// Keeps whether the disk is full, and logs when that changes.
+fn note_full(known: &AtomicBool, is_full: bool) {
+    match (known.swap(is_full, Ordering::Relaxed), is_full) {
+        (false, true) => tracing::error!(
+            "the disk is full: new jobs are refused; claims, completions and deletes use the reserve"
+        ),
+        (true, false) => tracing::info!("the disk has space again: new jobs are accepted"),
+        _ => {}
+    }
+}
+
 /// Runs the group and answers it. One that fails for the sake of a step is run again in halves, so that the step is
 /// found and refused alone: with one among 512 that takes 18 runs.
 async fn carry_out<G: Group>(
@@ -167,8 +196,21 @@ async fn carry_out<G: Group>(
 ) {
     let mut groups = vec![steps];
     while let Some(mut steps) = groups.pop() {
+        if connection.is_full() {
+            let adding: Vec<_> = steps.extract_if(.., |step| G::adds(step)).collect();
+            if !adding.is_empty() {
+                group.answer(adding, Err(StoreError::Full));
+            }
+            if steps.is_empty() {
+                continue;
+            }
+        }
         let outcome = attempt(connection, group, &mut steps, outage, stop).await;
         if let Err(error) = &outcome {
+            if error.is_full() && connection.make_room().await {
+                groups.push(steps);
+                continue;
+            }
             if steps.len() > 1 && error.concerns_a_step() {
                 let rest = steps.split_off(steps.len() / 2);
                 groups.extend([rest, steps]);

@@ -1,7 +1,7 @@
 //! Postgres: how a database is reached, and how it is found again when it was lost.
 
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use sqlx::pool::PoolConnection;
@@ -26,6 +26,9 @@ const READERS: u32 = 8;
 /// How long a connection may take to be made, and a statement to be answered. Together with one more try
 /// that is less than the five seconds within which a request is answered.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// For how long new jobs are refused once the disk was found full; then one is tried again.
+const FULL_FOR: Duration = Duration::from_secs(1);
 
 /// After this time without a word from us Postgres ends our transaction, so that a server that stands still
 /// keeps nothing locked for which others have to wait longer than [`PATIENCE`] allows.
@@ -74,6 +77,8 @@ pub struct Connection {
     inner: Option<PgConnection>,
     /// Whether a transaction is open.
     open: bool,
+    /// When the disk was found full last.
+    full_at: Option<Instant>,
 }
 
 impl Connection {
@@ -87,9 +92,22 @@ impl Connection {
             options,
             inner: None,
             open: false,
+            full_at: None,
         };
         connection.inner().await?;
         Ok(connection)
+    }
+
+    /// Whether the disk was found full a moment ago.
+    pub(super) fn is_full(&self) -> bool {
+        self.full_at.is_some_and(|at| at.elapsed() < FULL_FOR)
+    }
+
+    /// Notes that the disk is full. False if that was known.
+    pub(super) fn note_full(&mut self) -> bool {
+        let was_full = self.is_full();
+        self.full_at = Some(Instant::now());
+        !was_full
     }
 
     pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {

@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 use super::address::shown;
 use super::dialect::Dialect;
 use super::file::lock;
+use super::reserve::Reserve;
 use super::rows::{Answer, Arg, Row, Statement};
 use super::{BUSY_TIMEOUT, Durability, StoreError, VERSION, migrations};
 
@@ -40,7 +41,13 @@ const PREPARED_BYTES_MAX: usize = 32 * 1024;
 const FAILED_SEEN_WITHIN: Duration = Duration::from_millis(50);
 
 /// Pages of 4 KiB written before the log is folded back into the file.
-const CHECKPOINT_PAGES: &str = "2000";
+const CHECKPOINT_PAGES: u64 = 2_000;
+const PAGE_BYTES: u64 = 4_096;
+
+
+/// The bytes of the database file that hold nothing now.
+const FREE_BYTES: &str =
+    "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size";
 
 /// Page cache of the writer, in KiB (SQLite wants it negative).
 const CACHE_KIB: &str = "-65536";
@@ -84,6 +91,8 @@ pub struct Connection {
     open: bool,
     /// Told when a commit begins.
     committing: Arc<Notify>,
+    /// Disk space set aside; none for a database that is open for a moment, or temporary.
+    reserve: Option<Reserve>,
     /// Held as long as the connection is, unless a server holds it.
     _lock: Option<File>,
 }
@@ -136,7 +145,7 @@ impl Connection {
         lock: Option<File>,
     ) -> Result<Connection, StoreError> {
         let mut inner = options
-            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
             .pragma("cache_size", CACHE_KIB)
             .connect()
             .await?;
@@ -151,12 +160,65 @@ impl Connection {
             inner,
             open: false,
             committing,
+            reserve: None,
             _lock: lock,
         })
     }
 
     pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {
         Ok(migrations::sqlite().run(&mut self.inner).await?)
+    }
+
+    /// Sets disk space aside beside the file. The log stays smaller than a quarter of it: moving the log into the file
+    /// takes as much space again, and the log grows while there is none.
+    pub(super) async fn reserve(&mut self, path: &Path) -> Result<(), StoreError> {
+        let reserve = Reserve::of(path);
+        let pages = reserve.bytes() / 4 / PAGE_BYTES;
+        if pages < CHECKPOINT_PAGES {
+            let smaller = AssertSqlSafe(format!("PRAGMA wal_autocheckpoint = {pages}"));
+            self.inner.execute(smaller).await?;
+        }
+        self.reserve = Some(reserve);
+        Ok(())
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.reserve.as_ref().is_some_and(Reserve::is_released)
+    }
+
+    /// Frees the reserve, and the space of the log.
+    pub(super) async fn make_room(&mut self) -> bool {
+        let released = self.reserve.as_mut().is_some_and(Reserve::release);
+        if released {
+            self.empty_log().await;
+        }
+        released
+    }
+
+    /// Sets space aside again if there is enough, at most once a second.
+    pub(super) async fn check_room(&mut self) -> Result<(), StoreError> {
+        if !self.reserve.as_ref().is_some_and(Reserve::is_check_due) {
+            return Ok(());
+        }
+        self.empty_log().await;
+        let free = sqlx::query_scalar::<_, i64>(FREE_BYTES);
+        let free = free.fetch_one(&mut self.inner).await?;
+        if let Some(reserve) = &mut self.reserve {
+            reserve.restore(free.unsigned_abs());
+        }
+        Ok(())
+    }
+
+    /// Moves the log into the file and cuts it off, unless a reader needs it: readers are not waited for.
+    async fn empty_log(&mut self) {
+        let patience = format!("PRAGMA busy_timeout = {}", BUSY_TIMEOUT.as_millis());
+        for pragma in ["PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)", &patience] {
+            // Safe: texts of this program.
+            let done = self.inner.execute(AssertSqlSafe(pragma.to_owned())).await;
+            if let Err(error) = done {
+                tracing::warn!(%error, pragma, "the log could not be moved into the database file");
+            }
+        }
     }
 
     /// Runs statements that only read. Before anything is written this needs no transaction: all that is

@@ -32,6 +32,8 @@ mod crowd;
 #[cfg(test)]
 mod depends;
 #[cfg(test)]
+mod disk;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod due;

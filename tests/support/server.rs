@@ -119,6 +119,11 @@ impl Server {
         Caller::new(self).by(host)
     }
 
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Someone nameless who calls at this time.
     pub fn at(&self, now: impl Into<f64>) -> Caller<'_> {
         Caller::new(self).at(now)

@@ -49,6 +49,7 @@ pub async fn recent(engine: &Engine) -> Result<Recent> {
         now: total(now, from + OVERVIEW_MINUTES as i64),
         before: total(before, from),
         commits_p95: engine.commits_p95().map(|took| took.as_secs_f64()),
+        is_disk_full: engine.is_full(),
     })
 }
 

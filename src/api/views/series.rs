@@ -49,6 +49,8 @@ pub struct Recent {
     pub before: Span,
     /// Within what time 95 of 100 commits of the last minute ended, in seconds; `None` if there were but few.
     pub commits_p95: Option<f64>,
+    /// New jobs are refused, because the disk has no space.
+    pub is_disk_full: bool,
 }
 
 /// How many jobs were completed in a queue, by the minute.

@@ -129,7 +129,7 @@ pub fn skip(row: &Row) -> Result<Skip, StoreError> {
 
 /// Drops what is old: what can be undone no longer, and operations that ended long ago or are more than are kept,
 /// with what they skipped. It looks at operations, of which there are few, and never at all that they have left.
-pub async fn tidy(connection: &mut Connection, now: Time) -> Result<(), StoreError> {
+pub async fn tidy(connection: &mut Connection, now: Time) -> Result<usize, StoreError> {
     let (over, old) = (now, now.plus_seconds(-KEPT_S));
     // Whoever reads how it went should not lose it while it can still be undone.
     let young = now.plus_seconds(-UNDO_S);
@@ -139,6 +139,7 @@ pub async fn tidy(connection: &mut Connection, now: Time) -> Result<(), StoreErr
         Statement::new(FORGET, forget.map(Into::into)),
     ];
     let answers = connection.run(batch).await?;
+    let removed = answers.first().map_or(0, |answer| answer.affected);
     let forgotten = answers.iter().flat_map(|answer| &answer.rows);
     let forgotten: Vec<(i64,)> = forgotten
         .map(|row| Ok((row.int(0)?,)))
@@ -147,7 +148,7 @@ pub async fn tidy(connection: &mut Connection, now: Time) -> Result<(), StoreErr
         let skips = Statement::of_rows(FORGET_SKIPS, &forgotten);
         connection.run(vec![skips]).await?;
     }
-    Ok(())
+    Ok(usize::try_from(removed).unwrap_or(usize::MAX))
 }
 
 const LOAD: &str = concat!(

@@ -1,12 +1,12 @@
 //! The verbs of Relay.
 
-use super::{Batches, Each, MOVE_BATCH};
+use super::{Batches, Each, MOVE_BATCH, check_atomic};
 use crate::engine::Engine;
 use crate::engine::dead;
 use crate::engine::enqueue::{self, Enqueue, Mode, Run};
 use crate::engine::error::{Error, Result};
 use crate::engine::job::{Job, JobKey, QueueKey};
-use crate::engine::work::Needs;
+use crate::engine::work::{Needs, Work};
 
 /// What became of dead jobs that were to be enqueued anew; those that are counted in neither were dead no longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,35 +26,47 @@ impl Revived {
     }
 }
 
-fn bytes(job: &Enqueue) -> usize {
-    job.payload.len() + job.state.as_ref().map_or(0, String::len)
+fn need(needs: &mut Needs, job: &Enqueue) {
+    needs.in_queues.push((job.queue.clone(), job.id.clone()));
+    needs.bytes += job.payload.len() + job.state.as_ref().map_or(0, String::len);
+    needs.adds = true;
 }
 
 impl Engine {
-    /// Enqueues jobs, all of them or none.
+    /// Enqueues jobs. In mode [`Mode::Unique`] all of them or none, at most [`ATOMIC_MAX`]; in the other modes, where
+    /// each job is independent, many go in several transactions.
     ///
     /// # Errors
-    /// [`Error::AlreadyThere`](crate::engine::Error).
+    /// [`AlreadyThere`, `TooMany`](crate::engine::Error).
     pub async fn enqueue(&self, jobs: Vec<Enqueue>, mode: Mode) -> Result<()> {
-        let needs = Needs {
-            bytes: jobs.iter().map(bytes).sum(),
-            adds: true,
-            ..named(jobs.iter().map(|job| (&job.queue, &job.id)))
-        };
+        if mode != Mode::Unique {
+            let put = move |work: &mut Work, job: &Enqueue| {
+                enqueue::put(work, job, mode);
+                Ok(())
+            };
+            let done = self.each(jobs, None, need, put).await?;
+            return done.into_iter().collect();
+        }
+        check_atomic(jobs.len())?;
+        let mut needs = Needs::default();
+        jobs.iter().for_each(|job| need(&mut needs, job));
         self.write(needs, None, jobs.len(), move |work| {
-            enqueue::enqueue(work, &jobs, mode)
+            enqueue::enqueue(work, &jobs)
         })
         .await
     }
 
-    /// Ends a run, its job with it, and enqueues others: all of it or nothing. Whether there was that run;
-    /// without it nothing happens.
+    /// Ends a run, its job with it, and enqueues others, at most [`ATOMIC_MAX`]: all of it or nothing. Whether there
+    /// was that run; without it nothing happens.
     ///
     /// # Errors
-    /// [`Error::AlreadyThere`](crate::engine::Error).
+    /// [`AlreadyThere`, `TooMany`](crate::engine::Error).
     pub async fn run_again(&self, run: Run, jobs: Vec<Enqueue>, mode: Mode) -> Result<bool> {
-        let others = jobs.iter().map(|job| (&job.queue, &job.id));
-        let needs = named(others.chain([(&run.queue, &run.id)]));
+        check_atomic(jobs.len())?;
+        let mut needs = named([(&run.queue, &run.id)]);
+        jobs.iter().for_each(|job| need(&mut needs, job));
+        // A job in place of the one that ends takes no more space.
+        needs.adds = jobs.len() > 1;
         self.write(needs, None, jobs.len() + 1, move |work| {
             enqueue::requeue(work, &run, &jobs, mode)
         })
@@ -82,12 +94,13 @@ impl Engine {
 
     /// Deletes jobs of a queue, whatever their state. How many there were.
     pub async fn delete(&self, queue: QueueKey, ids: Vec<String>) -> Result<usize> {
-        let needs = named(ids.iter().map(|id| (&queue, id)));
-        self.write(needs, None, ids.len(), move |work| {
-            let gone = ids.iter().filter(|id| enqueue::delete(work, &queue, id));
-            Ok(gone.count())
-        })
-        .await
+        let of = queue.clone();
+        let need = move |needs: &mut Needs, id: &String| {
+            needs.in_queues.push((of.clone(), id.clone()));
+        };
+        let delete = move |work: &mut Work, id: &String| Ok(enqueue::delete(work, &queue, id));
+        let gone = self.each(ids, None, need, delete).await?;
+        Ok(gone.iter().filter(|gone| matches!(gone, Ok(true))).count())
     }
 
     /// Enqueues a dead job anew, with its payload and its last state.
@@ -136,15 +149,9 @@ impl Engine {
 
     /// Deletes these jobs, as far as they are in the queue's dead letter. How many there were.
     pub async fn drop_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Result<usize> {
-        let needs = Needs {
-            jobs: dead.clone(),
-            ..Needs::default()
-        };
-        self.write(needs, None, dead.len(), move |work| {
-            let gone = dead.iter().filter(|key| dead::bury(work, &queue, key));
-            Ok(gone.count())
-        })
-        .await
+        let bury = move |work: &mut Work, key: &JobKey| Ok(dead::bury(work, &queue, key));
+        let gone = self.each(dead, None, Needs::job, bury).await?;
+        Ok(gone.iter().filter(|gone| matches!(gone, Ok(true))).count())
     }
 
     /// The job of this queue; `None` if it is not there.

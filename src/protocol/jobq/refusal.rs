@@ -65,6 +65,7 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
     let status = match error {
         Error::NoSuchQueue { .. } | Error::NoSuchJob { .. } => StatusCode::NOT_FOUND,
         Error::QueueThere { .. } => StatusCode::CONFLICT,
+        Error::Full => StatusCode::INSUFFICIENT_STORAGE,
         Error::LogFull { .. } | Error::TooMuchWork { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         _ => {
             tracing::error!(%error, "a request of Jobq failed");

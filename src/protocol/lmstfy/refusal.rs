@@ -46,6 +46,7 @@ impl IntoResponse for Refusal {
                 let later = [("retry-after", "1")];
                 return (StatusCode::SERVICE_UNAVAILABLE, later, body).into_response();
             }
+            Refusal::Engine(Error::Full) => (StatusCode::INSUFFICIENT_STORAGE, "the disk is full"),
             Refusal::Engine(error) => {
                 tracing::error!(%error, "a request of lmstfy failed");
                 (StatusCode::INTERNAL_SERVER_ERROR, "internal error")

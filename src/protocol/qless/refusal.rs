@@ -167,14 +167,16 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
             "not_failed",
             json!({ "id": id, "state": state.as_str() }),
         ),
+        Error::Full => (StatusCode::INSUFFICIENT_STORAGE, "disk_full", Value::Null),
         Error::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Value::Null),
-        // Nothing of qless's asks for a dead letter or a record, or has a grant.
+        // Nothing of qless's asks for a dead letter or a record, has a grant, or has names of that length.
         Error::NotDead { .. }
         | Error::AlreadyThere { .. }
         | Error::NoSuchQueue { .. }
         | Error::QueueThere { .. }
         | Error::LogFull { .. }
         | Error::TooMuchWork { .. }
+        | Error::NameTooLong
         | Error::Revoked
         | Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null),
     }

@@ -70,6 +70,9 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
     let status = match error {
         Error::NoSuchJob { .. } => StatusCode::NOT_FOUND,
         Error::AlreadyThere { .. } => StatusCode::CONFLICT,
+        Error::TooMany { .. } | Error::NameTooLong => StatusCode::UNPROCESSABLE_ENTITY,
+        // Clients of the original try again after 503, too.
+        Error::Full => StatusCode::SERVICE_UNAVAILABLE,
         // The document's word for what may be tried again.
         Error::Unavailable => StatusCode::TOO_MANY_REQUESTS,
         _ => {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{client, sound, start};
 use crate::support::relay::{new, run_path};
-use crate::support::{HOSTILE_NAMES, escape, raw};
+use crate::support::{HOSTILE_NAMES, database, escape, raw};
 
 /// An orderly client would not leave dots in a path as they are, so these requests are made by hand.
 #[tokio::test]
@@ -112,6 +112,24 @@ async fn a_path_that_is_no_text_names_nothing() {
         (Method::PATCH, run_path("q", "\0", super::NO_RUN)),
     ] {
         relay.send(method, &path).await.refused(422, &[]);
+    }
+    sound(&server).await;
+}
+
+/// 1,024 characters that no compression makes shorter are 3,072 bytes, more than an index of Postgres holds.
+#[tokio::test]
+async fn a_name_that_postgres_cannot_index_is_refused_with_its_reason() {
+    let server = start();
+    let relay = client(&server);
+    let letter = |n: u32| char::from_u32(0x4e00 + n * 7_919 % 20_000).unwrap();
+    let name: String = (0..1_024).map(letter).collect();
+    for job in [new("q", &name), new(&name, "a")] {
+        let reply = relay.enqueue("unique", &json!([job])).await;
+        if database::postgres().is_none() {
+            assert_eq!(reply.status, 202, "{reply:?}");
+        } else {
+            reply.refused(422, &["too long"]);
+        }
     }
     sound(&server).await;
 }

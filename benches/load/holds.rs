@@ -1,0 +1,126 @@
+//! How long others wait while the server works on the largest requests that it accepts.
+
+use std::time::Instant;
+
+use super::Result;
+use super::client::Connection;
+use super::target::Target;
+
+/// Jobs in each of the requests.
+const JOBS: usize = 10_000;
+
+const PROBE: &str = r#"{"data":{"id":"probe","meta":null}}"#;
+
+/// What was measured of a request.
+pub struct Hold {
+    pub request: &'static str,
+    /// Until its answer, in milliseconds.
+    pub took_ms: f64,
+    /// The slowest of the small puts that another connection sent meanwhile, one after the other, in milliseconds.
+    pub longest_wait_ms: f64,
+}
+
+/// A request: its name, method, path, body and the status of its answer.
+type Request = (&'static str, &'static str, &'static str, String, u16);
+
+/// Sends each of the requests while another connection puts jobs.
+///
+/// # Errors
+/// If an answer is not what it must be.
+pub async fn measure(target: &Target) -> Result<Vec<Hold>> {
+    let mut heavy = Connection::open(target.address(0)?).await?;
+    let mut light = Connection::open(target.address(0)?).await?;
+    let mut holds = Vec::new();
+    for (request, method, path, body, status) in requests() {
+        let began = Instant::now();
+        let asked = heavy.exchange(method, path, &body, status);
+        tokio::pin!(asked);
+        let mut longest = 0.0_f64;
+        let took = loop {
+            let probed = Instant::now();
+            light.ask("POST", "/add/probe", PROBE).await?;
+            // The heavy request goes on while the small one is answered, and the other way around.
+            let both = async { light.answer().await.map(|(status, _)| status) };
+            tokio::pin!(both);
+            let answered = tokio::select! {
+                biased;
+                answer = &mut asked => {
+                    answer?;
+                    let took = began.elapsed();
+                    both.await?;
+                    Some(took)
+                }
+                status = &mut both => {
+                    if status? != 200 {
+                        return Err("a small put was refused".into());
+                    }
+                    None
+                }
+            };
+            longest = longest.max(probed.elapsed().as_secs_f64() * 1e3);
+            if let Some(took) = answered {
+                break took;
+            }
+        };
+        holds.push(Hold {
+            request,
+            took_ms: took.as_secs_f64() * 1e3,
+            longest_wait_ms: longest,
+        });
+    }
+    Ok(holds)
+}
+
+fn requests() -> Vec<Request> {
+    let list = |item: &dyn Fn(usize) -> String| {
+        let items: Vec<String> = (0..JOBS).map(item).collect();
+        format!("[{}]", items.join(","))
+    };
+    let data = |item: &dyn Fn(usize) -> String| format!(r#"{{"data":{}}}"#, list(item));
+    let put = |prefix: &str| data(&|n| format!(r#"{{"id":"{prefix}{n}","meta":{{"n":{n}}}}}"#));
+    let job = |queue: &str, n: usize| {
+        format!(r#"{{"queue":"{queue}","id":"{n}","timeout":60,"payload":{n}}}"#)
+    };
+    let ids = |prefix: &str| data(&|n| format!(r#""{prefix}{n}""#));
+    vec![
+        ("qless put", "POST", "/add/heavy", put("a"), 200),
+        ("qless put again", "POST", "/add/heavy", put("a"), 200),
+        (
+            "qless claim",
+            "GET",
+            "/get/heavy/10000?host=w",
+            String::new(),
+            200,
+        ),
+        (
+            "qless complete",
+            "POST",
+            "/complete/heavy?host=w",
+            data(&|n| format!(r#"{{"id":"a{n}","meta":null}}"#)),
+            200,
+        ),
+        ("qless put", "POST", "/add/heavy", put("b"), 200),
+        ("qless cancel (atomic)", "POST", "/cancel", ids("b"), 200),
+        (
+            "Relay enqueue unique (atomic)",
+            "POST",
+            "/v2/queues/jobs",
+            list(&|n| job("one", n)),
+            202,
+        ),
+        (
+            "Relay enqueue replace",
+            "POST",
+            "/v2/queues/jobs?mode=replace",
+            list(&|n| job("one", n)),
+            202,
+        ),
+        (
+            "Relay enqueue unique, each in a queue of its own (atomic)",
+            "POST",
+            "/v2/queues/jobs",
+            list(&|n| job(&format!("q{n}"), n)),
+            202,
+        ),
+    ]
+}

@@ -1,0 +1,192 @@
+//! A full disk: new jobs are refused, everything else works, and nothing that was acknowledged is lost.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::jobq::{self, Jobq};
+use crate::support::lmstfy::{Lmstfy, eventually};
+use crate::support::relay::{self, Relay};
+use crate::support::{Answer, Server, database};
+
+/// A file system of 32 MiB in memory that only the server sees.
+struct Disk {
+    folder: TempDir,
+}
+
+impl Disk {
+    fn new() -> Disk {
+        Disk {
+            folder: TempDir::new().unwrap(),
+        }
+    }
+
+    /// A server whose database is on the disk, after this shell command has run there. A new disk comes with each
+    /// server.
+    fn server(&self, prepare: &str, options: &[&str]) -> Server {
+        let path = self.folder.path();
+        let database = format!("sqlite://{}", path.join("jobs.db").display());
+        let serve = Server::command(&database, options);
+        let script = format!(
+            r#"mount -t tmpfs -o size=32m tmpfs "$0" && cd "$0" && {prepare} && exec "$@""#
+        );
+        let mut command = Command::new("unshare");
+        command
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
+            .arg(path)
+            .arg(serve.get_program())
+            .args(serve.get_args());
+        for (name, value) in serve.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Server::run(command)
+    }
+
+    /// Where a file of the disk is for this process.
+    fn path(&self, server: &Server, name: &str) -> PathBuf {
+        let folder = self.folder.path().strip_prefix("/").unwrap();
+        Path::new("/proc")
+            .join(server.id().to_string())
+            .join("root")
+            .join(folder)
+            .join(name)
+    }
+}
+
+fn job(id: &str, bytes: usize) -> Value {
+    json!({"id": id, "meta": "x".repeat(bytes)})
+}
+
+/// Adds jobs until one is refused.
+async fn fill(server: &Server, prefix: &str) -> (Vec<String>, Answer) {
+    let mut added = Vec::new();
+    loop {
+        let id = format!("{prefix}{}", added.len());
+        let answer = server.anyone().post("/add/work", job(&id, 200_000)).await;
+        if answer.status != 200 {
+            return (added, answer);
+        }
+        added.push(id);
+    }
+}
+
+async fn health(server: &Server) -> (u16, String) {
+    let url = format!("http://{}/health", server.address);
+    let answer = server.http.get(url).send().await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+async fn recovers(server: &Server) {
+    eventually("new jobs are accepted again", async || {
+        health(server).await.0 == 200
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_refuses_new_jobs_and_lets_workers_finish() {
+    if database::postgres().is_some() {
+        return;
+    }
+    let disk = Disk::new();
+    let server = disk.server("true", &["--no-auth"]);
+    let worker = server.by("w");
+    let mut held = Vec::new();
+    worker.add_ids("work", &["a", "b", "c"]).await;
+    held.extend(worker.pop_ids("work", 3).await);
+    let jobq = Jobq::new(&server);
+    jobq.create("work").await;
+    let (mut jobs, refused) = fill(&server, "first").await;
+    assert!(jobs.len() > 40, "{} jobs fit the disk", jobs.len());
+    assert_eq!(refused.status, 507, "{refused:?}");
+    let refused: Value = serde_json::from_str(&refused.text).unwrap();
+    assert_eq!(refused["code"], "disk_full");
+
+    // No protocol adds anything.
+    let lmstfy = Lmstfy::new(&server, "billing");
+    let answer = lmstfy.put("/work", "x").await;
+    assert_eq!(answer.status, 507, "{answer:?}");
+    let answer = Relay::new(&server)
+        .enqueue("unique", &json!([relay::new("work", "a")]))
+        .await;
+    assert_eq!(answer.status, 503, "{answer:?}");
+    let answer = jobq
+        .post(
+            &format!("{}/job", jobq::queue("work")),
+            &json!({"payload": 1}),
+        )
+        .await;
+    assert_eq!(answer.status, 507, "{answer:?}");
+    let (status, text) = health(&server).await;
+    assert_eq!(status, 503);
+    assert!(text.contains("disk is full"), "{text}");
+
+    // Everything else works.
+    worker.complete("work", "a").await;
+    worker.fail("b", "group").await;
+    let beat = worker.post("/heartbeat", json!({"id": "c"})).await;
+    beat.ok();
+    for _ in 0..10 {
+        let ids = worker.pop_ids("work", 2).await;
+        assert_eq!(ids.len(), 2);
+        worker.complete("work", &ids[0]).await;
+        worker.fail(&ids[1], "group").await;
+        jobs.retain(|id| !ids.contains(id));
+    }
+    let page = server.http.get(format!("http://{}/ui", server.address));
+    let page = page.send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("The disk is full"));
+
+    // Deleted jobs leave space inside the database.
+    let cancelled = jobs.split_off(jobs.len() / 4);
+    worker.post("/cancel", json!(cancelled)).await.ok();
+    recovers(&server).await;
+    worker.add_ids("work", &["after"]).await;
+
+    // A disk that others fill.
+    let filler = disk.path(&server, "filler");
+    drop(fs::write(&filler, vec![1; 40 << 20]));
+    let (more, refused) = fill(&server, "second").await;
+    assert_eq!(refused.status, 507, "{refused:?}");
+    worker.complete("work", "c").await;
+    fs::remove_file(&filler).unwrap();
+    recovers(&server).await;
+
+    // What was acknowledged is there, once.
+    let mut expected: Vec<String> = jobs.into_iter().chain(more).collect();
+    expected.push("after".to_owned());
+    expected.sort();
+    let mut found = worker.pop_ids("work", 1_000).await;
+    found.sort();
+    assert_eq!(found, expected);
+    let check = worker.get("/check").await.ok();
+    assert_eq!(check["problems"], json!([]));
+}
+
+#[tokio::test]
+async fn a_server_starts_on_a_full_disk_in_the_space_that_was_set_aside() {
+    if database::postgres().is_some() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let seed = folder.path().join("jobs.db");
+    let server = Server::on(&seed, &[]);
+    server.anyone().add_ids("work", &["kept"]).await;
+    server.stop().await;
+    let prepare = format!(
+        "cp '{}' jobs.db && fallocate -l 8M jobs.db.reserve && ! dd if=/dev/zero of=filler bs=4k status=none 2>&1",
+        seed.display()
+    );
+    let disk = Disk::new();
+    let server = disk.server(&prepare, &[]);
+    assert_eq!(server.anyone().pop_ids("work", 2).await, ["kept"]);
+    fs::remove_file(disk.path(&server, "filler")).unwrap();
+    recovers(&server).await;
+    server.anyone().add_ids("work", &["new"]).await;
+}
