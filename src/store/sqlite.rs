@@ -44,7 +44,6 @@ const FAILED_SEEN_WITHIN: Duration = Duration::from_millis(50);
 const CHECKPOINT_PAGES: u64 = 2_000;
 const PAGE_BYTES: u64 = 4_096;
 
-
 /// The bytes of the database file that hold nothing now.
 const FREE_BYTES: &str =
     "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size";
@@ -212,7 +211,11 @@ impl Connection {
     /// Moves the log into the file and cuts it off, unless a reader needs it: readers are not waited for.
     async fn empty_log(&mut self) {
         let patience = format!("PRAGMA busy_timeout = {}", BUSY_TIMEOUT.as_millis());
-        for pragma in ["PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)", &patience] {
+        for pragma in [
+            "PRAGMA busy_timeout = 0",
+            "PRAGMA wal_checkpoint(TRUNCATE)",
+            &patience,
+        ] {
             // Safe: texts of this program.
             let done = self.inner.execute(AssertSqlSafe(pragma.to_owned())).await;
             if let Err(error) = done {
