@@ -16,6 +16,7 @@ mod sessions;
 mod storm;
 mod tokens;
 mod turns;
+mod waits;
 
 use std::time::Duration;
 

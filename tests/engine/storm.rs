@@ -37,12 +37,7 @@ const OPEN_MAX: u64 = 500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_and_nothing_comes_twice() {
-    let from_env = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let seconds: u64 = from_env("SWITCHYARD_STORM_S").unwrap_or(30);
-    let seed = from_env("SWITCHYARD_SEED").unwrap_or_else(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        since.unwrap().as_secs()
-    });
+    let (seconds, seed) = (from_env("SWITCHYARD_STORM_S").unwrap_or(30), seed());
     println!("SWITCHYARD_STORM_S={seconds} SWITCHYARD_SEED={seed}");
     let options = options();
     let servers = if database::postgres().is_some() { 3 } else { 1 };
@@ -78,6 +73,16 @@ async fn nothing_is_lost_and_nothing_comes_twice() {
     for engine in engines {
         engine.close().await;
     }
+}
+
+fn from_env(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// What decides over everything that happens by chance.
+pub fn seed() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    from_env("SWITCHYARD_SEED").unwrap_or_else(|| since.unwrap().as_secs())
 }
 
 /// Lets everybody begin.
@@ -122,10 +127,11 @@ struct Actor {
 }
 
 /// Numbers that look random, the same for the same seed.
-struct Random(u64);
+#[derive(Clone)]
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -133,7 +139,7 @@ impl Random {
         (self.0 >> 33) % n
     }
 
-    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         let n = self.below(choices.len() as u64);
         choices[usize::try_from(n).unwrap()]
     }

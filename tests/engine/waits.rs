@@ -1,0 +1,257 @@
+//! Consumers that wait while everything moves under them: others hang up, jobs are cancelled, leases are lost, queues
+//! pause and limits change; on Postgres two servers, of which one neither sends nor hears notifications. Afterwards each
+//! job that is put reaches a consumer that waits for it.
+//!
+//! `SWITCHYARD_SEED` sets what happens.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use switchyard::engine::Publish;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::storm::Random;
+use super::*;
+
+/// Consumers of each server.
+const CONSUMERS: u64 = 16;
+
+/// For how long everything moves.
+const UNREST: Duration = Duration::from_secs(6);
+
+/// Jobs that are put one after the other when all is calm.
+const PROBES: usize = 60;
+
+/// Longer than the test.
+const WAIT: Duration = Duration::from_secs(3_600);
+
+/// A guard against a consumer that is never woken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const QLESS: [&str; 3] = ["a", "b", "limited"];
+const LMSTFY: [&str; 3] = ["x", "y", "z"];
+
+/// What the actors share.
+#[derive(Clone)]
+struct Scene {
+    engine: Engine,
+    is_calm: Arc<AtomicBool>,
+    stop: CancellationToken,
+    consumed: UnboundedSender<String>,
+    random: Random,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_never_lies_beside_a_consumer_that_waits() {
+    let seed = storm::seed();
+    println!("SWITCHYARD_SEED={seed}");
+    let options = options();
+    let mut engines = vec![Engine::open(&options).await.unwrap()];
+    if database::postgres().is_some() {
+        let deaf = Options {
+            no_notify: true,
+            ..options
+        };
+        engines.push(Engine::open(&deaf).await.unwrap());
+    }
+    for (option, value) in [("heartbeat", "1"), ("grace-period", "0")] {
+        let set = engines[0].configure(option, Some(value.to_owned()), None);
+        set.await.unwrap();
+    }
+    let (consumed, mut came) = unbounded_channel();
+    let (is_calm, stop) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
+    let (mut movers, mut consumers) = (JoinSet::new(), JoinSet::new());
+    for (server, engine) in engines.iter().enumerate() {
+        let scene = |n: u64| Scene {
+            engine: engine.clone(),
+            is_calm: Arc::clone(&is_calm),
+            stop: stop.clone(),
+            consumed: consumed.clone(),
+            random: Random(seed ^ ((server as u64 * 100 + n) << 20)),
+        };
+        (0..CONSUMERS).for_each(|n| drop(consumers.spawn(scene(n).consume(n))));
+        movers.spawn(scene(50).put_and_cancel());
+        movers.spawn(scene(51).pause_and_limit());
+    }
+    sleep(UNREST).await;
+    is_calm.store(true, Ordering::Release);
+    movers.join_all().await;
+    settle(&engines).await;
+
+    while came.try_recv().is_ok() {}
+    let (mut random, mut longest) = (Random(seed), Duration::ZERO);
+    for n in 0..PROBES {
+        let engine = &engines[n % engines.len()];
+        let began = Instant::now();
+        let id = put_one(engine, &mut random, format!("probe-{n}")).await;
+        let reached = async { while came.recv().await.as_ref() != Some(&id) {} };
+        let reached = timeout(PATIENCE, reached).await;
+        assert!(reached.is_ok(), "nobody was woken for {id}");
+        longest = longest.max(began.elapsed());
+    }
+    println!("the longest of {PROBES} waits: {longest:?}");
+    stop.cancel();
+    consumers.join_all().await;
+    for engine in engines {
+        assert_eq!(engine.check(None).await.unwrap(), []);
+        engine.close().await;
+    }
+}
+
+/// Until the consumers have taken and finished everything.
+async fn settle(engines: &[Engine]) {
+    let is_settled = async || {
+        let queues = engines[0].queues(None).await.unwrap();
+        let open = [Standing::Waiting, Standing::Running, Standing::Stalled];
+        let mut counts = queues
+            .iter()
+            .flat_map(|queue| open.map(|standing| queue.counts.of(standing)));
+        counts.all(|n| n == 0)
+    };
+    let settled = async {
+        while !is_settled().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let settled = timeout(PATIENCE, settled).await;
+    assert!(
+        settled.is_ok(),
+        "jobs lie in the queues, and consumers wait"
+    );
+}
+
+/// Puts a job into some queue. Returns its id.
+async fn put_one(engine: &Engine, random: &mut Random, id: String) -> String {
+    if random.below(2) == 0 {
+        let put = Put {
+            retries: Some(1_000),
+            ..new(&id)
+        };
+        let queue = QueueKey::qless(random.one_of(&QLESS));
+        let done = engine.put(queue, vec![put], "client".to_owned(), None);
+        done.await.unwrap().remove(0).unwrap()
+    } else {
+        let job = Publish {
+            body: String::new(),
+            delay_s: 0,
+            ttl_s: 0,
+            tries: 1_000,
+            versioned: false,
+            attributes: None,
+        };
+        let queue = QueueKey::lmstfy("n", random.one_of(&LMSTFY));
+        engine.publish(queue, vec![job]).await.unwrap().remove(0)
+    }
+}
+
+impl Scene {
+    fn is_calm(&self) -> bool {
+        self.is_calm.load(Ordering::Acquire)
+    }
+
+    /// What a consumer asks for: one to three queues of one protocol.
+    fn claim(&mut self, worker: &str) -> Claim {
+        let (first, n) = (self.random.below(3), self.random.below(3) + 1);
+        let is_qless = self.random.below(2) == 0;
+        let queue = |at: u64| {
+            let at = usize::try_from((first + at) % 3).unwrap();
+            match is_qless {
+                true => QueueKey::qless(QLESS[at]),
+                false => QueueKey::lmstfy("n", LMSTFY[at]),
+            }
+        };
+        let count = usize::try_from(self.random.below(2) + 1).unwrap();
+        Claim {
+            queues: (0..n).map(queue).collect(),
+            lease_s: (!is_qless).then_some(1.0),
+            ..Claim::of(queue(0), worker, count)
+        }
+    }
+
+    /// Waits for jobs and finishes them. In the unrest it often hangs up, and sometimes forgets a job.
+    async fn consume(mut self, n: u64) {
+        let worker = format!("w{n}");
+        // When all is calm each queue has consumers that wait for as long as it takes.
+        let mut rest = Claim {
+            queues: QLESS.map(QueueKey::qless).to_vec(),
+            ..Claim::of(q(), &worker, 1)
+        };
+        if n.is_multiple_of(2) {
+            rest.queues = LMSTFY.map(|name| QueueKey::lmstfy("n", name)).to_vec();
+            rest.lease_s = Some(60.0);
+        }
+        let stop = self.stop.clone();
+        while !stop.is_cancelled() {
+            let claim = match self.is_calm() {
+                true => rest.clone(),
+                false => self.claim(&worker),
+            };
+            // Half of them wait for long, so that many wait when all is calm.
+            let patience = match n < CONSUMERS / 2 && !self.is_calm() {
+                true => Duration::from_millis(self.random.below(60)),
+                false => WAIT,
+            };
+            let engine = self.engine.clone();
+            let waiting = timeout(patience, engine.claim_or_wait(claim, WAIT, None));
+            let Some(answer) = stop.run_until_cancelled(waiting).await else {
+                return;
+            };
+            let Ok(jobs) = answer else { continue };
+            for job in jobs.unwrap() {
+                self.consumed.send(job.key.id.clone()).ok();
+                if self.is_calm() || self.random.below(10) > 0 {
+                    self.finish(&worker, &job).await;
+                }
+            }
+        }
+    }
+
+    async fn finish(&self, worker: &str, job: &Job) {
+        let queue = self.engine.known_queues().by_id(job.queue).unwrap();
+        // A lease may have been lost meanwhile, or the job cancelled: then it is somebody else's to finish.
+        if job.key == JobKey::qless(&job.key.id) {
+            let turn = (job.key.clone(), "{}".to_owned(), None);
+            let done = self.engine.complete(vec![turn], holder(worker), None);
+            drop(done.await.unwrap());
+        } else {
+            let ids = vec![job.key.id.clone()];
+            let done = self.engine.acknowledge(queue.key.clone(), ids);
+            done.await.unwrap();
+        }
+    }
+
+    /// Puts jobs, and cancels some a moment later.
+    async fn put_and_cancel(mut self) {
+        let mut n = 0;
+        while !self.is_calm() {
+            n += 1;
+            let id = format!("{}-{n}", self.random.below(1_000_000_000));
+            let id = put_one(&self.engine, &mut self.random, id).await;
+            if self.random.below(4) == 0 {
+                drop(self.engine.cancel(vec![JobKey::qless(&id)], None).await);
+            }
+            sleep(Duration::from_millis(self.random.below(15))).await;
+        }
+    }
+
+    /// Pauses queues and resumes them, limits how many jobs run, and in the end neither.
+    async fn pause_and_limit(mut self) {
+        const LIMIT: &str = "limited-max-concurrency";
+        while !self.is_calm() {
+            let queue = QueueKey::qless(self.random.one_of(&QLESS));
+            let paused = self.random.below(2) == 0;
+            self.engine.pause(queue, paused, None).await.unwrap();
+            let limit = (self.random.below(2) == 0).then(|| "1".to_owned());
+            self.engine.configure(LIMIT, limit, None).await.unwrap();
+            sleep(Duration::from_millis(self.random.below(80))).await;
+        }
+        for queue in QLESS.map(QueueKey::qless) {
+            self.engine.pause(queue, false, None).await.unwrap();
+        }
+        self.engine.configure(LIMIT, None, None).await.unwrap();
+    }
+}
