@@ -4,7 +4,7 @@
 use leptos::prelude::*;
 
 use super::Trouble;
-use super::views::{Place, RecurringForm};
+use super::views::{Place, RecurringForm, Role};
 
 mod display;
 mod jobq;
@@ -23,7 +23,7 @@ pub use searches::*;
 /// Puts one failed job back to work.
 #[server]
 pub async fn retry(id: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = desk
         .engine
         .unfail_one(super::desk::job_key(&id), None)
@@ -38,7 +38,7 @@ pub async fn retry(id: String, back: String) -> Result<(), Trouble> {
 /// number that stood on the button: what failed after that stays.
 #[server]
 pub async fn retry_group(group: String, count: usize, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = desk.engine.unfail(&group, None, count, None).await;
     desk.back(&back, done.map(|n| super::desk::retried(n, count, &group)))
 }
@@ -46,7 +46,7 @@ pub async fn retry_group(group: String, count: usize, back: String) -> Result<()
 /// Cancels a job: it is gone, so its page cannot be gone back to. Leads to `after`; if refused, `back`.
 #[server]
 pub async fn cancel(id: String, back: String, after: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::cancel(&desk.engine, &id).await;
     let next = if done.is_ok() { &after } else { &back };
     desk.back(
@@ -58,7 +58,7 @@ pub async fn cancel(id: String, back: String, after: String) -> Result<(), Troub
 /// Moves a job to another queue, where it is put anew.
 #[server]
 pub async fn move_job(id: String, queue: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::relocate(&desk.engine, &id, &queue).await;
     desk.back(
         &back,
@@ -69,7 +69,7 @@ pub async fn move_job(id: String, queue: String, back: String) -> Result<(), Tro
 /// Gives a job another priority. It is a text, so that a slip of the hand is answered like a refusal.
 #[server]
 pub async fn prioritize(id: String, priority: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::prioritize(&desk.engine, &id, &priority).await;
     desk.back(
         &back,
@@ -80,7 +80,7 @@ pub async fn prioritize(id: String, priority: String, back: String) -> Result<()
 /// Gives a job a tag.
 #[server]
 pub async fn add_tag(id: String, tag: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::tag(&desk.engine, &id, &tag).await;
     desk.back(
         &back,
@@ -91,7 +91,7 @@ pub async fn add_tag(id: String, tag: String, back: String) -> Result<(), Troubl
 /// Takes a tag off a job.
 #[server]
 pub async fn remove_tag(id: String, tag: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::untag(&desk.engine, &id, &tag).await;
     desk.back(
         &back,
@@ -102,7 +102,7 @@ pub async fn remove_tag(id: String, tag: String, back: String) -> Result<(), Tro
 /// Tracks a job.
 #[server]
 pub async fn track(id: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::track(&desk.engine, &id).await;
     desk.back(&back, done.map(|()| format!("Job “{id}” is tracked.")))
 }
@@ -110,7 +110,7 @@ pub async fn track(id: String, back: String) -> Result<(), Trouble> {
 /// Tracks a job, there or not, no longer.
 #[server]
 pub async fn untrack(id: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::untrack(&desk.engine, &id).await;
     desk.back(
         &back,
@@ -121,7 +121,7 @@ pub async fn untrack(id: String, back: String) -> Result<(), Trouble> {
 /// Takes a running job from its worker.
 #[server]
 pub async fn time_out(id: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::time_out(&desk.engine, &id).await;
     desk.back(
         &back,
@@ -132,7 +132,7 @@ pub async fn time_out(id: String, back: String) -> Result<(), Trouble> {
 /// A job waits for another one no longer.
 #[server]
 pub async fn undepend(id: String, on: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::undepend(&desk.engine, &id, &on).await;
     desk.back(
         &back,
@@ -143,7 +143,7 @@ pub async fn undepend(id: String, on: String, back: String) -> Result<(), Troubl
 /// A job waits for no other any longer.
 #[server]
 pub async fn undepend_all(id: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::undepend_all(&desk.engine, &id).await;
     desk.back(
         &back,
@@ -154,7 +154,7 @@ pub async fn undepend_all(id: String, back: String) -> Result<(), Trouble> {
 /// Adds a word to the history of a job.
 #[server]
 pub async fn note(id: String, message: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::note(&desk.engine, &id, &message).await;
     desk.back(
         &back,
@@ -165,7 +165,7 @@ pub async fn note(id: String, message: String, back: String) -> Result<(), Troub
 /// Pauses a queue: nobody gets a job of it.
 #[server]
 pub async fn pause_queue(#[server(flatten)] queue: Place, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::pause(&desk.engine, &queue, true).await;
     desk.back(
         &back,
@@ -179,7 +179,7 @@ pub async fn pause_queue(#[server(flatten)] queue: Place, back: String) -> Resul
 /// Lets a paused queue go on.
 #[server]
 pub async fn unpause_queue(#[server(flatten)] queue: Place, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::pause(&desk.engine, &queue, false).await;
     desk.back(
         &back,
@@ -194,7 +194,7 @@ pub async fn forget_queue(
     back: String,
     after: String,
 ) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Admin)?;
     let done = super::turn::forget_queue(&desk.engine, &queue).await;
     let next = if done.is_ok() { &after } else { &back };
     desk.back(
@@ -206,7 +206,7 @@ pub async fn forget_queue(
 /// Takes a worker off the lists. Leads to `after`; if refused, `back`.
 #[server]
 pub async fn forget_worker(worker: String, back: String, after: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::forget_worker(&desk.engine, &worker).await;
     let next = if done.is_ok() { &after } else { &back };
     desk.back(
@@ -218,7 +218,7 @@ pub async fn forget_worker(worker: String, back: String, after: String) -> Resul
 /// Puts a recurring job and leads to its page. If refused, back to the form, with what was typed.
 #[server]
 pub async fn recur(form: RecurringForm) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::recur(&desk.engine, &form).await;
     let next = match &done {
         Ok(id) => crate::app::visit::to::recurring(id),
@@ -233,7 +233,7 @@ pub async fn recur(form: RecurringForm) -> Result<(), Trouble> {
 /// Changes a recurring job.
 #[server]
 pub async fn change_recurring(form: RecurringForm, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::change_recurring(&desk.engine, &form).await;
     desk.back(
         &back,
@@ -244,7 +244,7 @@ pub async fn change_recurring(form: RecurringForm, back: String) -> Result<(), T
 /// Ends a recurring job. Leads to `after`; if refused, `back`.
 #[server]
 pub async fn unrecur(id: String, back: String, after: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::unrecur(&desk.engine, &id).await;
     let next = if done.is_ok() { &after } else { &back };
     desk.back(
@@ -256,7 +256,7 @@ pub async fn unrecur(id: String, back: String, after: String) -> Result<(), Trou
 /// Sets right what the consistency check finds.
 #[server]
 pub async fn mend(back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Admin)?;
     let done = super::turn::mend(&desk.engine).await;
     desk.back(&back, done)
 }
@@ -264,7 +264,7 @@ pub async fn mend(back: String) -> Result<(), Trouble> {
 /// Sets an option of the server.
 #[server]
 pub async fn set_option(option: String, value: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Admin)?;
     let done = super::turn::set_option(&desk.engine, &option, &value).await;
     desk.back(&back, done)
 }
@@ -277,7 +277,7 @@ pub async fn set_queue_option(
     value: String,
     back: String,
 ) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Admin)?;
     let done = super::turn::set_queue_option(&desk.engine, &queue, &option, &value).await;
     desk.back(&back, done)
 }
@@ -285,7 +285,7 @@ pub async fn set_queue_option(
 /// Forgets what an option has been set to, so that its default is in force again.
 #[server]
 pub async fn unset_option(option: String, back: String) -> Result<(), Trouble> {
-    let desk = super::desk::Desk::here()?;
+    let desk = super::desk::Desk::here(Role::Admin)?;
     let done = super::turn::unset_option(&desk.engine, &option).await;
     desk.back(&back, done)
 }

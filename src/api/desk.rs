@@ -9,6 +9,8 @@ use leptos::prelude::*;
 use leptos_axum::ResponseOptions;
 
 use super::Trouble;
+use super::roles;
+use super::views::{Entrance, Role};
 use crate::app::display::Setting;
 use crate::app::visit::{self, Flash};
 use crate::dashboard::{Dashboard, Feed, Noted};
@@ -39,9 +41,21 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// From the context that the dashboard's router provides.
-    pub fn here() -> Result<Desk, Trouble> {
+    /// From the context that the dashboard's router provides, for a principal that has at least the role `least`.
+    ///
+    /// Every server function names its role here. The check does not depend on the path of the request, so no spelling
+    /// of an address avoids it.
+    ///
+    /// # Errors
+    /// If the principal lacks the role, or the context is missing.
+    pub fn here(least: Role) -> Result<Desk, Trouble> {
         let visit = visit::visit();
+        if visit.entrance == Entrance::Outside || !visit.may(least) {
+            if let Some(response) = use_context::<ResponseOptions>().filter(|_| !visit.refresh) {
+                response.set_status(StatusCode::FORBIDDEN);
+            }
+            return Err(Trouble::Forbidden(roles::forbidden(least, visit.role)));
+        }
         let request = use_context::<Parts>();
         let noted = request.and_then(|request| request.extensions.get::<Noted>().cloned());
         match (use_context::<Dashboard>(), use_context::<ResponseOptions>()) {

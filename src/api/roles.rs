@@ -1,5 +1,6 @@
 //! Which role what takes: one table for the door, which refuses, and for the pages, which leave out what would be
-//! refused.
+//! refused. Server functions declare their role themselves as well (`Desk::here`), so authorization does not depend on
+//! the path alone.
 
 use super::views::Role;
 use crate::app::visit::decode;
@@ -41,6 +42,12 @@ pub fn to_do(path: &str) -> Role {
         ["ui", "namespaces", ..] => Role::Admin,
         _ => Role::Operator,
     }
+}
+
+/// Why a request is refused whose principal lacks a role, as a sentence.
+pub fn forbidden(least: Role, has: Role) -> String {
+    let (least, has) = (least.as_str(), has.as_str());
+    format!("This takes the role {least}; you have the role {has}.")
 }
 
 /// The words of a path, decoded: however a page's address is written, it is the same page.

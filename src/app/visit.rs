@@ -140,6 +140,14 @@ pub fn is_ours(address: &str) -> bool {
         && address
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+        && !address.split(['?', '#']).next().is_some_and(is_ambiguous)
+}
+
+/// Whether browsers and the pages' router read this path as another one: they resolve the segments `.` and `..`, also
+/// percent-encoded, and take `\` for `/`. No page has such an address; see [`segment`].
+pub fn is_ambiguous(path: &str) -> bool {
+    let is_dots = |segment: &str| matches!(&*decode(segment), "." | "..");
+    path.contains('\\') || path.split('/').any(is_dots)
 }
 
 /// A name as one segment of a path. Browsers resolve the segments `.` and `..` (also when they are
@@ -329,8 +337,13 @@ mod tests {
             "https://x.example/ui",
             "/ui/\r\nX: y",
             "/ui/\\x",
+            "/ui/../get/mail?host=w",
+            "/ui/queues/%2e%2E/%2e./get/mail",
+            "/ui/.",
+            "/ui/..#x",
         ] {
             assert!(!is_ours(foreign), "{foreign}");
         }
+        assert!(is_ours("/ui/jobs?q=a/../b"), "a query is not a path");
     }
 }

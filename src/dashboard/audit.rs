@@ -156,6 +156,9 @@ async fn export(
     kind: &'static str,
     content: &'static str,
 ) -> Response {
+    if !asked.may(Role::Admin) {
+        return forbid(dashboard, asked, Role::Admin).await;
+    }
     let visit = Visit {
         query: asked.uri.query().unwrap_or_default().to_owned(),
         ..Visit::default()

@@ -136,6 +136,12 @@ impl Asked {
         }
     }
 
+    /// Whether the principal has at least this role.
+    pub fn may(&self, least: Role) -> bool {
+        let visitor = self.visitor.as_ref();
+        visitor.is_some_and(|visitor| visitor.who.role >= least)
+    }
+
     /// Whether a page refreshes itself.
     pub fn is_refresh(&self) -> bool {
         self.headers.contains_key(REFRESH)
@@ -200,12 +206,8 @@ pub async fn enter(
 
 /// The page that says which role it takes.
 pub async fn forbid(dashboard: Dashboard, asked: Asked, least: Role) -> Response {
-    let who = asked.visitor.as_ref().map(|visitor| &visitor.who);
-    let has = who.map(|who| who.role.as_str()).unwrap_or_default();
-    let why = format!(
-        "This takes the role {}; you have the role {has}.",
-        least.as_str()
-    );
+    let has = asked.visitor.as_ref().map(|visitor| visitor.who.role);
+    let why = roles::forbidden(least, has.unwrap_or_default());
     let is_refresh = asked.is_refresh();
     let mut response = forms::page(dashboard, asked, Trouble::Forbidden(why)).await;
     if is_refresh {

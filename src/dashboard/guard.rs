@@ -1,10 +1,12 @@
-//! What keeps other sites out: who may post a form, and the headers of every answer under `/ui`.
+//! What keeps other sites out: who may post a form, and the headers of every answer under `/ui`. Paths that the pages'
+//! router would read differently from the table of roles end here as well.
 
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::app::visit::is_ambiguous;
 use crate::doors::{BASIC, Sender};
 
 /// What every answer carries, besides a page's Content-Security-Policy.
@@ -29,9 +31,11 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
     ),
 ];
 
-/// Refuses requests of other sites that would change something, and gives every answer its headers.
+/// Refuses ambiguous paths and requests of other sites that would change something, and gives every answer its headers.
 pub async fn guard(request: Request, next: Next) -> Response {
-    let mut response = if is_safe(request.method()) || is_ours(&request) {
+    let mut response = if is_ambiguous(request.uri().path()) {
+        (StatusCode::NOT_FOUND, "No page has this address.\n").into_response()
+    } else if is_safe(request.method()) || is_ours(&request) {
         next.run(request).await
     } else {
         tracing::warn!(

@@ -5,11 +5,11 @@ use axum::extract::State;
 use axum::response::Response;
 use leptos::prelude::provide_context;
 
-use super::entry::Asked;
+use super::entry::{Asked, forbid};
 use super::forms::Filled;
 use super::{Dashboard, forms};
 use crate::api::turn;
-use crate::api::views::NewJob;
+use crate::api::views::{NewJob, Role};
 use crate::app::visit::to;
 
 /// `POST /ui/put`
@@ -18,6 +18,9 @@ pub async fn put(
     asked: Asked,
     Filled(form): Filled<NewJob>,
 ) -> Response {
+    if !asked.may(Role::Operator) {
+        return forbid(dashboard, asked, Role::Operator).await;
+    }
     match turn::put(&asked.engine(&dashboard), form).await {
         Ok(id) => forms::lead_to(&asked, &to::qless_job(&id), format!("Job “{id}” is put.")),
         Err(not_put) => {

@@ -6,11 +6,11 @@ use axum::http::Uri;
 use axum::response::Response;
 use leptos::prelude::provide_context;
 
-use super::entry::Asked;
+use super::entry::{Asked, forbid};
 use super::forms::Filled;
 use super::{Dashboard, forms};
 use crate::api::turn;
-use crate::api::views::{Change, NewRecord, Undone};
+use crate::api::views::{Change, NewRecord, Role, Undone};
 use crate::app::visit::{Visit, to};
 
 /// `POST /ui/jobq/{name}`
@@ -19,6 +19,9 @@ pub async fn create(
     asked: Asked,
     Filled(form): Filled<NewRecord>,
 ) -> Response {
+    if !asked.may(Role::Operator) {
+        return forbid(dashboard, asked, Role::Operator).await;
+    }
     let (queue, _) = visit(&asked.uri).place();
     match turn::create_record(&asked.engine(&dashboard), &queue, &form).await {
         Ok(id) => {
@@ -35,6 +38,9 @@ pub async fn change(
     asked: Asked,
     Filled(form): Filled<Change>,
 ) -> Response {
+    if !asked.may(Role::Operator) {
+        return forbid(dashboard, asked, Role::Operator).await;
+    }
     let visit = visit(&asked.uri);
     let (queue, next) = visit.place();
     // After the queue's name stands `job`.

@@ -7,11 +7,11 @@ use axum::response::Response;
 use leptos::prelude::provide_context;
 use serde::Deserialize;
 
-use super::entry::Asked;
+use super::entry::{Asked, forbid};
 use super::forms::Filled;
 use super::{Dashboard, forms};
 use crate::api::turn;
-use crate::api::views::NewToken;
+use crate::api::views::{NewToken, Role};
 
 /// What somebody has typed.
 #[derive(Deserialize)]
@@ -41,6 +41,9 @@ pub async fn create_in(
 }
 
 async fn answer(dashboard: Dashboard, asked: Asked, typed: Typed) -> Response {
+    if !asked.may(Role::Admin) {
+        return forbid(dashboard, asked, Role::Admin).await;
+    }
     let namespace = typed.namespace.trim();
     let made = turn::create_token(&asked.engine(&dashboard), namespace, &typed.description).await;
     match &made {

@@ -2,6 +2,7 @@
 
 mod audit;
 mod pages;
+mod paths;
 mod sessions;
 mod start;
 mod table;

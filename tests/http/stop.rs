@@ -67,7 +67,7 @@ async fn a_request_that_has_begun_is_finished() {
     let mut connection = raw::Connection::to(&server).await;
     let length = body.len();
     let head = format!(
-        "POST /add/work HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+        "POST /add/work HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
     );
     connection.write(head).await;
     // The server asks for the body, so it is at it.
@@ -91,7 +91,7 @@ async fn connections_that_wait_for_nothing_do_not_hold_it_up() {
     // One that has never said a word, and one that is kept alive.
     let _silent = raw::Connection::to(&server).await;
     let mut idle = raw::Connection::to(&server).await;
-    idle.write("GET /queues HTTP/1.1\r\nhost: test\r\n\r\n")
+    idle.write("GET /queues HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .await;
     idle.read_until("}").await;
     server.terminate();
@@ -103,7 +103,9 @@ async fn a_request_that_never_ends_does_not_hold_it_up() {
     let mut server = Server::with(&[]);
     let mut stuck = raw::Connection::to(&server).await;
     stuck
-        .write("POST /add/work HTTP/1.1\r\nhost: test\r\ncontent-length: 1000\r\n\r\n{\"data\":")
+        .write(
+            "POST /add/work HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{\"data\":",
+        )
         .await;
     // Answered on another connection, so the first one has been read too, or soon is.
     server.anyone().get("/queues").await.ok();
@@ -115,7 +117,7 @@ async fn a_request_that_never_ends_does_not_hold_it_up() {
 async fn a_live_feed_ends_with_it() {
     let mut server = Server::with(&[]);
     let mut feed = raw::Connection::to(&server).await;
-    feed.write("GET /ui/events HTTP/1.1\r\nhost: test\r\naccept: text/event-stream\r\n\r\n")
+    feed.write("GET /ui/events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n")
         .await;
     let head = feed.read_until("\r\n\r\n").await;
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
@@ -132,7 +134,7 @@ async fn a_second_signal_ends_it_at_once() {
     let mut server = Server::with(&[]);
     let mut stuck = raw::Connection::to(&server).await;
     stuck
-        .write("POST /add/work HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n")
+        .write("POST /add/work HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n")
         .await;
     stuck.read_until("\r\n\r\n").await;
     server.terminate();

@@ -257,7 +257,8 @@ async fn whoever_hangs_up_while_waiting_takes_no_job() {
     for round in 0..5 {
         let ghost = format!("ghost{round}");
         let mut connection = Connection::to(&server).await;
-        let request = format!("GET /get/work?wait=60&host={ghost} HTTP/1.1\r\nhost: test\r\n\r\n");
+        let request =
+            format!("GET /get/work?wait=60&host={ghost} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         connection.write(request).await;
         server.anyone().sees(&ghost).await;
         drop(connection);
@@ -291,7 +292,7 @@ async fn under_the_test_clock_a_wait_is_over_when_a_job_comes() {
 async fn a_server_that_stops_waits_for_nobody() {
     let server = Server::with(&[]);
     let mut connection = Connection::to(&server).await;
-    let request = "GET /get/work?wait=60&host=w HTTP/1.1\r\nhost: test\r\n\r\n";
+    let request = "GET /get/work?wait=60&host=w HTTP/1.1\r\nhost: localhost\r\n\r\n";
     connection.write(request).await;
     server.anyone().sees("w").await;
     server.stop().await;

@@ -280,7 +280,7 @@ impl Lmstfy {
         let path = format!("/api/{}{}", self.namespace, below(at, ""));
         let mut connection = Connection::to(server).await;
         let request = format!(
-            "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{}\r\n",
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{}\r\n",
             self.header()
         );
         connection.write(request).await;
@@ -303,7 +303,7 @@ impl Lmstfy {
             let path = format!("/api/{}/settled/size", self.namespace);
             let mut connection = Connection::to(server).await;
             let head = format!(
-                "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{}\r\n",
+                "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{}\r\n",
                 self.header()
             );
             connection.write(head).await;
@@ -374,7 +374,7 @@ pub async fn stubborn(server: &Server, method: &str, path: &str, body: &[u8]) ->
     let mut connection = Connection::to(server).await;
     let length = body.len();
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
     );
     let asked = format!("{method} {path}, {length} bytes");
     let mut exchange = async || {

@@ -49,13 +49,17 @@ impl Connection {
 
 /// The status and the body of the answer to one request.
 pub async fn request(server: &Server, method: &str, path: &str, body: &[u8]) -> (u16, String) {
-    let mut connection = Connection::to(server).await;
     let length = body.len();
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
     );
-    connection.write(head).await;
-    connection.write(body).await;
+    exchange(server, &[head.as_bytes(), body].concat()).await
+}
+
+/// The status and the body of the answer to these bytes, which ask the server to close the connection.
+pub async fn exchange(server: &Server, request: &[u8]) -> (u16, String) {
+    let mut connection = Connection::to(server).await;
+    connection.write(request).await;
     let answer = connection.read_to_end().await;
     let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
     let status = head

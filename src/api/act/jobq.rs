@@ -4,12 +4,12 @@
 use leptos::prelude::*;
 
 use crate::api::Trouble;
-use crate::api::views::Place;
+use crate::api::views::{Place, Role};
 
 /// Makes a queue and leads to its page. If refused, back to the form, with what was typed.
 #[server]
 pub async fn make_queue(name: String) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::make_queue(&desk.engine, &name).await;
     let next = match &done {
         Ok(()) => crate::app::visit::to::queue(&Place::jobq(&name)),
@@ -25,7 +25,7 @@ pub async fn delete_queue(
     back: String,
     after: String,
 ) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Admin)?;
     let done = crate::api::turn::expunge(&desk.engine, &queue).await;
     let next = if done.is_ok() { &after } else { &back };
     desk.back(

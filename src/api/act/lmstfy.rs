@@ -4,7 +4,7 @@
 use leptos::prelude::*;
 
 use crate::api::Trouble;
-use crate::api::views::Place;
+use crate::api::views::{Place, Role};
 
 /// Takes the oldest `count` jobs out of a dead letter. `count` is the number that stood on the button: what died
 /// after that stays.
@@ -15,7 +15,7 @@ pub async fn respawn(
     ttl: String,
     back: String,
 ) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::respawn(&desk.engine, &queue, count, &ttl).await;
     desk.back(&back, done)
 }
@@ -28,7 +28,7 @@ pub async fn respawn_jobs(
     ttl: String,
     back: String,
 ) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::respawn_jobs(&desk.engine, &queue, ids, &ttl).await;
     desk.back(&back, done)
 }
@@ -40,7 +40,7 @@ pub async fn delete_dead(
     count: usize,
     back: String,
 ) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::delete_dead(&desk.engine, &queue, count).await;
     desk.back(&back, done)
 }
@@ -52,7 +52,7 @@ pub async fn delete_dead_jobs(
     #[server(default)] ids: Vec<String>,
     back: String,
 ) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::delete_dead_jobs(&desk.engine, &queue, ids).await;
     desk.back(&back, done)
 }
@@ -65,7 +65,7 @@ pub async fn delete_job(
     back: String,
     after: String,
 ) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::delete_job(&desk.engine, &queue, &id).await;
     let next = if done.is_ok() { &after } else { &back };
     desk.back(next, done)
@@ -74,7 +74,7 @@ pub async fn delete_job(
 /// Deletes what is ready in a queue.
 #[server]
 pub async fn destroy_queue(#[server(flatten)] queue: Place, back: String) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Admin)?;
     let done = crate::api::turn::destroy(&desk.engine, &queue).await;
     desk.back(&back, done)
 }
@@ -82,7 +82,7 @@ pub async fn destroy_queue(#[server(flatten)] queue: Place, back: String) -> Res
 /// Takes a token away: whoever uses it is turned away from now on.
 #[server]
 pub async fn revoke_token(namespace: String, name: String, back: String) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Admin)?;
     let done = crate::api::turn::revoke_token(&desk.engine, &namespace, &name).await;
     desk.back(
         &back,

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::api::Trouble;
-use crate::api::views::Seen;
+use crate::api::views::{Role, Seen};
 
 /// Makes an operation and leads to its page. If refused, back to the question, with what was typed.
 #[server]
@@ -15,7 +15,7 @@ pub async fn operate(
     #[server(default)] arg: String,
     #[server(flatten)] seen: Seen,
 ) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let all = of == "all";
     let wish = crate::api::views::Wish {
         deed,
@@ -35,7 +35,7 @@ pub async fn operate(
 /// Ends an operation in the middle; what it has done stays.
 #[server]
 pub async fn stop_operation(id: i64, back: String) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::stop(&desk.engine, id).await;
     desk.back(
         &back,
@@ -46,7 +46,7 @@ pub async fn stop_operation(id: i64, back: String) -> Result<(), Trouble> {
 /// Puts back what an operation has removed.
 #[server]
 pub async fn undo_operation(id: i64, back: String) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::undo(&desk.engine, id).await;
     desk.back(
         &back,

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::api::Trouble;
-use crate::api::views::Place;
+use crate::api::views::{Place, Role};
 
 /// Enqueues the oldest `count` jobs of a dead letter anew. `count` is the number that stood on the button: what died
 /// after that stays.
@@ -13,7 +13,7 @@ pub async fn revive(
     count: usize,
     back: String,
 ) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::revive(&desk.engine, &queue, count).await;
     desk.back(&back, done)
 }
@@ -25,7 +25,7 @@ pub async fn revive_jobs(
     #[server(default)] ids: Vec<String>,
     back: String,
 ) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::revive_jobs(&desk.engine, &queue, ids).await;
     desk.back(&back, done)
 }
@@ -37,7 +37,7 @@ pub async fn revive_job(
     letter: String,
     back: String,
 ) -> Result<(), Trouble> {
-    let desk = crate::api::desk::Desk::here()?;
+    let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::revive_job(&desk.engine, &queue, &letter).await;
     let next = match &done {
         Ok(id) => crate::app::visit::to::job(&queue, id),

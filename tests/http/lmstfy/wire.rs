@@ -75,9 +75,9 @@ async fn whoever_shows_no_token_can_read_so_however_much_is_sent() {
 async fn a_connection_goes_on_after_a_refusal() {
     let server = start();
     let too_much = vec![b'x'; 65536];
-    let first = b"PUT /api/ns/q HTTP/1.1\r\nhost: test\r\ncontent-length: 65536\r\n\r\n";
+    let first = b"PUT /api/ns/q HTTP/1.1\r\nhost: localhost\r\ncontent-length: 65536\r\n\r\n";
     let second =
-        b"PUT /api/ns/q HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: 1\r\n\r\nx";
+        b"PUT /api/ns/q HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 1\r\n\r\nx";
     let mut connection = Connection::to(&server).await;
     connection.write(first).await;
     connection.write(&too_much).await;
@@ -93,7 +93,7 @@ async fn a_connection_goes_on_after_a_refusal() {
 async fn a_body_that_is_not_there_is_empty() {
     let server = start();
     let lmstfy = client(&server);
-    let head = b"PUT /api/ns/q HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+    let head = b"PUT /api/ns/q HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let id = exchange(&server, &[head]).await.published();
     let job = lmstfy.take("q").await;
     assert_eq!((job.id, job.data), (id, Vec::new()));
@@ -107,7 +107,7 @@ async fn a_body_that_is_not_there_is_empty() {
 async fn a_body_may_come_in_chunks() {
     let server = start();
     let lmstfy = client(&server);
-    let head = b"PUT /api/ns/q HTTP/1.1\r\nhost: test\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = b"PUT /api/ns/q HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
     let id = exchange(
         &server,
         &[head, b"5\r\nhello\r\n", b"6\r\n, neo\0\r\n", b"0\r\n\r\n"],
@@ -142,7 +142,7 @@ async fn whoever_asks_whether_to_send_is_told() {
     let server = start();
     let lmstfy = client(&server);
     let mut connection = Connection::to(&server).await;
-    let head = "PUT /api/ns/q HTTP/1.1\r\nhost: test\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n";
+    let head = "PUT /api/ns/q HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n";
     connection.write(head).await;
     let interim = connection.read_until("\r\n\r\n").await;
     assert!(interim.starts_with("HTTP/1.1 100 "), "{interim}");
@@ -164,7 +164,8 @@ async fn half_a_body_is_no_job() {
         &*format!("/api/ns/q/job/{old}"),
     ] {
         let mut connection = Connection::to(&server).await;
-        let head = format!("PUT {path} HTTP/1.1\r\nhost: test\r\ncontent-length: 100\r\n\r\n[1, 2");
+        let head =
+            format!("PUT {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n[1, 2");
         connection.write(head).await;
     }
     lmstfy.settled(&server).await;
@@ -180,21 +181,21 @@ async fn calls_may_follow_each_other_on_a_connection() {
     for round in 0..20 {
         let body = round.to_string();
         let head = format!(
-            "PUT /api/ns/q HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n{body}",
+            "PUT /api/ns/q HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         connection.write(head).await;
         let answer = connection.read_until("}").await;
         let id = Reply::parse(String::new(), &answer).published();
         connection
-            .write("GET /api/ns/q HTTP/1.1\r\nhost: test\r\n\r\n")
+            .write("GET /api/ns/q HTTP/1.1\r\nhost: localhost\r\n\r\n")
             .await;
         let answer = connection.read_until("}").await;
         let job = Reply::parse(String::new(), &answer)
             .consumed("ns")
             .expect("a job");
         assert_eq!((&job.id, job.text()), (&id, body.as_str()));
-        let ack = format!("DELETE /api/ns/q/job/{id} HTTP/1.1\r\nhost: test\r\n\r\n");
+        let ack = format!("DELETE /api/ns/q/job/{id} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         connection.write(ack).await;
         let answer = connection.read_until("\r\n\r\n").await;
         Reply::parse(String::new(), &answer).nothing();

@@ -26,8 +26,11 @@ const EVERYBODYS: [&str; 4] = ["theme", "set_clock", "set_density", "set_keys"];
 /// What pages of administrators ask for.
 const READ_BY_ADMINS: [&str; 4] = ["namespaces", "namespace", "check", "audit"];
 
-/// The server functions in a file or a folder of `src/api`.
-fn functions(place: &str) -> Vec<String> {
+/// What pages with long forms ask for, which viewers may not post.
+const READ_BY_OPERATORS: [&str; 2] = ["new_job", "confirm"];
+
+/// The server functions in a file or a folder of `src/api`, each with the role that it declares.
+fn functions(place: &str) -> Vec<(String, String)> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/api")
         .join(place);
@@ -42,7 +45,13 @@ fn functions(place: &str) -> Vec<String> {
         let text = fs::read_to_string(&file).unwrap();
         for rest in text.split("#[server]\npub async fn ").skip(1) {
             let name = rest.split('(').next().unwrap();
-            found.push(name.to_owned());
+            // The first thing that it does.
+            let body = rest.split_once("Trouble> {\n").expect("a body").1;
+            let first = body.lines().next().unwrap();
+            let role = first.split_once("desk::Desk::here(Role::");
+            let role = role.and_then(|(_, rest)| rest.strip_suffix(")?;"));
+            let role = role.unwrap_or_else(|| panic!("{name} declares no role: {first}"));
+            found.push((name.to_owned(), role.to_owned()));
         }
         assert_eq!(
             text.matches("#[server]").count(),
@@ -89,26 +98,34 @@ async fn every_action_takes_its_role() {
     let acts = [functions("act.rs"), functions("act")].concat();
     assert!(acts.len() > 35, "{acts:?}");
     for known in ADMINS.iter().chain(&EVERYBODYS) {
-        assert!(acts.iter().any(|act| act == known), "{known} is no action");
+        assert!(
+            acts.iter().any(|(act, _)| act == known),
+            "{known} is no action"
+        );
     }
-    for act in &acts {
-        let expected = if ADMINS.contains(&act.as_str()) {
-            ADMIN
+    for (act, declared) in &acts {
+        let (expected, role) = if ADMINS.contains(&act.as_str()) {
+            (ADMIN, "Admin")
         } else if EVERYBODYS.contains(&act.as_str()) {
-            VIEWER
+            (VIEWER, "Viewer")
         } else {
-            OPERATOR
+            (OPERATOR, "Operator")
         };
+        assert_eq!(declared, role, "{act}");
         let path = format!("/ui/fn/{act}");
         let seen = forbidden(&server, Method::POST, &path).await;
         assert_eq!(seen, expected, "{act}");
     }
-    for read in functions("read.rs") {
-        let expected = if READ_BY_ADMINS.contains(&read.as_str()) {
-            ADMIN
+    for (read, declared) in functions("read.rs") {
+        // A form that asks for something to read is no page, so it takes an operator at least.
+        let (expected, role) = if READ_BY_ADMINS.contains(&read.as_str()) {
+            (ADMIN, "Admin")
+        } else if READ_BY_OPERATORS.contains(&read.as_str()) {
+            (OPERATOR, "Operator")
         } else {
-            OPERATOR
+            (OPERATOR, "Viewer")
         };
+        assert_eq!(declared, role, "{read}");
         let path = format!("/ui/fn/{read}");
         let seen = forbidden(&server, Method::POST, &path).await;
         assert_eq!(seen, expected, "{read}");

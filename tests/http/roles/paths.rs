@@ -1,0 +1,140 @@
+//! No spelling of a path leads around the roles. The requests are written by hand, because clients normalize paths.
+
+use reqwest::Method;
+
+use super::{ANNA, Browser, OLGA, VERA, with_keys};
+use crate::support::{Server, raw};
+
+/// What only an admin sees.
+const ADMIN_PAGES: [&str; 7] = [
+    "audit",
+    "audit.csv",
+    "audit.json",
+    "namespaces",
+    "namespaces/billing",
+    "check",
+    "check?run=1",
+];
+
+/// What a viewer does not see either.
+const OPERATOR_PAGES: [&str; 2] = ["put", "confirm?do=retry&of=all"];
+
+/// Paths that a router may take for the page's own.
+fn spellings(page: &str) -> Vec<String> {
+    let ways = [
+        "/ui/queues/../",
+        "/ui/queues/%2e%2e/",
+        "/ui/queues/%2E%2E/",
+        "/ui/queues/.%2e/",
+        "/ui/queues/%2E./",
+        "/ui/a/billing/../../",
+        "/ui/./",
+        "/ui/%2e/",
+        "/ui/../ui/",
+        "/ui/queues/..\\",
+        "/ui\\",
+        "/ui/queues\\..\\",
+        "/ui/queues/%2e%2e\\",
+        "/ui/fn/../",
+        "/ui/pkg/x/../../",
+    ];
+    ways.map(|way| format!("{way}{page}")).to_vec()
+}
+
+/// Spellings that name something else, with no way back.
+fn names(page: &str) -> [String; 4] {
+    ["..%2F", "..%5C", "%2e%2e%2f", "~../"].map(|way| format!("/ui/queues/{way}{page}"))
+}
+
+/// The status and the body of the answer to a GET of exactly this path.
+async fn get(server: &Server, path: &str, key: &str, more: &str) -> (u16, String) {
+    let shown = if key.is_empty() {
+        String::new()
+    } else {
+        format!("authorization: Bearer {key}\r\n")
+    };
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: text/html\r\n{shown}{more}\r\n"
+    );
+    raw::exchange(server, request.as_bytes()).await
+}
+
+/// The headings of the pages, as an admin sees them.
+async fn heading(server: &Server, page: &str) -> Option<String> {
+    let (_, text) = get(server, &format!("/ui/{page}"), ANNA, "").await;
+    let (_, rest) = text.split_once("<h1")?;
+    Some(rest.split_once("</h1>")?.0.to_owned())
+}
+
+#[tokio::test]
+async fn no_spelling_of_a_path_shows_a_page_of_another_role() {
+    let closed = Server::with(&with_keys(&[]));
+    let guests = Server::with(&with_keys(&["--ui-open-as", "viewer"]));
+    for (server, key) in [
+        (&closed, VERA),
+        (&closed, OLGA),
+        (&guests, ""),
+        (&guests, VERA),
+    ] {
+        let of_operators = OPERATOR_PAGES.iter().filter(|_| key != OLGA);
+        for page in ADMIN_PAGES.iter().chain(of_operators) {
+            for path in spellings(page) {
+                for more in ["", "x-switchyard-refresh: 1\r\n"] {
+                    let (status, text) = get(server, &path, key, more).await;
+                    assert!([400, 404].contains(&status), "{path} by {key:?}: {status}");
+                    assert!(!text.contains("<main"), "{path}: {text}");
+                }
+            }
+            let Some(heading) = heading(server, page).await else {
+                continue;
+            };
+            for path in names(page) {
+                let (_, text) = get(server, &path, key, "").await;
+                assert!(!text.contains(&heading), "{path} by {key:?}: {heading}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_form_is_posted_to_a_path_as_it_is() {
+    let server = Server::with(&with_keys(&[]));
+    for path in [
+        "/ui/jobq/../namespaces",
+        "/ui/jobq/%2e%2e",
+        "/ui/fn/theme/../mend",
+        "/ui/fn/..\\fn\\mend",
+    ] {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {VERA}\r\n\
+             origin: http://localhost\r\ncontent-length: 0\r\n\r\n"
+        );
+        let (status, text) = raw::exchange(&server, request.as_bytes()).await;
+        assert!([400, 404].contains(&status), "{path}: {status} {text}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_leads_back_to_an_ambiguous_path() {
+    let server = Server::with(&with_keys(&[]));
+    let browser = Browser::at(&server);
+    let olga = browser.with_key(OLGA);
+    for next in [
+        "/ui/../get/mail?host=evil",
+        "/ui/queues/%2e%2e/%2E%2e/get/mail",
+        "/ui/..",
+        "/ui/./..#/ui",
+        "/ui\\..\\get",
+    ] {
+        let form = [("name", "vera"), ("secret", VERA), ("next", next)];
+        let signed_in = browser.post("/ui/login", &form).await;
+        assert_eq!(signed_in.status(), 303, "{next}");
+        assert_eq!(signed_in.headers()["location"], "/ui", "{next}");
+        let form = [("theme", "dark"), ("back", next)];
+        let chosen = olga.post("/ui/fn/theme", &form).await;
+        assert_eq!(chosen.headers()["location"], "/ui", "{next}");
+    }
+    let request = olga.request(Method::GET, "/ui/login?next=/ui/../get/mail");
+    let page = request.send().await.unwrap().text().await.unwrap();
+    assert!(!page.contains("href=\"/ui/../"), "{page}");
+}
