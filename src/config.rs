@@ -1,17 +1,22 @@
 //! Settings: one struct, from flags and the environment.
 
+mod access;
+mod exposure;
+mod secrets;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand};
 
-use crate::api::views::Role;
-use crate::doors::{Admin, Doors, UiKey, Who};
+use crate::doors::Hosts;
 use crate::engine::Options;
-use crate::secret::Hash;
 use crate::server::Settings;
 use crate::store::Durability;
+pub use access::Access;
+use secrets::read_file;
+pub use secrets::read_stdin;
 
 /// A job-queue server that speaks several protocols, with a dashboard at /ui.
 #[derive(Debug, Parser)]
@@ -65,14 +70,20 @@ pub enum Token {
         /// Whom or what the token is for.
         #[arg(long, default_value = "")]
         description: String,
-        /// The token, instead of one that is made up: 20 to 255 visible ASCII characters without a colon.
+        /// The token, instead of one that is made up: 20 to 255 visible ASCII characters without a colon. A hyphen
+        /// reads it from standard input.
         #[arg(
             long,
             env = "SWITCHYARD_TOKEN",
             hide_env_values = true,
-            allow_hyphen_values = true
+            allow_hyphen_values = true,
+            group = "given-token-source"
         )]
         token: Option<String>,
+        /// File with the value of --token.
+        #[arg(long, env = "SWITCHYARD_TOKEN_FILE", value_parser = read_file, value_name = "PATH")]
+        #[arg(group = "given-token-source")]
+        token_file: Option<String>,
     },
     /// List the tokens of a namespace, or of all: namespace, public name, when it was made, description.
     List {
@@ -85,7 +96,7 @@ pub enum Token {
         #[command(flatten)]
         place: Place,
         namespace: String,
-        /// The token, or its public name: sha256:…, as in the list.
+        /// The token, or its public name: sha256:…, as in the list. A hyphen reads it from standard input.
         #[arg(allow_hyphen_values = true)]
         token: String,
     },
@@ -155,147 +166,6 @@ pub struct Serve {
     pub access: Access,
 }
 
-/// Who may come in.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Who may come in")]
-pub struct Access {
-    /// What opens the dashboard and /token, and everything else: `Authorization: Bearer TOKEN`, or in a browser
-    /// as the password of any name.
-    #[arg(long, env = "SWITCHYARD_ADMIN_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
-    pub admin_token: Option<Hash>,
-    /// The name that opens the same with --admin-password, in a browser or elsewhere.
-    #[arg(long, env = "SWITCHYARD_ADMIN_USER", hide_env_values = true, value_parser = user, value_name = "NAME")]
-    #[arg(requires = "admin_password")]
-    pub admin_user: Option<String>,
-    /// The password of --admin-user.
-    #[arg(long, env = "SWITCHYARD_ADMIN_PASSWORD", hide_env_values = true, value_parser = password)]
-    #[arg(requires = "admin_user", value_name = "PASSWORD")]
-    pub admin_password: Option<Hash>,
-    /// What opens the dashboard for somebody by name, as a viewer, an operator or an admin; may be given several
-    /// times. In the environment the keys stand one after the other, with a comma or white space between them.
-    #[arg(long = "ui-key", env = "SWITCHYARD_UI_KEYS", hide_env_values = true, value_parser = ui_keys)]
-    #[arg(value_name = "ROLE:NAME:SECRET")]
-    pub ui_keys: Vec<UiKeys>,
-    /// What the dashboard lets those do who show no key: viewer, operator or admin. If it is not said, and no key of
-    /// the dashboard is set, everything; with a key, nothing. The APIs have doors of their own.
-    #[arg(long, env = "SWITCHYARD_UI_OPEN_AS", value_parser = role, value_name = "ROLE")]
-    pub ui_open_as: Option<Role>,
-    /// What opens qless: `Authorization: Bearer TOKEN`.
-    #[arg(long, env = "SWITCHYARD_QLESS_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
-    pub qless_token: Option<Hash>,
-    /// What opens Relay: `Authorization: Bearer TOKEN`.
-    #[arg(long, env = "SWITCHYARD_RELAY_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
-    pub relay_token: Option<Hash>,
-    /// What opens Jobq: `Authorization: Bearer TOKEN`.
-    #[arg(long, env = "SWITCHYARD_JOBQ_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
-    pub jobq_token: Option<Hash>,
-    /// Let everybody into lmstfy's namespaces, without a token.
-    #[arg(long, env = "SWITCHYARD_NO_AUTH", value_parser = FalseyValueParser::new())]
-    pub no_auth: bool,
-    /// Listen on an address that others can reach, though neither an admin nor a qless token is set.
-    #[arg(long, env = "SWITCHYARD_INSECURE", value_parser = FalseyValueParser::new())]
-    pub insecure: bool,
-}
-
-/// Keys of the dashboard, or what is wrong with them. What is wrong is told later, for clap would tell the keys too.
-#[derive(Clone, Debug)]
-pub struct UiKeys(Result<Vec<UiKey>, String>);
-
-/// The most keys of the dashboard: each is compared with what somebody shows.
-const UI_KEYS_MAX: usize = 1_000;
-
-/// The longest name of somebody who has a key, in characters.
-const UI_NAME_CHARS_MAX: usize = 64;
-
-impl Access {
-    /// The keys of the doors.
-    ///
-    /// # Errors
-    /// If a key of the dashboard is none, or two are the same.
-    pub fn doors(&self) -> Result<Doors, String> {
-        let mut ui = Vec::new();
-        for keys in &self.ui_keys {
-            ui.extend(keys.0.clone()?);
-        }
-        if ui.len() > UI_KEYS_MAX {
-            return Err(format!("--ui-key: there may be {UI_KEYS_MAX} keys at most"));
-        }
-        let admin = [self.admin_token, self.admin_password];
-        let mut secrets: Vec<Hash> = admin.into_iter().flatten().collect();
-        for key in &ui {
-            if secrets.contains(&key.secret) {
-                let name = &key.who.name;
-                return Err(format!(
-                    "--ui-key: the secret of {name} opens something else already"
-                ));
-            }
-            secrets.push(key.secret);
-        }
-        Ok(Doors {
-            admin: Admin {
-                token: self.admin_token,
-                login: self.admin_user.clone().zip(self.admin_password),
-            },
-            ui,
-            ui_open_as: self.ui_open_as,
-            qless: self.qless_token,
-            relay: self.relay_token,
-            jobq: self.jobq_token,
-        })
-    }
-}
-
-fn role(text: &str) -> Result<Role, &'static str> {
-    Role::parse(text).ok_or("it is viewer, operator or admin")
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "clap asks for a Result")]
-fn ui_keys(text: &str) -> Result<UiKeys, String> {
-    let all = text.split([',', ' ', '\t', '\r', '\n']);
-    let keys = all.filter(|key| !key.is_empty()).map(ui_key);
-    let keys: Result<Vec<UiKey>, String> = keys.collect();
-    Ok(UiKeys(match keys {
-        Ok(keys) if keys.is_empty() => Err("--ui-key: it is empty".to_owned()),
-        keys => keys.map_err(|why| format!("--ui-key: {why}")),
-    }))
-}
-
-fn ui_key(text: &str) -> Result<UiKey, String> {
-    let mut parts = text.splitn(3, ':');
-    let (Some(role), Some(name), Some(secret)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err("a key is ROLE:NAME:SECRET, without a comma or white space".to_owned());
-    };
-    let role = Role::parse(role);
-    let role = role.ok_or("a key begins with viewer:, operator: or admin:")?;
-    let is_visible = |c: char| !c.is_control() && !c.is_whitespace();
-    if !(1..=UI_NAME_CHARS_MAX).contains(&name.chars().count()) || !name.chars().all(is_visible) {
-        return Err(format!(
-            "the name in a key has 1 to {UI_NAME_CHARS_MAX} visible characters"
-        ));
-    }
-    let secret = password(secret).map_err(|why| format!("the secret of {name}: {why}"))?;
-    let name = name.to_owned();
-    Ok(UiKey {
-        who: Who { name, role },
-        secret,
-    })
-}
-
-/// White space around a token would be cut off on its way here, so it is not part of it.
-fn token(text: &str) -> Result<Hash, &'static str> {
-    password(text.trim())
-}
-
-fn user(text: &str) -> Result<String, &'static str> {
-    if text.contains(':') {
-        return Err("a name with a colon cannot be sent");
-    }
-    if text.is_empty() {
-        return Err("it is empty");
-    }
-    Ok(text.to_owned())
-}
-
 /// The longest name of an environment, in characters.
 const ENVIRONMENT_CHARS_MAX: usize = 40;
 
@@ -308,14 +178,6 @@ fn environment(text: &str) -> Result<String, String> {
         ));
     }
     Ok(name.to_owned())
-}
-
-/// An empty variable is likelier a mistake than the wish to let everybody in.
-fn password(text: &str) -> Result<Hash, &'static str> {
-    if text.is_empty() {
-        return Err("it is empty");
-    }
-    Ok(Hash::of(text))
 }
 
 /// The largest body of a request of Relay, as the original has it.
@@ -345,6 +207,7 @@ impl Serve {
             },
             allow_flush: self.allow_flush,
             doors: self.access.doors()?,
+            hosts: Hosts::default(),
             environment: self.environment.clone(),
             no_auth: self.access.no_auth,
             lmstfy_body_max: self.lmstfy_body_max,

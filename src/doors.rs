@@ -3,6 +3,7 @@
 //!
 //! The administrator's keys open every door. Keys are kept as hashes, and compared in constant time.
 
+mod host;
 mod keys;
 mod sender;
 
@@ -11,13 +12,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, Uri};
+use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 
 use crate::api::views::Role;
 use crate::protocol::request::drain;
 use crate::secret::Hash;
+pub use host::Hosts;
 pub use keys::{Admin, Keys, Shown, UiKey, Who};
 pub use sender::Sender;
 
@@ -55,17 +57,20 @@ impl Doors {
         self.ui_open_as.or(open)
     }
 
-    /// The door of what is the administrator's besides the dashboard. Links lead to it from other sites; what they may
-    /// make a browser do its fronts decide.
+    /// The door of what is the administrator's besides the dashboard. It is open only if the dashboard lets everybody
+    /// act as an admin: a guest with a lesser role must not find more there.
     pub fn admin(&self, refuse: Refuse) -> Door {
         let admins = self.ui.iter().filter(|key| key.who.role == Role::Admin);
         Door(Arc::new(Inner {
-            stands_open: self.of_ui().is_empty(),
+            stands_open: self.admin_is_open(),
             admin: Keys::of_admin(&self.admin).and(admins),
             own: None,
-            for_programs: false,
             refuse,
         }))
+    }
+
+    fn admin_is_open(&self) -> bool {
+        self.of_ui().is_empty() && self.guests() == Some(Role::Admin)
     }
 
     /// The door of qless.
@@ -89,7 +94,6 @@ impl Doors {
             stands_open: own.is_none(),
             admin: Keys::of_admin(&self.admin),
             own,
-            for_programs: true,
             refuse,
         }))
     }
@@ -99,11 +103,11 @@ impl Doors {
     pub fn open(&self, no_auth: bool) -> Vec<&'static str> {
         let all = [
             (
-                self.of_ui().is_empty(),
+                self.admin_is_open(),
                 "/ui and /token (--admin-token closes them)",
             ),
             (
-                !self.of_ui().is_empty() && self.ui_open_as.is_some(),
+                !self.admin_is_open() && self.ui_open_as.is_some(),
                 "/ui, as far as --ui-open-as says",
             ),
             (self.qless.is_none(), "qless (--qless-token closes it)"),
@@ -130,6 +134,52 @@ pub fn is_loopback(address: SocketAddr) -> bool {
     }
 }
 
+/// Why a request is rejected before any front reads it. Each front answers in its own shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// An HTTP/1.1 request without a host.
+    NoHost,
+    /// More than one `Host` header.
+    SeveralHosts,
+    /// A host that is not this server's; see [`Hosts`].
+    UnknownHost,
+    /// A page of another site made a browser send it.
+    CrossSite,
+}
+
+impl Rejected {
+    /// The status of the response.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Rejected::NoHost | Rejected::SeveralHosts => StatusCode::BAD_REQUEST,
+            Rejected::UnknownHost => StatusCode::MISDIRECTED_REQUEST,
+            Rejected::CrossSite => StatusCode::FORBIDDEN,
+        }
+    }
+
+    /// A word for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Rejected::NoHost | Rejected::SeveralHosts => "bad_host",
+            Rejected::UnknownHost => "unknown_host",
+            Rejected::CrossSite => "cross_site",
+        }
+    }
+
+    /// What happened, and what to do.
+    pub fn message(self) -> &'static str {
+        match self {
+            Rejected::NoHost => "the request has no Host header",
+            Rejected::SeveralHosts => "the request has more than one Host header",
+            Rejected::UnknownHost => {
+                "this server does not serve the host of this request; to allow a host name, start the server with \
+                 --allowed-host NAME"
+            }
+            Rejected::CrossSite => "this request comes from a page of another site",
+        }
+    }
+}
+
 /// How a front turns away whoever shows no key of its door.
 pub type Refuse = fn() -> Response;
 
@@ -142,8 +192,6 @@ struct Inner {
     admin: Keys,
     /// A key of this door only.
     own: Option<Hash>,
-    /// Whether only programs have business there, so that no page of another site leads to it.
-    for_programs: bool,
     refuse: Refuse,
 }
 
@@ -156,18 +204,14 @@ impl Door {
         routes.layer(middleware::from_fn_with_state(self, keep))
     }
 
-    fn opens_for(&self, headers: &HeaderMap, uri: &Uri, shown: &Shown) -> bool {
-        // A browser sends a password that it knows with whatever any site lets it ask for, and a GET may take a job.
-        let is_abused = self.0.for_programs
-            && matches!(shown, Shown::Basic(..))
-            && Sender::of(headers, uri) == Sender::AnotherSite;
+    fn opens_for(&self, shown: &Shown) -> bool {
         let own = match (shown, &self.0.own) {
             (Shown::Bearer(token), Some(expected)) => expected == token,
             _ => false,
         };
         // Both are asked, whatever the first says.
         let admin = self.0.admin.opens_for(shown);
-        (own | admin) && !is_abused
+        own | admin
     }
 }
 
@@ -175,7 +219,7 @@ impl Door {
 async fn keep(State(door): State<Door>, request: Request, next: Next) -> Response {
     let shown = Shown::by(request.headers());
     if let Some(shown) = &shown
-        && door.opens_for(request.headers(), request.uri(), shown)
+        && door.opens_for(shown)
     {
         return next.run(request).await;
     }
@@ -195,7 +239,7 @@ pub fn tell_of_wrong_key(request: &Request) {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderValue, header};
+    use axum::http::{HeaderMap, HeaderValue, header};
     use axum::response::IntoResponse;
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
@@ -216,15 +260,11 @@ mod tests {
         }
     }
 
-    fn opens(door: &Door, authorization: &str, site: Option<&'static str>) -> bool {
+    fn opens(door: &Door, authorization: &str) -> bool {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_bytes(authorization.as_bytes()).unwrap();
         headers.insert(header::AUTHORIZATION, value);
-        if let Some(site) = site {
-            headers.insert("sec-fetch-site", HeaderValue::from_static(site));
-        }
-        let uri = Uri::from_static("/ui");
-        Shown::by(&headers).is_some_and(|shown| door.opens_for(&headers, &uri, &shown))
+        Shown::by(&headers).is_some_and(|shown| door.opens_for(&shown))
     }
 
     fn basic(user: &str, password: &str) -> String {
@@ -267,28 +307,32 @@ mod tests {
                 ("Basic ".to_owned(), false, false),
                 (String::new(), false, false),
             ] {
-                let seen = opens(&doors.admin(refuse), &shown, None);
+                let seen = opens(&doors.admin(refuse), &shown);
                 assert_eq!(seen, admin, "{shown} at the administrator's of {doors:?}");
-                let seen = opens(&doors.qless(refuse), &shown, None);
+                let seen = opens(&doors.qless(refuse), &shown);
                 assert_eq!(seen, admin || own, "{shown} at qless's of {doors:?}");
             }
         }
     }
 
     #[test]
-    fn what_another_site_lets_a_browser_ask_a_protocol_for_is_refused() {
-        let doors = doors(true, true, true);
-        let (password, token) = (basic("ada", "pass:word é"), format!("Bearer {TOKEN}"));
-        for (door, is_led_to) in [(doors.admin(refuse), true), (doors.qless(refuse), false)] {
-            let by_password = |site| opens(&door, &password, Some(site));
-            assert_eq!(by_password("cross-site"), is_led_to);
-            assert_eq!(by_password("same-site"), is_led_to);
-            assert!(opens(&door, &password, Some("same-origin")));
-            assert!(opens(&door, &password, Some("none")));
-            assert!(
-                opens(&door, &token, Some("cross-site")),
-                "no browser adds it"
-            );
+    fn the_admin_door_is_open_only_where_guests_are_admins() {
+        for (ui_open_as, is_open) in [
+            (None, true),
+            (Some(Role::Admin), true),
+            (Some(Role::Operator), false),
+            (Some(Role::Viewer), false),
+        ] {
+            let doors = Doors {
+                ui_open_as,
+                ..Doors::default()
+            };
+            assert_eq!(doors.admin(refuse).0.stands_open, is_open, "{ui_open_as:?}");
+            let closed = Doors {
+                ui_open_as,
+                ..self::doors(true, false, false)
+            };
+            assert!(!closed.admin(refuse).0.stands_open, "{ui_open_as:?}");
         }
     }
 

@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use greeting::{first_token, greeting};
-use switchyard::config::{Action, Command};
+use switchyard::config::{Access, Action, Command};
 use switchyard::demo;
-use switchyard::doors::is_loopback;
 use switchyard::engine::{Engine, Options};
 use switchyard::server::{Settings, serve_engine};
 use switchyard::store::{self, Copied, Progress, shown};
@@ -53,13 +52,10 @@ fn main() -> ExitCode {
 
 async fn start() -> ExitCode {
     let outcome = match Command::parse().action {
-        Action::Serve(serve) => {
-            let insecure = serve.access.insecure;
-            match serve.settings() {
-                Ok(settings) => run(serve.listen, settings, insecure, None).await,
-                Err(why) => Err(why.into()),
-            }
-        }
+        Action::Serve(serve) => match serve.settings() {
+            Ok(settings) => run(serve.listen, settings, &serve.access, None).await,
+            Err(why) => Err(why.into()),
+        },
         Action::Dev {
             listen,
             jobs,
@@ -77,7 +73,7 @@ async fn start() -> ExitCode {
                 ..Settings::default()
             });
             match settings {
-                Ok(settings) => run(listen, settings, access.insecure, Some(jobs)).await,
+                Ok(settings) => run(listen, settings, &access, Some(jobs)).await,
                 Err(why) => Err(why.into()),
             }
         }
@@ -96,11 +92,14 @@ async fn start() -> ExitCode {
 /// Serves until told to stop; with a number, made-up jobs: so many at once, and then others that keep moving.
 async fn run(
     listen: SocketAddr,
-    settings: Settings,
-    insecure: bool,
+    mut settings: Settings,
+    access: &Access,
     made_up: Option<usize>,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    look_at_doors(listen, &settings, insecure)?;
+    for warning in access.check(listen, &settings.doors)? {
+        tracing::warn!("{warning}");
+    }
+    settings.hosts = access.hosts(listen, &settings.doors);
     let (terminate, interrupt) = (
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
@@ -144,23 +143,6 @@ async fn demonstrate(engine: Engine, jobs: usize) {
         }
     }
     demo::play(engine).await;
-}
-
-/// Refuses to let everybody in from everywhere, unless that is wanted; and says which doors stand open, where
-/// that might be an oversight.
-fn look_at_doors(listen: SocketAddr, settings: &Settings, insecure: bool) -> Result<(), String> {
-    let doors = &settings.doors;
-    if !is_loopback(listen) && !doors.any_key() && !insecure {
-        return Err(format!(
-            "will not listen on {listen}, for whoever reaches it could do everything: set --admin-token (or --admin-user \
-             and --admin-password) and --qless-token, or say --insecure"
-        ));
-    }
-    let open = doors.open(settings.no_auth);
-    if !open.is_empty() && (doors.any_key() || !is_loopback(listen)) {
-        tracing::warn!("open to whoever reaches {listen}: {}", open.join("; "));
-    }
-    Ok(())
 }
 
 /// Prints it. Whoever has closed the pipe does not want to know.

@@ -1,5 +1,6 @@
 //! The server: which front answers which path, and how it starts and stops.
 
+mod guard;
 mod label;
 
 use std::any::Any;
@@ -23,7 +24,7 @@ pub use label::RequestId;
 use crate::assets::Assets;
 use crate::config::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, RELAY_BODY_MAX};
 use crate::dashboard::{self, Dashboard};
-use crate::doors::Doors;
+use crate::doors::{Doors, Hosts};
 use crate::engine::{Engine, Error, Options, Result};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
 
@@ -38,6 +39,8 @@ pub struct Settings {
     pub allow_flush: bool,
     /// Who may come in.
     pub doors: Doors,
+    /// Which hosts requests may name.
+    pub hosts: Hosts,
     /// What the dashboard calls this server.
     pub environment: Option<String>,
     /// lmstfy's namespaces need no token.
@@ -56,6 +59,7 @@ impl Default for Settings {
             engine: Options::default(),
             allow_flush: false,
             doors: Doors::default(),
+            hosts: Hosts::default(),
             environment: None,
             no_auth: false,
             lmstfy_body_max: LMSTFY_BODY_MAX,
@@ -160,29 +164,63 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
                 .before(qless::router(front)),
         )
         .fallback(no_such_endpoint);
-    finished(routes)
+    finished(routes, &settings.hosts)
 }
 
-/// What goes around everything: a request that panics is answered, and every one has its number.
-fn finished(routes: Router) -> Router {
-    routes
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn(label::label))
+/// What goes around everything, outermost first: every request has its number, one that panics is answered, and one
+/// that a hostile page makes a browser send reaches no route. It is one layer, because axum allocates for each.
+fn finished(routes: Router, hosts: &Hosts) -> Router {
+    routes.layer((
+        middleware::from_fn(label::label),
+        CatchPanicLayer::custom(panicked),
+        guard::layer(hosts),
+    ))
+}
+
+/// Whose a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Dashboard,
+    Token,
+    Relay,
+    Jobq,
+    Lmstfy,
+    /// And of everything else.
+    Qless,
+}
+
+impl Owner {
+    fn of(path: &str) -> Owner {
+        let is_below = |root: &str| {
+            let rest = path.strip_prefix(root);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if is_below("/ui") {
+            Owner::Dashboard
+        } else if is_below("/token") {
+            Owner::Token
+        } else if is_below("/v2") {
+            Owner::Relay
+        } else if is_below("/api/v0") {
+            Owner::Jobq
+        } else if path.starts_with("/api/") {
+            Owner::Lmstfy
+        } else {
+            Owner::Qless
+        }
+    }
 }
 
 /// The answer to a path that nobody serves, by whose it would be.
 async fn no_such_endpoint(request: Request) -> Response {
-    let path = request.uri().path();
-    if path == "/v2" || path.starts_with("/v2/") {
-        return relay::no_such_endpoint(request).await;
+    match Owner::of(request.uri().path()) {
+        Owner::Relay => relay::no_such_endpoint(request).await,
+        Owner::Jobq => jobq::no_such_endpoint(request).await,
+        Owner::Lmstfy => lmstfy::no_such_endpoint(request).await,
+        Owner::Dashboard | Owner::Token | Owner::Qless => {
+            qless::no_such_endpoint(request).await.into_response()
+        }
     }
-    if path == "/api/v0" || path.starts_with("/api/v0/") {
-        return jobq::no_such_endpoint(request).await;
-    }
-    if path.starts_with("/api/") {
-        return lmstfy::no_such_endpoint(request).await;
-    }
-    qless::no_such_endpoint(request).await.into_response()
 }
 
 /// Whether the database answers.
@@ -225,8 +263,10 @@ mod tests {
     #[tokio::test]
     async fn a_request_that_panics_is_answered_with_its_number() {
         let panics = get(async || -> &'static str { panic!("a bug") });
-        let routes = finished(Router::new().route("/", panics));
-        let response = routes.oneshot(Request::new(Body::empty())).await.unwrap();
+        let routes = finished(Router::new().route("/", panics), &Hosts::default());
+        let request = Request::builder().header("host", "localhost");
+        let request = request.body(Body::empty()).unwrap();
+        let response = routes.oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert!(response.headers().contains_key("x-request-id"));
     }

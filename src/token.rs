@@ -5,7 +5,7 @@ use std::error::Error;
 use std::io::Write;
 
 use chrono::{DateTime, SecondsFormat};
-use switchyard::config::Token;
+use switchyard::config::{Token, read_stdin};
 use switchyard::engine::{self, Engine, Options};
 use switchyard::store::shown;
 
@@ -43,8 +43,10 @@ async fn on(engine: &Engine, command: Token) -> Outcome {
             namespace,
             description,
             token,
+            token_file,
             ..
         } => {
+            let token = token.or(token_file).map(given).transpose()?;
             let token = engine.create_token(&namespace, &description, token).await?;
             let noticed = noticed(engine).await;
             tell(&format!(
@@ -63,6 +65,7 @@ async fn on(engine: &Engine, command: Token) -> Outcome {
         Token::Revoke {
             namespace, token, ..
         } => {
+            let token = given(token)?;
             if !engine.revoke_token(&namespace, &token).await? {
                 return Err(format!("the namespace {namespace} has no such token").into());
             }
@@ -71,6 +74,14 @@ async fn on(engine: &Engine, command: Token) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// The token that an argument means: a hyphen means standard input.
+fn given(argument: String) -> Result<String, String> {
+    if argument == "-" {
+        return read_stdin();
+    }
+    Ok(argument)
 }
 
 /// Waits until the server that has the file open knows.

@@ -1,6 +1,8 @@
 //! Whose page made a browser send a request.
 
-use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Who sent a request, as far as the request tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +18,14 @@ pub enum Sender {
 impl Sender {
     /// Browsers send `Sec-Fetch-Site` over HTTPS and to this machine, and `Origin` with every form.
     pub fn of(headers: &HeaderMap, uri: &Uri) -> Sender {
-        let text = |name: &str| headers.get(name).map(HeaderValue::to_str);
-        let is_ours = match (text("sec-fetch-site"), text("origin")) {
+        let text = |name: HeaderName| headers.get(name).map(HeaderValue::to_str);
+        let is_ours = match (text(SEC_FETCH_SITE), text(header::ORIGIN)) {
             (Some(site), _) => matches!(site, Ok("same-origin" | "none")),
             (None, Some(Ok(origin))) => {
                 // HTTP/2 has no Host header but an authority.
                 let host = match uri.authority() {
                     Some(authority) => Some(authority.as_str()),
-                    None => text("host").and_then(Result::ok),
+                    None => text(header::HOST).and_then(Result::ok),
                 };
                 let origin = origin
                     .strip_prefix("https://")
@@ -43,8 +45,6 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderName;
-
     use super::*;
 
     fn sender(headers: &[(&'static str, &'static str)]) -> Sender {

@@ -18,7 +18,7 @@ use answer::{QueueView, job, jobs};
 use call::Call;
 use refusal::Refusal;
 
-use crate::doors::BEARER;
+use crate::doors::{BEARER, Rejected};
 use crate::engine::{Engine, Swap};
 use crate::protocol::request::{self, drain, json, on};
 
@@ -77,6 +77,11 @@ async fn method_not_allowed(request: Request) -> Response {
 pub fn unauthorized() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
     (challenge, Refusal::Unauthorized).into_response()
+}
+
+/// The response to a request that is rejected before it is read.
+pub fn rejected(why: Rejected) -> Response {
+    Refusal::Rejected(why).into_response()
 }
 
 impl request::Front for Front {

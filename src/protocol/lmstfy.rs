@@ -22,6 +22,7 @@ use dead_letter::{drop_dead, head, respawn};
 use publishing::{publish, publish_several, republish};
 use refusal::Refusal;
 
+use crate::doors::Rejected;
 use crate::engine::Engine;
 use crate::protocol::request::{self, drain, on};
 
@@ -108,6 +109,11 @@ pub fn router(front: Front) -> Router {
 pub async fn no_such_endpoint(request: Request) -> Response {
     drain(request).await;
     Refusal::NoSuchEndpoint.into_response()
+}
+
+/// The response to a request that is rejected before it is read.
+pub fn rejected(why: Rejected) -> Response {
+    Refusal::Rejected(why).into_response()
 }
 
 impl request::Front for Front {

@@ -40,7 +40,7 @@ use refusal::Refusal;
 use upkeep::{check, flush, mend};
 use working::{add, complete, fail, heartbeat, requeue, retry};
 
-use crate::doors::BEARER;
+use crate::doors::{BEARER, Rejected};
 use crate::engine::{Engine, Job, Time};
 use crate::protocol::request::drain;
 
@@ -140,6 +140,11 @@ pub async fn no_such_endpoint(request: Request) -> Refusal {
 pub fn unauthorized() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
     (challenge, Refusal::Unauthorized).into_response()
+}
+
+/// The response to a request that is rejected before it is read.
+pub fn rejected(why: Rejected) -> Response {
+    Refusal::Rejected(why).into_response()
 }
 
 /// The answer where the server itself is at fault.

@@ -17,7 +17,7 @@ use answer::views;
 use call::Call;
 use refusal::Refusal;
 
-use crate::doors::BEARER;
+use crate::doors::{BEARER, Rejected};
 use crate::engine::{Claim, Engine, QueueKey};
 use crate::protocol::request::{self, drain, json, on};
 
@@ -81,6 +81,11 @@ pub async fn no_such_endpoint(request: Request) -> Response {
 pub fn unauthorized() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
     (challenge, Refusal::Unauthorized).into_response()
+}
+
+/// The response to a request that is rejected before it is read.
+pub fn rejected(why: Rejected) -> Response {
+    Refusal::Rejected(why).into_response()
 }
 
 impl request::Front for Front {

@@ -8,14 +8,13 @@ use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
 use serde_json::{Map, Value, json};
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::request::{self, NoBody};
-use crate::doors::{BASIC, Sender};
+use crate::doors::{BASIC, Rejected};
 use crate::engine::{Engine, Error, Flaw};
 
 /// The longest form.
@@ -32,7 +31,6 @@ pub fn router(engine: Engine) -> Router {
         .method_not_allowed_fallback(async || {
             refusal(StatusCode::METHOD_NOT_ALLOWED, "there is no such method")
         })
-        .layer(middleware::from_fn(from_no_other_site))
         .layer(SetResponseHeaderLayer::overriding(
             header::CACHE_CONTROL,
             HeaderValue::from_static("no-store"),
@@ -47,13 +45,9 @@ pub fn unauthorized() -> Response {
     (challenge, refusal(StatusCode::UNAUTHORIZED, why)).into_response()
 }
 
-/// Nobody's page but ours may let a browser make a token, whether it knows a password or none is needed.
-async fn from_no_other_site(request: Request, next: Next) -> Response {
-    if Sender::of(request.headers(), request.uri()) == Sender::AnotherSite {
-        let why = "this request comes from a page of another site";
-        return refusal(StatusCode::FORBIDDEN, why);
-    }
-    next.run(request).await
+/// The response to a request that is rejected before it is read.
+pub fn rejected(why: Rejected) -> Response {
+    refusal(why.status(), why.message())
 }
 
 /// What a path names; nothing, where it is not UTF-8, for no namespace and no token is named so.

@@ -3,6 +3,8 @@
 mod keys;
 mod matrix;
 mod secrets;
+mod sites;
+mod sources;
 mod start;
 
 use reqwest::{Method, Response};

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use crate::doors::Rejected;
 use crate::engine::Error;
 use crate::protocol::request::NotText;
 use crate::query;
@@ -20,6 +21,7 @@ pub enum Refusal {
     NoSuchEndpoint,
     MethodNotAllowed,
     Unauthorized,
+    Rejected(Rejected),
     Engine(Error),
 }
 
@@ -45,6 +47,7 @@ impl IntoResponse for Refusal {
                 let why = "a token is needed: Authorization: Bearer TOKEN".to_owned();
                 (StatusCode::UNAUTHORIZED, why)
             }
+            Refusal::Rejected(why) => (why.status(), why.message().to_owned()),
             Refusal::Engine(Error::Unavailable) => {
                 let body = Json(json!({ "error": Error::Unavailable.to_string() }));
                 let later = [("retry-after", "1")];

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use crate::doors::Rejected;
 use crate::engine::Error;
 use crate::protocol::request::NotText;
 
@@ -21,6 +22,7 @@ pub enum Refusal {
     NoJobAvailable,
     TooLarge,
     NoSuchEndpoint,
+    Rejected(Rejected),
     Engine(Error),
 }
 
@@ -36,6 +38,7 @@ impl IntoResponse for Refusal {
             Refusal::NoSuchJob => (StatusCode::NOT_FOUND, "job not found"),
             Refusal::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body too large"),
             Refusal::NoSuchEndpoint => (StatusCode::NOT_FOUND, "api not found"),
+            Refusal::Rejected(why) => (why.status(), why.message()),
             // Under another name than all others (document, Consume jobs).
             Refusal::NoJobAvailable => {
                 let body = Json(json!({ "msg": "no job available" }));

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
+use crate::doors::Rejected;
 use crate::engine::Error;
 
 /// Why a request, or an item of it, was not done.
@@ -21,6 +22,7 @@ pub enum Refusal {
         message: &'static str,
     },
     Unauthorized,
+    Rejected(Rejected),
     NoSuchOption {
         option: String,
     },
@@ -68,6 +70,7 @@ impl Refusal {
             Refusal::Unauthorized => {
                 "this server wants a token: Authorization: Bearer <token>".to_owned()
             }
+            Refusal::Rejected(why) => why.message().to_owned(),
             Refusal::TooLarge => format!(
                 "the body may have {} bytes at most",
                 super::call::BODY_BYTES_MAX
@@ -105,6 +108,7 @@ impl Refusal {
             Refusal::Unauthorized => {
                 return (StatusCode::UNAUTHORIZED, "unauthorized", Value::Null);
             }
+            Refusal::Rejected(why) => return (why.status(), why.code(), Value::Null),
             Refusal::NoSuchOption { option } => {
                 return (
                     StatusCode::NOT_FOUND,

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
+use crate::doors::Rejected;
 use crate::engine::Error;
 use crate::protocol::request::NotText;
 
@@ -20,6 +21,7 @@ pub enum Refusal {
     NoSuchEndpoint,
     MethodNotAllowed,
     Unauthorized,
+    Rejected(Rejected),
     Engine(Error),
 }
 
@@ -60,6 +62,7 @@ impl IntoResponse for Refusal {
                 let why = "a token is needed: Authorization: Bearer TOKEN".to_owned();
                 (StatusCode::UNAUTHORIZED, why)
             }
+            Refusal::Rejected(why) => (why.status(), why.message().to_owned()),
             Refusal::Engine(error) => of_engine(&error),
         };
         (status, text).into_response()

@@ -142,6 +142,15 @@ fn help_explains_the_doors_and_shows_no_key() {
             "jobq-token",
             "no-auth",
             "insecure",
+            "open-qless",
+            "open-relay",
+            "open-jobq",
+            "admin-token-file",
+            "admin-password-file",
+            "ui-keys-file",
+            "qless-token-file",
+            "relay-token-file",
+            "jobq-token-file",
         ] {
             assert!(text.contains(&format!("--{option}")), "{option}: {text}");
             let variable = option.replace('-', "_").to_uppercase();

@@ -44,6 +44,65 @@ fn to_let_everybody_in_from_everywhere_is_refused() {
     refused("serve", &["--listen", "0.0.0.0:0", "--no-auth"], &[]);
 }
 
+/// What protects an API, what opens it, and what an error calls it.
+const APIS: [(&[&str], &[&str], &str); 4] = [
+    (
+        &["--admin-token", ADMIN],
+        &["--ui-open-as", "admin"],
+        "--ui-open-as",
+    ),
+    (&["--qless-token", QLESS], &["--open-qless"], "--open-qless"),
+    (&["--relay-token", RELAY], &["--open-relay"], "--open-relay"),
+    (&["--jobq-token", JOBQ], &["--open-jobq"], "--open-jobq"),
+];
+
+#[tokio::test]
+async fn beyond_loopback_each_api_has_a_token_or_is_opened_explicitly() {
+    // Every set of APIs that are left out, as bits.
+    for omitted in 0..16 {
+        for open in [false, true] {
+            let mut options = vec!["--listen", "0.0.0.0:0"];
+            for (number, (token, opens, _)) in APIS.iter().enumerate() {
+                if omitted & (1 << number) == 0 {
+                    options.extend(if open { *opens } else { *token });
+                }
+            }
+            if omitted == 0 {
+                let (logged, log) = everywhere(&options[2..]);
+                drop(logged);
+                assert_eq!(
+                    log.contains("accepting unauthenticated requests"),
+                    open,
+                    "{log}"
+                );
+                continue;
+            }
+            let text = text(&refused("serve", &options, &[]));
+            for (number, (token, _, opens)) in APIS.iter().enumerate() {
+                let is_named = omitted & (1 << number) != 0;
+                for flag in [token[0], opens] {
+                    assert_eq!(text.contains(flag), is_named, "{flag}, {options:?}: {text}");
+                }
+            }
+            assert!(text.contains("--insecure"), "{text}");
+            let insecure = [&options[2..], &["--insecure"]].concat();
+            everywhere(&insecure);
+        }
+    }
+    // To open what is closed is a contradiction.
+    for (token, opens, flag) in &APIS[1..] {
+        let both = [*token, *opens].concat();
+        assert!(text(&refused("serve", &both, &[])).contains(flag));
+    }
+    let by_variable = [("SWITCHYARD_OPEN_QLESS", "yes")];
+    let listen = ["--listen", "0.0.0.0:0"];
+    let text = text(&refused("serve", &listen, &by_variable));
+    assert!(
+        !text.contains("--open-qless") && text.contains("--open-jobq"),
+        "{text}"
+    );
+}
+
 /// A server on all addresses with these options, and what it has warned of.
 fn everywhere(options: &[&str]) -> (Logged, String) {
     let options = [&["--listen", "0.0.0.0:0"], options].concat();
@@ -54,29 +113,44 @@ fn everywhere(options: &[&str]) -> (Logged, String) {
 
 #[tokio::test]
 async fn with_a_key_or_against_advice_it_listens_everywhere_and_names_the_open_doors() {
-    let login = ["--admin-user", "ada", "--admin-password", "secret"];
+    let login = [
+        "--admin-user",
+        "ada",
+        "--admin-password",
+        "a-long-password-of-ada",
+    ];
     let all = ["--admin-token", ADMIN, "--qless-token", QLESS];
     let all = [&all[..], &["--relay-token", RELAY, "--jobq-token", JOBQ]].concat();
     let no_auth = [&all[..], &["--no-auth"]].concat();
+    let insecure_login = [&login[..], &["--insecure"]].concat();
     for (options, open) in [
         (
             &["--insecure"][..],
             &["/ui", "/token", "qless", "Relay", "Jobq"][..],
         ),
         (
-            &["--qless-token", QLESS],
+            &["--insecure", "--qless-token", QLESS],
             &["/ui", "/token", "Relay", "Jobq"],
         ),
         (
-            &["--relay-token", RELAY],
+            &["--insecure", "--relay-token", RELAY],
             &["/ui", "/token", "qless", "Jobq"],
         ),
         (
-            &["--jobq-token", JOBQ],
+            &["--insecure", "--jobq-token", JOBQ],
             &["/ui", "/token", "qless", "Relay"],
         ),
-        (&["--admin-token", ADMIN], &["qless", "Relay", "Jobq"]),
-        (&login, &["qless", "Relay", "Jobq"]),
+        (
+            &[
+                "--admin-token",
+                ADMIN,
+                "--open-qless",
+                "--open-relay",
+                "--open-jobq",
+            ],
+            &["qless", "Relay", "Jobq"],
+        ),
+        (&insecure_login, &["qless", "Relay", "Jobq"]),
         (&all, &[]),
         (&no_auth, &["lmstfy"]),
     ] {
@@ -84,7 +158,9 @@ async fn with_a_key_or_against_advice_it_listens_everywhere_and_names_the_open_d
         let health = ask(&logged.server, Method::GET, "/health", Shown::Nothing).await;
         assert_eq!(health.status(), 200);
         // What closes a door is named too, so the doors are what stands before it.
-        let warned = log.lines().filter(|line| line.contains("open to whoever"));
+        let warned = log
+            .lines()
+            .filter(|line| line.contains("accepting unauthenticated requests"));
         let warned: Vec<_> = warned.collect();
         assert_eq!(
             warned.len(),
@@ -116,7 +192,7 @@ async fn at_home_only_half_closed_doors_are_mentioned() {
         let logged = Logged::with("warn", options);
         let log = logged.log();
         assert_eq!(
-            log.contains("open to whoever"),
+            log.contains("accepting unauthenticated requests"),
             warned,
             "{options:?}: {log}"
         );

@@ -127,6 +127,31 @@ async fn without_a_key_it_is_open_as_far_as_is_said() {
     }
 }
 
+#[tokio::test]
+async fn the_token_endpoints_are_open_only_to_guests_who_are_admins() {
+    for (options, is_open) in [
+        (&[][..], true),
+        (&["--ui-open-as", "admin"], true),
+        (&["--ui-open-as", "operator"], false),
+        (&["--ui-open-as", "viewer"], false),
+        (&["--ui-open-as", "viewer", "--admin-token", ADMIN], false),
+        (&["--ui-open-as", "admin", "--admin-token", ADMIN], false),
+    ] {
+        let server = Server::with(options);
+        let browser = Browser::at(&server);
+        for (method, path, done) in [
+            (reqwest::Method::POST, "/token/billing?description=x", 201),
+            (reqwest::Method::GET, "/token/billing", 200),
+            (reqwest::Method::DELETE, "/token/billing/nothing", 204),
+        ] {
+            let request = browser.request(method.clone(), path);
+            let seen = request.send().await.unwrap().status();
+            let expected = if is_open { done } else { 401 };
+            assert_eq!(seen, expected, "{method} {path} with {options:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_role_or_no_name_is_refused() {
     for (flag, value) in [

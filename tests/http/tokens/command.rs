@@ -1,5 +1,9 @@
 //! `switchyard token`, beside a server and without one.
 
+use std::fs;
+use std::io::Write;
+use std::process::{Output, Stdio};
+
 use tempfile::TempDir;
 
 use super::{created, made, printed, refused, status};
@@ -131,6 +135,69 @@ fn what_cannot_be_done_is_said() {
     assert!(text.contains("/nowhere/at/all.db"), "{text}");
 }
 
+/// `switchyard token` with this on its standard input.
+fn fed(database: &str, arguments: &[&str], text: &[u8]) -> Output {
+    let mut command = Server::program();
+    command.arg("token").args(arguments);
+    command.args(["--database", database]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // It may have ended without reading.
+    stdin.write_all(text).ok();
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+#[tokio::test]
+async fn a_token_comes_from_standard_input_or_a_file() {
+    let (folder, database) = place();
+    let server = Server::at_url(&database, &[]);
+    let given = "a-token-that-was-given";
+    let made = fed(
+        &database,
+        &["create", "ns", "--token", "-"],
+        b"a-token-that-was-given\n",
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&made.stdout),
+        format!("{given}\n"),
+        "{made:?}"
+    );
+    assert_eq!(status(&server, "ns", given).await, 200);
+    let revoked = fed(
+        &database,
+        &["revoke", "ns", "-"],
+        b"a-token-that-was-given\r\n",
+    );
+    assert!(revoked.status.success(), "{revoked:?}");
+    assert_eq!(status(&server, "ns", given).await, 401);
+    let path = folder.path().join("token");
+    fs::write(&path, format!("{given}\n")).unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(created(&database, &["ns", "--token-file", path]), given);
+    assert_eq!(status(&server, "ns", given).await, 200);
+    for (arguments, text, said) in [
+        (&["create", "ns", "--token", "-"][..], &b""[..], "empty"),
+        (&["create", "ns", "--token", "-"], b"\n", "empty"),
+        (&["create", "ns", "--token", "-"], b"short", "20"),
+        (&["revoke", "ns", "-"], b"", "empty"),
+        (&["revoke", "ns", "-"], b"\xff", "standard input"),
+        (
+            &["revoke", "ns", "-"],
+            b"another-token-that-is-none",
+            "no such token",
+        ),
+    ] {
+        let output = fed(&database, arguments, text);
+        assert!(!output.status.success(), "{arguments:?}");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains(said), "{arguments:?}: {text}");
+        assert!(!text.contains("another-token"), "{text}");
+    }
+    assert_eq!(status(&server, "ns", given).await, 200);
+}
+
 #[tokio::test]
 async fn a_file_that_a_server_has_just_begun_with_is_waited_for() {
     // Whichever comes first makes the tables, and the other finds them.
@@ -139,8 +206,8 @@ async fn a_file_that_a_server_has_just_begun_with_is_waited_for() {
         let of_server = database.clone();
         let starting = std::thread::spawn(move || {
             let mut command = Server::command(&of_server, &[]);
-            command.stderr(std::process::Stdio::null());
-            command.stdout(std::process::Stdio::null()).spawn().unwrap()
+            command.stderr(Stdio::null());
+            command.stdout(Stdio::null()).spawn().unwrap()
         });
         let token = created(&database, &["ns"]);
         let mut server = starting.join().unwrap();

@@ -1,0 +1,103 @@
+//! What a server exposes to others, checked before it listens.
+
+use std::net::SocketAddr;
+
+use super::Access;
+use super::secrets::{SECRET_CHARS_MIN, Secret};
+use crate::doors::{Doors, Hosts, is_loopback};
+
+impl Access {
+    /// Checks what others can reach when the server listens on this address. The warnings, if it may listen.
+    ///
+    /// # Errors
+    /// If others could use an API that is open by omission, or guess a secret.
+    pub fn check(&self, listen: SocketAddr, doors: &Doors) -> Result<Vec<String>, String> {
+        let mut warnings = Vec::new();
+        let open = doors.open(self.no_auth);
+        if !open.is_empty() && (doors.any_key() || !is_loopback(listen)) {
+            let open = open.join("; ");
+            warnings.push(format!(
+                "accepting unauthenticated requests at {listen}: {open}"
+            ));
+        }
+        let short = self.short_secrets();
+        let are_short = format!(
+            "secrets of fewer than {SECRET_CHARS_MIN} characters can be guessed: {}",
+            short.join(", ")
+        );
+        if is_loopback(listen) {
+            warnings.extend((!short.is_empty()).then_some(are_short));
+            return Ok(warnings);
+        }
+        let omitted = self.open_by_omission(doors);
+        if !omitted.is_empty() && !self.insecure {
+            return Err(format!(
+                "cannot listen on {listen}: these APIs would accept requests without credentials: {}. Set a token for \
+                 each, or open it explicitly; --insecure opens them all",
+                omitted.join(", ")
+            ));
+        }
+        if !short.is_empty() {
+            return Err(format!("cannot listen on {listen}: {are_short}"));
+        }
+        Ok(warnings)
+    }
+
+    /// Which hosts requests may name. Where every API needs credentials, only `--allowed-host` limits them.
+    pub fn hosts(&self, listen: SocketAddr, doors: &Doors) -> Hosts {
+        let is_limited = is_loopback(listen)
+            || !doors.open(self.no_auth).is_empty()
+            || !self.allowed_hosts.is_empty();
+        if is_limited {
+            Hosts::Only(self.allowed_hosts.clone())
+        } else {
+            Hosts::Any
+        }
+    }
+
+    /// The APIs that no flag has opened and no key protects, each with the flags that settle it.
+    fn open_by_omission(&self, doors: &Doors) -> Vec<&'static str> {
+        let apis = [
+            (
+                doors.of_ui().is_empty() && self.ui_open_as.is_none(),
+                "the dashboard and /token (--admin-token or --ui-open-as)",
+            ),
+            (
+                doors.qless.is_none() && !self.open_qless,
+                "qless (--qless-token or --open-qless)",
+            ),
+            (
+                doors.relay.is_none() && !self.open_relay,
+                "Relay (--relay-token or --open-relay)",
+            ),
+            (
+                doors.jobq.is_none() && !self.open_jobq,
+                "Jobq (--jobq-token or --open-jobq)",
+            ),
+        ];
+        let omitted = apis.into_iter().filter(|(is_omitted, _)| *is_omitted);
+        omitted.map(|(_, api)| api).collect()
+    }
+
+    /// The flags whose secrets are short.
+    fn short_secrets(&self) -> Vec<&'static str> {
+        let is_short = |secret: &Option<Secret>| secret.is_some_and(|secret| secret.is_short);
+        let keys = self.ui_keys.iter().chain(&self.ui_keys_file);
+        let mut keys = keys.filter_map(|keys| keys.0.as_ref().ok()).flatten();
+        let flags = [
+            (is_short(&self.admin_token), "--admin-token"),
+            (is_short(&self.admin_token_file), "--admin-token-file"),
+            (is_short(&self.admin_password), "--admin-password"),
+            (is_short(&self.admin_password_file), "--admin-password-file"),
+            (keys.any(|key| key.is_short), "--ui-key"),
+            (is_short(&self.qless_token), "--qless-token"),
+            (is_short(&self.qless_token_file), "--qless-token-file"),
+            (is_short(&self.relay_token), "--relay-token"),
+            (is_short(&self.relay_token_file), "--relay-token-file"),
+            (is_short(&self.jobq_token), "--jobq-token"),
+            (is_short(&self.jobq_token_file), "--jobq-token-file"),
+        ];
+        let short = flags.into_iter().filter(|(is_short, _)| *is_short);
+        short.map(|(_, flag)| flag).collect()
+    }
+}

@@ -1,0 +1,64 @@
+//! What keeps hostile pages from using a browser against this server, before anything is routed: the host that a request
+//! names, and the site that made the browser send it.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use tower_http::validate_request::{ValidateRequest, ValidateRequestHeaderLayer};
+
+use super::Owner;
+use crate::doors::{Hosts, Rejected, Sender};
+use crate::protocol::{jobq, lmstfy, qless, relay, token};
+
+/// The layer that checks every request.
+pub fn layer(hosts: &Hosts) -> ValidateRequestHeaderLayer<Guard> {
+    ValidateRequestHeaderLayer::custom(Guard(Arc::new(hosts.clone())))
+}
+
+/// The check. It allocates nothing for a request that passes.
+#[derive(Clone, Debug)]
+pub struct Guard(Arc<Hosts>);
+
+impl ValidateRequest<axum::body::Body> for Guard {
+    type ResponseBody = axum::body::Body;
+
+    fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
+        let outcome = self.0.check(request).and_then(|()| check_site(request));
+        outcome.map_err(|why| {
+            tracing::warn!(code = why.code(), "rejected: {}", why.message());
+            response(Owner::of(request.uri().path()), why)
+        })
+    }
+}
+
+/// Rejects what a page of another site asks for, wherever a browser might do it on its behalf: even a GET may take a
+/// job. Links lead into the dashboard, which has a stricter check of its own for forms. A bearer token is never added by
+/// a browser, and a page of another site cannot set one.
+fn check_site(request: &Request) -> Result<(), Rejected> {
+    let is_cross_site = Sender::of(request.headers(), request.uri()) == Sender::AnotherSite;
+    if is_cross_site && Owner::of(request.uri().path()) != Owner::Dashboard && !has_bearer(request)
+    {
+        return Err(Rejected::CrossSite);
+    }
+    Ok(())
+}
+
+fn has_bearer(request: &Request) -> bool {
+    let value = request.headers().get(header::AUTHORIZATION);
+    let scheme = value.and_then(|value| value.as_bytes().get(..7));
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "))
+}
+
+/// The rejection in the shape of whose path it is.
+fn response(owner: Owner, why: Rejected) -> Response {
+    match owner {
+        Owner::Dashboard => (why.status(), format!("{}\n", why.message())).into_response(),
+        Owner::Token => token::rejected(why),
+        Owner::Relay => relay::rejected(why),
+        Owner::Jobq => jobq::rejected(why),
+        Owner::Lmstfy => lmstfy::rejected(why),
+        Owner::Qless => qless::rejected(why),
+    }
+}
