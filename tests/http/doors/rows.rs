@@ -1,0 +1,253 @@
+//! Every route, with every method, for every kind of principal. The routes are read from the sources; `routes.txt`
+//! says what each takes. A route without a row fails the test, and so does a row without a route.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use reqwest::Method;
+use serde_json::Value;
+
+use super::matrix::{read, routes};
+use super::{ADMIN, JOBQ, QLESS, RELAY, Shown, ask};
+use crate::support::Server;
+
+const OPTIONS: [&str; 16] = [
+    "--allow-flush",
+    "--qless-token",
+    QLESS,
+    "--relay-token",
+    RELAY,
+    "--jobq-token",
+    JOBQ,
+    "--admin-token",
+    ADMIN,
+    "--ui-key",
+    "viewer:vera:the-key-of-vera",
+    "--ui-key",
+    "operator:olga:the-key-of-olga",
+    "--ui-key",
+    "admin:anna:the-key-of-anna",
+    "--trust-client-clock",
+];
+
+/// Who sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Principal {
+    Anonymous,
+    WrongToken,
+    Viewer,
+    Operator,
+    Admin,
+    AdminToken,
+    Qless,
+    Relay,
+    Jobq,
+    /// A token of the namespace that the paths name.
+    Namespace,
+    AnotherNamespace,
+}
+
+use Principal as P;
+
+const PRINCIPALS: [Principal; 11] = [
+    P::Anonymous,
+    P::WrongToken,
+    P::Viewer,
+    P::Operator,
+    P::Admin,
+    P::AdminToken,
+    P::Qless,
+    P::Relay,
+    P::Jobq,
+    P::Namespace,
+    P::AnotherNamespace,
+];
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Answered,
+    /// 401: these are not its credentials.
+    Unauthenticated,
+    /// 403: the role does not suffice.
+    Forbidden,
+    /// There is no such route.
+    Missing,
+}
+
+/// What a route takes, and who satisfies it.
+fn expected(takes: &str, principal: Principal) -> Outcome {
+    let (dashboard, owners): (&[Principal], &[Principal]) = match takes {
+        "nothing" => return Outcome::Answered,
+        "viewer" => (&[], &[P::Viewer, P::Operator, P::Admin, P::AdminToken]),
+        "operator" => (&[P::Viewer], &[P::Operator, P::Admin, P::AdminToken]),
+        "admin" => (&[P::Viewer, P::Operator], &[P::Admin, P::AdminToken]),
+        "token" => (&[], &[P::Admin, P::AdminToken]),
+        "qless" => (&[], &[P::Qless, P::AdminToken]),
+        "relay" => (&[], &[P::Relay, P::AdminToken]),
+        "jobq" => (&[], &[P::Jobq, P::AdminToken]),
+        "namespace" => (&[], &[P::Namespace]),
+        _ => panic!("{takes} is no requirement"),
+    };
+    if owners.contains(&principal) {
+        Outcome::Answered
+    } else if dashboard.contains(&principal) {
+        Outcome::Forbidden
+    } else {
+        Outcome::Unauthenticated
+    }
+}
+
+/// The paths of the dashboard's pages, with a value for each parameter.
+fn pages() -> Vec<String> {
+    let text = read("app.rs");
+    let found = text.split("<Route path=").skip(1).map(|rest| {
+        let path = rest.split(" view=").next().unwrap();
+        let words = path.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '"');
+        let mut parts = Vec::new();
+        for word in words.filter(|word| !word.is_empty()) {
+            match word {
+                "StaticSegment" => {}
+                "ParamSegment" | "name" => parts.push("x".to_owned()),
+                "lmstfy" => parts.push("ui/lmstfy/x/x".to_owned()),
+                "relay" | "jobq" => parts.push(format!("ui/{word}/x")),
+                word if word.starts_with('"') => {
+                    let word = word.trim_matches('"');
+                    // The name of a parameter.
+                    if !["state", "id", "letter"].contains(&word) {
+                        parts.push(word.to_owned());
+                    }
+                }
+                word => parts.push(word.to_owned()),
+            }
+        }
+        format!("/{}", parts.join("/"))
+    });
+    found.collect()
+}
+
+/// Every path that the router knows.
+fn paths() -> BTreeSet<String> {
+    let mut all: BTreeSet<String> = pages().into_iter().collect();
+    assert!(all.len() > 40, "{all:?}");
+    for source in [
+        "server.rs",
+        "dashboard.rs",
+        "protocol/token.rs",
+        "protocol/qless.rs",
+        "protocol/relay.rs",
+        "protocol/jobq.rs",
+        "protocol/lmstfy.rs",
+    ] {
+        all.extend(routes(source));
+    }
+    all
+}
+
+/// The rows of the table: path, method and what it takes.
+fn rows() -> Vec<(String, String, String)> {
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/doors/routes.txt");
+    let table = fs::read_to_string(table).unwrap();
+    let lines = table.lines().filter(|line| !line.starts_with('#'));
+    let rows = lines.flat_map(|line| {
+        let [path, methods, takes] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("not a row: {line}");
+        };
+        let row = |method: &str| (path.to_owned(), method.to_owned(), takes.to_owned());
+        methods.split(',').map(row).collect::<Vec<_>>()
+    });
+    rows.collect()
+}
+
+struct Scene {
+    server: Server,
+    own: String,
+    other: String,
+}
+
+impl Scene {
+    async fn start() -> Scene {
+        let server = Server::with(&OPTIONS);
+        let made = async |namespace: &str| {
+            let path = format!("/token/{namespace}?description=x");
+            let made = ask(&server, Method::POST, &path, Shown::Bearer(ADMIN)).await;
+            let made: Value = made.json().await.unwrap();
+            made["token"].as_str().unwrap().to_owned()
+        };
+        let (own, other) = (made("x").await, made("other").await);
+        Scene { server, own, other }
+    }
+
+    async fn outcome(&self, method: &str, path: &str, principal: Principal) -> Outcome {
+        let verb = Method::from_bytes(method.as_bytes()).unwrap();
+        let url = format!("http://{}{path}", self.server.address);
+        let request = self.server.http.request(verb, url);
+        let request = request.header("sec-fetch-site", "same-origin");
+        let request = match principal {
+            P::Anonymous => request,
+            P::WrongToken => request.bearer_auth("wrong").header("x-token", "wrong"),
+            P::Viewer => request.bearer_auth("the-key-of-vera"),
+            P::Operator => request.bearer_auth("the-key-of-olga"),
+            P::Admin => request.bearer_auth("the-key-of-anna"),
+            P::AdminToken => request.bearer_auth(ADMIN),
+            P::Qless => request.bearer_auth(QLESS),
+            P::Relay => request.bearer_auth(RELAY),
+            P::Jobq => request.bearer_auth(JOBQ),
+            P::Namespace => request.header("x-token", &self.own),
+            P::AnotherNamespace => request.header("x-token", &self.other),
+        };
+        let answer = request.send().await.unwrap();
+        let status = answer.status().as_u16();
+        // The others may be streams.
+        let text = match status {
+            403 | 404 => answer.text().await.unwrap(),
+            _ => String::new(),
+        };
+        // lmstfy and Jobq say so of a method, too.
+        let is_missing = status == 404 && text.contains("api not found");
+        match status {
+            401 => Outcome::Unauthenticated,
+            403 if text.contains("This takes the role") => Outcome::Forbidden,
+            405 => Outcome::Missing,
+            _ if is_missing => Outcome::Missing,
+            _ => Outcome::Answered,
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_route_answers_its_principals_and_no_others() {
+    let scene = Scene::start().await;
+    let (paths, rows) = (paths(), rows());
+    let mut wrong = Vec::new();
+    for (path, method, takes) in &rows {
+        if !paths.contains(path) {
+            wrong.push(format!("{path} {method}: a row without a route"));
+        }
+        for principal in PRINCIPALS {
+            let seen = scene.outcome(method, path, principal).await;
+            let expected = expected(takes, principal);
+            if seen != expected {
+                wrong.push(format!(
+                    "{path} {method} by {principal:?}: {seen:?}, not {expected:?}"
+                ));
+            }
+        }
+    }
+    for path in &paths {
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            let has_row = |row: &(String, String, String)| row.0 == *path && row.1 == method;
+            if rows.iter().any(has_row) {
+                continue;
+            }
+            for principal in [P::AdminToken, P::Namespace] {
+                let seen = scene.outcome(method, path, principal).await;
+                if seen == Outcome::Answered {
+                    wrong.push(format!("{path} {method}: a route without a row"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
