@@ -12,6 +12,7 @@ mod login;
 mod numbers;
 mod put;
 mod records;
+mod refused;
 mod shared;
 mod tokens;
 mod tries;

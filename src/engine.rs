@@ -67,7 +67,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use about::{Opened, Running};
 pub use audit::{
-    AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AUDIT_TEXT_BYTES_MAX, Actor, AuditEntry, AuditFilter,
+    AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AUDIT_ENTRIES_OF_NAME_MAX, AUDIT_TEXT_BYTES_MAX, Actor,
+    AuditEntry, AuditFilter,
 };
 pub use check::Problem;
 use chores::{Chore, Duty};
@@ -103,7 +104,7 @@ pub use recur::{Change, RECURRING_ID_BYTES_MAX, Recur, Recurring};
 pub use search::{Reach, Searched};
 pub use searches::{SEARCHES_MAX, Saved};
 pub use series::{BOUNDS_S, HOUR, HOURS_KEPT, MINUTES_KEPT, Sums, minute, within};
-pub use sessions::{SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, Session};
+pub use sessions::{SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session};
 pub use stats::{Durations, Stats};
 pub use tally::{Moments, SLOTS};
 pub use tokens::{Flaw, Grant, Token, Tokens};

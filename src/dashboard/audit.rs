@@ -3,11 +3,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bytes::BytesMut;
+use futures::{StreamExt, stream};
 use uuid::Uuid;
 
 use super::entry::{Asked, forbid};
@@ -78,14 +80,16 @@ pub async fn note(dashboard: Dashboard, request: Request, least: Role, next: Nex
     };
     request.extensions_mut().insert(noted.clone());
     let is_allowed = visitor.who.role >= least;
-    if !is_allowed {
-        let role = least.as_str();
-        noted.say(false, &format!("It takes the role {role}."));
-    }
-    let engine = dashboard.engine.clone();
+    let (engine, entry) = (dashboard.engine.clone(), Arc::clone(&dashboard.entry));
     let response = answer(dashboard, request, asked, least, next).await;
-    // Whoever has no key could fill the audit with what was refused.
-    let is_known = matches!(visitor.entrance, Entrance::Key | Entrance::Session);
+    if !is_allowed {
+        // Guests are many and have no name.
+        if matches!(visitor.entrance, Entrance::Key | Entrance::Session) {
+            let why = format!("It takes the role {}.", least.as_str());
+            entry.refused.note(&engine, &noted.actor, &why).await;
+        }
+        return response;
+    }
     let status = response.status();
     let outcome = noted.said.get().cloned().or_else(|| {
         let is_unread = status.is_client_error()
@@ -93,7 +97,7 @@ pub async fn note(dashboard: Dashboard, request: Request, least: Role, next: Nex
         let unread = || (false, format!("The form could not be answered ({status})."));
         (is_unread || status.is_server_error()).then(unread)
     });
-    if let Some((done, said)) = outcome.filter(|_| is_allowed || is_known)
+    if let Some((done, said)) = outcome
         && let Err(error) = engine.conclude(&noted.actor, done, &said).await
     {
         tracing::error!(%error, "the audit could not be written");
@@ -118,23 +122,24 @@ async fn answer(
 
 /// The fields of a form that is not too long to be looked at twice. Of a longer one its page knows all that matters.
 async fn fields_of(request: Request) -> Result<(Request, Vec<(String, String)>), StatusCode> {
-    let length = request.headers().get(header::CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if length.is_none_or(|length| length > FORM_BYTES_MAX) {
-        return Ok((request, Vec::new()));
-    }
     let (parts, body) = request.into_parts();
-    let body = to_bytes(body, FORM_BYTES_MAX).await;
-    let body = body.map_err(|_| StatusCode::BAD_REQUEST)?;
-    let query = String::from_utf8_lossy(&body).into_owned();
+    let (mut read, mut rest) = (BytesMut::new(), body.into_data_stream());
+    while read.len() <= FORM_BYTES_MAX
+        && let Some(some) = rest.next().await
+    {
+        read.extend_from_slice(&some.map_err(|_| StatusCode::BAD_REQUEST)?);
+    }
+    let read = read.freeze();
     let fields = Visit {
-        query,
+        query: match read.len() <= FORM_BYTES_MAX {
+            true => String::from_utf8_lossy(&read).into_owned(),
+            false => String::new(),
+        },
         ..Visit::default()
     };
-    Ok((
-        Request::from_parts(parts, Body::from(body)),
-        fields.all_params(),
-    ))
+    let whole = stream::once(async { Ok(read) }).chain(rest);
+    let request = Request::from_parts(parts, Body::from_stream(whole));
+    Ok((request, fields.all_params()))
 }
 
 /// The most entries of an export.

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 
 use super::audit::{self, Noted};
 use super::guard::is_safe;
+use super::refused::Refused;
 use super::tries::Tries;
 use super::{Dashboard, REFRESH, cookie, forms, guard, login};
 use crate::api::Trouble;
@@ -39,6 +40,7 @@ pub struct Entry {
     /// What the dashboard calls this server; may be empty.
     pub environment: String,
     pub tries: Tries,
+    pub refused: Refused,
 }
 
 /// Whoever has come in.
@@ -55,6 +57,7 @@ impl Entry {
             guests: doors.guests(),
             environment: environment.unwrap_or_default().to_owned(),
             tries: Tries::default(),
+            refused: Refused::default(),
         }
     }
 

@@ -12,10 +12,10 @@ use super::audit::actor_of;
 use super::entry::{Asked, LOGIN, session};
 use super::forms::Filled;
 use super::{Dashboard, forms};
-use crate::api::views::SignIn;
+use crate::api::views::{Role, SignIn};
 use crate::app::visit::{self, is_ours};
 use crate::doors::{Shown, Who};
-use crate::engine::{Error, SESSION_AGE_S, Session};
+use crate::engine::{Actor, Error, SESSION_AGE_S, Session};
 use crate::secret::{self, Hash};
 
 /// What somebody has typed.
@@ -29,6 +29,9 @@ pub struct Typed {
     #[serde(default)]
     next: String,
 }
+
+/// Under which name the audit has those who gave none that any key belongs to.
+const UNKNOWN: &str = "unknown";
 
 /// `POST /ui/login`
 pub async fn sign_in(
@@ -50,6 +53,20 @@ pub async fn sign_in(
         Ok(Some(found)) => found,
         Ok(None) => {
             tracing::warn!(%from, "somebody could not sign in");
+            // A name that nobody has would let strangers write what they like into the audit.
+            let who = keys.named(&typed.name).unwrap_or(UNKNOWN);
+            let who = Who {
+                name: who.to_owned(),
+                role: Role::default(),
+            };
+            let actor = Actor {
+                role: String::new(),
+                ..actor_of(&asked, &who, "sign_in")
+            };
+            let refused = &dashboard.entry.refused;
+            refused
+                .note(&dashboard.engine, &actor, "Wrong name or key.")
+                .await;
             let refused = SignIn::Wrong(typed.name);
             let status = StatusCode::FORBIDDEN;
             return page(dashboard, asked, typed.next, Some(refused), status).await;

@@ -123,6 +123,12 @@ impl Keys {
         self.0.is_empty()
     }
 
+    /// The name as a key has it, if one does.
+    pub fn named(&self, name: &str) -> Option<&str> {
+        let mut names = self.0.iter().map(|key| key.who.name.as_str());
+        names.find(|known| *known == name)
+    }
+
     /// Who shows this, if it is a key.
     pub fn who(&self, shown: &Shown) -> Option<&Who> {
         self.key(shown).map(|key| &key.who)

@@ -18,6 +18,9 @@ pub const AUDIT_TEXT_BYTES_MAX: usize = 4_096;
 /// How many entries are kept, about: the newest.
 pub const AUDIT_ENTRIES_MAX: i64 = 100_000;
 
+/// How many of them one name has, about: no name pushes out what others did.
+pub const AUDIT_ENTRIES_OF_NAME_MAX: i64 = 10_000;
+
 /// For how many days an entry is kept.
 pub const AUDIT_DAYS_MAX: i64 = 90;
 
@@ -126,6 +129,8 @@ impl Engine {
         ];
         if self.counts_to(DROP_EVERY) {
             statements.extend(drop_old(now));
+            let quota = [actor.who.as_str().into(), AUDIT_ENTRIES_OF_NAME_MAX.into()];
+            statements.push(Statement::new(DROP_SURPLUS_OF_NAME, quota));
         }
         self.write(Needs::default(), None, 1, move |work| {
             work.also(statements.iter().cloned());
@@ -245,6 +250,10 @@ const DROP_OLD: &str = "DELETE FROM audit WHERE at <= $1";
 
 const DROP_SURPLUS: &str = "
 DELETE FROM audit WHERE at <= (SELECT at FROM audit ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)";
+
+const DROP_SURPLUS_OF_NAME: &str = "
+DELETE FROM audit WHERE who = $1
+    AND at <= (SELECT at FROM audit WHERE who = $1 ORDER BY at DESC LIMIT 1 OFFSET $2 + 0)";
 
 #[cfg(test)]
 mod tests {

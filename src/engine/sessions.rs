@@ -17,6 +17,9 @@ pub const SESSION_AGE_S: i64 = 7 * 86_400;
 /// The most sessions; beyond them those end that have not been used for longest.
 pub const SESSIONS_MAX: i64 = 10_000;
 
+/// The most sessions of one name; a new one ends the one that has not been used for longest.
+pub const SESSIONS_OF_NAME_MAX: i64 = 20;
+
 /// That a session is used is noted every so many seconds.
 const TOUCH_S: i64 = 600;
 
@@ -47,6 +50,11 @@ impl Engine {
             if hash.starts_with(SWEEPS) {
                 work.also(drop_old(work.now));
             }
+            let others = [
+                session.name.as_str().into(),
+                (SESSIONS_OF_NAME_MAX - 1).into(),
+            ];
+            work.also([Statement::new(DROP_OTHERS, others)]);
             let begun = [
                 hash.into(),
                 session.name.as_str().into(),
@@ -123,6 +131,10 @@ const TOUCH: &str = "UPDATE sessions SET seen_at = $2 WHERE hash = $1 AND seen_a
 const END: &str = "DELETE FROM sessions WHERE hash = $1";
 
 const DROP_ENDED: &str = "DELETE FROM sessions WHERE seen_at <= $1 OR created_at <= $2";
+
+const DROP_OTHERS: &str = "
+DELETE FROM sessions WHERE name = $1 AND hash NOT IN (
+    SELECT hash FROM sessions WHERE name = $1 ORDER BY seen_at DESC, hash LIMIT $2 + 0)";
 
 const DROP_SURPLUS: &str = "
 DELETE FROM sessions WHERE seen_at <= (SELECT seen_at FROM sessions ORDER BY seen_at DESC LIMIT 1 OFFSET $1 + 0)";

@@ -27,6 +27,7 @@ pub(super) fn sqlite() -> Migrator {
         "0011_due"
         "0012_searches"
         "0013_revisions"
+        "0014_quotas"
     ))
 }
 
@@ -45,6 +46,7 @@ pub(super) fn postgres() -> Migrator {
         "0011_due"
         "0012_searches"
         "0013_revisions"
+        "0014_quotas"
     ))
 }
 

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use futures::{StreamExt, stream};
 use switchyard::engine::{
-    Actor, AuditFilter, Engine, JobKey, SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, Session, Time,
+    AUDIT_ENTRIES_OF_NAME_MAX, Actor, AuditFilter, Engine, JobKey, SESSION_AGE_S, SESSION_IDLE_S,
+    SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session, Time,
 };
 use switchyard::secret::Hash;
 
@@ -73,8 +75,8 @@ async fn a_session_that_was_ended_is_gone() {
 async fn beyond_the_most_the_oldest_sessions_go() {
     let engine = engine().await;
     let begin = |n: i64| {
-        let at = Some(Time(n));
-        engine.begin_session(Hash::of(n.to_string()), session("ada"), at)
+        let (at, name) = (Some(Time(n)), format!("name-{n}"));
+        engine.begin_session(Hash::of(n.to_string()), session(&name), at)
     };
     // Some at once; each has a transaction of its own, so more would be answered too late.
     let begin_some = async |from: i64, to: i64| {
@@ -89,6 +91,55 @@ async fn beyond_the_most_the_oldest_sessions_go() {
     assert!(!holds(&engine, "0", 1).await);
     assert!(holds(&engine, "200", 1).await);
     assert!(holds(&engine, &(SESSIONS_MAX + 199).to_string(), 1).await);
+}
+
+#[tokio::test]
+async fn a_name_has_twenty_sessions_and_ends_none_of_others() {
+    let engine = engine().await;
+    let begin = async |hash: &str, name: &str, at: i64| {
+        let (hash, at) = (Hash::of(hash), Some(Time(at)));
+        let begun = engine.begin_session(hash, session(name), at);
+        begun.await.unwrap();
+    };
+    begin("admin", "ada", 0).await;
+    for n in 1..=SESSIONS_OF_NAME_MAX + 5 {
+        begin(&n.to_string(), "vera", n).await;
+    }
+    for n in 1..=SESSIONS_OF_NAME_MAX + 5 {
+        let holds = holds(&engine, &n.to_string(), 1).await;
+        assert_eq!(holds, n > 5, "{n}");
+    }
+    assert!(holds(&engine, "admin", 1).await);
+}
+
+#[tokio::test]
+async fn one_name_does_not_push_others_out_of_the_audit() {
+    let engine = open(false).await;
+    let note = async |n: i64, who: &str| {
+        let actor = Actor {
+            id: format!("{n:08}"),
+            who: who.to_owned(),
+            ..Actor::default()
+        };
+        engine.conclude(&actor, true, "Done.").await.unwrap();
+    };
+    note(0, "ada").await;
+    let flood = (1..=AUDIT_ENTRIES_OF_NAME_MAX + 1_000).map(|n| note(n, "vera"));
+    stream::iter(flood)
+        .buffer_unordered(200)
+        .collect::<Vec<_>>()
+        .await;
+    let of = async |who: &str| {
+        let filter = AuditFilter {
+            who: who.to_owned(),
+            ..AuditFilter::default()
+        };
+        engine.audit(&filter, None, 100_000).await.unwrap().len()
+    };
+    assert_eq!(of("ada").await, 1);
+    let kept = i64::try_from(of("vera").await).unwrap();
+    // Entries are dropped now and then.
+    assert!(kept < AUDIT_ENTRIES_OF_NAME_MAX + 600, "{kept}");
 }
 
 #[tokio::test]

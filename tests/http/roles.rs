@@ -3,6 +3,7 @@
 mod audit;
 mod pages;
 mod paths;
+mod refused;
 mod sessions;
 mod start;
 mod table;

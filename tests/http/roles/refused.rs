@@ -1,0 +1,79 @@
+//! What is refused is in the audit, and cannot push out what was done.
+
+use super::{Browser, OLGA, VERA, with_keys};
+use crate::support::Server;
+
+#[tokio::test]
+async fn refusals_of_a_minute_share_an_entry() {
+    let server = Server::with(&with_keys(&[]));
+    let vera = Browser::at(&server).with_key(VERA);
+    for _ in 0..200 {
+        let form = [("id", "a"), ("back", "/ui")];
+        assert_eq!(vera.post("/ui/fn/cancel", &form).await.status(), 403);
+    }
+    let entries = vera.audit("?action=cancel").await;
+    // The minute may have ended meanwhile.
+    assert!((1..=3).contains(&entries.len()), "{entries:?}");
+    let said = entries.iter().map(|entry| entry["said"].as_str().unwrap());
+    let counted = said
+        .filter(|said| said.contains("Refused at least"))
+        .count();
+    assert!(counted >= 1, "{entries:?}");
+}
+
+#[tokio::test]
+async fn actions_that_a_viewer_makes_up_share_an_entry() {
+    let server = Server::with(&with_keys(&[]));
+    let vera = Browser::at(&server).with_key(VERA);
+    for n in 0..300 {
+        let path = format!("/ui/fn/made-up-{n}");
+        assert_eq!(vera.post(&path, &[("back", "/ui")]).await.status(), 403);
+    }
+    let entries = vera.audit("").await;
+    assert!(entries.len() < 300, "{}", entries.len());
+    let various = vera.audit("?action=various").await;
+    assert!(!various.is_empty());
+}
+
+#[tokio::test]
+async fn who_could_not_sign_in_is_noted() {
+    let server = Server::with(&with_keys(&[]));
+    let browser = Browser::at(&server);
+    for (name, secret) in [("olga", VERA), ("<b>stranger</b>", "a-guess-of-a-secret")] {
+        let form = [("name", name), ("secret", secret)];
+        assert_eq!(browser.post("/ui/login", &form).await.status(), 403);
+    }
+    let entries = browser.audit("?action=sign_in").await;
+    let told: Vec<_> = entries
+        .iter()
+        .map(|entry| (&entry["who"], &entry["outcome"], &entry["source"]))
+        .map(|(who, outcome, source)| {
+            assert_eq!((outcome, source), (&"refused".into(), &"127.0.0.1".into()));
+            who.as_str().unwrap()
+        })
+        .collect();
+    assert_eq!(told, ["unknown", "olga"]);
+    let text = format!("{entries:?}");
+    assert!(
+        !text.contains("stranger") && !text.contains("a-guess"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_form_that_comes_in_chunks_has_its_target_in_the_audit() {
+    let server = Server::with(&with_keys(&[]));
+    server.by("w").add_ids("mail", &["a"]).await;
+    let olga = Browser::at(&server).with_key(OLGA);
+    let chunks = ["id=", "a&ba", "ck=%2Fui"].map(Ok::<_, std::io::Error>);
+    let body = reqwest::Body::wrap_stream(futures::stream::iter(chunks));
+    let request = olga
+        .request(reqwest::Method::POST, "/ui/fn/track")
+        .body(body);
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let done = request.header("accept", "text/html").send().await.unwrap();
+    assert_eq!(done.status(), 303);
+    let entries = olga.audit("?action=track").await;
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0]["target"], "job a");
+}
