@@ -31,7 +31,7 @@ pub async fn run(command: Token) -> Outcome {
     };
     let engine = Engine::open(&options)
         .await
-        .map_err(|error| format!("cannot open {database}: {error}"))?;
+        .map_err(|error| format!("cannot open {database}: {}", error.detail()))?;
     let outcome = on(&engine, command).await;
     engine.close().await;
     outcome

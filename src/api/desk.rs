@@ -15,6 +15,7 @@ use crate::app::display::Setting;
 use crate::app::visit::{self, Flash};
 use crate::dashboard::{Dashboard, Feed, Noted};
 use crate::engine::{Engine, Error, JobKey};
+use crate::server::RequestId;
 
 /// Seconds for which a browser keeps what was chosen.
 const CHOICE_AGE_S: u32 = 31_536_000;
@@ -38,6 +39,7 @@ pub struct Desk {
     /// The action that is done, for the audit.
     noted: Option<Noted>,
     response: ResponseOptions,
+    request_id: Option<RequestId>,
 }
 
 impl Desk {
@@ -57,7 +59,10 @@ impl Desk {
             return Err(Trouble::Forbidden(roles::forbidden(least, visit.role)));
         }
         let request = use_context::<Parts>();
-        let noted = request.and_then(|request| request.extensions.get::<Noted>().cloned());
+        let extensions = request
+            .map(|request| request.extensions)
+            .unwrap_or_default();
+        let noted = extensions.get::<Noted>().cloned();
         match (use_context::<Dashboard>(), use_context::<ResponseOptions>()) {
             (Some(dashboard), Some(response)) => Ok(Desk {
                 engine: match &noted {
@@ -70,6 +75,7 @@ impl Desk {
                 refresh: visit.refresh,
                 who: visit.who,
                 response,
+                request_id: extensions.get().cloned(),
             }),
             _ => Err(Trouble::Unavailable("The server is not ready.".to_owned())),
         }
@@ -80,7 +86,13 @@ impl Desk {
         result.map_err(|error| {
             tracing::error!(%error, "a page could not be shown");
             self.set_status(StatusCode::SERVICE_UNAVAILABLE);
-            Trouble::Unavailable(sentence(&error))
+            let id = match &self.request_id {
+                Some(RequestId(id)) => {
+                    format!(" The server's log says more under the request ID {id}.")
+                }
+                None => String::new(),
+            };
+            Trouble::Unavailable(sentence(&error) + &id)
         })
     }
 

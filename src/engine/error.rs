@@ -61,9 +61,20 @@ pub enum Error {
     /// New jobs are refused until the disk has space. Nothing was changed.
     #[error("the disk is full: new jobs are refused until there is space")]
     Full,
-    /// The database could not be read or written. Nothing is known to have changed.
-    #[error("the database is not available: {0}")]
+    /// The database could not be read or written. Nothing is known to have changed. Clients are shown this text, so
+    /// what the driver says is not part of it; see [`Error::detail`].
+    #[error("the database is not available")]
     Store(String),
+}
+
+impl Error {
+    /// The error with what the driver says: for the operator, not for clients.
+    pub fn detail(&self) -> String {
+        match self {
+            Error::Store(detail) => format!("{self}: {detail}"),
+            error => error.to_string(),
+        }
+    }
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -77,7 +88,9 @@ impl From<crate::store::StoreError> for Error {
         } else if error.is_outage() || error.is_conflict() {
             Error::Unavailable
         } else {
-            Error::Store(error.to_string())
+            let detail = error.to_string();
+            tracing::error!(error = detail, "the database refused a statement");
+            Error::Store(detail)
         }
     }
 }

@@ -31,7 +31,7 @@ pub async fn label(mut request: Request, next: Next) -> Response {
         method = %request.method(),
         path = %Path(request.uri().path())
     );
-    if request.uri().path().starts_with("/ui/") {
+    if request.uri().path().starts_with("/ui") {
         request.extensions_mut().insert(RequestId(id.to_owned()));
     }
     let value = HeaderValue::from_str(id);
