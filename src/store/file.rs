@@ -1,6 +1,7 @@
 //! Who has an SQLite file open: one server, and beside it for a moment `switchyard token`.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -61,10 +62,30 @@ pub async fn open_or_join(path: &Path) -> Result<(Connection, Option<Host>), Sto
 pub fn lock(path: &Path) -> Result<File, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = File::create(name).map_err(|error| StoreError::Database(error.into()))?;
+    let file = private(Path::new(&name))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse),
         Err(TryLockError::Error(error)) => Err(StoreError::Database(error.into())),
     }
+}
+
+/// Makes the file of a new database, which only its owner may read. SQLite gives the files beside it the same mode.
+pub fn create(path: &Path) -> Result<(), StoreError> {
+    // A file that is there is not even opened: closing it would release SQLite's locks on it.
+    if !path.exists() {
+        private(path)?;
+    }
+    Ok(())
+}
+
+/// Opens a file, or makes one that only its owner may read.
+fn private(path: &Path) -> Result<File, StoreError> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| StoreError::Database(error.into()))
 }

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 
 use super::address::shown;
 use super::dialect::Dialect;
-use super::file::lock;
+use super::file::{create, lock};
 use super::reserve::Reserve;
 use super::rows::{Answer, Arg, Row, Statement};
 use super::{BUSY_TIMEOUT, Durability, StoreError, VERSION, migrations};
@@ -103,6 +103,7 @@ impl Connection {
         scratch: bool,
     ) -> Result<Connection, StoreError> {
         let lock = lock(path)?;
+        create(path)?;
         let synchronous = match durability {
             _ if scratch => SqliteSynchronous::Off,
             Durability::Full => SqliteSynchronous::Full,

@@ -41,6 +41,9 @@ impl Side {
     /// If a server has the file open, or it cannot be opened.
     pub async fn sqlite(path: &Path, make: bool) -> Result<Side, StoreError> {
         let lock = file::lock(path)?;
+        if make {
+            file::create(path)?;
+        }
         let mut options = SqliteConnectOptions::from_str("sqlite:")?
             .filename(path)
             .create_if_missing(make)
