@@ -309,6 +309,12 @@ impl Engine {
         self.0.commits.p95()
     }
 
+    /// Reads one row, to find out whether the database answers.
+    pub async fn ping(&self) -> Result<()> {
+        self.readers().rows(Statement::new(PING, [])).await?;
+        Ok(())
+    }
+
     /// The options in force, with what other servers have set.
     pub async fn options(&self) -> Result<&Config> {
         self.freshen().await?;
@@ -449,6 +455,9 @@ impl Engine {
         Ok(())
     }
 }
+
+/// The cheapest statement that reads a table.
+const PING: &str = "SELECT 1 AS one FROM state LIMIT 1";
 
 /// The order of insertion goes on where it ended, over jobs, recurring jobs and operations.
 const HIGHEST_SEQ: &str = "
