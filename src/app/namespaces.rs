@@ -6,7 +6,7 @@ use leptos_meta::Title;
 
 use super::icons::icon;
 use super::parts::{
-    Ask, ago, api, ask, commands, copy, count_cell, element_id, loaded, many, quoted,
+    Ask, ago, api, ask, commands, copy, count_cell, element_id, loaded, many, paged, quoted,
 };
 use super::queues::{Sort, sort, table};
 use super::tables;
@@ -34,7 +34,8 @@ fn all(view: &NamespacesView, visit: &Visit) -> AnyView {
         ("Scheduled", "n mid"),
         ("Dead", "n"),
     ];
-    let rows = view.rows.iter().map(row);
+    let (shown, pages) = paged(visit, "/ui/namespaces", &view.rows);
+    let rows = shown.iter().map(row);
     view! {
         <Title text="Namespaces" />
         <h1>"Namespaces"</h1>
@@ -52,6 +53,7 @@ fn all(view: &NamespacesView, visit: &Visit) -> AnyView {
             } else {
                 tables::table("Namespaces", tables::head(&columns), rows.collect_view().into_any())
             }}
+            {pages}
         </div>
         {token_form(None)}
     }
@@ -95,6 +97,7 @@ fn one(mut view: NamespaceView, visit: &Visit) -> AnyView {
     let name = &view.name;
     let dead: i64 = view.queues.iter().map(|queue| queue.tally.dead).sum();
     let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let (shown, pages) = paged(visit, &to::namespace(name), &view.queues);
     view! {
         <Title text=format!("Namespace {name}") />
         <p class="crumb"><a href="/ui/namespaces">"Namespaces"</a></p>
@@ -118,8 +121,9 @@ fn one(mut view: NamespaceView, visit: &Visit) -> AnyView {
                 }
                     .into_any()
             } else {
-                table("Queues of this namespace", &view.queues, None, None, visit.now)
+                table("Queues of this namespace", shown, None, None, visit.now)
             }}
+            {pages}
         </div>
         {curl(name, visit)}
     }

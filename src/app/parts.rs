@@ -322,9 +322,38 @@ pub fn hot(key: &'static str, what: AnyView) -> AnyView {
     view! { <span class="hot" data-hot=key>{what}</span> }.into_any()
 }
 
+/// Rows on a page of a list that is read whole, such as that of all queues: their pages stay below 60 kB.
+pub const PAGE_ROWS: usize = 40;
+
+/// Of a whole list the page at the visit's offset, and links to the pages before and after it.
+pub fn paged<'a, T>(visit: &Visit, path: &str, list: &'a [T]) -> (&'a [T], AnyView) {
+    let rest = list.get(visit.offset()..).unwrap_or_default();
+    let shown = rest.get(..PAGE_ROWS).unwrap_or(rest);
+    let total = i64::try_from(list.len()).unwrap_or(i64::MAX);
+    let links = pages_of(visit, path, visit.offset(), shown.len(), total, PAGE_ROWS);
+    (shown, links)
+}
+
 /// Links to the pages of a list before and after this one.
 pub fn pager(visit: &Visit, path: &str, offset: usize, shown: usize, total: i64) -> AnyView {
-    let size = crate::api::read::PAGE_JOBS;
+    pages_of(
+        visit,
+        path,
+        offset,
+        shown,
+        total,
+        crate::api::read::PAGE_JOBS,
+    )
+}
+
+fn pages_of(
+    visit: &Visit,
+    path: &str,
+    offset: usize,
+    shown: usize,
+    total: i64,
+    size: usize,
+) -> AnyView {
     let address = |offset: usize| match offset {
         0 => path.to_owned(),
         _ if path.contains('?') => format!("{path}&offset={offset}"),

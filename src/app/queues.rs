@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use super::jobq::new_queue;
-use super::parts::{loaded, many};
+use super::parts::{loaded, many, paged};
 use super::problems::is_troubled;
 use super::tables;
 use super::tables::Sparks;
@@ -197,6 +197,7 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, visit: &Visit) -> AnyView {
         name: visit.param("q").unwrap_or_default(),
         problems: visit.param("state").as_deref() == Some("problem"),
     };
+    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let there = queues.len();
     queues.retain(|queue| wanted.is(queue, visit.now));
     sort(&mut queues, by, visit.now);
@@ -211,15 +212,13 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, visit: &Visit) -> AnyView {
         }
         .into_any()
     } else {
-        table(
-            "Queues",
-            &queues,
-            Some((by, &wanted)),
-            Some(sparks),
-            visit.now,
-        )
+        let (shown, pages) = paged(visit, &address(by, &wanted), &queues);
+        view! {
+            {table("Queues", shown, Some((by, &wanted)), Some(sparks), visit.now)}
+            {pages}
+        }
+        .into_any()
     };
-    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let shown = if queues.len() == there {
         many(n(there), "queue", "queues")
     } else {

@@ -10,6 +10,9 @@ use crate::engine::{Engine, JobKey, Page, QueueCounts, Result, Standing};
 /// Characters of an id that a sentence holds.
 const ID_CHARS: usize = 80;
 
+/// Namespaces that the filter offers.
+const NAMESPACES_OFFERED: usize = 200;
+
 /// The dead letters that are not empty: those of a namespace (or all) whose queue's name contains a word; a page of
 /// them from `offset` on, fullest first.
 pub async fn dead(
@@ -27,6 +30,7 @@ pub async fn dead(
         .collect();
     namespaces.sort();
     namespaces.dedup();
+    namespaces.truncate(NAMESPACES_OFFERED);
     let wanted = queue.to_lowercase();
     letters.retain(|letter| {
         let key = &letter.queue.key;
