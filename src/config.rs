@@ -2,6 +2,7 @@
 
 mod access;
 mod exposure;
+mod network;
 mod secrets;
 
 use std::net::SocketAddr;
@@ -15,6 +16,7 @@ use crate::engine::Options;
 use crate::server::Settings;
 use crate::store::Durability;
 pub use access::Access;
+pub use network::Network;
 use secrets::read_file;
 pub use secrets::read_stdin;
 
@@ -40,6 +42,8 @@ pub enum Action {
         jobs: usize,
         #[command(flatten)]
         access: Access,
+        #[command(flatten)]
+        network: Network,
     },
     /// Tokens: who may use a namespace of lmstfy. Works while a server runs on the database.
     #[command(subcommand)]
@@ -164,6 +168,8 @@ pub struct Serve {
     pub environment: Option<String>,
     #[command(flatten)]
     pub access: Access,
+    #[command(flatten)]
+    pub network: Network,
 }
 
 /// The longest name of an environment, in characters.
@@ -213,6 +219,8 @@ impl Serve {
             lmstfy_body_max: self.lmstfy_body_max,
             relay_body_max: self.relay_body_max,
             jobq_body_max: self.jobq_body_max,
+            limits: self.network.limits(),
+            proxies: self.network.proxies(),
         })
     }
 }

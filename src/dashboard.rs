@@ -49,7 +49,7 @@ use crate::{
     },
     assets::Assets,
     engine::Engine,
-    server::Settings,
+    server::{Https, Settings},
 };
 
 /// Sent by the live island when it fetches the page anew.
@@ -226,7 +226,7 @@ fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
     Visit {
         path: request.uri.path().to_owned(),
         query: request.uri.query().unwrap_or_default().to_owned(),
-        origin: origin(header("x-forwarded-proto"), header("host")),
+        origin: origin(Https::is_set(&request.extensions), header("host")),
         now: dashboard.engine.now(None).0,
         refresh,
         seq: dashboard.feed.seq(),
@@ -242,12 +242,8 @@ fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
 }
 
 /// Where the API is, as the client calls it.
-fn origin(scheme: Option<&str>, host: Option<&str>) -> String {
-    let scheme = if scheme == Some("https") {
-        "https"
-    } else {
-        "http"
-    };
+fn origin(https: bool, host: Option<&str>) -> String {
+    let scheme = if https { "https" } else { "http" };
     let is_host = |host: &&str| {
         host.bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte))

@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::Response;
@@ -19,6 +19,7 @@ use axum::response::Response;
 use crate::api::views::Role;
 use crate::protocol::request::drain;
 use crate::secret::Hash;
+use crate::server::ClientAddress;
 pub use host::Hosts;
 pub use keys::{Admin, Keys, Shown, UiKey, Who};
 pub use sender::Sender;
@@ -232,8 +233,7 @@ async fn keep(State(door): State<Door>, request: Request, next: Next) -> Respons
 
 /// Notes that somebody has shown what is no key.
 pub fn tell_of_wrong_key(request: &Request) {
-    let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let from = from.map(|ConnectInfo(from)| from.to_string());
+    let from = ClientAddress::of(request.extensions()).map(|from| from.to_string());
     tracing::warn!(from, "a door was not opened: these are not its keys");
 }
 

@@ -14,7 +14,7 @@ use greeting::{first_token, greeting};
 use switchyard::config::{Access, Action, Command};
 use switchyard::demo;
 use switchyard::engine::{Engine, Options};
-use switchyard::server::{Settings, serve_engine};
+use switchyard::server::{Settings, raise_open_files, serve_engine};
 use switchyard::store::{self, Copied, Progress, shown};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -51,6 +51,7 @@ fn main() -> ExitCode {
 }
 
 async fn start() -> ExitCode {
+    raise_open_files();
     let outcome = match Command::parse().action {
         Action::Serve(serve) => match serve.settings() {
             Ok(settings) => run(serve.listen, settings, &serve.access, None).await,
@@ -60,6 +61,7 @@ async fn start() -> ExitCode {
             listen,
             jobs,
             access,
+            network,
         } => {
             let engine = Options {
                 database: "sqlite::memory:".to_owned(),
@@ -70,6 +72,8 @@ async fn start() -> ExitCode {
                 allow_flush: true,
                 doors,
                 no_auth: access.no_auth,
+                limits: network.limits(),
+                proxies: network.proxies(),
                 ..Settings::default()
             });
             match settings {
@@ -110,7 +114,7 @@ async fn run(
     let database = shown(&settings.engine.database);
     let engine = Engine::open(&settings.engine)
         .await
-        .map_err(|error| format!("cannot open {database}: {error}"))?;
+        .map_err(|error| format!("cannot open {database}: {}", error.detail()))?;
     let address = listener.local_addr()?;
     let token = first_token(&engine, &settings, address).await?;
     say(&greeting(address, &database, &settings, token.as_deref()));

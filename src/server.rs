@@ -1,11 +1,15 @@
 //! The server: which front answers which path, and how it starts and stops.
 
+mod accept;
+mod client;
+mod connections;
 mod guard;
+mod io;
 mod label;
+mod limits;
 
 use std::any::Any;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,18 +18,20 @@ use axum::http::StatusCode;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
+pub use client::{ClientAddress, Https, Proxies, network};
+pub use io::Late;
 pub use label::RequestId;
+pub use limits::{Limits, raise_open_files};
 
 use crate::assets::Assets;
 use crate::config::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, RELAY_BODY_MAX};
 use crate::dashboard::{self, Dashboard};
 use crate::doors::{Doors, Hosts};
-use crate::engine::{Engine, Error, Options, Result};
+use crate::engine::{Engine, Options, Result};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
 
 /// How long requests that are under way may take to end once the server has been told to stop.
@@ -51,6 +57,10 @@ pub struct Settings {
     pub relay_body_max: usize,
     /// The largest body of a request of Jobq.
     pub jobq_body_max: usize,
+    /// Limits on connections.
+    pub limits: Limits,
+    /// Proxies whose word about clients is taken.
+    pub proxies: Proxies,
 }
 
 impl Default for Settings {
@@ -65,6 +75,8 @@ impl Default for Settings {
             lmstfy_body_max: LMSTFY_BODY_MAX,
             relay_body_max: RELAY_BODY_MAX,
             jobq_body_max: JOBQ_BODY_MAX,
+            limits: Limits::default(),
+            proxies: Proxies::default(),
         }
     }
 }
@@ -73,7 +85,7 @@ impl Default for Settings {
 /// polls and live feeds end, and the database is closed.
 ///
 /// # Errors
-/// If the database cannot be opened, or the listener fails.
+/// If the database cannot be opened.
 pub async fn serve(
     listener: TcpListener,
     settings: &Settings,
@@ -86,7 +98,7 @@ pub async fn serve(
 /// [`serve`] with an engine that is open already.
 ///
 /// # Errors
-/// If the listener fails.
+/// None at present.
 pub async fn serve_engine(
     listener: TcpListener,
     engine: Engine,
@@ -95,34 +107,24 @@ pub async fn serve_engine(
 ) -> Result<()> {
     let stopping = CancellationToken::new();
     let router = router(&engine, settings, &stopping);
-    // Answers are small and wanted at once.
-    let listener = listener.tap_io(|connection| {
-        if let Err(error) = connection.set_nodelay(true) {
-            tracing::debug!(%error, "a connection would not send at once");
-        }
-    });
     let (stopped, waiting) = (stopping.clone(), engine.clone());
     tokio::spawn(async move {
         stop.await;
         stopped.cancel();
         waiting.stop_waiting();
     });
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let server =
-        axum::serve(listener, service).with_graceful_shutdown(stopping.clone().cancelled_owned());
+    let (limits, proxies) = (settings.limits, settings.proxies.clone());
+    let server = accept::serve(listener, router, limits, proxies, stopping.clone());
     let too_late = async {
         stopping.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
-    let outcome = tokio::select! {
-        outcome = server.into_future() => outcome.map_err(|error| Error::Store(error.to_string())),
-        () = too_late => {
-            tracing::warn!("some requests did not end in time");
-            Ok(())
-        }
-    };
+    tokio::select! {
+        () = server => {}
+        () = too_late => tracing::warn!("some requests did not end in time"),
+    }
     engine.close().await;
-    outcome
+    Ok(())
 }
 
 /// The whole server as one service. Its live feeds end when `stop` is cancelled.
@@ -223,27 +225,18 @@ async fn no_such_endpoint(request: Request) -> Response {
     }
 }
 
-/// Whether the database answers.
+/// Whether the database answers, and can be written.
 async fn health(State(engine): State<Engine>) -> Response {
-    match engine.queues(None).await {
-        Ok(_) if !engine.can_write() => {
-            (StatusCode::SERVICE_UNAVAILABLE, "nothing can be written\n").into_response()
-        }
-        Ok(_) if engine.is_full() => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the disk is full: new jobs are refused\n",
-        )
-            .into_response(),
-        Ok(_) => "ok\n".into_response(),
+    let trouble = match engine.ping().await {
+        Ok(()) if !engine.can_write() => "nothing can be written\n",
+        Ok(()) if engine.is_full() => "the disk is full: new jobs are refused\n",
+        Ok(()) => return "ok\n".into_response(),
         Err(error) => {
-            tracing::error!(%error, "the database does not answer");
-            (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the database does not answer\n",
-            )
-                .into_response()
+            tracing::error!(error = error.detail(), "the database does not answer");
+            "the database does not answer\n"
         }
-    }
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, trouble).into_response()
 }
 
 /// A bug ends its request, not the server.

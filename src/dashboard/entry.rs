@@ -2,9 +2,9 @@
 //! passes here first. A key comes with the request itself (`Authorization`) or has opened a session; what may be done
 //! with it stands in `api/roles.rs`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
-use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -24,7 +24,7 @@ use crate::doors::{Doors, Keys, Shown, Who, tell_of_wrong_key};
 use crate::engine::{Engine, Result};
 use crate::protocol::request::drain;
 use crate::secret::Hash;
-use crate::server::RequestId;
+use crate::server::{ClientAddress, Https, RequestId};
 
 /// The name of those who show no key.
 const ANYBODY: &str = "anybody";
@@ -105,6 +105,7 @@ pub struct Asked {
     pub uri: Uri,
     pub headers: HeaderMap,
     pub from: Option<IpAddr>,
+    pub https: bool,
     pub visitor: Option<Visitor>,
     pub noted: Option<Noted>,
     pub request_id: Option<RequestId>,
@@ -113,11 +114,11 @@ pub struct Asked {
 impl Asked {
     pub fn by(request: &Request) -> Asked {
         let extensions = request.extensions();
-        let from = extensions.get::<ConnectInfo<SocketAddr>>();
         Asked {
             uri: request.uri().clone(),
             headers: request.headers().clone(),
-            from: from.map(|ConnectInfo(from)| from.ip().to_canonical()),
+            from: ClientAddress::of(extensions),
+            https: Https::is_set(extensions),
             visitor: extensions.get().cloned(),
             noted: extensions.get().cloned(),
             request_id: extensions.get().cloned(),

@@ -3,24 +3,29 @@
 //! An event is a hint that the numbers or lists may have changed, with the numbers as they stand. It is
 //! never more than that: who misses one sees the next, and loses a second.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderName, header};
-use axum::response::IntoResponse;
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::sse::{Event, Sse};
-use futures::{Stream, stream};
+use axum::response::{IntoResponse, Response};
+use futures::{Stream, StreamExt, stream};
 use serde::Serialize;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::Dashboard;
+use super::entry::{Asked, session};
 use crate::api::turn;
 use crate::api::views::Tally;
+use crate::app::visit::Entrance;
 use crate::engine::{Engine, Result};
+use crate::secret::Hash;
+use crate::server::network;
 
 /// The least time between two events, and for how long a measurement counts as fresh.
 const PACE: Duration = Duration::from_secs(1);
@@ -54,6 +59,7 @@ struct Inner {
     /// Wakes the measuring when the first listener comes.
     wanted: Notify,
     glance: Mutex<Option<(Instant, Tally)>>,
+    streams: Streams,
 }
 
 impl Feed {
@@ -65,6 +71,7 @@ impl Feed {
             news: watch::Sender::new(News::default()),
             wanted: Notify::new(),
             glance: Mutex::new(None),
+            streams: Streams::default(),
         }));
         let measuring = feed.clone();
         tokio::spawn(async move {
@@ -165,12 +172,75 @@ fn event(kind: &'static str, news: &News, now: i64) -> Event {
     event.json_data(Data { news, now }).unwrap_or_default()
 }
 
+/// The most streams of one session, of one key, or of the guests at one address.
+const STREAMS_MAX: usize = 128;
+
+/// How many streams each listener has open.
+#[derive(Clone, Default)]
+struct Streams(Arc<StdMutex<HashMap<String, usize>>>);
+
+impl Streams {
+    /// Counts one more stream of a listener; `None` if it has as many as it may have.
+    fn open(&self, listener: String) -> Option<Counted> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = all.entry(listener.clone()).or_default();
+        if *count >= STREAMS_MAX {
+            return None;
+        }
+        *count += 1;
+        let streams = self.clone();
+        Some(Counted { streams, listener })
+    }
+}
+
+/// An open stream, which counts until this is dropped.
+struct Counted {
+    streams: Streams,
+    listener: String,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let all = &self.streams.0;
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.listener) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.listener);
+            }
+        }
+    }
+}
+
+/// By what the streams of whoever asks are counted.
+fn listener(asked: &Asked) -> String {
+    let visitor = asked.visitor.as_ref();
+    let entrance = visitor.map(|visitor| (visitor.entrance, &visitor.who.name));
+    match (entrance, session(&asked.headers), asked.from) {
+        (Some((Entrance::Session, _)), Some(secret), _) => Hash::of(secret).hex(),
+        (Some((Entrance::Key, name)), ..) => format!("key {name}"),
+        (.., from) => from
+            .map(network)
+            .map(|it| it.to_string())
+            .unwrap_or_default(),
+    }
+}
+
 /// `GET /ui/events`
-pub async fn events(State(dashboard): State<Dashboard>) -> impl IntoResponse {
+pub async fn events(State(dashboard): State<Dashboard>, asked: Asked) -> Response {
+    let Some(counted) = dashboard.feed.0.streams.open(listener(&asked)) else {
+        let why = format!("too many event streams are open; the limit is {STREAMS_MAX}\n");
+        let later = [(header::RETRY_AFTER, "15")];
+        return (StatusCode::TOO_MANY_REQUESTS, later, why).into_response();
+    };
     let headers = [
         (header::CACHE_CONTROL, "no-store"),
         // Else nginx would collect events before it passes them on.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    (headers, Sse::new(dashboard.feed.listen()))
+    let events = dashboard.feed.listen().inspect(move |_| {
+        // The stream is open as long as this closure lives.
+        let _ = &counted;
+    });
+    (headers, Sse::new(events)).into_response()
 }

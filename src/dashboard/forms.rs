@@ -18,6 +18,7 @@ use crate::api::Trouble;
 use crate::api::desk::flash_cookie;
 use crate::app::shell;
 use crate::app::visit::{self, Flash, is_ours};
+use crate::server::Https;
 
 /// The longest error that is read.
 const ERROR_BYTES_MAX: usize = 64 << 10;
@@ -104,6 +105,12 @@ pub async fn answer(
     *request.headers_mut() = asked.headers;
     if let Some(visitor) = asked.visitor {
         request.extensions_mut().insert(visitor);
+    }
+    if let Some(id) = asked.request_id {
+        request.extensions_mut().insert(id);
+    }
+    if asked.https {
+        request.extensions_mut().insert(Https);
     }
     render(request).await.into_response()
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use leptos::prelude::provide_context;
 use serde::Deserialize;
@@ -89,7 +89,7 @@ pub async fn sign_in(
     }
     let is_page = is_ours(&typed.next) && !typed.next.starts_with(LOGIN);
     let next = if is_page { &typed.next } else { "/ui" };
-    let kept = session_cookie(&secret, SESSION_AGE_S, &asked.headers);
+    let kept = session_cookie(&secret, SESSION_AGE_S, asked.https);
     ([(header::SET_COOKIE, kept)], Redirect::to(next)).into_response()
 }
 
@@ -129,7 +129,7 @@ pub async fn sign_out(State(dashboard): State<Dashboard>, asked: Asked) -> Respo
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
     }
-    let gone = session_cookie("", 0, &asked.headers);
+    let gone = session_cookie("", 0, asked.https);
     ([(header::SET_COOKIE, gone)], Redirect::to(LOGIN)).into_response()
 }
 
@@ -156,10 +156,7 @@ pub async fn page(
 
 /// Not `SameSite=Strict`: a link of another site, a message about an alarm say, is to lead in. What changes something
 /// must come from our own pages anyway (`guard`).
-fn session_cookie(secret: &str, age_s: i64, headers: &HeaderMap) -> String {
-    let is_https = headers
-        .get("x-forwarded-proto")
-        .is_some_and(|scheme| scheme == "https");
+fn session_cookie(secret: &str, age_s: i64, is_https: bool) -> String {
     let secure = if is_https { "; Secure" } else { "" };
     let name = visit::SESSION_COOKIE;
     format!("{name}={secret}; Path=/ui; Max-Age={age_s}; HttpOnly; SameSite=Lax{secure}")

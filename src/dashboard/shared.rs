@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::entry::Visitor;
 use super::{Dashboard, REFRESH, cookie};
 use crate::app::display::Display;
+use crate::server::Https;
 
 /// How long a rendering is handed out. Who refreshes knows that it sees the state of a second.
 const FRESH: Duration = Duration::from_secs(1);
@@ -94,12 +95,12 @@ fn key(request: &Request) -> String {
         None => ("", ""),
     };
     let entrance = visitor.map(|visitor| visitor.entrance);
+    let https = Https::is_set(request.extensions());
     // No name has white space in it that is given with a role.
     format!(
-        "{} {} {} {display:?} {role} {entrance:?} {name}",
+        "{} {} {https} {display:?} {role} {entrance:?} {name}",
         request.uri(),
-        text("host"),
-        text("x-forwarded-proto")
+        text("host")
     )
 }
 

@@ -1,11 +1,13 @@
 //! How often somebody has typed what is no key: whoever guesses has to wait.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use crate::server::network;
 
 /// So many wrong tries an address has in a minute.
 const TRIES_MAX: u32 = 10;
@@ -74,17 +76,6 @@ fn make_room(all: &mut HashMap<IpAddr, Wrong>) {
         if let Some(first) = first.map(|(from, _)| *from) {
             all.remove(&first);
         }
-    }
-}
-
-/// What one person has of addresses: of the newer kind 2^64 and more.
-fn network(from: IpAddr) -> IpAddr {
-    match from.to_canonical() {
-        IpAddr::V6(ip) => {
-            let bits = ip.to_bits() & !u128::from(u64::MAX);
-            IpAddr::V6(Ipv6Addr::from_bits(bits))
-        }
-        old @ IpAddr::V4(_) => old,
     }
 }
 

@@ -1,11 +1,14 @@
 //! What all fronts do with a request before they look into it: read its body within limits, and its query; and how
 //! they are handed it.
 
+use std::error::Error;
 use std::future::Future;
+use std::ops::Deref;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodFilter, MethodRouter};
@@ -14,8 +17,7 @@ use futures::StreamExt;
 use serde::Serialize;
 use tokio::time::timeout;
 
-/// How long a client may take to send its body.
-const BODY_WAIT: Duration = Duration::from_secs(30);
+use crate::server::Late;
 
 /// How much of a body that is too large is read and thrown away, in bodies of the largest size, so that the
 /// client, which is still writing, gets to read our answer.
@@ -72,12 +74,25 @@ pub enum NoBody {
     Late,
 }
 
-/// A request, whole.
-pub struct Asked {
+/// A request without its body.
+pub struct Head {
     pub headers: HeaderMap,
     path: RawPathParams,
     query: Vec<(String, String)>,
+}
+
+/// A request, whole.
+pub struct Asked {
+    head: Head,
     pub body: Result<Bytes, NoBody>,
+}
+
+impl Deref for Asked {
+    type Target = Head;
+
+    fn deref(&self) -> &Head {
+        &self.head
+    }
 }
 
 /// What of a request is no text.
@@ -103,15 +118,49 @@ impl Asked {
     /// # Errors
     /// If its path or its query is no text.
     pub async fn read(request: Request, max: usize) -> Result<Asked, NotText> {
-        let (mut parts, body) = request.into_parts();
+        let (parts, body) = request.into_parts();
         let body = self::body(body, max).await;
+        let head = Head::of(parts).await?;
+        Ok(Asked { head, body })
+    }
+
+    /// Reads a request, and its body only if `admit` accepts what comes before it. The body of a request that is
+    /// refused is thrown away.
+    ///
+    /// # Errors
+    /// What `admit` refuses, and a path or query that is no text.
+    pub async fn read_if<T, E: From<NotText>>(
+        request: Request,
+        max: usize,
+        admit: impl AsyncFnOnce(&Head) -> Result<T, E>,
+    ) -> Result<(Asked, T), E> {
+        let (parts, body) = request.into_parts();
+        let asks_first = parts.headers.contains_key(header::EXPECT);
+        let admitted = match Head::of(parts).await {
+            Ok(head) => admit(&head).await.map(|admitted| (head, admitted)),
+            Err(not_text) => Err(not_text.into()),
+        };
+        match admitted {
+            Ok((head, admitted)) => {
+                let body = self::body(body, max).await;
+                Ok((Asked { head, body }, admitted))
+            }
+            Err(refused) => {
+                throw_away(body, asks_first).await;
+                Err(refused)
+            }
+        }
+    }
+}
+
+impl Head {
+    async fn of(mut parts: Parts) -> Result<Head, NotText> {
         let path = RawPathParams::from_request_parts(&mut parts, &()).await;
         let query = pairs(parts.uri.query().unwrap_or_default());
-        Ok(Asked {
+        Ok(Head {
             path: path.map_err(|_| NotText::Path)?,
             query: query.ok_or(NotText::Query)?,
             headers: parts.headers,
-            body,
         })
     }
 
@@ -133,20 +182,14 @@ impl Asked {
     }
 }
 
-/// The body, if it has at most `max` bytes.
+/// The body, if it has at most `max` bytes. The server limits the time it takes.
 pub async fn body(body: Body, max: usize) -> Result<Bytes, NoBody> {
-    timeout(BODY_WAIT, read(body, max))
-        .await
-        .unwrap_or(Err(NoBody::Late))
-}
-
-async fn read(body: Body, max: usize) -> Result<Bytes, NoBody> {
     let mut stream = body.into_data_stream();
     let mut first: Option<Bytes> = None;
     let mut rest = BytesMut::new();
     let mut length = 0;
     while let Some(part) = stream.next().await {
-        let part = part.map_err(|_| NoBody::BrokeOff)?;
+        let part = part.map_err(|error| why_none(&error))?;
         length += part.len();
         if length > max.saturating_mul(DRAINED) {
             break;
@@ -189,13 +232,36 @@ pub fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     (read == 0 || read == meant()).then_some(pairs)
 }
 
-/// Reads the body of a request that is turned away, and throws it away. Whoever is too slow has to do without
-/// the answer.
+fn why_none(error: &(dyn Error + 'static)) -> NoBody {
+    let mut causes = std::iter::successors(Some(error), |error| (*error).source());
+    if causes.any(<dyn Error>::is::<Late>) {
+        NoBody::Late
+    } else {
+        NoBody::BrokeOff
+    }
+}
+
+/// Reads the body of a request that is turned away, and throws it away.
 pub async fn drain(request: Request) {
-    // Who asks first has not begun to send.
-    if request.headers().contains_key(header::EXPECT) {
+    let asks_first = request.headers().contains_key(header::EXPECT);
+    throw_away(request.into_body(), asks_first).await;
+}
+
+/// Reads a body without keeping any of it, so that the client, which is still writing, gets to read the answer. A
+/// client that asks first has not begun to send; one that is too slow has to do without the answer.
+async fn throw_away(body: Body, asks_first: bool) {
+    if asks_first {
         return;
     }
-    let reading = read(request.into_body(), TURNED_AWAY_BYTES / DRAINED);
+    let reading = async {
+        let mut stream = body.into_data_stream();
+        let mut length = 0;
+        while let Some(Ok(part)) = stream.next().await {
+            length += part.len();
+            if length > TURNED_AWAY_BYTES {
+                break;
+            }
+        }
+    };
     drop(timeout(TURNED_AWAY_WITHIN, reading).await);
 }

@@ -24,6 +24,8 @@ mod concurrency;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod connections;
+#[cfg(test)]
 mod copy;
 #[cfg(test)]
 mod crash;
@@ -77,6 +79,8 @@ mod pause;
 mod pgbouncer;
 #[cfg(test)]
 mod priority;
+#[cfg(test)]
+mod proxies;
 #[cfg(test)]
 mod prune;
 #[cfg(test)]

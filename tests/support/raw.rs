@@ -1,7 +1,7 @@
 //! HTTP by hand, for what an orderly client would not send: paths with dots, halves of requests.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::Server;
 
@@ -16,6 +16,16 @@ impl Connection {
                 .await
                 .expect("the server listens"),
         )
+    }
+
+    /// A connection from this address of the machine.
+    pub async fn from_address(server: &Server, address: [u8; 4]) -> Connection {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket
+            .bind((address, 0).into())
+            .expect("an address of this machine");
+        let to = server.address.parse().expect("an address");
+        Connection(socket.connect(to).await.expect("the server listens"))
     }
 
     pub async fn write(&mut self, text: impl AsRef<[u8]>) {

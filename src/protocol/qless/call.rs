@@ -5,10 +5,9 @@
 mod fields;
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use axum::extract::{ConnectInfo, FromRequest, RawPathParams, Request};
+use axum::extract::{FromRequest, RawPathParams, Request};
 use axum::http::Method;
 use bytes::Bytes;
 use chrono::{NaiveDate, NaiveTime};
@@ -20,6 +19,7 @@ use fields::check_name;
 use super::refusal::Refusal;
 use crate::engine::{NAME_BYTES_MAX, Page, Time};
 use crate::protocol::request::{self, NoBody};
+use crate::server::ClientAddress;
 
 /// The largest request body.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -59,8 +59,7 @@ impl<S: Send + Sync> FromRequest<S> for Call {
         if path.iter().any(|(_, value)| value.is_empty()) {
             return Err(Refusal::NoSuchEndpoint);
         }
-        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical().to_string());
+        let peer = ClientAddress::of(&parts.extensions).map(|address| address.to_string());
         let query = parts.uri.query().unwrap_or_default();
         Ok(Call {
             path,

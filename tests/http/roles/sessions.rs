@@ -98,7 +98,7 @@ async fn whoever_signs_in_is_in_until_it_signs_out() {
 
 #[tokio::test]
 async fn over_https_the_cookie_is_for_https() {
-    let server = Server::with(&with_keys(&[]));
+    let server = Server::with(&with_keys(&["--trusted-proxy", "127.0.0.1"]));
     let form = [("name", "vera"), ("secret", VERA)];
     let request = Browser::at(&server).request(Method::POST, "/ui/login");
     let request = request.header("x-forwarded-proto", "https").form(&form);

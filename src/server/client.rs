@@ -1,0 +1,362 @@
+//! Who the client of a request is. Behind a proxy the connection's peer is the proxy, which says in headers whom it
+//! speaks for. Only trusted proxies are believed; from all other peers these headers mean nothing.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, header};
+use ipnet::IpNet;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// The most hops that are read. A longer chain is malformed.
+const HOPS_MAX: usize = 32;
+
+/// The longest host that is taken over, in bytes.
+const HOST_BYTES_MAX: usize = 255;
+
+/// The address of a request's client: the connection's peer, or whom a trusted proxy names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientAddress(pub IpAddr);
+
+impl ClientAddress {
+    /// The client of the request with these extensions; `None` if it did not come over a connection.
+    pub fn of(extensions: &Extensions) -> Option<IpAddr> {
+        if let Some(ClientAddress(address)) = extensions.get() {
+            return Some(*address);
+        }
+        let peer = extensions.get::<ConnectInfo<SocketAddr>>();
+        peer.map(|ConnectInfo(peer)| peer.ip().to_canonical())
+    }
+}
+
+/// The client reached a trusted proxy over HTTPS.
+#[derive(Clone, Copy, Debug)]
+pub struct Https;
+
+impl Https {
+    /// Whether the request with these extensions came over HTTPS.
+    pub fn is_set(extensions: &Extensions) -> bool {
+        extensions.get::<Https>().is_some()
+    }
+}
+
+/// What one client has of addresses: an IPv4 address, or an IPv6 network of 64 bits.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(ip) => {
+            let bits = ip.to_bits() & !u128::from(u64::MAX);
+            IpAddr::V6(Ipv6Addr::from_bits(bits))
+        }
+        old @ IpAddr::V4(_) => old,
+    }
+}
+
+/// The proxies whose word is taken.
+#[derive(Clone, Debug, Default)]
+pub struct Proxies(pub Vec<IpNet>);
+
+impl Proxies {
+    /// Whether a peer at this address is a trusted proxy.
+    pub fn trust(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// Reads what a trusted proxy says about a request: the client's address and scheme become extensions, and the
+    /// host replaces the `Host` header. Nothing is taken over from other peers.
+    pub fn read(&self, peer: IpAddr, request: &mut Request) {
+        if self.0.is_empty() || !self.trust(peer) {
+            return;
+        }
+        let Some(said) = self.said(request.headers()) else {
+            return;
+        };
+        if let Some(client) = said.client {
+            request.extensions_mut().insert(ClientAddress(client));
+        }
+        if said.https {
+            request.extensions_mut().insert(Https);
+        }
+        if let Some(host) = said.host {
+            request.headers_mut().insert(header::HOST, host);
+        }
+    }
+
+    /// What the headers say; `None` if they are malformed or contradict each other.
+    fn said(&self, headers: &HeaderMap) -> Option<Said> {
+        let hops = elements(headers, &header::FORWARDED)?;
+        let hops: Vec<Option<Hop<'_>>> = hops.into_iter().map(Hop::parse).collect();
+        let named = hops.iter().map(|hop| address(hop.as_ref()?.client?));
+        let named = self.client(named.collect())?;
+        let listed = elements(headers, &X_FORWARDED_FOR)?;
+        let listed = self.client(listed.into_iter().map(address).collect())?;
+        let (client, at) = match (named, listed) {
+            // A proxy that sets one of them may pass on the other as the client has sent it.
+            (Some(one), Some(other)) if one.0 != other.0 => return None,
+            (Some(client), _) | (None, Some(client)) => (Some(client.0), client.1),
+            (None, None) => (None, 0),
+        };
+        let of_hop = |texts: &[&str]| {
+            let last = texts.len().checked_sub(1)?;
+            texts
+                .get(last - at.min(last))
+                .map(|text| (*text).to_owned())
+        };
+        let hop = hops.iter().rev().nth(at).and_then(Option::as_ref);
+        let scheme = of_hop(&elements(headers, &X_FORWARDED_PROTO)?);
+        let scheme = scheme.or_else(|| hop?.scheme.map(str::to_owned));
+        let host = of_hop(&elements(headers, &X_FORWARDED_HOST)?);
+        let host = host.or_else(|| hop?.host.map(str::to_owned));
+        Some(Said {
+            client,
+            https: scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")),
+            host: host
+                .filter(|host| is_host(host))
+                .and_then(|host| HeaderValue::try_from(host).ok()),
+        })
+    }
+
+    /// The client is the last hop that is not a trusted proxy itself, or else the first one; with its place counted
+    /// from the last. `Some(None)` without any hop, `None` if a hop up to it has no address.
+    #[expect(clippy::option_option, reason = "malformed is not the same as absent")]
+    fn client(&self, hops: Vec<Option<IpAddr>>) -> Option<Option<(IpAddr, usize)>> {
+        let mut found = None;
+        for (at, hop) in hops.into_iter().rev().enumerate() {
+            let hop = hop?;
+            found = Some((hop, at));
+            if !self.trust(hop) {
+                break;
+            }
+        }
+        Some(found)
+    }
+}
+
+/// What a trusted proxy says about a request.
+struct Said {
+    client: Option<IpAddr>,
+    https: bool,
+    host: Option<HeaderValue>,
+}
+
+/// An element of `Forwarded` (RFC 7239).
+#[derive(Default)]
+struct Hop<'a> {
+    client: Option<&'a str>,
+    scheme: Option<&'a str>,
+    host: Option<&'a str>,
+}
+
+impl<'a> Hop<'a> {
+    fn parse(element: &'a str) -> Option<Hop<'a>> {
+        let mut hop = Hop::default();
+        for pair in element
+            .split(';')
+            .map(str::trim)
+            .filter(|pair| !pair.is_empty())
+        {
+            let (name, value) = pair.split_once('=')?;
+            let value = match value.strip_prefix('"') {
+                Some(quoted) => quoted.strip_suffix('"')?,
+                None => value,
+            };
+            if value.contains(['"', '\\']) {
+                return None;
+            }
+            match name.to_ascii_lowercase().as_str() {
+                "for" => hop.client = Some(value),
+                "proto" => hop.scheme = Some(value),
+                "host" => hop.host = Some(value),
+                _ => {}
+            }
+        }
+        Some(hop)
+    }
+}
+
+/// The elements of a list in a header, in the order in which the proxies added them; `None` if they are too many or no
+/// text. Neither addresses nor hosts hold a comma, so quotes need no care.
+fn elements<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Vec<&'a str>> {
+    let mut elements = Vec::new();
+    for value in headers.get_all(name) {
+        elements.extend(
+            value
+                .to_str()
+                .ok()?
+                .split(',')
+                .map(str::trim)
+                .take(HOPS_MAX + 1),
+        );
+        if elements.len() > HOPS_MAX {
+            return None;
+        }
+    }
+    Some(elements)
+}
+
+/// The address of a hop, which may have a port and, with version 6, brackets.
+fn address(text: &str) -> Option<IpAddr> {
+    let address = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']')?;
+            let is_port = port.is_empty() || port.strip_prefix(':')?.parse::<u16>().is_ok();
+            IpAddr::V6(Some(address).filter(|_| is_port)?.parse().ok()?)
+        }
+        None => match text.parse::<SocketAddr>() {
+            Ok(address) => address.ip(),
+            Err(_) => text.parse().ok()?,
+        },
+    };
+    Some(address.to_canonical())
+}
+
+fn is_host(host: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte);
+    (1..=HOST_BYTES_MAX).contains(&host.len()) && host.bytes().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(peer: &str, headers: &[(&'static str, &'static str)]) -> (String, bool, String) {
+        let proxies = ["10.0.0.0/8", "fd00::/8"].map(|it| it.parse().unwrap());
+        let proxies = Proxies(proxies.into());
+        let peer: IpAddr = peer.parse().unwrap();
+        let mut request = Request::new(axum::body::Body::empty());
+        request
+            .headers_mut()
+            .insert("host", HeaderValue::from_static("inner"));
+        for (name, value) in headers {
+            let value = HeaderValue::from_static(value);
+            request.headers_mut().append(*name, value);
+        }
+        proxies.read(peer, &mut request);
+        request
+            .extensions_mut()
+            .insert(ConnectInfo(SocketAddr::new(peer, 1)));
+        let address = ClientAddress::of(request.extensions()).unwrap().to_string();
+        let host = request.headers()["host"].to_str().unwrap().to_owned();
+        (address, Https::is_set(request.extensions()), host)
+    }
+
+    #[test]
+    fn the_client_is_the_last_hop_that_is_no_trusted_proxy() {
+        for (headers, expected) in [
+            (&[][..], "10.0.0.1"),
+            (&[("x-forwarded-for", "192.0.2.7")], "192.0.2.7"),
+            (&[("x-forwarded-for", "6.6.6.6, 192.0.2.7")], "192.0.2.7"),
+            (
+                &[("x-forwarded-for", "6.6.6.6, 192.0.2.7,10.1.2.3")],
+                "192.0.2.7",
+            ),
+            (
+                &[
+                    ("x-forwarded-for", "6.6.6.6"),
+                    ("x-forwarded-for", "192.0.2.7"),
+                ],
+                "192.0.2.7",
+            ),
+            (&[("x-forwarded-for", "10.9.9.9, 10.1.2.3")], "10.9.9.9"),
+            (&[("x-forwarded-for", "nonsense, 192.0.2.7")], "192.0.2.7"),
+            (&[("x-forwarded-for", "192.0.2.7:4711")], "192.0.2.7"),
+            (
+                &[("x-forwarded-for", "2001:db8::7, fd00::1")],
+                "2001:db8::7",
+            ),
+            (&[("x-forwarded-for", "[2001:db8::7]:4711")], "2001:db8::7"),
+            (&[("x-forwarded-for", "::ffff:192.0.2.7")], "192.0.2.7"),
+            (&[("forwarded", "for=192.0.2.7;proto=http")], "192.0.2.7"),
+            (
+                &[(
+                    "forwarded",
+                    "for=6.6.6.6, For=\"[2001:db8::7]:1\", for=10.1.2.3",
+                )],
+                "2001:db8::7",
+            ),
+            (&[("forwarded", "nonsense, for=192.0.2.7")], "192.0.2.7"),
+            (
+                &[
+                    ("forwarded", "for=192.0.2.7"),
+                    ("x-forwarded-for", "192.0.2.7"),
+                ],
+                "192.0.2.7",
+            ),
+        ] {
+            assert_eq!(client("10.0.0.1", headers).0, expected, "{headers:?}");
+            assert_eq!(client("11.0.0.1", headers).0, "11.0.0.1", "not trusted");
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_or_contradicts_itself_means_nothing() {
+        for headers in [
+            &[
+                ("x-forwarded-for", "nonsense"),
+                ("x-forwarded-proto", "https"),
+            ][..],
+            &[("x-forwarded-for", "192.0.2.7, nonsense")],
+            &[("x-forwarded-for", "")],
+            &[("x-forwarded-for", "192.0.2.7,")],
+            &[("x-forwarded-for", "192.0.2.7:99999")],
+            &[("x-forwarded-for", "[192.0.2.7]")],
+            &[("forwarded", "for=_hidden;proto=https")],
+            &[("forwarded", "for=unknown")],
+            &[("forwarded", "for=\"192.0.2.7")],
+            &[("forwarded", "192.0.2.7")],
+            &[
+                ("forwarded", "for=6.6.6.6"),
+                ("x-forwarded-for", "192.0.2.7"),
+            ],
+        ] {
+            let expected = ("10.0.0.1".to_owned(), false, "inner".to_owned());
+            assert_eq!(client("10.0.0.1", headers), expected, "{headers:?}");
+        }
+        let mut long = HeaderMap::new();
+        for count in [HOPS_MAX, HOPS_MAX + 1] {
+            let hops = vec!["192.0.2.7"; count].join(",");
+            long.insert("x-forwarded-for", HeaderValue::try_from(hops).unwrap());
+            let said = Proxies::default().said(&long);
+            assert_eq!(said.is_some(), count <= HOPS_MAX);
+        }
+    }
+
+    #[test]
+    fn scheme_and_host_are_those_of_the_clients_hop() {
+        for (headers, https, host) in [
+            (
+                &[
+                    ("x-forwarded-proto", "https"),
+                    ("x-forwarded-host", "q.example"),
+                ][..],
+                true,
+                "q.example",
+            ),
+            (&[("x-forwarded-proto", "HTTPS")], true, "inner"),
+            (&[("x-forwarded-proto", "http")], false, "inner"),
+            (&[("x-forwarded-host", "evil/path")], false, "inner"),
+            (
+                &[("forwarded", "for=192.0.2.7;proto=https;host=q.example")],
+                true,
+                "q.example",
+            ),
+            (
+                &[
+                    ("x-forwarded-for", "192.0.2.7, 10.1.2.3"),
+                    ("x-forwarded-proto", "https, http"),
+                    ("x-forwarded-host", "evil.example, q.example, inner.example"),
+                ],
+                true,
+                "q.example",
+            ),
+        ] {
+            let (_, is_https, its) = client("10.0.0.1", headers);
+            assert_eq!((is_https, its.as_str()), (https, host), "{headers:?}");
+            let (_, is_https, its) = client("11.0.0.1", headers);
+            assert_eq!((is_https, its.as_str()), (false, "inner"), "{headers:?}");
+        }
+    }
+}

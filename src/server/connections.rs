@@ -1,0 +1,430 @@
+//! The open connections: how many there are, what each waits for, and which one gives way to a new one.
+//!
+//! A connection notes only the phase it is in, as one atomic store. One task looks at all of them twice a second and
+//! closes those that exceed a limit, so requests need no timers.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::client::network;
+use super::limits::Limits;
+
+/// The time between two looks at all connections.
+const TICK: Duration = Duration::from_millis(500);
+
+/// With no room left, this share of the waiting connections is closed at once, so that a flood of new connections
+/// does not cost a look at all of them for each.
+const EVICTED_SHARE: usize = 16;
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The rest of a request's header.
+    Header = 0,
+    /// The next request.
+    Idle = 1,
+    /// The rest of a request's body.
+    Body = 2,
+    /// The server.
+    Busy = 3,
+}
+
+/// What the server knows of one connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// The [`Phase`] in the lowest two bits, above it the tick in which it began.
+    phase: AtomicU64,
+    /// The tick after that in which the client stopped taking the answer; 0 if it takes it.
+    stalled: AtomicU32,
+    clock: Arc<AtomicU32>,
+    task: OnceLock<AbortHandle>,
+}
+
+impl Connection {
+    fn new(clock: Arc<AtomicU32>) -> Connection {
+        let now = clock.load(Ordering::Relaxed);
+        Connection {
+            phase: AtomicU64::new(packed(Phase::Header, now)),
+            stalled: AtomicU32::new(0),
+            clock,
+            task: OnceLock::new(),
+        }
+    }
+
+    fn now(&self) -> u32 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase
+            .store(packed(phase, self.now()), Ordering::Relaxed);
+    }
+
+    fn phase(&self) -> (u64, u32) {
+        let packed = self.phase.load(Ordering::Relaxed);
+        (packed & 3, u32::try_from(packed >> 2).unwrap_or(u32::MAX))
+    }
+
+    /// The phase changes only if it is `from`.
+    fn enter_from(&self, from: Phase, to: Phase) {
+        if self.phase().0 == from as u64 {
+            self.enter(to);
+        }
+    }
+
+    /// Bytes have come from the client.
+    pub fn received(&self) {
+        self.enter_from(Phase::Idle, Phase::Header);
+    }
+
+    /// The header of a request is complete.
+    pub fn begin_request(&self) {
+        self.enter(Phase::Busy);
+    }
+
+    /// The server waits for the rest of a body.
+    pub fn await_body(&self) {
+        self.enter(Phase::Body);
+    }
+
+    /// The server needs no more of a body.
+    pub fn end_body(&self) {
+        self.enter_from(Phase::Body, Phase::Busy);
+    }
+
+    /// The answer has been handed over.
+    pub fn end_request(&self) {
+        self.enter(Phase::Idle);
+    }
+
+    /// The client takes what is written. Of a long answer the rest may follow after its body has been handed over.
+    pub fn sent(&self) {
+        self.enter_from(Phase::Idle, Phase::Idle);
+        if self.stalled.load(Ordering::Relaxed) != 0 {
+            self.stalled.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The client takes nothing of what is written.
+    pub fn stall(&self) {
+        if self.stalled.load(Ordering::Relaxed) == 0 {
+            let now = self.now().saturating_add(1);
+            self.stalled.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// The task that serves the connection, which ends with it.
+    pub fn set_task(&self, task: AbortHandle) {
+        drop(self.task.set(task));
+    }
+
+    fn close(&self) {
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
+    }
+
+    /// Since when the server has waited for a request, if it does.
+    fn waiting_since(&self) -> Option<u32> {
+        let (phase, since) = self.phase();
+        let is_stalled = self.stalled.load(Ordering::Relaxed) != 0;
+        (!is_stalled && phase != Phase::Busy as u64).then_some(since)
+    }
+
+    fn is_over(&self, ticks: Ticks) -> bool {
+        let now = self.now();
+        let stalled = self.stalled.load(Ordering::Relaxed);
+        if stalled != 0 && (now + 1).saturating_sub(stalled) >= ticks.stalled {
+            return true;
+        }
+        let (phase, since) = self.phase();
+        let waited = now.saturating_sub(since);
+        (phase == Phase::Header as u64 && waited >= ticks.header)
+            || (phase == Phase::Idle as u64 && waited >= ticks.idle)
+    }
+}
+
+fn packed(phase: Phase, tick: u32) -> u64 {
+    u64::from(tick) << 2 | phase as u64
+}
+
+/// The limits on time, in ticks.
+#[derive(Clone, Copy)]
+struct Ticks {
+    header: u32,
+    idle: u32,
+    stalled: u32,
+}
+
+impl Ticks {
+    fn of(limits: &Limits) -> Ticks {
+        let ticks = |time: Duration| {
+            let ticks = time.as_millis() / TICK.as_millis();
+            u32::try_from(ticks).unwrap_or(u32::MAX).max(1)
+        };
+        Ticks {
+            header: ticks(limits.header),
+            idle: ticks(limits.idle),
+            stalled: ticks(limits.stalled),
+        }
+    }
+}
+
+/// The open connections of a server.
+pub struct Connections {
+    limits: Limits,
+    /// Counts the looks at all connections. It rests while there are none.
+    clock: Arc<AtomicU32>,
+    open: Mutex<Open>,
+    /// Wakes [`watch`] when the first connection is opened.
+    opened: Arc<Notify>,
+}
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        self.opened.notify_one();
+    }
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    all: HashMap<u64, (Option<IpAddr>, Arc<Connection>)>,
+    /// How many each address has.
+    of_address: HashMap<IpAddr, usize>,
+}
+
+impl Open {
+    fn remove(&mut self, number: u64) -> Option<Arc<Connection>> {
+        let (from, connection) = self.all.remove(&number)?;
+        if let Some(from) = from
+            && let Some(count) = self.of_address.get_mut(&from)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.of_address.remove(&from);
+            }
+        }
+        Some(connection)
+    }
+
+    /// Closes those of the connections (of one address, or of all) for whose next request the server has waited
+    /// longest. Whether there was one.
+    fn evict(&mut self, from: Option<IpAddr>) -> bool {
+        let mut waiting: Vec<(u32, u64)> = self
+            .all
+            .iter()
+            .filter(|(_, (its, _))| from.is_none() || *its == from)
+            .filter_map(|(number, (_, connection))| Some((connection.waiting_since()?, *number)))
+            .collect();
+        let Some(last) = waiting.len().checked_sub(1) else {
+            return false;
+        };
+        let count = last / EVICTED_SHARE + 1;
+        waiting.select_nth_unstable(count - 1);
+        for (_, number) in waiting.into_iter().take(count) {
+            if let Some(connection) = self.remove(number) {
+                connection.close();
+            }
+        }
+        true
+    }
+}
+
+impl Connections {
+    /// No connection yet. The limits on time hold as long as this does.
+    pub fn new(limits: Limits) -> Arc<Connections> {
+        let connections = Arc::new(Connections {
+            limits,
+            clock: Arc::default(),
+            open: Mutex::default(),
+            opened: Arc::default(),
+        });
+        tokio::spawn(watch(Arc::downgrade(&connections), Ticks::of(&limits)));
+        connections
+    }
+
+    /// Gives a new connection its place, if need be that of connections that wait for a request. An address that has as
+    /// many as it may have gets the place of one of its own. `None` if all are busy; a trusted proxy, which speaks for
+    /// many clients, passes no address.
+    pub fn admit(self: &Arc<Self>, from: Option<IpAddr>) -> Option<Admitted> {
+        let from = from.map(network);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(from) = from {
+            let has = open.of_address.get(&from).copied().unwrap_or_default();
+            if has >= self.limits.per_address && !open.evict(Some(from)) {
+                return None;
+            }
+        }
+        if open.all.len() >= self.limits.connections && !open.evict(None) {
+            return None;
+        }
+        if let Some(from) = from {
+            *open.of_address.entry(from).or_default() += 1;
+        }
+        let number = open.next;
+        open.next += 1;
+        let connection = Arc::new(Connection::new(Arc::clone(&self.clock)));
+        open.all.insert(number, (from, Arc::clone(&connection)));
+        self.opened.notify_one();
+        Some(Admitted {
+            number,
+            connection,
+            of: Arc::clone(self),
+        })
+    }
+
+    /// How many are open.
+    fn count(&self) -> usize {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.all.len()
+    }
+
+    fn close_overdue(&self, ticks: Ticks) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let overdue = open.all.values().filter(|(_, it)| it.is_over(ticks));
+        overdue.for_each(|(_, connection)| connection.close());
+    }
+}
+
+/// Closes connections that exceed a limit on time.
+async fn watch(connections: Weak<Connections>, ticks: Ticks) {
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let Some(connections) = connections.upgrade() else {
+            return;
+        };
+        if connections.count() == 0 {
+            let opened = Arc::clone(&connections.opened);
+            drop(connections);
+            opened.notified().await;
+            tick.reset();
+            continue;
+        }
+        connections.clock.fetch_add(1, Ordering::Relaxed);
+        connections.close_overdue(ticks);
+    }
+}
+
+/// A connection's place, which is free again when this is dropped.
+pub struct Admitted {
+    number: u64,
+    pub connection: Arc<Connection>,
+    of: Arc<Connections>,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut open = self.of.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.remove(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> Option<IpAddr> {
+        Some(IpAddr::from([192, 0, 2, last]))
+    }
+
+    fn limits(connections: usize, per_address: usize) -> Limits {
+        Limits {
+            per_address,
+            ..Limits::with_connections(connections)
+        }
+    }
+
+    fn is_open(connections: &Connections, admitted: &Admitted) -> bool {
+        let open = connections.open.lock().unwrap();
+        open.all.contains_key(&admitted.number)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn with_no_room_left_the_connection_that_has_waited_longest_gives_way() {
+        let connections = Connections::new(limits(3, 3));
+        let busy = connections.admit(address(1)).unwrap();
+        busy.connection.begin_request();
+        let first = connections.admit(address(2)).unwrap();
+        connections.clock.fetch_add(1, Ordering::Relaxed);
+        let second = connections.admit(address(3)).unwrap();
+        connections.clock.fetch_add(1, Ordering::Relaxed);
+        // What it sends does not move the end of its time.
+        first.connection.received();
+        let third = connections.admit(address(4)).unwrap();
+        let open = [&busy, &first, &second, &third].map(|it| is_open(&connections, it));
+        assert_eq!(open, [true, false, true, true]);
+        second.connection.begin_request();
+        third.connection.begin_request();
+        assert!(connections.admit(address(5)).is_none(), "all are busy");
+        third.connection.end_request();
+        assert!(connections.admit(address(5)).is_some());
+        assert!(!is_open(&connections, &third));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_gets_the_place_of_a_connection_of_its_own() {
+        let connections = Connections::new(limits(10, 2));
+        let other = connections.admit(address(9)).unwrap();
+        connections.clock.fetch_add(1, Ordering::Relaxed);
+        let first = connections.admit(address(1)).unwrap();
+        let second = connections.admit(address(1)).unwrap();
+        second.connection.begin_request();
+        let third = connections.admit(address(1)).unwrap();
+        assert!(!is_open(&connections, &first) && is_open(&connections, &other));
+        third.connection.begin_request();
+        assert!(connections.admit(address(1)).is_none());
+        let of_proxy: Vec<_> = (0..3).map(|_| connections.admit(None)).collect();
+        assert!(of_proxy.iter().all(Option::is_some));
+        drop(second);
+        let fourth = connections.admit(address(1)).unwrap();
+        assert!(is_open(&connections, &fourth));
+        drop((other, first, third, fourth, of_proxy));
+        let open = connections.open.lock().unwrap();
+        assert!(open.all.is_empty() && open.of_address.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_limits_depend_on_the_phase() {
+        let connections = Connections::new(limits(10, 10));
+        let admitted = connections.admit(address(1)).unwrap();
+        let connection = &admitted.connection;
+        let ticks = Ticks {
+            header: 2,
+            idle: 4,
+            stalled: 3,
+        };
+        let after = |count: u32| {
+            connections.clock.fetch_add(count, Ordering::Relaxed);
+            connection.is_over(ticks)
+        };
+        assert!(!after(1));
+        connection.received();
+        assert!(after(1), "a header takes two ticks at most");
+        connection.begin_request();
+        assert!(!after(100), "an answer may take any time");
+        connection.stall();
+        assert!(!after(2));
+        assert!(after(1), "unless the client does not take it");
+        connection.sent();
+        connection.end_request();
+        assert!(!after(3));
+        connection.sent();
+        assert!(!after(3), "the rest of the answer");
+        connection.received();
+        assert!(!after(1), "a header has begun");
+        assert!(after(1));
+        connection.end_request();
+        assert!(!after(3));
+        assert!(after(1));
+    }
+}

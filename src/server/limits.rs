@@ -1,0 +1,77 @@
+//! What connections may cost: how many are open, and how long each may keep the server waiting.
+
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The most connections, however many files the process may open.
+const CONNECTIONS_MAX: usize = 16_384;
+
+/// Limits on connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Open connections.
+    pub connections: usize,
+    /// Open connections of one client address; trusted proxies are exempt.
+    pub per_address: usize,
+    /// From the opening of a connection, or the first byte of a later request, to the end of the request's header.
+    pub header: Duration,
+    /// Between an answer and the first byte of the next request.
+    pub idle: Duration,
+    /// For a whole request body.
+    pub body: Duration,
+    /// How long a client may take none of an answer that is ready.
+    pub stalled: Duration,
+}
+
+impl Limits {
+    /// The limits for this many connections. One address may have half of them.
+    pub fn with_connections(connections: usize) -> Limits {
+        let connections = connections.max(1);
+        Limits {
+            connections,
+            per_address: connections.div_ceil(2),
+            header: Duration::from_secs(30),
+            idle: Duration::from_secs(60),
+            body: Duration::from_secs(30),
+            stalled: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for Limits {
+    /// Connections may take three quarters of the files that the process may open.
+    fn default() -> Limits {
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let share = usize::try_from(files - files / 4).unwrap_or(usize::MAX);
+        Limits::with_connections(share.min(CONNECTIONS_MAX))
+    }
+}
+
+/// Raises the number of files that this process may open to the most that the system permits.
+pub fn raise_open_files() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current == maximum {
+        return;
+    }
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit on open files could not be raised");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_may_have_half_of_the_connections() {
+        let limits = Limits::with_connections(9);
+        assert_eq!((limits.connections, limits.per_address), (9, 5));
+        let least = Limits::with_connections(0);
+        assert_eq!((least.connections, least.per_address), (1, 1));
+    }
+}

@@ -1,0 +1,318 @@
+//! Limits on connections: how many are open, and how long each may keep the server waiting.
+
+use std::process::Command;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+use crate::support::raw::Connection;
+use crate::support::{Server, Stream};
+
+/// One second for whatever a connection makes the server wait for.
+const IMPATIENT: [&str; 2] = ["--connection-timeout", "1"];
+
+/// The time between two bytes of a client that is slow on purpose.
+const DRIBBLE: Duration = Duration::from_millis(50);
+
+/// Sends `bytes` one by one, again and again, until the server closes the connection.
+async fn dribble(connection: &mut Connection, bytes: &str) {
+    for byte in bytes.bytes().cycle() {
+        if connection.try_write([byte]).await.is_err() {
+            return;
+        }
+        sleep(DRIBBLE).await;
+    }
+}
+
+async fn opened(server: &Server, count: usize) -> Vec<Connection> {
+    let mut all = Vec::new();
+    for _ in 0..count {
+        all.push(Connection::to(server).await);
+    }
+    all
+}
+
+/// A connection on which the server is busy: it sends events.
+async fn busy(mut connection: Connection) -> Connection {
+    let head = "GET /events HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n";
+    connection.write(head).await;
+    let head = connection.read_until("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    connection
+}
+
+#[tokio::test]
+async fn a_connection_without_a_whole_header_is_closed() {
+    let server = Server::with(&IMPATIENT);
+    let mut silent = Connection::to(&server).await;
+    let mut half = Connection::to(&server).await;
+    half.write("GET /queues HTTP/1.1\r\nhost: 127.0.0.1\r\n")
+        .await;
+    let mut slow = Connection::to(&server).await;
+    slow.write("GET /queues HTTP/1.1\r\nhost: 127.0.0.1\r\n")
+        .await;
+    dribble(&mut slow, "x-slow: 1\r\n").await;
+    assert_eq!(silent.read_to_end().await, "");
+    assert_eq!(half.read_to_end().await, "");
+}
+
+#[tokio::test]
+async fn a_connection_that_sends_no_further_request_is_closed() {
+    let server = Server::with(&IMPATIENT);
+    let mut idle = Connection::to(&server).await;
+    for _ in 0..2 {
+        idle.write("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            .await;
+        let answer = idle.read_until("ok\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    assert_eq!(idle.read_to_end().await, "");
+    let mut slow = Connection::to(&server).await;
+    slow.write("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        .await;
+    slow.read_until("ok\n").await;
+    dribble(&mut slow, "GET").await;
+}
+
+#[tokio::test]
+async fn a_body_must_arrive_in_time_on_every_route() {
+    let token = "the-token-of-the-admin";
+    let options = [&IMPATIENT[..], &["--admin-token", token, "--no-auth"]].concat();
+    let server = Server::with(&options);
+    for (path, status) in [
+        ("POST /ui/login", 400),
+        ("POST /ui/put", 400),
+        ("POST /ui/fn/retry", 400),
+        ("POST /add/work", 400),
+        ("PUT /api/ns/q", 400),
+        ("POST /v2/queues/jobs", 400),
+        ("POST /api/v0/queue", 400),
+        ("POST /token/ns", 400),
+    ] {
+        for framing in ["content-length: 4096", "transfer-encoding: chunked"] {
+            let mut connection = Connection::to(&server).await;
+            let head = format!(
+                "{path} HTTP/1.1\r\nhost: 127.0.0.1\r\norigin: http://127.0.0.1\r\n\
+                 authorization: Bearer {token}\r\ncontent-type: application/x-www-form-urlencoded\r\n{framing}\r\n\r\n"
+            );
+            connection.write(head).await;
+            connection.write("5\r\n").await;
+            let answer = connection.read_to_end().await;
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{path} {framing}: {answer}"
+            );
+        }
+    }
+    let mut slow = Connection::to(&server).await;
+    slow.write("POST /ui/login HTTP/1.1\r\nhost: 127.0.0.1\r\norigin: http://127.0.0.1\r\ncontent-length: 60000\r\n\r\n")
+        .await;
+    dribble(&mut slow, "x").await;
+}
+
+/// What the server makes a client wait for is none of these limits' business.
+#[tokio::test]
+async fn polls_and_event_streams_outlast_all_limits_on_time() {
+    let server = Server::with(&IMPATIENT);
+    let mut events = Stream::open(&server, "", None).await;
+    let none = server.anyone().get("/get/work?wait=4").await.ok();
+    assert_eq!(none, json!(null));
+    server.anyone().post("/track", json!("a")).await;
+    server
+        .anyone()
+        .add("work", json!({"id": "a", "meta": 1}))
+        .await;
+    server.anyone().post("/track", json!("a")).await.ok();
+    assert_eq!(events.jobs(1).await, ["a"]);
+}
+
+/// The connection of a client that takes nothing of a long answer is closed: it leaves its place to another one.
+#[tokio::test]
+async fn a_client_must_take_its_answer() {
+    let options = [&IMPATIENT[..], &["--max-connections", "1"]].concat();
+    let server = Server::with(&options);
+    let meta = "x".repeat(1 << 20);
+    for _ in 0..24 {
+        server.anyone().add("work", json!({"meta": meta})).await;
+    }
+    let mut stalled = Connection::to(&server).await;
+    stalled
+        .write("GET /jobs/waiting/work?full=true HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        .await;
+    stalled.read_until("HTTP/1.1 200 ").await;
+    loop {
+        match server.try_send(Method::GET, "/health", None).await {
+            Ok(answer) if answer.status == 200 => return,
+            _ => sleep(DRIBBLE).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn with_no_connection_left_one_that_waits_for_its_client_gives_way() {
+    let server = Server::with(&[
+        "--max-connections",
+        "8",
+        "--max-connections-per-address",
+        "8",
+    ]);
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        streams.push(busy(Connection::to(&server).await).await);
+    }
+    let mut silent = opened(&server, 40).await;
+    server.anyone().get("/queues").await.ok();
+    for connection in silent.iter_mut().take(35) {
+        assert_eq!(connection.read_to_end().await, "");
+    }
+    // Whom the server serves keeps its place.
+    server.anyone().post("/track", json!("a")).await;
+    server
+        .anyone()
+        .add("work", json!({"id": "a", "meta": 1}))
+        .await;
+    server.anyone().post("/track", json!("a")).await.ok();
+    for stream in &mut streams {
+        stream.read_until("\n\n").await;
+    }
+}
+
+#[tokio::test]
+async fn with_no_connection_left_and_all_busy_a_new_one_is_refused() {
+    let server = Server::with(&[
+        "--max-connections",
+        "4",
+        "--max-connections-per-address",
+        "4",
+    ]);
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        streams.push(busy(Connection::to(&server).await).await);
+    }
+    let refused = Connection::to(&server).await.read_to_end().await;
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    assert!(refused.contains("retry-after: 1\r\n"), "{refused}");
+    drop(streams.pop());
+    // The server has yet to notice that.
+    while server.try_send(Method::GET, "/health", None).await.is_err() {
+        sleep(DRIBBLE).await;
+    }
+}
+
+#[tokio::test]
+async fn one_address_has_half_of_the_connections() {
+    let server = Server::with(&["--max-connections", "8"]);
+    let other = busy(Connection::from_address(&server, [127, 0, 0, 2]).await).await;
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        streams.push(busy(Connection::to(&server).await).await);
+    }
+    let refused = Connection::to(&server).await.read_to_end().await;
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    let third = busy(Connection::from_address(&server, [127, 0, 0, 3]).await).await;
+    drop((other, third));
+}
+
+/// A trusted proxy speaks for many clients.
+#[tokio::test]
+async fn a_trusted_proxy_may_have_all_connections() {
+    let server = Server::with(&["--max-connections", "8", "--trusted-proxy", "127.0.0.0/8"]);
+    let mut streams = Vec::new();
+    for _ in 0..7 {
+        streams.push(busy(Connection::to(&server).await).await);
+    }
+    server.anyone().get("/queues").await.ok();
+}
+
+/// A shell that limits the files of the program that this command runs.
+fn with_files(files: u32, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")]);
+    shell.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
+}
+
+#[tokio::test]
+async fn more_sockets_than_the_server_may_open_files_do_not_starve_it() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let database = crate::support::database::address(&folder.path().join("jobs.db"));
+    let command = with_files(256, &Server::command(&database, &[]));
+    let server = Server::run(command);
+    let mut sockets = Vec::new();
+    for _ in 0..600 {
+        sockets.push(TcpStream::connect(&server.address).await.unwrap());
+    }
+    server.anyone().get("/queues").await.ok();
+    server.anyone().add("work", json!({"meta": 1})).await;
+}
+
+#[tokio::test]
+async fn a_thousand_connections_of_one_machine_are_served() {
+    let server = Server::with(&[]);
+    let mut all = opened(&server, 1_000).await;
+    for connection in &mut all {
+        connection
+            .write("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            .await;
+    }
+    for connection in &mut all {
+        let answer = connection.read_until("ok\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_header_has_up_to_128_kib() {
+    let server = Server::with(&[]);
+    let (begin, end) = ("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n", "\r\n\r\n");
+    for (length, status) in [(131_072, 200), (131_073, 431)] {
+        let mut connection = Connection::to(&server).await;
+        let mut head = begin.to_owned();
+        for n in 0..3 {
+            head.push_str(&format!("x-{n}: {}\r\n", "v".repeat(40_000)));
+        }
+        head.push_str("x-rest: ");
+        head.push_str(&"v".repeat(length - head.len() - end.len()));
+        head.push_str(end);
+        assert_eq!(head.len(), length);
+        connection.write(head).await;
+        let line = connection.read_until("\r\n").await;
+        assert!(line.starts_with(&format!("HTTP/1.1 {status} ")), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn guests_of_one_address_have_up_to_128_event_streams() {
+    let server = Server::with(&[]);
+    let head = "GET /ui/events HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n";
+    let open = async |from: [u8; 4]| {
+        let mut stream = Connection::from_address(&server, from).await;
+        stream.write(head).await;
+        let line = stream.read_until("\r\n").await;
+        (stream, line)
+    };
+    let mut streams = Vec::new();
+    for _ in 0..128 {
+        let (stream, line) = open([127, 0, 0, 1]).await;
+        assert!(line.starts_with("HTTP/1.1 200 "), "{line}");
+        streams.push(stream);
+    }
+    let (_, line) = open([127, 0, 0, 1]).await;
+    assert!(line.starts_with("HTTP/1.1 429 "), "{line}");
+    let (_other, line) = open([127, 0, 0, 2]).await;
+    assert!(line.starts_with("HTTP/1.1 200 "), "{line}");
+    drop(streams.pop());
+    // The server has yet to notice that.
+    while !open([127, 0, 0, 1]).await.1.starts_with("HTTP/1.1 200 ") {
+        sleep(DRIBBLE).await;
+    }
+}

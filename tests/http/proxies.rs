@@ -1,0 +1,178 @@
+//! Clients behind proxies: whose word about them is taken, and where the client's address shows.
+
+use crate::support::Server;
+use crate::support::log::Logged;
+use crate::support::raw::Connection;
+
+const KEYS: [&str; 4] = [
+    "--admin-token",
+    "the-token-of-the-admin",
+    "--ui-key",
+    "admin:anna:the-key-of-anna",
+];
+
+/// The answer to a request from this address of the machine, with these lines in its header.
+async fn ask(server: &Server, from: [u8; 4], line: &str, lines: &str, form: &str) -> String {
+    let mut connection = Connection::from_address(server, from).await;
+    let length = form.len();
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: inner\r\nconnection: close\r\naccept: text/html\r\n{lines}\
+         content-type: application/x-www-form-urlencoded\r\ncontent-length: {length}\r\n\r\n{form}"
+    );
+    connection.write(head).await;
+    connection.read_to_end().await
+}
+
+/// The address that the log names for a wrong key that comes with these lines.
+async fn logged(logged: &Logged, from: [u8; 4], lines: &str) -> String {
+    let lines = format!("authorization: Bearer wrong\r\n{lines}");
+    let answer = ask(&logged.server, from, "GET /queues", &lines, "").await;
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    let log = logged.log();
+    let last = log.lines().rfind(|line| line.contains("was not opened"));
+    let (_, address) = last.unwrap().split_once("from=\"").unwrap();
+    address.split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn the_log_names_the_client_that_a_trusted_proxy_names() {
+    let options = [
+        "--qless-token",
+        "the-token-of-qless",
+        "--trusted-proxy",
+        "127.0.0.1,10.0.0.0/8",
+    ];
+    let all = Logged::with("warn", &options);
+    let (proxy, other) = ([127, 0, 0, 1], [127, 0, 0, 2]);
+    for (from, lines, expected) in [
+        (proxy, "", "127.0.0.1"),
+        (proxy, "x-forwarded-for: 192.0.2.7\r\n", "192.0.2.7"),
+        (other, "x-forwarded-for: 192.0.2.7\r\n", "127.0.0.2"),
+        (other, "forwarded: for=192.0.2.7\r\n", "127.0.0.2"),
+        (
+            proxy,
+            "x-forwarded-for: 6.6.6.6, 192.0.2.7, 10.1.1.1\r\n",
+            "192.0.2.7",
+        ),
+        (
+            proxy,
+            "x-forwarded-for: 6.6.6.6\r\nx-forwarded-for: 192.0.2.7\r\n",
+            "192.0.2.7",
+        ),
+        (
+            proxy,
+            "forwarded: for=6.6.6.6, for=\"[2001:db8::7]:4711\"\r\n",
+            "2001:db8::7",
+        ),
+        (proxy, "x-forwarded-for: 2001:db8::7\r\n", "2001:db8::7"),
+        (proxy, "x-forwarded-for: garbage\r\n", "127.0.0.1"),
+        (proxy, "x-forwarded-for: 192.0.2.7, \u{e9}\r\n", "127.0.0.1"),
+        (
+            proxy,
+            "forwarded: for=6.6.6.6\r\nx-forwarded-for: 192.0.2.7\r\n",
+            "127.0.0.1",
+        ),
+    ] {
+        assert_eq!(logged(&all, from, lines).await, expected, "{lines}");
+    }
+}
+
+#[tokio::test]
+async fn the_login_throttle_counts_by_client() {
+    let options = [&KEYS[..], &["--trusted-proxy", "127.0.0.1"]].concat();
+    let server = Server::with(&options);
+    let attempt = async |from: [u8; 4], client: &str| {
+        let lines = format!("origin: http://inner\r\nx-forwarded-for: {client}\r\n");
+        let answer = ask(
+            &server,
+            from,
+            "POST /ui/login",
+            &lines,
+            "name=anna&secret=wrong",
+        )
+        .await;
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    for _ in 0..10 {
+        assert_eq!(attempt([127, 0, 0, 1], "192.0.2.7").await, "403");
+    }
+    assert_eq!(attempt([127, 0, 0, 1], "192.0.2.7").await, "429");
+    assert_eq!(attempt([127, 0, 0, 1], "192.0.2.8").await, "403");
+    // No other peer escapes by naming others.
+    for n in 0..10 {
+        assert_eq!(
+            attempt([127, 0, 0, 2], &format!("192.0.2.{n}")).await,
+            "403"
+        );
+    }
+    assert_eq!(attempt([127, 0, 0, 2], "192.0.2.99").await, "429");
+}
+
+#[tokio::test]
+async fn the_audit_names_the_client() {
+    let options = [&KEYS[..], &["--trusted-proxy", "127.0.0.1"]].concat();
+    let server = Server::with(&options);
+    let form = "name=anna&secret=the-key-of-anna";
+    for (from, expected) in [
+        ([127, 0, 0, 1], "2001:db8::7"),
+        ([127, 0, 0, 2], "127.0.0.2"),
+    ] {
+        let lines = "origin: http://inner\r\nx-forwarded-for: 2001:db8::7\r\n";
+        let answer = ask(&server, from, "POST /ui/login", lines, form).await;
+        assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
+        let lines = "authorization: Bearer the-token-of-the-admin\r\n";
+        let audit = ask(&server, from, "GET /ui/audit.csv", lines, "").await;
+        let entry = audit.lines().find(|line| line.contains("sign_in")).unwrap();
+        assert!(entry.contains(expected), "{audit}");
+    }
+}
+
+#[tokio::test]
+async fn scheme_and_host_are_taken_from_trusted_proxies_only() {
+    let options = [&KEYS[..], &["--trusted-proxy", "127.0.0.1"]].concat();
+    let server = Server::with(&options);
+    let form = "name=anna&secret=the-key-of-anna";
+    let lines =
+        "origin: https://q.example\r\nx-forwarded-proto: https\r\nx-forwarded-host: q.example\r\n";
+    let answer = ask(&server, [127, 0, 0, 1], "POST /ui/login", lines, form).await;
+    assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
+    assert!(answer.contains("; Secure\r\n"), "{answer}");
+    let answer = ask(&server, [127, 0, 0, 2], "POST /ui/login", lines, form).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 403 "),
+        "another site: {answer}"
+    );
+    let lines = "origin: http://inner\r\nx-forwarded-proto: https\r\n";
+    let answer = ask(&server, [127, 0, 0, 2], "POST /ui/login", lines, form).await;
+    assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
+    assert!(!answer.contains("Secure"), "{answer}");
+    let forwarded = "forwarded: for=192.0.2.7;proto=https;host=q.example\r\n";
+    let lines = format!("authorization: Bearer the-token-of-the-admin\r\n{forwarded}");
+    for (from, origin) in [
+        ([127, 0, 0, 1], "https://q.example/"),
+        ([127, 0, 0, 2], "http://inner/"),
+    ] {
+        let page = ask(&server, from, "GET /ui/about", &lines, "").await;
+        assert!(page.contains(origin), "{page}");
+    }
+}
+
+#[test]
+fn what_is_no_network_is_refused() {
+    for wrong in ["", "proxy.example", "10.0.0.0/33", "10.0.0.0/8;10.1.0.0/16"] {
+        let mut command = Server::program();
+        command.args([
+            "serve",
+            "--database",
+            "sqlite::memory:",
+            "--trusted-proxy",
+            wrong,
+        ]);
+        let output = command.output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && error.contains("10.0.0.0/8"),
+            "{wrong}: {error}"
+        );
+    }
+}
