@@ -54,6 +54,8 @@ mod get;
 #[cfg(test)]
 mod grace;
 #[cfg(test)]
+mod guests;
+#[cfg(test)]
 mod heartbeat;
 #[cfg(test)]
 mod jobq;

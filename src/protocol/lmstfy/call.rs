@@ -2,6 +2,8 @@
 //!
 //! What is wrong is told in this order: names, pool, token, parameters, body.
 
+use std::collections::HashSet;
+
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use bytes::Bytes;
@@ -9,7 +11,7 @@ use bytes::Bytes;
 use super::Front;
 use super::refusal::Refusal;
 use crate::engine::{Grant, QueueKey};
-use crate::protocol::request::{Asked, NoBody};
+use crate::protocol::request::{Asked, Head, NoBody};
 
 /// The longest name of a namespace or a queue (document, The limits on parameters).
 const NAME_BYTES_MAX: usize = 255;
@@ -31,51 +33,15 @@ pub struct Call {
 }
 
 impl Call {
-    /// Reads a request, whole, and sees who calls.
+    /// Reads a request, whole. Names and token are checked before the body is read.
     pub async fn read(request: Request, front: &Front) -> Result<Call, Refusal> {
         let bulk_max = (front.body_max + SPACE_BYTES_MAX) * BULK_MAX;
-        let asked = Asked::read(request, bulk_max).await?;
-        let mut call = Call { asked, grant: None };
-        call.check_names()?;
-        call.grant = call.admit(front).await?;
-        Ok(call)
-    }
-
-    /// A namespace's and a queue's name. Where several queues may stand, each has this length.
-    fn check_names(&self) -> Result<(), Refusal> {
-        let is_too_long = |name: &str| name.len() > NAME_BYTES_MAX;
-        if is_too_long(self.namespace()) || self.names().any(is_too_long) {
-            return Err(Refusal::Bad("namespace or queue name too long"));
-        }
-        if !is_plain(self.namespace()) {
-            return Err(Refusal::Bad("namespace name contains forbidden characters"));
-        }
-        let mut names = self.names().filter(|name| !name.is_empty());
-        if !names.all(is_plain) {
-            return Err(Refusal::Bad("queue name contains forbidden characters"));
-        }
-        Ok(())
-    }
-
-    async fn admit(&self, front: &Front) -> Result<Option<Grant>, Refusal> {
-        let shown = self.asked.headers.get("x-token").map(HeaderValue::as_bytes);
-        let shown = match shown.filter(|token| !token.is_empty()) {
-            Some(token) => std::str::from_utf8(token).map_err(|_| Refusal::WrongToken)?,
-            None => self.asked.parameter("token").unwrap_or_default(),
-        };
-        let token = match shown.split_once(':') {
-            Some((pool, _)) if pool != POOL => return Err(Refusal::NoSuchPool),
-            Some((_, token)) => token,
-            None => shown,
-        };
-        if front.no_auth {
-            return Ok(None);
-        }
-        if token.is_empty() {
-            return Err(Refusal::NoToken);
-        }
-        let grant = front.engine.admit(self.namespace(), token).await?;
-        grant.map(Some).ok_or(Refusal::WrongToken)
+        let read = Asked::read_if(request, bulk_max, async |head: &Head| {
+            check_names(head)?;
+            admit(head, front).await
+        });
+        let (asked, grant) = read.await?;
+        Ok(Call { asked, grant })
     }
 
     pub fn namespace(&self) -> &str {
@@ -91,23 +57,17 @@ impl Call {
         Ok(QueueKey::lmstfy(self.namespace(), queue))
     }
 
-    /// The queues as they stand in the path.
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.asked.part("queue").split(',')
-    }
-
     /// The queues, each once, in the order of their priority.
     pub fn queues(&self) -> Result<Vec<QueueKey>, Refusal> {
-        let mut queues: Vec<QueueKey> = Vec::new();
-        for name in self.names().filter(|name| !name.is_empty()) {
-            if !queues.iter().any(|queue| queue.name == name) {
-                queues.push(QueueKey::lmstfy(self.namespace(), name));
-            }
-        }
-        if queues.is_empty() || queues.len() > QUEUES_MAX {
+        let named = || names(&self.asked).filter(|name| !name.is_empty());
+        if !(1..=QUEUES_MAX).contains(&named().count()) {
             return Err(Refusal::Bad("invalid queue name(s)"));
         }
-        Ok(queues)
+        let mut seen = HashSet::new();
+        let each = named().filter(|name| seen.insert(*name));
+        Ok(each
+            .map(|name| QueueKey::lmstfy(self.namespace(), name))
+            .collect())
     }
 
     pub fn job_id(&self) -> &str {
@@ -139,6 +99,48 @@ impl Call {
         let number = number.and_then(|number| N::try_from(number).ok());
         number.ok_or(Refusal::Bad(refusal))
     }
+}
+
+/// The queues as they stand in the path.
+fn names(head: &Head) -> impl Iterator<Item = &str> {
+    head.part("queue").split(',')
+}
+
+/// A namespace's and a queue's name. Where several queues may stand, each has this length.
+fn check_names(head: &Head) -> Result<(), Refusal> {
+    let namespace = head.part("namespace");
+    let is_too_long = |name: &str| name.len() > NAME_BYTES_MAX;
+    if is_too_long(namespace) || names(head).any(is_too_long) {
+        return Err(Refusal::Bad("namespace or queue name too long"));
+    }
+    if !is_plain(namespace) {
+        return Err(Refusal::Bad("namespace name contains forbidden characters"));
+    }
+    if !names(head).filter(|name| !name.is_empty()).all(is_plain) {
+        return Err(Refusal::Bad("queue name contains forbidden characters"));
+    }
+    Ok(())
+}
+
+async fn admit(head: &Head, front: &Front) -> Result<Option<Grant>, Refusal> {
+    let shown = head.headers.get("x-token").map(HeaderValue::as_bytes);
+    let shown = match shown.filter(|token| !token.is_empty()) {
+        Some(token) => std::str::from_utf8(token).map_err(|_| Refusal::WrongToken)?,
+        None => head.parameter("token").unwrap_or_default(),
+    };
+    let token = match shown.split_once(':') {
+        Some((pool, _)) if pool != POOL => return Err(Refusal::NoSuchPool),
+        Some((_, token)) => token,
+        None => shown,
+    };
+    if front.no_auth {
+        return Ok(None);
+    }
+    if token.is_empty() {
+        return Err(Refusal::NoToken);
+    }
+    let grant = front.engine.admit(head.part("namespace"), token).await?;
+    grant.map(Some).ok_or(Refusal::WrongToken)
 }
 
 /// The only pool there is.

@@ -1,0 +1,236 @@
+//! What a stranger gets: refused before the body is read, no words of the database, no long pages, no readable files.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _};
+use tempfile::TempDir;
+
+use crate::support::Server;
+use crate::support::lmstfy::Lmstfy;
+use crate::support::log::Logged;
+use crate::support::raw::{self, Connection};
+
+/// Runs a statement beside the server.
+async fn run(database: &str, statement: &str) {
+    if database.starts_with("postgres") {
+        let mut psql = Command::new("psql");
+        let done = psql.args([database, "-c", statement]).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        return;
+    }
+    let path = database.trim_start_matches("sqlite://");
+    let options = SqliteConnectOptions::new().filename(path);
+    let mut connection = options.connect().await.unwrap();
+    let statement = sqlx::query(AssertSqlSafe(statement.to_owned()));
+    statement.execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+/// Who asks for the permission to send gets an answer instead, so nothing of the body is read.
+#[tokio::test]
+async fn a_request_without_a_valid_token_is_refused_before_its_body_is_read() {
+    let server = Server::with(&[
+        "--admin-token",
+        "the-token-of-the-admin",
+        "--qless-token",
+        "the-token-of-qless",
+        "--relay-token",
+        "the-token-of-relay",
+        "--jobq-token",
+        "the-token-of-jobq",
+    ]);
+    for (line, status) in [
+        ("PUT /api/ns/q/bulk", 401),
+        ("PUT /api/ns/q/bulk?token=wrong", 401),
+        ("PUT /api/ns/q", 401),
+        ("PUT /api/ns/q/job/a", 401),
+        ("PUT /api/n.s/q/bulk", 400),
+        ("PUT /api/ns/q.q/bulk", 400),
+        ("PUT /api/ns/q/bulk?token=pool:a", 404),
+        ("PUT /api/ns/%FF/bulk", 400),
+        ("POST /add/work", 401),
+        ("POST /v2/queues/jobs", 401),
+        ("POST /api/v0/queue", 401),
+        ("POST /token/ns", 401),
+        ("POST /ui/put", 401),
+        ("POST /ui/fn/retry", 401),
+    ] {
+        let mut connection = Connection::to(&server).await;
+        let head = format!(
+            "{line} HTTP/1.1\r\nhost: 127.0.0.1\r\norigin: http://127.0.0.1\r\nexpect: 100-continue\r\n\
+             content-length: 4000000\r\n\r\n"
+        );
+        connection.write(head).await;
+        let answer = connection.read_until("\r\n").await;
+        let expected = format!("HTTP/1.1 {status} ");
+        assert!(answer.starts_with(&expected), "{line}: {answer}");
+    }
+}
+
+/// Whether a text has words of the database's driver in it.
+fn says_too_much(text: &str) -> bool {
+    let words = ["no such table", "does not exist", "relation", "database:"];
+    words.iter().any(|word| text.contains(word))
+}
+
+#[tokio::test]
+async fn clients_are_not_shown_what_the_database_says() {
+    let logged = Logged::with("error", &["--no-auth", "--trust-client-clock"]);
+    let server = &logged.server;
+    server
+        .at(0)
+        .add("work", json!({"id": "a", "meta": 1}))
+        .await;
+    Lmstfy::new(server, "ns").publish("q", "x").await;
+    let jobs = json!([{"queue": "q", "id": "a", "timeout": 1, "payload": 1}]);
+    let relay = format!("http://{}/v2/queues/jobs", server.address);
+    let enqueued = server.http.post(relay).json(&jobs).send().await.unwrap();
+    assert!(enqueued.status().is_success(), "{enqueued:?}");
+    let queue = json!({"name": "q"}).to_string();
+    raw::request(server, "POST", "/api/v0/queue", queue.as_bytes()).await;
+    run(&logged.database, "DROP TABLE workers").await;
+    for path in ["/ui/workers", "/ui", "/workers", "/ui/about"] {
+        let (status, body) = raw::request(server, "GET", path, b"").await;
+        assert!([500, 503].contains(&status), "{path}: {status} {body}");
+        let is_page = path.starts_with("/ui");
+        assert_eq!(is_page, body.contains("request ID"), "{path}: {body}");
+        assert!(!says_too_much(&body), "{path}: {body}");
+        if is_page {
+            let (_, rest) = body.split_once("request ID ").unwrap();
+            let id: String = rest.chars().take_while(char::is_ascii_hexdigit).collect();
+            let log = logged.log();
+            let mut of_it = log.lines().filter(|line| line.contains(&id));
+            let says =
+                |line: &str| line.contains("workers") && line.contains("refused a statement");
+            assert!(id.len() == 32 && of_it.any(says), "{id}: {log}");
+        }
+    }
+    run(&logged.database, "ALTER TABLE jobs RENAME TO gone").await;
+    for path in [
+        "/ui/jobs/a",
+        "/job/a",
+        "/peek/work",
+        "/api/ns/q/peek",
+        "/api/ns/q/job/a",
+        "/v2/queues/q/jobs/a",
+        "/api/v0/queue/q/job/1",
+    ] {
+        let (status, body) = raw::request(server, "GET", path, b"").await;
+        assert!([500, 503].contains(&status), "{path}: {status} {body}");
+        assert!(!says_too_much(&body), "{path}: {body}");
+    }
+}
+
+/// The mode of a file, as `ls` shows its last three digits.
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn only_its_owner_reads_a_database_file() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let address = |name: &str| format!("sqlite://{}", at(name).display());
+    let server = Server::at_url(&address("jobs.db"), &[]);
+    server.anyone().add("work", json!({"meta": 1})).await;
+    for name in ["jobs.db", "jobs.db-wal", "jobs.db-shm", "jobs.db.lock"] {
+        assert_eq!(mode(&at(name)), 0o600, "{name}");
+    }
+    server.stop().await;
+    let mut copy = Server::program();
+    copy.args([
+        "copy",
+        "--from",
+        &address("jobs.db"),
+        "--to",
+        &address("copy.db"),
+    ]);
+    assert!(copy.output().unwrap().status.success());
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    for file in files.map(|file| file.unwrap().path()) {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+/// A server that is asked every second how it is must not count all jobs each time.
+#[tokio::test]
+async fn health_counts_nothing() {
+    let logged = Logged::with("off", &[]);
+    logged.server.anyone().add("work", json!({"meta": 1})).await;
+    let health = async || raw::request(&logged.server, "GET", "/health", b"").await;
+    assert_eq!(health().await, (200, "ok\n".to_owned()));
+    run(&logged.database, "ALTER TABLE tallies RENAME TO other").await;
+    assert_eq!(health().await, (200, "ok\n".to_owned()));
+    run(&logged.database, "ALTER TABLE state RENAME TO another").await;
+    assert_eq!(health().await.0, 503);
+}
+
+#[tokio::test]
+async fn lists_of_queues_are_shown_by_pages() {
+    let server = Server::with(&["--no-auth", "--trust-client-clock"]);
+    for n in 0..120 {
+        let name = format!("queue-{n:03}");
+        let items: Vec<_> = (0..=n % 3).map(|_| json!({"meta": 1})).collect();
+        server
+            .at(n)
+            .post(&format!("/add/{name}"), items.into())
+            .await
+            .ok();
+        Lmstfy::new(&server, "ns").publish(&name, "x").await;
+        if n < 60 {
+            Lmstfy::new(&server, &format!("ns-{n}"))
+                .publish("q", "x")
+                .await;
+        }
+    }
+    let page = async |path: &str| {
+        let (status, page) = raw::request(&server, "GET", path, b"").await;
+        assert_eq!(status, 200, "{path}");
+        assert!(page.len() < 60 << 10, "{path}: {} bytes", page.len());
+        page
+    };
+    let rows = |page: &str| page.matches("<th scope=\"row\"").count();
+    for (path, shown, next) in [
+        ("/ui/queues", 40, true),
+        ("/ui/queues?sort=name&offset=40", 40, true),
+        ("/ui/queues?sort=name&q=queue-00", 20, false),
+        ("/ui/queues?offset=300", 0, false),
+        ("/ui/namespaces", 40, true),
+        ("/ui/namespaces?offset=40", 21, false),
+        ("/ui/namespaces/ns", 40, true),
+        ("/ui/namespaces/ns?offset=100", 20, false),
+    ] {
+        let page = page(path).await;
+        assert_eq!(rows(&page), shown, "{path}");
+        assert_eq!(page.contains("rel=\"next\""), next, "{path}");
+    }
+    // Order and filter are over all queues, and survive a turn of the page.
+    let first = page("/ui/queues?sort=name&q=queue").await;
+    assert!(first.contains("queue-000") && !first.contains("queue-119"));
+    assert!(
+        first.contains("/ui/queues?sort=name&amp;q=queue&amp;offset=40"),
+        "{first}"
+    );
+    let last = page("/ui/queues?sort=name&q=queue&offset=200").await;
+    assert!(last.contains("queue-119") && last.contains("rel=\"prev\""));
+}
+
+#[tokio::test]
+async fn a_consumer_names_up_to_1000_queues_the_same_one_included() {
+    let server = Server::with(&["--no-auth"]);
+    let ns = Lmstfy::new(&server, "ns");
+    ns.publish("a", "x").await;
+    for (count, fits) in [(999, true), (1_000, true), (1_001, false), (15_000, false)] {
+        let names = vec!["a"; count].join(",");
+        let reply = ns.get(&format!("/{names}?ttr=0")).await;
+        if fits {
+            assert!([200, 404].contains(&reply.status), "{count}: {reply:?}");
+        } else {
+            reply.refused(400, "invalid queue name(s)");
+        }
+    }
+}
