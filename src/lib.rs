@@ -12,6 +12,9 @@ pub mod app;
 /// The files of the page: style sheet, script, WebAssembly, icon.
 #[cfg(feature = "ssr")]
 pub mod assets;
+/// How much work a request may do.
+#[cfg(feature = "ssr")]
+pub mod budget;
 /// The command line's settings.
 #[cfg(feature = "ssr")]
 pub mod config;

@@ -4,7 +4,7 @@
 //! look at one job: no sub-query, no other table, no function but those in `tree.rs`. SQLite's own grammar reads it
 //! (`parse.rs`), and what is not on the list is refused with its place. It never becomes SQL again: it is evaluated
 //! here, over one job at a time (`eval.rs`), so it means the same on every database, and can do no harm but take
-//! time, which `Budget` bounds.
+//! time, which a `Budget` bounds: whatever converts, compares or copies a text takes it, and pays for the bytes first.
 //!
 //! What it gives is what SQLite 3.51 gives for `SELECT (EXPR) OP (EXPR)` over a row whose `id` and `modified` are
 //! INTEGER and whose `payload`, `state` and `events` are TEXT (JSON without white space; the state `null` is NULL).
@@ -25,6 +25,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use crate::budget::{Budget, Spent};
+
 mod eval;
 mod functions;
 mod hint;
@@ -39,7 +41,7 @@ mod tokens;
 mod tree;
 mod value;
 
-pub use eval::{Budget, Spent, TEXT_BYTES_MAX};
+pub use eval::TEXT_BYTES_MAX;
 pub use json::{Malformed, minified, same};
 pub use label::{NO_STATE, label, label_of};
 pub use tokens::{DEPTH_MAX, TOKENS_MAX};
@@ -80,6 +82,8 @@ pub struct Columns {
     pub payload: bool,
     pub state: bool,
     pub events: bool,
+    /// It asks for the time, so the same job may match later, or no longer.
+    pub time: bool,
 }
 
 /// What must be so of every job that a query means, and that an index can answer. Not all jobs of which it is so
@@ -193,7 +197,7 @@ impl Query {
     pub fn matches(&self, record: &Record<'_>, now: i64, work: &mut Budget) -> Result<bool, Spent> {
         let mut look = eval::Look::new(*record, now, work);
         for term in &self.0.terms {
-            if look.eval(term)?.truth() != Some(true) {
+            if look.truth(term)? != Some(true) {
                 return Ok(false);
             }
         }
@@ -204,12 +208,13 @@ impl Query {
 /// The tag of a state: `json_extract(state, '$[0]')`, if that is a text. It is what `Hint::tag` speaks of.
 pub fn tag_of(state: Option<&str>) -> Option<String> {
     let state = json::Json::read(state?, json::SQL_DEPTH_MAX).ok()?;
-    let found = path::find::<()>(&state, "[0]", |_| Ok(()));
-    let Ok(Ok(Some(found))) = found else {
+    // A state is read when it is written, and its length has a limit then.
+    let work = &mut Budget::unlimited();
+    let Ok(Ok(Some(found))) = path::find(&state, "[0]", work) else {
         return None;
     };
-    match functions::extracted(&state, found) {
-        Value::Text { text, .. } => Some(text.into_owned()),
+    match functions::extracted(&state, found, work) {
+        Ok(Value::Text { text, .. }) => Some(text.into_owned()),
         _ => None,
     }
 }

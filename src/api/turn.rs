@@ -171,7 +171,8 @@ pub async fn queue(
         offset,
         limit: PAGE_JOBS,
     };
-    let jobs = engine.jobs(standing(stand), Some(&key), page, None).await?;
+    let jobs = engine.brief_jobs(standing(stand), Some(&key), page, None);
+    let jobs = jobs.await?;
     Ok(Some(QueueView {
         queue,
         stand,
@@ -220,7 +221,7 @@ async fn relatives(engine: &Engine, ids: &[String]) -> Result<Relatives> {
     let keys: Vec<JobKey> = (ids.iter().take(RELATIVES_SHOWN))
         .map(JobKey::qless)
         .collect();
-    let jobs = engine.jobs_by_key(&keys).await?;
+    let jobs = engine.brief_jobs_by_key(&keys).await?;
     let now = engine.now(None);
     let relative = |(key, job): (JobKey, Option<Job>)| Relative {
         id: key.id,

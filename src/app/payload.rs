@@ -5,8 +5,17 @@ use leptos::prelude::*;
 /// A payload longer than this in bytes is shown in part.
 const SHOWN_BYTES: usize = 200_000;
 
-/// A payload longer than this in bytes is not coloured.
+/// A payload longer than this in bytes, or of more pieces, is not coloured.
 const COLOURED_BYTES: usize = 30_000;
+const COLOURED_PIECES: usize = 5_000;
+
+/// JSON that is nested deeper is shown as it is written.
+const DEPTH_MAX: usize = 100;
+
+/// JSON laid out is at most so many times as long as it is written; what would be longer is shown as it is written,
+/// unless it is short.
+const GROWTH_MAX: usize = 4;
+const SHORT_BYTES: usize = 4_096;
 
 /// JSON longer than this in characters is folded where it stands among others.
 const UNFOLDED_CHARS: usize = 120;
@@ -56,16 +65,19 @@ fn json_in(frame: Frame, text: &str, rest: &str) -> AnyView {
 /// JSON text, laid out if all of it is shown.
 fn laid_out(text: &str) -> AnyView {
     let shown = first(text);
-    match pieces(shown) {
-        Some(pieces) if shown.len() == text.len() && text.len() <= COLOURED_BYTES => {
+    if shown.len() < text.len() {
+        return shown.to_owned().into_any();
+    }
+    match pieces(text) {
+        Some(pieces) if text.len() <= COLOURED_BYTES && pieces.len() <= COLOURED_PIECES => {
             coloured(&pieces)
         }
-        Some(pieces) if shown.len() == text.len() => pieces
+        Some(pieces) => pieces
             .into_iter()
             .map(|(_, text)| text)
             .collect::<String>()
             .into_any(),
-        _ => shown.to_owned().into_any(),
+        None => text.to_owned().into_any(),
     }
 }
 
@@ -140,10 +152,13 @@ fn coloured(pieces: &[(Piece, String)]) -> AnyView {
         .into_any()
 }
 
-/// Cuts JSON text into pieces and lays it out anew; the pieces themselves stay as they are.
-/// `None` where it is no JSON.
+/// Cuts JSON text into pieces and lays it out; the pieces themselves stay as they are. `None` where it is not JSON, is
+/// nested too deep, or would become too long. It takes time and memory in proportion to the text.
 fn pieces(text: &str) -> Option<Vec<(Piece, String)>> {
-    let mut pieces: Vec<(Piece, String)> = Vec::new();
+    let mut pieces = Pieces {
+        all: Vec::new(),
+        room: (text.len() * GROWTH_MAX).max(SHORT_BYTES),
+    };
     let mut depth = 0_usize;
     let mut rest = text.trim();
     while let Some(first) = rest.chars().next() {
@@ -152,47 +167,34 @@ fn pieces(text: &str) -> Option<Vec<(Piece, String)>> {
                 let end = string_end(rest)?;
                 let (word, after) = rest.split_at_checked(end)?;
                 let is_key = after.trim_start().starts_with(':');
-                push(
-                    &mut pieces,
-                    if is_key { Piece::Key } else { Piece::Text },
-                    word,
-                );
+                pieces.push(if is_key { Piece::Key } else { Piece::Text }, word)?;
                 rest = after;
             }
             '{' | '[' => {
                 let close = if first == '{' { '}' } else { ']' };
                 rest = rest.get(1..)?.trim_start();
                 if let Some(after) = rest.strip_prefix(close) {
-                    push(
-                        &mut pieces,
-                        Piece::Frame,
-                        if first == '{' { "{}" } else { "[]" },
-                    );
+                    pieces.push(Piece::Frame, if first == '{' { "{}" } else { "[]" })?;
                     rest = after;
                 } else {
                     depth += 1;
-                    push(
-                        &mut pieces,
-                        Piece::Frame,
-                        &format!("{first}{}", line(depth)),
-                    );
+                    if depth > DEPTH_MAX {
+                        return None;
+                    }
+                    pieces.push(Piece::Frame, &format!("{first}{}", line(depth)))?;
                 }
             }
             '}' | ']' => {
                 depth = depth.checked_sub(1)?;
-                push(
-                    &mut pieces,
-                    Piece::Frame,
-                    &format!("{}{first}", line(depth)),
-                );
+                pieces.push(Piece::Frame, &format!("{}{first}", line(depth)))?;
                 rest = rest.get(1..)?;
             }
             ',' => {
-                push(&mut pieces, Piece::Frame, &format!(",{}", line(depth)));
+                pieces.push(Piece::Frame, &format!(",{}", line(depth)))?;
                 rest = rest.get(1..)?;
             }
             ':' => {
-                push(&mut pieces, Piece::Frame, ": ");
+                pieces.push(Piece::Frame, ": ")?;
                 rest = rest.get(1..)?;
             }
             _ => {
@@ -200,19 +202,30 @@ fn pieces(text: &str) -> Option<Vec<(Piece, String)>> {
                     .find(|c: char| c.is_whitespace() || "\"{}[],:".contains(c))
                     .unwrap_or(rest.len());
                 let (word, after) = rest.split_at_checked(end)?;
-                push(&mut pieces, Piece::Value, word);
+                pieces.push(Piece::Value, word)?;
                 rest = after;
             }
         }
         rest = rest.trim_start();
     }
-    (depth == 0).then_some(pieces)
+    (depth == 0).then_some(pieces.all)
 }
 
-fn push(pieces: &mut Vec<(Piece, String)>, piece: Piece, text: &str) {
-    match pieces.last_mut() {
-        Some((Piece::Frame, before)) if piece == Piece::Frame => before.push_str(text),
-        _ => pieces.push((piece, text.to_owned())),
+/// Pieces as they are laid out, and how many bytes more they may have.
+struct Pieces {
+    all: Vec<(Piece, String)>,
+    room: usize,
+}
+
+impl Pieces {
+    /// `None` if there is no room for it.
+    fn push(&mut self, piece: Piece, text: &str) -> Option<()> {
+        self.room = self.room.checked_sub(text.len())?;
+        match self.all.last_mut() {
+            Some((Piece::Frame, before)) if piece == Piece::Frame => before.push_str(text),
+            _ => self.all.push((piece, text.to_owned())),
+        }
+        Some(())
     }
 }
 
@@ -260,6 +273,36 @@ mod tests {
         assert_eq!(laid_out("]"), None);
         assert_eq!(laid_out("{"), None);
         assert_eq!(laid_out("").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_shown_as_it_is_written() {
+        let long = "long ".repeat(10_000);
+        let nested = |depth: usize| {
+            let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+            format!("{open}{long:?}{close}")
+        };
+        assert!(laid_out(&nested(DEPTH_MAX)).is_some());
+        for depth in [DEPTH_MAX + 1, 32_767, SHOWN_BYTES / 2] {
+            assert_eq!(laid_out(&nested(depth)), None, "{depth}");
+        }
+    }
+
+    #[test]
+    fn a_layout_has_a_length_in_proportion_to_the_text() {
+        let (open, close) = ("[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX));
+        let wide = format!("{open}1{}{close}", ",1".repeat(50_000));
+        assert_eq!(laid_out(&wide), None);
+        for text in [
+            format!("[1{}]", ",1".repeat(50_000)),
+            format!("{open}{:?}{close}", "long ".repeat(10_000)),
+            format!("[{{}}{}]", ",{}".repeat(50_000)),
+        ] {
+            let laid_out = laid_out(&text).unwrap();
+            assert!(laid_out.len() <= GROWTH_MAX * text.len());
+        }
+        let short = laid_out("[[[[1]]]]").unwrap();
+        assert!(short.starts_with("[\n  [\n    [\n"), "{short}");
     }
 
     #[test]

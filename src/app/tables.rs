@@ -17,6 +17,9 @@ use crate::api::act::{Retry, RetryGroup};
 use crate::api::views::{GroupRow, JobRow, Place, Pulse, QueueRow, Stand, WorkerRow};
 use crate::time;
 
+/// Tags of one job that a list shows; the job's page has the others.
+const TAGS_LISTED: usize = 20;
+
 /// A table with its caption, in a frame that scrolls by itself where the screen is too narrow.
 pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {
     let id = element_id("t-", caption);
@@ -228,7 +231,7 @@ fn job_row(list: JobList, ticks: bool, job: &JobRow, visit: &Visit) -> AnyView {
                 {(list == JobList::Queue(Stand::Waiting) && job.is_taken_away())
                     .then(|| view! { <span class="klass">"taken from its worker, first in line"</span> })}
                 {(list == JobList::Found && !job.tags.is_empty())
-                    .then(|| view! { <span class="tags-of">{job.tags.iter().map(|tag| tag_link(tag)).collect_view()}</span> })}
+                    .then(|| view! { <span class="tags-of">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>
             {list.of_any_state().then(|| view! { <td>{chip(job.stand)}</td> })}
             {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.place)}</td> })}

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::clock::Time;
 use super::dead;
-use super::error::{Error, Result};
+use super::error::{ANSWER_BYTES_MAX, Error, Result};
 use super::events::Said;
 use super::history::What;
 use super::job::{Failure, Job, JobKey, Lease, Protocol, QLESS_SCOPE, QueueId, QueueKey, State};
@@ -13,6 +13,10 @@ use super::put::lock_lost;
 use super::tally::Kind;
 use super::tokens::Grant;
 use super::work::{Wanted, Work};
+
+/// How many bytes the bodies of the jobs of one claim may have, before the last: an answer must have room for all that is
+/// leased.
+pub(super) const CLAIM_BYTES_MAX: usize = ANSWER_BYTES_MAX / 2;
 
 /// Workers and lists of queues of which is remembered whose turn it is.
 const TURNS_MAX: usize = 10_000;
@@ -95,24 +99,25 @@ impl Turns {
 /// # Errors
 /// [`Error::Revoked`].
 pub(super) fn claim(work: &mut Work, claim: &Claim, first: usize) -> Result<(Vec<Job>, usize)> {
-    let (mut taken, mut turn) = (Vec::new(), first);
+    let (mut taken, mut turn) = (Vec::<Job>::new(), first);
     if claim.grant.as_ref().is_some_and(|grant| !work.holds(grant)) {
         return Err(Error::Revoked);
     }
     match claim.order {
         Order::Ordered => {
+            let mut room = CLAIM_BYTES_MAX;
             for queue in &claim.queues {
                 let rest = claim.count - taken.len();
-                taken.extend(take(work, claim, queue, rest));
+                taken.extend(take(work, claim, queue, rest, &mut room));
             }
         }
         Order::RoundRobin => {
-            let mut empty = 0;
+            let (mut empty, mut room) = (0, CLAIM_BYTES_MAX);
             while taken.len() < claim.count && empty < claim.queues.len() {
                 let Some(queue) = claim.queues.get(turn % claim.queues.len()) else {
                     break;
                 };
-                let got = take(work, claim, queue, 1);
+                let got = take(work, claim, queue, 1, &mut room);
                 empty = if got.is_empty() { empty + 1 } else { 0 };
                 turn = (turn + 1) % claim.queues.len();
                 taken.extend(got);
@@ -127,7 +132,14 @@ pub(super) fn claim(work: &mut Work, claim: &Claim, first: usize) -> Result<(Vec
 /// By qless's rules first those whose lease is lost, oldest first, each at the cost of one retry; then those
 /// that wait, in order. A lost job without retries left is failed instead. The worker counts as seen, even if
 /// there is nothing for it. By lmstfy's rules those whose lease is lost wait among the others.
-fn take(work: &mut Work, claim: &Claim, queue: &QueueKey, count: usize) -> Vec<Job> {
+/// `room` is how many bytes their bodies may have; the last one may have more.
+fn take(
+    work: &mut Work,
+    claim: &Claim,
+    queue: &QueueKey,
+    count: usize,
+    room: &mut usize,
+) -> Vec<Job> {
     let worker = claim.worker.as_str();
     let by_qless = queue.protocol == Protocol::Qless;
     let known = work.queue(queue);
@@ -148,20 +160,26 @@ fn take(work: &mut Work, claim: &Claim, queue: &QueueKey, count: usize) -> Vec<J
         dead::lapse_lost(work, id);
     }
     let mut taken = Vec::new();
+    let pay = |job: &Job, room: &mut usize| *room = room.saturating_sub(job.body.len());
     for _ in 0..count {
+        if *room == 0 {
+            return taken;
+        }
         let Some(key) = work.next_lost(id) else { break };
         if lose(work, &key, &queue.name) {
-            taken.extend(give(work, &key, id, worker, lease_s));
+            let given = give(work, &key, id, worker, lease_s);
+            taken.extend(given.inspect(|job| pay(job, room)));
         } else {
             // The next expired job was not loaded, because this one took its place, and nothing else announces it.
             work.wake(id, 1);
         }
     }
-    while taken.len() < count {
+    while taken.len() < count && *room > 0 {
         let Some(key) = work.next_ready(id) else {
             break;
         };
-        taken.extend(give(work, &key, id, worker, lease_s));
+        let given = give(work, &key, id, worker, lease_s);
+        taken.extend(given.inspect(|job| pay(job, room)));
     }
     taken
 }

@@ -3,6 +3,9 @@
 use super::job::Standing;
 use super::tokens::Flaw;
 
+/// How many bytes one answer may have. What lists many jobs counts them before it loads them.
+pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+
 /// A refusal. Nothing was changed by the verb that returned it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
@@ -47,6 +50,9 @@ pub enum Error {
         "the query takes too much work: it was given up after {looked_at} jobs; a condition on the state's tag, on the id or on `modified` narrows it"
     )]
     TooMuchWork { looked_at: usize },
+    /// The jobs that an answer lists have too many bytes together.
+    #[error("the answer would have more than {} MiB; ask for fewer jobs at once", ANSWER_BYTES_MAX >> 20)]
+    AnswerTooLarge,
     /// The token that was shown is one no longer.
     #[error("the token has been revoked")]
     Revoked,

@@ -120,10 +120,19 @@ impl Engine {
         Ok(found)
     }
 
-    /// The jobs with these numbers, as far as they are failed, newest failure first.
+    /// The jobs with these numbers, as a list shows them, as far as they are failed, newest failure first.
     pub async fn failed_jobs(&self, seqs: &[i64]) -> Result<Vec<Job>> {
+        self.failed_by_seq(BY_SEQ, seqs).await
+    }
+
+    /// The job with this number, with its message, if it is failed.
+    pub async fn failed_job(&self, seq: i64) -> Result<Option<Job>> {
+        Ok(self.failed_by_seq(WITH_MESSAGE, &[seq]).await?.pop())
+    }
+
+    async fn failed_by_seq(&self, sql: &'static str, seqs: &[i64]) -> Result<Vec<Job>> {
         let seqs: Vec<(i64,)> = seqs.iter().map(|seq| (*seq,)).collect();
-        let found = Statement::of_rows(BY_SEQ, &seqs);
+        let found = Statement::of_rows(sql, &seqs);
         let rows = self.readers().rows(found).await?;
         let jobs: Result<Vec<Job>> = rows.iter().map(|row| Ok(rows::job(row)?.0)).collect();
         let mut jobs = jobs?;
@@ -148,6 +157,13 @@ GROUP BY failure_group, queue HAVING sum(n) > 0 ORDER BY failure_group, queue";
 
 const BY_SEQ: &str = concat!(
     "SELECT ",
-    job_columns!(),
+    job_columns!(brief: "1000"),
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.state = 5"
+);
+
+// As many characters as a message may have bytes.
+const WITH_MESSAGE: &str = concat!(
+    "SELECT ",
+    job_columns!(brief: "65536"),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.state = 5"
 );

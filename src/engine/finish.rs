@@ -12,6 +12,9 @@ use super::put::{enter, place, unmet};
 use super::tally::Kind;
 use super::work::Work;
 
+/// How many bytes of a failure's message are kept: its beginning.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
 /// Where a completed job goes on.
 #[derive(Clone, Debug)]
 pub struct Next {
@@ -98,7 +101,7 @@ pub(super) fn complete(
 /// # Errors
 /// Those of [`held`].
 pub(super) fn fail(work: &mut Work, holder: &Holder, fail: &Fail) -> Result<()> {
-    let (key, group, message) = (&fail.key, &fail.group, &fail.message);
+    let (key, group, message) = (&fail.key, &fail.group, kept(&fail.message));
     let queue = held(work, key, holder)?.queue;
     let now = work.now;
     work.tally.failure(queue, now);
@@ -119,8 +122,15 @@ pub(super) fn fail(work: &mut Work, holder: &Holder, fail: &Fail) -> Result<()> 
     Ok(())
 }
 
+/// As much of a message as is kept: up to the last character that ends within the limit.
+fn kept(message: &str) -> &str {
+    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+    message.get(..end).unwrap_or_default()
+}
+
 fn failure(group: &str, message: &str, holder: &Holder, at: Time) -> Failure {
-    let (group, message, worker) = (group.to_owned(), message.to_owned(), holder.worker.clone());
+    let message = kept(message).to_owned();
+    let (group, worker) = (group.to_owned(), holder.worker.clone());
     Failure {
         group,
         message,

@@ -9,7 +9,6 @@ use super::error::Result;
 use super::job::{Job, JobKey, QueueId, QueueKey, Standing, State, is_possible};
 use super::queues::Queue;
 use super::rows::{self, job_columns};
-use super::work::LOAD_JOBS;
 use crate::store::{Answer, Statement};
 
 /// Which part of a list is wanted.
@@ -159,84 +158,9 @@ impl Engine {
             return Ok(None);
         }
         let statement = Statement::new(JOB, [key.scope.into(), key.id.as_str().into()]);
-        Ok(self.list(statement).await?.pop())
-    }
-
-    /// The jobs, in the order of their keys; `None` where one is not there.
-    pub async fn jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
-        self.freshen().await?;
-        let rows: Vec<_> = keys
-            .iter()
-            .filter(|key| is_possible(&key.id))
-            .map(|key| (key.scope, key.id.as_str()))
-            .collect();
-        let found = self.list(Statement::of_rows(LOAD_JOBS, &rows)).await?;
-        let found: HashMap<JobKey, Job> = found
-            .into_iter()
-            .map(|job| (job.key.clone(), job))
-            .collect();
-        Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
-    }
-
-    /// Jobs of one queue (or, complete and scheduled ones, of all) by where they stand.
-    pub async fn jobs(
-        &self,
-        standing: Standing,
-        queue: Option<&QueueKey>,
-        page: Page,
-        now: Option<Time>,
-    ) -> Result<Vec<Job>> {
-        self.freshen().await?;
-        let now = self.now(now).0;
-        let queue = match queue.map(|key| self.known_queues().get(key)) {
-            Some(None) => return Ok(Vec::new()),
-            Some(Some(queue)) => Some(queue.id),
-            None => None,
-        };
-        let (limit, offset) = (page.limit as i64, page.offset as i64);
-        let statement = match (standing, queue) {
-            (Standing::Complete, None) => Statement::new(COMPLETE, [limit.into(), offset.into()]),
-            (Standing::Scheduled, None) => {
-                Statement::new(SCHEDULED, [limit.into(), offset.into(), now.into()])
-            }
-            (_, None) => return Ok(Vec::new()),
-            (standing, Some(queue)) => {
-                let sql = match standing {
-                    Standing::Waiting => WAITING_IN,
-                    Standing::Scheduled => SCHEDULED_IN,
-                    Standing::Depends => DEPENDS_IN,
-                    Standing::Running => RUNNING_IN,
-                    Standing::Stalled => STALLED_IN,
-                    Standing::Failed => FAILED_IN,
-                    Standing::Complete => COMPLETE_IN,
-                    Standing::Dead => DEAD_IN,
-                    Standing::Record => RECORDS_IN,
-                };
-                Statement::new(sql, [limit.into(), offset.into(), queue.into(), now.into()])
-            }
-        };
-        self.list(statement).await
-    }
-
-    /// The jobs that a claim of `count` would meet, in its order.
-    pub(super) async fn next_jobs(
-        &self,
-        queue: &QueueKey,
-        count: usize,
-        now: Option<Time>,
-    ) -> Result<Vec<Job>> {
-        let page = |limit| Page { offset: 0, limit };
-        let mut jobs = self
-            .jobs(Standing::Stalled, Some(queue), page(count), now)
-            .await?;
-        let rest = count - jobs.len();
-        if rest > 0 {
-            jobs.extend(
-                self.jobs(Standing::Waiting, Some(queue), page(rest), now)
-                    .await?,
-            );
-        }
-        Ok(jobs)
+        let rows = self.readers().rows(statement).await?;
+        let job = rows.first().map(rows::job).transpose()?;
+        Ok(job.map(|(job, _)| job))
     }
 
     /// Workers that showed themselves within `max-worker-age`, last seen first.
@@ -287,14 +211,6 @@ impl Engine {
         Ok(workers)
     }
 
-    /// The jobs whose lease `worker` holds, latest end first: those in time, and those lost.
-    pub async fn worker(&self, worker: &str, now: Option<Time>) -> Result<(Vec<Job>, Vec<Job>)> {
-        self.freshen().await?;
-        let now = self.now(now);
-        let jobs = self.list(Statement::new(HELD_BY, [worker.into()])).await?;
-        Ok(jobs.into_iter().partition(|job| !job.is_stalled(now)))
-    }
-
     /// The groups that have failed jobs, by name.
     pub async fn failures(&self) -> Result<Vec<FailureGroup>> {
         let rows = self.readers().rows(Statement::new(FAILURES, [])).await?;
@@ -309,35 +225,6 @@ impl Engine {
         };
         rows.iter().map(group).collect()
     }
-
-    /// How many jobs have failed with `group`, and some of them, newest failure first.
-    pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
-        self.freshen().await?;
-        let (limit, offset) = (page.limit as i64, page.offset as i64);
-        let batch = vec![
-            Statement::new(FAILURE_COUNT, [group.into()]),
-            Statement::new(FAILED_WITH, [limit.into(), offset.into(), group.into()]),
-        ];
-        let mut answers = self.readers().read(batch).await?.into_iter();
-        let total = match answers.next().unwrap_or_default().rows.first() {
-            Some(row) => row.int(0)?,
-            None => 0,
-        };
-        Ok((total, jobs(&answers.next().unwrap_or_default())?))
-    }
-
-    async fn list(&self, statement: Statement) -> Result<Vec<Job>> {
-        let answers = self.readers().read(vec![statement]).await?;
-        answers.first().map_or(Ok(Vec::new()), jobs)
-    }
-}
-
-fn jobs(answer: &Answer) -> Result<Vec<Job>> {
-    answer
-        .rows
-        .iter()
-        .map(|row| Ok(rows::job(row)?.0))
-        .collect()
 }
 
 type Found = (
@@ -417,52 +304,6 @@ const JOB: &str = concat!(
     " FROM jobs AS j WHERE j.scope = $1 AND j.id = $2"
 );
 
-macro_rules! list {
-    ($rest:literal) => {
-        concat!(
-            "SELECT ",
-            job_columns!(),
-            " FROM jobs AS j WHERE ",
-            $rest,
-            " LIMIT $1 + 0 OFFSET $2 + 0"
-        )
-    };
-}
-
-// Each half is cut off at the page's end before they are sorted together. The second is short: due jobs
-// that nobody has promoted yet.
-const WAITING_IN: &str = concat!(
-    "SELECT ",
-    job_columns!(),
-    " FROM (
-        SELECT seq FROM (SELECT w.seq FROM jobs AS w WHERE w.queue = $3 AND w.state = 1
-                         ORDER BY w.priority, w.ready_at, w.seq LIMIT $1 + $2) AS waiting
-        UNION ALL
-        SELECT seq FROM (SELECT t.seq FROM jobs AS t WHERE t.queue = $3 AND t.state = 7
-                         ORDER BY t.since, t.seq LIMIT $1 + $2) AS taken_away
-        UNION ALL
-        SELECT seq FROM (SELECT s.seq FROM jobs AS s WHERE s.queue = $3 AND s.state = 2 AND s.ready_at <= $4
-                         ORDER BY s.priority, s.ready_at, s.seq LIMIT $1 + $2) AS due
-    ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq
-    ORDER BY CASE WHEN j.state = 7 THEN 0 ELSE 1 END, CASE WHEN j.state = 7 THEN 0 ELSE j.priority END,
-        j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
-);
-const SCHEDULED_IN: &str =
-    list!("j.queue = $3 AND j.state = 2 AND j.ready_at > $4 ORDER BY j.ready_at, j.seq");
-const DEPENDS_IN: &str = list!("j.queue = $3 AND j.state = 3 ORDER BY j.since, j.seq");
-const RUNNING_IN: &str =
-    list!("j.queue = $3 AND j.state = 4 AND j.lease_until > $4 ORDER BY j.lease_until, j.seq");
-const STALLED_IN: &str =
-    list!("j.queue = $3 AND j.state = 4 AND j.lease_until <= $4 ORDER BY j.lease_until, j.seq");
-const FAILED_IN: &str = list!("j.queue = $3 AND j.state = 5 ORDER BY j.since DESC, j.seq DESC");
-const COMPLETE_IN: &str = list!("j.queue = $3 AND j.state = 6 ORDER BY j.since DESC, j.seq DESC");
-const DEAD_IN: &str = list!("j.queue = $3 AND j.state = 8 ORDER BY j.since, j.seq");
-const RECORDS_IN: &str = list!("j.queue = $3 AND j.state = 9 ORDER BY j.updated_at, j.seq");
-const COMPLETE: &str = list!("j.state = 6 ORDER BY j.since DESC, j.seq DESC");
-const SCHEDULED: &str = list!("j.state = 2 AND j.ready_at > $3 ORDER BY j.ready_at, j.seq");
-const FAILED_WITH: &str =
-    list!("j.state = 5 AND j.failure_group = $3 ORDER BY j.since DESC, j.seq DESC");
-
 const WORKERS: &str = "SELECT name, last_seen FROM workers WHERE protocol = 'qless'";
 
 // There are only as many running jobs as workers can hold, and the index has all that is asked for.
@@ -470,20 +311,11 @@ const HELD: &str = "
 SELECT worker, count(CASE WHEN lease_until > $1 THEN 1 END), count(CASE WHEN lease_until <= $1 THEN 1 END)
 FROM jobs WHERE state = 4 AND warned = 0 GROUP BY worker";
 
-const HELD_BY: &str = concat!(
-    "SELECT ",
-    job_columns!(),
-    " FROM jobs AS j WHERE j.state = 4 AND j.worker = $1 AND j.warned = 0 ORDER BY j.lease_until DESC, j.seq DESC LIMIT 10000"
-);
-
 const FAILURES: &str = "
 SELECT c.failure_group, c.n,
     (SELECT min(j.since) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group),
     (SELECT max(j.since) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group),
-    (SELECT j.failure_message FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group
+    (SELECT substr(j.failure_message, 1, 1000) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group
      ORDER BY j.since DESC, j.seq DESC LIMIT 1)
 FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS c
 WHERE c.n > 0 ORDER BY c.failure_group";
-
-const FAILURE_COUNT: &str =
-    "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM failure_counts WHERE failure_group = $1";

@@ -247,13 +247,15 @@ impl Engine {
                 return Ok(Err(Refusal::TooLong));
             }
             Subject::Jobs(numbers) => {
-                let jobs = self.whole(None, numbers, &places, now).await?;
-                for job in &jobs {
+                let mut jobs = self.sized(numbers).await?;
+                jobs.retain(|(job, _)| places.contains_key(&job.queue) && !job.is_expired(now));
+                for (job, bytes) in &jobs {
                     let queue = places.get(&job.queue).map(|queue| &queue.key);
-                    let bytes = (job.body.len() + job.history.as_text().len()) as i64;
-                    queue.inspect(|queue| counted.meet(action, job, queue, bytes, now));
+                    queue.inspect(|queue| counted.meet(action, job, queue, *bytes, now));
                 }
-                counted.samples = jobs.into_iter().take(SAMPLES).collect();
+                let samples = jobs.iter().take(SAMPLES).map(|(job, _)| job.seq);
+                let samples: Vec<i64> = samples.collect();
+                counted.samples = self.brief(&samples, &places, now).await?;
                 return Ok(Ok(counted));
             }
             Subject::Search(text) => match Search::parse(text) {
@@ -269,7 +271,7 @@ impl Engine {
         };
         let walk = self.walk(&search, &places, None, COUNT_REACH, now, &mut meet);
         counted.is_least = walk.await?.is_cut;
-        counted.samples = self.whole(Some(&search), &newest, &places, now).await?;
+        counted.samples = self.brief(&newest, &places, now).await?;
         Ok(Ok(counted))
     }
 

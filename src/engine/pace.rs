@@ -27,6 +27,17 @@ impl Pace {
         let grown = self.rows.saturating_mul(4);
         (BYTES / (each + 1)).min(grown).clamp(1, MAX)
     }
+
+    /// How many rows of these sizes to read at once; at least one, if there is one.
+    pub fn fitting(sizes: &[i64]) -> usize {
+        let mut bytes: i64 = 0;
+        let fits = |size: &&i64| {
+            bytes = bytes.saturating_add(**size);
+            bytes <= BYTES as i64
+        };
+        let fitting = sizes.iter().take_while(fits).count();
+        fitting.max(1).min(sizes.len())
+    }
 }
 
 #[cfg(test)]
@@ -46,5 +57,14 @@ mod tests {
         ] {
             assert_eq!(Pace { rows, bytes }.next(), expected, "{rows} {bytes}");
         }
+    }
+
+    #[test]
+    fn rows_that_are_large_together_are_read_apart() {
+        let half = 1 << 20;
+        assert_eq!(Pace::fitting(&[half, half, 1]), 2);
+        assert_eq!(Pace::fitting(&[8 << 20, 1]), 1);
+        assert_eq!(Pace::fitting(&[1, 1]), 2);
+        assert_eq!(Pace::fitting(&[]), 0);
     }
 }

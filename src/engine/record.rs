@@ -12,7 +12,7 @@ use super::job::{Job, JobKey, QueueId, QueueKey, State};
 use super::put::new_job;
 use super::queues::Queue;
 use super::work::Work;
-use crate::query::{self, Query};
+use crate::query;
 pub use choice::{Candidate, Choices};
 pub(super) use find::Found;
 pub use find::Records;
@@ -217,26 +217,22 @@ pub(super) fn append(work: &mut Work, queue: &Queue, id: i64, event: &str) -> Re
     })
 }
 
-/// Sets the state of a record, if it still matches and nobody has touched it since.
+/// Sets the state of a record that matched when it had been changed last at `since`. Each change of a record moves that
+/// moment, so a record that has it still is the one that matched, and nothing is evaluated here while others wait.
 ///
 /// # Errors
-/// [`Error::LogFull`], [`Error::TooMuchWork`].
+/// [`Error::LogFull`].
 pub(super) fn poll(
     work: &mut Work,
     key: &JobKey,
     since: Time,
-    query: &Query,
     state: &str,
 ) -> Result<Option<Record>> {
-    let record = work.job(key).map(Record::of);
-    let Some(record) = record.filter(|record| record.modified == since) else {
-        return Ok(None);
-    };
-    let (matches, _) = find::matches(&record, query, work.now, find::WORK_MAX)?;
-    if !matches {
-        return Ok(None);
+    let modified = |job: &Job| job.updated_at.unwrap_or(job.created_at);
+    match work.job(key).map(modified) {
+        Some(at) if at == since => set_state(work, key, state).map(Some),
+        _ => Ok(None),
     }
-    set_state(work, key, state).map(Some)
 }
 
 /// Deletes a record. Whether it was there.

@@ -37,6 +37,20 @@ macro_rules! job_columns {
          CAST(NULL AS TEXT)"
         )
     };
+    // As a list shows a job: with the beginning of its texts, so many characters of the message among them, and with
+    // its history only if that is short.
+    (brief: $message:literal) => {
+        concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
+         j.lease_until, j.retries, j.remaining, j.klass, j.tags,
+         CASE WHEN octet_length(j.history) <= 16384 THEN j.history ELSE '[]' END, j.failure_group,
+         substr(j.failure_message, 1, ", $message, "), j.failure_worker, j.failure_at, substr(j.body, 1, 1000), j.created_at,
+         j.version, j.warned, j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT),
+         j.updated_at,
+         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
+            JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq),
+         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
+            JOIN jobs AS o ON o.seq = d.job WHERE d.needs = j.seq)")
+    };
     (own) => {
         "j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass, j.tags, j.history, j.failure_group,
@@ -45,6 +59,15 @@ macro_rules! job_columns {
     };
 }
 pub(super) use job_columns;
+
+/// The bytes of what is written in a job, out of `jobs AS j`; about as many as it has in an answer.
+macro_rules! job_bytes {
+    () => {
+        "CAST(octet_length(j.body) + octet_length(j.history) + octet_length(j.tags)
+             + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0) AS BIGINT)"
+    };
+}
+pub(super) use job_bytes;
 
 /// A job and the version of its row.
 pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Engine;
 use super::clock::Time;
@@ -13,14 +13,17 @@ use super::job::{Job, Protocol, QueueId, Standing, State};
 use super::look::COUNTS;
 use super::pace::Pace;
 use super::queues::Queue;
-use crate::search::{Body, Search, Seen};
+use crate::search::Search;
 use crate::store::{Row, Statement, StoreError};
 
+mod judge;
 mod rows;
 
+pub(super) use judge::is_meant;
+use judge::{LookedAt, Spending};
 use rows::{
-    EXACT, FAILED_WITH, GROUP_COUNT, NEXT, NEXT_WITH_BODY, SIZE, TAG_COUNT, TAGGED, THESE,
-    THESE_WITH_BODY, WHOLE, in_state, looked_at,
+    BRIEF, EXACT, FAILED_WITH, GROUP_COUNT, NEXT, SIZE, TAG_COUNT, TAGGED, THESE, in_state,
+    looked_at,
 };
 
 /// So many entries of an index are sorted by number at the most; where there are more, the jobs themselves are
@@ -32,10 +35,6 @@ const COMPLETE_COST: i64 = 4;
 
 /// Jobs with one id that are shown ahead of the others.
 const EXACT_MAX: i64 = 20;
-
-/// So many jobs, or bytes of them, one search looks at however long it takes.
-const AT_LEAST: usize = 500;
-const AT_LEAST_BYTES: usize = 4 << 20;
 
 /// How far one search may go.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +112,11 @@ impl Engine {
         let walk = self.walk(search, &places, after, reach, now, &mut meet);
         let mut found = walk.await?;
         found.exact = self.exact(search, &places, now).await?;
-        found.jobs = self.whole(Some(search), &hits, &places, now).await?;
+        found.jobs = self.brief(&hits, &places, now).await?;
+        // Some may have changed since they were looked at.
+        found
+            .jobs
+            .retain(|job| search.may_stand(job.standing(now).as_str()));
         Ok(found)
     }
 
@@ -127,46 +130,60 @@ impl Engine {
         now: Time,
         meet: &mut (dyn FnMut(Hit<'_>) + Send),
     ) -> Result<Searched> {
-        let begun = Instant::now();
+        let mut spending = Spending::within(reach.time);
         let mut after = after.unwrap_or(i64::MAX);
         let (mut among, of) = self.among(search, places, after, reach).await?;
         let mut found = Searched {
             among: of,
             ..Searched::default()
         };
-        let (mut hits, mut last, mut pace, mut bytes) = (0, None, Pace::default(), 0);
+        let (mut hits, mut last, mut pace) = (0, None, Pace::default());
         'all: loop {
             let wanted = pace.next().min(reach.looked_at - found.looked_at);
-            let (batch, read) = self.batch(search, &mut among, after, wanted).await?;
-            for row in &batch {
-                let job = looked_at(row)?;
-                if let Some(queue) = places.get(&job.queue)
-                    && is_meant(search, &job, queue, now)
-                {
+            let (batch, read) = self.batch(&mut among, after, wanted).await?;
+            let rows = Arc::new(looked_at_in(places, &batch)?);
+            for row in rows.iter() {
+                let message = row.job.failure.as_ref();
+                pace.read(match search.needs_body() {
+                    true => usize::try_from(row.bytes).unwrap_or_default(),
+                    false => message.map_or(0, |failure| failure.message.len()),
+                });
+            }
+            // One more than is wanted tells whether there are more.
+            let more = reach.jobs - hits + 1;
+            let judged = self.judge(search, &rows, now, more, &mut spending);
+            let judged = judged.await?;
+            for (row, is_meant) in rows.iter().zip(&judged) {
+                let job = &row.job;
+                if let (true, Some(queue)) = (is_meant, &row.queue) {
                     if hits == reach.jobs {
                         found.next = last;
                         break 'all;
                     }
                     (hits, last) = (hits + 1, Some(job.seq));
-                    let bytes = row.int(SIZE)?;
-                    let (job, queue) = (&job, queue);
+                    let bytes = row.bytes;
                     meet(Hit { job, queue, bytes });
                 }
                 found.looked_at += 1;
                 found.down_to = Some(job.created_at);
-                let read = job.body.len() + job.failure.map_or(0, |failure| failure.message.len());
-                bytes += read;
-                pace.read(read);
                 after = job.seq;
+            }
+            if judged.len() < rows.len() {
+                // What alone is too much for a search is passed over, so that the next one gets further.
+                if let (0, Some(first)) = (found.looked_at, rows.first()) {
+                    found.looked_at = 1;
+                    after = first.job.seq;
+                }
+                found.next = Some(after);
+                found.is_cut = true;
+                break;
             }
             // Of the numbers that an index gave, some may be no job's any more.
             after = after.min(read.last);
             if read.is_all {
                 break;
             }
-            let is_slow = begun.elapsed() >= reach.time
-                && (found.looked_at >= AT_LEAST || bytes >= AT_LEAST_BYTES);
-            let is_over = found.looked_at >= reach.looked_at || is_slow;
+            let is_over = found.looked_at >= reach.looked_at || spending.is_over();
             if is_over || read.is_out {
                 found.next = Some(after);
                 found.is_cut = true;
@@ -239,17 +256,14 @@ impl Engine {
     /// The next jobs, as far as the search looks at them.
     async fn batch(
         &self,
-        search: &Search,
         among: &mut Among,
         after: i64,
         wanted: usize,
     ) -> Result<(Vec<Row>, Read)> {
-        let body = search.needs_body();
         match among {
             Among::All => {
-                let sql = if body { NEXT_WITH_BODY } else { NEXT };
                 let args = [after.into(), (wanted as i64).into()];
-                let rows = self.readers().rows(Statement::new(sql, args)).await?;
+                let rows = self.readers().rows(Statement::new(NEXT, args)).await?;
                 let read = Read {
                     is_all: rows.len() < wanted,
                     is_out: false,
@@ -265,33 +279,33 @@ impl Engine {
                     is_out: numbers.is_empty(),
                     last: these.last().copied().unwrap_or(after),
                 };
-                let sql = if body { THESE_WITH_BODY } else { THESE };
                 let set: Vec<_> = these.into_iter().map(|number| (number,)).collect();
-                let rows = self.readers().rows(Statement::of_rows(sql, &set)).await?;
+                let rows = self.readers().rows(Statement::of_rows(THESE, &set)).await?;
                 Ok((rows, read))
             }
         }
     }
 
-    /// The jobs with these numbers, with all that belongs to them, as far as they are meant still.
-    pub(super) async fn whole(
+    /// The jobs with these numbers, as a list shows them.
+    pub(super) async fn brief(
         &self,
-        search: Option<&Search>,
         numbers: &[i64],
         places: &Places,
         now: Time,
     ) -> Result<Vec<Job>> {
         let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
-        let rows = self.readers().rows(Statement::of_rows(WHOLE, &set)).await?;
+        let rows = self.readers().rows(Statement::of_rows(BRIEF, &set)).await?;
         let mut jobs = all_of(&rows)?;
-        jobs.retain(|job| {
-            let queue = places.get(&job.queue);
-            queue.is_some_and(|queue| match search {
-                Some(search) => is_meant(search, job, queue, now),
-                None => !job.is_expired(now),
-            })
-        });
+        jobs.retain(|job| places.contains_key(&job.queue) && !job.is_expired(now));
         Ok(jobs)
+    }
+
+    /// The jobs with these numbers, as a search looks at them, and their sizes in bytes.
+    pub(super) async fn sized(&self, numbers: &[i64]) -> Result<Vec<(Job, i64)>> {
+        let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
+        let rows = self.readers().rows(Statement::of_rows(THESE, &set)).await?;
+        let sized = |row: &Row| Ok((looked_at(row)?, row.int(SIZE)?));
+        rows.iter().map(sized).collect()
     }
 
     /// The jobs whose whole id the search is.
@@ -315,6 +329,18 @@ impl Engine {
         jobs.retain(|job| !job.is_expired(now) && places.contains_key(&job.queue));
         Ok(jobs)
     }
+}
+
+fn looked_at_in(places: &Places, rows: &[Row]) -> Result<Vec<LookedAt>, StoreError> {
+    let row = |row: &Row| {
+        let job = looked_at(row)?;
+        Ok(LookedAt {
+            queue: places.get(&job.queue).cloned(),
+            bytes: row.int(SIZE)?,
+            job,
+        })
+    };
+    rows.iter().map(row).collect()
 }
 
 fn all_of(rows: &[Row]) -> Result<Vec<Job>, StoreError> {
@@ -415,33 +441,4 @@ fn states(search: &Search) -> Vec<State> {
         states.retain(|state| *state == State::Running);
     }
     states.into_iter().collect()
-}
-
-/// Whether the job is meant. One whose time to live has ended is nobody's any more.
-pub(super) fn is_meant(search: &Search, job: &Job, queue: &Queue, now: Time) -> bool {
-    let is_record = job.state == State::Record;
-    let seen = Seen {
-        id: &job.key.id,
-        state: job.standing(now).as_str(),
-        api: queue.key.protocol.as_str(),
-        namespace: &queue.key.namespace,
-        queue: &queue.key.name,
-        class: job.klass.as_deref(),
-        tags: &job.tags,
-        worker: job.lease.as_ref().map(|lease| lease.worker.as_str()),
-        failure: (job.failure.as_ref())
-            .map(|failure| (failure.group.as_str(), failure.message.as_str())),
-        priority: (!is_record).then_some(job.priority),
-        tries: (!is_record).then_some(job.remaining.max(0)),
-        created: job.created_at.0,
-        updated: match job.updated_at {
-            Some(updated) if is_record => updated.0,
-            _ => job.since.0,
-        },
-        body: match queue.key.protocol {
-            Protocol::Lmstfy => Body::Base64(&job.body),
-            Protocol::Qless | Protocol::Relay | Protocol::Jobq => Body::Json(&job.body),
-        },
-    };
-    !job.is_expired(now) && search.matches(&seen, now.0)
 }

@@ -95,20 +95,42 @@ pub(super) fn untrack(work: &mut Work, key: &JobKey) {
 
 impl Engine {
     /// The tracked jobs by the time of tracking, and the ids of those that are gone.
+    ///
+    /// # Errors
+    /// [`Error::AnswerTooLarge`].
     pub async fn tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
         self.freshen().await?;
-        let ids = self.known_tracked().ids();
-        let keys: Vec<_> = ids.iter().map(JobKey::qless).collect();
-        let mut expired = Vec::new();
-        let mut jobs = Vec::new();
-        for (id, job) in ids.into_iter().zip(self.jobs_by_key(&keys).await?) {
-            match job {
-                Some(job) => jobs.push(job),
-                None => expired.push(id),
-            }
-        }
-        Ok((jobs, expired))
+        let keys = self.tracked_keys();
+        let found = self.jobs_by_key(&keys).await?;
+        Ok(there_and_gone(keys, found))
     }
+
+    /// The same, as a list shows them.
+    pub async fn brief_tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
+        self.freshen().await?;
+        let keys = self.tracked_keys();
+        let found = self.brief_jobs_by_key(&keys).await?;
+        Ok(there_and_gone(keys, found))
+    }
+
+    fn tracked_keys(&self) -> Vec<JobKey> {
+        self.known_tracked()
+            .ids()
+            .iter()
+            .map(JobKey::qless)
+            .collect()
+    }
+}
+
+fn there_and_gone(keys: Vec<JobKey>, found: Vec<Option<Job>>) -> (Vec<Job>, Vec<String>) {
+    let (mut jobs, mut gone) = (Vec::new(), Vec::new());
+    for (key, job) in keys.into_iter().zip(found) {
+        match job {
+            Some(job) => jobs.push(job),
+            None => gone.push(key.id),
+        }
+    }
+    (jobs, gone)
 }
 
 /// The statement that stores what is tracked since when, or is so no longer.

@@ -120,7 +120,7 @@ async fn list(front: Front, call: Call) -> Outcome {
     let (after, limit) = call.page()?;
     let page = front.engine.records(&queue, after, limit).await?;
     let next = page.records.last().map(|record| record.id);
-    Ok(jobs(&page.records, next.filter(|_| page.more)))
+    Ok(jobs(&page.records, next.filter(|_| page.more))?)
 }
 
 /// `POST /api/v0/queue/{queue}/query_jobs`
@@ -128,7 +128,7 @@ async fn query(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (query, limit) = call.query()?;
     let found = front.engine.query(&queue, &query, limit).await?;
-    Ok(jobs(&found, None))
+    Ok(jobs(&found, None)?)
 }
 
 /// `POST /api/v0/queue/{queue}/poll_job`

@@ -9,42 +9,13 @@ use super::json::{Json, SQL_DEPTH_MAX};
 use super::like::is_like;
 use super::tree::{Arithmetic, Binary, Column, Compare, Node, Step, Type};
 use super::value::{Affinity, Value};
+use crate::budget::{Budget, Spent};
 
 /// The most bytes of a text that an expression makes.
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The longest pattern of LIKE in bytes (SQLite's limit).
 const PATTERN_BYTES_MAX: usize = 50_000;
-
-/// How much work may still be done: steps of evaluation and bytes that are looked at.
-#[derive(Debug, Clone, Copy)]
-pub struct Budget(u64);
-
-impl Budget {
-    pub fn new(work: u64) -> Budget {
-        Budget(work)
-    }
-
-    /// What is left of it.
-    pub fn left(&self) -> u64 {
-        self.0
-    }
-
-    fn spend(&mut self, work: usize) -> Result<(), Spent> {
-        let left = self.0.checked_sub(work as u64);
-        self.0 = left.unwrap_or_default();
-        left.map(|_| ()).ok_or(Spent::Work)
-    }
-}
-
-/// A query is given up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Spent {
-    #[error("the query is too much work")]
-    Work,
-    #[error("the query makes a text of more than {TEXT_BYTES_MAX} bytes")]
-    Text,
-}
 
 /// What has been read of a column, once it has been: nothing if it is not JSON.
 type Cell<'a> = Option<Option<Rc<Json<'a>>>>;
@@ -53,7 +24,8 @@ type Cell<'a> = Option<Option<Rc<Json<'a>>>>;
 pub struct Look<'a, 'w> {
     record: Record<'a>,
     now: i64,
-    work: &'w mut Budget,
+    /// Whatever converts, compares or copies a text takes it, and pays before it does.
+    pub work: &'w mut Budget,
     payload: Cell<'a>,
     state: Cell<'a>,
     events: Cell<'a>,
@@ -94,20 +66,25 @@ impl<'a, 'w> Look<'a, 'w> {
             Node::Chain(first, steps) => self.chain(first, steps),
             Node::Negative(inner) => {
                 let value = self.eval(inner)?;
-                Ok(arithmetic(Arithmetic::Subtract, &Value::Integer(0), &value))
+                let zero = Value::Integer(0);
+                arithmetic(Arithmetic::Subtract, &zero, &value, self.work)
             }
             Node::Positive(inner) => self.eval(inner),
             Node::Not(inner) => {
-                let truth = self.eval(inner)?.truth();
+                let truth = self.truth(inner)?;
                 Ok(Value::truth_value(truth.map(|truth| !truth)))
             }
             Node::Cast(inner, kind) => {
                 let value = self.eval(inner)?;
-                self.spend(text_bytes(&value))?;
-                Ok(cast(value, *kind))
+                cast(value, *kind, self.work)
             }
             Node::Call(function, arguments) => self.call(*function, arguments),
         }
+    }
+
+    /// What a node is as a condition.
+    pub fn truth(&mut self, node: &'a Node) -> Result<Option<bool>, Spent> {
+        self.eval(node)?.truth(self.work)
     }
 
     fn column(&self, column: Column) -> Value<'a> {
@@ -183,7 +160,7 @@ impl<'a, 'w> Look<'a, 'w> {
             Step::Binary(operator, right) => self.binary(left, affinity, *operator, right),
             Step::IsNull(wanted) => Ok(Value::truth_value(Some(left.is_null() == *wanted))),
             Step::IsTruth { truth, not } => {
-                let is_so = left.truth() == Some(*truth);
+                let is_so = left.truth(self.work)? == Some(*truth);
                 Ok(Value::truth_value(Some(is_so != *not)))
             }
             Step::Between { not, low, high } => {
@@ -210,11 +187,11 @@ impl<'a, 'w> Look<'a, 'w> {
             Binary::And | Binary::Or => {
                 // AND is decided by false, OR by true.
                 let deciding = operator == Binary::Or;
-                let left = left.truth();
+                let left = left.truth(self.work)?;
                 if left == Some(deciding) {
                     return Ok(Value::truth_value(left));
                 }
-                let right = self.eval(right)?.truth();
+                let right = self.truth(right)?;
                 let both = if deciding {
                     or(left, right)
                 } else {
@@ -234,13 +211,12 @@ impl<'a, 'w> Look<'a, 'w> {
                 if pattern.len() > PATTERN_BYTES_MAX {
                     return Ok(Value::Null);
                 }
-                let is_like = is_like(&text, &pattern, |steps| self.spend(steps))?;
+                let is_like = is_like(&text, &pattern, self.work)?;
                 Ok(Value::truth_value(Some(is_like != not)))
             }
             Binary::Arithmetic(operator) => {
                 let right = self.eval(right)?;
-                self.spend(text_bytes(&left) + text_bytes(&right))?;
-                Ok(arithmetic(operator, &left, &right))
+                arithmetic(operator, &left, &right, self.work)
             }
             Binary::Concat => {
                 let right = self.eval(right)?;
@@ -268,12 +244,11 @@ impl<'a, 'w> Look<'a, 'w> {
     ) -> Result<Option<bool>, Spent> {
         let affinity = affinity.with(right.affinity());
         let right = self.eval(right)?;
-        self.spend(text_bytes(left).min(text_bytes(&right)))?;
         let is_total = matches!(operator, Compare::Is | Compare::IsNot);
         if !is_total && (left.is_null() || right.is_null()) {
             return Ok(None);
         }
-        let order = left.compare(&right, affinity);
+        let order = left.compare(&right, affinity, self.work)?;
         Ok(Some(match operator {
             Compare::Is | Compare::Equal => order == Ordering::Equal,
             Compare::IsNot | Compare::NotEqual => order != Ordering::Equal,
@@ -297,10 +272,9 @@ impl<'a, 'w> Look<'a, 'w> {
         let mut has_null = left.is_null();
         for node in list {
             let value = self.eval(node)?;
-            self.spend(text_bytes(left).min(text_bytes(&value)))?;
             if value.is_null() || left.is_null() {
                 has_null = true;
-            } else if left.compare(&value, affinity) == Ordering::Equal {
+            } else if left.compare(&value, affinity, self.work)? == Ordering::Equal {
                 return Ok(Some(true));
             }
         }
@@ -308,23 +282,16 @@ impl<'a, 'w> Look<'a, 'w> {
     }
 }
 
-fn text_bytes(value: &Value<'_>) -> usize {
-    match value {
-        Value::Text { text, .. } => text.len(),
-        _ => 0,
-    }
-}
-
 /// What `CAST` makes of a value.
-fn cast(value: Value<'_>, kind: Type) -> Value<'_> {
-    match (kind, value) {
+fn cast<'a>(value: Value<'a>, kind: Type, work: &mut Budget) -> Result<Value<'a>, Spent> {
+    Ok(match (kind, value) {
         (_, Value::Null) => Value::Null,
-        (Type::Integer, value) => Value::Integer(value.to_integer()),
-        (Type::Real, value) => Value::Real(value.to_real()),
+        (Type::Integer, value) => Value::Integer(value.to_integer(work)?),
+        (Type::Real, value) => Value::Real(value.to_real(work)?),
         // JSON stays what it is.
         (Type::Text, text @ Value::Text { .. }) => text,
         (Type::Text, value) => Value::text(value.into_text().unwrap_or_default()),
-    }
+    })
 }
 
 /// The value of a literal, not copied.
@@ -354,14 +321,21 @@ fn or(left: Option<bool>, right: Option<bool>) -> Option<bool> {
 }
 
 /// Whole numbers stay whole as long as they fit; a division by zero is NULL.
-fn arithmetic(operator: Arithmetic, left: &Value<'_>, right: &Value<'_>) -> Value<'static> {
+fn arithmetic(
+    operator: Arithmetic,
+    left: &Value<'_>,
+    right: &Value<'_>,
+    work: &mut Budget,
+) -> Result<Value<'static>, Spent> {
     if left.is_null() || right.is_null() {
-        return Value::Null;
+        return Ok(Value::Null);
     }
-    if let (Value::Integer(one), Value::Integer(two)) = (&left.to_number(), &right.to_number()) {
+    if let (Value::Integer(one), Value::Integer(two)) =
+        (&left.to_number(work)?, &right.to_number(work)?)
+    {
         let is_division = matches!(operator, Arithmetic::Divide | Arithmetic::Remainder);
         if is_division && *two == 0 {
-            return Value::Null;
+            return Ok(Value::Null);
         }
         let whole = match operator {
             Arithmetic::Add => one.checked_add(*two),
@@ -371,27 +345,27 @@ fn arithmetic(operator: Arithmetic, left: &Value<'_>, right: &Value<'_>) -> Valu
             Arithmetic::Remainder => one.checked_rem(*two).or(Some(0)),
         };
         if let Some(whole) = whole {
-            return Value::Integer(whole);
+            return Ok(Value::Integer(whole));
         }
     }
-    let (one, two) = (left.to_real(), right.to_real());
+    let (one, two) = (left.to_real(work)?, right.to_real(work)?);
     let real = match operator {
         Arithmetic::Add => one + two,
         Arithmetic::Subtract => one - two,
         Arithmetic::Multiply => one * two,
-        Arithmetic::Divide if two == 0.0 => return Value::Null,
+        Arithmetic::Divide if two == 0.0 => return Ok(Value::Null),
         Arithmetic::Divide => one / two,
         Arithmetic::Remainder => {
             // SQLite reads a text as a whole number here: '1e2' is 1.
-            let (one, two) = (left.to_integer(), right.to_integer());
+            let (one, two) = (left.to_integer(work)?, right.to_integer(work)?);
             if two == 0 {
-                return Value::Null;
+                return Ok(Value::Null);
             }
-            Value::Integer(one.checked_rem(two).unwrap_or_default()).to_real()
+            Value::Integer(one.checked_rem(two).unwrap_or_default()).to_real(work)?
         }
     };
     if real.is_nan() {
-        return Value::Null;
+        return Ok(Value::Null);
     }
-    Value::Real(real)
+    Ok(Value::Real(real))
 }

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::eval::{Look, Spent};
+use super::eval::Look;
 use super::json::{Json, Kind, SQL_DEPTH_MAX};
 use super::number;
 use super::path;
 use super::tree::{Function, Node};
 use super::value::{Affinity, Value, until_nul};
+use crate::budget::{Budget, Spent};
 
 impl<'a> Look<'a, '_> {
     pub fn call(&mut self, function: Function, arguments: &'a [Node]) -> Result<Value<'a>, Spent> {
@@ -17,7 +18,7 @@ impl<'a> Look<'a, '_> {
             // These do not evaluate all their arguments, or want the first one as JSON.
             (Function::Coalesce, _) => self.coalesce(arguments),
             (Function::Iif, [condition, then, otherwise @ ..]) => {
-                if self.eval(condition)?.truth() == Some(true) {
+                if self.truth(condition)? == Some(true) {
                     return self.eval(then);
                 }
                 let otherwise = otherwise.first();
@@ -46,7 +47,7 @@ impl<'a> Look<'a, '_> {
                 let Some(json) = self.json(json)? else {
                     return Ok(Value::Null);
                 };
-                Ok(Value::json(json.minified(0)))
+                Ok(Value::json(json.minified(0, self.work)?))
             }
             _ => {
                 let mut values = Vec::with_capacity(arguments.len());
@@ -79,7 +80,7 @@ impl<'a> Look<'a, '_> {
             return self.json_array(&values);
         }
         if matches!(function, Function::Min | Function::Max) {
-            return Ok(extreme(function, values));
+            return extreme(function, values, self.work);
         }
         let mut values = values.into_iter();
         let first = values.next().unwrap_or(Value::Null);
@@ -93,7 +94,7 @@ impl<'a> Look<'a, '_> {
             }),
             Function::NullIf => {
                 let second = second.unwrap_or(Value::Null);
-                match first.compare(&second, Affinity::None) {
+                match first.compare(&second, Affinity::None, self.work)? {
                     Ordering::Equal => Value::Null,
                     _ => first,
                 }
@@ -114,17 +115,17 @@ impl<'a> Look<'a, '_> {
                 Value::text(text)
             }
             Function::Trim => self.trim(first, second.as_ref())?,
-            Function::Substr => substr(first, second.as_ref(), third.as_ref()),
+            Function::Substr => substr(first, second.as_ref(), third.as_ref(), self.work)?,
             Function::Instr => self.instr(&first, second.as_ref())?,
             Function::Abs => match first {
                 Value::Integer(value) => value.checked_abs().map_or(Value::Null, Value::Integer),
-                other => Value::Real(other.to_real().abs()),
+                other => Value::Real(other.to_real(self.work)?.abs()),
             },
             Function::Round => match second {
                 Some(Value::Null) => Value::Null,
                 places => {
-                    let places = places.map_or(0, |places| places.to_integer());
-                    Value::Real(number::rounded(first.to_real(), places))
+                    let places = places.map_or(Ok(0), |places| places.to_integer(self.work))?;
+                    Value::Real(number::rounded(first.to_real(self.work)?, places))
                 }
             },
             _ => Value::Null,
@@ -141,9 +142,13 @@ impl<'a> Look<'a, '_> {
         };
         let set = until_nul(&set);
         let text = value.into_text().unwrap_or_default();
-        let trimmed = text.trim_matches(|char| set.contains(char));
-        let cut = text.len() - trimmed.len();
-        self.spend(cut.saturating_mul(set.len()))?;
+        // Each character is looked for in the set, which may be as long as the text.
+        let mut paid = Ok(());
+        let trimmed = text.trim_matches(|char| {
+            paid = paid.and_then(|()| self.spend(set.len()));
+            paid.is_ok() && set.contains(char)
+        });
+        paid?;
         Ok(Value::text(trimmed.to_owned()))
     }
 
@@ -197,7 +202,7 @@ impl<'a> Look<'a, '_> {
             let Some(Found::At(at)) = self.lookup(&json, &path)? else {
                 return Ok(Value::Null);
             };
-            return Ok(extracted(&json, at));
+            return extracted(&json, at, self.work);
         }
         let mut array = String::from("[");
         for (number, path) in paths.iter().enumerate() {
@@ -206,7 +211,7 @@ impl<'a> Look<'a, '_> {
                 array.push(',');
             }
             match self.lookup(&json, &path)? {
-                Some(Found::At(at)) => array.push_str(&json.minified(at)),
+                Some(Found::At(at)) => array.push_str(&json.minified(at, self.work)?),
                 Some(Found::Nothing) => array.push_str("null"),
                 None => return Ok(Value::Null),
             }
@@ -240,6 +245,7 @@ impl<'a> Look<'a, '_> {
         let Some(path) = path.to_text() else {
             return Ok(None);
         };
+        self.spend(path.len())?;
         let Some(path) = until_nul(&path).strip_prefix('$') else {
             return Ok(None);
         };
@@ -247,7 +253,7 @@ impl<'a> Look<'a, '_> {
     }
 
     fn follow(&mut self, json: &Json<'_>, path: &str) -> Result<Option<Found>, Spent> {
-        let found = path::find(json, path, |passed| self.spend(passed))?;
+        let found = path::find(json, path, self.work)?;
         Ok(match found {
             Ok(Some(at)) => Some(Found::At(at)),
             Ok(None) => Some(Found::Nothing),
@@ -266,6 +272,7 @@ impl<'a> Look<'a, '_> {
         let (Some(json), Some(text)) = (json, label.to_text()) else {
             return Ok(Value::Null);
         };
+        self.spend(text.len())?;
         let text = until_nul(&text);
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let found = if text.starts_with('$') {
@@ -284,9 +291,9 @@ impl<'a> Look<'a, '_> {
             return Ok(Value::Null);
         };
         if is_json {
-            return Ok(Value::json(json.minified(at)));
+            return Ok(Value::json(json.minified(at, self.work)?));
         }
-        Ok(match extracted(&json, at) {
+        Ok(match extracted(&json, at, self.work)? {
             Value::Text { text, .. } => Value::text(text),
             other => other,
         })
@@ -299,19 +306,19 @@ enum Found {
 }
 
 /// A JSON value as a value: arrays and objects as their JSON text.
-pub fn extracted<'t>(json: &Json<'t>, at: usize) -> Value<'t> {
-    match json.entry(at).map(|entry| entry.kind) {
+pub fn extracted<'t>(json: &Json<'t>, at: usize, work: &mut Budget) -> Result<Value<'t>, Spent> {
+    Ok(match json.entry(at).map(|entry| entry.kind) {
         None | Some(Kind::Null) => Value::Null,
         Some(Kind::True) => Value::Integer(1),
         Some(Kind::False) => Value::Integer(0),
-        Some(Kind::Integer) => match number::integer(json.written(at)) {
+        Some(Kind::Integer) => match number::integer(json.written(at), work)? {
             (value, number::Fit::Whole) => Value::Integer(value),
-            _ => Value::Real(number::real(json.written(at)).0),
+            _ => Value::Real(number::real(json.written(at), work)?.0),
         },
-        Some(Kind::Real) => Value::Real(number::real(json.written(at)).0),
-        Some(Kind::Text(_)) => Value::text(json.said(at)),
-        Some(Kind::Array | Kind::Object) => Value::json(json.minified(at)),
-    }
+        Some(Kind::Real) => Value::Real(number::real(json.written(at), work)?.0),
+        Some(Kind::Text(_)) => Value::text(json.said(at, work)?),
+        Some(Kind::Array | Kind::Object) => Value::json(json.minified(at, work)?),
+    })
 }
 
 fn type_name(kind: Kind) -> &'static str {
@@ -340,31 +347,44 @@ fn length(value: &Value<'_>) -> usize {
 }
 
 /// The least or the greatest; nothing if any of them is NULL. Of equals `min` takes the last, `max` the first.
-fn extreme<'a>(function: Function, values: Vec<Value<'a>>) -> Value<'a> {
+fn extreme<'a>(
+    function: Function,
+    values: Vec<Value<'a>>,
+    work: &mut Budget,
+) -> Result<Value<'a>, Spent> {
     if values.iter().any(Value::is_null) {
-        return Value::Null;
+        return Ok(Value::Null);
     }
-    let better = |best: Value<'a>, next: Value<'a>| {
-        let order = best.compare(&next, Affinity::None);
+    let mut values = values.into_iter();
+    let mut best = values.next().unwrap_or(Value::Null);
+    for next in values {
+        let order = best.compare(&next, Affinity::None, work)?;
         let is_next = match function {
             Function::Min => order != Ordering::Less,
             _ => order == Ordering::Less,
         };
-        if is_next { next } else { best }
-    };
-    values.into_iter().reduce(better).unwrap_or(Value::Null)
+        if is_next {
+            best = next;
+        }
+    }
+    Ok(best)
 }
 
 /// Characters are counted from 1, or from the end if the start is negative; a negative count takes those before.
-fn substr<'a>(value: Value<'a>, start: Option<&Value<'_>>, count: Option<&Value<'_>>) -> Value<'a> {
+fn substr<'a>(
+    value: Value<'a>,
+    start: Option<&Value<'_>>,
+    count: Option<&Value<'_>>,
+    work: &mut Budget,
+) -> Result<Value<'a>, Spent> {
     let start = start.unwrap_or(&Value::Null);
     if start.is_null() || count.is_some_and(Value::is_null) {
-        return Value::Null;
+        return Ok(Value::Null);
     }
     let text = value.into_text().unwrap_or_default();
     let text = until_nul(&text);
-    let mut start = start.to_integer();
-    let mut count = count.map_or(1_000_000_000, Value::to_integer);
+    let mut start = start.to_integer(work)?;
+    let mut count = count.map_or(Ok(1_000_000_000), |count| count.to_integer(work))?;
     if start < 0 {
         let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         start = start.saturating_add(length);
@@ -387,7 +407,8 @@ fn substr<'a>(value: Value<'a>, start: Option<&Value<'_>>, count: Option<&Value<
     }
     let (start, count) = (usize::try_from(start), usize::try_from(count));
     let (start, count) = (start.unwrap_or_default(), count.unwrap_or_default());
-    Value::text(text.chars().skip(start).take(count).collect::<String>())
+    let cut: String = text.chars().skip(start).take(count).collect();
+    Ok(Value::text(cut))
 }
 
 /// A text as a JSON text.

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use crate::budget::{Budget, Spent};
+
 mod number;
 mod same;
 
@@ -78,12 +80,15 @@ impl<'t> Json<'t> {
         self.entries.get(index)
     }
 
-    /// A piece of the text, which lives as long as the text does.
-    fn cut(&self, start: usize, end: usize) -> Cow<'t, str> {
-        match &self.text {
+    /// A piece of the text, which lives as long as the text does. A copy is paid for.
+    fn cut(&self, start: usize, end: usize, work: &mut Budget) -> Result<Cow<'t, str>, Spent> {
+        Ok(match &self.text {
             Cow::Borrowed(text) => Cow::Borrowed(text.get(start..end).unwrap_or_default()),
-            Cow::Owned(text) => Cow::Owned(text.get(start..end).unwrap_or_default().to_owned()),
-        }
+            Cow::Owned(text) => {
+                work.spend(end.saturating_sub(start))?;
+                Cow::Owned(text.get(start..end).unwrap_or_default().to_owned())
+            }
+        })
     }
 
     /// A number, or a text or key as it is written.
@@ -99,23 +104,30 @@ impl<'t> Json<'t> {
     }
 
     /// What a text says.
-    pub fn said(&self, index: usize) -> Cow<'t, str> {
+    pub fn said(&self, index: usize, work: &mut Budget) -> Result<Cow<'t, str>, Spent> {
         if self.is_escaped(index) {
-            let bytes = unescaped(self.written(index));
-            let text = String::from_utf8(bytes);
+            let written = self.written(index);
+            work.spend(written.len())?;
+            let text = String::from_utf8(unescaped(written));
             let text = text.unwrap_or_else(|broken| replaced(broken.as_bytes()));
-            return Cow::Owned(text);
+            return Ok(Cow::Owned(text));
         }
-        let entry = self.entry(index);
-        entry.map_or(Cow::Borrowed(""), |entry| self.cut(entry.start, entry.end))
+        match self.entry(index) {
+            Some(entry) => self.cut(entry.start, entry.end, work),
+            None => Ok(Cow::Borrowed("")),
+        }
     }
 
     /// Whether a key says this.
-    pub fn says(&self, index: usize, wanted: &str) -> bool {
-        match self.is_escaped(index) {
-            true => self.said(index) == wanted,
-            false => self.written(index) == wanted,
+    pub fn says(&self, index: usize, wanted: &str, work: &mut Budget) -> Result<bool, Spent> {
+        if self.is_escaped(index) {
+            return Ok(self.said(index, work)? == wanted);
         }
+        let written = self.written(index);
+        if written.len() == wanted.len() {
+            work.spend(written.len())?;
+        }
+        Ok(written == wanted)
     }
 
     /// The entries directly in an array or object.
@@ -131,19 +143,20 @@ impl<'t> Json<'t> {
     }
 
     /// The JSON text of an entry, without white space.
-    pub fn minified(&self, index: usize) -> Cow<'t, str> {
+    pub fn minified(&self, index: usize, work: &mut Budget) -> Result<Cow<'t, str>, Spent> {
         let Some(entry) = self.entry(index) else {
-            return Cow::Borrowed("");
+            return Ok(Cow::Borrowed(""));
         };
         let (start, end) = match entry.kind {
             Kind::Text(_) => (entry.start.saturating_sub(1), entry.end + 1),
             _ => (entry.start, entry.end),
         };
-        let text = self.cut(start, end);
+        let text = self.cut(start, end, work)?;
         if self.is_minified {
-            return text;
+            return Ok(text);
         }
-        Cow::Owned(without_blanks(&text))
+        work.spend(text.len())?;
+        Ok(Cow::Owned(without_blanks(&text)))
     }
 }
 
@@ -449,5 +462,6 @@ fn push_char(code: u32, bytes: &mut Vec<u8>) {
 /// could hold. Any depth is fine.
 pub fn minified(text: &str) -> Result<String, Malformed> {
     let json = Json::read(text, usize::MAX)?;
-    Ok(json.minified(0).into_owned())
+    let text = json.minified(0, &mut Budget::unlimited());
+    Ok(text.unwrap_or_default().into_owned())
 }

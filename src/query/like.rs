@@ -1,36 +1,35 @@
 //! `LIKE`: `%` stands for anything, `_` for one character, and ASCII letters for both their cases.
 
-use super::value::until_nul;
+use std::str::Chars;
+
+use crate::budget::{Budget, Spent};
 
 /// Whether a text is like a pattern. Goes back to the last `%` only, so the steps it takes, which are spent, are at
 /// most the product of both lengths.
-pub fn is_like<E>(
-    text: &str,
-    pattern: &str,
-    mut spend: impl FnMut(usize) -> Result<(), E>,
-) -> Result<bool, E> {
-    let mut text = until_nul(text).chars();
-    let mut pattern = until_nul(pattern).chars();
+pub fn is_like(text: &str, pattern: &str, work: &mut Budget) -> Result<bool, Spent> {
+    // Both end at their first NUL, as SQLite's do; it is not looked for ahead, as that would be free.
+    let next = |chars: &mut Chars<'_>| chars.next().filter(|char| *char != '\0');
+    let (mut text, mut pattern) = (text.chars(), pattern.chars());
     // Where to go on if what follows the last `%` does not fit here.
     let mut last = None;
     let mut steps = 0;
     loop {
         steps += 1;
         if steps == 1_024 {
-            spend(steps)?;
+            work.spend(steps)?;
             steps = 0;
         }
         let mut rest = pattern.clone();
-        let wanted = rest.next();
+        let wanted = next(&mut rest);
         if wanted == Some('%') {
             last = Some((rest.clone(), text.clone()));
             pattern = rest;
             continue;
         }
         let mut ahead = text.clone();
-        let is_fitting = match (wanted, ahead.next()) {
+        let is_fitting = match (wanted, next(&mut ahead)) {
             (None, None) => {
-                spend(steps)?;
+                work.spend(steps)?;
                 return Ok(true);
             }
             (Some(wanted), Some(char)) => wanted == '_' || wanted.eq_ignore_ascii_case(&char),
@@ -42,11 +41,11 @@ pub fn is_like<E>(
         }
         // One character more goes to the last `%`.
         let retry = last.take().and_then(|(after, mut from)| {
-            from.next()?;
+            next(&mut from)?;
             Some((after, from))
         });
         let Some((after, from)) = retry else {
-            spend(steps)?;
+            work.spend(steps)?;
             return Ok(false);
         };
         last = Some((after.clone(), from.clone()));

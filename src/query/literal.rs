@@ -2,6 +2,7 @@
 
 use super::number::{Fit, integer, real};
 use super::value::Value;
+use crate::budget::Budget;
 
 /// `TRUE` and `FALSE`, in any case.
 pub fn truth(word: &str) -> Option<bool> {
@@ -40,8 +41,10 @@ pub fn number(written: &str, is_negative: bool) -> Option<Value<'static>> {
         digits
     };
     let is_whole = !signed.contains(['.', 'e', 'E']);
-    Some(match integer(&signed) {
+    // It is read once, with the query.
+    let mut work = Budget::unlimited();
+    Some(match integer(&signed, &mut work).ok()? {
         (value, Fit::Whole) if is_whole => Value::Integer(value),
-        _ => Value::Real(real(&signed).0),
+        _ => Value::Real(real(&signed, &mut work).ok()?.0),
     })
 }

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use crate::budget::{Budget, Spent};
+
 /// How much of a text is a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
@@ -67,7 +69,12 @@ impl Bytes<'_> {
 }
 
 /// The whole number with which a text begins (`sqlite3Atoi64`).
-pub fn integer(text: &str) -> (i64, Fit) {
+pub fn integer(text: &str, work: &mut Budget) -> Result<(i64, Fit), Spent> {
+    work.spend(text.len())?;
+    Ok(read_integer(text))
+}
+
+fn read_integer(text: &str) -> (i64, Fit) {
     let mut bytes = Bytes(text.as_bytes());
     bytes.skip_spaces();
     let is_negative = bytes.sign();
@@ -96,7 +103,12 @@ pub fn integer(text: &str) -> (i64, Fit) {
 const SIGNIFICAND_MAX: u64 = (u64::MAX - 9) / 10;
 
 /// The number with which a text begins, 0 if there is none (`sqlite3AtoF`).
-pub fn real(text: &str) -> (f64, Extent) {
+pub fn real(text: &str, work: &mut Budget) -> Result<(f64, Extent), Spent> {
+    work.spend(text.len())?;
+    Ok(read_real(text))
+}
+
+fn read_real(text: &str) -> (f64, Extent) {
     let mut bytes = Bytes(text.as_bytes());
     bytes.skip_spaces();
     let is_negative = bytes.sign();
@@ -375,7 +387,7 @@ pub fn rounded(value: f64, places: i64) -> f64 {
     // What lies behind the last place is cut off, as it has been rounded to nothing.
     let places = usize::try_from(places).unwrap_or_default();
     let kept = text.find('.').map_or(text.len(), |at| at + 1 + places);
-    let (rounded, _) = real(text.get(..kept).unwrap_or(&text));
+    let (rounded, _) = read_real(text.get(..kept).unwrap_or(&text));
     if value < 0.0 { -rounded } else { rounded }
 }
 

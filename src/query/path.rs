@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::json::{Json, Kind};
+use crate::budget::{Budget, Spent};
 
 /// A step of a path.
 enum Step<'p> {
@@ -28,12 +29,14 @@ pub fn is_path(path: &str) -> bool {
     }
 }
 
-/// What a path without its `$` leads to. Each entry that is passed costs one unit of work.
-pub fn find<E>(
+/// What a path without its `$` leads to. It costs the bytes of the path and of the keys that are compared, and each
+/// entry that is passed.
+pub fn find(
     json: &Json<'_>,
     path: &str,
-    mut spend: impl FnMut(usize) -> Result<(), E>,
-) -> Result<Result<Option<usize>, BadPath>, E> {
+    work: &mut Budget,
+) -> Result<Result<Option<usize>, BadPath>, Spent> {
+    work.spend(path.len())?;
     let mut at = 0;
     let mut rest = path;
     loop {
@@ -42,9 +45,7 @@ pub fn find<E>(
             Ok(None) => return Ok(Ok(Some(at))),
             Err(BadPath) => return Ok(Err(BadPath)),
         };
-        let (found, passed) = follow(json, at, &step);
-        spend(passed)?;
-        let Some(found) = found else {
+        let Some(found) = follow(json, at, &step, work)? else {
             return Ok(Ok(None));
         };
         (at, rest) = (found, after);
@@ -101,39 +102,60 @@ fn key_of(written: &str) -> Cow<'_, str> {
         return Cow::Borrowed(written);
     }
     let text = format!("\"{written}\"");
-    match Json::read(text.as_str(), 1) {
-        Ok(json) => Cow::Owned(json.said(0).into_owned()),
-        Err(_) => Cow::Borrowed(written),
+    // The bytes of the path have been paid for.
+    let work = &mut Budget::unlimited();
+    let said = Json::read(text.as_str(), 1).map(|json| json.said(0, work).map(Cow::into_owned));
+    match said {
+        Ok(Ok(said)) => Cow::Owned(said),
+        Ok(Err(_)) | Err(_) => Cow::Borrowed(written),
     }
 }
 
-/// Where a step leads from an entry, and how many entries were passed.
-fn follow(json: &Json<'_>, at: usize, step: &Step<'_>) -> (Option<usize>, usize) {
-    let kind = json.entry(at).map(|entry| entry.kind);
-    let mut passed = 1;
-    let found = match (step, kind) {
+/// Where a step leads from an entry.
+fn follow(
+    json: &Json<'_>,
+    at: usize,
+    step: &Step<'_>,
+    work: &mut Budget,
+) -> Result<Option<usize>, Spent> {
+    work.spend(1)?;
+    let mut children = json.children(at);
+    match (step, json.entry(at).map(|entry| entry.kind)) {
         (Step::Key(wanted), Some(Kind::Object)) => {
-            let mut children = json.children(at);
-            loop {
-                passed += 1;
-                let (Some(key), Some(value)) = (children.next(), children.next()) else {
-                    break None;
-                };
-                if json.says(key, wanted) {
-                    break Some(value);
+            while let (Some(key), Some(value)) = (children.next(), children.next()) {
+                work.spend(1)?;
+                if json.says(key, wanted, work)? {
+                    return Ok(Some(value));
                 }
             }
+            Ok(None)
         }
-        (Step::Index(index), Some(Kind::Array)) => {
-            json.children(at).inspect(|_| passed += 1).nth(*index)
-        }
+        (Step::Index(index), Some(Kind::Array)) => nth(children, *index, work),
         (Step::FromEnd(back), Some(Kind::Array)) => {
-            let count = json.children(at).count();
-            passed += count;
-            let index = count.checked_sub(*back);
-            index.and_then(|index| json.children(at).nth(index))
+            let mut count: usize = 0;
+            for _ in children.by_ref() {
+                work.spend(1)?;
+                count += 1;
+            }
+            match count.checked_sub(*back) {
+                Some(index) => nth(json.children(at), index, work),
+                None => Ok(None),
+            }
         }
-        _ => None,
-    };
-    (found, passed)
+        _ => Ok(None),
+    }
+}
+
+fn nth(
+    children: impl Iterator<Item = usize>,
+    index: usize,
+    work: &mut Budget,
+) -> Result<Option<usize>, Spent> {
+    for (number, child) in children.enumerate() {
+        work.spend(1)?;
+        if number == index {
+            return Ok(Some(child));
+        }
+    }
+    Ok(None)
 }

@@ -179,10 +179,11 @@ impl Node {
         }
     }
 
-    /// Notes the columns that it looks into.
+    /// Notes the columns that it looks into, and whether it asks for the time.
     pub fn note_columns(&self, columns: &mut Columns) {
         match self {
-            Node::Value(_) | Node::Truth(_) | Node::Now { .. } => {}
+            Node::Value(_) | Node::Truth(_) => {}
+            Node::Now { .. } => columns.time = true,
             Node::Column(Column::Payload) => columns.payload = true,
             Node::Column(Column::State) => columns.state = true,
             Node::Column(Column::Events) => columns.events = true,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::number::{self, Extent, Fit};
+use crate::budget::{Budget, Spent};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
@@ -65,13 +66,13 @@ impl<'a> Value<'a> {
     }
 
     /// What it is as a condition.
-    pub fn truth(&self) -> Option<bool> {
-        match self {
+    pub fn truth(&self, work: &mut Budget) -> Result<Option<bool>, Spent> {
+        Ok(match self {
             Value::Null => None,
             Value::Integer(value) => Some(*value != 0),
             Value::Real(value) => Some(*value != 0.0),
-            Value::Text { text, .. } => Some(number::real(text).0 != 0.0),
-        }
+            Value::Text { text, .. } => Some(number::real(text, work)?.0 != 0.0),
+        })
     }
 
     /// As text; nothing for NULL.
@@ -92,13 +93,13 @@ impl<'a> Value<'a> {
     }
 
     /// As a whole number: what a text begins with, the nearest to a real number, 0 for NULL.
-    pub fn to_integer(&self) -> i64 {
-        match self {
+    pub fn to_integer(&self, work: &mut Budget) -> Result<i64, Spent> {
+        Ok(match self {
             Value::Null => 0,
             Value::Integer(value) => *value,
             Value::Real(value) => number::real_to_integer(*value),
-            Value::Text { text, .. } => number::integer(text).0,
-        }
+            Value::Text { text, .. } => number::integer(text, work)?.0,
+        })
     }
 
     /// As a real number: what a text begins with, 0 for NULL.
@@ -106,24 +107,24 @@ impl<'a> Value<'a> {
         clippy::cast_precision_loss,
         reason = "SQLite's conversion is this one"
     )]
-    pub fn to_real(&self) -> f64 {
-        match self {
+    pub fn to_real(&self, work: &mut Budget) -> Result<f64, Spent> {
+        Ok(match self {
             Value::Null => 0.0,
             Value::Integer(value) => *value as f64,
             Value::Real(value) => *value,
-            Value::Text { text, .. } => number::real(text).0,
-        }
+            Value::Text { text, .. } => number::real(text, work)?.0,
+        })
     }
 
     /// As an operand of arithmetic: a text is the number with which it begins.
-    pub fn to_number(&self) -> Value<'static> {
-        match self {
+    pub fn to_number(&self, work: &mut Budget) -> Result<Value<'static>, Spent> {
+        Ok(match self {
             Value::Null => Value::Null,
             Value::Integer(value) => Value::Integer(*value),
             Value::Real(value) => Value::Real(*value),
             Value::Text { text, .. } => {
-                let (real, extent) = number::real(text);
-                let (integer, fit) = number::integer(text);
+                let (real, extent) = number::real(text, work)?;
+                let (integer, fit) = number::integer(text, work)?;
                 match (extent, fit) {
                     (Extent::Integer, Fit::Whole) | (Extent::Other, Fit::Whole | Fit::Prefix) => {
                         Value::Integer(integer)
@@ -131,19 +132,19 @@ impl<'a> Value<'a> {
                     _ => Value::Real(real),
                 }
             }
-        }
+        })
     }
 
     /// With an affinity: a text that is a number becomes it, a number becomes text, or nothing happens.
-    fn with(&self, affinity: Affinity) -> Cow<'_, Value<'a>> {
-        match (affinity, self) {
+    fn with(&self, affinity: Affinity, work: &mut Budget) -> Result<Cow<'_, Value<'a>>, Spent> {
+        Ok(match (affinity, self) {
             (Affinity::Text, Value::Integer(_) | Value::Real(_)) => {
                 let text = self.to_text().unwrap_or_default();
                 Cow::Owned(Value::text(text.into_owned()))
             }
             (Affinity::Numeric, Value::Text { text, .. }) => {
-                let (real, extent) = number::real(text);
-                let (integer, fit) = number::integer(text);
+                let (real, extent) = number::real(text, work)?;
+                let (integer, fit) = number::integer(text, work)?;
                 match (extent, fit) {
                     (Extent::Integer, Fit::Whole) => Cow::Owned(Value::Integer(integer)),
                     (Extent::Integer | Extent::Real, _) => Cow::Owned(Value::Real(real)),
@@ -151,29 +152,36 @@ impl<'a> Value<'a> {
                 }
             }
             _ => Cow::Borrowed(self),
-        }
+        })
     }
 
     /// The order of two values after an affinity was applied; NULL comes first and equals itself.
-    pub fn compare(&self, other: &Value<'_>, affinity: Affinity) -> Ordering {
+    pub fn compare(
+        &self,
+        other: &Value<'_>,
+        affinity: Affinity,
+        work: &mut Budget,
+    ) -> Result<Ordering, Spent> {
         let has_text = matches!(self, Value::Text { .. }) || matches!(other, Value::Text { .. });
         if affinity == Affinity::None || !has_text {
-            return self.order(other);
+            return self.order(other, work);
         }
-        self.with(affinity).order(&other.with(affinity))
+        let (one, two) = (self.with(affinity, work)?, other.with(affinity, work)?);
+        one.order(&two, work)
     }
 
-    fn order(&self, other: &Value<'_>) -> Ordering {
-        match (self, other) {
+    fn order(&self, other: &Value<'_>, work: &mut Budget) -> Result<Ordering, Spent> {
+        Ok(match (self, other) {
             (Value::Integer(one), Value::Integer(two)) => one.cmp(two),
             (Value::Real(one), Value::Real(two)) => one.partial_cmp(two).unwrap_or(Ordering::Equal),
             (Value::Integer(one), Value::Real(two)) => integer_and_real(*one, *two),
             (Value::Real(one), Value::Integer(two)) => integer_and_real(*two, *one).reverse(),
             (Value::Text { text: one, .. }, Value::Text { text: two, .. }) => {
+                work.spend(one.len().min(two.len()))?;
                 one.as_bytes().cmp(two.as_bytes())
             }
             _ => self.rank().cmp(&other.rank()),
-        }
+        })
     }
 
     fn rank(&self) -> u8 {

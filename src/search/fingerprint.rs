@@ -37,11 +37,11 @@ pub fn is_hash(text: &str) -> bool {
 }
 
 fn folded(chars: &[char]) -> String {
-    let mut out = Folded::default();
+    let (mut out, mut unclosed) = (Folded::default(), Vec::new());
     let mut rest = chars;
     while let Some((&first, after)) = rest.split_first() {
         let (length, hole) = match first {
-            '"' | '\'' | '`' | '“' | '‘' | '«' => match quoted(chars, rest) {
+            '"' | '\'' | '`' | '“' | '‘' | '«' => match quoted(chars, rest, &mut unclosed) {
                 Some(length) => (length, true),
                 None => (1, false),
             },
@@ -62,8 +62,9 @@ fn folded(chars: &[char]) -> String {
 }
 
 /// How many characters a quoted text has at the beginning of `rest`, if there is one: quotes are closed, and an
-/// apostrophe inside of a word is none.
-fn quoted(all: &[char], rest: &[char]) -> Option<usize> {
+/// apostrophe inside of a word is none. A quote that nothing closes is noted in `unclosed`: nothing closes those of its
+/// kind after it, so each kind is looked for to the end once.
+fn quoted(all: &[char], rest: &[char], unclosed: &mut Vec<char>) -> Option<usize> {
     let open = *rest.first()?;
     let before = all.get(..all.len() - rest.len())?.last();
     if open == '\'' && before.is_some_and(|c| c.is_alphanumeric()) {
@@ -75,6 +76,9 @@ fn quoted(all: &[char], rest: &[char]) -> Option<usize> {
         '«' => '»',
         same => same,
     };
+    if unclosed.contains(&close) {
+        return None;
+    }
     let mut escaped = false;
     for (at, c) in rest.iter().enumerate().skip(1) {
         if *c == close && !escaped {
@@ -86,22 +90,24 @@ fn quoted(all: &[char], rest: &[char]) -> Option<usize> {
         }
         escaped = *c == '\\' && !escaped;
     }
+    unclosed.push(close);
     None
 }
 
 /// How many characters the word has at the beginning: letters, digits, and what joins those of an id or a number.
 fn word(rest: &[char]) -> usize {
-    let mut length = 0;
+    let (mut length, mut last, mut is_all_hex) = (0, None, true);
     while let Some(c) = rest.get(length) {
-        let so_far = rest.get(..length).unwrap_or_default();
         let next = rest.get(length + 1);
-        let in_number = so_far.last().is_some_and(char::is_ascii_digit)
-            && next.is_some_and(char::is_ascii_digit);
-        let in_id = is_hex(so_far) && next.is_some_and(char::is_ascii_hexdigit);
+        let in_number =
+            last.is_some_and(char::is_ascii_digit) && next.is_some_and(char::is_ascii_digit);
+        let in_id = is_all_hex && next.is_some_and(char::is_ascii_hexdigit);
         let joins = matches!(c, '-' | '.' | ':' | ',') && (in_number || in_id);
         if !(c.is_alphanumeric() || joins) {
             break;
         }
+        is_all_hex = is_all_hex && is_hex(std::slice::from_ref(c));
+        last = Some(c);
         length += 1;
     }
     length

@@ -1,11 +1,15 @@
 //! What stands at a path of a payload, compared exactly: numbers never go through a float unless they are one.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::fmt;
 
+use serde::de::{
+    self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::value::RawValue;
 
 use super::{Compare, Pattern, Wanted};
+use crate::budget::{Budget, Spent};
 
 /// A number as it was written.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,31 +49,218 @@ impl Number {
     }
 }
 
-/// Whether there is what is wanted at the path. Names lead into objects, numbers (from 0) also into lists.
-pub fn holds(text: &str, path: &[String], wanted: &Wanted) -> bool {
-    let mut text = text;
-    for name in path {
-        let found = match text.trim_start().as_bytes().first() {
-            Some(b'{') => {
-                let object: Result<HashMap<String, &RawValue>, _> = serde_json::from_str(text);
-                object.ok().and_then(|mut object| object.remove(name))
-            }
-            Some(b'[') => {
-                let list: Result<Vec<&RawValue>, _> = serde_json::from_str(text);
-                let index: Option<usize> = name.parse().ok();
-                list.ok()
-                    .zip(index)
-                    .and_then(|(list, index)| list.get(index).copied())
-            }
-            _ => None,
-        };
-        match found {
-            Some(found) => text = found.get(),
-            None => return false,
+/// What is asked of a payload: a path, and what must be there. Names lead into objects, numbers (from 0) also into
+/// lists.
+pub type Asked<'a> = (&'a [String], &'a Wanted);
+
+/// Which of these hold. The payload is read once for all of them, and what no path leads to is passed over. In a text
+/// that is not JSON nothing holds.
+pub fn held(text: &str, asked: &[Asked<'_>], work: &mut Budget) -> Result<Vec<bool>, Spent> {
+    work.spend(text.len())?;
+    let mut reading = Reading {
+        asked,
+        held: vec![false; asked.len()],
+        work,
+        spent: None,
+    };
+    let mut json = serde_json::Deserializer::from_str(text);
+    let all = At {
+        reading: &mut reading,
+        depth: 0,
+        terms: (0..asked.len()).collect(),
+    };
+    let read = all.deserialize(&mut json).and_then(|()| json.end());
+    match (reading.spent, read) {
+        (Some(spent), _) => Err(spent),
+        (None, Ok(())) => Ok(reading.held),
+        (None, Err(_)) => Ok(vec![false; asked.len()]),
+    }
+}
+
+/// A payload while it is read.
+struct Reading<'r> {
+    asked: &'r [Asked<'r>],
+    held: Vec<bool>,
+    work: &'r mut Budget,
+    /// Why reading was given up.
+    spent: Option<Spent>,
+}
+
+impl<'r> Reading<'r> {
+    fn path(&self, term: usize) -> &'r [String] {
+        self.asked.get(term).map_or(&[], |(path, _)| path)
+    }
+
+    /// Pays, or ends the reading.
+    fn spend<E: de::Error>(&mut self, work: usize) -> Result<(), E> {
+        self.work.spend(work).map_err(|spent| {
+            self.spent = Some(spent);
+            E::custom(spent)
+        })
+    }
+
+    fn hold(&mut self, term: usize, is_held: bool) {
+        if let Some(held) = self.held.get_mut(term) {
+            *held = is_held;
         }
     }
-    if text.trim_start().starts_with('[') && !is_anything(wanted) {
-        // One of a list is enough.
+}
+
+/// A value to which the first steps of some paths have led.
+struct At<'a, 'r> {
+    reading: &'a mut Reading<'r>,
+    depth: usize,
+    terms: Vec<usize>,
+}
+
+impl<'de> DeserializeSeed<'de> for At<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(mut self, value: D) -> Result<(), D::Error> {
+        let is_end = |term: &usize| self.reading.path(*term).len() == self.depth;
+        let (ends, deeper): (Vec<usize>, Vec<usize>) = self.terms.iter().copied().partition(is_end);
+        self.terms = deeper;
+        if ends.is_empty() {
+            return value.deserialize_any(self);
+        }
+        let text = <&RawValue>::deserialize(value)?.get();
+        for term in ends {
+            self.reading.spend(text.len())?;
+            let wanted = self.reading.asked.get(term).map(|(_, wanted)| *wanted);
+            let is_held = wanted.is_some_and(|wanted| is_or_has(text, wanted));
+            self.reading.hold(term, is_held);
+        }
+        if self.terms.is_empty() {
+            return Ok(());
+        }
+        self.reading.spend(text.len())?;
+        let mut inside = serde_json::Deserializer::from_str(text);
+        inside.deserialize_any(self).map_err(de::Error::custom)
+    }
+}
+
+impl<'de> Visitor<'de> for At<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let At {
+            reading,
+            depth,
+            terms,
+        } = self;
+        while let Some(terms) = map.next_key_seed(Key {
+            reading: &mut *reading,
+            depth,
+            terms: &terms,
+        })? {
+            if terms.is_empty() {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            // Of a name that comes twice the last one counts.
+            terms.iter().for_each(|term| reading.hold(*term, false));
+            map.next_value_seed(At {
+                reading: &mut *reading,
+                depth: depth + 1,
+                terms,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let At {
+            reading,
+            depth,
+            terms,
+        } = self;
+        let index = |term: &usize| reading.path(*term).get(depth)?.parse::<usize>().ok();
+        let places: Vec<_> = terms.iter().map(|term| (*term, index(term))).collect();
+        for at in 0.. {
+            reading.spend(places.len())?;
+            let here = places.iter().filter(|(_, index)| *index == Some(at));
+            let terms: Vec<usize> = here.map(|(term, _)| *term).collect();
+            let next = if terms.is_empty() {
+                list.next_element::<IgnoredAny>()?.map(|_| ())
+            } else {
+                list.next_element_seed(At {
+                    reading: &mut *reading,
+                    depth: depth + 1,
+                    terms,
+                })?
+            };
+            if next.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    // No path leads into what is left.
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// A name in an object: gives the terms whose paths go on with it.
+struct Key<'a, 'r> {
+    reading: &'a mut Reading<'r>,
+    depth: usize,
+    terms: &'a [usize],
+}
+
+impl<'de> DeserializeSeed<'de> for Key<'_, '_> {
+    type Value = Vec<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<Vec<usize>, D::Error> {
+        key.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key<'_, '_> {
+    type Value = Vec<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Vec<usize>, E> {
+        self.reading.spend(self.terms.len())?;
+        let leads = |term: &usize| {
+            let path = self.reading.path(*term);
+            path.get(self.depth).is_some_and(|step| step == name)
+        };
+        Ok(self.terms.iter().copied().filter(leads).collect())
+    }
+}
+
+/// Whether a value is wanted; of a list one element is enough.
+fn is_or_has(text: &str, wanted: &Wanted) -> bool {
+    if text.starts_with('[') && !is_anything(wanted) {
         let list: Result<Vec<&RawValue>, _> = serde_json::from_str(text);
         return list.is_ok_and(|list| list.iter().any(|value| is(value.get(), wanted)));
     }

@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::json::{self, Number};
-use super::{Fingerprint, Search, Term, What};
+use super::{Fingerprint, LOOKED_AT_MAX, Search, What};
+use crate::budget::{Budget, Spent};
 
 /// A job, as a search sees it. Times are microseconds since 1970.
 #[derive(Debug, Clone, Copy)]
@@ -40,47 +41,116 @@ pub enum Body<'a> {
     Base64(&'a str),
 }
 
-impl Body<'_> {
-    fn text(&self) -> Cow<'_, str> {
-        match self {
+impl<'a> Body<'a> {
+    fn text(self, work: &mut Budget) -> Result<Cow<'a, str>, Spent> {
+        Ok(match self {
             Body::Json(text) => Cow::Borrowed(text),
             Body::Base64(text) => {
+                work.spend(text.len())?;
                 let bytes = BASE64.decode(text).unwrap_or_default();
                 Cow::Owned(String::from_utf8(bytes).unwrap_or_default())
             }
-        }
+        })
     }
 }
 
 impl Search {
     /// Whether the job is meant at this moment.
-    pub fn matches(&self, job: &Seen<'_>, now: i64) -> bool {
+    ///
+    /// # Errors
+    /// [`Spent`], if it takes more than the budget has to see that.
+    pub fn matches(&self, job: &Seen<'_>, now: i64, work: &mut Budget) -> Result<bool, Spent> {
         // Payloads last: they take longest.
-        let (data, rest): (Vec<&Term>, Vec<&Term>) =
-            (self.terms.iter()).partition(|term| matches!(term.what, What::Data(..)));
-        if !rest
-            .iter()
-            .all(|term| term.what.holds(job, now) != term.not)
-        {
-            return false;
+        Ok(self.matches_but_payload(job, now, work)? && self.matches_payload(job.body, work)?)
+    }
+
+    /// Whether all holds that the search says, but for what it says of payloads.
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub fn matches_but_payload(
+        &self,
+        job: &Seen<'_>,
+        now: i64,
+        work: &mut Budget,
+    ) -> Result<bool, Spent> {
+        let mut message = Message {
+            text: job.failure.map_or("", |(_, message)| message),
+            ..Message::default()
+        };
+        for term in &self.terms {
+            work.spend(1)?;
+            if matches!(term.what, What::Data(..)) {
+                continue;
+            }
+            if term.what.holds(job, &mut message, now, work)? == term.not {
+                return Ok(false);
+            }
         }
-        if data.is_empty() {
-            return true;
+        Ok(true)
+    }
+
+    /// Whether all holds that the search says of payloads. The payload is read once.
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub fn matches_payload(&self, body: Body<'_>, work: &mut Budget) -> Result<bool, Spent> {
+        let asked: Vec<json::Asked<'_>> = (self.terms.iter())
+            .filter_map(|term| match &term.what {
+                What::Data(path, wanted) => Some((path.as_slice(), wanted)),
+                _ => None,
+            })
+            .collect();
+        if asked.is_empty() {
+            return Ok(true);
         }
-        let body = job.body.text();
-        data.iter().all(|term| match &term.what {
-            What::Data(path, wanted) => json::holds(&body, path, wanted) != term.not,
-            _ => true,
-        })
+        let body = body.text(work)?;
+        let held = json::held(&body, &asked, work)?;
+        let data = self.terms.iter();
+        let data = data.filter(|term| matches!(term.what, What::Data(..)));
+        Ok(data.zip(held).all(|(term, held)| held != term.not))
+    }
+}
+
+/// The message of the last failure, and what was made of it for a term.
+#[derive(Default)]
+struct Message<'a> {
+    text: &'a str,
+    lower: Option<String>,
+    hash: Option<String>,
+}
+
+impl Message<'_> {
+    fn lower(&mut self, work: &mut Budget) -> Result<&str, Spent> {
+        // Each term that asks for it looks through it.
+        work.spend(self.text.len())?;
+        let lower = || self.text.to_ascii_lowercase();
+        Ok(self.lower.get_or_insert_with(lower))
+    }
+
+    fn hash(&mut self, work: &mut Budget) -> Result<&str, Spent> {
+        if self.hash.is_none() {
+            work.spend(self.text.len().min(4 * LOOKED_AT_MAX))?;
+        }
+        let hash = || Fingerprint::of(self.text).hash;
+        Ok(self.hash.get_or_insert_with(hash))
     }
 }
 
 impl What {
-    fn holds(&self, job: &Seen<'_>, now: i64) -> bool {
+    /// Whether it holds; nothing is said of payloads.
+    fn holds(
+        &self,
+        job: &Seen<'_>,
+        message: &mut Message<'_>,
+        now: i64,
+        work: &mut Budget,
+    ) -> Result<bool, Spent> {
         let real = |number: Option<f64>| number.map(Number::Real);
         let whole = |number: Option<i64>| number.map(|number| Number::Whole(number.into()));
-        match self {
+        Ok(match self {
             What::Word { pattern, .. } => {
+                work.spend(job.id.len() + job.class.map_or(0, str::len))?;
                 pattern.begins(&job.id.to_ascii_lowercase())
                     || job
                         .class
@@ -90,17 +160,19 @@ impl What {
             What::Api(apis) => apis.contains(&job.api),
             What::Namespace(pattern) => pattern.is(job.namespace),
             What::Queue(pattern) => pattern.is(job.queue),
-            What::Class(pattern) => job.class.is_some_and(|class| pattern.is(class)),
-            What::Tag(pattern) => job.tags.iter().any(|tag| pattern.is(tag)),
+            What::Class(pattern) => {
+                work.spend(job.class.map_or(0, str::len))?;
+                job.class.is_some_and(|class| pattern.is(class))
+            }
+            What::Tag(pattern) => {
+                work.spend(job.tags.iter().map(String::len).sum())?;
+                job.tags.iter().any(|tag| pattern.is(tag))
+            }
             What::Worker(pattern) => job.worker.is_some_and(|worker| pattern.is(worker)),
             What::Type(pattern) => job.failure.is_some_and(|(group, _)| pattern.is(group)),
-            What::Error(pattern) => job
-                .failure
-                .is_some_and(|(_, message)| pattern.is_in(&message.to_ascii_lowercase())),
-            What::Print(hash) => job
-                .failure
-                .is_some_and(|(_, message)| Fingerprint::of(message).hash == *hash),
-            What::Data(path, wanted) => json::holds(&job.body.text(), path, wanted),
+            What::Error(pattern) => job.failure.is_some() && pattern.is_in(message.lower(work)?),
+            What::Print(hash) => job.failure.is_some() && message.hash(work)? == hash,
+            What::Data(..) => true,
             What::Priority(compare, than) => {
                 real(job.priority).is_some_and(|number| number.is(*compare, than))
             }
@@ -109,6 +181,6 @@ impl What {
             }
             What::Created(when) => when.holds(job.created, now),
             What::Updated(when) => when.holds(job.updated, now),
-        }
+        })
     }
 }

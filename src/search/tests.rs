@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::budget::{Budget, Spent};
 
 const NOW: i64 = 1_793_500_000_000_000; // 2026-11-01 02:26:40 UTC
 const MINUTE: i64 = 60_000_000;
@@ -29,7 +30,8 @@ fn job() -> Seen<'static> {
 
 #[track_caller]
 fn finds(text: &str, job: &Seen<'_>) -> bool {
-    Search::parse(text).unwrap().matches(job, NOW)
+    let search = Search::parse(text).unwrap();
+    search.matches(job, NOW, &mut Budget::unlimited()).unwrap()
 }
 
 #[test]
@@ -259,7 +261,7 @@ proptest! {
         let length = text.chars().count();
         match Search::parse(&text) {
             Ok(search) => {
-                search.matches(&job(), NOW);
+                search.matches(&job(), NOW, &mut Budget::unlimited()).unwrap();
                 // What is left without a term means what the others mean.
                 for (index, (_, without)) in search.terms().into_iter().enumerate() {
                     let mut others = search.clone();
@@ -276,5 +278,63 @@ proptest! {
         let quoted = name.replace('\\', r"\\").replace('"', "\\\"");
         let search = Search::parse(&format!("queue:\"{quoted}\"")).unwrap();
         prop_assert!(search.is_of_queue("qless", "", &name), "{}", search.terms()[0].0);
+    }
+}
+
+#[test]
+fn a_payload_is_read_once_for_all_terms() {
+    let body = format!(
+        r#"{{"text": "{}", "a": {{"b": 1}}}}"#,
+        "x".repeat(1_000_000)
+    );
+    let job = Seen {
+        body: Body::Json(&body),
+        ..job()
+    };
+    let terms: Vec<String> = (0..31).map(|n| format!("-data.a.c{n}:1")).collect();
+    let search = Search::parse(&terms.join(" ")).unwrap();
+    let mut work = Budget::new(1_100_000);
+    assert_eq!(search.matches(&job, NOW, &mut work), Ok(true));
+    let mut work = Budget::new(900_000);
+    assert_eq!(search.matches(&job, NOW, &mut work), Err(Spent::Work));
+}
+
+#[test]
+fn each_term_pays_for_the_text_it_looks_through() {
+    let message = "x".repeat(10_000);
+    let body = format!(r#"{{"text": "{message}"}}"#);
+    let job = Seen {
+        failure: Some(("group", &message)),
+        body: Body::Json(&body),
+        ..job()
+    };
+    for text in ["-error:y", "-data.text:y"] {
+        let search = Search::parse(&[text; 30].join(" ")).unwrap();
+        let mut work = Budget::new(200_000);
+        let found = search.matches(&job, NOW, &mut work);
+        assert_eq!(found, Err(Spent::Work), "{text}");
+    }
+}
+
+#[test]
+fn paths_may_lead_through_one_another() {
+    let job = |body: &'static str| Seen {
+        body: Body::Json(body),
+        ..job()
+    };
+    let nested = job(r#"{"a": {"b": [{"c": 1}, {"c": 2}], "n": 1e400}, "d": [1, [2]]}"#);
+    for text in [
+        "data.a:* data.a.b:* data.a.b.1.c:2 data.a.n:*",
+        "data.d:1 data.d.1:2 data.d.1.0:2 -data.d.2:*",
+        "-data.a:1 -data.a.b.c:2 -data.a.b.0.c:2",
+    ] {
+        assert!(finds(text, &nested), "{text}");
+    }
+    // Of a name that comes twice the last one counts.
+    let twice = job(r#"{"a": 1, "a": {"b": 2}, "c": {"d": 1}, "c": 5}"#);
+    assert!(finds("-data.a:1 data.a.b:2 -data.c.d:1 data.c:5", &twice));
+    for body in ["{\"a\": 1", "{\"a\": 1} x", "", "[1,"] {
+        assert!(!finds("data.a:1", &job(body)), "{body}");
+        assert!(finds("-data.a:1", &job(body)), "{body}");
     }
 }

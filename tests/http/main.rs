@@ -106,6 +106,8 @@ mod series;
 #[cfg(test)]
 mod several;
 #[cfg(test)]
+mod sizes;
+#[cfg(test)]
 mod spawning;
 #[cfg(test)]
 mod stats;

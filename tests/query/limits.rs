@@ -1,6 +1,7 @@
 //! Each limit, just below and just above.
 
-use switchyard::query::{Budget, DEPTH_MAX, EXPRESSION_BYTES_MAX, Query, TERMS_MAX, TOKENS_MAX};
+use switchyard::budget::Budget;
+use switchyard::query::{DEPTH_MAX, EXPRESSION_BYTES_MAX, Query, TERMS_MAX, TOKENS_MAX};
 
 use super::{NOW, RECORD, term};
 

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod budget;
 mod expressions;
 mod hostile;
 mod json;
@@ -10,7 +11,8 @@ mod oracle;
 mod queries;
 mod robust;
 
-use switchyard::query::{Budget, Query, Record, Refused};
+use switchyard::budget::Budget;
+use switchyard::query::{Query, Record, Refused};
 
 /// The moment at which all queries are asked.
 pub const NOW: i64 = 1_700_000_000;

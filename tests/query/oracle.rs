@@ -7,7 +7,8 @@ use std::cell::RefCell;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
-use switchyard::query::{Budget, Query, Record, tag_of};
+use switchyard::budget::Budget;
+use switchyard::query::{Query, Record, tag_of};
 use tokio::runtime::Runtime;
 
 use super::expressions::{OPERATORS, expression, job};

@@ -1,6 +1,7 @@
 //! What people ask for.
 
-use switchyard::query::{Budget, Query, Record, Spent, tag_of};
+use switchyard::budget::{Budget, Spent};
+use switchyard::query::{Query, Record, tag_of};
 
 use super::{NOW, RECORD, is, matches, parse};
 

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use switchyard::query::{Budget, Query, minified, same};
+use switchyard::budget::Budget;
+use switchyard::query::{Query, minified, same};
 
 use super::expressions::{expression, json_text};
 use super::{NOW, RECORD, term};

@@ -66,7 +66,9 @@ async fn row(engine: &Engine, letter: QueueCounts) -> Result<DeadRow> {
         limit: 1,
     };
     let key = &letter.queue.key;
-    let head = engine.jobs(Standing::Dead, Some(key), first, None).await?;
+    let head = engine
+        .brief_jobs(Standing::Dead, Some(key), first, None)
+        .await?;
     let now = engine.now(None);
     Ok(DeadRow {
         place: place(key),
@@ -189,7 +191,7 @@ pub async fn dead_of(
         engine.dead_jobs(&key(queue), &letters).await
     } else {
         let keys: Vec<JobKey> = ids.into_iter().map(JobKey::lmstfy).collect();
-        let found = engine.jobs_by_key(&keys).await;
+        let found = engine.brief_jobs_by_key(&keys).await;
         found.map(|jobs| jobs.into_iter().flatten().collect())
     };
     let found = found.map_err(|error| error.to_string())?;

@@ -141,13 +141,7 @@ pub async fn failing(
         .collect();
     let others = kinds.len().saturating_sub(SAID_MAX);
     kinds.truncate(SAID_MAX);
-    let group = row.unwrap_or_else(|| GroupRow {
-        group: group.to_owned(),
-        count: 0,
-        first: None,
-        last: None,
-        message: None,
-    });
+    let group = row.unwrap_or_else(|| empty(group));
     let (total, jobs) = page(
         engine,
         &group,
@@ -156,8 +150,10 @@ pub async fn failing(
         offset,
     )
     .await?;
-    let sample: Vec<i64> = meant.first().iter().map(|job| job.seq).collect();
-    let sample = engine.failed_jobs(&sample).await?;
+    let sample = match meant.first() {
+        Some(job) => engine.failed_job(job.seq).await?,
+        None => None,
+    };
     Ok(FailingView {
         range: name.to_owned(),
         from: from.0,
@@ -178,11 +174,22 @@ pub async fn failing(
         .into_iter()
         .take(NAMED_MAX)
         .collect(),
-        sample: sample.first().map(|job| job_row(engine, job, now)),
+        sample: sample.map(|job| job_row(engine, &job, now)),
         count: total,
         jobs,
         group,
     })
+}
+
+/// A group in which no job is failed (any more).
+fn empty(group: &str) -> GroupRow {
+    GroupRow {
+        group: group.to_owned(),
+        count: 0,
+        first: None,
+        last: None,
+        message: None,
+    }
 }
 
 /// How many jobs are meant, and a page of them. All of a group are found by its index, however many there are.
@@ -199,7 +206,7 @@ async fn page(
             offset,
             limit: PAGE_JOBS,
         };
-        engine.failed(&group.group, page).await?
+        engine.brief_failed(&group.group, page).await?
     } else {
         let shown = meant.iter().skip(offset).take(PAGE_JOBS);
         let seqs: Vec<i64> = shown.map(|job| job.seq).collect();

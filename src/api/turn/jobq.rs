@@ -89,10 +89,12 @@ async fn asked(engine: &Engine, queue: &Queue, text: &str) -> Result<RecordList>
     };
     match engine.query(queue, &query, FOUND_MAX).await {
         Ok(records) => Ok(RecordList::Found(records.iter().map(row).collect())),
-        Err(error @ Error::TooMuchWork { .. }) => Ok(RecordList::Refused(RefusedQuery {
-            why: sentence(&error),
-            mark: None,
-        })),
+        Err(error @ (Error::TooMuchWork { .. } | Error::AnswerTooLarge)) => {
+            Ok(RecordList::Refused(RefusedQuery {
+                why: sentence(&error),
+                mark: None,
+            }))
+        }
         Err(error) => Err(error),
     }
 }

@@ -59,7 +59,7 @@ pub async fn recurring(engine: &Engine, id: &str) -> Result<Option<RecurringView
         .map(|number| JobKey::qless(format!("{id}-{number}")))
         .collect();
     let children: Vec<_> = engine
-        .jobs_by_key(&keys)
+        .brief_jobs_by_key(&keys)
         .await?
         .into_iter()
         .flatten()

@@ -14,7 +14,7 @@ pub async fn scheduled(engine: &Engine, offset: usize) -> Result<ScheduledView> 
     let (queues, due, jobs) = futures::try_join!(
         there(engine),
         engine.due(None),
-        engine.jobs(Standing::Scheduled, None, page, None)
+        engine.brief_jobs(Standing::Scheduled, None, page, None)
     )?;
     Ok(ScheduledView {
         total: queues.iter().map(|queue| queue.counts.scheduled).sum(),

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use super::undo::{self, Kept};
 use super::{JOBS_MAX, Operation, Skip, Stage, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, act, rows};
+use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
 use crate::engine::job::{Job, JobKey, Protocol, QLESS_SCOPE, QueueKey};
@@ -23,7 +24,7 @@ use crate::store::{Row, Statement};
 const AT_ONCE_MAX: i64 = 4;
 
 /// Jobs of one batch, and what may be written in them.
-const BATCH: usize = 500;
+pub(super) const BATCH: usize = 500;
 const BATCH_BYTES: i64 = 4 << 20;
 
 /// How far one look ahead goes.
@@ -32,6 +33,9 @@ const AHEAD: Reach = Reach {
     looked_at: 250_000,
     time: Duration::from_secs(1),
 };
+
+/// How much work it may be to see whether the jobs of a batch are meant still, while other writes wait: steps and bytes.
+const LOOK_WORK: u64 = 50_000_000;
 
 const GONE: &str = "it was gone when its turn came";
 const CHANGED: &str = "it was changed meanwhile and does not fit the search any more";
@@ -255,7 +259,7 @@ impl Engine {
         }
         let items = removed.len().max(1);
         let verb = move |work: &mut Work| {
-            undo_batch(work, (id, version), &removed);
+            undo::undo_batch(work, (id, version), &removed);
             Ok(())
         };
         self.write(needs, None, items, verb).await
@@ -337,13 +341,14 @@ impl Batch {
         // A job that others wait for is cancelled after those that are cancelled too.
         let mut open: Vec<&Met> = self.met.iter().collect();
         let removes = operation.action.removes();
+        let mut budget = Budget::new(LOOK_WORK);
         loop {
             let (later, now): (Vec<&Met>, Vec<&Met>) =
                 open.iter().partition(|met| removes && is_needed(work, met));
             // Nothing more can make these free.
             let now = if now.is_empty() { &later } else { &now };
             for met in now {
-                let why = self.run_one(work, operation, met);
+                let why = self.run_one(work, operation, met, &mut budget);
                 if why.is_some() {
                     return why;
                 }
@@ -356,7 +361,13 @@ impl Batch {
     }
 
     /// Does it to a job, or notes why not. Why the operation must end, if it must.
-    fn run_one(&self, work: &mut Work, operation: &mut Operation, met: &Met) -> Option<String> {
+    fn run_one(
+        &self,
+        work: &mut Work,
+        operation: &mut Operation,
+        met: &Met,
+        budget: &mut Budget,
+    ) -> Option<String> {
         if operation.done + operation.skipped >= JOBS_MAX {
             return Some("No operation goes on after ten million jobs.".to_owned());
         }
@@ -364,7 +375,7 @@ impl Batch {
             Ok(kept) => kept,
             Err(why) => return Some(why),
         };
-        match self.act(work, operation, met) {
+        match self.act(work, operation, met, budget) {
             Ok(()) => {
                 if let Some((kept, bytes)) = kept {
                     let text = kept.as_text();
@@ -412,7 +423,13 @@ impl Batch {
         Ok(Some((Kept { queue, job }, bytes)))
     }
 
-    fn act(&self, work: &mut Work, operation: &Operation, met: &Met) -> Result<(), String> {
+    fn act(
+        &self,
+        work: &mut Work,
+        operation: &Operation,
+        met: &Met,
+        budget: &mut Budget,
+    ) -> Result<(), String> {
         let (key, _) = met.place.as_ref().ok_or(GONE)?;
         // Another may have its id by now.
         let job = work.job(key).filter(|job| job.seq == met.seq).ok_or(GONE)?;
@@ -421,9 +438,12 @@ impl Batch {
         if is_expunged || job.is_expired(work.now) {
             return Err(GONE.to_owned());
         }
-        let search = self.search.as_ref();
-        if search.is_some_and(|search| !is_meant(search, job, &queue, work.now)) {
-            return Err(CHANGED.to_owned());
+        if let Some(search) = &self.search {
+            match is_meant(search, job, &queue, work.now, budget) {
+                Ok(true) => {}
+                Ok(false) => return Err(CHANGED.to_owned()),
+                Err(spent) => return Err(format!("to see whether it fits: {spent}")),
+            }
         }
         act::act(work, &operation.action, key, &queue)
     }
@@ -444,42 +464,4 @@ impl Met {
 fn is_needed(work: &Work, met: &Met) -> bool {
     let job = met.place.as_ref().and_then(|(key, _)| work.job(key));
     job.is_some_and(|job: &Job| !job.dependents.is_empty())
-}
-
-/// Puts back some of what an operation has removed, last first.
-fn undo_batch(work: &mut Work, (id, version): (i64, i64), removed: &[(i64, Option<Kept>)]) {
-    let Some((operation, found)) = work.operating.get(id) else {
-        return;
-    };
-    if found != version || operation.stage != Stage::Undoing {
-        return;
-    }
-    let mut operation = operation.clone();
-    for (n, kept) in removed {
-        let done = match kept {
-            Some(kept) => undo::restore(work, kept),
-            None => Err("what was kept of it cannot be read".to_owned()),
-        };
-        work.operating.keep_no_longer(id, *n);
-        match done {
-            Ok(()) => operation.restored += 1,
-            Err(why) => {
-                let skip = Skip {
-                    job: kept.as_ref().map_or(0, |kept| kept.job.seq),
-                    place: kept
-                        .as_ref()
-                        .map(|kept| (kept.queue.clone(), kept.job.key.id.clone())),
-                    why: format!("it was not restored: {why}"),
-                };
-                work.operating
-                    .skip(id, operation.skipped + operation.lost, skip);
-                operation.lost += 1;
-            }
-        }
-    }
-    if removed.len() < BATCH {
-        operation.stage = Stage::Undone;
-        operation.undo_until = None;
-    }
-    work.operating.set(operation);
 }

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::run::BATCH;
+use super::{Skip, Stage};
 use crate::engine::events::Said;
 use crate::engine::job::{Job, JobKey, Protocol, QueueKey, State};
 use crate::engine::put::unmet;
@@ -83,4 +85,42 @@ fn key_in(job: &Job, queue: Option<i64>) -> JobKey {
     };
     let id = job.key.id.clone();
     JobKey { scope, id }
+}
+
+/// Puts back some of what an operation has removed, last first.
+pub fn undo_batch(work: &mut Work, (id, version): (i64, i64), removed: &[(i64, Option<Kept>)]) {
+    let Some((operation, found)) = work.operating.get(id) else {
+        return;
+    };
+    if found != version || operation.stage != Stage::Undoing {
+        return;
+    }
+    let mut operation = operation.clone();
+    for (n, kept) in removed {
+        let done = match kept {
+            Some(kept) => restore(work, kept),
+            None => Err("what was kept of it cannot be read".to_owned()),
+        };
+        work.operating.keep_no_longer(id, *n);
+        match done {
+            Ok(()) => operation.restored += 1,
+            Err(why) => {
+                let skip = Skip {
+                    job: kept.as_ref().map_or(0, |kept| kept.job.seq),
+                    place: kept
+                        .as_ref()
+                        .map(|kept| (kept.queue.clone(), kept.job.key.id.clone())),
+                    why: format!("it was not restored: {why}"),
+                };
+                work.operating
+                    .skip(id, operation.skipped + operation.lost, skip);
+                operation.lost += 1;
+            }
+        }
+    }
+    if removed.len() < BATCH {
+        operation.stage = Stage::Undone;
+        operation.undo_until = None;
+    }
+    work.operating.set(operation);
 }

@@ -1,29 +1,31 @@
 //! Finding records: by number, and by a query. What of a query an index can answer is asked of the database; the
 //! rest is decided here, over what that leaves, batch by batch.
 
+use std::sync::Arc;
+
 use super::{Record, no_such_queue};
+use crate::budget::{Budget, Spent};
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::{Error, Result};
+use crate::engine::error::{ANSWER_BYTES_MAX, Error, Result};
+use crate::engine::evaluate::{Allowance, Evaluated};
 use crate::engine::history::History;
 use crate::engine::job::QueueId;
 use crate::engine::pace::Pace;
 use crate::engine::queues::Queue;
-use crate::query::{Budget, Hint, Query};
+use crate::query::{Hint, Query};
 use crate::store::{Row, Statement, StoreError};
 
 /// Records that one query may look at.
 const LOOKED_AT_MAX: usize = 200_000;
 
-/// How much work it may be to see which of them match: steps, and bytes that are looked at. One record may take
-/// less, for polls look again while others wait.
-pub const WORK_MAX: u64 = 200_000_000;
+/// How much work it may be to see which of them match: steps, and bytes that are looked at; and how much of it for one
+/// record.
+const WORK_MAX: u64 = 200_000_000;
 const WORK_MAX_EACH: u64 = 5_000_000;
 
-/// How much one answer may hold, in bytes.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
-
 /// A record that was found.
+#[derive(Clone)]
 pub struct Found {
     pub seq: i64,
     pub record: Record,
@@ -38,11 +40,8 @@ pub struct Records {
     pub more: bool,
 }
 
-/// Whether the record matches at this moment, and how much work it was to see that.
-///
-/// # Errors
-/// [`Error::TooMuchWork`] if it is more than `left`, or than one record may take.
-pub fn matches(record: &Record, query: &Query, now: Time, left: u64) -> Result<(bool, u64)> {
+/// Whether the record matches at this moment.
+fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Result<bool, Spent> {
     let events = if query.needs().events {
         record.events()
     } else {
@@ -55,11 +54,48 @@ pub fn matches(record: &Record, query: &Query, now: Time, left: u64) -> Result<(
         events: &events,
         modified: record.modified.whole_seconds(),
     };
-    let given = left.min(WORK_MAX_EACH);
-    let mut budget = Budget::new(given);
-    let matches = query.matches(&row, now.whole_seconds(), &mut budget);
-    let matches = matches.map_err(|_| Error::TooMuchWork { looked_at: 1 })?;
-    Ok((matches, given - budget.left()))
+    budget.part(WORK_MAX_EACH, |budget| {
+        query.matches(&row, now.whole_seconds(), budget)
+    })
+}
+
+/// What is still wanted of the records that match.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    records: usize,
+    /// Fewer, if they have so many bytes.
+    bytes: usize,
+}
+
+/// Of some records, those that match, by their place: the first ones that are wanted.
+fn matching(
+    records: &[Found],
+    query: &Query,
+    now: Time,
+    mut wanted: Wanted,
+    budget: &mut Budget,
+) -> Evaluated<Vec<usize>> {
+    let mut found = Vec::new();
+    for (place, row) in records.iter().enumerate() {
+        match matches(&row.record, query, now, budget) {
+            Err(spent) => {
+                return Evaluated {
+                    value: found,
+                    spent: Some(spent),
+                };
+            }
+            Ok(false) => continue,
+            Ok(true) => found.push(place),
+        }
+        wanted.bytes = wanted.bytes.saturating_sub(row.record.bytes());
+        if found.len() == wanted.records || wanted.bytes == 0 {
+            break;
+        }
+    }
+    Evaluated {
+        value: found,
+        spent: None,
+    }
 }
 
 impl Engine {
@@ -99,8 +135,11 @@ impl Engine {
             let after = records.last().map_or(after, |record| record.id);
             // One more than is wanted tells whether there are more.
             let batch = pace.next().min(limit + 1 - records.len());
-            let args = [id.into(), after.into(), (batch as i64).into()];
-            let rows = self.readers().rows(Statement::new(LIST, args)).await?;
+            let args = |batch: usize| [id.into(), after.into(), (batch as i64).into()];
+            let sizes = |batch| Statement::new(LIST.sizes, args(batch));
+            let batch = self.fitting(&pace, batch, sizes).await?;
+            let statement = Statement::new(LIST.records, args(batch));
+            let rows = self.readers().rows(statement).await?;
             for row in &rows {
                 let record = found(row)?.record;
                 pace.read(record.bytes());
@@ -115,6 +154,31 @@ impl Engine {
         }
     }
 
+    /// Of a batch of records as many as are not too large together, at least one; `sizes` reads their sizes. A first
+    /// batch is small enough.
+    async fn fitting(
+        &self,
+        pace: &Pace,
+        batch: usize,
+        sizes: impl FnOnce(usize) -> Statement,
+    ) -> Result<usize> {
+        if pace.rows == 0 || batch == 1 {
+            return Ok(batch);
+        }
+        let rows = self.readers().rows(sizes(batch)).await?;
+        let sizes: Vec<i64> = rows
+            .iter()
+            .map(|row| row.int(0))
+            .collect::<Result<_, _>>()?;
+        let fitting = Pace::fitting(&sizes);
+        // Fewer than a batch are the last ones.
+        Ok(if fitting == sizes.len() {
+            batch
+        } else {
+            fitting
+        })
+    }
+
     /// Up to `limit` records that match, longest untouched first; fewer if they have `enough` bytes.
     pub(in crate::engine) async fn find(
         &self,
@@ -126,30 +190,45 @@ impl Engine {
         let id = self.known(queue).await?;
         let (now, hint) = (self.now(None), query.hint());
         let (mut all, mut bytes) = (Vec::new(), 0);
-        let (mut pace, mut left) = (Pace::default(), WORK_MAX);
+        let (mut pace, mut allowance) = (Pace::default(), Allowance::new(WORK_MAX));
         let mut after = (micros(*hint.modified.start()), -1);
         loop {
             let batch = pace.next();
-            let rows = self.readers().rows(next(id, hint, after, batch)).await?;
+            let sizes = |batch| next(id, hint, after, batch, |walk| walk.sizes);
+            let batch = self.fitting(&pace, batch, sizes).await?;
+            let statement = next(id, hint, after, batch, |walk| walk.records);
+            let rows = self.readers().rows(statement).await?;
+            let is_all = rows.len() < batch || is_one(hint);
+            let rows: Vec<Found> = rows.iter().map(found).collect::<Result<_, _>>()?;
             for row in &rows {
-                let row = found(row)?;
                 after = (row.record.modified.0, row.seq);
                 pace.read(row.record.bytes());
-                let looked = matches(&row.record, query, now, left);
-                let (matches, work) = looked.map_err(|_| too_much(pace))?;
-                left -= work;
-                if matches {
-                    bytes += row.record.bytes();
-                    all.push(row);
-                }
-                if all.len() == limit || bytes >= enough {
-                    return Ok(all);
-                }
             }
-            if rows.len() < batch || is_one(hint) {
+            let wanted = Wanted {
+                records: limit - all.len(),
+                bytes: enough.min(ANSWER_BYTES_MAX + 1) - bytes,
+            };
+            let (rows, query) = (Arc::new(rows), query.clone());
+            let evaluated = Arc::clone(&rows);
+            let matching = allowance
+                .run(move |budget| matching(&evaluated, &query, now, wanted, budget))
+                .await;
+            if matching.spent.is_some() {
+                return Err(too_much(pace));
+            }
+            let mut places = matching.value.into_iter().peekable();
+            let rows = Arc::unwrap_or_clone(rows).into_iter().enumerate();
+            for (_, row) in rows.filter(|(place, _)| places.next_if_eq(place).is_some()) {
+                bytes += row.record.bytes();
+                all.push(row);
+            }
+            if bytes > ANSWER_BYTES_MAX {
+                return Err(Error::AnswerTooLarge);
+            }
+            if all.len() == limit || bytes >= enough || is_all {
                 return Ok(all);
             }
-            if pace.rows >= LOOKED_AT_MAX || bytes >= ANSWER_BYTES_MAX {
+            if pace.rows >= LOOKED_AT_MAX {
                 return Err(too_much(pace));
             }
             tokio::task::yield_now().await;
@@ -177,8 +256,14 @@ fn is_one(hint: &Hint) -> bool {
     hint.ids.start() == hint.ids.end()
 }
 
-/// The statement that reads the next records that may match.
-fn next(queue: QueueId, hint: &Hint, after: (i64, i64), batch: usize) -> Statement {
+/// The statement that reads the next records that may match, or their sizes.
+fn next(
+    queue: QueueId,
+    hint: &Hint,
+    after: (i64, i64),
+    batch: usize,
+    what: fn(&Walk) -> &'static str,
+) -> Statement {
     let (first, last) = (*hint.ids.start(), *hint.ids.end());
     if is_one(hint) {
         return by_id(queue, first);
@@ -194,8 +279,8 @@ fn next(queue: QueueId, hint: &Hint, after: (i64, i64), batch: usize) -> Stateme
         (batch as i64).into(),
     ];
     match crate::query::label_of(hint) {
-        Some(label) => Statement::new(NEXT_LABELLED, args).with(label),
-        None => Statement::new(NEXT, args),
+        Some(label) => Statement::new(what(&NEXT_LABELLED), args).with(label),
+        None => Statement::new(what(&NEXT), args),
     }
 }
 
@@ -229,19 +314,38 @@ macro_rules! records {
 
 pub(super) use records;
 
+/// The statements that read the next records, and only their sizes.
+struct Walk {
+    records: &'static str,
+    sizes: &'static str,
+}
+
+macro_rules! walk {
+    ($rest:literal) => {
+        Walk {
+            records: records!($rest),
+            sizes: concat!(
+                "SELECT CAST(octet_length(body) + octet_length(history) + coalesce(octet_length(work_state), 0) AS BIGINT)
+                 FROM jobs WHERE state = 9 AND ",
+                $rest
+            ),
+        }
+    };
+}
+
 const BY_ID: &str = records!("scope = $1 AND id = $2");
 
-const LIST: &str =
-    records!("queue = $1 AND CAST(id AS BIGINT) > $2 ORDER BY CAST(id AS BIGINT) LIMIT $3 + 0");
+const LIST: Walk =
+    walk!("queue = $1 AND CAST(id AS BIGINT) > $2 ORDER BY CAST(id AS BIGINT) LIMIT $3 + 0");
 
 // The sign keeps SQLite from going by number, and sorting.
-const NEXT: &str = records!(
+const NEXT: Walk = walk!(
     "queue = $1 AND (updated_at, seq) > ($2, $3) AND updated_at <= $4
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );
 
 // The sign before the end keeps it by label: of two spans it would take the one without.
-const NEXT_LABELLED: &str = records!(
+const NEXT_LABELLED: Walk = walk!(
     "queue = $1 AND label = $8 AND (updated_at, seq) > ($2, $3) AND +updated_at <= $4
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );

@@ -3,7 +3,7 @@
 use crate::engine::clock::Time;
 use crate::engine::history::History;
 use crate::engine::job::{Failure, Job, JobKey, Lease, State};
-use crate::engine::rows::{self, job_columns};
+use crate::engine::rows::{self, job_bytes, job_columns};
 use crate::store::{Row, StoreError};
 
 /// As much of a job as a search looks at.
@@ -47,7 +47,8 @@ pub fn looked_at(row: &Row) -> Result<Job, StoreError> {
         created_at: Time(row.int(15)?),
         updated_at: row.int_or_null(16)?.map(Time),
         expires_at: row.int_or_null(17)?.map(Time),
-        body: row.text(18)?,
+        // Those that are asked about their payload are read apart.
+        body: String::new(),
         timeout_s: None,
         work_state: None,
         attributes: None,
@@ -58,50 +59,39 @@ pub fn looked_at(row: &Row) -> Result<Job, StoreError> {
 }
 
 /// The column with the bytes of what is written in a job; [`looked_at`] reads those before it.
-pub const SIZE: usize = 19;
+pub const SIZE: usize = 18;
 
-/// The columns that [`looked_at`] reads, and [`SIZE`].
+/// The columns that [`looked_at`] reads, and [`SIZE`]. A message is read as far as one is kept.
 macro_rules! looked_at {
-    ($body:literal, $rest:literal) => {
+    ($rest:literal) => {
         concat!(
             "SELECT j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_until,
-             j.remaining, j.klass, j.tags, j.failure_group, j.failure_message, j.created_at, j.updated_at,
-             j.expires_at, ",
-            $body,
-            ", CAST(octet_length(j.body) + octet_length(j.history) + coalesce(octet_length(j.work_state), 0) AS BIGINT)
-             FROM ",
+             j.remaining, j.klass, j.tags, j.failure_group, substr(j.failure_message, 1, 65536), j.created_at,
+             j.updated_at, j.expires_at, ",
+            job_bytes!(),
+            " FROM ",
             $rest
         )
     };
 }
 
-pub const NEXT: &str = looked_at!(
-    "''",
-    "jobs AS j WHERE j.seq < $1 ORDER BY j.seq DESC LIMIT $2 + 0"
-);
-pub const NEXT_WITH_BODY: &str = looked_at!(
-    "j.body",
-    "jobs AS j WHERE j.seq < $1 ORDER BY j.seq DESC LIMIT $2 + 0"
-);
-pub const THESE: &str = looked_at!(
-    "''",
-    "rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC"
-);
-pub const THESE_WITH_BODY: &str = looked_at!(
-    "j.body",
-    "rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC"
-);
+pub const NEXT: &str = looked_at!("jobs AS j WHERE j.seq < $1 ORDER BY j.seq DESC LIMIT $2 + 0");
+pub const THESE: &str =
+    looked_at!("rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC");
 
-pub const WHOLE: &str = concat!(
+pub const BODIES: &str =
+    "SELECT j.seq, j.body FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
+
+pub const BRIEF: &str = concat!(
     "SELECT ",
-    job_columns!(),
+    job_columns!(brief: "1000"),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC"
 );
 
 // The scopes of all jobs but those that are dead in Relay, each of which is alone in one.
 pub const EXACT: &str = concat!(
     "SELECT ",
-    job_columns!(),
+    job_columns!(brief: "1000"),
     " FROM (SELECT 0 AS scope UNION ALL SELECT -1 UNION ALL
        SELECT id FROM (SELECT q.id FROM queues AS q WHERE q.protocol IN ('relay', 'jobq') LIMIT 10000) AS o) AS s
       CROSS JOIN jobs AS j WHERE j.scope = s.scope AND j.id = $1 ORDER BY j.seq DESC LIMIT $2 + 0"

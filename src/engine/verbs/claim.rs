@@ -21,6 +21,11 @@ const QUEUES_MAX: usize = 8;
 /// Jobs that are claimed in one transaction.
 const CLAIM_MAX: usize = 500;
 
+/// Whether an answer has no room for more jobs.
+fn is_full(jobs: &[Job]) -> bool {
+    jobs.iter().map(|job| job.body.len()).sum::<usize>() >= claim::CLAIM_BYTES_MAX
+}
+
 impl Engine {
     /// Gives a worker jobs; see `engine/claim.rs` for the order. If the caller hangs up meanwhile, none. Many are claimed
     /// in several transactions.
@@ -54,7 +59,7 @@ impl Engine {
                     Err(error) if jobs.is_empty() => return Err(error),
                     some => jobs.extend(some.unwrap_or_default()),
                 }
-                if jobs.len() >= claim.count {
+                if jobs.len() >= claim.count || is_full(&jobs) {
                     return Ok(jobs);
                 }
             }
@@ -75,7 +80,7 @@ impl Engine {
         let count = claim.count;
         let mut jobs = Vec::new();
         let mut looks = 0;
-        while jobs.len() < count {
+        while jobs.len() < count && !is_full(&jobs) {
             claim.count = (count - jobs.len()).min(CLAIM_MAX);
             let some = match self.claim_some(claim.clone(), now).await {
                 Ok(some) => some,

@@ -154,7 +154,9 @@ impl Engine {
         let choice = self.choices().of(queue.id, query.text());
         for attempt in 0..ATTEMPTS_MAX {
             let find = || self.candidates(queue, query);
-            let Some(trying) = choice.next(attempt > 0, find).await? else {
+            // What matched before this poll came need not match at its time.
+            let anew = attempt > 0 || query.needs().time;
+            let Some(trying) = choice.next(anew, find).await? else {
                 return Ok(None);
             };
             let candidate = trying.candidate;
@@ -163,9 +165,9 @@ impl Engine {
                 ..Needs::default()
             };
             let key = record::key(queue, candidate.id);
-            let (query, state) = (query.clone(), state.clone());
+            let state = state.clone();
             let taken = self.write(needs, None, 1, move |work| {
-                record::poll(work, &key, candidate.modified, &query, &state)
+                record::poll(work, &key, candidate.modified, &state)
             });
             if let Some(record) = taken.await? {
                 return Ok(Some(record));

@@ -1,10 +1,12 @@
 //! What Jobq's clients get: JSON, payloads and states as they were written, but for white space.
 
-use axum::response::Response;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::engine::{Queue, Record};
+use crate::engine::{Error, Queue, Record};
+use crate::protocol::body;
 use crate::protocol::request::json;
 
 /// A queue.
@@ -71,7 +73,11 @@ pub fn conflict(record: &Record) -> Response {
 }
 
 /// Jobs, and where the next page of them begins.
-pub fn jobs(records: &[Record], next: Option<i64>) -> Response {
+///
+/// # Errors
+/// [`Error::AnswerTooLarge`].
+pub fn jobs(records: &[Record], next: Option<i64>) -> Result<Response, Error> {
     let jobs = records.iter().map(|record| view(record, None)).collect();
-    json(&JobsView { jobs, next })
+    let text = body::text(&JobsView { jobs, next })?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }

@@ -69,7 +69,9 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
         Error::NoSuchQueue { .. } | Error::NoSuchJob { .. } => StatusCode::NOT_FOUND,
         Error::QueueThere { .. } => StatusCode::CONFLICT,
         Error::Full => StatusCode::INSUFFICIENT_STORAGE,
-        Error::LogFull { .. } | Error::TooMuchWork { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        Error::LogFull { .. } | Error::TooMuchWork { .. } | Error::AnswerTooLarge => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
         _ => {
             tracing::error!(%error, "a request of Jobq failed");
             let why = "an internal error".to_owned();

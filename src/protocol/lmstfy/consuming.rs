@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde_json::json;
 
@@ -12,6 +12,7 @@ use super::call::Call;
 use super::refusal::Refusal;
 use super::{Front, Outcome};
 use crate::engine::{Claim, Job, JobKey, Order, QueueKey, Time};
+use crate::protocol::body;
 
 /// Seconds that a consumer has unless it says more (document, Consume jobs).
 const TTR_S: u32 = 120;
@@ -43,7 +44,8 @@ pub async fn consume(front: Front, call: Call) -> Outcome {
         .iter()
         .filter_map(|job| Some(new_job(job, front.queue_of(job, &queues)?, now)));
     if count > 1 && !jobs.is_empty() {
-        return Ok(Json(views.collect::<Vec<_>>()).into_response());
+        let text = body::text(&views.collect::<Vec<_>>())?;
+        return Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response());
     }
     let view = views.next().ok_or(Refusal::NoJobAvailable)?;
     Ok(Json(view).into_response())

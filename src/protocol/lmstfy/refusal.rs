@@ -44,6 +44,9 @@ impl IntoResponse for Refusal {
                 let body = Json(json!({ "msg": "no job available" }));
                 return (StatusCode::NOT_FOUND, body).into_response();
             }
+            Refusal::Engine(Error::AnswerTooLarge) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "answer too large")
+            }
             Refusal::Engine(Error::Unavailable) => {
                 let body = Json(json!({ "error": "the database cannot be reached now" }));
                 let later = [("retry-after", "1")];

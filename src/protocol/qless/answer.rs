@@ -10,18 +10,21 @@ use serde_json::{Map, Value, json};
 
 use super::call::Fields;
 use super::refusal::Refusal;
-use crate::engine::{Config, Event, Failure, Job, Queues, Standing, State, Time, Tracked, What};
+use crate::engine::{
+    Config, Error, Event, Failure, Job, Queues, Standing, State, Time, Tracked, What,
+};
+use crate::protocol::body;
 
-/// What a handler gives: the results, and whatever stands beside them, each as JSON text.
+/// What a handler gives: the results, unless they are too large, and what else there is, each as JSON text.
 pub struct Answer {
-    results: String,
+    results: Result<String, Error>,
     beside: Vec<(&'static str, String)>,
 }
 
 impl Answer {
     pub fn new(results: &impl Serialize) -> Answer {
         Answer {
-            results: text(results),
+            results: body::text(results),
             beside: Vec::new(),
         }
     }
@@ -89,9 +92,10 @@ const RETRY_AFTER_S: &str = "1";
 
 /// The whole response.
 pub fn response(outcome: Result<Answer, Refusal>, started: Instant) -> Response<Body> {
+    let outcome = outcome.and_then(|Answer { results, beside }| Ok((results?, beside)));
     let retry_after = outcome.as_ref().is_err_and(Refusal::may_be_repeated);
     let (status, mut body) = match outcome {
-        Ok(Answer { results, beside }) => {
+        Ok((results, beside)) => {
             let mut body = format!("{{\"results\":{results}");
             for (key, value) in beside {
                 body.push_str(&format!(",\"{key}\":{value}"));
@@ -99,7 +103,7 @@ pub fn response(outcome: Result<Answer, Refusal>, started: Instant) -> Response<
             (StatusCode::OK, body)
         }
         Err(refusal) => {
-            if let Refusal::Engine(crate::engine::Error::Store(error)) = &refusal {
+            if let Refusal::Engine(Error::Store(error)) = &refusal {
                 tracing::error!(%error, "a request failed");
             }
             let object = text(&refusal.to_object());

@@ -98,14 +98,12 @@ pub async fn complete_jobs(front: Front, call: Call) -> Outcome {
 async fn list(front: &Front, call: &Call, standing: Standing, queue: Option<QueueKey>) -> Outcome {
     let (page, full, envelope) = (call.page()?, call.switch("full")?, call.envelope()?);
     let now = front.now(&envelope)?;
-    let jobs = front
-        .engine
-        .jobs(standing, queue.as_ref(), page, now)
-        .await?;
+    let (engine, queue) = (&front.engine, queue.as_ref());
     Ok(if full {
+        let jobs = engine.jobs(standing, queue, page, now).await?;
         Answer::new(&front.views(&jobs, now))
     } else {
-        Answer::new(&ids(&jobs))
+        Answer::new(&engine.job_ids(standing, queue, page, now).await?)
     })
 }
 

@@ -1,0 +1,130 @@
+//! Running evaluators of queries and searches: what is small where it is asked for, what is not on a blocking thread,
+//! so that no other request waits for it.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::budget::{Budget, Spent};
+
+/// Work that is done on the async thread: well under a millisecond. A batch that takes more begins again elsewhere.
+const INLINE_WORK: u64 = 100_000;
+
+/// How long one request may evaluate, in all, and how long it waits for a thread.
+pub const TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Evaluations that run on blocking threads at once; others wait.
+const AT_ONCE: usize = 2;
+static RUNNING: Semaphore = Semaphore::const_new(AT_ONCE);
+
+/// What was evaluated, and why no more.
+#[derive(Debug)]
+pub struct Evaluated<T> {
+    /// The result as far as the budget reached.
+    pub value: T,
+    /// Why it did not reach further.
+    pub spent: Option<Spent>,
+}
+
+/// How much one request may still evaluate.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    work: u64,
+    time: Duration,
+}
+
+impl Allowance {
+    /// So many steps and bytes, for up to [`TIME_MAX`].
+    pub fn new(work: u64) -> Allowance {
+        Allowance {
+            work,
+            time: TIME_MAX,
+        }
+    }
+
+    /// Evaluates within what is left, and takes that from it. `evaluate` may be called twice. Waiting for the database
+    /// between two evaluations costs nothing.
+    pub async fn run<T, F>(&mut self, evaluate: F) -> Evaluated<T>
+    where
+        T: Default + Send + 'static,
+        F: Fn(&mut Budget) -> Evaluated<T> + Send + 'static,
+    {
+        let begun = Instant::now();
+        let mut small = Budget::new(self.work.min(INLINE_WORK));
+        let before = small.left();
+        let here = evaluate(&mut small);
+        if here.spent.is_none() || self.work <= INLINE_WORK {
+            self.take(before - small.left(), begun);
+            return here;
+        }
+        let given_up = Evaluated {
+            value: T::default(),
+            spent: Some(Spent::Time),
+        };
+        let Ok(Ok(permit)) = timeout(TIME_MAX, RUNNING.acquire()).await else {
+            return given_up;
+        };
+        let (begun, work) = (Instant::now(), self.work);
+        let mut budget = Budget::new(work).until(begun + self.time);
+        let run = move || {
+            // It is held to the end, also if the caller hangs up.
+            let _permit = permit;
+            let result = evaluate(&mut budget);
+            (result, budget.left())
+        };
+        let Ok((result, left)) = tokio::task::spawn_blocking(run).await else {
+            return given_up;
+        };
+        self.take(work - left, begun);
+        result
+    }
+
+    fn take(&mut self, work: u64, begun: Instant) {
+        self.work -= work;
+        self.time = self.time.saturating_sub(begun.elapsed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spending(work: usize) -> impl Fn(&mut Budget) -> Evaluated<()> + Send + 'static {
+        move |budget| Evaluated {
+            value: (),
+            spent: budget.spend(work).err(),
+        }
+    }
+
+    #[tokio::test]
+    async fn small_work_runs_inline_and_large_work_on_a_blocking_thread() {
+        let here = std::thread::current().id();
+        for (work, is_here) in [(100_000, true), (100_001, false)] {
+            let mut allowance = Allowance::new(1_000_000);
+            let done = allowance.run(move |budget| Evaluated {
+                spent: budget.spend(work).err(),
+                value: Some(std::thread::current().id()),
+            });
+            let done = done.await;
+            assert_eq!(done.spent, None);
+            assert_eq!(done.value == Some(here), is_here, "{work}");
+            assert_eq!(allowance.work, 1_000_000 - work as u64);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_allowance_ends_with_its_work_and_its_time() {
+        let mut allowance = Allowance::new(300_000);
+        assert_eq!(allowance.run(spending(200_000)).await.spent, None);
+        let done = allowance.run(spending(200_000)).await;
+        assert_eq!(done.spent, Some(Spent::Work));
+        let mut late = Allowance {
+            work: 300_000,
+            time: Duration::ZERO,
+        };
+        assert_eq!(late.run(spending(1)).await.spent, None);
+        let done = late.run(spending(200_000)).await;
+        assert_eq!(done.spent, Some(Spent::Time));
+    }
+}

@@ -1,0 +1,101 @@
+//! Whatever reads a text pays for its bytes first: no expression over a long text is free.
+
+use std::time::Instant;
+
+use switchyard::budget::{Budget, Spent};
+use switchyard::query::{Query, Record};
+
+use super::{NOW, RECORD, parse, term};
+
+/// So many digits are in the payload, and as much work is allowed: reading them twice is too much.
+const DIGITS: usize = 200_000;
+const WORK: u64 = 300_000;
+
+fn ask(query: &Query, payload: &str) -> Result<bool, Spent> {
+    let record = Record { payload, ..RECORD };
+    query.matches(&record, NOW, &mut Budget::new(WORK))
+}
+
+#[test]
+fn each_conversion_of_a_text_costs_its_bytes() {
+    let digits = "7".repeat(DIGITS);
+    for expression in [
+        "payload AND payload",
+        "NOT payload OR payload",
+        "NOT (NOT payload) + payload",
+        "-payload",
+        "- - payload",
+        "payload IS TRUE AND payload IS NOT FALSE",
+        "id IN (payload, payload)",
+        "id = payload",
+        "modified < payload",
+        "id BETWEEN payload AND payload",
+        "iif(payload, payload, 1) AND 1",
+        "payload + 1",
+        "payload % 2",
+        "CAST(payload AS INTEGER) + CAST(payload AS REAL)",
+        "abs(payload)",
+        "round(payload)",
+        "round(1, payload)",
+        "substr('a', payload, payload)",
+        "json_extract(payload, '$')",
+        "payload ->> '$'",
+        "state ->> payload",
+        "state -> payload",
+        "json_extract(state, payload) OR json_extract(state, payload)",
+    ] {
+        let query = term("IS", expression, "2").unwrap();
+        assert_eq!(ask(&query, &digits), Err(Spent::Work), "{expression}");
+        assert!(ask(&query, "7").is_ok(), "{expression}");
+    }
+}
+
+#[test]
+fn escapes_and_keys_are_paid_for() {
+    let escapes = "\\u0061".repeat(DIGITS / 6);
+    let text = format!(r#"{{"a":"{escapes}"}}"#);
+    let query = term("IS", "json_extract(payload, '$.a')", "2").unwrap();
+    assert_eq!(ask(&query, &text), Err(Spent::Work));
+    let key = format!(r#"{{"{escapes}":1}}"#);
+    let query = term("IS", "json_extract(payload, '$.b')", "2").unwrap();
+    assert_eq!(ask(&query, &key), Err(Spent::Work));
+}
+
+#[test]
+fn trimming_pays_for_each_character_before_it_looks_for_it() {
+    let query = term("IS", "trim(payload, payload)", "2").unwrap();
+    assert_eq!(ask(&query, &"a".repeat(1_000)), Err(Spent::Work));
+    assert_eq!(ask(&query, &"a".repeat(100)), Ok(false));
+}
+
+#[test]
+fn a_pattern_that_fails_early_costs_little_however_long_the_text_is() {
+    let query = term("LIKE", "payload", "'x%'").unwrap();
+    assert_eq!(ask(&query, &"7".repeat(2_000_000)), Ok(false));
+}
+
+#[test]
+fn a_query_of_many_conversions_ends_with_its_budget() {
+    let sum = format!("id IN ({}1)", "payload,".repeat(200));
+    let terms = vec![["IS NOT", sum.as_str(), "1"]; 32];
+    let query = parse(&serde_json::json!(terms).to_string());
+    let digits = "7".repeat(1_900_000);
+    let record = Record {
+        payload: &digits,
+        ..RECORD
+    };
+    let mut work = Budget::new(5_000_000);
+    assert_eq!(query.matches(&record, NOW, &mut work), Err(Spent::Work));
+}
+
+#[test]
+fn a_query_ends_at_its_deadline() {
+    let query = term("IS", "payload + 1", "2").unwrap();
+    let digits = "7".repeat(DIGITS);
+    let record = Record {
+        payload: &digits,
+        ..RECORD
+    };
+    let mut late = Budget::unlimited().until(Instant::now());
+    assert_eq!(query.matches(&record, NOW, &mut late), Err(Spent::Time));
+}
