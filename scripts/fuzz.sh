@@ -13,8 +13,8 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 cargo build --locked --release --target "$host"
 for source in fuzz_targets/${1:-*}.rs; do
     target=$(basename "$source" .rs)
-    mkdir -p "corpus/$target" "artifacts/$target"
+    mkdir -p "corpus/$target" "seeds/$target" "artifacts/$target"
     echo "fuzz: $target for $seconds s"
     "$CARGO_TARGET_DIR/$host/release/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
-        -print_final_stats=1 -artifact_prefix="artifacts/$target/" "corpus/$target" 2>&1 | sed -e "/# Uses:/d" -e "/dictionary\./d"
+        -print_final_stats=1 -artifact_prefix="artifacts/$target/" "corpus/$target" "seeds/$target" 2>&1 | sed -e "/# Uses:/d" -e "/dictionary\./d"
 done

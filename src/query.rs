@@ -4,7 +4,7 @@
 //! look at one job: no sub-query, no other table, no function but those in `tree.rs`. SQLite's own grammar reads it
 //! (`parse.rs`), and what is not on the list is refused with its place. It never becomes SQL again: it is evaluated
 //! here, over one job at a time (`eval.rs`), so it means the same on every database, and can do no harm but take
-//! time, which a `Budget` bounds: whatever converts, compares or copies a text takes it, and pays for the bytes first.
+//! time, which a `Budget` bounds: each function that converts, compares or copies a text takes it, and pays for the bytes first.
 //!
 //! What it gives is what SQLite 3.51 gives for `SELECT (EXPR) OP (EXPR)` over a row whose `id` and `modified` are
 //! INTEGER and whose `payload`, `state` and `events` are TEXT (JSON without white space; the state `null` is NULL).

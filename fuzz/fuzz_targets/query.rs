@@ -3,8 +3,13 @@
 //! `cargo fuzz run query` (see `fuzz/Cargo.toml`).
 #![no_main]
 
+use budget::Budget;
 use libfuzzer_sys::fuzz_target;
-use room::query::{Budget, Query, Record, minified, same};
+use room::query::{Query, Record, minified, same};
+
+#[allow(dead_code, reason = "the server uses all of it")]
+#[path = "../../src/budget.rs"]
+mod budget;
 
 #[path = "../../src"]
 mod room {

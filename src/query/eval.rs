@@ -24,7 +24,7 @@ type Cell<'a> = Option<Option<Rc<Json<'a>>>>;
 pub struct Look<'a, 'w> {
     record: Record<'a>,
     now: i64,
-    /// Whatever converts, compares or copies a text takes it, and pays before it does.
+    /// Each function that converts, compares or copies a text takes it, and pays first.
     pub work: &'w mut Budget,
     payload: Cell<'a>,
     state: Cell<'a>,

@@ -134,7 +134,7 @@ async fn nested_payloads_are_shown_in_proportion_to_their_length() {
 }
 
 #[tokio::test]
-async fn a_query_that_is_too_much_work_holds_up_nobody() {
+async fn a_query_that_is_too_much_work_is_refused_by_its_budget() {
     let server = Server::with(&[]);
     let jobq = Jobq::new(&server);
     jobq.create("q").await;
@@ -153,6 +153,8 @@ async fn a_query_that_is_too_much_work_holds_up_nobody() {
             assert!(said.contains("too much work"), "{said}");
         }
     }
+    let page = page(&server, "/ui/jobq/q").await;
+    assert!(page.len() < MIB / 2, "{}", page.len());
     // What fits the budget is answered still.
     let small = json!({"query": [["IS", "id IN (payload, 1)", "1"]]});
     let found = jobq.post("/queue/q/query_jobs", &small).await;

@@ -1,4 +1,4 @@
-//! Whatever reads a text pays for its bytes first: no expression over a long text is free.
+//! An expression pays for the bytes of a text before it reads them: none over a long text is free.
 
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! What polls choose from. Those who poll at the same time with the same query would all find the same records, and
 //! all but one come too late; so one of them looks for all, and each tries another of what was found.
 //!
-//! What was found stays in order: whatever comes to match later has just been touched, and is behind it. Who tries one
-//! looks again whether it is untouched, where nobody else can change it: then it matches still.
+//! What was found stays in order: a record that comes to match later has just been touched, and is behind it. The group
+//! that takes one checks that it is untouched: then it still matches.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

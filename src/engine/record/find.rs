@@ -304,6 +304,14 @@ pub(super) fn found(row: &Row) -> Result<Found, StoreError> {
 }
 
 macro_rules! records {
+    // As a list shows them: with the beginning of payload and state.
+    (brief: $rest:literal) => {
+        concat!(
+            "SELECT id, seq, substr(body, 1, 1000), substr(work_state, 1, 1000), history, updated_at, created_at
+             FROM jobs WHERE state = 9 AND ",
+            $rest
+        )
+    };
     ($rest:literal) => {
         concat!(
             "SELECT id, seq, body, work_state, history, updated_at, created_at FROM jobs WHERE state = 9 AND ",

@@ -45,7 +45,7 @@ impl Engine {
         rows.iter().map(labelled).collect()
     }
 
-    /// A page of records, longest untouched first; and how many there are of them in all.
+    /// A page of records, as a list shows them, longest untouched first; and how many there are of them in all.
     ///
     /// # Errors
     /// [`NoSuchQueue`](crate::engine::Error).
@@ -80,11 +80,9 @@ const LABELS: &str = "
 SELECT label, count(*) FROM jobs WHERE queue = $1 AND state = 9
 GROUP BY label ORDER BY count(*) DESC, label LIMIT $2 + 0";
 
-const ALL: &str = records!("queue = $1 ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
-const LABELLED: &str =
-    records!("queue = $1 AND label = $4 ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
-const OTHERS: &str =
-    records!("queue = $1 AND label IS NULL ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
+const ALL: &str = records!(brief: "queue = $1 ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
+const LABELLED: &str = records!(brief: "queue = $1 AND label = $4 ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
+const OTHERS: &str = records!(brief: "queue = $1 AND label IS NULL ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
 
 const COUNT_ALL: &str = "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 9";
 const COUNT_LABELLED: &str =

@@ -65,8 +65,8 @@ impl Spending {
 }
 
 impl Engine {
-    /// Of these jobs, which are meant, in their order. Fewer are told if the search has found so many that are, or may
-    /// go no further.
+    /// Whether each of these jobs is meant, in their order. The result is shorter if the search has found `wanted` jobs or
+    /// may go no further.
     pub(super) async fn judge(
         &self,
         search: &Search,
@@ -93,7 +93,7 @@ impl Engine {
         Ok(meant)
     }
 
-    /// Looks into the payloads of those that may be meant, and forgets what it does not get to.
+    /// Looks into the payloads of the jobs that may be meant, and cuts off the jobs it does not get to.
     async fn judge_payloads(
         &self,
         search: &Search,

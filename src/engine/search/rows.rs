@@ -47,7 +47,7 @@ pub fn looked_at(row: &Row) -> Result<Job, StoreError> {
         created_at: Time(row.int(15)?),
         updated_at: row.int_or_null(16)?.map(Time),
         expires_at: row.int_or_null(17)?.map(Time),
-        // Those that are asked about their payload are read apart.
+        // Payloads are read separately.
         body: String::new(),
         timeout_s: None,
         work_state: None,

@@ -1,0 +1,54 @@
+//! Any bytes as a search and as a payload, the search up to the first line break: nothing panics, nothing takes long.
+//!
+//! `cargo fuzz run search` (see `fuzz/Cargo.toml`).
+#![no_main]
+
+use budget::Budget;
+use libfuzzer_sys::fuzz_target;
+use room::search::{Body, Search, Seen};
+
+#[allow(dead_code, reason = "the server uses all of it")]
+#[path = "../../src/budget.rs"]
+mod budget;
+
+#[allow(dead_code, reason = "the server uses all of it")]
+#[path = "../../src"]
+mod room {
+    pub mod search;
+}
+
+const NOW: i64 = 1_793_500_000_000_000;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let (asked, payload) = text.split_once('\n').unwrap_or((text, r#"{"a":[1,{"b":"c"}]}"#));
+    let Ok(search) = Search::parse(asked) else {
+        return;
+    };
+    let tags = [payload.chars().take(20).collect()];
+    for body in [Body::Json(payload), Body::Base64(payload)] {
+        let job = Seen {
+            id: "Letter-1",
+            state: "failed",
+            api: "qless",
+            namespace: "",
+            queue: "mail",
+            class: Some("Mail::Send"),
+            tags: &tags,
+            worker: Some("host-1"),
+            failure: Some(("TimeoutError", payload)),
+            priority: Some(5.0),
+            tries: Some(0),
+            created: NOW - 60_000_000,
+            updated: NOW,
+            body,
+        };
+        let mut work = Budget::new(1_000_000);
+        search.matches(&job, NOW, &mut work).ok();
+    }
+    for (_, without) in search.terms() {
+        assert!(Search::parse(&without).is_ok());
+    }
+});
