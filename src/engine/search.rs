@@ -150,7 +150,7 @@ impl Engine {
                 });
             }
             // One more than is wanted tells whether there are more.
-            let more = reach.jobs - hits + 1;
+            let more = (reach.jobs - hits).saturating_add(1);
             let judged = self.judge(search, &rows, now, more, &mut spending);
             let judged = judged.await?;
             for (row, is_meant) in rows.iter().zip(&judged) {

@@ -11,14 +11,24 @@ use crate::engine::{ANSWER_BYTES_MAX, Error};
 /// # Errors
 /// [`Error::AnswerTooLarge`].
 pub fn text(value: &impl Serialize) -> Result<String, Error> {
-    let mut body = Body(Vec::new());
+    text_up_to(ANSWER_BYTES_MAX, value)
+}
+
+fn text_up_to(max: usize, value: &impl Serialize) -> Result<String, Error> {
+    let mut body = Body {
+        bytes: Vec::new(),
+        max,
+    };
     // Our own types have text for keys, and no number that JSON lacks: nothing else can fail.
     serde_json::to_writer(&mut body, value).map_err(|_| Error::AnswerTooLarge)?;
-    String::from_utf8(body.0).map_err(|_| Error::AnswerTooLarge)
+    String::from_utf8(body.bytes).map_err(|_| Error::AnswerTooLarge)
 }
 
 /// A body as it is written.
-struct Body(Vec<u8>);
+struct Body {
+    bytes: Vec<u8>,
+    max: usize,
+}
 
 impl Write for Body {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -26,10 +36,10 @@ impl Write for Body {
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.0.len() + bytes.len() > ANSWER_BYTES_MAX {
+        if self.bytes.len() + bytes.len() > self.max {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        self.0.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
         Ok(())
     }
 
@@ -44,14 +54,9 @@ mod tests {
 
     #[test]
     fn an_answer_is_given_up_where_it_becomes_too_large() {
-        let quotes = 2;
-        for (bytes, is_fitting) in [
-            (ANSWER_BYTES_MAX - quotes - 1, true),
-            (ANSWER_BYTES_MAX - quotes, true),
-            (ANSWER_BYTES_MAX - quotes + 1, false),
-        ] {
-            let text = text(&"x".repeat(bytes));
-            assert_eq!(text.is_ok(), is_fitting, "{bytes}");
+        for (max, is_fitting) in [(7, false), (8, true), (9, true)] {
+            let text = text_up_to(max, &["abcd"]);
+            assert_eq!(text.is_ok(), is_fitting, "{max}");
         }
     }
 }
