@@ -15,7 +15,6 @@ mod records;
 mod refused;
 mod shared;
 mod tokens;
-mod tries;
 
 use std::sync::Arc;
 use std::time::Duration;

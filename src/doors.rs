@@ -6,13 +6,15 @@
 mod host;
 mod keys;
 mod sender;
+mod throttle;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 
@@ -23,6 +25,7 @@ use crate::server::ClientAddress;
 pub use host::Hosts;
 pub use keys::{Admin, Keys, Shown, UiKey, Who};
 pub use sender::Sender;
+pub use throttle::Throttle;
 
 /// The challenge of a door that people come to with browsers.
 pub const BASIC: &str = r#"Basic realm="Switchyard", charset="UTF-8""#;
@@ -44,6 +47,8 @@ pub struct Doors {
     pub relay: Option<Hash>,
     /// What opens Jobq.
     pub jobq: Option<Hash>,
+    /// Wrong credentials, at all doors together.
+    pub throttle: Arc<Throttle>,
 }
 
 impl Doors {
@@ -66,6 +71,7 @@ impl Doors {
             stands_open: self.admin_is_open(),
             admin: Keys::of_admin(&self.admin).and(admins),
             own: None,
+            throttle: Arc::clone(&self.throttle),
             refuse,
         }))
     }
@@ -95,6 +101,7 @@ impl Doors {
             stands_open: own.is_none(),
             admin: Keys::of_admin(&self.admin),
             own,
+            throttle: Arc::clone(&self.throttle),
             refuse,
         }))
     }
@@ -193,6 +200,7 @@ struct Inner {
     admin: Keys,
     /// A key of this door only.
     own: Option<Hash>,
+    throttle: Arc<Throttle>,
     refuse: Refuse,
 }
 
@@ -203,6 +211,21 @@ impl Door {
             return routes;
         }
         routes.layer(middleware::from_fn_with_state(self, keep))
+    }
+
+    /// Whether the door opens. Passwords are subject to the login throttle. Tokens are not: they are too long to be
+    /// guessed, and clients behind the same address must not lock each other out.
+    ///
+    /// # Errors
+    /// How long the client has to wait before it may show another password.
+    fn check(&self, request: &Request, shown: &Shown) -> Result<bool, Duration> {
+        let Some(name) = shown.name() else {
+            return Ok(self.opens_for(shown));
+        };
+        let from = ClientAddress::of(request.extensions());
+        let check = || self.opens_for(shown).then_some(());
+        let found = self.0.throttle.attempt(from, Some(name), check)?;
+        Ok(found.is_some())
     }
 
     fn opens_for(&self, shown: &Shown) -> bool {
@@ -218,17 +241,26 @@ impl Door {
 
 /// Lets in whoever shows a key.
 async fn keep(State(door): State<Door>, request: Request, next: Next) -> Response {
-    let shown = Shown::by(request.headers());
-    if let Some(shown) = &shown
-        && door.opens_for(shown)
-    {
-        return next.run(request).await;
-    }
-    if shown.is_some() {
-        tell_of_wrong_key(&request);
-    }
+    let wait = match Shown::by(request.headers()) {
+        None => None,
+        Some(shown) => match door.check(&request, &shown) {
+            Ok(true) => return next.run(request).await,
+            Ok(false) => {
+                tell_of_wrong_key(&request);
+                None
+            }
+            Err(wait) => Some(wait),
+        },
+    };
     drain(request).await;
-    (door.0.refuse)()
+    let mut response = (door.0.refuse)();
+    if let Some(wait) = wait {
+        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        let headers = response.headers_mut();
+        headers.remove(header::WWW_AUTHENTICATE);
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+    }
+    response
 }
 
 /// Notes that somebody has shown what is no key.
@@ -239,7 +271,7 @@ pub fn tell_of_wrong_key(request: &Request) {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderMap, HeaderValue, header};
+    use axum::http::HeaderMap;
     use axum::response::IntoResponse;
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;

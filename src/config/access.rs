@@ -1,5 +1,7 @@
 //! Authentication and authorization flags of `serve` and `dev`, and the allowed host names.
 
+use std::sync::Arc;
+
 use clap::Args;
 use clap::builder::FalseyValueParser;
 
@@ -145,6 +147,7 @@ impl Access {
             qless: hash(self.qless_token.or(self.qless_token_file)),
             relay: hash(self.relay_token.or(self.relay_token_file)),
             jobq: hash(self.jobq_token.or(self.jobq_token_file)),
+            throttle: Arc::default(),
         })
     }
 }

@@ -3,6 +3,8 @@
 //! with it stands in `api/roles.rs`.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -14,13 +16,12 @@ use axum::response::{IntoResponse, Redirect, Response};
 use super::audit::{self, Noted};
 use super::guard::is_safe;
 use super::refused::Refused;
-use super::tries::Tries;
 use super::{Dashboard, REFRESH, cookie, forms, guard, login};
 use crate::api::Trouble;
 use crate::api::roles;
 use crate::api::views::Role;
 use crate::app::visit::{self, Entrance, is_ours};
-use crate::doors::{Doors, Keys, Shown, Who, tell_of_wrong_key};
+use crate::doors::{Doors, Keys, Shown, Throttle, Who, tell_of_wrong_key};
 use crate::engine::{Engine, Result};
 use crate::protocol::request::drain;
 use crate::secret::Hash;
@@ -39,7 +40,7 @@ pub struct Entry {
     guests: Option<Role>,
     /// What the dashboard calls this server; may be empty.
     pub environment: String,
-    pub tries: Tries,
+    pub throttle: Arc<Throttle>,
     pub refused: Refused,
 }
 
@@ -56,41 +57,62 @@ impl Entry {
             keys: doors.of_ui(),
             guests: doors.guests(),
             environment: environment.unwrap_or_default().to_owned(),
-            tries: Tries::default(),
+            throttle: Arc::clone(&doors.throttle),
             refused: Refused::default(),
         }
     }
 
-    /// Whoever sends this; `None` if it is not let in.
-    async fn visitor(&self, engine: &Engine, headers: &HeaderMap) -> Result<Option<Visitor>> {
+    /// Who sends this request.
+    pub async fn principal(
+        &self,
+        engine: &Engine,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+    ) -> Result<Principal> {
         let came = |who: &Who, entrance| Visitor {
             who: who.clone(),
             entrance,
         };
         if !self.keys.is_empty() {
             if let Some(shown) = Shown::by(headers) {
-                let who = self.keys.who(&shown);
-                return Ok(who.map(|who| came(who, Entrance::Key)));
+                let who = self
+                    .throttle
+                    .attempt(from, shown.name(), || self.keys.who(&shown));
+                return Ok(match who {
+                    Ok(Some(who)) => Principal::Known(came(who, Entrance::Key)),
+                    Ok(None) => Principal::Unknown,
+                    Err(wait) => Principal::Throttled(wait),
+                });
             }
             if let Some(secret) = session(headers)
                 && let Some(session) = engine.session(Hash::of(secret), None).await?
                 && let Some(who) = self.keys.in_session(&session.name, secret, &session.proof)
             {
-                return Ok(Some(came(who, Entrance::Session)));
+                return Ok(Principal::Known(came(who, Entrance::Session)));
             }
         }
-        Ok(self.guests.map(|role| Visitor {
-            who: Who {
-                name: ANYBODY.to_owned(),
-                role,
-            },
-            entrance: if self.keys.is_empty() {
-                Entrance::Open
-            } else {
-                Entrance::Guest
-            },
-        }))
+        let entrance = if self.keys.is_empty() {
+            Entrance::Open
+        } else {
+            Entrance::Guest
+        };
+        let name = ANYBODY.to_owned();
+        Ok(match self.guests {
+            Some(role) => Principal::Known(came(&Who { name, role }, entrance)),
+            None => Principal::Unknown,
+        })
     }
+}
+
+/// Who sends a request.
+#[derive(Debug)]
+pub enum Principal {
+    /// Somebody who may look around.
+    Known(Visitor),
+    /// The request has no credentials, or wrong ones.
+    Unknown,
+    /// Credentials were not checked, because there were too many wrong ones; and for how long they will not be.
+    Throttled(Duration),
 }
 
 /// The secret of the session that a browser is in, as far as it says.
@@ -170,12 +192,20 @@ pub async fn enter(
     mut request: Request,
     next: Next,
 ) -> Response {
+    let from = ClientAddress::of(request.extensions());
     let found = dashboard
         .entry
-        .visitor(&dashboard.engine, request.headers())
+        .principal(&dashboard.engine, request.headers(), from)
         .await;
     let visitor = match found {
-        Ok(visitor) => visitor,
+        Ok(Principal::Known(visitor)) => Some(visitor),
+        Ok(Principal::Unknown) => None,
+        Ok(Principal::Throttled(wait)) => {
+            drain(request).await;
+            let later = [(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1))];
+            let why = "Too many wrong credentials. Try again later.\n";
+            return (StatusCode::TOO_MANY_REQUESTS, later, why).into_response();
+        }
         Err(error) => {
             tracing::error!(%error, "a session could not be looked up");
             let why = "The database does not answer. Nothing is lost; try again in a moment.\n";

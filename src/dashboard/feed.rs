@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::Dashboard;
-use super::entry::{Asked, session};
+use super::entry::{Asked, Principal, session};
 use crate::api::turn;
 use crate::api::views::Tally;
 use crate::app::visit::Entrance;
@@ -226,6 +226,19 @@ fn listener(asked: &Asked) -> String {
     }
 }
 
+/// Ends when the listener may not come in any longer, for example because it has signed out.
+async fn is_out(dashboard: Dashboard, asked: Asked) {
+    loop {
+        sleep(HEARTBEAT).await;
+        let (engine, headers) = (&dashboard.engine, &asked.headers);
+        let principal = dashboard.entry.principal(engine, headers, asked.from).await;
+        // Without an answer of the database nothing is known.
+        if matches!(principal, Ok(Principal::Unknown | Principal::Throttled(_))) {
+            return;
+        }
+    }
+}
+
 /// `GET /ui/events`
 pub async fn events(State(dashboard): State<Dashboard>, asked: Asked) -> Response {
     let Some(counted) = dashboard.feed.0.streams.open(listener(&asked)) else {
@@ -242,5 +255,6 @@ pub async fn events(State(dashboard): State<Dashboard>, asked: Asked) -> Respons
         // The stream is open as long as this closure lives.
         let _ = &counted;
     });
+    let events = events.take_until(is_out(dashboard, asked));
     (headers, Sse::new(events)).into_response()
 }

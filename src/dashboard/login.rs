@@ -1,7 +1,5 @@
 //! Signing in and out.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -39,7 +37,6 @@ pub async fn sign_in(
     asked: Asked,
     Filled(typed): Filled<Typed>,
 ) -> Response {
-    let from = asked.from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let shown = Shown::typed(&typed.name, typed.secret.trim());
     let Ok(secret) = secret::made_up() else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
@@ -49,10 +46,19 @@ pub async fn sign_in(
         let (who, proof) = keys.proof(&shown, &secret)?;
         Some((who.clone(), proof))
     };
-    let (who, proof) = match dashboard.entry.tries.attempt(from, attempt) {
+    let throttle = &dashboard.entry.throttle;
+    let found = throttle.attempt(asked.from, shown.name(), attempt);
+    // Each sign-in is a session and an entry of the audit.
+    let found = found.and_then(|found| match &found {
+        Some((who, _)) => throttle
+            .sign_in(asked.from, Hash::of(&who.name))
+            .map(|()| found),
+        None => Ok(None),
+    });
+    let (who, proof) = match found {
         Ok(Some(found)) => found,
         Ok(None) => {
-            tracing::warn!(%from, "somebody could not sign in");
+            tracing::warn!(from = ?asked.from, "somebody could not sign in");
             // A name that nobody has would let strangers write what they like into the audit.
             let who = keys.named(&typed.name).unwrap_or(UNKNOWN);
             let who = Who {

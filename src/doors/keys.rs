@@ -184,6 +184,14 @@ impl Shown {
         Shown::Basic(Hash::of(name), Hash::of(secret))
     }
 
+    /// The hash of the name that comes with a password.
+    pub fn name(&self) -> Option<Hash> {
+        match self {
+            Shown::Basic(name, _) => Some(*name),
+            Shown::Bearer(_) => None,
+        }
+    }
+
     pub fn by(headers: &HeaderMap) -> Option<Shown> {
         let value = headers.get(header::AUTHORIZATION)?.as_bytes();
         let space = value.iter().position(|byte| *byte == b' ')?;

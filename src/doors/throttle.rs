@@ -1,0 +1,228 @@
+//! The login throttle: how often a client has shown wrong credentials. A client that guesses has to wait.
+//!
+//! Failures count for the address and the name together, so that wrong passwords of one person do not lock out another
+//! person behind the same address. They also count for the address alone, with a higher limit, because names are free to
+//! make up.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::secret::Hash;
+use crate::server::network;
+
+/// Wrong credentials within [`WITHIN`]: of a name from an address, and of all names from an address.
+const OF_NAME_MAX: u32 = 10;
+const OF_ADDRESS_MAX: u32 = 100;
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// Sign-ins of a name from an address within [`WITHIN`].
+const SIGN_INS_MAX: u32 = 30;
+
+/// The most counters that are kept.
+const COUNTERS_MAX: usize = 10_000;
+
+/// What happened in the last minute.
+#[derive(Debug, Default)]
+pub struct Throttle(Mutex<HashMap<Key, Counter>>);
+
+/// What is counted: failures of an address, failures of a name (its hash) from an address, sign-ins of such a name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Address(IpAddr),
+    Name(IpAddr, String),
+    SignIn(IpAddr, String),
+}
+
+impl Key {
+    fn max(&self) -> u32 {
+        match self {
+            Key::Address(_) => OF_ADDRESS_MAX,
+            Key::Name(..) => OF_NAME_MAX,
+            Key::SignIn(..) => SIGN_INS_MAX,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Counter {
+    since: Instant,
+    n: u32,
+}
+
+impl Throttle {
+    /// Checks credentials with `check`, unless there were too many failures. `name` is what they claim to be, if they
+    /// name somebody.
+    ///
+    /// # Errors
+    /// How long the client has to wait. Then `check` has not been called.
+    pub fn attempt<T>(
+        &self,
+        from: Option<IpAddr>,
+        name: Option<Hash>,
+        check: impl FnOnce() -> Option<T>,
+    ) -> Result<Option<T>, Duration> {
+        let from = address(from);
+        let keys = [
+            Some(Key::Address(from)),
+            name.map(|name| Key::Name(from, name.hex())),
+        ];
+        let keys = keys.into_iter().flatten();
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(wait) = keys.clone().filter_map(|key| wait(&all, &key)).max() {
+            return Err(wait);
+        }
+        if let Some(found) = check() {
+            return Ok(Some(found));
+        }
+        keys.for_each(|key| count(&mut all, key));
+        Ok(None)
+    }
+
+    /// Counts a sign-in of `name`.
+    ///
+    /// # Errors
+    /// How long the client has to wait, if it signs in all the time.
+    pub fn sign_in(&self, from: Option<IpAddr>, name: Hash) -> Result<(), Duration> {
+        let key = Key::SignIn(address(from), name.hex());
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(wait) = wait(&all, &key) {
+            return Err(wait);
+        }
+        count(&mut all, key);
+        Ok(())
+    }
+}
+
+/// Requests that did not come over a connection share an address.
+fn address(from: Option<IpAddr>) -> IpAddr {
+    network(from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
+}
+
+/// How long until the counter begins again, if it is at its limit.
+fn wait(all: &HashMap<Key, Counter>, key: &Key) -> Option<Duration> {
+    let counter = all.get(key).filter(|counter| counter.n >= key.max())?;
+    let wait = WITHIN.checked_sub(counter.since.elapsed())?;
+    (!wait.is_zero()).then_some(wait)
+}
+
+fn count(all: &mut HashMap<Key, Counter>, key: Key) {
+    if all.len() >= COUNTERS_MAX && !all.contains_key(&key) {
+        make_room(all);
+    }
+    let new = || Counter {
+        since: Instant::now(),
+        n: 0,
+    };
+    let counter = all.entry(key).or_insert_with(new);
+    if counter.since.elapsed() >= WITHIN {
+        *counter = new();
+    }
+    counter.n += 1;
+}
+
+/// Drops counters that are over; if none is, the one that began first.
+fn make_room(all: &mut HashMap<Key, Counter>) {
+    all.retain(|_, counter| counter.since.elapsed() < WITHIN);
+    if all.len() >= COUNTERS_MAX {
+        let first = all.iter().min_by_key(|(_, counter)| counter.since);
+        if let Some(first) = first.map(|(key, _)| key.clone()) {
+            all.remove(&first);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An attempt of `name` from `from`, with the right key or not.
+    fn attempt(
+        throttle: &Throttle,
+        from: &str,
+        name: &str,
+        right: bool,
+    ) -> Result<Option<()>, Duration> {
+        let from = from.parse().ok();
+        throttle.attempt(from, Some(Hash::of(name)), || right.then_some(()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_ten_failures_in_a_minute_a_name_has_to_wait() {
+        let throttle = Throttle::default();
+        let try_as = |from, name, right| attempt(&throttle, from, name, right);
+        let from = "192.0.2.1";
+        for _ in 0..10 {
+            assert_eq!(try_as(from, "ada", true), Ok(Some(())));
+            assert_eq!(try_as(from, "ada", false), Ok(None));
+        }
+        assert_eq!(try_as(from, "ada", false), Err(WITHIN));
+        assert_eq!(try_as(from, "ada", true), Err(WITHIN), "nor the right key");
+        assert_eq!(try_as(from, "bob", true), Ok(Some(())), "another name");
+        assert_eq!(try_as("192.0.2.2", "ada", true), Ok(Some(())));
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert_eq!(try_as(from, "ada", true), Err(Duration::from_secs(1)));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(try_as(from, "ada", true), Ok(Some(())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_that_are_made_up_do_not_help() {
+        let throttle = Throttle::default();
+        for n in 0..100 {
+            let name = format!("name-{n}");
+            assert_eq!(attempt(&throttle, "192.0.2.1", &name, false), Ok(None));
+        }
+        assert_eq!(
+            attempt(&throttle, "192.0.2.1", "another", true),
+            Err(WITHIN)
+        );
+        assert_eq!(
+            attempt(&throttle, "192.0.2.2", "another", true),
+            Ok(Some(()))
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_network_of_version_6_counts_as_one_address() {
+        let throttle = Throttle::default();
+        for host in 0..10 {
+            let from = format!("2001:db8:1:2::{host}");
+            assert_eq!(attempt(&throttle, &from, "ada", false), Ok(None));
+        }
+        assert!(attempt(&throttle, "2001:db8:1:2:ffff::1", "ada", false).is_err());
+        assert_eq!(
+            attempt(&throttle, "2001:db8:1:3::1", "ada", false),
+            Ok(None)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sign_ins_are_limited() {
+        let throttle = Throttle::default();
+        let from = "192.0.2.1".parse().ok();
+        for _ in 0..SIGN_INS_MAX {
+            assert_eq!(throttle.sign_in(from, Hash::of("vera")), Ok(()));
+        }
+        assert_eq!(throttle.sign_in(from, Hash::of("vera")), Err(WITHIN));
+        assert_eq!(throttle.sign_in(from, Hash::of("olga")), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_number_of_counters_is_limited() {
+        let throttle = Throttle::default();
+        for n in 0..12_000_u32 {
+            let from = Some(IpAddr::from(n.to_be_bytes()));
+            let wrong = throttle.attempt(from, None, || None::<()>);
+            assert_eq!(wrong, Ok(None));
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        let known = throttle.0.lock().unwrap();
+        assert_eq!(known.len(), COUNTERS_MAX);
+        let first = Key::Address(IpAddr::from(0_u32.to_be_bytes()));
+        assert!(!known.contains_key(&first));
+    }
+}
