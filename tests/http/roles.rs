@@ -7,6 +7,7 @@ mod refused;
 mod sessions;
 mod start;
 mod table;
+mod throttle;
 
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;

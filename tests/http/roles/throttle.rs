@@ -1,0 +1,107 @@
+//! Guessing passwords, and signing in all the time, is slow; others are not locked out by it.
+
+use futures::StreamExt;
+use reqwest::{Method, Response};
+
+use super::{ADMIN, Browser, OLGA, VERA, with_keys};
+use crate::support::Server;
+
+async fn with_password(browser: &Browser, path: &str, name: &str, password: &str) -> Response {
+    let request = browser
+        .http
+        .request(Method::GET, format!("{}{path}", browser.origin));
+    request
+        .basic_auth(name, Some(password))
+        .send()
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn wrong_passwords_count_at_every_door() {
+    let server = Server::with(&with_keys(&["--qless-token", "the-token-of-qless"]));
+    let browser = Browser::at(&server);
+    for n in 0..10 {
+        let path = ["/ui/queues", "/queues", "/token/default"][n % 3];
+        let refused = with_password(&browser, path, "vera", "a-guess").await;
+        assert_eq!(refused.status(), 401, "{path}");
+    }
+    for path in ["/ui/queues", "/queues", "/token/default"] {
+        let refused = with_password(&browser, path, "vera", VERA).await;
+        assert_eq!(refused.status(), 429, "{path}");
+        let wait = refused.headers()["retry-after"].to_str().unwrap();
+        assert!((1..=61).contains(&wait.parse::<u64>().unwrap()), "{wait}");
+    }
+    let form = [("name", "vera"), ("secret", VERA)];
+    assert_eq!(browser.post("/ui/login", &form).await.status(), 429);
+    // Others behind the same address come in.
+    let page = with_password(&browser, "/ui/queues", "olga", OLGA).await;
+    assert_eq!(page.status(), 200);
+    assert_eq!(
+        browser.with_key(VERA).open("/ui/queues").await.status(),
+        200
+    );
+    assert_eq!(
+        browser.with_key(ADMIN).open("/ui/queues").await.status(),
+        200
+    );
+}
+
+#[tokio::test]
+async fn names_that_are_made_up_do_not_help_to_guess() {
+    let server = Server::with(&with_keys(&[]));
+    let browser = Browser::at(&server);
+    let mut statuses = Vec::new();
+    for n in 0..110 {
+        let name = format!("name-{n}");
+        let refused = with_password(&browser, "/ui/queues", &name, "a-guess").await;
+        statuses.push(refused.status().as_u16());
+    }
+    assert!(statuses[..100].iter().all(|status| *status == 401));
+    assert!(statuses[100..].iter().all(|status| *status == 429));
+}
+
+#[tokio::test]
+async fn a_name_signs_in_thirty_times_a_minute_at_most() {
+    let server = Server::with(&with_keys(&[]));
+    let browser = Browser::at(&server);
+    let sign_in = async |name: &str, secret: &str| {
+        let form = [("name", name), ("secret", secret)];
+        browser.post("/ui/login", &form).await.status().as_u16()
+    };
+    for _ in 0..30 {
+        assert_eq!(sign_in("vera", VERA).await, 303);
+    }
+    assert_eq!(sign_in("vera", VERA).await, 429);
+    assert_eq!(sign_in("olga", OLGA).await, 303);
+}
+
+#[tokio::test]
+async fn the_live_feed_ends_after_sign_out() {
+    let server = Server::with(&with_keys(&[]));
+    let (vera, _) = Browser::at(&server).signed_in("vera", VERA).await;
+    let (other, _) = Browser::at(&server).signed_in("vera", VERA).await;
+    let feed = async |browser: &Browser| {
+        let request = browser.request(Method::GET, "/ui/events");
+        let response = request
+            .header("accept", "text/event-stream")
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.status(), 200);
+        response.bytes_stream()
+    };
+    let (mut ended, mut open) = (feed(&vera).await, feed(&other).await);
+    vera.post("/ui/logout", &[]).await;
+    while let Some(chunk) = ended.next().await {
+        chunk.unwrap();
+    }
+    // The same person's other session has heard something, and goes on hearing.
+    assert!(open.next().await.unwrap().is_ok());
+    let next = tokio::select! {
+        biased;
+        next = open.next() => next,
+        () = tokio::time::sleep(std::time::Duration::from_secs(60)) => None,
+    };
+    assert!(next.unwrap().is_ok());
+}
