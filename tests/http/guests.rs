@@ -71,12 +71,6 @@ async fn a_request_without_a_valid_token_is_refused_before_its_body_is_read() {
     }
 }
 
-/// Whether a text has words of the database's driver in it.
-fn says_too_much(text: &str) -> bool {
-    let words = ["no such table", "does not exist", "relation", "database:"];
-    words.iter().any(|word| text.contains(word))
-}
-
 #[tokio::test]
 async fn clients_are_not_shown_what_the_database_says() {
     let logged = Logged::with("error", &["--no-auth", "--trust-client-clock"]);
@@ -92,36 +86,27 @@ async fn clients_are_not_shown_what_the_database_says() {
     assert!(enqueued.status().is_success(), "{enqueued:?}");
     let queue = json!({"name": "q"}).to_string();
     raw::request(server, "POST", "/api/v0/queue", queue.as_bytes()).await;
-    run(&logged.database, "DROP TABLE workers").await;
-    for path in ["/ui/workers", "/ui", "/workers", "/ui/about"] {
-        let (status, body) = raw::request(server, "GET", path, b"").await;
-        assert!([500, 503].contains(&status), "{path}: {status} {body}");
-        let is_page = path.starts_with("/ui");
-        assert_eq!(is_page, body.contains("request ID"), "{path}: {body}");
-        assert!(!says_too_much(&body), "{path}: {body}");
-        if is_page {
-            let (_, rest) = body.split_once("request ID ").unwrap();
-            let id: String = rest.chars().take_while(char::is_ascii_hexdigit).collect();
-            let log = logged.log();
-            let mut of_it = log.lines().filter(|line| line.contains(&id));
-            let says =
-                |line: &str| line.contains("workers") && line.contains("refused a statement");
-            assert!(id.len() == 32 && of_it.any(says), "{id}: {log}");
-        }
-    }
     run(&logged.database, "ALTER TABLE jobs RENAME TO gone").await;
     for path in [
         "/ui/jobs/a",
         "/job/a",
-        "/peek/work",
-        "/api/ns/q/peek",
         "/api/ns/q/job/a",
         "/v2/queues/q/jobs/a",
         "/api/v0/queue/q/job/1",
     ] {
         let (status, body) = raw::request(server, "GET", path, b"").await;
         assert!([500, 503].contains(&status), "{path}: {status} {body}");
-        assert!(!says_too_much(&body), "{path}: {body}");
+        let words = ["no such table", "does not exist", "relation", "database:"];
+        assert!(!words.iter().any(|it| body.contains(it)), "{path}: {body}");
+        if !path.starts_with("/ui") {
+            continue;
+        }
+        let (_, rest) = body.split_once("request ID ").unwrap();
+        let id: String = rest.chars().take_while(char::is_ascii_hexdigit).collect();
+        let log = logged.log();
+        let mut of_it = log.lines().filter(|line| line.contains(&id));
+        let says = |line: &str| line.contains("refused a statement") && line.contains("jobs");
+        assert!(id.len() == 32 && of_it.any(says), "{id}: {log}");
     }
 }
 
