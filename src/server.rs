@@ -98,7 +98,7 @@ pub async fn serve(
 /// [`serve`] with an engine that is open already.
 ///
 /// # Errors
-/// None at present.
+/// None now; callers handle one because serving may fail.
 pub async fn serve_engine(
     listener: TcpListener,
     engine: Engine,

@@ -212,7 +212,7 @@ impl Drop for Counted {
     }
 }
 
-/// By what the streams of whoever asks are counted.
+/// The key under which the streams of a request are counted.
 fn listener(asked: &Asked) -> String {
     let visitor = asked.visitor.as_ref();
     let entrance = visitor.map(|visitor| (visitor.entrance, &visitor.who.name));

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use crate::support::raw::Connection;
 use crate::support::{Server, Stream};
 
-/// One second for whatever a connection makes the server wait for.
+/// Every limit on the time of a connection is one second.
 const IMPATIENT: [&str; 2] = ["--connection-timeout", "1"];
 
 /// The time between two bytes of a client that is slow on purpose.
