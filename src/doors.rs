@@ -25,7 +25,7 @@ use crate::server::ClientAddress;
 pub use host::Hosts;
 pub use keys::{Admin, Keys, Shown, UiKey, Who};
 pub use sender::Sender;
-pub use throttle::Throttle;
+pub use throttle::{By, Throttle};
 
 /// The challenge of a door that people come to with browsers.
 pub const BASIC: &str = r#"Basic realm="Switchyard", charset="UTF-8""#;
@@ -219,12 +219,12 @@ impl Door {
     /// # Errors
     /// How long the client has to wait before it may show another password.
     fn check(&self, request: &Request, shown: &Shown) -> Result<bool, Duration> {
-        let Some(name) = shown.name() else {
+        let Some(name) = shown.name().filter(|_| !self.0.admin.is_empty()) else {
             return Ok(self.opens_for(shown));
         };
         let from = ClientAddress::of(request.extensions());
         let check = || self.opens_for(shown).then_some(());
-        let found = self.0.throttle.attempt(from, Some(name), check)?;
+        let found = self.0.throttle.attempt(from, name, By::Header, check)?;
         Ok(found.is_some())
     }
 

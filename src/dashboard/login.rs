@@ -12,7 +12,7 @@ use super::forms::Filled;
 use super::{Dashboard, forms};
 use crate::api::views::{Role, SignIn};
 use crate::app::visit::{self, is_ours};
-use crate::doors::{Shown, Who};
+use crate::doors::{By, Shown, Who};
 use crate::engine::{Actor, Error, SESSION_AGE_S, Session};
 use crate::secret::{self, Hash};
 
@@ -47,7 +47,7 @@ pub async fn sign_in(
         Some((who.clone(), proof))
     };
     let throttle = &dashboard.entry.throttle;
-    let found = throttle.attempt(asked.from, shown.name(), attempt);
+    let found = throttle.attempt(asked.from, Hash::of(&typed.name), By::Form, attempt);
     // Each sign-in is a session and an entry of the audit.
     let found = found.and_then(|found| match &found {
         Some((who, _)) => throttle

@@ -2,7 +2,7 @@
 //!
 //! Failures count for the address and the name together, so that wrong passwords of one person do not lock out another
 //! person behind the same address. They also count for the address alone, with a higher limit, because names are free to
-//! make up.
+//! make up. Right credentials end the count of both.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,9 +14,14 @@ use tokio::time::Instant;
 use crate::secret::Hash;
 use crate::server::network;
 
-/// Wrong credentials within [`WITHIN`]: of a name from an address, and of all names from an address.
-const OF_NAME_MAX: u32 = 10;
+/// Wrong credentials of a name from an address within [`WITHIN`]: typed into the sign-in form, and sent by programs,
+/// which repeat a request.
+const TYPED_MAX: u32 = 10;
+const SENT_MAX: u32 = 30;
+
+/// Wrong credentials of all names from an address within [`WITHIN`].
 const OF_ADDRESS_MAX: u32 = 100;
+
 const WITHIN: Duration = Duration::from_secs(60);
 
 /// Sign-ins of a name from an address within [`WITHIN`].
@@ -37,14 +42,13 @@ enum Key {
     SignIn(IpAddr, String),
 }
 
-impl Key {
-    fn max(&self) -> u32 {
-        match self {
-            Key::Address(_) => OF_ADDRESS_MAX,
-            Key::Name(..) => OF_NAME_MAX,
-            Key::SignIn(..) => SIGN_INS_MAX,
-        }
-    }
+/// How credentials came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The sign-in form.
+    Form,
+    /// The request's `Authorization`.
+    Header,
 }
 
 #[derive(Debug)]
@@ -54,31 +58,36 @@ struct Counter {
 }
 
 impl Throttle {
-    /// Checks credentials with `check`, unless there were too many failures. `name` is what they claim to be, if they
-    /// name somebody.
+    /// Checks credentials with `check`, unless there were too many failures. `name` is the hash of whom they
+    /// name.
     ///
     /// # Errors
     /// How long the client has to wait. Then `check` has not been called.
     pub fn attempt<T>(
         &self,
         from: Option<IpAddr>,
-        name: Option<Hash>,
+        name: Hash,
+        by: By,
         check: impl FnOnce() -> Option<T>,
     ) -> Result<Option<T>, Duration> {
         let from = address(from);
-        let keys = [
-            Some(Key::Address(from)),
-            name.map(|name| Key::Name(from, name.hex())),
-        ];
-        let keys = keys.into_iter().flatten();
+        let keys = [Key::Address(from), Key::Name(from, name.hex())];
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(wait) = keys.clone().filter_map(|key| wait(&all, &key)).max() {
+        let of_name_max = match by {
+            By::Form => TYPED_MAX,
+            By::Header => SENT_MAX,
+        };
+        let waits = keys.iter().zip([OF_ADDRESS_MAX, of_name_max]);
+        if let Some(wait) = waits.filter_map(|(key, max)| wait(&all, key, max)).max() {
             return Err(wait);
         }
         if let Some(found) = check() {
+            for key in &keys {
+                all.remove(key);
+            }
             return Ok(Some(found));
         }
-        keys.for_each(|key| count(&mut all, key));
+        keys.into_iter().for_each(|key| count(&mut all, key));
         Ok(None)
     }
 
@@ -89,7 +98,7 @@ impl Throttle {
     pub fn sign_in(&self, from: Option<IpAddr>, name: Hash) -> Result<(), Duration> {
         let key = Key::SignIn(address(from), name.hex());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(wait) = wait(&all, &key) {
+        if let Some(wait) = wait(&all, &key, SIGN_INS_MAX) {
             return Err(wait);
         }
         count(&mut all, key);
@@ -103,8 +112,8 @@ fn address(from: Option<IpAddr>) -> IpAddr {
 }
 
 /// How long until the counter begins again, if it is at its limit.
-fn wait(all: &HashMap<Key, Counter>, key: &Key) -> Option<Duration> {
-    let counter = all.get(key).filter(|counter| counter.n >= key.max())?;
+fn wait(all: &HashMap<Key, Counter>, key: &Key, max: u32) -> Option<Duration> {
+    let counter = all.get(key).filter(|counter| counter.n >= max)?;
     let wait = WITHIN.checked_sub(counter.since.elapsed())?;
     (!wait.is_zero()).then_some(wait)
 }
@@ -147,7 +156,7 @@ mod tests {
         right: bool,
     ) -> Result<Option<()>, Duration> {
         let from = from.parse().ok();
-        throttle.attempt(from, Some(Hash::of(name)), || right.then_some(()))
+        throttle.attempt(from, Hash::of(name), By::Form, || right.then_some(()))
     }
 
     #[tokio::test(start_paused = true)]
@@ -156,17 +165,35 @@ mod tests {
         let try_as = |from, name, right| attempt(&throttle, from, name, right);
         let from = "192.0.2.1";
         for _ in 0..10 {
-            assert_eq!(try_as(from, "ada", true), Ok(Some(())));
             assert_eq!(try_as(from, "ada", false), Ok(None));
         }
         assert_eq!(try_as(from, "ada", false), Err(WITHIN));
         assert_eq!(try_as(from, "ada", true), Err(WITHIN), "nor the right key");
-        assert_eq!(try_as(from, "bob", true), Ok(Some(())), "another name");
+        assert_eq!(try_as(from, "bob", false), Ok(None), "another name");
         assert_eq!(try_as("192.0.2.2", "ada", true), Ok(Some(())));
         tokio::time::advance(Duration::from_secs(59)).await;
         assert_eq!(try_as(from, "ada", true), Err(Duration::from_secs(1)));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(try_as(from, "ada", true), Ok(Some(())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn programs_have_more_attempts_and_right_credentials_end_the_count() {
+        let throttle = Throttle::default();
+        let send = |right: bool| {
+            let from = "192.0.2.1".parse().ok();
+            throttle.attempt(from, Hash::of("ada"), By::Header, || right.then_some(()))
+        };
+        for _ in 0..10 {
+            for _ in 0..29 {
+                assert_eq!(send(false), Ok(None));
+            }
+            assert_eq!(send(true), Ok(Some(())));
+        }
+        for _ in 0..30 {
+            assert_eq!(send(false), Ok(None));
+        }
+        assert_eq!(send(true), Err(WITHIN));
     }
 
     #[tokio::test(start_paused = true)]
@@ -214,9 +241,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_number_of_counters_is_limited() {
         let throttle = Throttle::default();
-        for n in 0..12_000_u32 {
+        for n in 0..6_000_u32 {
             let from = Some(IpAddr::from(n.to_be_bytes()));
-            let wrong = throttle.attempt(from, None, || None::<()>);
+            let wrong = throttle.attempt(from, Hash::of("ada"), By::Form, || None::<()>);
             assert_eq!(wrong, Ok(None));
             tokio::time::advance(Duration::from_millis(1)).await;
         }

@@ -2,6 +2,7 @@
 //!
 //! A verb on several items does one after the other, each for itself, and gives a result for each.
 
+mod batches;
 mod claim;
 mod jobq;
 mod lmstfy;
@@ -24,6 +25,7 @@ use super::recur::{self, Change, Recur, Recurring};
 use super::tag;
 use super::track;
 use super::work::{Needs, Oldest, Wanted, Work};
+use batches::Batches;
 pub use relay::Revived;
 
 /// Jobs that are moved out of a list in one transaction; more are moved in several.
@@ -455,34 +457,6 @@ fn of(oldest: Oldest) -> Needs {
     Needs {
         oldest: Some(oldest),
         ..Needs::default()
-    }
-}
-
-/// Up to so many jobs, a batch at a time, until a batch finds fewer than it might.
-struct Batches {
-    left: usize,
-    max: usize,
-    done: usize,
-}
-
-impl Batches {
-    fn of(count: usize, max: usize) -> Batches {
-        Batches {
-            left: count,
-            max,
-            done: 0,
-        }
-    }
-
-    /// How many the next batch is to take.
-    fn next(&self) -> Option<usize> {
-        (self.left > 0).then(|| self.left.min(self.max))
-    }
-
-    fn found(&mut self, found: usize) {
-        let all = self.next().is_some_and(|batch| found >= batch);
-        self.left = if all { self.left - found } else { 0 };
-        self.done += found;
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -94,7 +95,7 @@ impl Reserve {
     fn fill(&self, bytes: u64, more: u64) -> bool {
         let filled = || -> io::Result<()> {
             let mut options = OpenOptions::new();
-            let options = options.write(true).create(true).truncate(true);
+            let options = options.write(true).create(true).truncate(true).mode(0o600);
             let file = options.open(&self.path)?;
             allocate(&file, bytes + more)?;
             file.set_len(bytes)

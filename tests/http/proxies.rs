@@ -16,7 +16,7 @@ async fn ask(server: &Server, from: [u8; 4], line: &str, lines: &str, form: &str
     let mut connection = Connection::from_address(server, from).await;
     let length = form.len();
     let head = format!(
-        "{line} HTTP/1.1\r\nhost: inner\r\nconnection: close\r\naccept: text/html\r\n{lines}\
+        "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: text/html\r\n{lines}\
          content-type: application/x-www-form-urlencoded\r\ncontent-length: {length}\r\n\r\n{form}"
     );
     connection.write(head).await;
@@ -82,7 +82,7 @@ async fn the_login_throttle_counts_by_client() {
     let options = [&KEYS[..], &["--trusted-proxy", "127.0.0.1"]].concat();
     let server = Server::with(&options);
     let attempt = async |from: [u8; 4], client: &str| {
-        let lines = format!("origin: http://inner\r\nx-forwarded-for: {client}\r\n");
+        let lines = format!("origin: http://localhost\r\nx-forwarded-for: {client}\r\n");
         let answer = ask(
             &server,
             from,
@@ -117,7 +117,7 @@ async fn the_audit_names_the_client() {
         ([127, 0, 0, 1], "2001:db8::7"),
         ([127, 0, 0, 2], "127.0.0.2"),
     ] {
-        let lines = "origin: http://inner\r\nx-forwarded-for: 2001:db8::7\r\n";
+        let lines = "origin: http://localhost\r\nx-forwarded-for: 2001:db8::7\r\n";
         let answer = ask(&server, from, "POST /ui/login", lines, form).await;
         assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
         let lines = "authorization: Bearer the-token-of-the-admin\r\n";
@@ -129,7 +129,16 @@ async fn the_audit_names_the_client() {
 
 #[tokio::test]
 async fn scheme_and_host_are_taken_from_trusted_proxies_only() {
-    let options = [&KEYS[..], &["--trusted-proxy", "127.0.0.1"]].concat();
+    let options = [
+        &KEYS[..],
+        &[
+            "--trusted-proxy",
+            "127.0.0.1",
+            "--allowed-host",
+            "q.example",
+        ],
+    ]
+    .concat();
     let server = Server::with(&options);
     let form = "name=anna&secret=the-key-of-anna";
     let lines =
@@ -142,7 +151,7 @@ async fn scheme_and_host_are_taken_from_trusted_proxies_only() {
         answer.starts_with("HTTP/1.1 403 "),
         "another site: {answer}"
     );
-    let lines = "origin: http://inner\r\nx-forwarded-proto: https\r\n";
+    let lines = "origin: http://localhost\r\nx-forwarded-proto: https\r\n";
     let answer = ask(&server, [127, 0, 0, 2], "POST /ui/login", lines, form).await;
     assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
     assert!(!answer.contains("Secure"), "{answer}");
@@ -150,7 +159,7 @@ async fn scheme_and_host_are_taken_from_trusted_proxies_only() {
     let lines = format!("authorization: Bearer the-token-of-the-admin\r\n{forwarded}");
     for (from, origin) in [
         ([127, 0, 0, 1], "https://q.example/"),
-        ([127, 0, 0, 2], "http://inner/"),
+        ([127, 0, 0, 2], "http://localhost/"),
     ] {
         let page = ask(&server, from, "GET /ui/about", &lines, "").await;
         assert!(page.contains(origin), "{page}");

@@ -21,7 +21,7 @@ async fn with_password(browser: &Browser, path: &str, name: &str, password: &str
 async fn wrong_passwords_count_at_every_door() {
     let server = Server::with(&with_keys(&["--qless-token", "the-token-of-qless"]));
     let browser = Browser::at(&server);
-    for n in 0..10 {
+    for n in 0..30 {
         let path = ["/ui/queues", "/queues", "/token/default"][n % 3];
         let refused = with_password(&browser, path, "vera", "a-guess").await;
         assert_eq!(refused.status(), 401, "{path}");
