@@ -39,7 +39,7 @@ pub async fn measure(target: &Target) -> Result<Vec<Hold>> {
         let took = loop {
             let probed = Instant::now();
             light.ask("POST", "/add/probe", PROBE).await?;
-            // The heavy request goes on while the small one is answered, and the other way around.
+            // Both requests make progress while either is answered.
             let both = async { light.answer().await.map(|(status, _)| status) };
             tokio::pin!(both);
             let answered = tokio::select! {

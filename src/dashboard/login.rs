@@ -59,7 +59,7 @@ pub async fn sign_in(
         Ok(Some(found)) => found,
         Ok(None) => {
             tracing::warn!(from = ?asked.from, "somebody could not sign in");
-            // A name that nobody has would let strangers write what they like into the audit.
+            // Names that no key has are not kept: strangers could write into the audit with them.
             let who = keys.named(&typed.name).unwrap_or(UNKNOWN);
             let who = Who {
                 name: who.to_owned(),

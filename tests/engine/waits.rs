@@ -90,7 +90,7 @@ async fn a_job_never_lies_beside_a_consumer_that_waits() {
         let id = put_one(engine, &mut random, format!("probe-{n}")).await;
         let reached = async { while came.recv().await.as_ref() != Some(&id) {} };
         let reached = timeout(PATIENCE, reached).await;
-        assert!(reached.is_ok(), "nobody was woken for {id}");
+        assert!(reached.is_ok(), "no consumer was woken for {id}");
         longest = longest.max(began.elapsed());
     }
     println!("the longest of {PROBES} waits: {longest:?}");

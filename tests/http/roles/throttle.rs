@@ -96,7 +96,7 @@ async fn the_live_feed_ends_after_sign_out() {
     while let Some(chunk) = ended.next().await {
         chunk.unwrap();
     }
-    // The same person's other session has heard something, and goes on hearing.
+    // The other session of the same person continues.
     assert!(open.next().await.unwrap().is_ok());
     let next = tokio::select! {
         biased;
