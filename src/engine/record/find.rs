@@ -24,6 +24,9 @@ const LOOKED_AT_MAX: usize = 200_000;
 const WORK_MAX: u64 = 200_000_000;
 const WORK_MAX_EACH: u64 = 5_000_000;
 
+/// Records that are read at once without a look at their sizes, each of which is at most what a request's body may be.
+const A_FEW: usize = 64;
+
 /// A record that was found.
 #[derive(Clone)]
 pub struct Found {
@@ -137,7 +140,7 @@ impl Engine {
             let batch = pace.next().min(limit + 1 - records.len());
             let args = |batch: usize| [id.into(), after.into(), (batch as i64).into()];
             let sizes = |batch| Statement::new(LIST.sizes, args(batch));
-            let batch = self.fitting(&pace, batch, sizes).await?;
+            let batch = self.fitting(batch, sizes).await?;
             let statement = Statement::new(LIST.records, args(batch));
             let rows = self.readers().rows(statement).await?;
             for row in &rows {
@@ -154,15 +157,14 @@ impl Engine {
         }
     }
 
-    /// Of a batch of records as many as are not too large together, at least one; `sizes` reads their sizes. A first
-    /// batch is small enough.
+    /// Of a batch of records as many as are not too large together, at least one; `sizes` reads their sizes. A batch of
+    /// a few is small enough: most walks end with it, and to read the sizes costs as much as to read the records.
     async fn fitting(
         &self,
-        pace: &Pace,
         batch: usize,
         sizes: impl FnOnce(usize) -> Statement,
     ) -> Result<usize> {
-        if pace.rows == 0 || batch == 1 {
+        if batch <= A_FEW {
             return Ok(batch);
         }
         let rows = self.readers().rows(sizes(batch)).await?;
@@ -195,7 +197,7 @@ impl Engine {
         loop {
             let batch = pace.next();
             let sizes = |batch| next(id, hint, after, batch, |walk| walk.sizes);
-            let batch = self.fitting(&pace, batch, sizes).await?;
+            let batch = self.fitting(batch, sizes).await?;
             let statement = next(id, hint, after, batch, |walk| walk.records);
             let rows = self.readers().rows(statement).await?;
             let is_all = rows.len() < batch || is_one(hint);
