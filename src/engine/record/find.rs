@@ -159,11 +159,7 @@ impl Engine {
 
     /// Of a batch of records as many as are not too large together, at least one; `sizes` reads their sizes. A batch of
     /// a few is small enough: most walks end with it, and to read the sizes costs as much as to read the records.
-    async fn fitting(
-        &self,
-        batch: usize,
-        sizes: impl FnOnce(usize) -> Statement,
-    ) -> Result<usize> {
+    async fn fitting(&self, batch: usize, sizes: impl FnOnce(usize) -> Statement) -> Result<usize> {
         if batch <= A_FEW {
             return Ok(batch);
         }
