@@ -70,7 +70,7 @@ struct Wanted {
     bytes: usize,
 }
 
-/// Of some records, those that match, by their place: the first ones that are wanted.
+/// The places of the first records that match, as many as are wanted.
 fn matching(
     records: &[Found],
     query: &Query,
