@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::error::{Error, Result};
 use super::job::{Job, JobKey, State};
-use super::put::unmet;
+use super::put::{check_edges, unmet};
 use super::work::Work;
 
 /// How the dependencies of a job are to change.
@@ -22,7 +22,7 @@ pub enum Depend {
 /// delay is over.
 ///
 /// # Errors
-/// [`Error::NoSuchJob`], [`Error::NotDepending`], [`Error::DependencyCycle`].
+/// [`Error::NoSuchJob`], [`Error::NotDepending`], [`Error::DependencyCycle`], [`Error::TooMany`].
 pub(super) fn depend(work: &mut Work, key: &JobKey, change: &Depend) -> Result<()> {
     let job = work
         .job(key)
@@ -39,6 +39,7 @@ pub(super) fn depend(work: &mut Work, key: &JobKey, change: &Depend) -> Result<(
             let more = unmet(work, key, ids)?;
             let old: HashSet<&str> = job.dependencies.iter().map(String::as_str).collect();
             needs.extend(more.into_iter().filter(|id| !old.contains(id.as_str())));
+            check_edges(needs.len(), "jobs that one waits for")?;
         }
         Depend::Off(ids) => {
             let off: HashSet<&str> = ids.iter().map(String::as_str).collect();
@@ -53,16 +54,7 @@ pub(super) fn depend(work: &mut Work, key: &JobKey, change: &Depend) -> Result<(
 
 /// Frees the jobs that waited for this one. Whoever waits for nothing more becomes available.
 pub(super) fn release_dependents(work: &mut Work, key: &JobKey) {
-    let dependents = work
-        .job(key)
-        .map(|job| job.dependents.clone())
-        .unwrap_or_default();
-    for id in dependents {
-        let dependent = JobKey {
-            scope: key.scope,
-            id,
-        };
-        work.unlink(&dependent, key);
+    for dependent in work.take_dependents(key) {
         free(work, &dependent);
     }
 }

@@ -15,24 +15,9 @@ use super::work::Work;
 /// # Errors
 /// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not among them waits for one.
 pub(super) fn cancel(work: &mut Work, keys: &[JobKey]) -> Result<()> {
-    let ids: HashSet<&str> = keys.iter().map(|key| key.id.as_str()).collect();
+    let ids = keys.iter().map(|key| key.id.clone()).collect();
     for key in keys {
-        let Some(job) = work.job(key) else { continue };
-        if job.state == State::Complete {
-            return Err(Error::AlreadyComplete { id: key.id.clone() });
-        }
-        let others: Vec<String> = job
-            .dependents
-            .iter()
-            .filter(|id| !ids.contains(id.as_str()))
-            .cloned()
-            .collect();
-        if !others.is_empty() {
-            return Err(Error::HasDependents {
-                id: key.id.clone(),
-                dependents: others,
-            });
-        }
+        dependents_if_cancellable(work, key, &ids)?;
     }
     for key in keys {
         let Some(job) = work.job(key) else { continue };
@@ -51,6 +36,32 @@ pub(super) fn cancel(work: &mut Work, keys: &[JobKey]) -> Result<()> {
         work.tell("canceled", key);
     }
     Ok(())
+}
+
+/// The jobs that wait for this one, if it may be cancelled together with those of `ids`.
+///
+/// # Errors
+/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not in `ids` waits for it.
+pub(super) fn dependents_if_cancellable(
+    work: &Work,
+    key: &JobKey,
+    ids: &HashSet<String>,
+) -> Result<Vec<String>> {
+    let Some(job) = work.job(key) else {
+        return Ok(Vec::new());
+    };
+    if job.state == State::Complete {
+        return Err(Error::AlreadyComplete { id: key.id.clone() });
+    }
+    let others = job.dependents.iter().filter(|id| !ids.contains(*id));
+    let others: Vec<String> = others.cloned().collect();
+    if others.is_empty() {
+        return Ok(job.dependents.clone());
+    }
+    Err(Error::HasDependents {
+        id: key.id.clone(),
+        dependents: others,
+    })
 }
 
 /// Puts failed jobs back to work, into `queue` or else each into its own, with all their retries.

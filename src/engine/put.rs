@@ -149,7 +149,13 @@ pub(super) fn new_job(work: &mut Work, key: &JobKey) -> Job {
     }
 }
 
+/// Jobs that one job may wait for, and that may wait for one. What changes all of them shares a transaction.
+pub const EDGES_MAX: usize = 10_000;
+
 /// Of the jobs that `key` is to wait for, those that are there and not complete.
+///
+/// # Errors
+/// [`Error::DependencyCycle`]; [`Error::TooMany`] of them, or one that has too many dependents already.
 pub(super) fn unmet(work: &Work, key: &JobKey, ids: &[String]) -> Result<Vec<String>> {
     if work.would_wait_for_itself(key, ids) {
         return Err(Error::DependencyCycle { id: key.id.clone() });
@@ -165,7 +171,31 @@ pub(super) fn unmet(work: &Work, key: &JobKey, ids: &[String]) -> Result<Vec<Str
     let unmet = ids
         .iter()
         .filter(|id| is_unmet(id) && seen.insert(id.as_str()));
-    Ok(unmet.cloned().collect())
+    let unmet: Vec<String> = unmet.cloned().collect();
+    check_edges(unmet.len(), "jobs that one waits for")?;
+    for id in &unmet {
+        let need = JobKey {
+            scope: key.scope,
+            id: id.clone(),
+        };
+        let dependents = work.job(&need).map(|job| job.dependents.as_slice());
+        let dependents = dependents.unwrap_or_default();
+        if dependents.len() >= EDGES_MAX && !dependents.contains(&key.id) {
+            check_edges(EDGES_MAX + 1, "jobs that wait for one")?;
+        }
+    }
+    Ok(unmet)
+}
+
+/// Refuses more edges at a job than [`EDGES_MAX`].
+pub(super) fn check_edges(edges: usize, what: &'static str) -> Result<()> {
+    if edges > EDGES_MAX {
+        return Err(Error::TooMany {
+            what,
+            max: EDGES_MAX,
+        });
+    }
+    Ok(())
 }
 
 /// Takes the job out of where it is: whatever lease or failure it has is undone. Returns the worker that has

@@ -3,6 +3,7 @@
 //! A verb on several items does one after the other, each for itself, and gives a result for each.
 
 mod batches;
+mod cancel;
 mod claim;
 mod jobq;
 mod lmstfy;
@@ -29,10 +30,10 @@ use batches::Batches;
 pub use relay::Revived;
 
 /// Jobs that are moved out of a list in one transaction; more are moved in several.
-const MOVE_BATCH: usize = 1_000;
+const MOVE_BATCH: usize = 250;
 
-/// Items of one request, and bytes of their bodies, that share a transaction: what is written within some 20 ms.
-const EACH_MAX: usize = 500;
+/// Items of one request, and bytes of their bodies, that share a transaction: what is written within some 10 ms.
+const EACH_MAX: usize = 250;
 const EACH_BYTES_MAX: usize = 2 << 20;
 
 /// Jobs that one request changes all together or not at all: they share a transaction.
@@ -159,15 +160,6 @@ impl Engine {
     /// Takes jobs from their workers; each is first in line for another.
     pub async fn time_out(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
         self.each(keys, now, Needs::job, lease::time_out).await
-    }
-
-    /// Cancels all of these jobs, at most [`ATOMIC_MAX`], or none.
-    pub async fn cancel(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
-        check_atomic(keys.len())?;
-        self.write(named(&keys), now, keys.len(), move |work| {
-            mend::cancel(work, &keys)
-        })
-        .await
     }
 
     /// Puts the oldest `count` failures of `group` back to work, into `queue` or else each into its

@@ -23,7 +23,7 @@ const QUEUED_MAX: usize = 4_096;
 const STEPS_MAX: usize = 512;
 
 /// Items (jobs and the like) in one group, unless a single step has more.
-const ITEMS_MAX: usize = 4_096;
+const ITEMS_MAX: usize = 2_048;
 
 /// How often a group is run again after a conflict before it is given up.
 const ATTEMPTS_MAX: u32 = 20;
@@ -194,7 +194,7 @@ async fn carry_out<G: Group>(
     outage: &mut Option<Instant>,
     stop: &CancellationToken,
 ) {
-    let mut groups = vec![steps];
+    let (mut groups, mut has_made_room) = (vec![steps], false);
     while let Some(mut steps) = groups.pop() {
         if connection.is_full() {
             let adding: Vec<_> = steps.extract_if(.., |step| G::adds(step)).collect();
@@ -207,7 +207,8 @@ async fn carry_out<G: Group>(
         }
         let outcome = attempt(connection, group, &mut steps, outage, stop).await;
         if let Err(error) = &outcome {
-            if error.is_full() && connection.make_room().await {
+            if error.is_full() && !has_made_room && connection.make_room().await {
+                has_made_room = true;
                 groups.push(steps);
                 continue;
             }

@@ -129,6 +129,39 @@ async fn a_job_that_others_wait_for_is_cancelled_only_with_them() {
     assert_eq!(who.peek_ids("work").await, ["x"]);
 }
 
+/// More than share a transaction: a chain, named from its beginning.
+#[tokio::test]
+async fn a_long_chain_is_cancelled_together_or_not_at_all() {
+    const JOBS: usize = 1_200;
+    let server = Server::start();
+    let who = server.at(0);
+    let ids: Vec<String> = (0..JOBS).map(|n| format!("j{n}")).collect();
+    let items = (0..JOBS).map(|n| match n {
+        0 => json!({"id": "j0", "meta": 1}),
+        n => json!({"id": ids[n], "meta": 1, "depends": [ids[n - 1]]}),
+    });
+    let items: Vec<Value> = items.collect();
+    who.post("/add/work", items.into()).await.ok();
+    let last = JOBS - 1;
+    let refused = who.post("/cancel", json!(ids[..last])).await;
+    let refused = refused.refused(409, "has_dependents");
+    assert_eq!(refused["dependents"], json!([ids[last]]));
+    assert_eq!(who.pop_ids("work", 2).await, ["j0"]);
+    who.complete("work", "j0").await;
+    who.post("/cancel", json!(ids))
+        .await
+        .refused(409, "already_complete");
+    for id in ["j1", "j600", "j1199"] {
+        who.job(id).await;
+    }
+    who.post("/cancel", json!(ids[1..])).await.ok();
+    for id in &ids[1..] {
+        who.get(&format!("/job/{id}"))
+            .await
+            .refused(404, "no_such_job");
+    }
+}
+
 #[tokio::test]
 async fn a_bad_cancellation_is_refused() {
     let server = Server::start();

@@ -268,12 +268,36 @@ async fn a_body_of_any_length_comes_back_from_every_write() {
 async fn a_job_can_depend_on_10000_jobs() {
     let server = Server::start();
     let worker = server.at(0);
-    let ids: Vec<String> = (0..10_000).map(|index| format!("j{index}")).collect();
+    let mut ids: Vec<String> = (0..10_000).map(|index| format!("j{index}")).collect();
     let items: Vec<Value> = ids.iter().map(|id| json!({"id": id, "meta": 1})).collect();
     worker.post("/add/work", items.into()).await.ok();
     let last = json!({"id": "last", "meta": 1, "depends": ids});
     assert_eq!(worker.post("/add/work", last).await.ok(), "last");
     assert_eq!(worker.state("last").await, "depends");
+    worker.add("work", json!({"id": "more", "meta": 1})).await;
+    let depend = json!({"id": "last", "on": ["more"]});
+    worker.post("/depends", depend).await.refused_field("data");
+    ids.push("more".to_owned());
+    let another = json!({"id": "another", "meta": 1, "depends": ids});
+    let refused = worker.post("/add/work", another).await;
+    refused.refused_field("depends");
     let gone = worker.post("/cancel", json!("last")).await.ok();
     assert_eq!(gone, "last");
+}
+
+#[tokio::test]
+async fn a_job_can_have_10000_dependents_and_frees_them_all() {
+    let server = Server::start();
+    let worker = server.at(0);
+    worker.add("work", json!({"id": "first", "meta": 1})).await;
+    let waiting = |n| json!({"id": format!("j{n}"), "meta": 1, "depends": ["first"]});
+    let items: Vec<Value> = (0..10_000).map(waiting).collect();
+    worker.post("/add/work", items.into()).await.ok();
+    let refused = worker.post("/add/work", waiting(10_000)).await;
+    refused.refused_field("data");
+    // One that is among them already is not one more.
+    worker.post("/add/work", waiting(17)).await.ok();
+    assert_eq!(worker.pop_ids("work", 9).await, ["first"]);
+    worker.complete("work", "first").await;
+    assert_eq!(worker.pop_ids("work", 10_000).await.len(), 10_000);
 }

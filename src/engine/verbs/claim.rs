@@ -19,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(4);
 const QUEUES_MAX: usize = 8;
 
 /// Jobs that are claimed in one transaction.
-const CLAIM_MAX: usize = 500;
+const CLAIM_MAX: usize = 250;
 
 /// Whether an answer has no room for more jobs.
 fn is_full(jobs: &[Job]) -> bool {

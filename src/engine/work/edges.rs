@@ -9,19 +9,7 @@ impl Work {
     /// Removes a job and its edges.
     pub fn remove(&mut self, key: &JobKey) {
         self.set_dependencies(key, Vec::new());
-        let dependents = self
-            .job(key)
-            .map(|job| job.dependents.clone())
-            .unwrap_or_default();
-        for dependent in dependents {
-            self.unlink(
-                &JobKey {
-                    scope: key.scope,
-                    id: dependent,
-                },
-                key,
-            );
-        }
+        self.take_dependents(key);
         let Some(slot) = self.slots.remove(key) else {
             return;
         };
@@ -68,18 +56,27 @@ impl Work {
         }
     }
 
-    /// Takes one edge away. The other end keeps its version: only its list of dependents is shorter.
-    pub fn unlink(&mut self, key: &JobKey, need: &JobKey) {
-        let Some(seq) = self.job_mut(key).map(|job| {
-            job.dependencies.retain(|id| *id != need.id);
-            job.seq
-        }) else {
-            return;
+    /// Takes away the edges to all that wait for the job, and returns these. The job keeps its version: only its list of
+    /// dependents is shorter.
+    pub fn take_dependents(&mut self, key: &JobKey) -> Vec<JobKey> {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return Vec::new();
         };
-        self.forget_dependent(seq, key, need);
+        let seq = slot.job.seq;
+        let ids = std::mem::take(&mut slot.job.dependents).into_iter();
+        let scope = key.scope;
+        let dependents: Vec<_> = ids.map(|id| JobKey { scope, id }).collect();
+        for dependent in &dependents {
+            if let Some(job) = self.job_mut(dependent) {
+                job.dependencies.retain(|id| *id != key.id);
+                let edge = (job.seq, seq);
+                self.edges.insert(edge, false);
+            }
+        }
+        dependents
     }
 
-    /// The half of [`Work::unlink`] that concerns the other end.
+    /// Takes one edge away from the end that others wait for. It keeps its version: only its list is shorter.
     fn forget_dependent(&mut self, seq: i64, key: &JobKey, need: &JobKey) {
         if let Some(other) = self.slots.get_mut(need) {
             other.job.dependents.retain(|id| *id != key.id);
