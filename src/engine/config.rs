@@ -17,6 +17,9 @@ pub const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
 /// The longest value in bytes, as JSON.
 const VALUE_BYTES_MAX: usize = 4_096;
 
+/// Options that may be set.
+const OPTIONS_MAX: usize = 10_000;
+
 /// Options that may be set for one queue, as `<queue>-<option>` (or, for a heartbeat, `heartbeat-<queue>`).
 const PER_QUEUE: [&str; 3] = ["heartbeat", "cutoff", "max-concurrency"];
 
@@ -101,6 +104,12 @@ impl Config {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .contains_key(option)
+    }
+
+    /// How many options somebody has set.
+    fn number_set(&self) -> usize {
+        let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        set.len()
     }
 
     /// Whether the option's value must be a number.
@@ -198,11 +207,17 @@ fn whole(number: f64) -> usize {
 /// Sets an option, or forgets it.
 ///
 /// # Errors
-/// [`Error::BadOption`].
+/// [`Error::BadOption`]; [`Error::TooMany`] are set.
 pub(super) fn configure(work: &mut Work, option: &str, value: Option<String>) -> Result<()> {
     match &value {
         Some(value) => {
             Config::check(option, value)?;
+            if !work.config.is_set(option) && work.config.number_set() >= OPTIONS_MAX {
+                return Err(Error::TooMany {
+                    what: "options that are set",
+                    max: OPTIONS_MAX,
+                });
+            }
             work.events.config_set(option, value);
         }
         None => work.events.log(&Said::ConfigUnset { option }),

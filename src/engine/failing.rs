@@ -110,10 +110,14 @@ impl Engine {
         groups.collect()
     }
 
-    /// How many jobs are failed in each queue, by their group.
+    /// How many jobs are failed in each queue, by their group; the first 20,000 pairs of them.
     pub async fn failing_queues(&self) -> Result<HashMap<String, Vec<(QueueId, i64)>>> {
         let mut found: HashMap<String, Vec<(QueueId, i64)>> = HashMap::new();
-        for row in self.readers().rows(Statement::new(QUEUES, [])).await? {
+        for row in self
+            .readers()
+            .rows(Statement::new(QUEUES, [QUEUES_MAX.into()]))
+            .await?
+        {
             let of_group = found.entry(row.text(0)?).or_default();
             of_group.push((row.int(1)?, row.int(2)?));
         }
@@ -151,9 +155,12 @@ SELECT j.seq, j.since, substr(coalesce(j.failure_message, ''), 1, CAST($4 AS INT
 FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 AND j.since >= $2
 ORDER BY j.since DESC, j.seq DESC LIMIT $3 + 0";
 
+/// Pairs of a failure group and a queue that are read at once.
+const QUEUES_MAX: i64 = 20_000;
+
 const QUEUES: &str = "
 SELECT failure_group, queue, CAST(sum(n) AS BIGINT) FROM failure_counts
-GROUP BY failure_group, queue HAVING sum(n) > 0 ORDER BY failure_group, queue";
+GROUP BY failure_group, queue HAVING sum(n) > 0 ORDER BY failure_group, queue LIMIT $1 + 0";
 
 const BY_SEQ: &str = concat!(
     "SELECT ",

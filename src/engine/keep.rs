@@ -150,8 +150,11 @@ pub async fn upkeep(
         }
         Part::Workers => {
             let gone = now.plus_seconds(-work.config.known("max-worker-age"));
-            let forget = Statement::new(FORGET_WORKERS, [gone.0.into()]);
-            return connection.run(vec![forget]).await.map(drop);
+            let forget = Statement::new(FORGET_WORKERS, [gone.0.into(), batch]);
+            let answers = connection.run(vec![forget]).await?;
+            let forgotten: u64 = answers.iter().map(|answer| answer.affected).sum();
+            work.concerned += usize::try_from(forgotten).unwrap_or(usize::MAX);
+            return Ok(());
         }
         Part::Expire => Statement::new(EXPIRE, [now.0.into(), batch]),
         Part::Gone => {
@@ -406,7 +409,9 @@ DELETE FROM failure_counts WHERE (failure_group, queue, server, n) IN (
     SELECT failure_group, queue, server, n FROM kept
     WHERE failure_group IN (SELECT failure_group FROM kept GROUP BY failure_group HAVING sum(n) = 0))";
 
-const FORGET_WORKERS: &str = "DELETE FROM workers WHERE last_seen <= $1";
+const FORGET_WORKERS: &str = "
+DELETE FROM workers WHERE last_seen <= $1 AND (protocol, name) IN (
+    SELECT protocol, name FROM workers WHERE last_seen <= $1 LIMIT $2 + 0)";
 
 const SAVE_SEEN: &str = "
 INSERT INTO workers (protocol, name, last_seen)

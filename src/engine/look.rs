@@ -163,16 +163,22 @@ impl Engine {
         Ok(job.map(|(job, _)| job))
     }
 
-    /// Workers that showed themselves within `max-worker-age`, last seen first.
+    /// Workers that showed themselves within `max-worker-age`, last seen first; the first 10,000 of them.
     pub async fn workers(&self, now: Option<Time>) -> Result<Vec<WorkerCounts>> {
         self.freshen().await?;
         let now = self.now(now);
+        // Before the database is read: a worker that is saved in between would be in neither.
+        let unsaved = self
+            .seen()
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let mut seen: HashMap<String, Time> = HashMap::new();
         let mut held: HashMap<String, (i64, i64)> = HashMap::new();
         let answers = self
             .readers()
             .read(vec![
-                Statement::new(WORKERS, []),
+                Statement::new(WORKERS, [(LISTED_MAX as i64).into()]),
                 Statement::new(HELD, [now.0.into()]),
             ])
             .await?;
@@ -183,12 +189,7 @@ impl Engine {
         for row in answers.next().unwrap_or_default().rows {
             held.insert(row.text(0)?, (row.int(1)?, row.int(2)?));
         }
-        seen.extend(
-            self.seen()
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone(),
-        );
+        seen.extend(unsaved);
         let forgotten = now.plus_seconds(-self.config().known("max-worker-age"));
         let mut workers: Vec<_> = seen
             .into_iter()
@@ -208,12 +209,16 @@ impl Engine {
                 .cmp(&a.last_seen)
                 .then_with(|| a.name.cmp(&b.name))
         });
+        workers.truncate(LISTED_MAX);
         Ok(workers)
     }
 
-    /// The groups that have failed jobs, by name.
+    /// The groups that have failed jobs, by name; the first 10,000 of them.
     pub async fn failures(&self) -> Result<Vec<FailureGroup>> {
-        let rows = self.readers().rows(Statement::new(FAILURES, [])).await?;
+        let rows = self
+            .readers()
+            .rows(Statement::new(FAILURES, [(LISTED_MAX as i64).into()]))
+            .await?;
         let group = |row: &crate::store::Row| {
             Ok(FailureGroup {
                 group: row.text(0)?,
@@ -304,7 +309,11 @@ const JOB: &str = concat!(
     " FROM jobs AS j WHERE j.scope = $1 AND j.id = $2"
 );
 
-const WORKERS: &str = "SELECT name, last_seen FROM workers WHERE protocol = 'qless'";
+/// Workers, and failure groups, of one list.
+const LISTED_MAX: usize = 10_000;
+
+const WORKERS: &str = "
+SELECT name, last_seen FROM workers WHERE protocol = 'qless' ORDER BY last_seen DESC LIMIT $1 + 0";
 
 // There are only as many running jobs as workers can hold, and the index has all that is asked for.
 const HELD: &str = "
@@ -318,4 +327,4 @@ SELECT c.failure_group, c.n,
     (SELECT substr(j.failure_message, 1, 1000) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group
      ORDER BY j.since DESC, j.seq DESC LIMIT 1)
 FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS c
-WHERE c.n > 0 ORDER BY c.failure_group";
+WHERE c.n > 0 ORDER BY c.failure_group LIMIT $1 + 0";

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod bounds;
 mod chains;
 mod claims;
 #[path = "../support/database.rs"]
