@@ -120,6 +120,9 @@ use crate::store::{self, Durability, Readers, Statement, Store, Writer};
 /// So many bytes to be written count as one item of a group.
 const ITEM_BYTES: usize = 1_024;
 
+/// Tags and edges that count as one more item of a group.
+const ITEM_LINKS: usize = 4;
+
 /// With a database that may be lost on the way: after this time a caller is told that it is not known what has
 /// become of a write. A request is answered within five seconds.
 const ANSWER_MAX: Duration = Duration::from_millis(4_500);
@@ -398,8 +401,8 @@ impl Engine {
             tell,
         });
         let step = Step {
-            // A group is bounded by bytes as it is by items.
-            items: items + needs.bytes / ITEM_BYTES,
+            // A group is bounded by bytes and links as it is by items.
+            items: items + needs.bytes / ITEM_BYTES + needs.links / ITEM_LINKS,
             needs,
             now,
             task,

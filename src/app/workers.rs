@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use leptos_meta::Title;
 
-use super::parts::{loaded, many};
+use super::parts::{loaded, many, paged};
 use super::tables;
 use super::visit::visit;
 use crate::api::read;
@@ -17,6 +17,7 @@ pub fn WorkersPage() -> impl IntoView {
             .iter()
             .filter(|worker| worker.pulse(visit.now) == Pulse::Alive)
             .count();
+        let (shown, pages) = paged(&visit, "/ui/workers", &workers);
         let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         view! {
             <Title text="Workers" />
@@ -36,7 +37,8 @@ pub fn WorkersPage() -> impl IntoView {
                     <p class="lead">
                         {format!("{} within a day, {} alive", many(n(workers.len()), "worker", "workers"), alive)}
                     </p>
-                    <div class="card">{tables::workers(&workers, visit.now)}</div>
+                    <div class="card">{tables::workers(shown, visit.now)}</div>
+                    {pages}
                 }
                     .into_any()
             }}

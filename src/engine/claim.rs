@@ -1,6 +1,7 @@
 //! Claim: handing jobs to a worker.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
 use super::clock::Time;
@@ -70,26 +71,33 @@ impl Claim {
     }
 }
 
-/// Whose turn it is where workers take from several queues in turn. Kept in memory: after a restart, or when
-/// there are too many to remember, the first queue is the first again.
+/// Whose turn it is where workers take from several queues in turn, by a hash of the worker and the queues, which may
+/// be long. Kept in memory: after a restart, or when there are too many to remember, the first queue is the first
+/// again.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<HashMap<(String, Vec<QueueKey>), usize>>);
+pub(super) struct Turns {
+    hashes: RandomState,
+    turns: Mutex<HashMap<u64, usize>>,
+}
 
 impl Turns {
     /// The number of the queue that the worker's next claim begins with.
     pub fn next(&self, claim: &Claim) -> usize {
-        let turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (claim.worker.clone(), claim.queues.clone());
-        turns.get(&key).copied().unwrap_or_default()
+        let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.get(&self.hash(claim)).copied().unwrap_or_default()
     }
 
     /// Remembers it.
     pub fn set(&self, claim: &Claim, next: usize) {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if turns.len() >= TURNS_MAX {
             turns.clear();
         }
-        turns.insert((claim.worker.clone(), claim.queues.clone()), next);
+        turns.insert(self.hash(claim), next);
+    }
+
+    fn hash(&self, claim: &Claim) -> u64 {
+        self.hashes.hash_one((&claim.worker, &claim.queues))
     }
 }
 

@@ -108,7 +108,11 @@ impl Part {
 
     /// Whether there may be more to do after a transaction that concerned so many jobs.
     pub fn may_go_on(self, jobs: usize) -> bool {
-        i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch())
+        match self {
+            // The tags of a few jobs may have filled a batch.
+            Part::RetireOld | Part::RetireSurplus => jobs > 0,
+            _ => i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch()),
+        }
     }
 }
 
@@ -367,18 +371,26 @@ DELETE FROM jobs WHERE (seq, version) IN (
     WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = 9 LIMIT $1 + 0 {skip_locked:j})
 RETURNING queue, seq, tags, state, scope, id";
 
+// Each tag of a dropped job is a row that goes, too. So the jobs of a batch have 32 KiB of tags, or it is one job.
 const RETIRE_OLD: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
-    SELECT seq, version FROM jobs WHERE state = 6 AND since <= $1 ORDER BY since, seq LIMIT $2 + 0 {skip_locked})
+    SELECT seq, version FROM (
+        SELECT seq, version, sum(octet_length(tags)) OVER (ORDER BY since, seq) - octet_length(tags) AS before FROM (
+            SELECT seq, version, since, tags FROM jobs WHERE state = 6 AND since <= $1
+            ORDER BY since, seq LIMIT $2 + 0 {skip_locked}) AS oldest) AS counted
+    WHERE before < 32768)
 RETURNING queue, seq, tags, state, scope, id";
 
 // A negative limit would mean none.
 const RETIRE_SURPLUS: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
-    SELECT seq, version FROM jobs WHERE state = 6 ORDER BY since, seq
-    LIMIT (SELECT CASE WHEN s.n <= $1 THEN 0 WHEN s.n - $1 < $2 THEN s.n - $1 ELSE $2 END
-           FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = 0 AND slot = 6) AS s)
-    {skip_locked})
+    SELECT seq, version FROM (
+        SELECT seq, version, sum(octet_length(tags)) OVER (ORDER BY since, seq) - octet_length(tags) AS before FROM (
+            SELECT seq, version, since, tags FROM jobs WHERE state = 6 ORDER BY since, seq
+            LIMIT (SELECT CASE WHEN s.n <= $1 THEN 0 WHEN s.n - $1 < $2 THEN s.n - $1 ELSE $2 END
+                   FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = 0 AND slot = 6) AS s)
+            {skip_locked}) AS oldest) AS counted
+    WHERE before < 32768)
 RETURNING queue, seq, tags, state, scope, id";
 
 // The rows of each queue stand together.

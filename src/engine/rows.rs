@@ -37,19 +37,20 @@ macro_rules! job_columns {
          CAST(NULL AS TEXT)"
         )
     };
-    // As a list shows a job: with the beginning of its texts, so many characters of the message among them, and with
-    // its history only if that is short.
+    // As a list shows a job: with the beginning of its texts, so many characters of the message among them, with its
+    // history and tags only if these are short, and with 1,000 of its edges.
     (brief: $message:literal) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
-         j.lease_until, j.retries, j.remaining, j.klass, j.tags,
+         j.lease_until, j.retries, j.remaining, j.klass,
+         CASE WHEN octet_length(j.tags) <= 16384 THEN j.tags ELSE '[]' END,
          CASE WHEN octet_length(j.history) <= 16384 THEN j.history ELSE '[]' END, j.failure_group,
          substr(j.failure_message, 1, ", $message, "), j.failure_worker, j.failure_at, substr(j.body, 1, 1000), j.created_at,
          j.version, j.warned, j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT),
          j.updated_at,
-         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
-            JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq),
-         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
-            JOIN jobs AS o ON o.seq = d.job WHERE d.needs = j.seq)")
+         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT needs FROM dependencies WHERE job = j.seq
+            LIMIT 1000) AS d JOIN jobs AS o ON o.seq = d.needs),
+         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT job FROM dependencies WHERE needs = j.seq
+            LIMIT 1000) AS d JOIN jobs AS o ON o.seq = d.job)")
     };
     (own) => {
         "j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,

@@ -143,10 +143,9 @@ impl Engine {
             let (batch, read) = self.batch(&mut among, after, wanted).await?;
             let rows = Arc::new(looked_at_in(places, &batch)?);
             for row in rows.iter() {
-                let message = row.job.failure.as_ref();
                 pace.read(match search.needs_body() {
                     true => usize::try_from(row.bytes).unwrap_or_default(),
-                    false => message.map_or(0, |failure| failure.message.len()),
+                    false => row.loaded_bytes(),
                 });
             }
             // One more than is wanted tells whether there are more.

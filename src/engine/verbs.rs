@@ -26,15 +26,8 @@ use super::recur::{self, Change, Recur, Recurring};
 use super::tag;
 use super::track;
 use super::work::{Needs, Oldest, Wanted, Work};
-use batches::Batches;
+use batches::{Batches, EACH_MAX, MOVE_BATCH};
 pub use relay::Revived;
-
-/// Jobs that are moved out of a list in one transaction; more are moved in several.
-const MOVE_BATCH: usize = 250;
-
-/// Items of one request, and bytes of their bodies, that share a transaction: what is written within some 10 ms.
-const EACH_MAX: usize = 250;
-const EACH_BYTES_MAX: usize = 2 << 20;
 
 /// Jobs that one request changes all together or not at all: they share a transaction.
 pub const ATOMIC_MAX: usize = 10_000;
@@ -216,8 +209,10 @@ impl Engine {
     pub async fn depend(&self, jobs: Vec<(JobKey, Depend)>, now: Option<Time>) -> Each<()> {
         let need = |needs: &mut Needs, (key, change): &(JobKey, Depend)| {
             needs.job(key);
-            if let Depend::On(ids) = change {
-                needs.depends(ids);
+            match change {
+                Depend::On(ids) => needs.depends(ids),
+                Depend::Off(ids) => needs.links += ids.len(),
+                Depend::OffAll => {}
             }
         };
         self.each(jobs, now, need, |work, (key, change)| {
@@ -296,6 +291,7 @@ impl Engine {
     ) -> Each<String> {
         let need = |needs: &mut Needs, job: &Recur| {
             needs.recurring.extend(job.id.clone());
+            needs.tags(&job.tags);
             needs.bytes += job.body.len();
             needs.adds = true;
         };
@@ -404,7 +400,7 @@ impl Engine {
         while items.peek().is_some() {
             let (mut needs, mut some) = (Needs::default(), Vec::new());
             while let Some(item) =
-                items.next_if(|_| some.len() < EACH_MAX && needs.bytes < EACH_BYTES_MAX)
+                items.next_if(|_| some.len() < EACH_MAX && batches::has_room(&needs))
             {
                 need(&mut needs, &item);
                 some.push(item);
@@ -462,10 +458,12 @@ fn recurring(id: &str) -> Needs {
 fn need_of_put(needs: &mut Needs, job: &Put) {
     needs.jobs.extend(job.id.iter().map(JobKey::qless));
     needs.depends(job.depends.as_deref().unwrap_or_default());
+    needs.tags(job.tags.as_deref().unwrap_or_default());
     needs.bytes += job.body.len();
     needs.adds = true;
 }
 
-fn need_of_tagged(needs: &mut Needs, (key, _): &(JobKey, Vec<String>)) {
+fn need_of_tagged(needs: &mut Needs, (key, tags): &(JobKey, Vec<String>)) {
     needs.job(key);
+    needs.tags(tags);
 }

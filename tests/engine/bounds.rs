@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use futures::stream;
-use switchyard::engine::{Claim, Error, QueueKey};
+use switchyard::engine::{Claim, Error, JobKey, Put, QueueKey};
 
 /// As many at a time as go in one group.
 const AT_ONCE: usize = 500;
@@ -30,6 +30,36 @@ async fn options_have_a_limit_and_those_that_are_set_can_change() {
     set(17).await.unwrap();
     engine.configure("option-17", None, None).await.unwrap();
     set(10_000).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_has_a_thousand_tags_at_most() {
+    let engine = super::open(false).await;
+    let queue = QueueKey::qless("work");
+    let tags =
+        |range: std::ops::Range<usize>| range.map(|n| format!("tag-{n}")).collect::<Vec<_>>();
+    let put = |id: &str, n| Put {
+        id: Some(id.to_owned()),
+        body: "1".to_owned(),
+        tags: Some(tags(0..n)),
+        ..Put::default()
+    };
+    let jobs = vec![put("less", 999), put("all", 1_000), put("more", 1_001)];
+    let done = engine.put(queue, jobs, "w".to_owned(), None).await.unwrap();
+    let is_refused: Vec<_> = done.iter().map(Result::is_err).collect();
+    assert_eq!(is_refused, [false, false, true]);
+    let tag = async |id: &str, range| {
+        let done = engine
+            .tag(vec![(JobKey::qless(id), tags(range))], None)
+            .await;
+        done.unwrap().remove(0)
+    };
+    // One that the job has already is not one more.
+    assert_eq!(tag("less", 0..1_000).await.unwrap().len(), 1_000);
+    assert!(matches!(
+        tag("all", 1_000..1_001).await,
+        Err(Error::TooMany { max: 1_000, .. })
+    ));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
 use tokio::sync;
 
 use crate::engine::clock::Time;
@@ -29,9 +30,12 @@ pub struct Candidate {
     pub modified: Time,
 }
 
-/// All choices, by queue and text of the query.
+/// The hash of a query's text, which may be long.
+type QueryHash = [u8; 32];
+
+/// All choices, by queue and query.
 #[derive(Debug, Default)]
-pub struct Choices(Mutex<HashMap<(QueueId, String), Arc<Choice>>>);
+pub struct Choices(Mutex<HashMap<(QueueId, QueryHash), Arc<Choice>>>);
 
 /// What was found for a query.
 #[derive(Debug, Default)]
@@ -64,11 +68,12 @@ impl Drop for Trying {
 
 impl Choices {
     pub fn of(&self, queue: QueueId, query: &str) -> Arc<Choice> {
+        let hash = Sha256::digest(query).into();
         let mut choices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if choices.len() >= REMEMBERED_MAX {
             choices.clear();
         }
-        let choice = choices.entry((queue, query.to_owned())).or_default();
+        let choice = choices.entry((queue, hash)).or_default();
         Arc::clone(choice)
     }
 }

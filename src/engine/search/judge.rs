@@ -33,6 +33,15 @@ pub(super) struct LookedAt {
     pub bytes: i64,
 }
 
+impl LookedAt {
+    /// Of what was read without the payload, the bytes of the texts that can be long.
+    pub fn loaded_bytes(&self) -> usize {
+        let message = self.job.failure.as_ref();
+        let tags = self.job.tags.iter().map(String::len);
+        message.map_or(0, |failure| failure.message.len()) + tags.sum::<usize>()
+    }
+}
+
 /// What a search has spent so far, and what it may spend.
 pub(super) struct Spending {
     begun: Instant,

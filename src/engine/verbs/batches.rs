@@ -1,5 +1,22 @@
 //! Many jobs in several transactions.
 
+use crate::engine::work::Needs;
+
+/// Jobs that are moved out of a list in one transaction; more are moved in several.
+pub const MOVE_BATCH: usize = 250;
+
+/// Items of one request that share a transaction: what is written within some 10 ms.
+pub const EACH_MAX: usize = 250;
+
+/// Bytes of the bodies, and tags and edges, of the items that share a transaction; one item may have more.
+const EACH_BYTES_MAX: usize = 2 << 20;
+const EACH_LINKS_MAX: usize = 1_000;
+
+/// Whether another item of a request may share the transaction of those that this is for.
+pub fn has_room(needs: &Needs) -> bool {
+    needs.bytes < EACH_BYTES_MAX && needs.links < EACH_LINKS_MAX
+}
+
 /// Up to so many jobs, a batch at a time, until a batch finds fewer than it might.
 pub struct Batches {
     left: usize,
@@ -25,5 +42,28 @@ impl Batches {
         let all = self.next().is_some_and(|batch| found >= batch);
         self.left = if all { self.left - found } else { 0 };
         self.done += found;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Put;
+    use crate::engine::verbs::need_of_put;
+
+    #[test]
+    fn tags_and_dependencies_fill_a_transaction_as_jobs_do() {
+        let put = |tags: usize, depends: usize| Put {
+            tags: Some(vec!["a".to_owned(); tags].into_iter().collect()),
+            depends: Some(vec!["a".to_owned(); depends]),
+            ..Put::default()
+        };
+        let has_room = |put: Put| {
+            let mut needs = Needs::default();
+            need_of_put(&mut needs, &put);
+            has_room(&needs)
+        };
+        assert!(has_room(put(999, 0)) && has_room(put(0, 999)) && has_room(put(499, 500)));
+        assert!(!has_room(put(1_000, 0)) && !has_room(put(0, 1_000)) && !has_room(put(500, 500)));
     }
 }

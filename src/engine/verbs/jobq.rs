@@ -111,7 +111,8 @@ impl Engine {
         old: String,
         new: String,
     ) -> Result<Swap> {
-        let (needs, queue) = (one(queue, id), Arc::clone(queue));
+        let bytes = old.len() + new.len();
+        let (needs, queue) = (one(queue, id, bytes), Arc::clone(queue));
         self.write(needs, None, 1, move |work| {
             record::advance(work, &queue, id, &old, &new)
         })
@@ -123,7 +124,7 @@ impl Engine {
     /// # Errors
     /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error).
     pub async fn append(&self, queue: &Arc<Queue>, id: i64, event: String) -> Result<Record> {
-        let (needs, queue) = (one(queue, id), Arc::clone(queue));
+        let (needs, queue) = (one(queue, id, event.len()), Arc::clone(queue));
         self.write(needs, None, 1, move |work| {
             record::append(work, &queue, id, &event)
         })
@@ -135,7 +136,7 @@ impl Engine {
     /// # Errors
     /// [`Error::NoSuchQueue`].
     pub async fn delete_record(&self, queue: &Arc<Queue>, id: i64) -> Result<bool> {
-        let (needs, queue) = (one(queue, id), Arc::clone(queue));
+        let (needs, queue) = (one(queue, id, 0), Arc::clone(queue));
         self.write(needs, None, 1, move |work| record::delete(work, &queue, id))
             .await
     }
@@ -162,6 +163,7 @@ impl Engine {
             let candidate = trying.candidate;
             let needs = Needs {
                 choice: vec![candidate.seq],
+                bytes: state.len(),
                 ..Needs::default()
             };
             let key = record::key(queue, candidate.id);
@@ -196,9 +198,10 @@ impl Engine {
     }
 }
 
-fn one(queue: &Queue, id: i64) -> Needs {
+fn one(queue: &Queue, id: i64, bytes: usize) -> Needs {
     Needs {
         jobs: vec![record::key(queue, id)],
+        bytes,
         ..Needs::default()
     }
 }

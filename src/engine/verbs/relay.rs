@@ -78,7 +78,8 @@ impl Engine {
     /// # Errors
     /// [`Error::NoSuchJob`](crate::engine::Error) if there is no such run.
     pub async fn beat(&self, run: Run, state: Option<Option<String>>) -> Result<()> {
-        let needs = named([(&run.queue, &run.id)]);
+        let mut needs = named([(&run.queue, &run.id)]);
+        needs.bytes = state.iter().flatten().map(String::len).sum();
         self.write(needs, None, 1, move |work| {
             enqueue::beat(work, &run, state.as_ref())
         })

@@ -24,8 +24,10 @@ pub struct Needs {
     pub oldest: Option<Oldest>,
     /// An operation.
     pub operation: Option<i64>,
-    /// How many bytes are to be written, about.
+    /// How many bytes are to be written or compared, about.
     pub bytes: usize,
+    /// How many tags and edges may change, each of which is a row of its own.
+    pub links: usize,
     /// Whether jobs may be added, for which a full disk has no room.
     pub adds: bool,
 }
@@ -49,8 +51,15 @@ impl Needs {
         self.jobs.push(key.clone());
     }
 
+    /// Some job is to get these tags, or to lose them.
+    pub fn tags(&mut self, tags: &[String]) {
+        self.links += tags.len();
+        self.bytes += tags.iter().map(String::len).sum::<usize>();
+    }
+
     /// Some job is to wait for these.
     pub fn depends(&mut self, ids: &[String]) {
+        self.links += ids.len();
         self.jobs.extend(ids.iter().map(JobKey::qless));
         self.reach.extend(ids.iter().cloned());
     }
