@@ -2,6 +2,7 @@
 
 mod keys;
 mod matrix;
+mod reload;
 mod rows;
 mod secrets;
 mod sites;
