@@ -72,6 +72,8 @@ impl LastUse {
 pub struct Use {
     pub namespace: String,
     pub hash: Hash,
+    /// Tells the token from a later one with the same secret.
+    pub created_at: Time,
     pub at: i64,
 }
 
@@ -207,6 +209,7 @@ impl Tokens {
             Some(Use {
                 namespace: namespace.to_owned(),
                 hash: token.hash,
+                created_at: token.made.created_at,
                 at,
             })
         })
@@ -224,7 +227,9 @@ impl Tokens {
     pub fn saved(&self, uses: &[Use]) {
         for it in uses {
             self.with(&it.namespace, &it.hash, |token| {
-                token.last_use.stored.fetch_max(it.at, Ordering::Relaxed)
+                if token.made.created_at == it.created_at {
+                    token.last_use.stored.fetch_max(it.at, Ordering::Relaxed);
+                }
             });
         }
     }

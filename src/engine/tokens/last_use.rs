@@ -17,7 +17,7 @@ impl Engine {
         }
         let rows: Vec<_> = uses
             .iter()
-            .map(|it| (it.namespace.clone(), it.hash.hex(), it.at))
+            .map(|it| (it.namespace.clone(), it.hash.hex(), it.at, it.created_at.0))
             .collect();
         self.write(Needs::default(), None, 1, move |work| {
             work.also([Statement::of_rows(SAVE, &rows)]);
@@ -37,7 +37,8 @@ impl Engine {
 
 pub const STORED: &str = "SELECT namespace, hash, used_at FROM tokens WHERE used_at > 0";
 
-// A token that was revoked meanwhile has no row, and gets none.
+// A token that was revoked meanwhile has no row, and gets none. A later one with the same secret was not used then.
 const SAVE: &str = "
 UPDATE tokens SET used_at = k.int(2) FROM rows($1) AS k
-WHERE tokens.namespace = k.text(0) AND tokens.hash = k.text(1) AND tokens.used_at < k.int(2)";
+WHERE tokens.namespace = k.text(0) AND tokens.hash = k.text(1) AND tokens.created_at = k.int(3)
+    AND tokens.used_at < k.int(2)";
