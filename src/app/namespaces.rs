@@ -184,7 +184,7 @@ fn made(namespace: &str, description: &str, secret: String, visit: &Visit) -> An
 fn tokens(view: &NamespaceView, visit: &Visit) -> AnyView {
     let columns = [
         ("Description", "first"),
-        ("Created", "n"),
+        ("Created", "n mid"),
         ("Expires", "n"),
         ("Last used", "n mid"),
         ("Public name", "mid"),
@@ -194,7 +194,7 @@ fn tokens(view: &NamespaceView, visit: &Visit) -> AnyView {
         view! {
             <tr data-key=token.name.clone()>
                 <th scope="row" class="first text">{token.description.clone()}</th>
-                <td class="n">{ago(token.created, visit.now)}</td>
+                <td class="n mid">{ago(token.created, visit.now)}</td>
                 <td class="n">{expiry(token, visit.now)}</td>
                 <td class="n mid">{last_use(token)}</td>
                 <td class="mid"><code>{token.name.clone()}</code></td>
