@@ -12,7 +12,7 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand};
 
 use crate::doors::Hosts;
-use crate::engine::Options;
+use crate::engine::{Expiry, Options};
 use crate::server::Settings;
 use crate::store::Durability;
 pub use access::Access;
@@ -88,8 +88,13 @@ pub enum Token {
         #[arg(long, env = "SWITCHYARD_TOKEN_FILE", value_parser = read_file, value_name = "PATH")]
         #[arg(group = "given-token-source")]
         token_file: Option<String>,
+        /// When the token expires: a duration from now in s, m, h, d or w (30d), or an RFC 3339 date-time
+        /// (2030-01-31T00:00:00Z), at most 3650 days from now. By default it does not expire.
+        #[arg(long, value_name = "WHEN")]
+        expires: Option<Expiry>,
     },
-    /// List the tokens of a namespace, or of all: namespace, public name, when it was made, description.
+    /// List the tokens of a namespace, or of all: namespace, public name, creation time, description, expiry, and
+    /// the hour of the last use, separated by tabs.
     List {
         #[command(flatten)]
         place: Place,

@@ -3,9 +3,11 @@
 //!
 //! The administrator's keys open every door. Keys are kept as hashes, and compared in constant time.
 
+mod credentials;
 mod host;
 mod keys;
 mod sender;
+mod stream;
 mod throttle;
 
 use std::net::{IpAddr, SocketAddr};
@@ -20,11 +22,12 @@ use axum::response::Response;
 
 use crate::api::views::Role;
 use crate::protocol::request::drain;
-use crate::secret::Hash;
 use crate::server::ClientAddress;
+pub use credentials::{Api, Credentials, InForce, Keyring, SECRETS_MAX, Secrets};
 pub use host::Hosts;
 pub use keys::{Admin, Keys, Shown, UiKey, Who};
 pub use sender::Sender;
+use stream::ends_with_key;
 pub use throttle::{By, Throttle};
 
 /// The challenge of a door that people come to with browsers.
@@ -33,74 +36,76 @@ pub const BASIC: &str = r#"Basic realm="Switchyard", charset="UTF-8""#;
 /// The challenge of a door that only programs come to.
 pub const BEARER: &str = r#"Bearer realm="Switchyard""#;
 
-/// The keys that are set.
+/// Who may come in: the credentials in force, and what may be done without any.
 #[derive(Clone, Debug, Default)]
 pub struct Doors {
-    pub admin: Admin,
-    /// More keys of the dashboard, each with a role.
-    pub ui: Vec<UiKey>,
+    pub keyring: Keyring,
     /// What the dashboard lets those do who show no key, if that is said.
     pub ui_open_as: Option<Role>,
-    /// What opens qless.
-    pub qless: Option<Hash>,
-    /// What opens Relay.
-    pub relay: Option<Hash>,
-    /// What opens Jobq.
-    pub jobq: Option<Hash>,
     /// Wrong credentials, at all doors together.
     pub throttle: Arc<Throttle>,
 }
 
 impl Doors {
-    /// The keys of the dashboard.
-    pub fn of_ui(&self) -> Keys {
-        Keys::of_admin(&self.admin).and(&self.ui)
+    pub fn new(credentials: Credentials, ui_open_as: Option<Role>) -> Doors {
+        Doors {
+            keyring: Keyring::new(credentials),
+            ui_open_as,
+            throttle: Arc::default(),
+        }
+    }
+
+    /// Whether a key opens the dashboard. A reload does not change that: no source of keys can become empty.
+    pub fn ui_has_keys(&self) -> bool {
+        !self.keyring.in_force().ui.is_empty()
+    }
+
+    /// Whether the API has a token of its own. A reload does not change that.
+    pub fn has_own(&self, api: Api) -> bool {
+        self.keyring.in_force().has_own(api)
     }
 
     /// What the dashboard lets those do who show no key; `None` if they are not let in.
     pub fn guests(&self) -> Option<Role> {
-        let open = self.of_ui().is_empty().then_some(Role::Admin);
+        let open = (!self.ui_has_keys()).then_some(Role::Admin);
         self.ui_open_as.or(open)
     }
 
     /// The door of what is the administrator's besides the dashboard. It is open only if the dashboard lets everybody
     /// act as an admin: a guest with a lesser role must not find more there.
     pub fn admin(&self, refuse: Refuse) -> Door {
-        let admins = self.ui.iter().filter(|key| key.who.role == Role::Admin);
-        Door(Arc::new(Inner {
-            stands_open: self.admin_is_open(),
-            admin: Keys::of_admin(&self.admin).and(admins),
-            own: None,
-            throttle: Arc::clone(&self.throttle),
-            refuse,
-        }))
+        self.door(Api::Admin, self.admin_is_open(), refuse)
     }
 
     fn admin_is_open(&self) -> bool {
-        self.of_ui().is_empty() && self.guests() == Some(Role::Admin)
+        !self.ui_has_keys() && self.guests() == Some(Role::Admin)
     }
 
     /// The door of qless.
     pub fn qless(&self, refuse: Refuse) -> Door {
-        self.of_protocol(self.qless, refuse)
+        self.of_protocol(Api::Qless, refuse)
     }
 
     /// The door of Relay.
     pub fn relay(&self, refuse: Refuse) -> Door {
-        self.of_protocol(self.relay, refuse)
+        self.of_protocol(Api::Relay, refuse)
     }
 
     /// The door of Jobq.
     pub fn jobq(&self, refuse: Refuse) -> Door {
-        self.of_protocol(self.jobq, refuse)
+        self.of_protocol(Api::Jobq, refuse)
     }
 
-    /// The door of a protocol that has one key for all its clients.
-    fn of_protocol(&self, own: Option<Hash>, refuse: Refuse) -> Door {
+    /// The door of a protocol that has a token for all its clients.
+    fn of_protocol(&self, api: Api, refuse: Refuse) -> Door {
+        self.door(api, !self.has_own(api), refuse)
+    }
+
+    fn door(&self, api: Api, stands_open: bool, refuse: Refuse) -> Door {
         Door(Arc::new(Inner {
-            stands_open: own.is_none(),
-            admin: Keys::of_admin(&self.admin),
-            own,
+            stands_open,
+            api,
+            keyring: self.keyring.clone(),
             throttle: Arc::clone(&self.throttle),
             refuse,
         }))
@@ -118,9 +123,9 @@ impl Doors {
                 !self.admin_is_open() && self.ui_open_as.is_some(),
                 "/ui, as far as --ui-open-as says",
             ),
-            (self.qless.is_none(), "qless (--qless-token closes it)"),
-            (self.relay.is_none(), "Relay (--relay-token closes it)"),
-            (self.jobq.is_none(), "Jobq (--jobq-token closes it)"),
+            (!self.has_own(Api::Qless), "qless (--qless-token closes it)"),
+            (!self.has_own(Api::Relay), "Relay (--relay-token closes it)"),
+            (!self.has_own(Api::Jobq), "Jobq (--jobq-token closes it)"),
             (no_auth, "lmstfy (--no-auth opens it)"),
         ];
         let open = all.into_iter().filter(|(open, _)| *open);
@@ -129,8 +134,8 @@ impl Doors {
 
     /// Whether any key is set.
     pub fn any_key(&self) -> bool {
-        let own = [self.qless, self.relay, self.jobq];
-        !self.of_ui().is_empty() || own.iter().any(Option::is_some)
+        let protocols = [Api::Qless, Api::Relay, Api::Jobq];
+        self.ui_has_keys() || protocols.into_iter().any(|api| self.has_own(api))
     }
 }
 
@@ -197,9 +202,8 @@ pub struct Door(Arc<Inner>);
 
 struct Inner {
     stands_open: bool,
-    admin: Keys,
-    /// A key of this door only.
-    own: Option<Hash>,
+    api: Api,
+    keyring: Keyring,
     throttle: Arc<Throttle>,
     refuse: Refuse,
 }
@@ -219,23 +223,16 @@ impl Door {
     /// # Errors
     /// How long the client has to wait before it may show another password.
     fn check(&self, request: &Request, shown: &Shown) -> Result<bool, Duration> {
-        let Some(name) = shown.name().filter(|_| !self.0.admin.is_empty()) else {
-            return Ok(self.opens_for(shown));
+        let in_force = self.0.keyring.in_force();
+        let check = || in_force.opens_for(self.0.api, shown);
+        let has_passwords = in_force.has_passwords(self.0.api);
+        let Some(name) = shown.name().filter(|_| has_passwords) else {
+            return Ok(check());
         };
         let from = ClientAddress::of(request.extensions());
-        let check = || self.opens_for(shown).then_some(());
-        let found = self.0.throttle.attempt(from, name, By::Header, check)?;
+        let throttle = &self.0.throttle;
+        let found = throttle.attempt(from, name, By::Header, || check().then_some(()))?;
         Ok(found.is_some())
-    }
-
-    fn opens_for(&self, shown: &Shown) -> bool {
-        let own = match (shown, &self.0.own) {
-            (Shown::Bearer(token), Some(expected)) => expected == token,
-            _ => false,
-        };
-        // Both are asked, whatever the first says.
-        let admin = self.0.admin.opens_for(shown);
-        own | admin
     }
 }
 
@@ -244,7 +241,11 @@ async fn keep(State(door): State<Door>, request: Request, next: Next) -> Respons
     let wait = match Shown::by(request.headers()) {
         None => None,
         Some(shown) => match door.check(&request, &shown) {
-            Ok(true) => return next.run(request).await,
+            Ok(true) => {
+                let response = next.run(request).await;
+                let Inner { keyring, api, .. } = &*door.0;
+                return ends_with_key(response, keyring, *api, shown);
+            }
             Ok(false) => {
                 tell_of_wrong_key(&request);
                 None
@@ -277,26 +278,43 @@ mod tests {
     use base64::engine::general_purpose::STANDARD;
 
     use super::*;
+    use crate::secret::Hash;
 
     const TOKEN: &str = "the-admins-token";
     const QLESS: &str = "the-token-of-qless";
 
-    fn doors(token: bool, login: bool, qless: bool) -> Doors {
-        Doors {
+    fn secrets(secret: &str) -> Secrets {
+        [Hash::of(secret)].into_iter().collect()
+    }
+
+    fn credentials(token: bool, login: bool, qless: bool) -> Credentials {
+        let set = |is_set: bool, secret| {
+            if is_set {
+                secrets(secret)
+            } else {
+                Secrets::default()
+            }
+        };
+        Credentials {
             admin: Admin {
-                token: token.then(|| Hash::of(TOKEN)),
-                login: login.then(|| ("ada".to_owned(), Hash::of("pass:word é"))),
+                token: set(token, TOKEN),
+                login: login.then(|| ("ada".to_owned(), secrets("pass:word é"))),
             },
-            qless: qless.then(|| Hash::of(QLESS)),
-            ..Doors::default()
+            qless: set(qless, QLESS),
+            ..Credentials::default()
         }
+    }
+
+    fn doors(token: bool, login: bool, qless: bool) -> Doors {
+        Doors::new(credentials(token, login, qless), None)
     }
 
     fn opens(door: &Door, authorization: &str) -> bool {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_bytes(authorization.as_bytes()).unwrap();
         headers.insert(header::AUTHORIZATION, value);
-        Shown::by(&headers).is_some_and(|shown| door.opens_for(&shown))
+        let in_force = door.0.keyring.in_force();
+        Shown::by(&headers).is_some_and(|shown| in_force.opens_for(door.0.api, &shown))
     }
 
     fn basic(user: &str, password: &str) -> String {
@@ -360,10 +378,7 @@ mod tests {
                 ..Doors::default()
             };
             assert_eq!(doors.admin(refuse).0.stands_open, is_open, "{ui_open_as:?}");
-            let closed = Doors {
-                ui_open_as,
-                ..self::doors(true, false, false)
-            };
+            let closed = Doors::new(credentials(true, false, false), ui_open_as);
             assert!(!closed.admin(refuse).0.stands_open, "{ui_open_as:?}");
         }
     }
@@ -389,46 +404,48 @@ mod tests {
         let none = Doors::default();
         assert!(none.open(true).len() == 5 && none.open(false).len() == 4);
         assert!(!none.any_key());
-        let closed = Doors {
-            relay: Some(Hash::of("the-token-of-relay")),
-            jobq: Some(Hash::of("the-token-of-jobq")),
-            ..doors(true, false, true)
+        let closed = Credentials {
+            relay: secrets("the-token-of-relay"),
+            jobq: secrets("the-token-of-jobq"),
+            ..credentials(true, false, true)
         };
-        assert!(closed.any_key());
-        assert_eq!(closed.open(false), [""; 0]);
-        assert_eq!(closed.open(true).len(), 1);
-        for (doors, name) in [
-            (
-                Doors {
-                    relay: None,
-                    ..closed.clone()
-                },
-                "Relay",
-            ),
-            (
-                Doors {
-                    jobq: None,
-                    ..closed.clone()
-                },
-                "Jobq",
-            ),
-            (
-                Doors {
-                    qless: None,
-                    ..closed.clone()
-                },
-                "qless",
-            ),
-            (
-                Doors {
-                    admin: Admin::default(),
-                    ..closed.clone()
-                },
-                "/ui",
-            ),
-        ] {
+        let doors = Doors::new(closed.clone(), None);
+        assert!(doors.any_key());
+        assert_eq!(doors.open(false), [""; 0]);
+        assert_eq!(doors.open(true).len(), 1);
+        for name in ["Relay", "Jobq", "qless", "/ui"] {
+            let mut credentials = closed.clone();
+            match name {
+                "Relay" => credentials.relay = Secrets::default(),
+                "Jobq" => credentials.jobq = Secrets::default(),
+                "qless" => credentials.qless = Secrets::default(),
+                _ => credentials.admin = Admin::default(),
+            }
+            let doors = Doors::new(credentials, None);
             let open = doors.open(false);
             assert!(open.len() == 1 && open[0].starts_with(name), "{open:?}");
         }
+    }
+
+    #[test]
+    fn while_a_token_is_rotated_both_open_and_then_the_new_one_only() {
+        let both = Credentials {
+            qless: ["old", "new"].map(Hash::of).into_iter().collect(),
+            ..Credentials::default()
+        };
+        let doors = Doors::new(both, None);
+        let door = doors.qless(refuse);
+        let opened = |door: &Door| {
+            ["Bearer old", "Bearer new", "Bearer other"].map(|shown| opens(door, shown))
+        };
+        assert_eq!(opened(&door), [true, true, false]);
+        let mut replacements = doors.keyring.replacements();
+        doors.keyring.replace(Credentials {
+            qless: secrets("new"),
+            ..Credentials::default()
+        });
+        assert_eq!(opened(&door), [false, true, false]);
+        assert!(replacements.has_changed().unwrap());
+        replacements.mark_unchanged();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use switchyard::doors::is_loopback;
+use switchyard::doors::{Api, is_loopback};
 use switchyard::engine::{Engine, Result};
 use switchyard::server::Settings;
 use switchyard::store::FIRST_TOKEN;
@@ -32,9 +32,10 @@ pub fn greeting(
     settings: &Settings,
     token: Option<&str>,
 ) -> String {
-    let key = match settings.doors.qless {
-        Some(_) => r#" -H "Authorization: Bearer $SWITCHYARD_QLESS_TOKEN""#,
-        None => "",
+    let key = if settings.doors.has_own(Api::Qless) {
+        r#" -H "Authorization: Bearer $SWITCHYARD_QLESS_TOKEN""#
+    } else {
+        ""
     };
     let of_lmstfy = match token {
         Some(token) => format!(

@@ -13,8 +13,9 @@ use clap::Parser;
 use greeting::{first_token, greeting};
 use switchyard::config::{Access, Action, Command};
 use switchyard::demo;
+use switchyard::doors::Keyring;
 use switchyard::engine::{Engine, Options};
-use switchyard::server::{Settings, raise_open_files, serve_engine};
+use switchyard::server::{Reload, Settings, hangups, raise_open_files, reload_on, serve_engine};
 use switchyard::store::{self, Copied, Progress, shown};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -108,6 +109,9 @@ async fn run(
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
     );
+    // Before the address is printed: from then on a SIGHUP must not end the process.
+    let hangups = hangups()?;
+    let reloads = vec![reload_keys(access, listen, &settings.doors.keyring)];
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
@@ -118,6 +122,7 @@ async fn run(
     let address = listener.local_addr()?;
     let token = first_token(&engine, &settings, address).await?;
     say(&greeting(address, &database, &settings, token.as_deref()));
+    tokio::spawn(reload_on(hangups, reloads));
     if let Some(jobs) = made_up {
         tokio::spawn(demonstrate(engine.clone(), jobs));
     }
@@ -129,6 +134,19 @@ async fn run(
     )
     .await?;
     Ok(())
+}
+
+/// Reads the files with keys again.
+fn reload_keys(access: &Access, listen: SocketAddr, keyring: &Keyring) -> Reload {
+    let (access, keyring) = (access.clone(), keyring.clone());
+    let run = move || {
+        keyring.replace(access.reread(listen)?);
+        Ok(())
+    };
+    Reload {
+        what: "keys",
+        run: Box::new(run),
+    }
 }
 
 /// Fills the database, telling how far it is about once a second, and then lets made-up jobs move.

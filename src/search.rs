@@ -21,6 +21,7 @@ pub use pattern::Pattern;
 
 use json::Number;
 use when::When;
+pub use when::span;
 
 /// The longest text in characters, and the most terms in it.
 pub const CHARS_MAX: usize = 1_000;

@@ -6,7 +6,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
-use subtle::{Choice, ConstantTimeEq};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 /// Random bytes of a secret that is made up; 43 characters in base64.
 const BYTES: usize = 32;
@@ -36,6 +36,11 @@ impl Hash {
         Some(Hash(bytes))
     }
 
+    /// Its bytes, as a key of maps that hold only stored hashes. To check a credential, use [`Hash::matches`].
+    pub fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
+
     /// Whether they are of the same secret.
     pub fn matches(&self, other: &Hash) -> Choice {
         self.0.ct_eq(&other.0)
@@ -55,6 +60,15 @@ impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hash(…)")
     }
+}
+
+/// The index of the last match. Looks at all of them, so the time does not tell which one matched.
+pub fn last_match(all: impl Iterator<Item = Choice>) -> Option<usize> {
+    let mut found = 0;
+    for (number, matches) in (1_u64..).zip(all) {
+        found.conditional_assign(&number, matches);
+    }
+    usize::try_from(found.checked_sub(1)?).ok()
 }
 
 /// A secret that nobody can guess, from the system's random numbers.

@@ -7,6 +7,7 @@ mod guard;
 mod io;
 mod label;
 mod limits;
+mod reload;
 
 use std::any::Any;
 use std::future::Future;
@@ -26,6 +27,7 @@ pub use client::{ClientAddress, Https, Proxies, network};
 pub use io::Late;
 pub use label::RequestId;
 pub use limits::{Limits, raise_open_files};
+pub use reload::{Reload, hangups, reload_on};
 
 use crate::assets::Assets;
 use crate::config::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, RELAY_BODY_MAX};

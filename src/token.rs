@@ -6,7 +6,7 @@ use std::io::Write;
 
 use chrono::{DateTime, SecondsFormat};
 use switchyard::config::{Token, read_stdin};
-use switchyard::engine::{self, Engine, Options};
+use switchyard::engine::{self, Engine, Options, Time};
 use switchyard::store::shown;
 
 use crate::say;
@@ -44,10 +44,13 @@ async fn on(engine: &Engine, command: Token) -> Outcome {
             description,
             token,
             token_file,
+            expires,
             ..
         } => {
             let token = token.or(token_file).map(given).transpose()?;
-            let token = engine.create_token(&namespace, &description, token).await?;
+            let token = engine
+                .create_token_until(&namespace, &description, token, expires)
+                .await?;
             let noticed = noticed(engine).await;
             tell(&format!(
                 "the token of the namespace {namespace}, shown this once; only its hash is kept:"
@@ -95,10 +98,24 @@ async fn noticed(engine: &Engine) -> Outcome {
     )
 }
 
+/// A moment, to the second.
+fn moment(at: Time) -> String {
+    let at = DateTime::from_timestamp_micros(at.0).unwrap_or_default();
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
 /// A token in one line, for people and for programs. A description may hold anything.
 fn line(token: &engine::Token) -> String {
-    let made = DateTime::from_timestamp_micros(token.created_at.0).unwrap_or_default();
-    let made = made.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let made = moment(token.created_at);
+    let expires = match token.expires_at.map(moment) {
+        Some(at) if token.is_expired => format!("expired {at}"),
+        Some(at) => format!("expires {at}"),
+        None => "never expires".to_owned(),
+    };
+    let used = match token.last_used_at.map(moment) {
+        Some(at) => format!("used {at}"),
+        None => "not used".to_owned(),
+    };
     let is_safe = |c: char| !c.is_control();
     let description: String = token
         .description
@@ -106,7 +123,7 @@ fn line(token: &engine::Token) -> String {
         .map(|c| if is_safe(c) { c } else { ' ' })
         .collect();
     format!(
-        "{}\t{}\t{made}\t{description}\n",
+        "{}\t{}\t{made}\t{description}\t{expires}\t{used}\n",
         token.namespace, token.name
     )
 }

@@ -6,7 +6,7 @@ use leptos_meta::Title;
 
 use super::icons::icon;
 use super::parts::{
-    Ask, ago, api, ask, commands, copy, count_cell, element_id, loaded, many, paged, quoted,
+    Ask, ago, api, ask, commands, copy, count_cell, element_id, exact, loaded, many, paged, quoted,
 };
 use super::queues::{Sort, sort, table};
 use super::tables;
@@ -184,7 +184,9 @@ fn made(namespace: &str, description: &str, secret: String, visit: &Visit) -> An
 fn tokens(view: &NamespaceView, visit: &Visit) -> AnyView {
     let columns = [
         ("Description", "first"),
-        ("Created", "n"),
+        ("Created", "n mid"),
+        ("Expires", "n"),
+        ("Last used", "n mid"),
         ("Public name", "mid"),
         ("Action", "act"),
     ];
@@ -192,7 +194,9 @@ fn tokens(view: &NamespaceView, visit: &Visit) -> AnyView {
         view! {
             <tr data-key=token.name.clone()>
                 <th scope="row" class="first text">{token.description.clone()}</th>
-                <td class="n">{ago(token.created, visit.now)}</td>
+                <td class="n mid">{ago(token.created, visit.now)}</td>
+                <td class="n">{expiry(token, visit.now)}</td>
+                <td class="n mid">{last_use(token)}</td>
                 <td class="mid"><code>{token.name.clone()}</code></td>
                 <td class="act">{revoke(&view.name, token)}</td>
             </tr>
@@ -217,6 +221,25 @@ fn tokens(view: &NamespaceView, visit: &Visit) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// When the token expires, or that it has.
+fn expiry(token: &TokenRow, now: i64) -> AnyView {
+    match token.expires {
+        None => "never".into_any(),
+        Some(at) if token.expired => {
+            view! { <span class="s-failed">"expired "{ago(at, now)}</span> }.into_any()
+        }
+        Some(at) => ago(at, now),
+    }
+}
+
+/// The hour of the last use.
+fn last_use(token: &TokenRow) -> AnyView {
+    match token.last_used {
+        None => "not used".into_any(),
+        Some(hour) => exact(hour),
+    }
 }
 
 fn revoke(namespace: &str, token: &TokenRow) -> AnyView {
@@ -244,8 +267,8 @@ fn revoke(namespace: &str, token: &TokenRow) -> AnyView {
 /// Makes a token: of this namespace, or of one that somebody names. What was typed stays if it was refused.
 fn token_form(namespace: Option<&str>) -> AnyView {
     let refused = use_context::<NewToken>().filter(|token| token.made.is_err());
-    let (typed, description) = refused.map_or_else(Default::default, |token| {
-        (token.namespace, token.description)
+    let (typed, description, expires) = refused.map_or_else(Default::default, |token| {
+        (token.namespace, token.description, token.expires)
     });
     let action = namespace.map_or_else(|| "/ui/namespaces".to_owned(), to::namespace);
     view! {
@@ -284,6 +307,19 @@ fn token_form(namespace: Option<&str>) -> AnyView {
                         autocomplete="off"
                     />
                 </div>
+                <div>
+                    <label for="token-expires">"Expires after, or at (optional)"</label>
+                    <input
+                        id="token-expires"
+                        name="expires"
+                        type="text"
+                        value=expires
+                        maxlength="64"
+                        placeholder="30d"
+                        title="A duration in s, m, h, d or w such as 30d, or a moment such as 2030-01-31T00:00:00Z. Without one the token does not expire."
+                        autocomplete="off"
+                    />
+                </div>
                 <button type="submit" class="button strong">"Make a token"</button>
             </form>
         </section>
@@ -300,7 +336,9 @@ fn curl(name: &str, visit: &Visit) -> AnyView {
                 "curl",
                 vec![
                     ("Make a token", format!("curl {} --data-urlencode {}", call(""), quoted("description=the mailer"))),
+                    ("Make a token that expires", format!("curl {} --data-urlencode {} -d expires=30d", call(""), quoted("description=the mailer"))),
                     ("Its tokens, by their public names", format!("curl {}", call(""))),
+                    ("With expiry and last use", format!("curl {}", call("?details=true"))),
                     ("Revoke one, by its secret or its public name", format!("curl -X DELETE {}", call("/sha256:…"))),
                 ],
             )}

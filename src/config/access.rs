@@ -1,19 +1,18 @@
 //! Authentication and authorization flags of `serve` and `dev`, and the allowed host names.
 
-use std::sync::Arc;
-
 use clap::Args;
 use clap::builder::FalseyValueParser;
 
 use super::secrets::{
-    Secret, UiKeys, password, password_file, token, token_file, ui_keys, ui_keys_file,
+    Secret, SecretFile, UiKeys, UiKeysFile, password, password_file, token, token_file, ui_keys,
+    ui_keys_file,
 };
 use crate::api::views::Role;
-use crate::doors::{Admin, Doors};
+use crate::doors::{Admin, Credentials, Doors, Secrets};
 use crate::secret::Hash;
 
 /// Who may come in.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Who may come in")]
 pub struct Access {
     /// What opens the dashboard and /token, and everything else: `Authorization: Bearer TOKEN`, or in a browser
@@ -21,10 +20,10 @@ pub struct Access {
     #[arg(long, env = "SWITCHYARD_ADMIN_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "admin-token-source")]
     pub admin_token: Option<Secret>,
-    /// File with the value of --admin-token.
+    /// File with the value of --admin-token, or with two that are both accepted, one per line. SIGHUP reads it again.
     #[arg(long, env = "SWITCHYARD_ADMIN_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "admin-token-source")]
-    pub admin_token_file: Option<Secret>,
+    pub admin_token_file: Option<SecretFile>,
     /// The name that opens the same with --admin-password, in a browser or elsewhere.
     #[arg(long, env = "SWITCHYARD_ADMIN_USER", hide_env_values = true, value_parser = user, value_name = "NAME")]
     #[arg(requires = "admin-password-source")]
@@ -37,18 +36,18 @@ pub struct Access {
         value_name = "PASSWORD"
     )]
     pub admin_password: Option<Secret>,
-    /// File with the value of --admin-password.
+    /// File with the value of --admin-password, or with two that are both accepted, one per line. SIGHUP reads it again.
     #[arg(long, env = "SWITCHYARD_ADMIN_PASSWORD_FILE", value_parser = password_file, value_name = "PATH")]
     #[arg(requires = "admin_user", group = "admin-password-source")]
-    pub admin_password_file: Option<Secret>,
+    pub admin_password_file: Option<SecretFile>,
     /// What opens the dashboard for somebody by name, as a viewer, an operator or an admin; may be given several
     /// times. In the environment the keys stand one after the other, with a comma or white space between them.
     #[arg(long = "ui-key", env = "SWITCHYARD_UI_KEYS", hide_env_values = true, value_parser = ui_keys)]
     #[arg(value_name = "ROLE:NAME:SECRET")]
     pub ui_keys: Vec<UiKeys>,
-    /// File with more values of --ui-key, separated by commas or white space.
+    /// File with more values of --ui-key, separated by commas or white space. SIGHUP reads it again.
     #[arg(long, env = "SWITCHYARD_UI_KEYS_FILE", value_parser = ui_keys_file, value_name = "PATH")]
-    pub ui_keys_file: Option<UiKeys>,
+    pub ui_keys_file: Option<UiKeysFile>,
     /// What the dashboard lets those do who show no key: viewer, operator or admin. If it is not said, and no key of
     /// the dashboard is set, everything; with a key, nothing. The APIs have doors of their own.
     #[arg(long, env = "SWITCHYARD_UI_OPEN_AS", value_parser = role, value_name = "ROLE")]
@@ -57,26 +56,26 @@ pub struct Access {
     #[arg(long, env = "SWITCHYARD_QLESS_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "qless-token-source")]
     pub qless_token: Option<Secret>,
-    /// File with the value of --qless-token.
+    /// File with the value of --qless-token, or with two that are both accepted, one per line. SIGHUP reads it again.
     #[arg(long, env = "SWITCHYARD_QLESS_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "qless-token-source")]
-    pub qless_token_file: Option<Secret>,
+    pub qless_token_file: Option<SecretFile>,
     /// What opens Relay: `Authorization: Bearer TOKEN`.
     #[arg(long, env = "SWITCHYARD_RELAY_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "relay-token-source")]
     pub relay_token: Option<Secret>,
-    /// File with the value of --relay-token.
+    /// File with the value of --relay-token, or with two that are both accepted, one per line. SIGHUP reads it again.
     #[arg(long, env = "SWITCHYARD_RELAY_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "relay-token-source")]
-    pub relay_token_file: Option<Secret>,
+    pub relay_token_file: Option<SecretFile>,
     /// What opens Jobq: `Authorization: Bearer TOKEN`.
     #[arg(long, env = "SWITCHYARD_JOBQ_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "jobq-token-source")]
     pub jobq_token: Option<Secret>,
-    /// File with the value of --jobq-token.
+    /// File with the value of --jobq-token, or with two that are both accepted, one per line. SIGHUP reads it again.
     #[arg(long, env = "SWITCHYARD_JOBQ_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "jobq-token-source")]
-    pub jobq_token_file: Option<Secret>,
+    pub jobq_token_file: Option<SecretFile>,
     /// Accept qless requests without a token, also on an address that others can reach.
     #[arg(long, env = "SWITCHYARD_OPEN_QLESS", value_parser = FalseyValueParser::new())]
     #[arg(conflicts_with = "qless-token-source")]
@@ -106,50 +105,67 @@ pub struct Access {
 const UI_KEYS_MAX: usize = 1_000;
 
 impl Access {
-    /// The keys of the doors.
+    /// Who may come in.
     ///
     /// # Errors
-    /// If a key of the dashboard is none, or two are the same; or if there are too many host names.
+    /// See [`Access::credentials`]; or if there are too many host names.
     pub fn doors(&self) -> Result<Doors, String> {
-        let mut ui = Vec::new();
-        for keys in self.ui_keys.iter().chain(&self.ui_keys_file) {
-            ui.extend(keys.0.clone()?.into_iter().map(|it| it.key));
-        }
         if self.allowed_hosts.len() > ALLOWED_HOSTS_MAX {
             return Err(format!(
                 "--allowed-host: at most {ALLOWED_HOSTS_MAX} names are allowed"
             ));
         }
+        Ok(Doors::new(self.credentials()?, self.ui_open_as))
+    }
+
+    /// All credentials.
+    ///
+    /// # Errors
+    /// If a key of the dashboard is invalid, if there are too many, or if two have the same secret.
+    pub fn credentials(&self) -> Result<Credentials, String> {
+        let mut ui = Vec::new();
+        for keys in &self.ui_keys {
+            ui.extend(keys.0.clone()?.into_iter().map(|it| it.key));
+        }
+        let from_file = self.ui_keys_file.iter().flat_map(|file| &file.content);
+        ui.extend(from_file.map(|it| it.key.clone()));
         if ui.len() > UI_KEYS_MAX {
             return Err(format!("--ui-key: there may be {UI_KEYS_MAX} keys at most"));
         }
-        let hash = |secret: Option<Secret>| secret.map(|secret| secret.hash);
-        let admin_token = hash(self.admin_token.or(self.admin_token_file));
-        let admin_password = hash(self.admin_password.or(self.admin_password_file));
-        let admin = [admin_token, admin_password];
-        let mut secrets: Vec<Hash> = admin.into_iter().flatten().collect();
+        let admin_token = secrets(self.admin_token, self.admin_token_file.as_ref());
+        let admin_password = secrets(self.admin_password, self.admin_password_file.as_ref());
+        let mut known: Vec<Hash> = admin_token
+            .iter()
+            .chain(admin_password.iter())
+            .copied()
+            .collect();
         for key in &ui {
-            if secrets.contains(&key.secret) {
+            if known.contains(&key.secret) {
                 let name = &key.who.name;
                 return Err(format!(
                     "--ui-key: the secret of {name} opens something else already"
                 ));
             }
-            secrets.push(key.secret);
+            known.push(key.secret);
         }
-        Ok(Doors {
+        Ok(Credentials {
             admin: Admin {
                 token: admin_token,
-                login: self.admin_user.clone().zip(admin_password),
+                login: self.admin_user.clone().map(|user| (user, admin_password)),
             },
             ui,
-            ui_open_as: self.ui_open_as,
-            qless: hash(self.qless_token.or(self.qless_token_file)),
-            relay: hash(self.relay_token.or(self.relay_token_file)),
-            jobq: hash(self.jobq_token.or(self.jobq_token_file)),
-            throttle: Arc::default(),
+            qless: secrets(self.qless_token, self.qless_token_file.as_ref()),
+            relay: secrets(self.relay_token, self.relay_token_file.as_ref()),
+            jobq: secrets(self.jobq_token, self.jobq_token_file.as_ref()),
         })
     }
+}
+
+/// The values of a secret, from its flag or from its file.
+fn secrets(flag: Option<Secret>, file: Option<&SecretFile>) -> Secrets {
+    let from_file = file.into_iter().flat_map(|file| &file.content);
+    let all = flag.iter().chain(from_file);
+    all.map(|secret| secret.hash).collect()
 }
 
 fn role(text: &str) -> Result<Role, &'static str> {

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use super::Access;
-use super::secrets::{SECRET_CHARS_MIN, Secret};
-use crate::doors::{Doors, Hosts, is_loopback};
+use super::secrets::{FromFile, SECRET_CHARS_MIN, Secret, SecretFile};
+use crate::doors::{Api, Credentials, Doors, Hosts, is_loopback};
 
 impl Access {
     /// Checks what others can reach when the server listens on this address. The warnings, if it may listen.
@@ -43,6 +43,35 @@ impl Access {
         Ok(warnings)
     }
 
+    /// Reads the files with secrets again. The credentials to put in force on a server that listens on this address.
+    /// A file must be a regular one now: a pipe would have nothing left to read.
+    ///
+    /// # Errors
+    /// If a file cannot be read or has no valid secret, or if others could guess one.
+    pub fn reread(&self, listen: SocketAddr) -> Result<Credentials, String> {
+        let access = Access {
+            admin_token_file: reread("--admin-token-file", self.admin_token_file.as_ref())?,
+            admin_password_file: reread(
+                "--admin-password-file",
+                self.admin_password_file.as_ref(),
+            )?,
+            ui_keys_file: reread("--ui-keys-file", self.ui_keys_file.as_ref())?,
+            qless_token_file: reread("--qless-token-file", self.qless_token_file.as_ref())?,
+            relay_token_file: reread("--relay-token-file", self.relay_token_file.as_ref())?,
+            jobq_token_file: reread("--jobq-token-file", self.jobq_token_file.as_ref())?,
+            ..self.clone()
+        };
+        let credentials = access.credentials()?;
+        let short = access.short_secrets();
+        if !is_loopback(listen) && !short.is_empty() {
+            return Err(format!(
+                "secrets of fewer than {SECRET_CHARS_MIN} characters can be guessed: {}",
+                short.join(", ")
+            ));
+        }
+        Ok(credentials)
+    }
+
     /// Which hosts requests may name. Where every API needs credentials, only `--allowed-host` limits them.
     pub fn hosts(&self, listen: SocketAddr, doors: &Doors) -> Hosts {
         let is_limited = is_loopback(listen)
@@ -59,19 +88,19 @@ impl Access {
     fn open_by_omission(&self, doors: &Doors) -> Vec<&'static str> {
         let apis = [
             (
-                doors.of_ui().is_empty() && self.ui_open_as.is_none(),
+                !doors.ui_has_keys() && self.ui_open_as.is_none(),
                 "the dashboard and /token (--admin-token or --ui-open-as)",
             ),
             (
-                doors.qless.is_none() && !self.open_qless,
+                !doors.has_own(Api::Qless) && !self.open_qless,
                 "qless (--qless-token or --open-qless)",
             ),
             (
-                doors.relay.is_none() && !self.open_relay,
+                !doors.has_own(Api::Relay) && !self.open_relay,
                 "Relay (--relay-token or --open-relay)",
             ),
             (
-                doors.jobq.is_none() && !self.open_jobq,
+                !doors.has_own(Api::Jobq) && !self.open_jobq,
                 "Jobq (--jobq-token or --open-jobq)",
             ),
         ];
@@ -82,22 +111,33 @@ impl Access {
     /// The flags whose secrets are short.
     fn short_secrets(&self) -> Vec<&'static str> {
         let is_short = |secret: &Option<Secret>| secret.is_some_and(|secret| secret.is_short);
-        let keys = self.ui_keys.iter().chain(&self.ui_keys_file);
-        let mut keys = keys.filter_map(|keys| keys.0.as_ref().ok()).flatten();
+        let in_file = |file: &Option<SecretFile>| {
+            let secrets = file.iter().flat_map(|file| &file.content);
+            secrets.into_iter().any(|secret| secret.is_short)
+        };
+        let given = self.ui_keys.iter().filter_map(|keys| keys.0.as_ref().ok());
+        let from_file = self.ui_keys_file.iter().map(|file| &file.content);
+        let mut keys = given.chain(from_file).flatten();
         let flags = [
             (is_short(&self.admin_token), "--admin-token"),
-            (is_short(&self.admin_token_file), "--admin-token-file"),
+            (in_file(&self.admin_token_file), "--admin-token-file"),
             (is_short(&self.admin_password), "--admin-password"),
-            (is_short(&self.admin_password_file), "--admin-password-file"),
+            (in_file(&self.admin_password_file), "--admin-password-file"),
             (keys.any(|key| key.is_short), "--ui-key"),
             (is_short(&self.qless_token), "--qless-token"),
-            (is_short(&self.qless_token_file), "--qless-token-file"),
+            (in_file(&self.qless_token_file), "--qless-token-file"),
             (is_short(&self.relay_token), "--relay-token"),
-            (is_short(&self.relay_token_file), "--relay-token-file"),
+            (in_file(&self.relay_token_file), "--relay-token-file"),
             (is_short(&self.jobq_token), "--jobq-token"),
-            (is_short(&self.jobq_token_file), "--jobq-token-file"),
+            (in_file(&self.jobq_token_file), "--jobq-token-file"),
         ];
         let short = flags.into_iter().filter(|(is_short, _)| *is_short);
         short.map(|(_, flag)| flag).collect()
     }
+}
+
+/// Reads the file of this flag again, if there is one.
+fn reread<T: Clone>(flag: &str, file: Option<&FromFile<T>>) -> Result<Option<FromFile<T>>, String> {
+    let file = file.map(FromFile::reread).transpose();
+    file.map_err(|why| format!("{flag}: {why}"))
 }

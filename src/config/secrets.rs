@@ -1,10 +1,10 @@
 //! Secrets: on the command line, in the environment, and in files as container platforms provide them.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 
 use crate::api::views::Role;
-use crate::doors::{UiKey, Who};
+use crate::doors::{SECRETS_MAX, UiKey, Who};
 use crate::secret::Hash;
 
 /// The shortest secret that is accepted beyond loopback, in characters.
@@ -32,6 +32,45 @@ pub struct ConfiguredKey {
     pub is_short: bool,
 }
 
+/// What a file with secrets says, and how to read it again.
+#[derive(Clone, Debug)]
+pub struct FromFile<T> {
+    path: String,
+    parse: fn(&str) -> Result<T, String>,
+    pub content: T,
+}
+
+/// A file with the values of one secret.
+pub type SecretFile = FromFile<Vec<Secret>>;
+
+/// A file with keys of the dashboard.
+pub type UiKeysFile = FromFile<Vec<ConfiguredKey>>;
+
+impl<T> FromFile<T> {
+    fn read(path: &str, parse: fn(&str) -> Result<T, String>) -> Result<FromFile<T>, String> {
+        Ok(FromFile {
+            path: path.to_owned(),
+            parse,
+            content: parse(&read_file(path)?)?,
+        })
+    }
+
+    /// Reads the file again.
+    ///
+    /// # Errors
+    /// If it is not a regular file, cannot be read, or has no valid content.
+    pub fn reread(&self) -> Result<FromFile<T>, String> {
+        let path = &self.path;
+        let is_regular = fs::metadata(path).map(|found| found.is_file());
+        let read = match is_regular {
+            Ok(true) => FromFile::read(path, self.parse),
+            Ok(false) => Err("it is not a regular file".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        read.map_err(|why| format!("{path}: {why}"))
+    }
+}
+
 /// The longest name in a key, in characters.
 const UI_NAME_CHARS_MAX: usize = 64;
 
@@ -43,8 +82,8 @@ pub fn ui_keys(text: &str) -> Result<UiKeys, String> {
 }
 
 /// The keys of the dashboard in this file, separated as in the environment.
-pub fn ui_keys_file(path: &str) -> Result<UiKeys, String> {
-    Ok(UiKeys(Ok(all_ui_keys(&read_file(path)?)?)))
+pub fn ui_keys_file(path: &str) -> Result<UiKeysFile, String> {
+    FromFile::read(path, all_ui_keys)
 }
 
 fn all_ui_keys(text: &str) -> Result<Vec<ConfiguredKey>, String> {
@@ -97,14 +136,30 @@ pub fn password(text: &str) -> Result<Secret, &'static str> {
     })
 }
 
-/// The token in this file.
-pub fn token_file(path: &str) -> Result<Secret, String> {
-    Ok(token(&read_file(path)?)?)
+/// The tokens in this file, one per line.
+pub fn token_file(path: &str) -> Result<SecretFile, String> {
+    FromFile::read(path, |text| lines(text, token))
 }
 
-/// The password in this file.
-pub fn password_file(path: &str) -> Result<Secret, String> {
-    Ok(password(&read_file(path)?)?)
+/// The passwords in this file, one per line.
+pub fn password_file(path: &str) -> Result<SecretFile, String> {
+    FromFile::read(path, |text| lines(text, password))
+}
+
+/// The secrets of a file: one, or two while it is rotated. Empty lines do not count.
+fn lines(
+    text: &str,
+    parse: fn(&str) -> Result<Secret, &'static str>,
+) -> Result<Vec<Secret>, String> {
+    let lines = text.lines().filter(|line| !line.is_empty());
+    let secrets: Vec<Secret> = lines.map(parse).collect::<Result<_, _>>()?;
+    if secrets.len() > SECRETS_MAX {
+        return Err(format!(
+            "it has {} lines with a secret; the limit is {SECRETS_MAX}",
+            secrets.len()
+        ));
+    }
+    Ok(secrets)
 }
 
 /// The text in this file, without the newlines at its end.
@@ -135,4 +190,29 @@ fn read(source: impl Read) -> Result<String, String> {
         return Err("it is empty".to_owned());
     }
     Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_one_or_two_tokens() {
+        for (text, expected) in [
+            ("one", Some(1)),
+            ("one\ntwo", Some(2)),
+            ("one\r\n two ", Some(2)),
+            ("\n\none\n\ntwo", Some(2)),
+            ("one\ntwo\nthree", None),
+            ("one\n \ntwo", None),
+        ] {
+            let read = lines(text, token).ok().map(|secrets| secrets.len());
+            assert_eq!(read, expected, "{text:?}");
+        }
+        let secrets = lines("one\n two ", token).unwrap();
+        let hashes: Vec<Hash> = secrets.iter().map(|secret| secret.hash).collect();
+        assert_eq!(hashes, ["one", "two"].map(Hash::of));
+        let passwords = lines("one\n two ", password).unwrap();
+        assert_eq!(passwords[1].hash, Hash::of(" two "));
+    }
 }

@@ -21,7 +21,7 @@ use crate::api::Trouble;
 use crate::api::roles;
 use crate::api::views::Role;
 use crate::app::visit::{self, Entrance, is_ours};
-use crate::doors::{By, Doors, Keys, Shown, Throttle, Who, tell_of_wrong_key};
+use crate::doors::{By, Doors, Keyring, Shown, Throttle, Who, tell_of_wrong_key};
 use crate::engine::{Engine, Result};
 use crate::protocol::request::drain;
 use crate::secret::Hash;
@@ -35,7 +35,9 @@ pub const LOGIN: &str = "/ui/login";
 
 /// The keys of the dashboard, and what is told of them.
 pub struct Entry {
-    pub keys: Keys,
+    pub keyring: Keyring,
+    /// Whether there are any. A reload does not change that.
+    has_keys: bool,
     /// What those may do who show no key, if they are let in.
     guests: Option<Role>,
     /// What the dashboard calls this server; may be empty.
@@ -54,7 +56,8 @@ pub struct Visitor {
 impl Entry {
     pub fn new(doors: &Doors, environment: Option<&str>) -> Entry {
         Entry {
-            keys: doors.of_ui(),
+            keyring: doors.keyring.clone(),
+            has_keys: doors.ui_has_keys(),
             guests: doors.guests(),
             environment: environment.unwrap_or_default().to_owned(),
             throttle: Arc::clone(&doors.throttle),
@@ -73,9 +76,10 @@ impl Entry {
             who: who.clone(),
             entrance,
         };
-        if !self.keys.is_empty() {
+        if self.has_keys {
+            let in_force = self.keyring.in_force();
             if let Some(shown) = Shown::by(headers) {
-                let check = || self.keys.who(&shown);
+                let check = || in_force.ui.who(&shown);
                 // Tokens are too long to be guessed, and programs behind an address must not lock each other out.
                 let who = match shown.name() {
                     Some(name) => self.throttle.attempt(from, name, By::Header, check),
@@ -89,15 +93,17 @@ impl Entry {
             }
             if let Some(secret) = session(headers)
                 && let Some(session) = engine.session(Hash::of(secret), None).await?
-                && let Some(who) = self.keys.in_session(&session.name, secret, &session.proof)
+                && let Some(who) = in_force
+                    .ui
+                    .in_session(&session.name, secret, &session.proof)
             {
                 return Ok(Principal::Known(came(who, Entrance::Session)));
             }
         }
-        let entrance = if self.keys.is_empty() {
-            Entrance::Open
-        } else {
+        let entrance = if self.has_keys {
             Entrance::Guest
+        } else {
+            Entrance::Open
         };
         let name = ANYBODY.to_owned();
         Ok(match self.guests {
@@ -222,7 +228,7 @@ pub async fn enter(
         }
         return turn_away(dashboard, request).await;
     };
-    if path == LOGIN && dashboard.entry.keys.is_empty() {
+    if path == LOGIN && !dashboard.entry.has_keys {
         return Redirect::to("/ui").into_response();
     }
     let role = visitor.who.role;

@@ -228,8 +228,13 @@ fn listener(asked: &Asked) -> String {
 
 /// Ends when the listener may not come in any longer, for example because it has signed out.
 async fn is_out(dashboard: Dashboard, asked: Asked) {
+    let mut replacements = dashboard.entry.keyring.replacements();
     loop {
-        sleep(HEARTBEAT).await;
+        tokio::select! {
+            () = sleep(HEARTBEAT) => {}
+            // A session whose key was removed ends at once.
+            _ = replacements.changed() => {}
+        }
         let (engine, headers) = (&dashboard.engine, &asked.headers);
         let principal = dashboard.entry.principal(engine, headers, asked.from).await;
         // Without an answer of the database nothing is known.

@@ -41,7 +41,8 @@ pub async fn sign_in(
     let Ok(secret) = secret::made_up() else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let keys = &dashboard.entry.keys;
+    let in_force = dashboard.entry.keyring.in_force();
+    let keys = &in_force.ui;
     let attempt = || {
         let (who, proof) = keys.proof(&shown, &secret)?;
         Some((who.clone(), proof))

@@ -19,6 +19,8 @@ pub struct Typed {
     #[serde(default)]
     namespace: String,
     description: String,
+    #[serde(default)]
+    expires: String,
 }
 
 /// `POST /ui/namespaces`
@@ -45,7 +47,8 @@ async fn answer(dashboard: Dashboard, asked: Asked, typed: Typed) -> Response {
         return forbid(dashboard, asked, Role::Admin).await;
     }
     let namespace = typed.namespace.trim();
-    let made = turn::create_token(&asked.engine(&dashboard), namespace, &typed.description).await;
+    let engine = asked.engine(&dashboard);
+    let made = turn::create_token(&engine, namespace, &typed.description, &typed.expires).await;
     match &made {
         Ok(_) => asked.say(true, &format!("A token for {namespace} is made.")),
         Err(why) => asked.say(false, &format!("No token has been made: {why}.")),
@@ -53,6 +56,7 @@ async fn answer(dashboard: Dashboard, asked: Asked, typed: Typed) -> Response {
     let token = NewToken {
         namespace: namespace.to_owned(),
         description: typed.description,
+        expires: typed.expires,
         made,
     };
     let shown = move || provide_context(token.clone());

@@ -6,10 +6,11 @@ use std::fmt;
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use subtle::{Choice, ConditionallySelectable};
+use subtle::Choice;
 
+use super::credentials::Secrets;
 use crate::api::views::Role;
-use crate::secret::Hash;
+use crate::secret::{Hash, last_match};
 
 /// The name of whoever shows the administrator's token.
 const ADMIN: &str = "admin";
@@ -31,15 +32,9 @@ pub struct UiKey {
 /// The administrator's keys.
 #[derive(Clone, Debug, Default)]
 pub struct Admin {
-    pub token: Option<Hash>,
+    pub token: Secrets,
     /// A user's name and password.
-    pub login: Option<(String, Hash)>,
-}
-
-impl Admin {
-    pub fn is_set(&self) -> bool {
-        self.token.is_some() || self.login.is_some()
-    }
+    pub login: Option<(String, Secrets)>,
 }
 
 /// Which names belong to a key where a name and a password are shown.
@@ -84,19 +79,21 @@ impl Keys {
     /// token is set it is the password, whatever the name.
     pub fn of_admin(admin: &Admin) -> Keys {
         let role = Role::Admin;
-        let token = admin.token.map(|secret| Key {
+        let tokens = admin.token.iter().map(|secret| Key {
             who: Who {
                 name: ADMIN.to_owned(),
                 role,
             },
-            secret,
+            secret: *secret,
             named: match admin.login {
                 Some(_) => Named::Never,
                 None => Named::Anyhow,
             },
             alone: true,
         });
-        let login = admin.login.as_ref().map(|(name, secret)| Key {
+        let logins = admin.login.iter();
+        let logins = logins.flat_map(|(name, secrets)| secrets.iter().map(move |it| (name, it)));
+        let logins = logins.map(|(name, secret)| Key {
             who: Who {
                 name: name.clone(),
                 role,
@@ -105,7 +102,7 @@ impl Keys {
             named: Named::Exactly(Hash::of(name)),
             alone: false,
         });
-        Keys(token.into_iter().chain(login).collect())
+        Keys(tokens.chain(logins).collect())
     }
 
     /// These too.
@@ -153,11 +150,7 @@ impl Keys {
     }
 
     fn key(&self, shown: &Shown) -> Option<&Key> {
-        let mut found = 0;
-        for (number, key) in (1_u64..).zip(&self.0) {
-            found.conditional_assign(&number, key.opens_for(shown));
-        }
-        let index = usize::try_from(found.checked_sub(1)?).ok()?;
+        let index = last_match(self.0.iter().map(|key| key.opens_for(shown)))?;
         self.0.get(index)
     }
 }
@@ -227,8 +220,11 @@ mod tests {
             secret: Hash::of(secret),
         };
         let admin = Admin {
-            token: Some(Hash::of("token")),
-            login: Some(("ada".to_owned(), Hash::of("password"))),
+            token: [Hash::of("token")].into_iter().collect(),
+            login: Some((
+                "ada".to_owned(),
+                [Hash::of("password")].into_iter().collect(),
+            )),
         };
         Keys::of_admin(&admin).and(&[
             key(Role::Viewer, "vera", "looks"),

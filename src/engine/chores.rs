@@ -75,6 +75,7 @@ impl Runner {
             Chore::Upkeep(Part::Operations) => {
                 work.concerned += operations::tidy(connection, work.now).await?;
             }
+            Chore::Upkeep(Part::Tokens) => work.forget_expired_tokens(),
             Chore::Upkeep(part) => {
                 keep::upkeep(connection, work, *part, self.clients_tell_time).await?;
             }
@@ -110,8 +111,8 @@ impl Runner {
 /// How often upkeep looks for what is due or old.
 const UPKEEP_EVERY: Duration = Duration::from_millis(500);
 
-/// Old operations are looked for in the first of so many rounds: nothing waits for them to go.
-const OPERATIONS_EVERY: u64 = 20;
+/// Old operations and tokens are looked for, and the last uses of tokens stored, in the first of so many rounds.
+const SELDOM: u64 = 20;
 
 /// Batches of one part of the upkeep in one round: then the other parts have their turn.
 const BATCHES_MAX: usize = 50;
@@ -126,17 +127,22 @@ impl Engine {
             // A failure has been logged by the writer; the next round tries again.
             drop(self.chore(Chore::Attend).await);
             self.operator().call();
+            let is_seldom = round.is_multiple_of(SELDOM);
+            if is_seldom {
+                // Each server stores what it has seen. A failure has been logged, and the next round tries again.
+                drop(self.save_token_uses().await);
+            }
             if self.operator().leads().load(Ordering::Relaxed) {
-                self.keep(round.is_multiple_of(OPERATIONS_EVERY)).await;
+                self.keep(is_seldom).await;
             }
         }
     }
 
     /// Each part of the upkeep, again while there is more to do, so that what is due at once is done at once; other
     /// writes come in between.
-    async fn keep(&self, operations_too: bool) {
+    async fn keep(&self, seldom_too: bool) {
         let parts = Part::all(self.trusts_client_clock());
-        for part in parts.filter(|part| operations_too || *part != Part::Operations) {
+        for part in parts.filter(|part| seldom_too || !part.is_seldom()) {
             for _ in 0..BATCHES_MAX {
                 match self.chore(Chore::Upkeep(part)).await {
                     Ok(jobs) if part.may_go_on(jobs) => {}

@@ -9,6 +9,7 @@ use super::job::{JobKey, QueueKey, State};
 use super::rows::{self, job_columns};
 use super::sessions;
 use super::tally::{Kind, MOMENTS};
+use super::tokens::FORGOTTEN_MAX;
 use super::work::{REVISE, Work};
 use crate::store::{Answer, Connection, Statement, StoreError};
 
@@ -69,12 +70,14 @@ pub enum Part {
     Idle,
     /// Drops old operations and what can be undone no longer.
     Operations,
+    /// Removes tokens that expired long ago.
+    Tokens,
     /// Drops old statistics once a day, and makes hours of old minutes once an hour.
     Age,
 }
 
 impl Part {
-    const ALL: [Part; 11] = [
+    const ALL: [Part; 12] = [
         Part::Promote,
         Part::Lapse,
         Part::Expire,
@@ -85,6 +88,7 @@ impl Part {
         Part::Workers,
         Part::Idle,
         Part::Operations,
+        Part::Tokens,
         Part::Age,
     ];
 
@@ -102,8 +106,14 @@ impl Part {
     fn batch(self) -> i64 {
         match self {
             Part::Lapse => LAPSE_BATCH,
+            Part::Tokens => FORGOTTEN_MAX as i64,
             _ => BATCH,
         }
+    }
+
+    /// Whether it is done only in some of the rounds, because nothing waits for it.
+    pub fn is_seldom(self) -> bool {
+        matches!(self, Part::Operations | Part::Tokens)
     }
 
     /// Whether there may be more to do after a transaction that concerned so many jobs.
@@ -169,7 +179,7 @@ pub async fn upkeep(
         Part::RetireOld => retire_old(work),
         Part::RetireSurplus => retire_surplus(work),
         // Theirs is elsewhere: see `Runner::attend_to`.
-        Part::Idle | Part::Operations | Part::Age => return Ok(()),
+        Part::Idle | Part::Operations | Part::Tokens | Part::Age => return Ok(()),
     };
     drop_jobs(connection, work, dropping).await
 }

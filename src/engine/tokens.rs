@@ -1,18 +1,20 @@
-//! Tokens: who may use a namespace. A copy of the table `tokens` in memory, for every request asks for it. Only
-//! hashes are kept, so whoever reads the database or the memory learns no secret.
+//! Tokens: who may use a namespace. Every request asks for them, so `known.rs` keeps a copy of the table `tokens` in
+//! memory. Only hashes are kept, so neither the database nor the memory reveals a secret.
 
-use std::collections::BTreeMap;
+mod known;
+mod last_use;
+
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
-
-use subtle::Choice;
+use std::sync::Arc;
 
 use super::Engine;
 use super::clock::Time;
 use super::error::{Error, Result};
+use super::expiry::{Expiry, LIFE_DAYS_MAX};
 use super::work::{Needs, Work};
 use crate::secret::{self, Hash};
-use crate::store::{Row, Statement, StoreError};
+use crate::store::Statement;
+pub use known::Tokens;
 
 /// A secret that is given must be as long as this. One that is made up has 43 characters.
 pub const SECRET_BYTES_MIN: usize = 20;
@@ -59,6 +61,12 @@ pub enum Flaw {
     Characters,
     #[error("the namespace has this token already")]
     Exists,
+    #[error(
+        "an expiry is a duration in s, m, h, d or w (30d), or an RFC 3339 date-time (2030-01-31T00:00:00Z)"
+    )]
+    Expiry,
+    #[error("a token expires at least 1 s and at most {LIFE_DAYS_MAX} days from now")]
+    Life,
 }
 
 /// A token, as it may be shown.
@@ -69,13 +77,20 @@ pub struct Token {
     pub name: String,
     pub description: String,
     pub created_at: Time,
+    pub expires_at: Option<Time>,
+    pub is_expired: bool,
+    /// The hour in which it was last used; `None` if it was not used yet.
+    pub last_used_at: Option<Time>,
 }
 
-/// That somebody has shown a token of a namespace. It may have been revoked since; see [`Work::holds`].
+/// Proof that a request had a valid token of a namespace. The token may have expired or been revoked since; see
+/// [`Work::holds`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Grant {
     namespace: String,
     hash: Hash,
+    /// When the token expires.
+    pub expires_at: Option<Time>,
 }
 
 impl Grant {
@@ -90,106 +105,29 @@ impl fmt::Debug for Grant {
     }
 }
 
-/// What is kept of a token.
+/// How a token was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Kept {
-    hash: Hash,
-    description: String,
-    created_at: Time,
+pub struct Made {
+    pub description: String,
+    pub created_at: Time,
+    /// From this moment on the token is refused.
+    pub expires_at: Option<Time>,
 }
 
-type ByNamespace = BTreeMap<String, Vec<Kept>>;
-
-/// The tokens that there are.
-#[derive(Debug, Default)]
-pub struct Tokens(RwLock<ByNamespace>);
-
-impl Tokens {
-    /// Takes over what [`ALL`] has read, instead of what is there. Whether that differs.
-    pub fn take_over(&self, rows: &[Row]) -> Result<bool, StoreError> {
-        let mut tokens = ByNamespace::new();
-        for row in rows {
-            let hash = Hash::from_hex(&row.text(1)?);
-            let kept = Kept {
-                hash: hash.ok_or(StoreError::Corrupt("a token's hash is none"))?,
-                description: row.text(2)?,
-                created_at: Time(row.int(3)?),
-            };
-            tokens.entry(row.text(0)?).or_default().push(kept);
-        }
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let differs = *known != tokens;
-        *known = tokens;
-        Ok(differs)
-    }
-
-    /// Whether the namespace has a token with this hash. Compares with all of them, each in constant time.
-    fn has(&self, namespace: &str, hash: &Hash) -> bool {
-        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let tokens = tokens.get(namespace).into_iter().flatten();
-        let found = tokens.fold(Choice::from(0), |found, token| {
-            found | token.hash.matches(hash)
-        });
-        found.into()
-    }
-
-    fn count(&self, namespace: &str) -> usize {
-        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        tokens.get(namespace).map_or(0, Vec::len)
-    }
-
-    /// The hashes of the namespace's tokens that are called so.
-    fn named(&self, namespace: &str, which: &str) -> Vec<Hash> {
-        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let tokens = tokens.get(namespace).into_iter().flatten();
-        let called = |hash: &Hash| name(hash) == which;
-        tokens.map(|token| token.hash).filter(called).collect()
-    }
-
-    /// All tokens, by namespace, then by when they were made.
-    fn all(&self) -> Vec<Token> {
-        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut all = Vec::new();
-        for (namespace, tokens) in tokens.iter() {
-            let mut tokens: Vec<_> = tokens.iter().collect();
-            tokens.sort_by_key(|token| (token.created_at, name(&token.hash)));
-            all.extend(tokens.into_iter().map(|token| Token {
-                namespace: namespace.clone(),
-                name: name(&token.hash),
-                description: token.description.clone(),
-                created_at: token.created_at,
-            }));
-        }
-        all
-    }
-
-    /// Takes over what has been committed.
-    pub fn apply(&self, change: Change) {
-        let Change {
-            namespace,
-            hash,
-            made,
-        } = change;
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let tokens = known.entry(namespace.clone()).or_default();
-        tokens.retain(|token| token.hash != hash);
-        tokens.extend(made.map(|(description, created_at)| Kept {
-            hash,
-            description,
-            created_at,
-        }));
-        if tokens.is_empty() {
-            known.remove(&namespace);
-        }
+impl Made {
+    fn is_expired(&self, now: Time) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 }
 
-/// A token that a group makes, or (without a description) takes away.
+/// A token that a group makes, or (without `made`) takes away.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub namespace: String,
     hash: Hash,
-    pub made: Option<(String, Time)>,
+    pub made: Option<Made>,
+    /// The upkeep removes it, because it expired long ago.
+    is_forgotten: bool,
 }
 
 impl Change {
@@ -204,6 +142,8 @@ impl Change {
 pub struct Changing {
     known: Arc<Tokens>,
     pub changes: Vec<Change>,
+    /// Tokens that expired by this moment are removed if a change says so.
+    forgotten_until: Time,
 }
 
 impl Changing {
@@ -211,15 +151,31 @@ impl Changing {
         Changing {
             known: Arc::clone(known),
             changes: Vec::new(),
+            forgotten_until: Time::default(),
         }
     }
 
+    /// Whether the namespace has a token with this hash, expired or not.
     fn has(&self, namespace: &str, hash: &Hash) -> bool {
-        let concerned = |change: &&Change| change.namespace == namespace && change.hash == *hash;
-        match self.changes.iter().rev().find(concerned) {
+        match self.change(namespace, hash) {
             Some(change) => change.made.is_some(),
             None => self.known.has(namespace, hash),
         }
+    }
+
+    fn holds(&self, namespace: &str, hash: &Hash, now: Time) -> bool {
+        match self.change(namespace, hash) {
+            Some(change) => change
+                .made
+                .as_ref()
+                .is_some_and(|made| !made.is_expired(now)),
+            None => self.known.holds(namespace, hash, now),
+        }
+    }
+
+    fn change(&self, namespace: &str, hash: &Hash) -> Option<&Change> {
+        let concerned = |change: &&Change| change.namespace == namespace && change.hash == *hash;
+        self.changes.iter().rev().find(concerned)
     }
 
     /// How many tokens the namespace has, about: those of this group are added, whatever it takes away.
@@ -229,35 +185,73 @@ impl Changing {
     }
 
     /// The statements that store the changes.
-    pub fn writes(&self) -> impl Iterator<Item = Statement> {
-        self.changes.iter().map(|change| {
-            let namespace = change.namespace.as_str().into();
-            let hash = change.hash.hex().into();
-            match &change.made {
-                Some((description, at)) => {
-                    let made = [namespace, hash, description.as_str().into(), at.0.into()];
-                    // Another server may have made the same one meanwhile.
-                    Statement::new(ADD, made).exactly(1)
-                }
-                None => Statement::new(REMOVE, [namespace, hash]),
-            }
-        })
+    pub fn writes(&self) -> Vec<Statement> {
+        let is_forgotten = |change: &&Change| change.is_forgotten;
+        let others = self.changes.iter().filter(|change| !is_forgotten(change));
+        let mut writes: Vec<_> = others.map(Change::write).collect();
+        let forgotten = self.changes.iter().filter(is_forgotten);
+        let forgotten = forgotten.map(|change| (change.namespace.as_str(), change.hash.hex()));
+        let forgotten: Vec<_> = forgotten.collect();
+        if !forgotten.is_empty() {
+            writes.push(Statement::of_rows(FORGET, &forgotten).with(self.forgotten_until.0));
+        }
+        writes
+    }
+}
+
+impl Change {
+    fn write(&self) -> Statement {
+        let (namespace, hash) = (self.namespace.as_str(), self.hash.hex());
+        let Some(made) = &self.made else {
+            return Statement::new(REMOVE, [namespace.into(), hash.into()]);
+        };
+        let rows = [(
+            namespace,
+            hash,
+            made.description.as_str(),
+            made.created_at.0,
+            made.expires_at.map(|at| at.0),
+        )];
+        // Another server may have made the same one meanwhile.
+        Statement::of_rows(ADD, &rows).exactly(1)
     }
 }
 
 impl Work {
-    /// Whether the token that somebody has shown is still one of its namespace. Whoever waited long asks again
-    /// here, in the group that would serve it.
+    /// Whether the token of a request is still valid. A request that has waited asks again here, in the group that
+    /// would serve it.
     pub fn holds(&self, grant: &Grant) -> bool {
-        self.tokens.has(&grant.namespace, &grant.hash)
+        self.tokens.holds(&grant.namespace, &grant.hash, self.now)
+    }
+
+    /// Removes tokens that expired more than [`EXPIRED_KEPT_S`] ago: a bounded batch.
+    pub fn forget_expired_tokens(&mut self) {
+        let until = self.now.plus_seconds(-EXPIRED_KEPT_S);
+        let expired = self.tokens.known.expired(until, FORGOTTEN_MAX);
+        self.concerned += expired.len();
+        self.tokens.forgotten_until = until;
+        let gone = expired.into_iter().map(|(namespace, hash)| Change {
+            namespace,
+            hash,
+            made: None,
+            is_forgotten: true,
+        });
+        self.tokens.changes.extend(gone);
     }
 }
 
 /// Makes a token of the namespace.
 ///
 /// # Errors
-/// [`Flaw::Exists`], [`Error::TooMany`].
-fn create(work: &mut Work, namespace: &str, description: &str, hash: Hash) -> Result<()> {
+/// [`Flaw::Exists`], [`Flaw::Life`], [`Error::TooMany`].
+fn create(
+    work: &mut Work,
+    namespace: &str,
+    description: &str,
+    hash: Hash,
+    expires: Option<Expiry>,
+) -> Result<()> {
+    let expires_at = expires.map(|it| it.moment(work.now)).transpose()?;
     if work.tokens.has(namespace, &hash) {
         return Err(Flaw::Exists.into());
     }
@@ -270,7 +264,12 @@ fn create(work: &mut Work, namespace: &str, description: &str, hash: Hash) -> Re
     work.tokens.changes.push(Change {
         namespace: namespace.to_owned(),
         hash,
-        made: Some((description.to_owned(), work.now)),
+        made: Some(Made {
+            description: description.to_owned(),
+            created_at: work.now,
+            expires_at,
+        }),
+        is_forgotten: false,
     });
     Ok(())
 }
@@ -286,14 +285,14 @@ fn revoke(work: &mut Work, namespace: &str, which: &str) -> bool {
         namespace: namespace.to_owned(),
         hash: *hash,
         made: None,
+        is_forgotten: false,
     });
     work.tokens.changes.extend(gone);
     !hashes.is_empty()
 }
 
 impl Engine {
-    /// Makes a token of a namespace, with a secret that is made up or given. Gives the secret, which is kept
-    /// nowhere.
+    /// Makes a token of a namespace that does not expire; see [`Engine::create_token_until`].
     ///
     /// # Errors
     /// [`Error::BadToken`], [`Error::TooMany`].
@@ -302,6 +301,21 @@ impl Engine {
         namespace: &str,
         description: &str,
         secret: Option<String>,
+    ) -> Result<String> {
+        self.create_token_until(namespace, description, secret, None)
+            .await
+    }
+
+    /// Makes a token of a namespace, with a random secret or a given one. Returns the secret, which is not kept.
+    ///
+    /// # Errors
+    /// [`Error::BadToken`], [`Error::TooMany`].
+    pub async fn create_token_until(
+        &self,
+        namespace: &str,
+        description: &str,
+        secret: Option<String>,
+        expires: Option<Expiry>,
     ) -> Result<String> {
         check(namespace, description, secret.as_deref())?;
         let secret = match secret {
@@ -312,7 +326,7 @@ impl Engine {
         let (namespace, description) = (namespace.to_owned(), description.to_owned());
         let hash = Hash::of(&secret);
         self.write(Needs::default(), None, 1, move |work| {
-            create(work, &namespace, &description, hash)
+            create(work, &namespace, &description, hash, expires)
         })
         .await?;
         Ok(secret)
@@ -328,21 +342,24 @@ impl Engine {
         .await
     }
 
-    /// All tokens, by namespace, then by when they were made.
+    /// All tokens, by namespace, then by when they were made. Expired ones are included until the upkeep removes
+    /// them.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
         self.freshen().await?;
-        Ok(self.known_tokens().all())
+        self.read_token_uses().await?;
+        Ok(self.known_tokens().all(self.now(None)))
     }
 
-    /// What somebody with this secret may do in the namespace: anything, or nothing (`None`). Where servers share
-    /// a database it is asked first, so that what is revoked is so everywhere at once.
+    /// The grant for a namespace if the secret is a valid token of it; else `None`. Servers that share a database
+    /// read its revision first, so a token that is revoked is refused everywhere at once.
     pub async fn admit(&self, namespace: &str, secret: &str) -> Result<Option<Grant>> {
         self.freshen().await?;
         let hash = Hash::of(secret);
-        let admitted = self.known_tokens().has(namespace, &hash);
-        Ok(admitted.then(|| Grant {
+        let admitted = self.known_tokens().admit(namespace, &hash, self.now(None));
+        Ok(admitted.map(|expires_at| Grant {
             namespace: namespace.to_owned(),
             hash,
+            expires_at,
         }))
     }
 
@@ -389,10 +406,23 @@ fn name(hash: &Hash) -> String {
     format!("{NAMED}{name}")
 }
 
+/// For how many seconds an expired token stays in the lists.
+const EXPIRED_KEPT_S: f64 = 30.0 * 86_400.0;
+
+/// Expired tokens removed in one transaction of the upkeep.
+pub const FORGOTTEN_MAX: usize = 500;
+
 /// The statement that reads all tokens.
-pub const ALL: &str = "SELECT namespace, hash, description, created_at FROM tokens";
+pub const ALL: &str =
+    "SELECT namespace, hash, description, created_at, expires_at, used_at FROM tokens";
 
 const ADD: &str = "
-INSERT INTO tokens (namespace, hash, description, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+INSERT INTO tokens (namespace, hash, description, created_at, expires_at)
+SELECT text(0), text(1), text(2), int(3), int(4) FROM rows($1) WHERE true ON CONFLICT DO NOTHING";
 
 const REMOVE: &str = "DELETE FROM tokens WHERE namespace = $1 AND hash = $2";
+
+// Another server may have made a token with the same secret meanwhile, so the moment is checked again.
+const FORGET: &str = "
+DELETE FROM tokens
+WHERE expires_at <= $2 AND (namespace, hash) IN (SELECT text(0), text(1) FROM rows($1))";

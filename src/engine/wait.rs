@@ -255,6 +255,12 @@ impl Drop for Woken<'_> {
     }
 }
 
+/// How long to sleep until a moment, or until the clock is read again.
+fn pause(now: Time, until: Time) -> Duration {
+    let micros = until.0.saturating_sub(now.0).max(0);
+    Duration::from_micros(micros.unsigned_abs()).min(SLEEP_MAX)
+}
+
 impl Engine {
     /// Claims jobs, and if there are none waits until there are, or `wait` is over, or the server is about
     /// to stop. Dropping this takes no job.
@@ -268,6 +274,7 @@ impl Engine {
             return self.claim(claim, now).await;
         }
         let until = Instant::now() + wait;
+        let expiry = claim.grant.as_ref().and_then(|grant| grant.expires_at);
         let seat = self.waiters().sit(&claim.queues);
         let mut woken = Woken {
             seat: &seat,
@@ -289,12 +296,28 @@ impl Engine {
             }
             let rung = tokio::select! {
                 rung = timeout_at(until, rings) => rung,
+                // The next claim is refused.
+                () = self.reached(expiry) => continue,
                 () = self.resting() => return Ok(jobs),
             };
             match rung {
                 Ok(queue) => woken.queue = Some(queue),
                 Err(_) => return Ok(jobs),
             }
+        }
+    }
+
+    /// Ends when the server's clock has reached this moment; never without one.
+    async fn reached(&self, moment: Option<Time>) {
+        let Some(moment) = moment else {
+            return std::future::pending().await;
+        };
+        loop {
+            let now = self.now(None);
+            if now >= moment {
+                return;
+            }
+            sleep(pause(now, moment)).await;
         }
     }
 
@@ -313,10 +336,7 @@ impl Engine {
     pub(super) async fn watch(self) {
         loop {
             let pause = match self.waiters().next() {
-                Some(next) => {
-                    let micros = next.0.saturating_sub(self.now(None).0).max(0);
-                    Duration::from_micros(micros.unsigned_abs()).min(SLEEP_MAX)
-                }
+                Some(next) => pause(self.now(None), next),
                 None => SLEEP_MAX,
             };
             tokio::select! {

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,8 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::request::{self, NoBody};
 use crate::doors::{BASIC, Rejected};
-use crate::engine::{Engine, Error, Flaw};
+use crate::engine::{Engine, Error, Expiry, Flaw, Time, Token};
+use crate::time;
 
 /// The longest form.
 const FORM_BYTES_MAX: usize = 16 << 10;
@@ -53,15 +54,36 @@ pub fn rejected(why: Rejected) -> Response {
 /// What a path names; nothing, where it is not UTF-8, for no namespace and no token is named so.
 type Named<T> = Result<Path<T>, PathRejection>;
 
-async fn list(State(engine): State<Engine>, path: Named<String>) -> Response {
+async fn list(State(engine): State<Engine>, path: Named<String>, uri: Uri) -> Response {
     let namespace = path.map(|Path(namespace)| namespace).unwrap_or_default();
+    let Some(parameters) = request::pairs(uri.query().unwrap_or_default()) else {
+        return refusal(StatusCode::BAD_REQUEST, NOT_TEXT);
+    };
+    let with_details = parameters.contains(&("details".to_owned(), "true".to_owned()));
     let tokens = match engine.tokens().await {
         Ok(tokens) => tokens,
         Err(error) => return of_engine(&error),
     };
-    let of_it = tokens.into_iter().filter(|it| it.namespace == namespace);
-    let named: Map<String, Value> = of_it.map(|it| (it.name, it.description.into())).collect();
-    Json(json!({ "tokens": named })).into_response()
+    let of_it = tokens.iter().filter(|it| it.namespace == namespace);
+    let description = |it: &Token| (it.name.clone(), it.description.as_str().into());
+    let named: Map<String, Value> = of_it.clone().map(description).collect();
+    // lmstfy has no details, so only clients that ask for them get them.
+    if !with_details {
+        return Json(json!({ "tokens": named })).into_response();
+    }
+    let details: Map<String, Value> = of_it.map(|it| (it.name.clone(), detail(it))).collect();
+    Json(json!({ "tokens": named, "details": details })).into_response()
+}
+
+/// What is known of a token besides its description. The last use is given to the hour.
+fn detail(token: &Token) -> Value {
+    let moment = |at: Option<Time>| at.map(|at| time::iso(at.0));
+    json!({
+        "created_at": time::iso(token.created_at.0),
+        "expires_at": moment(token.expires_at),
+        "expired": token.is_expired,
+        "last_used_at": moment(token.last_used_at),
+    })
 }
 
 async fn create(State(engine): State<Engine>, path: Named<String>, request: Request) -> Response {
@@ -79,7 +101,13 @@ async fn create(State(engine): State<Engine>, path: Named<String>, request: Requ
         return refusal(StatusCode::BAD_REQUEST, INVALID_DESCRIPTION);
     };
     let given = parameter("token").map(str::to_owned);
-    match engine.create_token(&namespace, description, given).await {
+    let expires = parameter("expires").map(str::parse::<Expiry>).transpose();
+    let expires = match expires {
+        Ok(expires) => expires,
+        Err(flaw) => return of_engine(&flaw.into()),
+    };
+    let made = engine.create_token_until(&namespace, description, given, expires);
+    match made.await {
         Ok(token) => (StatusCode::CREATED, Json(json!({ "token": token }))).into_response(),
         Err(error) => of_engine(&error),
     }
@@ -96,7 +124,7 @@ async fn revoke(State(engine): State<Engine>, path: Named<(String, String)>) -> 
 
 /// The parameters of the query, then those of the form.
 async fn parameters(request: Request) -> Result<Vec<(String, String)>, Response> {
-    let not_text = || refusal(StatusCode::BAD_REQUEST, "the parameters are not UTF-8");
+    let not_text = || refusal(StatusCode::BAD_REQUEST, NOT_TEXT);
     let mut parameters =
         request::pairs(request.uri().query().unwrap_or_default()).ok_or_else(not_text)?;
     let kind = request.headers().get(header::CONTENT_TYPE);
@@ -112,6 +140,8 @@ async fn parameters(request: Request) -> Result<Vec<(String, String)>, Response>
     }
     Ok(parameters)
 }
+
+const NOT_TEXT: &str = "the parameters are not UTF-8";
 
 const INVALID_DESCRIPTION: &str = "invalid description";
 

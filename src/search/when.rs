@@ -32,7 +32,7 @@ impl When {
 
     /// Reads what stands behind the sign; `None` if it is neither an age nor a date.
     pub fn read(compare: Compare, text: &str) -> Option<When> {
-        if let Some(age) = age(text) {
+        if let Some(age) = span(text) {
             return Some(When::Age(compare, age, text.to_owned()));
         }
         let (from, length) = date(text)?;
@@ -45,8 +45,8 @@ impl When {
     }
 }
 
-/// A number and a unit.
-fn age(text: &str) -> Option<i64> {
+/// A number and a unit (s, m, h, d or w), in microseconds.
+pub fn span(text: &str) -> Option<i64> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let unit = match unit {
         "s" => SECOND,

@@ -28,6 +28,7 @@ pub(super) fn sqlite() -> Migrator {
         "0012_searches"
         "0013_revisions"
         "0014_quotas"
+        "0015_token_use"
     ))
 }
 
@@ -47,6 +48,7 @@ pub(super) fn postgres() -> Migrator {
         "0012_searches"
         "0013_revisions"
         "0014_quotas"
+        "0015_token_use"
     ))
 }
 

@@ -135,7 +135,7 @@ async fn scene(database: &Path) -> Server {
 }
 
 /// Runs a statement behind the server's back.
-async fn break_by_hand(path: &Path, sql: &'static str) {
+pub async fn break_by_hand(path: &Path, sql: &'static str) {
     let done = if database::postgres().is_some() {
         let address = database::address(path);
         let mut connection = PgConnection::connect(&address).await.unwrap();

@@ -2,6 +2,7 @@
 
 mod keys;
 mod matrix;
+mod reload;
 mod rows;
 mod secrets;
 mod sites;
@@ -11,12 +12,7 @@ mod start;
 use reqwest::{Method, Response};
 
 use crate::support::Server;
-
-const ADMIN: &str = "the-token-of-the-admin";
-const QLESS: &str = "the-token-of-qless";
-const RELAY: &str = "the-token-of-relay";
-const JOBQ: &str = "the-token-of-jobq";
-const PASSWORD: &str = "a pass:word é";
+use crate::support::keys::{ADMIN, JOBQ, PASSWORD, QLESS, RELAY};
 
 /// What somebody shows.
 #[derive(Clone, Copy, Debug)]

@@ -13,27 +13,11 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 
 use crate::support::Server;
+use crate::support::keys::{ADMIN, ADMIN_TOKEN, ANNA, OLGA, UI_KEYS, VERA};
 
-const ADMIN: &str = "the-token-of-the-admin";
-const VERA: &str = "the-key-of-vera";
-const OLGA: &str = "the-key-of-olga";
-const ANNA: &str = "the-key-of-anna";
-
-/// One key of each role, and the administrator's token.
-const KEYS: [&str; 8] = [
-    "--admin-token",
-    ADMIN,
-    "--ui-key",
-    "viewer:vera:the-key-of-vera",
-    "--ui-key",
-    "operator:olga:the-key-of-olga",
-    "--ui-key",
-    "admin:anna:the-key-of-anna",
-];
-
-/// The options of a server with these keys, and more.
+/// The options of a server with the administrator's token and a key of each role, and more.
 fn with_keys<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    [&KEYS[..], more].concat()
+    [&ADMIN_TOKEN[..], &UI_KEYS, more].concat()
 }
 
 /// Somebody at a browser, who is led nowhere unasked.

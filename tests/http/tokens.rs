@@ -2,6 +2,8 @@
 
 mod command;
 mod endpoints;
+mod expiry;
+mod last_use;
 mod waiting;
 
 use std::process::{Output, Stdio};
@@ -10,6 +12,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use crate::support::Server;
+use crate::support::lmstfy::eventually;
 
 /// The status and the body of an answer of `/token` or of lmstfy; null if there is none.
 async fn ask(server: &Server, method: Method, path: &str) -> (u16, Value) {
@@ -29,6 +32,29 @@ async fn made(server: &Server, namespace: &str) -> String {
     let (status, body) = ask(server, Method::POST, &path).await;
     assert_eq!(status, 201, "{body}");
     body["token"].as_str().unwrap().to_owned()
+}
+
+/// Makes a token of the namespace that expires after a second, and waits until it has.
+async fn expired(server: &Server, namespace: &str) -> String {
+    let path = format!("/token/{namespace}?description=expired&expires=1s");
+    let (status, body) = ask(server, Method::POST, &path).await;
+    assert_eq!(status, 201, "{body}");
+    let token = body["token"].as_str().unwrap().to_owned();
+    eventually("the token expires", async || {
+        self::status(server, namespace, &token).await == 401
+    })
+    .await;
+    token
+}
+
+/// What the list with details says of the token with this description.
+async fn detail(server: &Server, namespace: &str, description: &str) -> Value {
+    let path = format!("/token/{namespace}?details=true");
+    let (status, body) = ask(server, Method::GET, &path).await;
+    assert_eq!(status, 200, "{body}");
+    let tokens = body["tokens"].as_object().unwrap();
+    let name = tokens.iter().find(|(_, said)| *said == description);
+    body["details"][name.unwrap().0].clone()
 }
 
 /// How a request is answered that shows the token.

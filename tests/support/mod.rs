@@ -7,6 +7,7 @@ mod caller;
 pub mod database;
 pub mod history;
 pub mod jobq;
+pub mod keys;
 pub mod lmstfy;
 pub mod load;
 pub mod log;

@@ -173,6 +173,11 @@ impl Server {
         signal("TERM", self.child.id());
     }
 
+    /// Asks the server to read its files with keys again (SIGHUP).
+    pub fn reload(&self) {
+        signal("HUP", self.child.id());
+    }
+
     /// Lets the server stand still (SIGSTOP), as a machine does that is out of memory or being moved.
     pub fn freeze(&self) {
         signal("STOP", self.child.id());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::views::{NamespaceRow, NamespaceView, NamespacesView, QueueRow, Tally, TokenRow};
 use super::{listed, queue_row};
-use crate::engine::{Engine, Protocol, QueueCounts, Result, Token};
+use crate::engine::{Engine, Expiry, Protocol, QueueCounts, Result, Token};
 
 /// All namespaces that have a queue or a token, by name.
 pub async fn namespaces(engine: &Engine, open: bool) -> Result<NamespacesView> {
@@ -50,17 +50,21 @@ pub async fn namespace(engine: &Engine, name: &str, open: bool) -> Result<Option
     }))
 }
 
-/// Makes a token, and gives its secret, which is kept nowhere.
+/// Makes a token, and returns its secret, which is not kept. It does not expire if `expires` is blank.
 pub async fn create_token(
     engine: &Engine,
     namespace: &str,
     description: &str,
+    expires: &str,
 ) -> Result<String, String> {
     let description = description.trim();
     if description.is_empty() {
         return Err("a token needs a description: who uses it, and what for".to_owned());
     }
-    let made = engine.create_token(namespace.trim(), description, None);
+    let expires = Some(expires.trim()).filter(|text| !text.is_empty());
+    let expires = expires.map(str::parse::<Expiry>).transpose();
+    let expires = expires.map_err(|flaw| flaw.to_string())?;
+    let made = engine.create_token_until(namespace.trim(), description, None, expires);
     made.await.map_err(|error| error.to_string())
 }
 
@@ -92,5 +96,8 @@ fn token_row(token: Token) -> TokenRow {
         name: token.name,
         description: token.description,
         created: token.created_at.0,
+        expires: token.expires_at.map(|at| at.0),
+        expired: token.is_expired,
+        last_used: token.last_used_at.map(|at| at.0),
     }
 }

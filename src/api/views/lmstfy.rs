@@ -72,6 +72,8 @@ pub struct NamespaceView {
 pub struct NewToken {
     pub namespace: String,
     pub description: String,
+    /// When it expires, as it was typed.
+    pub expires: String,
     /// The secret, or why there is none.
     pub made: Result<String, String>,
 }
@@ -83,4 +85,8 @@ pub struct TokenRow {
     pub name: String,
     pub description: String,
     pub created: i64,
+    pub expires: Option<i64>,
+    pub expired: bool,
+    /// The hour of the last use.
+    pub last_used: Option<i64>,
 }

@@ -158,6 +158,8 @@ pub const TABLES: &[Table] = &[
             ("hash", Text),
             ("description", Text),
             ("created_at", Int),
+            ("expires_at", Int),
+            ("used_at", Int),
         ],
     },
     Table {

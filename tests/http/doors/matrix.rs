@@ -7,8 +7,12 @@ use std::path::Path;
 use reqwest::Method;
 use serde_json::Value;
 
-use super::{ADMIN, JOBQ, PASSWORD, QLESS, RELAY, Shown, ask, ask_from};
+use super::{Shown, ask, ask_from, status};
 use crate::support::Server;
+use crate::support::keys::{
+    ADMIN, ADMIN_LOGIN, ADMIN_TOKEN, API_TOKENS, JOBQ, PASSWORD, QLESS, RELAY,
+};
+use crate::support::lmstfy::eventually;
 
 /// What a route stands behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,21 +135,7 @@ fn no_source_with_routes_is_forgotten() {
 
 #[tokio::test]
 async fn each_door_opens_for_its_keys_and_for_no_others() {
-    let options = [
-        "--qless-token",
-        QLESS,
-        "--relay-token",
-        RELAY,
-        "--jobq-token",
-        JOBQ,
-        "--admin-token",
-        ADMIN,
-        "--admin-user",
-        "ada",
-        "--admin-password",
-        PASSWORD,
-    ];
-    let server = Server::with(&options);
+    let server = Server::with(&[&API_TOKENS[..], &ADMIN_TOKEN, &ADMIN_LOGIN].concat());
     let all_but_lmstfy = &[Behind::Admin, Behind::Qless, Behind::Relay, Behind::Jobq][..];
     let keys = [
         (Shown::Nothing, &[][..]),
@@ -204,13 +194,23 @@ async fn what_is_nobodys_tells_nothing_and_health_is_everybodys() {
 #[tokio::test]
 async fn a_namespace_opens_for_its_own_tokens_only() {
     let server = Server::with(&["--qless-token", QLESS, "--admin-token", ADMIN]);
-    let made = async |namespace: &str| {
-        let path = format!("/token/{namespace}?description=x");
+    let made = async |namespace: &str, more: &str| {
+        let path = format!("/token/{namespace}?description=x{more}");
         let made = ask(&server, Method::POST, &path, Shown::Bearer(ADMIN)).await;
         let made: Value = made.json().await.unwrap();
         made["token"].as_str().unwrap().to_owned()
     };
-    let (right, other, revoked) = (made("x").await, made("other").await, made("x").await);
+    let (right, other, revoked) = (
+        made("x", "&expires=1h").await,
+        made("other", "").await,
+        made("x", "").await,
+    );
+    let expired = made("x", "&expires=1s").await;
+    eventually("the token expires", async || {
+        let path = format!("/api/x/x/size?token={expired}");
+        status(&server, &path, Shown::Nothing).await == 401
+    })
+    .await;
     let path = format!("/token/x/{revoked}");
     ask(&server, Method::DELETE, &path, Shown::Bearer(ADMIN)).await;
     let paths: Vec<_> = routes("protocol/lmstfy.rs");
@@ -229,7 +229,7 @@ async fn a_namespace_opens_for_its_own_tokens_only() {
                 continue;
             }
             assert_ne!(status(&right).await, 401, "{method} {path}");
-            for wrong in ["", "wrong", &other, &revoked, ADMIN, QLESS] {
+            for wrong in ["", "wrong", &other, &revoked, &expired, ADMIN, QLESS] {
                 assert_eq!(status(wrong).await, 401, "{method} {path} with {wrong}");
             }
         }

@@ -9,27 +9,12 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::matrix::{read, routes};
-use super::{ADMIN, JOBQ, QLESS, RELAY, Shown, ask};
+use super::{Shown, ask, status};
 use crate::support::Server;
-
-const OPTIONS: [&str; 16] = [
-    "--allow-flush",
-    "--qless-token",
-    QLESS,
-    "--relay-token",
-    RELAY,
-    "--jobq-token",
-    JOBQ,
-    "--admin-token",
-    ADMIN,
-    "--ui-key",
-    "viewer:vera:the-key-of-vera",
-    "--ui-key",
-    "operator:olga:the-key-of-olga",
-    "--ui-key",
-    "admin:anna:the-key-of-anna",
-    "--trust-client-clock",
-];
+use crate::support::keys::{
+    ADMIN, ADMIN_TOKEN, ANNA, API_TOKENS, JOBQ, OLGA, QLESS, RELAY, UI_KEYS, VERA,
+};
+use crate::support::lmstfy::eventually;
 
 /// Who sends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +31,13 @@ enum Principal {
     /// A token of the namespace that the paths name.
     Namespace,
     AnotherNamespace,
+    /// A token of the namespace that has expired.
+    Expired,
 }
 
 use Principal as P;
 
-const PRINCIPALS: [Principal; 11] = [
+const PRINCIPALS: [Principal; 12] = [
     P::Anonymous,
     P::WrongToken,
     P::Viewer,
@@ -62,6 +49,7 @@ const PRINCIPALS: [Principal; 11] = [
     P::Jobq,
     P::Namespace,
     P::AnotherNamespace,
+    P::Expired,
 ];
 
 /// What becomes of a request.
@@ -164,19 +152,33 @@ struct Scene {
     server: Server,
     own: String,
     other: String,
+    expired: String,
 }
 
 impl Scene {
     async fn start() -> Scene {
-        let server = Server::with(&OPTIONS);
-        let made = async |namespace: &str| {
-            let path = format!("/token/{namespace}?description=x");
+        let options = ["--allow-flush", "--trust-client-clock"];
+        let options = [&options[..], &API_TOKENS, &ADMIN_TOKEN, &UI_KEYS].concat();
+        let server = Server::with(&options);
+        let made = async |namespace: &str, more: &str| {
+            let path = format!("/token/{namespace}?description=x{more}");
             let made = ask(&server, Method::POST, &path, Shown::Bearer(ADMIN)).await;
             let made: Value = made.json().await.unwrap();
             made["token"].as_str().unwrap().to_owned()
         };
-        let (own, other) = (made("x").await, made("other").await);
-        Scene { server, own, other }
+        let (own, other) = (made("x", "").await, made("other", "").await);
+        let expired = made("x", "&expires=1s").await;
+        eventually("the token expires", async || {
+            let path = format!("/api/x/x/size?token={expired}");
+            status(&server, &path, Shown::Nothing).await == 401
+        })
+        .await;
+        Scene {
+            server,
+            own,
+            other,
+            expired,
+        }
     }
 
     async fn outcome(&self, method: &str, path: &str, principal: Principal) -> Outcome {
@@ -187,15 +189,16 @@ impl Scene {
         let request = match principal {
             P::Anonymous => request,
             P::WrongToken => request.bearer_auth("wrong").header("x-token", "wrong"),
-            P::Viewer => request.bearer_auth("the-key-of-vera"),
-            P::Operator => request.bearer_auth("the-key-of-olga"),
-            P::Admin => request.bearer_auth("the-key-of-anna"),
+            P::Viewer => request.bearer_auth(VERA),
+            P::Operator => request.bearer_auth(OLGA),
+            P::Admin => request.bearer_auth(ANNA),
             P::AdminToken => request.bearer_auth(ADMIN),
             P::Qless => request.bearer_auth(QLESS),
             P::Relay => request.bearer_auth(RELAY),
             P::Jobq => request.bearer_auth(JOBQ),
             P::Namespace => request.header("x-token", &self.own),
             P::AnotherNamespace => request.header("x-token", &self.other),
+            P::Expired => request.header("x-token", &self.expired),
         };
         let answer = request.send().await.unwrap();
         let status = answer.status().as_u16();

@@ -3,33 +3,16 @@
 use reqwest::Method;
 use serde_json::Value;
 
-use super::{ADMIN, JOBQ, PASSWORD, QLESS, RELAY, Shown, ask};
+use super::{Shown, ask};
+use crate::support::keys::{
+    ADMIN, ADMIN_LOGIN, ADMIN_TOKEN, API_TOKENS, JOBQ, OLGA, PASSWORD, QLESS, RELAY, UI_KEYS,
+};
 use crate::support::{
     Server, database,
     log::{Logged, holds},
 };
 
 const GIVEN: &str = "a-token-that-was-given";
-
-/// Every kind of key.
-const OPTIONS: [&str; 14] = [
-    "--qless-token",
-    QLESS,
-    "--relay-token",
-    RELAY,
-    "--jobq-token",
-    JOBQ,
-    "--admin-token",
-    ADMIN,
-    "--admin-user",
-    "ada",
-    "--admin-password",
-    PASSWORD,
-    "--ui-key",
-    "operator:olga:the-key-of-olga",
-];
-
-const OLGA: &str = "the-key-of-olga";
 
 /// Signs in after a slip of the hand. The session's secret.
 async fn sign_in(server: &Server) -> String {
@@ -55,7 +38,9 @@ async fn sign_in(server: &Server) -> String {
 
 #[tokio::test]
 async fn no_secret_is_logged_or_stored() {
-    let mut logged = Logged::with("trace", &OPTIONS);
+    // Every kind of key.
+    let options = [&API_TOKENS[..], &ADMIN_TOKEN, &ADMIN_LOGIN, &UI_KEYS].concat();
+    let mut logged = Logged::with("trace", &options);
     let server = &logged.server;
     let admin = Shown::Bearer(ADMIN);
     let made = ask(server, Method::POST, "/token/ns?description=x", admin).await;

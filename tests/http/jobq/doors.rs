@@ -6,11 +6,9 @@ use serde_json::json;
 use super::client;
 use crate::support::Server;
 use crate::support::jobq::Jobq;
+use crate::support::keys::{ADMIN, QLESS, RELAY};
 
 const TOKEN: &str = "the-token-of-jobq";
-const ADMIN: &str = "the-token-of-the-admin";
-const QLESS: &str = "the-token-of-qless";
-const RELAY: &str = "the-token-of-relay";
 
 /// Every endpoint, and a path that is none: method, path and body.
 const ENDPOINTS: [(&str, &str, &str); 13] = [

@@ -4,12 +4,11 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{NO_RUN, client};
+use crate::support::keys::{ADMIN, QLESS};
 use crate::support::relay::{Relay, new, run_path};
 use crate::support::{Server, raw};
 
 const TOKEN: &str = "the-token-of-relay";
-const ADMIN: &str = "the-token-of-the-admin";
-const QLESS: &str = "the-token-of-qless";
 
 /// Every endpoint: method and path.
 fn endpoints(id: &str) -> [(Method, String); 8] {

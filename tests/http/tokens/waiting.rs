@@ -47,6 +47,33 @@ async fn a_poll_ends_when_its_token_is_revoked() {
     .await;
 }
 
+/// A token of the namespace that expires after two seconds.
+async fn expiring(server: &Server) -> String {
+    let path = "/token/ns?description=x&expires=2s";
+    let (status, body) = ask(server, Method::POST, path).await;
+    assert_eq!(status, 201, "{body}");
+    body["token"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_poll_ends_when_its_token_expires() {
+    for options in [&[][..], &["--trust-client-clock"]] {
+        let server = Server::with(options);
+        let (token, right) = (expiring(&server).await, made(&server, "ns").await);
+        is_turned_away(&server, &token, &right, async || {}).await;
+    }
+    let Some(database) = postgres::shared_database() else {
+        return;
+    };
+    let one = Server::at_url(&database, &[]);
+    let other = Server::at_url(&database, &["--no-notify"]);
+    let right = made(&one, "ns").await;
+    for (here, there) in [(&one, &other), (&other, &one)] {
+        let token = expiring(here).await;
+        is_turned_away(there, &token, &right, async || {}).await;
+    }
+}
+
 #[tokio::test]
 async fn a_poll_at_another_server_ends_too() {
     let Some(database) = postgres::shared_database() else {

@@ -1,0 +1,331 @@
+//! The copy of the table `tokens` in memory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use super::super::clock::Time;
+use super::{Change, Made, Token, name};
+use crate::secret::{Hash, last_match};
+use crate::store::{Row, StoreError};
+
+const HOUR: i64 = 3_600 * 1_000_000;
+
+/// What is kept of a token.
+#[derive(Debug)]
+struct Kept {
+    hash: Hash,
+    made: Made,
+    last_use: LastUse,
+}
+
+impl PartialEq for Kept {
+    /// Compares what decides about access. The last use does not.
+    fn eq(&self, other: &Kept) -> bool {
+        self.hash == other.hash && self.made == other.made
+    }
+}
+
+/// The hour in which a token was last used, in microseconds since 1970; 0 if it was not.
+#[derive(Debug, Default)]
+struct LastUse {
+    at: AtomicI64,
+    /// The same, as stored.
+    stored: AtomicI64,
+}
+
+impl LastUse {
+    fn stored(at: i64) -> LastUse {
+        LastUse {
+            at: AtomicI64::new(at),
+            stored: AtomicI64::new(at),
+        }
+    }
+
+    /// Notes a use. Writes only in a new hour, so that cores do not take the value from each other.
+    fn note(&self, now: Time) {
+        let hour = now.0 - now.0.rem_euclid(HOUR);
+        if self.at.load(Ordering::Relaxed) != hour {
+            self.at.store(hour, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes what is stored.
+    fn read(&self, at: i64) {
+        self.at.fetch_max(at, Ordering::Relaxed);
+        self.stored.fetch_max(at, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Option<Time> {
+        let at = self.at.load(Ordering::Relaxed);
+        (at > 0).then_some(Time(at))
+    }
+
+    fn unsaved(&self) -> Option<i64> {
+        let at = self.at.load(Ordering::Relaxed);
+        (at > self.stored.load(Ordering::Relaxed)).then_some(at)
+    }
+}
+
+/// The last use of a token, to be stored.
+#[derive(Clone, Debug)]
+pub struct Use {
+    pub namespace: String,
+    pub hash: Hash,
+    /// Tells the token from a later one with the same secret.
+    pub created_at: Time,
+    pub at: i64,
+}
+
+type ByNamespace = BTreeMap<String, Vec<Kept>>;
+
+/// The tokens of all namespaces.
+#[derive(Debug, Default)]
+pub struct Tokens(RwLock<ByNamespace>);
+
+impl Tokens {
+    /// Replaces the tokens by what [`super::ALL`] has read. Whether they differ.
+    pub fn take_over(&self, rows: &[Row]) -> Result<bool, StoreError> {
+        let mut tokens = ByNamespace::new();
+        for row in rows {
+            let kept = Kept {
+                hash: hash(row, 1)?,
+                made: Made {
+                    description: row.text(2)?,
+                    created_at: Time(row.int(3)?),
+                    expires_at: row.int_or_null(4)?.map(Time),
+                },
+                last_use: LastUse::stored(row.int(5)?),
+            };
+            tokens.entry(row.text(0)?).or_default().push(kept);
+        }
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let differs = *known != tokens;
+        let noted: HashMap<_, _> = pairs(&known).collect();
+        for (key, last_use) in pairs(&tokens) {
+            // Noted and not stored yet.
+            if let Some(at) = noted.get(&key).and_then(|noted| noted.unsaved()) {
+                last_use.at.fetch_max(at, Ordering::Relaxed);
+            }
+        }
+        drop(noted);
+        *known = tokens;
+        Ok(differs)
+    }
+
+    /// Notes the last uses that [`super::last_use::STORED`] has read, which other servers may have stored.
+    pub fn take_uses(&self, rows: &[Row]) -> Result<(), StoreError> {
+        let mut stored = HashMap::with_capacity(rows.len());
+        for row in rows {
+            stored.insert((row.text(0)?, hash(row, 1)?.bytes()), row.int(2)?);
+        }
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        for ((namespace, hash), last_use) in pairs(&known) {
+            if let Some(at) = stored.get(&(namespace.to_owned(), hash)) {
+                last_use.read(*at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the token of the namespace with this hash. Compares with all of them, each in constant time.
+    fn with<T>(&self, namespace: &str, hash: &Hash, read: impl FnOnce(&Kept) -> T) -> Option<T> {
+        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let tokens = tokens.get(namespace)?;
+        let found = last_match(tokens.iter().map(|token| token.hash.matches(hash)))?;
+        tokens.get(found).map(read)
+    }
+
+    /// Whether the namespace has a token with this hash, expired or not.
+    pub fn has(&self, namespace: &str, hash: &Hash) -> bool {
+        self.with(namespace, hash, |_| ()).is_some()
+    }
+
+    /// Whether the namespace has a token with this hash that has not expired.
+    pub fn holds(&self, namespace: &str, hash: &Hash, now: Time) -> bool {
+        let holds = self.with(namespace, hash, |token| !token.made.is_expired(now));
+        holds.unwrap_or_default()
+    }
+
+    /// Notes a use of the token with this hash, unless it has expired. When it expires; `None` if there is no valid
+    /// token.
+    pub fn admit(&self, namespace: &str, hash: &Hash, now: Time) -> Option<Option<Time>> {
+        let admitted = self.with(namespace, hash, |token| {
+            if token.made.is_expired(now) {
+                return None;
+            }
+            token.last_use.note(now);
+            Some(token.made.expires_at)
+        });
+        admitted.flatten()
+    }
+
+    /// How many tokens the namespace has, expired ones included.
+    pub fn count(&self, namespace: &str) -> usize {
+        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.get(namespace).map_or(0, Vec::len)
+    }
+
+    /// The hashes of the namespace's tokens that are called so.
+    pub fn named(&self, namespace: &str, which: &str) -> Vec<Hash> {
+        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let tokens = tokens.get(namespace).into_iter().flatten();
+        let called = |hash: &Hash| name(hash) == which;
+        tokens.map(|token| token.hash).filter(called).collect()
+    }
+
+    /// All tokens, by namespace, then by when they were made.
+    pub fn all(&self, now: Time) -> Vec<Token> {
+        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Vec::new();
+        for (namespace, tokens) in tokens.iter() {
+            let mut tokens: Vec<_> = tokens.iter().collect();
+            tokens.sort_by_key(|token| (token.made.created_at, name(&token.hash)));
+            all.extend(tokens.into_iter().map(|token| Token {
+                namespace: namespace.clone(),
+                name: name(&token.hash),
+                description: token.made.description.clone(),
+                created_at: token.made.created_at,
+                expires_at: token.made.expires_at,
+                is_expired: token.made.is_expired(now),
+                last_used_at: token.last_use.get(),
+            }));
+        }
+        all
+    }
+
+    /// Up to `count` tokens that expired by this moment.
+    pub fn expired(&self, by: Time, count: usize) -> Vec<(String, Hash)> {
+        self.first(count, |namespace, token| {
+            let is_expired = token.made.is_expired(by);
+            is_expired.then(|| (namespace.to_owned(), token.hash))
+        })
+    }
+
+    /// Up to `count` last uses that are not stored yet.
+    pub fn unsaved(&self, count: usize) -> Vec<Use> {
+        self.first(count, |namespace, token| {
+            let at = token.last_use.unsaved()?;
+            Some(Use {
+                namespace: namespace.to_owned(),
+                hash: token.hash,
+                created_at: token.made.created_at,
+                at,
+            })
+        })
+    }
+
+    fn first<T>(&self, count: usize, find: impl Fn(&str, &Kept) -> Option<T>) -> Vec<T> {
+        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = tokens.iter();
+        let all = all.flat_map(|(namespace, tokens)| tokens.iter().map(move |it| (namespace, it)));
+        let found = all.filter_map(|(namespace, token)| find(namespace, token));
+        found.take(count).collect()
+    }
+
+    /// These uses have been stored.
+    pub fn saved(&self, uses: &[Use]) {
+        for it in uses {
+            self.with(&it.namespace, &it.hash, |token| {
+                if token.made.created_at == it.created_at {
+                    token.last_use.stored.fetch_max(it.at, Ordering::Relaxed);
+                }
+            });
+        }
+    }
+
+    /// Takes over what has been committed.
+    pub fn apply(&self, change: Change) {
+        let Change {
+            namespace,
+            hash,
+            made,
+            ..
+        } = change;
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let tokens = known.entry(namespace.clone()).or_default();
+        tokens.retain(|token| token.hash != hash);
+        tokens.extend(made.map(|made| Kept {
+            hash,
+            made,
+            last_use: LastUse::default(),
+        }));
+        if tokens.is_empty() {
+            known.remove(&namespace);
+        }
+    }
+}
+
+fn hash(row: &Row, column: usize) -> Result<Hash, StoreError> {
+    let hash = Hash::from_hex(&row.text(column)?);
+    hash.ok_or(StoreError::Corrupt("a token's hash is none"))
+}
+
+/// The last use of each token, by namespace and hash.
+fn pairs(tokens: &ByNamespace) -> impl Iterator<Item = ((&str, [u8; 32]), &LastUse)> {
+    tokens.iter().flat_map(|(namespace, tokens)| {
+        let pair = |it: &'_ Kept| it.hash.bytes();
+        tokens
+            .iter()
+            .map(move |it| ((namespace.as_str(), pair(it)), &it.last_use))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(expires_at: Option<i64>) -> Change {
+        Change {
+            namespace: "ns".to_owned(),
+            hash: Hash::of("secret"),
+            made: Some(Made {
+                description: String::new(),
+                created_at: Time(1),
+                expires_at: expires_at.map(Time),
+            }),
+            is_forgotten: false,
+        }
+    }
+
+    #[test]
+    fn a_token_holds_until_the_moment_at_which_it_expires() {
+        let (tokens, hash) = (Tokens::default(), Hash::of("secret"));
+        tokens.apply(made(Some(1_000)));
+        for (now, holds) in [(0, true), (999, true), (1_000, false), (1_001, false)] {
+            assert_eq!(tokens.holds("ns", &hash, Time(now)), holds, "{now}");
+            let admitted = tokens.admit("ns", &hash, Time(now));
+            assert_eq!(admitted, holds.then_some(Some(Time(1_000))), "{now}");
+            assert!(tokens.has("ns", &hash), "{now}");
+        }
+        assert_eq!(tokens.expired(Time(999), 10).len(), 0);
+        assert_eq!(tokens.expired(Time(1_000), 10).len(), 1);
+        assert_eq!(tokens.expired(Time(1_000), 0).len(), 0);
+        tokens.apply(made(None));
+        assert_eq!(tokens.admit("ns", &hash, Time(i64::MAX)), Some(None));
+        assert_eq!(tokens.expired(Time(i64::MAX), 10).len(), 0);
+    }
+
+    #[test]
+    fn a_use_is_stored_once_an_hour() {
+        let (tokens, hash) = (Tokens::default(), Hash::of("secret"));
+        tokens.apply(made(None));
+        let used = || tokens.all(Time(0)).remove(0).last_used_at;
+        assert_eq!((used(), tokens.unsaved(10).len()), (None, 0));
+        for (now, unsaved, hour) in [
+            (5 * HOUR, true, 5),
+            (5 * HOUR + 1, false, 5),
+            (6 * HOUR - 1, false, 5),
+            (6 * HOUR, true, 6),
+            (6 * HOUR + 1, false, 6),
+        ] {
+            tokens.admit("ns", &hash, Time(now)).unwrap();
+            let uses = tokens.unsaved(10);
+            assert_eq!(uses.len(), usize::from(unsaved), "{now}");
+            assert_eq!(used(), Some(Time(hour * HOUR)), "{now}");
+            tokens.saved(&uses);
+        }
+        assert!(tokens.admit("ns", &Hash::of("wrong"), Time(HOUR)).is_none());
+        assert!(tokens.admit("other", &hash, Time(HOUR)).is_none());
+    }
+}

@@ -1,0 +1,44 @@
+//! When tokens were last used: kept in memory, and stored once an hour and token.
+
+use super::super::Engine;
+use super::super::error::Result;
+use super::super::work::Needs;
+use crate::store::Statement;
+
+/// Last uses stored in one transaction.
+const BATCH: usize = 500;
+
+impl Engine {
+    /// Stores last uses: one bounded batch. Each server stores its own; the latest one is kept.
+    pub async fn save_token_uses(&self) -> Result<()> {
+        let uses = self.known_tokens().unsaved(BATCH);
+        if uses.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<_> = uses
+            .iter()
+            .map(|it| (it.namespace.clone(), it.hash.hex(), it.at, it.created_at.0))
+            .collect();
+        self.write(Needs::default(), None, 1, move |work| {
+            work.also([Statement::of_rows(SAVE, &rows)]);
+            Ok(())
+        })
+        .await?;
+        self.known_tokens().saved(&uses);
+        Ok(())
+    }
+
+    /// Reads the last uses that other servers have stored.
+    pub(super) async fn read_token_uses(&self) -> Result<()> {
+        let stored = self.readers().rows(Statement::new(STORED, [])).await?;
+        Ok(self.known_tokens().take_uses(&stored)?)
+    }
+}
+
+pub const STORED: &str = "SELECT namespace, hash, used_at FROM tokens WHERE used_at > 0";
+
+// A token that was revoked meanwhile has no row, and gets none. A later one with the same secret was not used then.
+const SAVE: &str = "
+UPDATE tokens SET used_at = k.int(2) FROM rows($1) AS k
+WHERE tokens.namespace = k.text(0) AND tokens.hash = k.text(1) AND tokens.created_at = k.int(3)
+    AND tokens.used_at < k.int(2)";

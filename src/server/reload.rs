@@ -1,0 +1,76 @@
+//! SIGHUP: what a running server reads again.
+
+use std::io;
+
+use futures::{Stream, StreamExt, stream};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Something that a server reads again: what it is, and how. An error changes nothing.
+pub struct Reload {
+    pub what: &'static str,
+    pub run: Box<dyn FnMut() -> Result<(), String> + Send>,
+}
+
+/// The SIGHUPs that the process gets from now on. Signals that arrive together count as one.
+///
+/// # Errors
+/// If the system refuses the handler.
+pub fn hangups() -> io::Result<impl Stream<Item = ()> + Send + Unpin> {
+    let mut signals = signal(SignalKind::hangup())?;
+    Ok(stream::poll_fn(move |context| signals.poll_recv(context)))
+}
+
+/// Runs all reloads for each signal, until there are no more signals. Reloads read files, so they run on a blocking
+/// thread.
+pub async fn reload_on(mut signals: impl Stream<Item = ()> + Unpin, mut reloads: Vec<Reload>) {
+    while signals.next().await.is_some() {
+        let run = move || {
+            reloads.iter_mut().for_each(run);
+            reloads
+        };
+        reloads = match tokio::task::spawn_blocking(run).await {
+            Ok(reloads) => reloads,
+            Err(error) => {
+                tracing::error!(%error, "a reload failed; SIGHUP has no effect any more");
+                return;
+            }
+        };
+    }
+}
+
+fn run(reload: &mut Reload) {
+    let what = reload.what;
+    match (reload.run)() {
+        Ok(()) => tracing::info!("reloaded {what}"),
+        Err(why) => {
+            tracing::error!("cannot reload {what}; the previous ones stay in force: {why}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn each_signal_runs_all_reloads_also_after_an_error() {
+        let ran = Arc::new(Mutex::new(Vec::new()));
+        let reload = |what: &'static str, outcome: Result<(), String>| {
+            let ran = Arc::clone(&ran);
+            let run = move || {
+                ran.lock().unwrap().push(what);
+                outcome.clone()
+            };
+            let run = Box::new(run);
+            Reload { what, run }
+        };
+        let reloads = vec![
+            reload("one", Err("no such file".to_owned())),
+            reload("two", Ok(())),
+        ];
+        reload_on(stream::iter([(), ()]), reloads).await;
+        assert_eq!(*ran.lock().unwrap(), ["one", "two", "one", "two"]);
+    }
+}

@@ -1,0 +1,82 @@
+//! When tokens were last used.
+
+use reqwest::Method;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{ask, detail, expired, made, printed, status};
+use crate::support::lmstfy::eventually;
+use crate::support::{Server, database, postgres};
+
+/// The hour of the last use of the token with the description `test`.
+async fn last_use(server: &Server) -> Value {
+    detail(server, "ns", "test").await["last_used_at"].clone()
+}
+
+/// Whether this is a whole hour.
+fn is_hour(moment: &Value) -> bool {
+    let text = moment.as_str().unwrap_or_default();
+    text.starts_with("20") && text.ends_with(":00:00.000Z")
+}
+
+#[tokio::test]
+async fn a_list_shows_the_hour_of_the_last_use() {
+    let folder = TempDir::new().unwrap();
+    let database = database::address(&folder.path().join("jobs.db"));
+    let server = Server::at_url(&database, &[]);
+    let token = made(&server, "ns").await;
+    assert_eq!(last_use(&server).await, Value::Null);
+    assert_eq!(status(&server, "ns", "wrong").await, 401);
+    assert_eq!(status(&server, "other", &token).await, 401);
+    assert_eq!(last_use(&server).await, Value::Null, "a refusal is no use");
+    assert_eq!(status(&server, "ns", &token).await, 200);
+    let used = last_use(&server).await;
+    assert!(is_hour(&used), "{used}");
+    // The command reads what is stored.
+    eventually("the last use is stored", async || {
+        printed(&database, &["list", "ns"]).contains("\tused 20")
+    })
+    .await;
+    // What is read again from the database keeps it.
+    printed(&database, &["create", "another"]);
+    assert!(is_hour(&last_use(&server).await));
+    server.stop().await;
+    let server = Server::at_url(&database, &[]);
+    assert!(is_hour(&last_use(&server).await));
+}
+
+#[tokio::test]
+async fn an_expired_or_revoked_token_is_not_used() {
+    let server = Server::with(&[]);
+    let token = expired(&server, "ns").await;
+    let before = detail(&server, "ns", "expired").await;
+    assert_eq!(status(&server, "ns", &token).await, 401);
+    assert_eq!(detail(&server, "ns", "expired").await, before);
+    let token = made(&server, "ns").await;
+    assert_eq!(status(&server, "ns", &token).await, 200);
+    let path = format!("/token/ns/{token}");
+    assert_eq!(ask(&server, Method::DELETE, &path).await.0, 204);
+    // A token with the same secret begins without a last use.
+    let path = format!("/token/ns?description=test&token={token}");
+    assert_eq!(ask(&server, Method::POST, &path).await.0, 201);
+    assert_eq!(last_use(&server).await, Value::Null);
+}
+
+#[tokio::test]
+async fn another_server_of_the_database_shows_it_too() {
+    let Some(database) = postgres::shared_database() else {
+        return;
+    };
+    let one = Server::at_url(&database, &[]);
+    let other = Server::at_url(&database, &["--no-notify"]);
+    for (here, there) in [(&one, &other), (&other, &one)] {
+        let token = made(here, "ns").await;
+        assert_eq!(status(here, "ns", &token).await, 200);
+        eventually("the other server reads the last use", async || {
+            is_hour(&last_use(there).await)
+        })
+        .await;
+        let path = format!("/token/ns/{token}");
+        assert_eq!(ask(there, Method::DELETE, &path).await.0, 204);
+    }
+}
