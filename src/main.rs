@@ -7,14 +7,15 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use greeting::{first_token, greeting};
-use switchyard::config::{Access, Action, Command};
+use switchyard::config::{Access, Action, Command, Network};
 use switchyard::demo;
 use switchyard::engine::{Engine, Options};
-use switchyard::server::{Settings, raise_open_files, serve_engine};
+use switchyard::server::{Settings, Tls, raise_open_files, serve_engine};
 use switchyard::store::{self, Copied, Progress, shown};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -67,16 +68,7 @@ async fn start() -> ExitCode {
                 database: "sqlite::memory:".to_owned(),
                 ..Options::default()
             };
-            let settings = access.doors().map(|doors| Settings {
-                engine,
-                allow_flush: true,
-                doors,
-                no_auth: access.no_auth,
-                limits: network.limits(),
-                proxies: network.proxies(),
-                ..Settings::default()
-            });
-            match settings {
+            match demonstration(engine, &access, &network) {
                 Ok(settings) => run(listen, settings, &access, Some(jobs)).await,
                 Err(why) => Err(why.into()),
             }
@@ -91,6 +83,21 @@ async fn start() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// How the server of `switchyard dev` is to behave.
+fn demonstration(engine: Options, access: &Access, network: &Network) -> Result<Settings, String> {
+    Ok(Settings {
+        engine,
+        allow_flush: true,
+        doors: access.doors()?,
+        no_auth: access.no_auth,
+        limits: network.limits(),
+        proxies: network.proxies(),
+        tls: network.tls()?,
+        hsts: network.hsts()?,
+        ..Settings::default()
+    })
 }
 
 /// Serves until told to stop; with a number, made-up jobs: so many at once, and then others that keep moving.
@@ -108,6 +115,11 @@ async fn run(
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
     );
+    // Without TLS a hang-up ends the process, as it does by default.
+    if let Some(tls) = &settings.tls {
+        let hangup = signal(SignalKind::hangup())?;
+        tokio::spawn(reload_certificate(hangup, Arc::clone(tls)));
+    }
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
@@ -201,6 +213,18 @@ async fn copy(from: &str, to: &str) -> Result<(), Box<dyn std::error::Error>> {
         shown(from)
     ));
     Ok(())
+}
+
+/// Reads the certificate and its key again at each SIGHUP.
+async fn reload_certificate(mut hangup: Signal, tls: Arc<Tls>) {
+    while hangup.recv().await.is_some() {
+        let tls = Arc::clone(&tls);
+        let reloaded = tokio::task::spawn_blocking(move || tls.reload()).await;
+        match reloaded.map_err(|error| error.to_string()).flatten() {
+            Ok(()) => tracing::info!("reloaded the TLS certificate"),
+            Err(why) => tracing::error!("keeping the previous TLS certificate: {why}"),
+        }
+    }
 }
 
 /// Ends with the first SIGTERM or SIGINT; the second ends the process at once.

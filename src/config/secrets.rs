@@ -108,6 +108,9 @@ pub fn password_file(path: &str) -> Result<Secret, String> {
 }
 
 /// The text in this file, without the newlines at its end.
+///
+/// # Errors
+/// If it cannot be read, is empty or too long.
 pub fn read_file(path: &str) -> Result<String, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     read(file)

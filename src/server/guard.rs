@@ -8,7 +8,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use tower_http::validate_request::{ValidateRequest, ValidateRequestHeaderLayer};
 
-use super::Owner;
+use super::{Https, Owner};
 use crate::doors::{Hosts, Rejected, Sender};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
 
@@ -37,7 +37,9 @@ impl ValidateRequest<axum::body::Body> for Guard {
 /// job. Links lead into the dashboard, which has a stricter check of its own for forms. A bearer token is never added by
 /// a browser, and a page of another site cannot set one.
 fn check_site(request: &Request) -> Result<(), Rejected> {
-    let is_cross_site = Sender::of(request.headers(), request.uri()) == Sender::AnotherSite;
+    let is_https = Https::is_set(request.extensions());
+    let sender = Sender::of(request.headers(), request.uri(), is_https);
+    let is_cross_site = sender == Sender::AnotherSite;
     if is_cross_site && Owner::of(request.uri().path()) != Owner::Dashboard && !has_bearer(request)
     {
         return Err(Rejected::CrossSite);
