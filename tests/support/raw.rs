@@ -35,7 +35,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     pub async fn try_write(&mut self, text: impl AsRef<[u8]>) -> std::io::Result<()> {
-        self.0.write_all(text.as_ref()).await
+        self.0.write_all(text.as_ref()).await?;
+        // With TLS, the end of a long text may still be in a buffer.
+        self.0.flush().await
     }
 
     /// Reads up to and with `end`.

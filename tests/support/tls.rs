@@ -52,7 +52,7 @@ impl Pair {
         self.folder.path().join("key.pem")
     }
 
-    /// These options and those that make a server use the pair.
+    /// The options that make a server use the pair, and these.
     pub fn options(&self, more: &[&str]) -> Vec<String> {
         let path = |path: PathBuf| path.to_str().expect("a path").to_owned();
         let files = [
