@@ -17,8 +17,7 @@ use crate::server::Settings;
 use crate::store::Durability;
 pub use access::Access;
 pub use network::Network;
-use secrets::read_file;
-pub use secrets::read_stdin;
+pub use secrets::{read_file, read_stdin};
 
 /// A job-queue server that speaks several protocols, with a dashboard at /ui.
 #[derive(Debug, Parser)]
@@ -204,7 +203,7 @@ impl Serve {
     /// How the server is to behave.
     ///
     /// # Errors
-    /// See [`Access::doors`].
+    /// See [`Access::doors`], [`Network::tls`] and [`Network::hsts`].
     pub fn settings(&self) -> Result<Settings, String> {
         Ok(Settings {
             engine: Options {
@@ -226,6 +225,8 @@ impl Serve {
             jobq_body_max: self.jobq_body_max,
             limits: self.network.limits(),
             proxies: self.network.proxies(),
+            tls: self.network.tls()?,
+            hsts: self.network.hsts()?,
         })
     }
 }

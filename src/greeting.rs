@@ -32,6 +32,10 @@ pub fn greeting(
     settings: &Settings,
     token: Option<&str>,
 ) -> String {
+    let scheme = match settings.tls {
+        Some(_) => "https",
+        None => "http",
+    };
     let key = if settings.doors.has_own(Api::Qless) {
         r#" -H "Authorization: Bearer $SWITCHYARD_QLESS_TOKEN""#
     } else {
@@ -40,11 +44,11 @@ pub fn greeting(
     let of_lmstfy = match token {
         Some(token) => format!(
             "The same by lmstfy, with a token for the namespace {NAMESPACE}, which is shown this once:
-  curl -X PUT 'http://{address}/api/{NAMESPACE}/work?token={token}' -d 'hello'"
+  curl -X PUT '{scheme}://{address}/api/{NAMESPACE}/work?token={token}' -d 'hello'"
         ),
         None if settings.no_auth => format!(
             "The same by lmstfy, where no namespace needs a token (--no-auth):
-  curl -X PUT 'http://{address}/api/{NAMESPACE}/work' -d 'hello'"
+  curl -X PUT '{scheme}://{address}/api/{NAMESPACE}/work' -d 'hello'"
         ),
         None => format!(
             "A token for a namespace of lmstfy:
@@ -52,12 +56,12 @@ pub fn greeting(
         ),
     };
     format!(
-        r#"listening on http://{address}
-  dashboard  http://{address}/ui
-  API        http://{address} (qless, lmstfy, Relay, Jobq)
+        r#"listening on {scheme}://{address}
+  dashboard  {scheme}://{address}/ui
+  API        {scheme}://{address} (qless, lmstfy, Relay, Jobq)
   database   {database}
 A first job:
-  curl http://{address}/add/work{key} -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'
+  curl {scheme}://{address}/add/work{key} -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'
 {of_lmstfy}
 "#
     )

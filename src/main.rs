@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use greeting::{first_token, greeting};
-use switchyard::config::{Access, Action, Command};
+use switchyard::config::{Access, Action, Command, Network};
 use switchyard::demo;
 use switchyard::doors::Keyring;
 use switchyard::engine::{Engine, Options};
@@ -68,16 +68,7 @@ async fn start() -> ExitCode {
                 database: "sqlite::memory:".to_owned(),
                 ..Options::default()
             };
-            let settings = access.doors().map(|doors| Settings {
-                engine,
-                allow_flush: true,
-                doors,
-                no_auth: access.no_auth,
-                limits: network.limits(),
-                proxies: network.proxies(),
-                ..Settings::default()
-            });
-            match settings {
+            match demonstration(engine, &access, &network) {
                 Ok(settings) => run(listen, settings, &access, Some(jobs)).await,
                 Err(why) => Err(why.into()),
             }
@@ -92,6 +83,21 @@ async fn start() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// How the server of `switchyard dev` is to behave.
+fn demonstration(engine: Options, access: &Access, network: &Network) -> Result<Settings, String> {
+    Ok(Settings {
+        engine,
+        allow_flush: true,
+        doors: access.doors()?,
+        no_auth: access.no_auth,
+        limits: network.limits(),
+        proxies: network.proxies(),
+        tls: network.tls()?,
+        hsts: network.hsts()?,
+        ..Settings::default()
+    })
 }
 
 /// Serves until told to stop; with a number, made-up jobs: so many at once, and then others that keep moving.
@@ -111,7 +117,12 @@ async fn run(
     );
     // Before the address is printed: from then on a SIGHUP must not end the process.
     let hangups = hangups()?;
-    let reloads = vec![reload_keys(access, listen, &settings.doors.keyring)];
+    let mut reloads = vec![reload_keys(access, listen, &settings.doors.keyring)];
+    if let Some(tls) = settings.tls.clone() {
+        let what = "the TLS certificate";
+        let run = Box::new(move || tls.reload());
+        reloads.push(Reload { what, run });
+    }
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| format!("cannot listen on {listen}: {error}"))?;

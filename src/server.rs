@@ -8,9 +8,11 @@ mod io;
 mod label;
 mod limits;
 mod reload;
+mod tls;
 
 use std::any::Any;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -28,7 +30,9 @@ pub use io::Late;
 pub use label::RequestId;
 pub use limits::{Limits, raise_open_files};
 pub use reload::{Reload, hangups, reload_on};
+pub use tls::Tls;
 
+use self::accept::Transport;
 use crate::assets::Assets;
 use crate::config::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, RELAY_BODY_MAX};
 use crate::dashboard::{self, Dashboard};
@@ -63,6 +67,10 @@ pub struct Settings {
     pub limits: Limits,
     /// Proxies whose word about clients is taken.
     pub proxies: Proxies,
+    /// The certificate and key of HTTPS; without them connections are plain.
+    pub tls: Option<Arc<Tls>>,
+    /// Seconds of `Strict-Transport-Security` in answers over HTTPS; without them, no such header.
+    pub hsts: Option<u32>,
 }
 
 impl Default for Settings {
@@ -79,6 +87,8 @@ impl Default for Settings {
             jobq_body_max: JOBQ_BODY_MAX,
             limits: Limits::default(),
             proxies: Proxies::default(),
+            tls: None,
+            hsts: None,
         }
     }
 }
@@ -115,8 +125,18 @@ pub async fn serve_engine(
         stopped.cancel();
         waiting.stop_waiting();
     });
-    let (limits, proxies) = (settings.limits, settings.proxies.clone());
-    let server = accept::serve(listener, router, limits, proxies, stopping.clone());
+    let transport = Transport {
+        tls: settings.tls.clone(),
+        hsts: settings.hsts,
+        proxies: settings.proxies.clone(),
+    };
+    let server = accept::serve(
+        listener,
+        router,
+        settings.limits,
+        transport,
+        stopping.clone(),
+    );
     let too_late = async {
         stopping.cancelled().await;
         tokio::time::sleep(GRACE).await;

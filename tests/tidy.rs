@@ -144,6 +144,11 @@ fn only_the_store_names_the_database_driver() {
 }
 
 #[test]
+fn only_the_handshake_names_the_tls_library() {
+    confine(&["server/tls"], &["rustls"], "TLS is the server's");
+}
+
+#[test]
 fn only_queries_are_read_with_sqlites_grammar() {
     confine(
         &["query"],

@@ -1,12 +1,16 @@
 //! Settings of connections and of the proxies in front of the server.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use ipnet::IpNet;
 
-use crate::server::{Limits, Proxies};
+use crate::server::{Limits, Proxies, Tls};
+
+/// The longest time of `--hsts`: two years, in seconds.
+const HSTS_MAX_S: i64 = 63_072_000;
 
 /// Connections, and proxies in front of the server.
 #[derive(Debug, Args)]
@@ -21,6 +25,21 @@ pub struct Network {
     )]
     #[arg(value_delimiter = ',', value_parser = cidr)]
     pub trusted_proxies: Vec<IpNet>,
+    /// File with the TLS certificate in PEM format, followed by those of its issuers. The server then accepts only
+    /// HTTPS. SIGHUP reads the certificate and the key again.
+    #[arg(long, env = "SWITCHYARD_TLS_CERT", value_name = "FILE")]
+    #[arg(requires = "tls_key")]
+    pub tls_cert: Option<String>,
+    /// File with the private key of the TLS certificate in PEM format, unencrypted.
+    #[arg(long, env = "SWITCHYARD_TLS_KEY", value_name = "FILE")]
+    #[arg(requires = "tls_cert")]
+    pub tls_key: Option<String>,
+    /// Tell browsers to use only HTTPS for this host, for so many seconds (Strict-Transport-Security) [one year
+    /// without a value; 0 ends it].
+    #[arg(long, env = "SWITCHYARD_HSTS", value_name = "SECONDS")]
+    #[arg(num_args = 0..=1, default_missing_value = "31536000")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=HSTS_MAX_S))]
+    pub hsts: Option<u32>,
     /// Most open connections [default: three quarters of the open files the system permits, up to 16384].
     #[arg(long, env = "SWITCHYARD_MAX_CONNECTIONS", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -57,6 +76,29 @@ impl Network {
             };
         }
         limits
+    }
+
+    /// The certificate and key of HTTPS, if they are configured.
+    ///
+    /// # Errors
+    /// See [`Tls::load`].
+    pub fn tls(&self) -> Result<Option<Arc<Tls>>, String> {
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => Tls::load(certificate, key).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Seconds of `Strict-Transport-Security`.
+    ///
+    /// # Errors
+    /// If no request can come over HTTPS.
+    pub fn hsts(&self) -> Result<Option<u32>, String> {
+        if self.hsts.is_some() && self.tls_cert.is_none() && self.trusted_proxies.is_empty() {
+            let why = "--hsts needs HTTPS: set --tls-cert and --tls-key, or --trusted-proxy";
+            return Err(why.to_owned());
+        }
+        Ok(self.hsts)
     }
 
     /// The proxies that are trusted.

@@ -163,6 +163,9 @@ fn lines(
 }
 
 /// The text in this file, without the newlines at its end.
+///
+/// # Errors
+/// If it cannot be read, is empty or too long.
 pub fn read_file(path: &str) -> Result<String, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     read(file)

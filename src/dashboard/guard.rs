@@ -2,12 +2,13 @@
 //! router would read differently from the table of roles end here as well.
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::app::visit::is_ambiguous;
 use crate::doors::{BASIC, Sender};
+use crate::server::Https;
 
 /// What every answer carries, besides a page's Content-Security-Policy.
 const HEADERS: [(HeaderName, HeaderValue); 5] = [
@@ -32,7 +33,9 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 ];
 
 /// Refuses ambiguous paths and requests of other sites that would change something, and gives every answer its headers.
+/// Over HTTPS, browsers send the dashboard's cookies back over HTTPS only.
 pub async fn guard(request: Request, next: Next) -> Response {
+    let is_https = Https::is_set(request.extensions());
     let mut response = if is_ambiguous(request.uri().path()) {
         (StatusCode::NOT_FOUND, "No page has this address.\n").into_response()
     } else if is_safe(request.method()) || is_ours(&request) {
@@ -51,7 +54,21 @@ pub async fn guard(request: Request, next: Next) -> Response {
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, value);
     }
+    if is_https {
+        secure_cookies(response.headers_mut());
+    }
     response
+}
+
+fn secure_cookies(headers: &mut HeaderMap) {
+    if let header::Entry::Occupied(mut cookies) = headers.entry(header::SET_COOKIE) {
+        for cookie in cookies.iter_mut() {
+            let secure = [cookie.as_bytes(), b"; Secure"].concat();
+            if let Ok(secure) = HeaderValue::from_bytes(&secure) {
+                *cookie = secure;
+            }
+        }
+    }
 }
 
 /// The answer to whoever is not let in: with it a browser asks for a name and a password.
@@ -70,5 +87,6 @@ pub fn is_safe(method: &Method) -> bool {
 /// Whether a browser says that the request came from our own page, or from the person at its keyboard; who says
 /// nothing is no browser, and has the API.
 fn is_ours(request: &Request) -> bool {
-    Sender::of(request.headers(), request.uri()) == Sender::Ours
+    let is_https = Https::is_set(request.extensions());
+    Sender::of(request.headers(), request.uri(), is_https) == Sender::Ours
 }

@@ -96,7 +96,7 @@ pub async fn sign_in(
     }
     let is_page = is_ours(&typed.next) && !typed.next.starts_with(LOGIN);
     let next = if is_page { &typed.next } else { "/ui" };
-    let kept = session_cookie(&secret, SESSION_AGE_S, asked.https);
+    let kept = session_cookie(&secret, SESSION_AGE_S);
     ([(header::SET_COOKIE, kept)], Redirect::to(next)).into_response()
 }
 
@@ -136,7 +136,7 @@ pub async fn sign_out(State(dashboard): State<Dashboard>, asked: Asked) -> Respo
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
     }
-    let gone = session_cookie("", 0, asked.https);
+    let gone = session_cookie("", 0);
     ([(header::SET_COOKIE, gone)], Redirect::to(LOGIN)).into_response()
 }
 
@@ -163,8 +163,7 @@ pub async fn page(
 
 /// Not `SameSite=Strict`: a link of another site, a message about an alarm say, is to lead in. What changes something
 /// must come from our own pages anyway (`guard`).
-fn session_cookie(secret: &str, age_s: i64, is_https: bool) -> String {
-    let secure = if is_https { "; Secure" } else { "" };
+fn session_cookie(secret: &str, age_s: i64) -> String {
     let name = visit::SESSION_COOKIE;
-    format!("{name}={secret}; Path=/ui; Max-Age={age_s}; HttpOnly; SameSite=Lax{secure}")
+    format!("{name}={secret}; Path=/ui; Max-Age={age_s}; HttpOnly; SameSite=Lax")
 }

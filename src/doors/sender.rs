@@ -16,8 +16,10 @@ pub enum Sender {
 }
 
 impl Sender {
-    /// Browsers send `Sec-Fetch-Site` over HTTPS and to this machine, and `Origin` with every form.
-    pub fn of(headers: &HeaderMap, uri: &Uri) -> Sender {
+    /// Browsers send `Sec-Fetch-Site` over HTTPS and to this machine, and `Origin` with every form. A plain page is
+    /// another site than the same host over HTTPS, because anyone on the network can change it. A request that is not
+    /// known to use HTTPS may come from an HTTPS page all the same: through a proxy that is not trusted.
+    pub fn of(headers: &HeaderMap, uri: &Uri, is_https: bool) -> Sender {
         let text = |name: HeaderName| headers.get(name).map(HeaderValue::to_str);
         let is_ours = match (text(SEC_FETCH_SITE), text(header::ORIGIN)) {
             (Some(site), _) => matches!(site, Ok("same-origin" | "none")),
@@ -27,9 +29,8 @@ impl Sender {
                     Some(authority) => Some(authority.as_str()),
                     None => text(header::HOST).and_then(Result::ok),
                 };
-                let origin = origin
-                    .strip_prefix("https://")
-                    .or_else(|| origin.strip_prefix("http://"));
+                let plain = origin.strip_prefix("http://").filter(|_| !is_https);
+                let origin = origin.strip_prefix("https://").or(plain);
                 origin.is_some() && origin == host
             }
             (None, Some(Err(_))) => false,
@@ -48,6 +49,10 @@ mod tests {
     use super::*;
 
     fn sender(headers: &[(&'static str, &'static str)]) -> Sender {
+        over(false, headers)
+    }
+
+    fn over(is_https: bool, headers: &[(&'static str, &'static str)]) -> Sender {
         let headers = headers
             .iter()
             .map(|(name, value)| {
@@ -57,7 +62,7 @@ mod tests {
                 )
             })
             .collect();
-        Sender::of(&headers, &Uri::from_static("/ui/fn/retry"))
+        Sender::of(&headers, &Uri::from_static("/ui/fn/retry"), is_https)
     }
 
     #[test]
@@ -88,6 +93,15 @@ mod tests {
         ] {
             assert_eq!(sender(headers), Sender::AnotherSite, "{headers:?}");
         }
+    }
+
+    #[test]
+    fn over_https_a_plain_page_of_the_same_host_is_another_site() {
+        let plain = [("origin", "http://q.example"), ("host", "q.example")];
+        let secure = [("origin", "https://q.example"), ("host", "q.example")];
+        assert_eq!(over(true, &plain), Sender::AnotherSite);
+        assert_eq!(over(true, &secure), Sender::Ours);
+        assert_eq!(over(false, &secure), Sender::Ours);
     }
 
     #[test]

@@ -352,7 +352,9 @@ async fn run_named(
         work.loaded(answers, oldest)?;
     }
     let adds_edges = steps.iter().any(|step| !step.needs.reach.is_empty());
-    if let Some(neighbours) = work.loading_neighbours(adds_edges) {
+    if let Some(neighbours) =
+        work.loading_neighbours(steps.iter().map(|step| &step.needs), adds_edges)
+    {
         let answers = connection.look(vec![neighbours]).await?;
         work.neighbours_loaded(&answers, adds_edges)?;
     }

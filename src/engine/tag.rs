@@ -11,7 +11,7 @@ use super::work::Work;
 use crate::store::{Row, Statement};
 
 /// How many tags a job may have.
-const TAGS_MAX: usize = 1_000;
+const TAGS_MAX: usize = 10_000;
 
 /// Gives a job tags, after those it has. Returns all of them.
 ///

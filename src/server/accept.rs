@@ -1,6 +1,7 @@
 //! Accepts connections and serves each in a task of its own, within the limits on all of them.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -9,20 +10,23 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderValue, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
-use super::client::Proxies;
+use super::client::{Https, Proxies};
 use super::connections::{Admitted, Connections};
 use super::io::{Answered, Timed, Watched};
 use super::limits::Limits;
+use super::tls::{Tls, is_plain, refuse_plain};
 
 /// The pause after the system could not accept a connection, for example because no file is left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -38,8 +42,19 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/pla
 struct Shared {
     router: Router,
     proxies: Proxies,
+    /// The value of `Strict-Transport-Security` in answers over HTTPS.
+    hsts: Option<HeaderValue>,
     body: Duration,
     stopping: CancellationToken,
+}
+
+/// What a listener's connections speak, and who is believed about their clients.
+pub struct Transport {
+    /// Without it, connections are plain.
+    pub tls: Option<Arc<Tls>>,
+    /// Seconds of `Strict-Transport-Security`.
+    pub hsts: Option<u32>,
+    pub proxies: Proxies,
 }
 
 /// Serves until `stopping` is cancelled, and then until all requests have been answered.
@@ -47,14 +62,16 @@ pub async fn serve(
     listener: TcpListener,
     router: Router,
     limits: Limits,
-    proxies: Proxies,
+    transport: Transport,
     stopping: CancellationToken,
 ) {
+    let Transport { tls, hsts, proxies } = transport;
     let connections = Connections::new(limits);
     let tasks = TaskTracker::new();
     let shared = Arc::new(Shared {
         router,
         proxies,
+        hsts: hsts.and_then(|age| HeaderValue::try_from(format!("max-age={age}")).ok()),
         body: limits.body,
         stopping: stopping.clone(),
     });
@@ -72,8 +89,10 @@ pub async fn serve(
         let address = peer.ip();
         let counted = (!shared.proxies.trust(address)).then_some(address);
         let Some(admitted) = connections.admit(counted) else {
-            // A new socket has room for this; a client that reads nothing does not delay the others.
-            drop(stream.try_write(FULL));
+            if tls.is_none() {
+                // A new socket has room for this; a client that reads nothing does not delay the others.
+                drop(stream.try_write(FULL));
+            }
             continue;
         };
         // Answers are small and wanted at once.
@@ -81,7 +100,15 @@ pub async fn serve(
             tracing::debug!(%error, "a connection would not send at once");
         }
         let connection = Arc::clone(&admitted.connection);
-        let serving = tasks.spawn(serve_one(stream, peer, admitted, Arc::clone(&shared)));
+        let (shared, stream) = (
+            Arc::clone(&shared),
+            Watched::new(stream, Arc::clone(&connection)),
+        );
+        // Two kinds of task: a plain connection reserves no memory for TLS, and its bytes take no detour.
+        let serving = match &tls {
+            None => tasks.spawn(serve_http(stream, false, peer, admitted, shared)),
+            Some(tls) => tasks.spawn(serve_tls(stream, Arc::clone(tls), peer, admitted, shared)),
+        };
         connection.set_task(serving.abort_handle());
     }
     drop(listener);
@@ -97,24 +124,58 @@ fn is_of_one_client(error: &io::Error) -> bool {
     )
 }
 
-/// Serves one connection to its end.
-async fn serve_one(stream: TcpStream, peer: SocketAddr, admitted: Admitted, shared: Arc<Shared>) {
+/// Serves one connection to a port with TLS to its end. Until the header of its first request is complete, the same
+/// limit on time applies as to a plain connection, so a slow handshake needs none of its own.
+async fn serve_tls(
+    stream: Watched,
+    tls: Arc<Tls>,
+    peer: SocketAddr,
+    admitted: Admitted,
+    shared: Arc<Shared>,
+) {
+    let begin = async {
+        if is_plain(stream.tcp()).await? {
+            refuse_plain(stream).await?;
+            return Ok(None);
+        }
+        tls.accept(stream).await.map(Some)
+    };
+    match shared.stopping.run_until_cancelled(begin).await {
+        Some(Ok(Some(stream))) => serve_http(stream, true, peer, admitted, shared).await,
+        Some(Err(error)) => log_end(&error),
+        Some(Ok(None)) | None => {}
+    }
+}
+
+/// Serves HTTP on one connection to its end.
+async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    is_tls: bool,
+    peer: SocketAddr,
+    admitted: Admitted,
+    shared: Arc<Shared>,
+) {
     let connection = &admitted.connection;
     let service = service_fn(|request: hyper::Request<Incoming>| {
         connection.begin_request();
         let mut request: Request = request.map(|body| Timed::body(body, shared.body, connection));
-        shared.proxies.read(peer.ip(), &mut request);
+        shared.proxies.read(peer.ip(), is_tls, &mut request);
         request.extensions_mut().insert(ConnectInfo(peer));
+        let hsts = shared.hsts.as_ref();
+        let hsts = hsts.filter(|_| Https::is_set(request.extensions()));
         let answer = shared.router.clone().call(request);
-        async {
-            let answer = answer.await?;
+        async move {
+            let mut answer = answer.await?;
+            if let Some(hsts) = hsts {
+                let headers = answer.headers_mut();
+                headers.insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
+            }
             Ok::<_, Infallible>(answer.map(|body| Answered::new(body, Arc::clone(connection))))
         }
     });
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(connection)));
     let mut http = http1::Builder::new();
     http.max_header_size(HEADER_BYTES_MAX);
-    let mut serving = pin!(http.serve_connection(io, service));
+    let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
     let outcome = tokio::select! {
         outcome = serving.as_mut() => outcome,
         () = shared.stopping.cancelled() => {
@@ -123,6 +184,10 @@ async fn serve_one(stream: TcpStream, peer: SocketAddr, admitted: Admitted, shar
         }
     };
     if let Err(error) = outcome {
-        tracing::trace!(%error, "a connection ended early");
+        log_end(&error);
     }
+}
+
+fn log_end(error: &impl Display) {
+    tracing::trace!(%error, "a connection ended early");
 }

@@ -32,7 +32,7 @@ impl ClientAddress {
     }
 }
 
-/// The client reached a trusted proxy over HTTPS.
+/// The client uses HTTPS: on the connection, or as a trusted proxy says.
 #[derive(Clone, Copy, Debug)]
 pub struct Https;
 
@@ -66,23 +66,27 @@ impl Proxies {
     }
 
     /// Reads what a trusted proxy says about a request: the client's address and scheme become extensions, and the
-    /// host replaces the `Host` header. Nothing is taken over from other peers.
-    pub fn read(&self, peer: IpAddr, request: &mut Request) {
-        if self.0.is_empty() || !self.trust(peer) {
-            return;
+    /// host replaces the `Host` header. Nothing is taken over from other peers. Without a word about the scheme it is
+    /// that of the connection.
+    pub fn read(&self, peer: IpAddr, is_tls: bool, request: &mut Request) {
+        let said = self.by_proxy(peer, request.headers());
+        if said.as_ref().and_then(|said| said.https).unwrap_or(is_tls) {
+            request.extensions_mut().insert(Https);
         }
-        let Some(said) = self.said(request.headers()) else {
+        let Some(said) = said else {
             return;
         };
         if let Some(client) = said.client {
             request.extensions_mut().insert(ClientAddress(client));
         }
-        if said.https {
-            request.extensions_mut().insert(Https);
-        }
         if let Some(host) = said.host {
             request.headers_mut().insert(header::HOST, host);
         }
+    }
+
+    /// What this peer says, if it is a trusted proxy.
+    fn by_proxy(&self, peer: IpAddr, headers: &HeaderMap) -> Option<Said> {
+        (!self.0.is_empty() && self.trust(peer)).then(|| self.said(headers))?
     }
 
     /// What the headers say; `None` if they are malformed or contradict each other.
@@ -112,7 +116,7 @@ impl Proxies {
         let host = host.or_else(|| hop?.host.map(str::to_owned));
         Some(Said {
             client,
-            https: scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")),
+            https: scheme.map(|scheme| scheme.eq_ignore_ascii_case("https")),
             host: host
                 .filter(|host| is_host(host))
                 .and_then(|host| HeaderValue::try_from(host).ok()),
@@ -138,7 +142,7 @@ impl Proxies {
 /// What a trusted proxy says about a request.
 struct Said {
     client: Option<IpAddr>,
-    https: bool,
+    https: Option<bool>,
     host: Option<HeaderValue>,
 }
 
@@ -234,7 +238,7 @@ mod tests {
             let value = HeaderValue::from_static(value);
             request.headers_mut().append(*name, value);
         }
-        proxies.read(peer, &mut request);
+        proxies.read(peer, false, &mut request);
         request
             .extensions_mut()
             .insert(ConnectInfo(SocketAddr::new(peer, 1)));
@@ -288,6 +292,28 @@ mod tests {
         ] {
             assert_eq!(client("10.0.0.1", headers).0, expected, "{headers:?}");
             assert_eq!(client("11.0.0.1", headers).0, "11.0.0.1", "not trusted");
+        }
+    }
+
+    #[test]
+    fn the_scheme_of_a_connection_holds_unless_a_trusted_proxy_names_another() {
+        let proxies = Proxies(vec!["10.0.0.0/8".parse().unwrap()]);
+        let is_https = |peer: [u8; 4], scheme: Option<&'static str>, is_tls| {
+            let mut request = Request::new(axum::body::Body::empty());
+            if let Some(scheme) = scheme {
+                let scheme = HeaderValue::from_static(scheme);
+                request.headers_mut().insert(X_FORWARDED_PROTO, scheme);
+            }
+            proxies.read(peer.into(), is_tls, &mut request);
+            Https::is_set(request.extensions())
+        };
+        let (proxy, stranger) = ([10, 0, 0, 1], [11, 0, 0, 1]);
+        for is_tls in [false, true] {
+            assert_eq!(is_https(proxy, None, is_tls), is_tls);
+            assert!(is_https(proxy, Some("https"), is_tls));
+            assert!(!is_https(proxy, Some("http"), is_tls));
+            assert_eq!(is_https(stranger, Some("https"), is_tls), is_tls);
+            assert_eq!(is_https(stranger, Some("http"), is_tls), is_tls);
         }
     }
 

@@ -8,7 +8,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use tower_http::validate_request::{ValidateRequest, ValidateRequestHeaderLayer};
 
-use super::Owner;
+use super::{Https, Owner};
 use crate::doors::{Hosts, Rejected, Sender};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
 
@@ -37,12 +37,31 @@ impl ValidateRequest<axum::body::Body> for Guard {
 /// job. Links lead into the dashboard, which has a stricter check of its own for forms. A bearer token is never added by
 /// a browser, and a page of another site cannot set one.
 fn check_site(request: &Request) -> Result<(), Rejected> {
-    let is_cross_site = Sender::of(request.headers(), request.uri()) == Sender::AnotherSite;
+    let is_https = Https::is_set(request.extensions());
+    let is_cross_site = match Sender::of(request.headers(), request.uri(), is_https) {
+        Sender::Ours => false,
+        Sender::AnotherSite => true,
+        Sender::Unknown => is_browser(request) && !is_for_browsers(request.uri().path()),
+    };
     if is_cross_site && Owner::of(request.uri().path()) != Owner::Dashboard && !has_bearer(request)
     {
         return Err(Rejected::CrossSite);
     }
     Ok(())
+}
+
+/// Whether a browser sent the request. Over plain HTTP, browsers do not say which site made them follow a link or load
+/// an image. Clients that only name themselves like a browser send no `Accept-Language`.
+fn is_browser(request: &Request) -> bool {
+    let headers = request.headers();
+    let agent = headers.get(header::USER_AGENT);
+    let is_named = agent.is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"));
+    is_named && headers.contains_key(header::ACCEPT_LANGUAGE)
+}
+
+/// Paths beside the dashboard that people open; they change nothing.
+fn is_for_browsers(path: &str) -> bool {
+    path == "/" || path == "/health"
 }
 
 fn has_bearer(request: &Request) -> bool {

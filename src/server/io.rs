@@ -17,7 +17,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::connections::Connection;
 
-/// A connection's bytes.
+/// A connection's bytes as they are on the network: with TLS, the encrypted ones.
 pub struct Watched {
     stream: TcpStream,
     connection: Arc<Connection>,
@@ -26,6 +26,11 @@ pub struct Watched {
 impl Watched {
     pub fn new(stream: TcpStream, connection: Arc<Connection>) -> Watched {
         Watched { stream, connection }
+    }
+
+    /// The socket.
+    pub fn tcp(&self) -> &TcpStream {
+        &self.stream
     }
 
     fn note<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {

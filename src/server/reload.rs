@@ -43,7 +43,7 @@ fn run(reload: &mut Reload) {
     match (reload.run)() {
         Ok(()) => tracing::info!("reloaded {what}"),
         Err(why) => {
-            tracing::error!("cannot reload {what}; the previous ones stay in force: {why}");
+            tracing::error!("cannot reload {what}, so nothing changes: {why}");
         }
     }
 }

@@ -120,6 +120,8 @@ mod tags;
 #[cfg(test)]
 mod timeout;
 #[cfg(test)]
+mod tls;
+#[cfg(test)]
 mod tokens;
 #[cfg(test)]
 mod track;

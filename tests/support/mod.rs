@@ -17,6 +17,7 @@ pub mod raw;
 pub mod relay;
 mod server;
 mod stream;
+pub mod tls;
 
 pub use answer::{Answer, meta_text};
 pub use caller::{Caller, STATES, ids, one_in_each_state};

@@ -1,13 +1,13 @@
 //! HTTP by hand, for what an orderly client would not send: paths with dots, halves of requests.
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::Server;
 
 /// A connection on which every byte is the test's own.
 #[derive(Debug)]
-pub struct Connection(TcpStream);
+pub struct Connection<S = TcpStream>(pub S);
 
 impl Connection {
     pub async fn to(server: &Server) -> Connection {
@@ -27,13 +27,17 @@ impl Connection {
         let to = server.address.parse().expect("an address");
         Connection(socket.connect(to).await.expect("the server listens"))
     }
+}
 
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub async fn write(&mut self, text: impl AsRef<[u8]>) {
         self.try_write(text).await.expect("the server reads");
     }
 
     pub async fn try_write(&mut self, text: impl AsRef<[u8]>) -> std::io::Result<()> {
-        self.0.write_all(text.as_ref()).await
+        self.0.write_all(text.as_ref()).await?;
+        // With TLS, the end of a long text may still be in a buffer.
+        self.0.flush().await
     }
 
     /// Reads up to and with `end`.

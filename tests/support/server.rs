@@ -173,7 +173,7 @@ impl Server {
         signal("TERM", self.child.id());
     }
 
-    /// Asks the server to read its files with keys again (SIGHUP).
+    /// Asks the server to read its certificate and its files with keys again (SIGHUP).
     pub fn reload(&self) {
         signal("HUP", self.child.id());
     }
@@ -240,7 +240,8 @@ pub fn signal(name: &str, process: u32) {
 fn address(child: &mut Child) -> (String, UnboundedReceiver<String>) {
     let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
     let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
-        let (_, address) = line.split_once("listening on http://")?;
+        let (_, url) = line.split_once("listening on ")?;
+        let (_, address) = url.split_once("://")?;
         Some(address.split_whitespace().next()?.to_owned())
     });
     let (sender, greeting) = unbounded_channel();

@@ -99,7 +99,10 @@ impl Work {
         let by_key = needs.jobs.iter().map(|key| (key.scope, key.id.as_str()));
         let in_queue =
             |(queue, id): &'a (QueueKey, String)| Some((self.queue(queue)?.id, id.as_str()));
-        by_key.chain(needs.in_queues.iter().filter_map(in_queue))
+        let reach = needs.reach.iter().map(|id| (QLESS_SCOPE, id.as_str()));
+        by_key
+            .chain(needs.in_queues.iter().filter_map(in_queue))
+            .chain(reach)
     }
 
     fn has(&self, scope: i64, id: &str) -> bool {
@@ -133,9 +136,30 @@ impl Work {
     /// A group without new edges takes some away at most, and asks of a neighbour nothing but whether any of its
     /// dependencies are left. No more than one of them for each job of the group goes, so one more than that is
     /// enough to know; a job that waits for thousands is not read whole each time that one of them is complete.
-    pub fn loading_neighbours(&self, whole: bool) -> Option<Statement> {
+    ///
+    /// A job that others are to wait for gets edges and is not changed otherwise: its neighbours are not asked for, of
+    /// which there may be thousands.
+    pub fn loading_neighbours<'a>(
+        &self,
+        needs: impl Iterator<Item = &'a Needs> + Clone,
+        whole: bool,
+    ) -> Option<Statement> {
+        let mut awaited: HashSet<&str> = HashSet::new();
+        if whole {
+            awaited.extend(
+                needs
+                    .clone()
+                    .flat_map(|needs| &needs.reach)
+                    .map(String::as_str),
+            );
+            for key in needs.flat_map(|needs| &needs.jobs) {
+                awaited.remove(key.id.as_str());
+            }
+        }
         let mut missing = HashSet::new();
-        for (key, slot) in &self.slots {
+        let is_awaited =
+            |key: &JobKey| key.scope == QLESS_SCOPE && awaited.contains(key.id.as_str());
+        for (key, slot) in self.slots.iter().filter(|(key, _)| !is_awaited(key)) {
             for id in slot.job.dependencies.iter().chain(&slot.job.dependents) {
                 if !self.slots.contains_key(&JobKey {
                     scope: key.scope,

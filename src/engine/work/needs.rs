@@ -10,7 +10,7 @@ pub struct Needs {
     pub jobs: Vec<JobKey>,
     /// Jobs by queue and id, for those whose scope is their queue.
     pub in_queues: Vec<(QueueKey, String)>,
-    /// Ids from which on all edges of the dependency graph are wanted, to look for cycles.
+    /// Jobs of qless that others are to wait for, by id, with all edges that can be reached from them, to look for cycles.
     pub reach: Vec<String>,
     /// The next so many jobs of each of these queues.
     pub claim: Vec<Wanted>,
@@ -60,7 +60,6 @@ impl Needs {
     /// Some job is to wait for these.
     pub fn depends(&mut self, ids: &[String]) {
         self.links += ids.len();
-        self.jobs.extend(ids.iter().map(JobKey::qless));
         self.reach.extend(ids.iter().cloned());
     }
 }

@@ -23,6 +23,9 @@ const REQUESTS: [(&str, &str, &str); 13] = [
     ("GET", "/nope", ""),
 ];
 
+/// What browsers call themselves, and some other clients do.
+const AGENT: (&str, &str) = ("user-agent", "Mozilla/5.0 (X11; Linux x86_64)");
+
 /// Whether an error has the shape of whose path it is.
 fn is_in_shape(path: &str, text: &str) -> bool {
     if path.starts_with("/v2") || path.starts_with("/ui") {
@@ -46,6 +49,8 @@ async fn refuses_other_sites(server: &Server) {
             ),
             (&[("origin", "http://evil.example")], false),
             (&[("origin", "null")], false),
+            (&[AGENT, ("accept-language", "en")], false),
+            (&[AGENT], true),
             (&[("sec-fetch-site", "same-origin")], true),
             (&[("sec-fetch-site", "none")], true),
             (&[("origin", &origin)], true),
@@ -88,6 +93,12 @@ async fn every_api_refuses_another_sites_page_also_without_a_token() {
     assert_eq!(page.status(), 200);
     let seen = ask_from(&closed, Method::GET, "/queues", Shown::Bearer(QLESS), &evil).await;
     assert_eq!(seen.status(), 200);
+    // Without HTTPS a browser does not say whether a person or a page made it ask.
+    let browser = [AGENT, ("accept-language", "en")];
+    for path in ["/health", "/ui"] {
+        let page = ask_from(&open, Method::GET, path, Shown::Nothing, &browser).await;
+        assert_eq!(page.status(), 200, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -100,8 +100,12 @@ async fn whoever_signs_in_is_in_until_it_signs_out() {
 async fn over_https_the_cookie_is_for_https() {
     let server = Server::with(&with_keys(&["--trusted-proxy", "127.0.0.1"]));
     let form = [("name", "vera"), ("secret", VERA)];
-    let request = Browser::at(&server).request(Method::POST, "/ui/login");
-    let request = request.header("x-forwarded-proto", "https").form(&form);
+    let Browser { http, origin, .. } = Browser::at(&server);
+    let request = http
+        .post(format!("{origin}/ui/login"))
+        .header("origin", origin.replace("http://", "https://"))
+        .header("x-forwarded-proto", "https")
+        .form(&form);
     let response = request.send().await.unwrap();
     let set = response.headers()["set-cookie"].to_str().unwrap();
     assert!(set.ends_with("; Secure"), "{set}");

@@ -1,0 +1,33 @@
+//! Any text as a name, as an address and as a path: names survive the way through an address, and what passes for a page
+//! of the dashboard leads nowhere else.
+//!
+//! `cargo fuzz run addresses` (see `fuzz/Cargo.toml`).
+#![no_main]
+
+use address::{decode, is_ambiguous, is_ours, name_of, segment};
+use libfuzzer_sys::fuzz_target;
+
+#[allow(dead_code, reason = "the server uses all of it")]
+#[path = "../../src/app/visit/address.rs"]
+mod address;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let segment = segment(text);
+    assert_eq!(name_of(&segment), text);
+    assert!(!segment.contains(['/', '?', '#', '\\']) && !is_ambiguous(&segment));
+    assert!(is_ours(&format!("/ui/jobs/{segment}")));
+    assert!(decode(text).len() <= text.len() * 3);
+    if is_ours(text) {
+        // A browser resolves it against this server, and stays below `/ui`.
+        assert!(text == "/ui" || text.starts_with("/ui/") || text.starts_with("/ui?"));
+        assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
+        let path = text.split(['?', '#']).next().unwrap_or_default();
+        assert!(
+            path.split('/')
+                .all(|part| !matches!(decode(part).as_str(), "." | ".."))
+        );
+    }
+});

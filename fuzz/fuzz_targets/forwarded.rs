@@ -1,0 +1,93 @@
+//! Any bytes as the header of a request, one field a line: what proxies, hosts and origins are believed.
+//!
+//! `cargo fuzz run forwarded` (see `fuzz/Cargo.toml`).
+#![no_main]
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderName, HeaderValue, header};
+use doors::host::Hosts;
+use doors::sender::Sender;
+use libfuzzer_sys::fuzz_target;
+use server::client::{ClientAddress, Https, Proxies};
+
+#[allow(dead_code, reason = "the server uses all of it")]
+#[path = "../../src/server"]
+mod server {
+    pub mod client;
+}
+
+#[allow(dead_code, reason = "the server uses all of it")]
+#[path = "../../src/doors"]
+mod doors {
+    pub mod host;
+    pub mod sender;
+
+    /// Why a request is turned away; the server knows more reasons.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Rejected {
+        NoHost,
+        SeveralHosts,
+        UnknownHost,
+    }
+}
+
+const PROXY: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+/// A request with the fields of these lines.
+fn request(data: &[u8]) -> Request {
+    let mut request = Request::new(Body::empty());
+    for line in data.split(|byte| *byte == b'\n') {
+        let mut parts = line.splitn(2, |byte| *byte == b':');
+        let (Some(name), Some(value)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+        {
+            request.headers_mut().append(name, value);
+        }
+    }
+    request
+}
+
+/// The request as the server sees it when it comes from this peer.
+fn read(peer: IpAddr, is_tls: bool, data: &[u8]) -> Request {
+    let proxies = Proxies(vec!["10.0.0.0/8".parse().unwrap()]);
+    let mut request = request(data);
+    proxies.read(peer, is_tls, &mut request);
+    request
+        .extensions_mut()
+        .insert(ConnectInfo(SocketAddr::new(peer, 1)));
+    request
+}
+
+fuzz_target!(|data: &[u8]| {
+    for is_tls in [false, true] {
+        let plain = read(STRANGER, is_tls, data);
+        assert_eq!(ClientAddress::of(plain.extensions()), Some(STRANGER));
+        assert_eq!(Https::is_set(plain.extensions()), is_tls);
+        assert_eq!(plain.headers(), request(data).headers());
+    }
+    let request = read(PROXY, false, data);
+    let client = ClientAddress::of(request.extensions()).unwrap();
+    assert_eq!(client, client.to_canonical());
+    let is_allowed = Hosts::default().check(&request).is_ok();
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    if let (true, Some(host)) = (is_allowed, hosts.next()) {
+        let host = host.to_str().unwrap();
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        let is_local = name.trim_end_matches('.').eq_ignore_ascii_case("localhost");
+        let is_address = host.parse::<SocketAddr>().is_ok()
+            || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        assert!(is_local || is_address, "{host}");
+    }
+    let sender = |is_https| Sender::of(request.headers(), request.uri(), is_https);
+    // What is accepted from a page over HTTPS is accepted without it.
+    if sender(true) == Sender::Ours {
+        assert_eq!(sender(false), Sender::Ours);
+    }
+});

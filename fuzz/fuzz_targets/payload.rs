@@ -1,0 +1,35 @@
+//! Any text as a payload that a page lays out: only white space changes, and the layout is not much longer.
+//!
+//! `cargo fuzz run payload` (see `fuzz/Cargo.toml`).
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pieces::{GROWTH_MAX, SHORT_BYTES, pieces};
+
+#[allow(dead_code, reason = "the server uses all of it")]
+#[path = "../../src/app/payload/pieces.rs"]
+mod pieces;
+
+/// The text without white space.
+fn bare(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let Some(pieces) = pieces(text) else {
+        return;
+    };
+    let shown: String = pieces.into_iter().map(|(_, piece)| piece).collect();
+    assert_eq!(bare(&shown), bare(text));
+    assert!(shown.len() <= (text.len() * GROWTH_MAX).max(SHORT_BYTES));
+    // What was JSON is still the same JSON.
+    if let Ok(value) = serde_json::from_str::<serde_json::Value>(text) {
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&shown).ok(),
+            Some(value)
+        );
+    }
+});

@@ -1,0 +1,166 @@
+//! TLS: the certificate that the server presents, its reload, and the handshake at the beginning of a connection.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{Error as PemError, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::Acceptor;
+use tokio_rustls::rustls::{Error as TlsError, ServerConfig};
+use tokio_rustls::server::TlsStream;
+
+use super::io::Watched;
+use crate::config::read_file;
+
+/// The protocols that connections speak, in the words of ALPN (RFC 7301).
+const ALPN: [&[u8]; 1] = [b"http/1.1"];
+
+/// The most certificates in a chain.
+const CHAIN_MAX: usize = 16;
+
+/// How much of a plain request is read after the answer, so that closing does not reset the connection before the
+/// client has read the answer.
+const PLAIN_BYTES_MAX: u64 = 64 << 10;
+
+/// The answer to a plain request.
+const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
+    content-length: 43\r\nconnection: close\r\n\r\nthis port accepts only HTTPS: use https://\n";
+
+/// The files of a certificate chain and its private key, both in PEM format, and what they held when they were last
+/// read without an error.
+pub struct Tls {
+    certificate: String,
+    key: String,
+    current: RwLock<Arc<ServerConfig>>,
+    /// The first steps of handshakes, which compute signatures. One for each thread that serves connections: with
+    /// more, a flood of handshakes would delay all requests until the last one is computed.
+    starting: Semaphore,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Tls");
+        shown.field("certificate", &self.certificate);
+        shown.field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// Reads both files. It must be called within a Tokio runtime.
+    ///
+    /// # Errors
+    /// If one cannot be read or is not PEM, or the key does not belong to the certificate. The text names the file and
+    /// holds nothing of what is in it.
+    pub fn load(certificate: &str, key: &str) -> Result<Arc<Tls>, String> {
+        let threads = Handle::current().metrics().num_workers();
+        Ok(Arc::new(Tls {
+            current: RwLock::new(read_pair(certificate, key)?),
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            starting: Semaphore::new(threads),
+        }))
+    }
+
+    /// Reads both files again, for new connections. It blocks.
+    ///
+    /// # Errors
+    /// As in [`Tls::load`]; the pair that was read before then stays.
+    pub fn reload(&self) -> Result<(), String> {
+        let config = read_pair(&self.certificate, &self.key)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    fn current(&self) -> Arc<ServerConfig> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current)
+    }
+
+    /// Performs the handshake. The caller limits its time.
+    ///
+    /// # Errors
+    /// If the client breaks off, or the two cannot agree; the client then gets an alert.
+    pub async fn accept(&self, stream: Watched) -> io::Result<TlsStream<Watched>> {
+        let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        let accept = {
+            let _permit = self.starting.acquire().await.map_err(io::Error::other)?;
+            // Requests that are ready have their turn before the next signature.
+            yield_now().await;
+            start.into_stream(self.current())
+        };
+        accept.await
+    }
+}
+
+/// Whether the client begins with a plain HTTP request. Waits for the first byte, which stays unread.
+pub async fn is_plain(stream: &TcpStream) -> io::Result<bool> {
+    let mut first = [0];
+    let count = stream.peek(&mut first).await?;
+    // A method begins with a letter. The first byte of a handshake is 22, which is none.
+    Ok(count == 1 && first.iter().all(u8::is_ascii_alphabetic))
+}
+
+/// Answers a plain HTTP request: the port accepts only HTTPS.
+pub async fn refuse_plain(mut stream: Watched) -> io::Result<()> {
+    stream.write_all(PLAIN).await?;
+    stream.shutdown().await?;
+    copy(&mut stream.take(PLAIN_BYTES_MAX), &mut sink()).await?;
+    Ok(())
+}
+
+fn read_pair(certificate: &str, key: &str) -> Result<Arc<ServerConfig>, String> {
+    let read = |path: &str| {
+        read_file(path).map_err(|why| format!("cannot read the TLS file {path}: {why}"))
+    };
+    let chain = CertificateDer::pem_slice_iter(read(certificate)?.as_bytes())
+        .take(CHAIN_MAX + 1)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| malformed(certificate, "certificate", &error))?;
+    if chain.is_empty() {
+        return Err(malformed(
+            certificate,
+            "certificate",
+            &PemError::NoItemsFound,
+        ));
+    }
+    if chain.len() > CHAIN_MAX {
+        return Err(format!(
+            "the TLS file {certificate} holds more than {CHAIN_MAX} certificates"
+        ));
+    }
+    let private = PrivateKeyDer::from_pem_slice(read(key)?.as_bytes())
+        .map_err(|error| malformed(key, "unencrypted private key", &error))?;
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let mut config = builder
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS is not available: {error}"))?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|error| match error {
+            TlsError::InconsistentKeys(_) => {
+                format!("the TLS key in {key} does not belong to the certificate in {certificate}")
+            }
+            TlsError::InvalidCertificate(_) => {
+                format!("the certificate in {certificate} is malformed: {error}")
+            }
+            _ => format!("the TLS key in {key} is malformed or of an unsupported kind"),
+        })?;
+    config.alpn_protocols = ALPN.map(<[u8]>::to_vec).into();
+    Ok(Arc::new(config))
+}
+
+/// What is wrong with a PEM file. The parser's own text could quote a line of the file, so it is not used.
+fn malformed(path: &str, what: &str, error: &PemError) -> String {
+    match error {
+        PemError::NoItemsFound => format!("the TLS file {path} holds no {what} in PEM format"),
+        _ => format!("the TLS file {path} is not valid PEM"),
+    }
+}
