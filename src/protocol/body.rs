@@ -1,17 +1,40 @@
-//! The body of an answer as JSON, which has a limit: what lists many jobs is given up as soon as it is longer.
+//! The body of an answer as JSON, which has a limit: what lists many jobs is given up as soon as it is longer. And how
+//! large bodies are read and written without delaying other requests.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 use crate::engine::{ANSWER_BYTES_MAX, Error};
+
+/// Bodies of so many bytes are read and written in less than a millisecond.
+const SMALL: usize = 64 << 10;
 
 /// A value as JSON text.
 ///
 /// # Errors
 /// [`Error::AnswerTooLarge`].
 pub fn text(value: &impl Serialize) -> Result<String, Error> {
-    text_up_to(ANSWER_BYTES_MAX, value)
+    text_up_to(SMALL, value).or_else(|_| in_place(|| text_up_to(ANSWER_BYTES_MAX, value)))
+}
+
+/// Reads a body of so many bytes. While it reads a large one, the other tasks of this thread run on another.
+pub fn read<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
+    if bytes <= SMALL {
+        read()
+    } else {
+        in_place(read)
+    }
+}
+
+fn in_place<T>(work: impl FnOnce() -> T) -> T {
+    // A runtime with one thread has no other.
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
+        _ => work(),
+    }
 }
 
 fn text_up_to(max: usize, value: &impl Serialize) -> Result<String, Error> {
@@ -51,6 +74,22 @@ impl Write for Body {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn large_bodies_are_read_and_written_on_every_runtime() {
+        let large = "a".repeat(2 * SMALL);
+        let lengths = || {
+            (
+                text(&large).unwrap().len(),
+                read(large.len(), || large.len()),
+            )
+        };
+        assert_eq!(lengths(), (2 * SMALL + 2, 2 * SMALL));
+        std::thread::scope(|scope| {
+            let outside = scope.spawn(lengths).join().unwrap();
+            assert_eq!(outside, lengths());
+        });
+    }
 
     #[test]
     fn an_answer_is_given_up_where_it_becomes_too_large() {

@@ -45,7 +45,10 @@ impl Logged {
         let files = std::fs::read_dir(self.folder.path()).expect("the folder");
         let paths = files.map(|file| file.expect("a file").path());
         let is_log = |path: &PathBuf| path.file_name().is_some_and(|name| name == "log");
-        let contents = paths.filter(|path| !is_log(path)).flat_map(|path| {
+        // It is 32 MiB of nothing, which take a minute to search.
+        let is_reserve = |path: &PathBuf| path.extension().is_some_and(|end| end == "reserve");
+        let written = paths.filter(|path| !is_log(path) && !is_reserve(path));
+        let contents = written.flat_map(|path| {
             // It may be gone: a log that has been folded into the file.
             std::fs::read(&path).unwrap_or_default()
         });

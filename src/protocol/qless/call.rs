@@ -18,6 +18,7 @@ use fields::check_name;
 
 use super::refusal::Refusal;
 use crate::engine::{NAME_BYTES_MAX, Page, Time};
+use crate::protocol::body;
 use crate::protocol::request::{self, NoBody};
 use crate::server::ClientAddress;
 
@@ -205,7 +206,8 @@ impl Call {
         let fields = if self.has_body && !self.body.is_empty() {
             let text = std::str::from_utf8(&self.body)
                 .map_err(|_| Refusal::bad("body", "the body is not UTF-8"))?;
-            serde_json::from_str::<Fields<'_>>(text).map_err(|error| {
+            let fields = body::read(text.len(), || serde_json::from_str::<Fields<'_>>(text));
+            fields.map_err(|error| {
                 Refusal::bad("body", &format!("the body must be a JSON object: {error}"))
             })?
         } else {
@@ -284,8 +286,9 @@ impl<'a> Envelope<'a> {
         if !data.get().starts_with('[') {
             return Ok((vec![data], false));
         }
-        let items: Vec<&RawValue> = serde_json::from_str(data.get())
-            .map_err(|error| Refusal::bad("data", &error.to_string()))?;
+        let items = body::read(data.get().len(), || serde_json::from_str(data.get()));
+        let items: Vec<&RawValue> =
+            items.map_err(|error| Refusal::bad("data", &error.to_string()))?;
         if items.len() > ITEMS_MAX {
             return Err(Refusal::bad(
                 "data",

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::refusal::Refusal;
 use crate::engine::{Enqueue, Mode, QueueKey, Run, Time};
+use crate::protocol::body;
 use crate::protocol::request::{Asked, NoBody};
 
 /// The longest queue or id, in characters (document, Job Structure).
@@ -100,8 +101,11 @@ impl Call {
         if !is_json(&self.0.headers) {
             return Err(Refusal::NotJson);
         }
-        let jobs: Vec<NewJob<'_>> = serde_json::from_slice(body).map_err(|error| unread(&error))?;
-        jobs.into_iter().map(enqueue).collect()
+        body::read(body.len(), || {
+            let jobs: Vec<NewJob<'_>> =
+                serde_json::from_slice(body).map_err(|error| unread(&error))?;
+            jobs.into_iter().map(enqueue).collect()
+        })
     }
 
     /// What is to take the place of the job's state: nothing said, nothing at all, or JSON text.
