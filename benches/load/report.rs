@@ -75,7 +75,7 @@ pub fn print(rows: &[Row]) {
 /// Prints the table of what the largest requests cost others.
 pub fn print_holds(rows: &[(String, Vec<Hold>)]) {
     println!(
-        "| request of 10,000 jobs | server | answered after ms | longest wait of a put beside it, ms |"
+        "| large request | server | answered after ms | longest wait of a put beside it, ms |"
     );
     println!("|---|---|---|---|");
     for (name, holds) in rows {

@@ -15,7 +15,7 @@ use super::chores::Chore;
 use super::clock::Time;
 use super::config;
 use super::depend::{self, Depend};
-use super::error::{Error, Result};
+use super::error::Result;
 use super::finish::{self, Fail, Next, Retry};
 use super::job::{Job, JobKey, QueueKey, State};
 use super::lease::{self, Holder};
@@ -28,9 +28,6 @@ use super::track;
 use super::work::{Needs, Oldest, Wanted, Work};
 use batches::{Batches, EACH_MAX, MOVE_BATCH};
 pub use relay::Revived;
-
-/// Jobs that one request changes all together or not at all: they share a transaction.
-pub const ATOMIC_MAX: usize = 10_000;
 
 /// A result for each item.
 type Each<T> = Result<Vec<Result<T>>>;
@@ -421,17 +418,6 @@ impl Engine {
         }
         Ok(results)
     }
-}
-
-fn check_atomic(jobs: usize) -> Result<()> {
-    if jobs > ATOMIC_MAX {
-        let what = "jobs in a request that changes all or none";
-        return Err(Error::TooMany {
-            what,
-            max: ATOMIC_MAX,
-        });
-    }
-    Ok(())
 }
 
 fn named<'a>(keys: impl IntoIterator<Item = &'a JobKey>) -> Needs {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
+use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
@@ -132,12 +133,17 @@ async fn polls_and_event_streams_outlast_all_limits_on_time() {
 /// The connection of a client that takes nothing of a long answer is closed: it leaves its place to another one.
 #[tokio::test]
 async fn a_client_must_take_its_answer() {
-    let options = [&IMPATIENT[..], &["--max-connections", "1"]].concat();
-    let server = Server::with(&options);
+    // On a busy machine a request of a megabyte takes longer than these limits allow.
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("jobs.db");
+    let server = Server::on(&path, &[]);
     let meta = "x".repeat(1 << 20);
     for _ in 0..24 {
         server.anyone().add("work", json!({"meta": meta})).await;
     }
+    drop(server);
+    let options = [&IMPATIENT[..], &["--max-connections", "1"]].concat();
+    let server = Server::on(&path, &options);
     let mut stalled = Connection::to(&server).await;
     stalled
         .write("GET /jobs/waiting/work?full=true HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
@@ -243,7 +249,7 @@ fn with_files(files: u32, command: &Command) -> Command {
 
 #[tokio::test]
 async fn more_sockets_than_the_server_may_open_files_do_not_starve_it() {
-    let folder = tempfile::TempDir::new().unwrap();
+    let folder = TempDir::new().unwrap();
     let database = crate::support::database::address(&folder.path().join("jobs.db"));
     let command = with_files(256, &Server::command(&database, &[]));
     let server = Server::run(command);

@@ -1,12 +1,19 @@
 //! The verbs of Relay.
 
-use super::{Batches, Each, MOVE_BATCH, check_atomic};
+use std::collections::HashSet;
+
+use super::{Batches, Each, MOVE_BATCH};
 use crate::engine::Engine;
 use crate::engine::dead;
 use crate::engine::enqueue::{self, Enqueue, Mode, Run};
 use crate::engine::error::{Error, Result};
 use crate::engine::job::{Job, JobKey, QueueKey};
 use crate::engine::work::{Needs, Work};
+
+/// Jobs that one request enqueues all together or not at all, and the queues that it names. They share a transaction,
+/// for which all others wait.
+const ATOMIC_MAX: usize = 6400;
+const ATOMIC_QUEUES_MAX: usize = 1_000;
 
 /// What became of dead jobs that were to be enqueued anew; those that are counted in neither were dead no longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +31,27 @@ impl Revived {
             taken: each.iter().filter(|done| is_taken(done)).count(),
         }
     }
+}
+
+fn check_atomic(jobs: &[Enqueue]) -> Result<()> {
+    let queues = jobs.iter().map(|job| &job.queue).collect::<HashSet<_>>();
+    for (count, what, max) in [
+        (
+            jobs.len(),
+            "jobs in a request that changes all or none",
+            ATOMIC_MAX,
+        ),
+        (
+            queues.len(),
+            "queues in a request that changes all or none",
+            ATOMIC_QUEUES_MAX,
+        ),
+    ] {
+        if count > max {
+            return Err(Error::TooMany { what, max });
+        }
+    }
+    Ok(())
 }
 
 fn need(needs: &mut Needs, job: &Enqueue) {
@@ -47,7 +75,7 @@ impl Engine {
             let done = self.each(jobs, None, need, put).await?;
             return done.into_iter().collect();
         }
-        check_atomic(jobs.len())?;
+        check_atomic(&jobs)?;
         let mut needs = Needs::default();
         jobs.iter().for_each(|job| need(&mut needs, job));
         self.write(needs, None, jobs.len(), move |work| {
@@ -62,7 +90,7 @@ impl Engine {
     /// # Errors
     /// [`AlreadyThere`, `TooMany`](crate::engine::Error).
     pub async fn run_again(&self, run: Run, jobs: Vec<Enqueue>, mode: Mode) -> Result<bool> {
-        check_atomic(jobs.len())?;
+        check_atomic(&jobs)?;
         let mut needs = named([(&run.queue, &run.id)]);
         jobs.iter().for_each(|job| need(&mut needs, job));
         // A job in place of the one that ends takes no more space.

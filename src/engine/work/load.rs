@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
+use super::needs::only_awaited;
 use super::{Candidates, Needs, Oldest, RecurringSlot, Slot, Work};
 use crate::engine::job::{
     Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_possible,
@@ -144,27 +145,17 @@ impl Work {
         needs: impl Iterator<Item = &'a Needs> + Clone,
         whole: bool,
     ) -> Option<Statement> {
-        let mut awaited: HashSet<&str> = HashSet::new();
-        if whole {
-            awaited.extend(
-                needs
-                    .clone()
-                    .flat_map(|needs| &needs.reach)
-                    .map(String::as_str),
-            );
-            for key in needs.flat_map(|needs| &needs.jobs) {
-                awaited.remove(key.id.as_str());
-            }
-        }
+        let awaited = if whole {
+            only_awaited(needs)
+        } else {
+            HashSet::new()
+        };
         let mut missing = HashSet::new();
         let is_awaited =
             |key: &JobKey| key.scope == QLESS_SCOPE && awaited.contains(key.id.as_str());
         for (key, slot) in self.slots.iter().filter(|(key, _)| !is_awaited(key)) {
             for id in slot.job.dependencies.iter().chain(&slot.job.dependents) {
-                if !self.slots.contains_key(&JobKey {
-                    scope: key.scope,
-                    id: id.clone(),
-                }) {
+                if !self.has(key.scope, id) {
                     missing.insert((key.scope, id.as_str()));
                 }
             }

@@ -1,5 +1,7 @@
 //! What verbs want to find in memory.
 
+use std::collections::HashSet;
+
 use crate::engine::clock::Time;
 use crate::engine::job::{JobKey, QueueKey};
 
@@ -71,4 +73,14 @@ pub struct Wanted {
     pub count: usize,
     /// Also if the queue is paused.
     pub paused_too: bool,
+}
+
+/// Ids of the qless jobs that others are to wait for, and that are not named otherwise.
+pub fn only_awaited<'a>(needs: impl Iterator<Item = &'a Needs> + Clone) -> HashSet<&'a str> {
+    let reach = needs.clone().flat_map(|needs| &needs.reach);
+    let mut awaited: HashSet<&str> = reach.map(String::as_str).collect();
+    for key in needs.flat_map(|needs| &needs.jobs) {
+        awaited.remove(key.id.as_str());
+    }
+    awaited
 }

@@ -158,6 +158,33 @@ async fn ignore_leaves_the_run_alone() {
 }
 
 #[tokio::test]
+async fn what_goes_in_together_has_a_limit() {
+    let server = start();
+    let relay = client(&server);
+    let jobs = |count: usize, queues: usize| {
+        let job = |n: usize| new(&format!("{count}-{}", n % queues), &n.to_string());
+        json!((0..count).map(job).collect::<Vec<_>>())
+    };
+    for (count, queues) in [(6_399, 1), (6_400, 1), (999, 999), (1_000, 1_000)] {
+        relay
+            .enqueue("unique", &jobs(count, queues))
+            .await
+            .only(202);
+    }
+    for (count, queues, most) in [(6_401, 1, "6400"), (1_001, 1_001, "1000")] {
+        let refused = relay.enqueue("unique", &jobs(count, queues)).await;
+        refused.refused(422, &[most]);
+        assert!(!relay.exists(&format!("{count}-0"), "0").await);
+        // Where each job is independent, they need not go together.
+        relay
+            .enqueue("ignore", &jobs(count, queues))
+            .await
+            .only(202);
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
 async fn thousands_go_in_with_one_request_and_hundreds_out() {
     const JOBS: usize = 6_000;
     let server = start();
