@@ -6,7 +6,7 @@ use super::Result;
 use super::client::Connection;
 use super::target::Target;
 
-/// Jobs in each of the requests; in those that are done whole or not at all; and queues that one of these names.
+/// Jobs in most requests; in the atomic ones of Relay; and queues that one of these names.
 const JOBS: usize = 10_000;
 const JOBS_TOGETHER: usize = 6_400;
 const QUEUES_TOGETHER: usize = 1_000;

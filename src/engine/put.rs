@@ -150,7 +150,7 @@ pub(super) fn new_job(work: &mut Work, key: &JobKey) -> Job {
 }
 
 /// Jobs that one job may wait for, and that may wait for one. What changes all of them shares a transaction.
-pub const EDGES_MAX: usize = 10_000;
+const EDGES_MAX: usize = 10_000;
 
 /// Of the jobs that `key` is to wait for, those that are there and not complete.
 ///
@@ -180,8 +180,9 @@ pub(super) fn unmet(work: &Work, key: &JobKey, ids: &[String]) -> Result<Vec<Str
         };
         let dependents = work.job(&need).map(|job| job.dependents.as_slice());
         let dependents = dependents.unwrap_or_default();
+        // Most have far fewer, and need no search for one that is there already.
         if dependents.len() >= EDGES_MAX && !dependents.contains(&key.id) {
-            check_edges(EDGES_MAX + 1, "jobs that wait for one")?;
+            check_edges(dependents.len() + 1, "jobs that wait for one")?;
         }
     }
     Ok(unmet)
