@@ -75,68 +75,28 @@ fn field<'a>(fields: &'a [(String, String)], name: &str) -> &'a str {
     found.map(|(_, value)| value.as_str()).unwrap_or_default()
 }
 
-/// What the fields of a form name.
+/// What the fields of a form name, of those that this action reads: other fields of the form are nobody's, and may lie.
 fn of_fields(action: &str, fields: &[(String, String)]) -> Target {
-    let has = |name: &str| fields.iter().any(|(field, _)| field == name);
     let field = |name: &str| field(fields, name);
-    if has("option") {
-        return match field("queue") {
-            "" => target(
-                format!("option {}", field("option")),
-                "/ui/config".to_owned(),
-            ),
-            queue => target(
-                format!("option {} of queue {queue}", field("option")),
-                to::config(queue),
-            ),
-        };
-    }
-    if has("form[id]") {
-        let id = field("form[id]");
-        return target(format!("recurring job {id}"), to::recurring(id));
-    }
-    if action.contains("recur") {
-        let id = field("id");
-        return target(format!("recurring job {id}"), to::recurring(id));
-    }
-    if has("protocol") {
-        let place = Place {
-            api: Api::ALL
-                .into_iter()
-                .find(|api| api.as_str() == field("protocol"))
-                .unwrap_or_default(),
-            namespace: field("namespace").to_owned(),
-            name: field("queue").to_owned(),
-        };
-        return match (field("id"), field("letter")) {
-            ("", "") => of_queue(&place),
-            ("", letter) => target(
-                format!("dead job {letter} in {}", place.label()),
-                format!("{}/dead/{letter}", to::queue(&place)),
-            ),
-            (id, _) => of_job(&place, id),
-        };
-    }
-    of_action(action, field).unwrap_or_else(|| {
-        if has("group") {
-            let group = field("group");
-            target(format!("failures {group}"), to::failure(group))
-        } else if has("id") {
-            let id = field("id");
-            target(format!("job {id}"), to::qless_job(id))
-        } else {
-            Target::default()
-        }
-    })
-}
-
-/// What the fields of an action name that has fields of its own.
-fn of_action<'a>(action: &str, field: impl Fn(&str) -> &'a str) -> Option<Target> {
-    Some(match action {
+    match action {
+        "set_option" | "unset_option" => target(
+            format!("option {}", field("option")),
+            "/ui/config".to_owned(),
+        ),
+        "set_queue_option" => target(
+            format!("option {} of queue {}", field("option"), field("queue")),
+            to::config(field("queue")),
+        ),
+        "recur" | "change_recurring" => of_recurring(field("form[id]")),
+        "unrecur" => of_recurring(field("id")),
+        "retry_group" => target(
+            format!("failures {}", field("group")),
+            to::failure(field("group")),
+        ),
         "operate" => {
             let what = match field("of") {
-                "all" => field("q").to_owned(),
-                _ => "ticked jobs".to_owned(),
+                "all" => field("q"),
+                _ => "ticked jobs",
             };
             target(
                 format!("{} of {what}", field("deed")),
@@ -160,8 +120,40 @@ fn of_action<'a>(action: &str, field: impl Fn(&str) -> &'a str) -> Option<Target
             format!("worker {}", field("worker")),
             to::worker(field("worker")),
         ),
-        _ => return None,
-    })
+        "delete_queue" | "destroy_queue" | "forget_queue" | "pause_queue" | "unpause_queue"
+        | "respawn" | "respawn_jobs" | "delete_dead" | "delete_dead_jobs" | "revive"
+        | "revive_jobs" => of_queue(&place(field)),
+        "delete_job" => of_job(&place(field), field("id")),
+        "revive_job" => {
+            let (place, letter) = (place(field), field("letter"));
+            target(
+                format!("dead job {letter} in {}", place.label()),
+                format!("{}/dead/{letter}", to::queue(&place)),
+            )
+        }
+        "retry" | "cancel" | "move_job" | "prioritize" | "add_tag" | "remove_tag" | "track"
+        | "untrack" | "time_out" | "undepend" | "undepend_all" | "note" => {
+            let id = field("id");
+            target(format!("job {id}"), to::qless_job(id))
+        }
+        _ => Target::default(),
+    }
+}
+
+/// The queue that a form names.
+fn place<'a>(field: impl Fn(&str) -> &'a str) -> Place {
+    let api = Api::ALL
+        .into_iter()
+        .find(|api| api.as_str() == field("protocol"));
+    Place {
+        api: api.unwrap_or_default(),
+        namespace: field("namespace").to_owned(),
+        name: field("queue").to_owned(),
+    }
+}
+
+fn of_recurring(id: &str) -> Target {
+    target(format!("recurring job {id}"), to::recurring(id))
 }
 
 fn of_namespace(name: &str) -> Target {
