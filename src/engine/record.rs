@@ -12,7 +12,6 @@ use super::job::{Job, JobKey, QueueId, QueueKey, State};
 use super::put::new_job;
 use super::queues::Queue;
 use super::work::Work;
-use crate::query;
 pub use choice::{Candidate, Choices};
 pub(super) use find::Found;
 pub use find::Records;
@@ -188,7 +187,7 @@ pub(super) fn create(work: &mut Work, queue: &Queue, payload: &str, state: &str)
     Ok(record)
 }
 
-/// Sets the state from `old` to `new`, if it is `old`.
+/// Sets the state from `old` to `new`, if it is the text `old`.
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].
@@ -200,8 +199,7 @@ pub(super) fn advance(
     new: &str,
 ) -> Result<Swap> {
     let (key, job) = found(work, queue, id)?;
-    // Most states are written as they were read, and large ones take a while to compare.
-    if state_text(job) != old && !query::same(state_text(job), old) {
+    if state_text(job) != old {
         return Ok(Swap::Differs(Record::of(job)));
     }
     set_state(work, &key, new).map(Swap::Done)

@@ -8,7 +8,7 @@ use crate::engine::job::{Protocol, QueueId, QueueKey};
 use crate::engine::queues::Queue;
 use crate::engine::record::{self, Candidate, Found, Record, Swap};
 use crate::engine::work::Needs;
-use crate::query::Query;
+use crate::query::{self, Query};
 
 /// How many records one poll looks for, for all who poll the same; fewer if they have so many bytes.
 const CANDIDATES: usize = 200;
@@ -100,10 +100,12 @@ impl Engine {
         .await
     }
 
-    /// Sets the state of a record from `old` to `new`, if it is `old`; all of it JSON text without white space.
+    /// Sets the state of a record from `old` to `new`, if it is `old` or the same JSON written otherwise; all of it JSON
+    /// text without white space.
     ///
     /// # Errors
-    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error).
+    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error), and [`Unavailable`](Error::Unavailable) as long as others keep
+    /// writing the same state in other ways.
     pub async fn advance(
         &self,
         queue: &Arc<Queue>,
@@ -111,12 +113,30 @@ impl Engine {
         old: String,
         new: String,
     ) -> Result<Swap> {
-        let bytes = old.len() + new.len();
-        let (needs, queue) = (one(queue, id, bytes), Arc::clone(queue));
-        self.write(needs, None, 1, move |work| {
-            record::advance(work, &queue, id, &old, &new)
-        })
-        .await
+        let (mut old, new) = (Arc::<str>::from(old), Arc::<str>::from(new));
+        for _ in 0..ATTEMPTS_MAX {
+            let needs = one(queue, id, old.len() + new.len());
+            let (queue, expected, new) = (Arc::clone(queue), Arc::clone(&old), Arc::clone(&new));
+            let swap = self.write(needs, None, 1, move |work| {
+                record::advance(work, &queue, id, &expected, &new)
+            });
+            let record = match swap.await? {
+                Swap::Differs(record) => record,
+                done @ Swap::Done(_) => return Ok(done),
+            };
+            // Most states are written as they were read. Comparing others takes a while, so no transaction waits for it.
+            let state = Arc::<str>::from(record.state_text());
+            let compare = {
+                let state = Arc::clone(&state);
+                move || query::same(&state, &old)
+            };
+            match tokio::task::spawn_blocking(compare).await {
+                Ok(true) => old = state,
+                Ok(false) => return Ok(Swap::Differs(record)),
+                Err(_) => return Err(Error::Unavailable),
+            }
+        }
+        Err(Error::Unavailable)
     }
 
     /// Appends an event, which is JSON text without white space, to the log of a record.
