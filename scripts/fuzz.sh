@@ -1,20 +1,26 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets and runs each for some seconds: fuzz.sh [TARGET [SECONDS]]. A finding fails, and its input is
-# left in fuzz/artifacts. It needs neither a nightly compiler nor cargo-fuzz: these are the flags that give libFuzzer
+# left in fuzz/artifacts: a crash, an input that takes more than ten seconds (FUZZ_TIMEOUT), or memory over 2 GiB.
+# The target `requests` drives the whole server and takes minutes to build, so it runs only if it is named; a test of the
+# engine tries its seeds. This needs neither a nightly compiler nor cargo-fuzz: these are the flags that give libFuzzer
 # its view of the code. Address sanitizing is left out, as the fuzzed code is safe Rust.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 seconds=${2:-5}
+features=()
+[[ ${1:-} == requests ]] && features=(--features server)
 coverage=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions --cfg fuzzing)
 export RUSTFLAGS="${coverage[*]}" CARGO_TARGET_DIR=../target/fuzz
 # With a target named, flags do not apply to build scripts and macros.
 host=$(rustc -vV | sed -n 's/^host: //p')
-cargo build --locked --release --target "$host"
+cargo build --locked --release --target "$host" "${features[@]}"
 for source in fuzz_targets/${1:-*}.rs; do
     target=$(basename "$source" .rs)
+    [[ $target == requests && ${1:-} != requests ]] && continue
     mkdir -p "corpus/$target" "seeds/$target" "artifacts/$target"
     echo "fuzz: $target for $seconds s"
-    "$CARGO_TARGET_DIR/$host/release/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
-        -print_final_stats=1 -artifact_prefix="artifacts/$target/" "corpus/$target" "seeds/$target" 2>&1 | sed -e "/# Uses:/d" -e "/dictionary\./d"
+    "$CARGO_TARGET_DIR/$host/release/$target" -max_total_time="$seconds" -timeout="${FUZZ_TIMEOUT:-10}" -rss_limit_mb=2048 \
+        -verbosity=0 -print_final_stats=1 -artifact_prefix="artifacts/$target/" "corpus/$target" "seeds/$target" 2>&1 |
+        sed -e "/# Uses:/d" -e "/dictionary\./d"
 done

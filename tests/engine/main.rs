@@ -11,6 +11,7 @@ mod dead;
 mod idle;
 mod operations;
 mod readers;
+mod requests;
 mod search;
 mod series;
 mod sessions;

@@ -1,0 +1,25 @@
+//! Any bytes as a request to the whole server: readers of every protocol, forms, cookies, pages.
+//!
+//! `cargo fuzz run requests --features server` (see `fuzz/Cargo.toml`).
+#![no_main]
+
+use std::cell::RefCell;
+
+use libfuzzer_sys::fuzz_target;
+use requests::Server;
+use tokio::runtime::{Builder, Runtime};
+
+#[path = "../requests.rs"]
+mod requests;
+
+thread_local! {
+    static SERVER: RefCell<(Runtime, Server)> = RefCell::new({
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let server = runtime.block_on(Server::start());
+        (runtime, server)
+    });
+}
+
+fuzz_target!(|data: &[u8]| {
+    SERVER.with_borrow_mut(|(runtime, server)| runtime.block_on(server.ask(data)));
+});

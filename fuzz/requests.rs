@@ -1,0 +1,143 @@
+//! Any bytes as a request to the whole server, over an engine in memory: no answer is an error of the server's own,
+//! and nothing panics. The fuzz target of this name and a test of the engine share it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{ConnectInfo, Request};
+use axum::http::header::{HOST, HeaderName, HeaderValue};
+use axum::http::{Method, StatusCode, Uri};
+use switchyard::doors::{Admin, Credentials, Doors, Secrets};
+use switchyard::engine::{Engine, Options};
+use switchyard::secret::Hash;
+use switchyard::server::{Settings, router};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+/// After so many requests a new engine takes over, so that what they put in does not pile up.
+const OF_AN_ENGINE: u32 = 20_000;
+
+/// What every answer has room in.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// The secret of every door of the second server, so that seeds can show it.
+const SECRET: &str = "fuzzing-secret-00";
+
+/// The server twice over one engine: without keys, where everybody is an admin, and with a key at every door.
+pub struct Server {
+    engine: Engine,
+    routers: [Router; 2],
+    served: u32,
+}
+
+impl Server {
+    pub async fn start() -> Server {
+        let engine = Engine::open(&Options {
+            database: "sqlite::memory:".to_owned(),
+            brief: true,
+            ..Options::default()
+        });
+        let engine = engine.await.unwrap();
+        // Long polls and streams end at once, so that every request has its whole answer.
+        engine.stop_waiting();
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let secret = || Secrets::from_iter([Hash::of(SECRET)]);
+        let credentials = Credentials {
+            admin: Admin {
+                token: secret(),
+                login: Some(("root".to_owned(), secret())),
+            },
+            qless: secret(),
+            relay: secret(),
+            jobq: secret(),
+            ..Credentials::default()
+        };
+        let open = Settings {
+            no_auth: true,
+            ..Settings::default()
+        };
+        let locked = Settings {
+            doors: Doors::new(credentials, None),
+            ..Settings::default()
+        };
+        let routers = [open, locked].map(|settings| router(&engine, &settings, &stop));
+        Server {
+            engine,
+            routers,
+            served: 0,
+        }
+    }
+
+    /// Asks both for the same.
+    pub async fn ask(&mut self, data: &[u8]) {
+        if self.served >= OF_AN_ENGINE {
+            self.engine.close().await;
+            *self = Server::start().await;
+        }
+        self.served += 1;
+        for router in &self.routers {
+            let Some(request) = request(data) else {
+                return;
+            };
+            let answer = router.clone().oneshot(request).await.unwrap();
+            let status = answer.status();
+            let body = to_bytes(answer.into_body(), ANSWER_BYTES_MAX).await;
+            let body = body.expect("an answer within its limit");
+            assert!(
+                !status.is_server_error() || is_refusal_of_waiting(status),
+                "{status} {}",
+                String::from_utf8_lossy(body.get(..500).unwrap_or(&body))
+            );
+        }
+    }
+}
+
+/// A server that stops answers long polls so.
+fn is_refusal_of_waiting(status: StatusCode) -> bool {
+    status == StatusCode::SERVICE_UNAVAILABLE
+}
+
+/// `METHOD ADDRESS`, a header in each line up to an empty one, and the body; `None` if it is no request.
+fn request(data: &[u8]) -> Option<Request> {
+    let mut rest = data;
+    let mut line = || {
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let (line, after) = match end {
+            Some(end) => (&rest[..end], &rest[end + 1..]),
+            None => (rest, &[][..]),
+        };
+        rest = after;
+        line
+    };
+    let first = line();
+    let space = first.iter().position(|byte| *byte == b' ')?;
+    let method = Method::from_bytes(&first[..space]).ok()?;
+    let uri = Uri::try_from(&first[space + 1..]).ok()?;
+    let mut request = Request::new(Body::empty());
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    request.extensions_mut().insert(ConnectInfo(peer));
+    let headers = request.headers_mut();
+    loop {
+        let field = line();
+        if field.is_empty() {
+            break;
+        }
+        let mut parts = field.splitn(2, |byte| *byte == b':');
+        let (name, value) = (parts.next()?, parts.next().unwrap_or_default());
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::from_bytes(name),
+            HeaderValue::from_bytes(value.trim_ascii()),
+        ) {
+            headers.append(name, value);
+        }
+    }
+    headers
+        .entry(HOST)
+        .or_insert(HeaderValue::from_static("localhost"));
+    *request.body_mut() = Body::from(rest.to_vec());
+    Some(request)
+}
