@@ -8,7 +8,7 @@ use super::clock::Time;
 use super::history::History;
 use super::job::{Failure, Job, JobKey, Lease, State};
 use crate::query;
-use crate::store::{Row, Statement, StoreError};
+use crate::store::{ROWS_BOUND_MAX, Row, Statement, StoreError};
 
 // A limit in these statements reads `LIMIT $1 + 0`: SQLite looks into a bare parameter there while it
 // compiles the statement, and then compiles it anew whenever one is bound.
@@ -267,23 +267,30 @@ pub fn bodies(jobs: &[(&Job, i64)]) -> Vec<Statement> {
 }
 
 /// Inserts new jobs, except for long bodies: [`bodies`] must follow.
-pub fn insert(jobs: &[(&Job, i64)]) -> Statement {
-    Statement::of_rows(INSERT, &values(jobs, Extent::Identity))
+pub fn insert(jobs: &[(&Job, i64)]) -> Vec<Statement> {
+    each_once(INSERT, &values(jobs, Extent::Identity))
 }
 
 /// Updates jobs of which only the progress has changed; with each the version that was read.
-pub fn update_progress(jobs: &[(&Job, i64)]) -> Statement {
-    Statement::of_rows(UPDATE_PROGRESS, &values(jobs, Extent::Progress))
+pub fn update_progress(jobs: &[(&Job, i64)]) -> Vec<Statement> {
+    each_once(UPDATE_PROGRESS, &values(jobs, Extent::Progress))
 }
 
 /// Updates jobs whole, except for long bodies: [`bodies`] must follow. With each the version that was read.
-pub fn update(jobs: &[(&Job, i64)]) -> Statement {
-    Statement::of_rows(UPDATE, &values(jobs, Extent::Settings))
+pub fn update(jobs: &[(&Job, i64)]) -> Vec<Statement> {
+    each_once(UPDATE, &values(jobs, Extent::Settings))
 }
 
 /// Deletes jobs; with each the version that was read.
-pub fn delete(jobs: &[(i64, i64)]) -> Statement {
-    Statement::of_rows(DELETE, jobs)
+pub fn delete(jobs: &[(i64, i64)]) -> Vec<Statement> {
+    each_once(DELETE, jobs)
+}
+
+/// As many statements as it takes to bind the values of all rows; each must change as many rows as it has.
+fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
+    let some = rows.chunks(ROWS_BOUND_MAX);
+    some.map(|some| Statement::of_rows(sql, some).exactly(some.len()))
+        .collect()
 }
 
 /// Adds edges `(job, needs)`.

@@ -3,7 +3,7 @@
 //!
 //! | in a statement | is |
 //! |---|---|
-//! | `rows($1)` | the rows of a set, given as a JSON array |
+//! | `rows($1)` | the rows of a set: bound one by one, or as a JSON array |
 //! | `int(0)`, `text(1)`, `real(2)` | the columns of such a row; of an aliased set `k.int(0)` |
 //! | `item()` | such a row, where it is a plain text |
 //! | `elements(x)` | the elements of a JSON array of texts, in the column `value` |
@@ -15,10 +15,16 @@
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
+use super::rows::{Arg, Rows};
+
 /// How a database writes what is written in several ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    Sqlite,
+    Sqlite {
+        /// Whether each value of a set of rows is bound, instead of all together as a JSON array. SQLite takes several
+        /// times as long to take JSON apart.
+        bound: bool,
+    },
     Postgres {
         /// Whether it can pass over rows that others have locked.
         skip_locked: bool,
@@ -30,6 +36,84 @@ type Key = (Dialect, usize, usize);
 
 /// What has been written already; never dropped, for statements are few.
 static WRITTEN: OnceLock<RwLock<HashMap<Key, &'static str>>> = OnceLock::new();
+
+/// The most rows of a set whose values are bound. A statement with more is not worth to be kept prepared.
+pub const ROWS_BOUND_MAX: usize = 64;
+
+/// For so many rows texts are made, so that few are enough for sets of all sizes: what is left over stays null.
+const ROOMS: [usize; 4] = [1, 4, 16, ROWS_BOUND_MAX];
+
+/// Appends `(?, …), …` for the values of these rows, and says how many values are to be null after them.
+fn write_values(rows: &Rows, text: &mut String) -> usize {
+    let room = ROOMS.into_iter().find(|room| *room >= rows.len());
+    let room = room.unwrap_or(ROWS_BOUND_MAX);
+    let mut row = String::with_capacity(2 * rows.width + 3);
+    row.push('(');
+    for column in 0..rows.width {
+        row.push_str(if column == 0 { "?" } else { ",?" });
+    }
+    row.push(')');
+    text.push_str("(SELECT * FROM (VALUES ");
+    for number in 0..room {
+        if number > 0 {
+            text.push(',');
+        }
+        text.push_str(&row);
+    }
+    // Without it, SQLite would go through rows that are only room.
+    text.push_str(") WHERE column1 IS NOT NULL)");
+    (room - rows.len()) * rows.width
+}
+
+/// Appends the statement as SQLite wants it, every argument where it is used, and hands over the arguments in this
+/// order. (Numbered ones would have to be numbered through, and SQLite looks for their numbers one by one.)
+pub fn write_sqlite(
+    sql: &'static str,
+    mut args: Vec<Arg>,
+    text: &mut String,
+    mut bind: impl FnMut(Arg),
+) {
+    // How many columns there would be in a set without rows is not known.
+    let bound = args.iter().any(|arg| match arg {
+        Arg::Rows(rows) => (1..=ROWS_BOUND_MAX).contains(&rows.len()),
+        _ => false,
+    });
+    let mut parts = Dialect::Sqlite { bound }.write(sql).split('$');
+    text.push_str(parts.next().unwrap_or_default());
+    let numbered = |part: &'static str| {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = part.split_at(digits);
+        (number.parse::<usize>().unwrap_or_default(), rest)
+    };
+    let parts: Vec<_> = parts.map(numbered).collect();
+    for (index, (number, rest)) in parts.iter().enumerate() {
+        let is_used_again = parts
+            .iter()
+            .skip(index + 1)
+            .any(|(other, _)| other == number);
+        let arg = match args.get_mut(number.wrapping_sub(1)) {
+            Some(arg) if is_used_again => arg.clone(),
+            Some(arg) => std::mem::take(arg),
+            None => Arg::Null,
+        };
+        match arg {
+            Arg::Rows(rows) if bound => {
+                let null = write_values(&rows, text);
+                rows.values.into_iter().for_each(&mut bind);
+                (0..null).for_each(|_| bind(Arg::Null));
+            }
+            Arg::Rows(rows) => {
+                text.push('?');
+                bind(Arg::Text(rows.json()));
+            }
+            arg => {
+                text.push('?');
+                bind(arg);
+            }
+        }
+        text.push_str(rest);
+    }
+}
 
 impl Dialect {
     /// The statement as this database wants it.
@@ -73,8 +157,9 @@ impl Dialect {
         let word = last_word(out);
         let (name, inner) = (out.split_off(word), hole.get(1..).unwrap_or_default());
         let (argument, after) = inner.split_once(')').unwrap_or((inner, ""));
-        let sqlite = self == Dialect::Sqlite;
+        let sqlite = matches!(self, Dialect::Sqlite { .. });
         let written = match name.as_str() {
+            "rows" if self == Dialect::Sqlite { bound: true } => argument.to_owned(),
             "rows" if sqlite => format!("jsonb_each({argument})"),
             "rows" => format!("jsonb_array_elements({argument}::jsonb)"),
             "elements" if sqlite => format!("json_each({argument})"),
@@ -99,8 +184,12 @@ impl Dialect {
 
     fn column(self, alias: &str, kind: &str, number: &str) -> String {
         let kind = match (self, kind) {
-            (Dialect::Sqlite, "item") => return format!("{alias}value"),
-            (Dialect::Sqlite, _) => return format!("({alias}value->>{number})"),
+            (Dialect::Sqlite { bound: true }, _) => {
+                let number = number.parse::<usize>().unwrap_or_default();
+                return format!("{alias}column{}", number + 1);
+            }
+            (Dialect::Sqlite { bound: false }, "item") => return format!("{alias}value"),
+            (Dialect::Sqlite { bound: false }, _) => return format!("({alias}value->>{number})"),
             (_, "item") => return format!("({alias}value #>> '{{}}')"),
             (_, "int") => "bigint",
             (_, "real") => "double precision",
@@ -113,7 +202,7 @@ impl Dialect {
     fn lock(self, out: &mut String, hole: &str) {
         let (manner, table) = hole.split_once(':').unwrap_or((hole, ""));
         let locks = match self {
-            Dialect::Sqlite => false,
+            Dialect::Sqlite { .. } => false,
             Dialect::Postgres { skip_locked } => skip_locked || manner == "locked",
         };
         if !locks {
@@ -143,16 +232,23 @@ fn alias_start(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::Statement;
     use super::*;
 
     const PG: Dialect = Dialect::Postgres { skip_locked: true };
+    const SQLITE: Dialect = Dialect::Sqlite { bound: false };
+    const BOUND: Dialect = Dialect::Sqlite { bound: true };
 
     #[test]
     fn holes_are_filled_for_each_database() {
         let sql = "INSERT INTO t (a, b) SELECT int(0), k.text(12), coalesce(real(2), count(*)) FROM rows($1) AS k";
         assert_eq!(
-            Dialect::Sqlite.write(sql),
+            SQLITE.write(sql),
             "INSERT INTO t (a, b) SELECT (value->>0), (k.value->>12), coalesce((value->>2), count(*)) FROM jsonb_each($1) AS k"
+        );
+        assert_eq!(
+            BOUND.write(sql),
+            "INSERT INTO t (a, b) SELECT column1, k.column13, coalesce(column3, count(*)) FROM $1 AS k"
         );
         assert_eq!(
             PG.write(sql),
@@ -175,7 +271,7 @@ mod tests {
             "(SELECT seq FROM jobs LIMIT 1 FOR UPDATE SKIP LOCKED) AS a"
         );
         let plain = "(SELECT seq FROM jobs LIMIT 1 ) AS a";
-        assert_eq!(Dialect::Sqlite.write(sql), plain);
+        assert_eq!(SQLITE.write(sql), plain);
         let without = Dialect::Postgres { skip_locked: false };
         assert_eq!(without.write(sql), plain);
         let joined = "(SELECT j.seq FROM q CROSS JOIN j LIMIT 1 {skip_locked:j}) AS a";
@@ -184,12 +280,53 @@ mod tests {
         assert_eq!(PG.write(joined), expected);
         let waits = "SELECT n FROM t {locked}";
         assert_eq!(without.write(waits), "SELECT n FROM t FOR UPDATE");
-        assert_eq!(Dialect::Sqlite.write(waits), "SELECT n FROM t ");
+        assert_eq!(SQLITE.write(waits), "SELECT n FROM t ");
     }
 
     #[test]
     fn the_same_statement_is_written_once() {
         let sql = "SELECT int(0) FROM rows($1)";
         assert!(std::ptr::eq(PG.write(sql), PG.write(sql)));
+    }
+
+    #[test]
+    fn values_are_bound_where_they_are_used_and_room_is_null() {
+        let write = |sql, args| {
+            let (mut text, mut bound) = (String::new(), Vec::new());
+            write_sqlite(sql, args, &mut text, |arg| bound.push(arg));
+            (text, serde_json::to_string(&bound).unwrap())
+        };
+        let sql = "SELECT int(0), $2 FROM rows($1) WHERE x = $2";
+        let rows = |count: i64| {
+            let rows: Vec<_> = (0..count).map(|n| (n, "a", None::<i64>)).collect();
+            let mut args = Statement::of_rows(sql, &rows).args;
+            args.push(Arg::Int(7));
+            args
+        };
+        let (text, bound) = write(sql, rows(1));
+        assert_eq!(
+            text,
+            "SELECT column1, ? FROM (SELECT * FROM (VALUES (?,?,?)) WHERE column1 IS NOT NULL) WHERE x = ?"
+        );
+        assert_eq!(bound, r#"[7,0,"a",null,7]"#);
+        let (text, bound) = write(sql, rows(3));
+        assert!(text.contains("(VALUES (?,?,?),(?,?,?),(?,?,?),(?,?,?))"));
+        assert_eq!(
+            bound,
+            r#"[7,0,"a",null,1,"a",null,2,"a",null,null,null,null,7]"#
+        );
+        let (text, bound) = write(sql, rows(65));
+        assert_eq!(text, "SELECT (value->>0), ? FROM jsonb_each(?) WHERE x = ?");
+        assert!(bound.starts_with(r#"[7,"[[0,\"a\",null],[1,"#), "{bound}");
+    }
+
+    #[test]
+    fn plain_values_are_rows_of_one_column() {
+        let sql = "SELECT item() FROM rows($1)";
+        let statement = Statement::of_rows(sql, &["a", "b"]);
+        let Some(Arg::Rows(rows)) = statement.args.first() else {
+            panic!("no rows");
+        };
+        assert_eq!((rows.len(), rows.json().as_str()), (2, r#"["a","b"]"#));
     }
 }

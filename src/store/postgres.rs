@@ -369,8 +369,11 @@ async fn fetch(
     let mut arguments = PgArguments::default();
     for arg in statement.args {
         match arg {
+            Arg::Null => arguments.add(None::<i64>),
             Arg::Int(value) => arguments.add(value),
+            Arg::Real(value) => arguments.add(value),
             Arg::Text(value) => arguments.add(value),
+            Arg::Rows(rows) => arguments.add(rows.json()),
         }
         .map_err(sqlx::Error::Encode)?;
     }

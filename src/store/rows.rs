@@ -1,10 +1,12 @@
 //! Statements, their arguments and their answers, the same for every database.
 
+use serde::ser::{Serialize, SerializeSeq, Serializer};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 
 use super::StoreError;
+use super::flat::Flat;
 
 /// One SQL statement with its arguments `$1`, `$2`, … Arguments are always bound, never spliced.
 #[derive(Clone, Debug)]
@@ -24,13 +26,9 @@ impl Statement {
         }
     }
 
-    /// A statement whose `$1` is a set of rows, as a JSON array.
-    pub fn of_rows<T: serde::Serialize>(sql: &'static str, rows: &[T]) -> Statement {
-        Statement {
-            sql,
-            args: vec![Arg::rows(rows)],
-            expected: None,
-        }
+    /// A statement whose `$1` is a set of rows: tuples of numbers and text, all of the same length, or plain values.
+    pub fn of_rows<T: Serialize>(sql: &'static str, rows: &[T]) -> Statement {
+        Statement::new(sql, [Arg::Rows(Rows::of(rows))])
     }
 
     /// The statement must change one row for each of its set, or the group fails with a conflict.
@@ -46,18 +44,73 @@ impl Statement {
     }
 }
 
-/// A bound value.
-#[derive(Clone, Debug)]
+/// A bound value, or a set of rows that `rows(…)` unfolds (`store/dialect.rs`).
+#[derive(Clone, Debug, Default)]
 pub enum Arg {
+    #[default]
+    Null,
     Int(i64),
+    Real(f64),
     Text(String),
+    Rows(Rows),
 }
 
-impl Arg {
-    /// A set of rows as a JSON array, to be unfolded by `rows(…)` (`store/dialect.rs`).
-    pub fn rows<T: serde::Serialize>(rows: &[T]) -> Arg {
-        // Rows are tuples of numbers and text; only a map with keys that are not text could fail.
-        Arg::Text(serde_json::to_string(rows).unwrap_or_default())
+impl Serialize for Arg {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Arg::Null | Arg::Rows(_) => serializer.serialize_unit(),
+            Arg::Int(value) => serializer.serialize_i64(*value),
+            Arg::Real(value) => serializer.serialize_f64(*value),
+            Arg::Text(value) => serializer.serialize_str(value),
+        }
+    }
+}
+
+/// A set of rows, the first column of which is never null.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    /// How many columns each has.
+    pub width: usize,
+    /// Whether they are plain values instead of tuples.
+    is_plain: bool,
+    /// Row by row.
+    pub values: Vec<Arg>,
+}
+
+impl Rows {
+    fn of<T: Serialize>(rows: &[T]) -> Rows {
+        let mut flat = Flat::default();
+        // Only what is neither number nor text could fail, and no row holds such.
+        rows.iter()
+            .try_for_each(|row| row.serialize(&mut flat))
+            .ok();
+        Rows {
+            width: flat.values.len().checked_div(rows.len()).unwrap_or(1),
+            is_plain: !flat.is_tuple,
+            values: flat.values,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.values.len() / self.width.max(1)
+    }
+
+    /// As a JSON array.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl Serialize for Rows {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = serializer.serialize_seq(Some(self.len()))?;
+        for row in self.values.chunks(self.width.max(1)) {
+            match row {
+                [value] if self.is_plain => rows.serialize_element(value)?,
+                columns => rows.serialize_element(columns)?,
+            }
+        }
+        rows.end()
     }
 }
 

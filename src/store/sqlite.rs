@@ -20,7 +20,7 @@ use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Ex
 use tokio::sync::Notify;
 
 use super::address::shown;
-use super::dialect::Dialect;
+use super::dialect::write_sqlite;
 use super::file::{create, lock};
 use super::reserve::Reserve;
 use super::rows::{Answer, Arg, Row, Statement};
@@ -342,7 +342,7 @@ async fn read(pool: &SqlitePool, batch: Vec<Statement>) -> Result<Vec<Answer>, S
 /// Fails if the statement before has not changed so many rows. All statements travel in one call, so nobody
 /// could look before the commit. With one writer, whose transactions lock the file from their beginning, it
 /// fails only where the engine is wrong about what it has written.
-const GUARD: &str = "SELECT abs(-9223372036854775808) WHERE changes() <> $1;";
+const GUARD: &str = "SELECT abs(-9223372036854775808) WHERE changes() <> $1";
 
 /// How [`GUARD`] fails, and nothing else of ours.
 const GUARD_SAYS: &str = "integer overflow";
@@ -355,7 +355,7 @@ fn refused_by_guard(error: StoreError) -> StoreError {
     }
 }
 
-/// One text of all the statements, with their placeholders numbered through.
+/// One text of all the statements, and their arguments in its order.
 fn joined(
     batch: Vec<Statement>,
     begin: bool,
@@ -364,6 +364,7 @@ fn joined(
     let mut text =
         String::with_capacity(batch.iter().map(|statement| statement.sql.len() + 16).sum());
     let mut arguments = SqliteArguments::default();
+    let mut bound = Ok(());
     if begin {
         text.push_str("BEGIN IMMEDIATE;");
     }
@@ -373,37 +374,28 @@ fn joined(
         expected,
     } in batch
     {
-        renumber(Dialect::Sqlite.write(sql), arguments.len(), &mut text);
-        text.push(';');
-        for arg in args {
-            match arg {
-                Arg::Int(value) => arguments.add(value),
-                Arg::Text(value) => arguments.add(value),
-            }
-            .map_err(sqlx::Error::Encode)?;
-        }
-        if let Some(rows) = expected.and_then(|rows| i64::try_from(rows).ok()) {
-            renumber(GUARD, arguments.len(), &mut text);
-            arguments.add(rows).map_err(sqlx::Error::Encode)?;
+        let guard = expected.and_then(|rows| i64::try_from(rows).ok());
+        let guard = guard.map(|rows| (GUARD, vec![Arg::Int(rows)]));
+        for (sql, args) in [(sql, args)].into_iter().chain(guard) {
+            write_sqlite(sql, args, &mut text, |arg| {
+                let done = match arg {
+                    Arg::Null | Arg::Rows(_) => arguments.add(None::<i64>),
+                    Arg::Int(value) => arguments.add(value),
+                    Arg::Real(value) => arguments.add(value),
+                    Arg::Text(value) => arguments.add(value),
+                };
+                if let Err(error) = done {
+                    bound = Err(sqlx::Error::Encode(error));
+                }
+            });
+            text.push(';');
         }
     }
     if commit {
         text.push_str("COMMIT;");
     }
+    bound?;
     Ok((text, arguments))
-}
-
-/// Appends `sql` with `$n` turned into `$(n + offset)`. Our own statements hold no other dollar sign.
-fn renumber(sql: &str, offset: usize, text: &mut String) {
-    let mut parts = sql.split('$');
-    text.push_str(parts.next().unwrap_or_default());
-    for part in parts {
-        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, rest) = part.split_at(digits);
-        text.push('$');
-        text.push_str(&(number.parse::<usize>().unwrap_or_default() + offset).to_string());
-        text.push_str(rest);
-    }
 }
 
 /// Runs the text and collects its answers. `committing` is told when a commit begins, if the text has one.
@@ -469,13 +461,6 @@ impl Collected {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn placeholders_are_numbered_through() {
-        let mut text = String::new();
-        renumber("SELECT $1, $12 FROM x WHERE y = $2", 3, &mut text);
-        assert_eq!(text, "SELECT $4, $15 FROM x WHERE y = $5");
-    }
 
     #[test]
     fn addresses_that_are_no_database_are_refused() {

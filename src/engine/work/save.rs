@@ -108,20 +108,12 @@ impl Work {
             }
         }
         let mut writes = Vec::new();
-        if !gone.is_empty() {
-            writes.push(rows::delete(&gone).exactly(gone.len()));
-        }
-        if !new.is_empty() {
-            writes.push(rows::insert(&new).exactly(new.len()));
-            writes.extend(rows::bodies(&new));
-        }
-        if !moved.is_empty() {
-            writes.push(rows::update_progress(&moved).exactly(moved.len()));
-        }
-        if !changed.is_empty() {
-            writes.push(rows::update(&changed).exactly(changed.len()));
-            writes.extend(rows::bodies(&changed));
-        }
+        writes.extend(rows::delete(&gone));
+        writes.extend(rows::insert(&new));
+        writes.extend(rows::bodies(&new));
+        writes.extend(rows::update_progress(&moved));
+        writes.extend(rows::update(&changed));
+        writes.extend(rows::bodies(&changed));
         if !tags.off.is_empty() {
             writes.push(rows::remove_tags(&tags.off));
         }
