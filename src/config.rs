@@ -47,7 +47,7 @@ pub enum Action {
     /// Manage the tokens of lmstfy namespaces, also while a server uses the database.
     #[command(subcommand)]
     Token(Token),
-    /// Copy everything from one database to another, empty one. No server may use either.
+    /// Copy everything from one database to another, empty one, while no server uses either.
     Copy(Databases),
 }
 
@@ -97,12 +97,14 @@ pub enum Token {
     List {
         #[command(flatten)]
         place: Place,
+        /// Namespace whose tokens to list [default: all].
         namespace: Option<String>,
     },
     /// Revoke a token. When the command succeeds, every server refuses it.
     Revoke {
         #[command(flatten)]
         place: Place,
+        /// Namespace of the token.
         namespace: String,
         /// The token, or its public name from the list (sha256:…). A hyphen reads it from standard input.
         #[arg(allow_hyphen_values = true)]

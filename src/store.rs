@@ -169,10 +169,10 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 /// What an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Durability {
-    /// Survives loss of power: each commit waits for the disk.
+    /// Loss of power: each commit waits for the disk.
     #[default]
     Full,
-    /// Survives the end of the process, `kill -9` included; a loss of power can lose the most recent writes.
+    /// The end of the process, `kill -9` included; a loss of power can lose the most recent writes.
     Process,
 }
 

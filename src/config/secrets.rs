@@ -99,7 +99,7 @@ fn all_ui_keys(text: &str) -> Result<Vec<ConfiguredKey>, String> {
 fn ui_key(text: &str) -> Result<ConfiguredKey, String> {
     let mut parts = text.splitn(3, ':');
     let (Some(role), Some(name), Some(secret)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err("expected ROLE:NAME:SECRET, without commas and white space".to_owned());
+        return Err("expected ROLE:NAME:SECRET, without commas or white space".to_owned());
     };
     let role = Role::parse(role);
     let role = role.ok_or("a key starts with viewer:, operator: or admin:")?;
