@@ -1,13 +1,13 @@
-# Everything one does with this checkout; `make` alone prints the documentation below.
+# All common tasks. `make` alone prints the help texts below.
 SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 export PATH := $(CURDIR)/.tools/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
-# What the browser half is made from, and what the server is made from.
+# Sources of the browser code, and of the server.
 front := Cargo.toml Cargo.lock .cargo/config.toml package-lock.json src/lib.rs src/islands.rs src/time.rs \
 	$(shell find src/islands style public -type f 2>/dev/null)
-# Tailwind looks for class names in the pages.
+# Tailwind reads class names from the pages.
 pages := $(shell find src/app -type f 2>/dev/null)
 back := Cargo.toml Cargo.lock .cargo/config.toml build.rs $(shell find src migrations benches/cost -type f 2>/dev/null)
 
@@ -18,86 +18,86 @@ site := target/site.stamp
 .PHONY: help setup serve dev watch build package test check fmt lint unit postgres browser size audit fuzz cost stress \
 	bench pictures clean
 
-help: ## print this
+help: ## print this help
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | awk -F'\t' 'NF == 2 { printf "%-16s%s\n", $$1, $$2 } NF != 2'
-	@printf '\nEvery target installs what it needs. ARGS="…" hands arguments on; CONTRIBUTING.md says more.\n'
+	@printf '\nEach target installs the tools it needs. ARGS="…" passes arguments. See CONTRIBUTING.md for details.\n'
 
 ##@ Run
 
-# The browser half and the server are compiled side by side: each of them alone leaves a core idle for a while.
-serve: ## build and serve on 127.0.0.1:3000 with the data in ./switchyard.db; ARGS="--listen …"
+# Browser code and server compile in parallel, because each alone leaves a core idle at times.
+serve: ## build and run the server on 127.0.0.1:3000, with its data in ./switchyard.db; ARGS="--listen …"
 	@$(MAKE) --no-print-directory -j2 $(site) $(server)
 	@exec $(server) serve $(ARGS)
 
-dev: ## serve a temporary database on which made-up jobs keep moving; ARGS="--jobs 1000000"
+dev: ## run the server on a temporary database with generated jobs; ARGS="--jobs 1000000"
 	@$(MAKE) --no-print-directory -j2 $(site) $(server)
 	@exec $(server) dev $(ARGS)
 
-watch: setup ## rebuild and restart at every change, unoptimized
+watch: setup ## rebuild and restart the server on every change, unoptimized
 	@rm -f $(site)
 	cargo leptos watch -- serve $(ARGS)
 
-build: $(release) ## build the program for packages, with the dashboard inside, at target/release/switchyard
+build: $(release) ## build the release binary, dashboard included: target/release/switchyard
 
-package: $(release) ## put the program with its documents into an archive with a checksum, in target/package
+package: $(release) ## create an archive of binary and documents, and its checksum, in target/package
 	@scripts/package.sh
 
 ##@ Test
 
-test: ## everything that CI does
+test: ## run every check that CI runs
 	@$(MAKE) --no-print-directory -j2 $(site) $(server) fmt
 	@$(MAKE) --no-print-directory audit lint unit postgres size browser cost fuzz
 	@echo "All checks passed."
 
-check: test ## the same
+check: test ## the same as test
 
-fmt: ## the format of the Rust code
+fmt: ## check the format of the Rust code
 	cargo fmt --check
 
-# One compilation serves the lints and the tests: Clippy's driver is a compiler that also lints.
+# One compilation serves lints and tests: Clippy's driver is a compiler that also lints.
 clippy := CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
 	RUSTC_WORKSPACE_WRAPPER=$(shell command -v rustup >/dev/null && rustup which clippy-driver || command -v clippy-driver)
 features := --locked --features ssr
 
-lint: ## Clippy on everything; each warning is an error. What it compiles the tests use
+lint: ## run Clippy on everything, warnings are errors; the tests reuse this build
 	@scripts/wasm-target.sh
 	$(clippy) cargo build $(features) --all-targets
 	$(clippy) cargo build --locked --lib --target wasm32-unknown-unknown --features hydrate --profile wasm-release --target-dir target/front
 
-# nextest runs the tests side by side. Many of them wait for time to pass, so more run than there are cores.
+# Runs more tests in parallel than there are cores, because many tests wait for time to pass.
 export NEXTEST_TEST_THREADS ?= 6
 export RUST_TEST_THREADS ?= 6
 nextest := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
 tests := $(clippy) cargo $(nextest) $(features)
 
-unit: lint ## all Rust tests on SQLite; ARGS=name runs those whose name holds it
+unit: lint ## run all Rust tests on SQLite; ARGS=name runs those whose name contains it
 	$(tests) $(ARGS)
 
-# What the second run does without concerns claims, waiting, and several servers.
-# Each test has a database of its own, of which there are a thousand in the end: too many to look after.
+# SKIP LOCKED and NOTIFY matter only for claims, waiting and several servers, so the second run is limited to those tests.
+# Each test creates its own database. Autovacuum is off because it would have to visit about a thousand of them.
 postgres: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
-postgres: lint ## all Rust tests on a throw-away Postgres, and some without SKIP LOCKED and NOTIFY
+postgres: lint ## run all Rust tests on a temporary Postgres, and some without SKIP LOCKED and NOTIFY
 	$(clippy) scripts/postgres.sh cargo $(nextest) $(features) $(ARGS)
 	$(clippy) SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh cargo $(nextest) $(features) \
 		-- claim wait cluster crowd storm
 
-browser: $(site) $(server) ## the pages in headless Chromium, with and without JavaScript; ARGS=end2end/put.test.js
+browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=end2end/put.test.js
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \
 		node --test --test-concurrency=2 --test-reporter=spec $(or $(ARGS),end2end/*.test.js)
 
-size: $(site) ## what a browser loads for a page, against its budget
+size: $(site) ## check the size of styles, script and WebAssembly against their budgets
 	@scripts/size.sh
 
-cost: $(server) ## instructions per request, against benches/cost/figures.tsv; ARGS=--accept writes that file
+cost: $(server) ## compare instructions per request with benches/cost/figures.tsv; ARGS=--accept updates it
 	@scripts/cost.sh $(ARGS)
 
-audit: ## licenses, advisories and duplicates of dependencies, and dependencies that nothing uses
+audit: ## check dependencies: licenses, advisories, duplicates, unused ones
 	@scripts/audit.sh
 
-fuzz: ## each fuzz target for a few seconds; ARGS="query 600" runs one for ten minutes
+fuzz: ## run each fuzz target for a few seconds; ARGS="query 600" runs one for ten minutes
 	@scripts/fuzz.sh $(ARGS)
 
-stress: lint ## the tests 20 times on both databases while the machine is busy; ARGS="--count 5 name"
+stress: lint ## run the tests 20 times on both databases on a busy machine; ARGS="--count 5 name"
 	$(clippy) scripts/stress.sh $(ARGS)
 
 ##@ More
@@ -106,13 +106,13 @@ setup: node_modules/.package-lock.json ## install the tools: WebAssembly target,
 	@scripts/wasm-target.sh
 	@scripts/tools.sh build
 
-bench: $(release) ## jobs per second, latency and server time per job, on SQLite and Postgres; ARGS="--help"
+bench: $(release) ## measure throughput, latency and CPU time per job, on SQLite and Postgres; ARGS="--help"
 	POSTGRES_OPTIONS="-c fsync=on" scripts/postgres.sh cargo bench --locked --features ssr,embed-site --bench load -- --postgres 1,2 $(ARGS)
 
-pictures: $(site) $(server) ## take the pictures of the documents again, docs/images
+pictures: $(site) $(server) ## take the screenshots of the documentation again, in docs/images
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" node end2end/pictures.js
 
-clean: ## remove what was built; the tools stay
+clean: ## remove build output, but not the tools
 	rm -rf target end2end/screenshots
 
 # ---- files ----

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the dependencies: licenses, sources, wildcards and known vulnerabilities (deny.toml), and that each is used.
+# Checks dependencies: licenses, sources, wildcards, known vulnerabilities (deny.toml) and unused dependencies.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/tools.sh audit
@@ -7,7 +7,7 @@ checks=(bans licenses sources)
 if timeout 60 cargo deny fetch db >/dev/null 2>&1; then
     checks+=(advisories)
 else
-    echo "audit: the advisory database is out of reach; vulnerabilities are not checked"
+    echo "audit: cannot download the advisory database; skipping the check for vulnerabilities"
 fi
 cargo deny --log-level error check --hide-inclusion-graph "${checks[@]}"
 cargo shear --locked --deny-warnings

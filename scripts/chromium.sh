@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the path of a Chromium for the browser tests; on Debian and its relatives it installs one when there is none.
-# The one without a window is preferred: it takes half of the time.
+# Prints the path of a Chromium for the browser tests. If there is none, installs one on Debian-based systems.
+# Prefers the headless shell, which takes half the time.
 set -euo pipefail
 
 find_browser() {
@@ -20,4 +20,4 @@ if command -v apt-get >/dev/null; then
     { $as_root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends chromium-headless-shell ||
             $as_root apt-get install -y -qq --no-install-recommends chromium; } >&2
 fi
-find_browser || { echo "chromium: install Chromium or Chrome, or say where it is: CHROMIUM=/path make test" >&2; exit 1; }
+find_browser || { echo "chromium: no browser found; install Chromium or Chrome, or run CHROMIUM=/path make test" >&2; exit 1; }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets and runs each for some seconds: fuzz.sh [TARGET [SECONDS]]. A finding fails, and its input is
-# left in fuzz/artifacts: a crash, an input that takes more than ten seconds (FUZZ_TIMEOUT), or memory over 2 GiB.
-# The target `requests` drives the whole server and takes minutes to build, so it runs only if it is named; a test of the
-# engine tries its seeds. This needs neither a nightly compiler nor cargo-fuzz: these are the flags that give libFuzzer
-# its view of the code. Address sanitizing is left out, as the fuzzed code is safe Rust.
+# Builds the fuzz targets and runs each for a few seconds: fuzz.sh [TARGET [SECONDS]]. Fails on a crash, on an input that
+# takes more than 10 s (FUZZ_TIMEOUT), and on more than 2 GiB of memory, and leaves the input in fuzz/artifacts.
+# The target `requests` drives the whole server and takes minutes to build, so it runs only if named; a Rust test
+# runs its seeds. The flags below replace cargo-fuzz and a nightly compiler: they instrument the code for libFuzzer.
+# There is no address sanitizer, because the fuzzed code is safe Rust.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 seconds=${2:-5}
@@ -12,7 +12,7 @@ features=()
 coverage=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions --cfg fuzzing)
 export RUSTFLAGS="${coverage[*]}" CARGO_TARGET_DIR=../target/fuzz
-# With a target named, flags do not apply to build scripts and macros.
+# With an explicit target, the flags do not apply to build scripts and macros.
 host=$(rustc -vV | sed -n 's/^host: //p')
 cargo build --locked --release --target "$host" "${features[@]}"
 for source in fuzz_targets/${1:-*}.rs; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts the release binary with its licenses and documents into target/package: an archive named by version and
-# platform, and its checksum.
+# Creates an archive of the release binary, licenses and documents in target/package, named by version and platform,
+# and its checksum.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
@@ -9,7 +9,7 @@ rm -rf target/package
 mkdir -p "target/package/$name"
 cp -R target/release/switchyard README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs "target/package/$name/"
 cd target/package
-# The same input makes the same archive where tar can leave out who made it and when.
+# With GNU tar, archives are reproducible: the options below remove owner and time.
 reproducible=()
 if tar --version 2>/dev/null | grep -q GNU; then
     reproducible=(--sort=name --owner=0 --group=0 --numeric-owner "--mtime=@$(git log -1 --format=%ct)")

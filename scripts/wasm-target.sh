@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Lets the present rustc compile for wasm32-unknown-unknown. Does nothing when it already can.
+# Enables the installed rustc to compile for wasm32-unknown-unknown. Does nothing if it already can.
 #
-# rustup adds the target where it may download. Where it may not, Debian's archive has the source of the
-# standard library: it is taken in exactly rustc's version, built once and put into the sysroot (half a minute).
+# If rustup may download, it adds the target. Otherwise this script gets the source of the standard library, in exactly
+# rustc's version, from Debian's archive, builds it once and installs it in the sysroot (half a minute).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=wasm32-unknown-unknown
 say() { echo "wasm-target: $*" >&2; }
-give_up() { say "rustc $version cannot compile for $target: run 'rustup target add $target'"; exit 1; }
+give_up() { say "rustc $version cannot compile for $target; run 'rustup target add $target'"; exit 1; }
 
-# Only a real compile tells: libraries that an older rustc left behind look the same in a listing.
+# Compiles a test program, because libraries left by an older rustc look the same in a listing.
 can_compile() {
     local dir status=0
     dir=$(mktemp -d)
@@ -21,12 +21,12 @@ can_compile() {
 
 by_rustup() {
     command -v rustup >/dev/null || return 1
-    [ "${RUSTUP_AUTO_INSTALL:-1}" != 0 ] || return 1 # this machine says that rustup must not download
+    [ "${RUSTUP_AUTO_INSTALL:-1}" != 0 ] || return 1 # this machine forbids rustup to download
     say "rustup target add $target"
     timeout 300 rustup target add $target >&2
 }
 
-# apt with a state of its own, so that the system's sources stay as they are; apt checks the signatures.
+# Runs apt with its own state, so that the system's sources stay unchanged; apt checks the signatures.
 private_apt() {
     local tool=$1 state=$2
     shift 2
@@ -35,14 +35,14 @@ private_apt() {
         -o Acquire::Languages=none -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false "$@"
 }
 
-# Prints the path of a package with the library's source for rustc $version.
+# Prints the path of a package with the standard library's source for rustc $version.
 find_source_package() {
     local keyring=/usr/share/keyrings/debian-archive-keyring.gpg suite mirror state package found
     local mirrors
     mirrors=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | sort -u)
     for suite in bookworm-security trixie-backports trixie-security sid; do
         for mirror in $mirrors; do
-            # Security suites live on mirrors of their own.
+            # Security suites are on separate mirrors.
             case "$suite" in *-security) [[ $mirror == *-security* ]] ;; *) [[ $mirror != *-security* ]] ;; esac || continue
             state=$work/apt-$suite
             mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
@@ -52,7 +52,7 @@ find_source_package() {
                 found=$(private_apt apt-cache "$state" madison $package | cut -d'|' -f2 | tr -d ' ' |
                     awk -v want="$version" '{ v = $0; sub(/[+-].*/, "", v); if (v == want) { print; exit } }')
                 [ -n "$found" ] || continue
-                say "taking $package $found of $suite"
+                say "using $package $found from $suite"
                 (cd "$work" && private_apt apt-get "$state" download "$package=$found" >&2) || continue
                 ls "$work/$package"_*.deb
                 return
@@ -69,7 +69,7 @@ by_debian() {
     mkdir "$work/library"
     dpkg-deb --fsys-tarfile "$deb" |
         tar -x -C "$work/library" --wildcards --strip-components=5 './usr/src/rustc-*/library/*'
-    # The flags are those of the official build; RUSTC_BOOTSTRAP lets std use its own unstable parts.
+    # These are the flags of the official build; RUSTC_BOOTSTRAP lets std use unstable features.
     (cd "$work/library" && env -u RUSTC_WRAPPER RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$work/target" \
         RUSTFLAGS="-Zforce-unstable-if-unmarked -Cembed-bitcode=yes --remap-path-prefix=$work/library=/rustc/$commit/library" \
         cargo build -q --locked --manifest-path sysroot/Cargo.toml --release --target $target --features "backtrace panic-unwind")
@@ -78,7 +78,7 @@ by_debian() {
     mkdir -p "$lib.new"
     cp "$work/target/$target/release/deps/"*.rlib "$lib.new/"
     mv "$lib.new" "$lib"
-    # What was compiled against the former library cannot be linked with this one.
+    # Output compiled against the old library cannot be linked with the new one.
     rm -rf target/front/$target target/$target
 }
 

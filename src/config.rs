@@ -1,4 +1,4 @@
-//! Settings: one struct, from flags and the environment.
+//! Settings from flags and environment variables.
 
 mod access;
 mod exposure;
@@ -19,7 +19,7 @@ pub use access::Access;
 pub use network::Network;
 pub use secrets::{read_file, read_stdin};
 
-/// A job-queue server that speaks several protocols, with a dashboard at /ui.
+/// A durable job queue server with a live dashboard, for qless, lmstfy, Relay and Jobq clients.
 #[derive(Debug, Parser)]
 #[command(version, about)]
 pub struct Command {
@@ -29,14 +29,14 @@ pub struct Command {
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Serve queues and dashboard.
+    /// Run the server.
     Serve(Serve),
-    /// Serve a temporary database in which made-up queues, workers, jobs and failures keep moving.
+    /// Run the server on a temporary database with generated queues, workers, jobs and failures.
     Dev {
-        /// Address to listen on; port 0 takes a free one.
+        /// Address to listen on; port 0 picks a free port.
         #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
         listen: SocketAddr,
-        /// Put so many jobs of all protocols in all states into it first; a million takes a minute or two.
+        /// Number of jobs to add first, of all protocols and in all states; a million takes a minute or two.
         #[arg(long, default_value_t = 0, value_name = "N")]
         jobs: usize,
         #[command(flatten)]
@@ -44,36 +44,36 @@ pub enum Action {
         #[command(flatten)]
         network: Network,
     },
-    /// Tokens: who may use a namespace of lmstfy. Works while a server runs on the database.
+    /// Manage the tokens of lmstfy namespaces, also while a server uses the database.
     #[command(subcommand)]
     Token(Token),
-    /// Copy everything that one database holds into another, empty one, while no server uses them.
+    /// Copy everything from one database to another, empty one, while no server uses either.
     Copy(Databases),
 }
 
-/// A database and another one.
+/// The source and the target of a copy.
 #[derive(Debug, Args)]
 pub struct Databases {
-    /// The database to copy from: sqlite://FILE or postgres://USER@HOST/DATABASE.
+    /// Database to copy from: sqlite://FILE or postgres://USER@HOST/DATABASE.
     #[arg(long, env = "SWITCHYARD_FROM", hide_env_values = true)]
     pub from: String,
-    /// The database to copy to. A file is made; a PostgreSQL database must be there, and be empty.
+    /// Database to copy to. An SQLite file is created; a PostgreSQL database must exist and be empty.
     #[arg(long, env = "SWITCHYARD_TO", hide_env_values = true)]
     pub to: String,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Token {
-    /// Make a token of a namespace, and print it: only its hash is kept, so it is not shown again.
+    /// Create a token for a namespace and print it. Only its hash is stored, so it is not shown again.
     Create {
         #[command(flatten)]
         place: Place,
-        /// What opens with the token: 1 to 255 letters, digits, hyphens and underscores.
+        /// Namespace that the token gives access to: 1 to 255 letters, digits, hyphens and underscores.
         namespace: String,
-        /// Whom or what the token is for.
+        /// Who or what uses the token.
         #[arg(long, default_value = "")]
         description: String,
-        /// The token, instead of one that is made up: 20 to 255 visible ASCII characters without a colon. A hyphen
+        /// Token to use instead of a generated one: 20 to 255 visible ASCII characters without a colon. A hyphen
         /// reads it from standard input.
         #[arg(
             long,
@@ -87,33 +87,35 @@ pub enum Token {
         #[arg(long, env = "SWITCHYARD_TOKEN_FILE", value_parser = read_file, value_name = "PATH")]
         #[arg(group = "given-token-source")]
         token_file: Option<String>,
-        /// When the token expires: a duration from now in s, m, h, d or w (30d), or an RFC 3339 date-time
-        /// (2030-01-31T00:00:00Z), at most 3650 days from now. By default it does not expire.
+        /// When the token expires: a duration in s, m, h, d or w (30d), or an RFC 3339 date-time
+        /// (2030-01-31T00:00:00Z), at most 3650 days from now. By default it never expires.
         #[arg(long, value_name = "WHEN")]
         expires: Option<Expiry>,
     },
-    /// List the tokens of a namespace, or of all: namespace, public name, creation time, description, expiry, and
-    /// the hour of the last use, separated by tabs.
+    /// List the tokens of one namespace or of all. The fields are separated by tabs: namespace, public name,
+    /// creation time, description, expiry, and hour of the last use.
     List {
         #[command(flatten)]
         place: Place,
+        /// Namespace whose tokens to list [default: all].
         namespace: Option<String>,
     },
-    /// Revoke a token. When the command ends, no server lets anybody in with it.
+    /// Revoke a token. When the command succeeds, every server refuses it.
     Revoke {
         #[command(flatten)]
         place: Place,
+        /// Namespace of the token.
         namespace: String,
-        /// The token, or its public name: sha256:…, as in the list. A hyphen reads it from standard input.
+        /// The token, or its public name from the list (sha256:…). A hyphen reads it from standard input.
         #[arg(allow_hyphen_values = true)]
         token: String,
     },
 }
 
-/// Which database.
+/// The database of a command.
 #[derive(Debug, Args)]
 pub struct Place {
-    /// Where the jobs live: sqlite://FILE, or postgres://USER@HOST/DATABASE.
+    /// Database: sqlite://FILE or postgres://USER@HOST/DATABASE.
     #[arg(
         long,
         env = "SWITCHYARD_DATABASE",
@@ -123,16 +125,16 @@ pub struct Place {
     pub database: String,
 }
 
-/// The database, where none is named.
+/// The default database.
 const DATABASE: &str = "sqlite://switchyard.db";
 
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Address to listen on; port 0 takes a free one.
+    /// Address to listen on; port 0 picks a free port.
     #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
     pub listen: SocketAddr,
-    /// Where the jobs live: sqlite://FILE, sqlite::memory: for a temporary file, or
-    /// postgres://USER@HOST/DATABASE, which several servers may share.
+    /// Database: sqlite://FILE, sqlite::memory: for a temporary file, or postgres://USER@HOST/DATABASE, which several
+    /// servers can share.
     #[arg(
         long,
         env = "SWITCHYARD_DATABASE",
@@ -140,34 +142,34 @@ pub struct Serve {
         default_value = DATABASE
     )]
     pub database: String,
-    /// What an acknowledged write survives: full (loss of power) or process (kill -9).
+    /// What an acknowledged write survives.
     #[arg(long, env = "SWITCHYARD_DURABILITY", value_enum, default_value_t)]
     pub durability: Durability,
-    /// Postgres: do without SKIP LOCKED, for engines that speak its language and lack it.
+    /// Postgres: do not use SKIP LOCKED. For compatible databases that lack it.
     #[arg(long, env = "SWITCHYARD_NO_SKIP_LOCKED", value_parser = FalseyValueParser::new())]
     pub no_skip_locked: bool,
-    /// Postgres: do without LISTEN and NOTIFY; other servers are noticed by looking, once a second.
+    /// Postgres: do not use LISTEN and NOTIFY; poll once a second for the work of other servers instead.
     #[arg(long, env = "SWITCHYARD_NO_NOTIFY", value_parser = FalseyValueParser::new())]
     pub no_notify: bool,
-    /// Let the `now` of a request be its time, and do nothing of our own accord. For tests of clients.
+    /// Use the `now` of a request as its time, and run no background tasks. For client tests.
     #[arg(long, env = "SWITCHYARD_TRUST_CLIENT_CLOCK", value_parser = FalseyValueParser::new())]
     pub trust_client_clock: bool,
-    /// Let POST /flush empty the whole database.
+    /// Enable POST /flush, which empties the whole database.
     #[arg(long, env = "SWITCHYARD_ALLOW_FLUSH", value_parser = FalseyValueParser::new())]
     pub allow_flush: bool,
-    /// Seconds after which a queue of lmstfy or Relay goes that is empty, and in which nothing happens.
+    /// Delete empty lmstfy and Relay queues after this many seconds without activity.
     #[arg(long, env = "SWITCHYARD_EMPTY_QUEUE_AGE", default_value_t = 600)]
     pub empty_queue_age: u32,
-    /// The longest body of a job of lmstfy, in bytes.
+    /// Maximum size of an lmstfy job body, in bytes.
     #[arg(long, env = "SWITCHYARD_LMSTFY_BODY_MAX", default_value_t = LMSTFY_BODY_MAX)]
     pub lmstfy_body_max: usize,
-    /// The largest body of a request of Relay, in bytes.
+    /// Maximum size of a Relay request body, in bytes.
     #[arg(long, env = "SWITCHYARD_RELAY_BODY_MAX", default_value_t = RELAY_BODY_MAX)]
     pub relay_body_max: usize,
-    /// The largest body of a request of Jobq, in bytes.
+    /// Maximum size of a Jobq request body, in bytes.
     #[arg(long, env = "SWITCHYARD_JOBQ_BODY_MAX", default_value_t = JOBQ_BODY_MAX)]
     pub jobq_body_max: usize,
-    /// What the dashboard calls this server, on every page: production, staging, …
+    /// Name shown on every dashboard page, such as production or staging.
     #[arg(long, env = "SWITCHYARD_ENVIRONMENT", value_parser = environment, value_name = "NAME")]
     pub environment: Option<String>,
     #[command(flatten)]
@@ -176,7 +178,7 @@ pub struct Serve {
     pub network: Network,
 }
 
-/// The longest name of an environment, in characters.
+/// Maximum length of an environment name, in characters.
 const ENVIRONMENT_CHARS_MAX: usize = 40;
 
 fn environment(text: &str) -> Result<String, String> {
@@ -184,23 +186,23 @@ fn environment(text: &str) -> Result<String, String> {
     let length = name.chars().count();
     if !(1..=ENVIRONMENT_CHARS_MAX).contains(&length) || name.chars().any(char::is_control) {
         return Err(format!(
-            "it has 1 to {ENVIRONMENT_CHARS_MAX} visible characters"
+            "expected 1 to {ENVIRONMENT_CHARS_MAX} visible characters"
         ));
     }
     Ok(name.to_owned())
 }
 
-/// The largest body of a request of Relay, as the original has it.
+/// Maximum size of a Relay request body, as in the original.
 pub const RELAY_BODY_MAX: usize = 2 << 20;
 
-/// The largest body of a request of Jobq, of which its document says nothing.
+/// Maximum size of a Jobq request body; its document sets no limit.
 pub const JOBQ_BODY_MAX: usize = 2 << 20;
 
-/// The longest body of a job of lmstfy: smaller than 64 kB (document, The limits on parameters).
+/// Maximum size of an lmstfy job body: less than 64 kB (lmstfy's document, The limits on parameters).
 pub const LMSTFY_BODY_MAX: usize = 65_535;
 
 impl Serve {
-    /// How the server is to behave.
+    /// The server's settings.
     ///
     /// # Errors
     /// See [`Access::doors`], [`Network::tls`] and [`Network::hsts`].

@@ -1,4 +1,4 @@
-//! What a server says when it begins to listen: where it is, and a line to try it with.
+//! The startup banner: addresses, and commands that add a first job.
 
 use std::net::SocketAddr;
 
@@ -7,11 +7,11 @@ use switchyard::engine::{Engine, Result};
 use switchyard::server::Settings;
 use switchyard::store::FIRST_TOKEN;
 
-/// The namespace that a first start makes a token for.
+/// The namespace for which a first start creates a token.
 const NAMESPACE: &str = "default";
 
-/// A token for the first namespace, where nobody has made one and nothing is in the database yet. Only on
-/// loopback: where others can read along, a secret is not printed unasked.
+/// Creates a token for the first namespace if the database is empty and has no tokens. Only on loopback: a server that
+/// others can reach does not print secrets unasked.
 pub async fn first_token(
     engine: &Engine,
     settings: &Settings,
@@ -25,7 +25,7 @@ pub async fn first_token(
     Ok(Some(token))
 }
 
-/// The greeting. Its first line tells the address, for programs too.
+/// The startup banner. Its first line has the address, which programs may parse.
 pub fn greeting(
     address: SocketAddr,
     database: &str,
@@ -43,15 +43,15 @@ pub fn greeting(
     };
     let of_lmstfy = match token {
         Some(token) => format!(
-            "The same by lmstfy, with a token for the namespace {NAMESPACE}, which is shown this once:
+            "Add a job with lmstfy. The token is for the namespace {NAMESPACE}, and is shown only once:
   curl -X PUT '{scheme}://{address}/api/{NAMESPACE}/work?token={token}' -d 'hello'"
         ),
         None if settings.no_auth => format!(
-            "The same by lmstfy, where no namespace needs a token (--no-auth):
+            "Add a job with lmstfy (no token needed, because of --no-auth):
   curl -X PUT '{scheme}://{address}/api/{NAMESPACE}/work' -d 'hello'"
         ),
         None => format!(
-            "A token for a namespace of lmstfy:
+            "Create a token for an lmstfy namespace:
   switchyard token create --database {database} {NAMESPACE}"
         ),
     };
@@ -60,7 +60,7 @@ pub fn greeting(
   dashboard  {scheme}://{address}/ui
   API        {scheme}://{address} (qless, lmstfy, Relay, Jobq)
   database   {database}
-A first job:
+Add a job:
   curl {scheme}://{address}/add/work{key} -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'
 {of_lmstfy}
 "#

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     match runtime {
         Ok(runtime) => runtime.block_on(start()),
         Err(error) => {
-            tracing::error!("no threads: {error}");
+            tracing::error!("cannot start the worker threads: {error}");
             ExitCode::FAILURE
         }
     }
@@ -167,12 +167,12 @@ async fn demonstrate(engine: Engine, jobs: usize) {
         let tell = |done: usize| {
             if done >= jobs || told.elapsed() >= TELL_EVERY {
                 told = Instant::now();
-                tracing::info!("{} of {jobs} made-up jobs", done.min(jobs));
+                tracing::info!("added {} of {jobs} generated jobs", done.min(jobs));
             }
         };
         match demo::fill(&engine, jobs, tell).await {
-            Ok(()) => say(&format!("{jobs} made-up jobs are there\n")),
-            Err(error) => tracing::error!("the made-up jobs could not be put: {error}"),
+            Ok(()) => say(&format!("added all {jobs} generated jobs\n")),
+            Err(error) => tracing::error!("cannot add the generated jobs: {error}"),
         }
     }
     demo::play(engine).await;
@@ -211,7 +211,7 @@ async fn copy(from: &str, to: &str) -> Result<(), Box<dyn std::error::Error>> {
         .await
         .map_err(|error| format!("cannot copy {} to {}: {error}", shown(from), shown(to)))?;
     say(&format!(
-        "{:<16}{:>12}  checksum on both sides\n",
+        "{:<16}{:>12}  checksum, equal on both sides\n",
         "table", "rows"
     ));
     for Copied {
@@ -225,9 +225,9 @@ async fn copy(from: &str, to: &str) -> Result<(), Box<dyn std::error::Error>> {
     let rows: u64 = copied.iter().map(|copied| copied.rows).sum();
     let seconds = began.elapsed().as_secs_f64();
     say(&format!(
-        "{rows} rows copied and verified in {seconds:.1} s: {} holds what {} held\n",
-        shown(to),
-        shown(from)
+        "{rows} rows copied and verified in {seconds:.1} s, from {} to {}\n",
+        shown(from),
+        shown(to)
     ));
     Ok(())
 }

@@ -171,10 +171,10 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 /// What an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Durability {
-    /// Loss of power: every commit waits for the disk.
+    /// Loss of power: each commit waits for the disk.
     #[default]
     Full,
-    /// The end of the process, `kill -9` included; at a loss of power the last moments may be gone.
+    /// The end of the process, `kill -9` included; a loss of power can lose the most recent writes.
     Process,
 }
 

@@ -1,4 +1,4 @@
-//! `switchyard token`: tokens are made, listed and revoked on the database itself, whether or not a server has it
+//! `switchyard token`: creates, lists and revokes tokens in the database itself, whether or not a server has it
 //! open.
 
 use std::error::Error;
@@ -20,7 +20,7 @@ pub async fn run(command: Token) -> Outcome {
     let database = shown(&place.database);
     if database.contains(":memory:") {
         return Err(format!(
-            "{database} is gone when its server stops, and nobody else can open it; ask the server: POST /token/NAMESPACE"
+            "{database} is a temporary database that only its server can open; use POST /token/NAMESPACE of that server instead"
         )
         .into());
     }
@@ -53,7 +53,7 @@ async fn on(engine: &Engine, command: Token) -> Outcome {
                 .await?;
             let noticed = noticed(engine).await;
             tell(&format!(
-                "the token of the namespace {namespace}, shown this once; only its hash is kept:"
+                "the token of namespace {namespace}, shown only once because only its hash is stored:"
             ));
             say(&format!("{token}\n"));
             noticed?;
@@ -70,10 +70,10 @@ async fn on(engine: &Engine, command: Token) -> Outcome {
         } => {
             let token = given(token)?;
             if !engine.revoke_token(&namespace, &token).await? {
-                return Err(format!("the namespace {namespace} has no such token").into());
+                return Err(format!("namespace {namespace} has no such token").into());
             }
             noticed(engine).await?;
-            tell("revoked: nobody is let in with it any more");
+            tell("revoked: every server refuses the token from now on");
         }
     }
     Ok(())
@@ -93,7 +93,7 @@ async fn noticed(engine: &Engine) -> Outcome {
         return Ok(());
     }
     Err(
-        "it is done, but the server that has the database open has not taken notice of it yet"
+        "the change is stored, but the server that has the database open has not picked it up yet"
             .into(),
     )
 }

@@ -37,14 +37,14 @@ pub type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 #[derive(Parser)]
 #[command(
-    about = "What a cycle of add, get and complete costs over HTTP, beside a server that does nothing; \
-             what consumers cost who wait, and what a query costs"
+    about = "Measures cycles of add, get and complete over HTTP next to a reference server that answers from memory, \
+             waiting consumers, Jobq queries, and the dashboard"
 )]
 struct Options {
-    /// Seconds of each measurement.
+    /// Duration of each measurement, in seconds.
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// How often each is repeated; the medians are printed.
+    /// Repetitions of each measurement; the medians are printed.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Numbers of connections to measure with.
@@ -53,10 +53,10 @@ struct Options {
     /// Durabilities to measure.
     #[arg(long, value_delimiter = ',', default_value = "process,full")]
     durability: Vec<String>,
-    /// Numbers of servers on one Postgres to measure; run it with scripts/postgres.sh then.
+    /// Numbers of servers on one Postgres to measure; requires scripts/postgres.sh.
     #[arg(long, value_delimiter = ',')]
     postgres: Vec<usize>,
-    /// Queues over which the connections are spread.
+    /// Number of queues that the connections use.
     #[arg(long, default_value_t = 1)]
     queues: usize,
     /// Protocols to measure.
@@ -65,35 +65,34 @@ struct Options {
     /// Measure the dashboard only.
     #[arg(long)]
     dashboard: bool,
-    /// Jobs in each request of qless's measurement in bulk, on 8 connections; 0 leaves it out.
+    /// Jobs per request in qless's bulk measurement, on 8 connections; 0 skips it.
     #[arg(long, default_value_t = 50)]
     bulk: usize,
-    /// How often a job is published for a consumer who waits for it, by lmstfy; 0 leaves it out.
+    /// Number of lmstfy jobs published to a waiting consumer; 0 skips this measurement.
     #[arg(long, default_value_t = 300)]
     deliveries: usize,
-    /// Consumers who wait by lmstfy, ten at each queue, while nothing happens; at most as many as `ulimit -n`
-    /// allows; 0 leaves it out.
+    /// Number of idle lmstfy consumers, ten per queue, limited by `ulimit -n`; 0 skips this measurement.
     #[arg(long, default_value_t = 10_000)]
     idle: usize,
-    /// Jobs of a Jobq queue in which a query looks for a few; 0 leaves it out.
+    /// Number of jobs in the Jobq queue that is queried; 0 skips this measurement.
     #[arg(long, default_value_t = 100_000)]
     records: usize,
-    /// Measure only how long others wait for the largest requests.
+    /// Measure only how long the largest requests block other requests.
     #[arg(long)]
     holds: bool,
-    /// Made-up jobs of all protocols over which the dashboard's pages are asked for; 0 leaves it out.
+    /// Number of generated jobs for the measurement of dashboard pages; 0 skips it.
     #[arg(long, default_value_t = 1_000_000)]
     pages: usize,
-    /// Open tabs that listen to the dashboard's feed while nothing happens; 0 leaves it out.
+    /// Number of idle dashboard tabs that listen to the live feed; 0 skips this measurement.
     #[arg(long, default_value_t = 200)]
     tabs: usize,
-    /// The server to measure; else the one that was built along with this program.
+    /// Server binary to measure [default: the one built with this program].
     #[arg(long)]
     server: Option<PathBuf>,
-    /// Be the floor.
+    /// Run as the reference server.
     #[arg(long, hide = true)]
     floor: bool,
-    /// What `cargo bench` says to every bench.
+    /// Passed by `cargo bench` to every benchmark; ignored.
     #[arg(long, hide = true)]
     bench: bool,
 }

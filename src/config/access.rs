@@ -11,24 +11,24 @@ use crate::api::views::Role;
 use crate::doors::{Admin, Credentials, Doors, Secrets};
 use crate::secret::Hash;
 
-/// Who may come in.
+/// Authentication, authorization and allowed hosts.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Who may come in")]
+#[command(next_help_heading = "Authentication and access")]
 pub struct Access {
-    /// What opens the dashboard and /token, and everything else: `Authorization: Bearer TOKEN`, or in a browser
-    /// as the password of any name.
+    /// Admin token, for the dashboard, /token, qless, Relay and Jobq: `Authorization: Bearer TOKEN`, or in a browser as
+    /// the password of any name.
     #[arg(long, env = "SWITCHYARD_ADMIN_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "admin-token-source")]
     pub admin_token: Option<Secret>,
-    /// File with the value of --admin-token, or with two that are both accepted, one per line. SIGHUP reads it again.
+    /// File with the value of --admin-token, or with two accepted values, one per line. SIGHUP reloads it.
     #[arg(long, env = "SWITCHYARD_ADMIN_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "admin-token-source")]
     pub admin_token_file: Option<SecretFile>,
-    /// The name that opens the same with --admin-password, in a browser or elsewhere.
+    /// Admin name, used with --admin-password: the same access by Basic authentication or the login page.
     #[arg(long, env = "SWITCHYARD_ADMIN_USER", hide_env_values = true, value_parser = user, value_name = "NAME")]
     #[arg(requires = "admin-password-source")]
     pub admin_user: Option<String>,
-    /// The password of --admin-user.
+    /// Password of --admin-user.
     #[arg(long, env = "SWITCHYARD_ADMIN_PASSWORD", hide_env_values = true, value_parser = password)]
     #[arg(
         requires = "admin_user",
@@ -36,83 +36,84 @@ pub struct Access {
         value_name = "PASSWORD"
     )]
     pub admin_password: Option<Secret>,
-    /// File with the value of --admin-password, or with two that are both accepted, one per line. SIGHUP reads it again.
+    /// File with the value of --admin-password, or with two accepted values, one per line. SIGHUP reloads it.
     #[arg(long, env = "SWITCHYARD_ADMIN_PASSWORD_FILE", value_parser = password_file, value_name = "PATH")]
     #[arg(requires = "admin_user", group = "admin-password-source")]
     pub admin_password_file: Option<SecretFile>,
-    /// What opens the dashboard for somebody by name, as a viewer, an operator or an admin; may be given several
-    /// times. In the environment the keys stand one after the other, with a comma or white space between them.
+    /// Dashboard credentials of one person, with the role viewer, operator or admin. Repeatable. In the environment
+    /// variable, separate several keys with commas or white space.
     #[arg(long = "ui-key", env = "SWITCHYARD_UI_KEYS", hide_env_values = true, value_parser = ui_keys)]
     #[arg(value_name = "ROLE:NAME:SECRET")]
     pub ui_keys: Vec<UiKeys>,
-    /// File with more values of --ui-key, separated by commas or white space. SIGHUP reads it again.
+    /// File with more values of --ui-key, separated by commas or white space. SIGHUP reloads it.
     #[arg(long, env = "SWITCHYARD_UI_KEYS_FILE", value_parser = ui_keys_file, value_name = "PATH")]
     pub ui_keys_file: Option<UiKeysFile>,
-    /// What the dashboard lets those do who show no key: viewer, operator or admin. If it is not said, and no key of
-    /// the dashboard is set, everything; with a key, nothing. The APIs have doors of their own.
+    /// Role of dashboard users without credentials: viewer, operator or admin [default: admin if no dashboard key is
+    /// set, otherwise no access]. Does not affect the APIs.
     #[arg(long, env = "SWITCHYARD_UI_OPEN_AS", value_parser = role, value_name = "ROLE")]
     pub ui_open_as: Option<Role>,
-    /// What opens qless: `Authorization: Bearer TOKEN`.
+    /// Token that qless requests must send: `Authorization: Bearer TOKEN`.
     #[arg(long, env = "SWITCHYARD_QLESS_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "qless-token-source")]
     pub qless_token: Option<Secret>,
-    /// File with the value of --qless-token, or with two that are both accepted, one per line. SIGHUP reads it again.
+    /// File with the value of --qless-token, or with two accepted values, one per line. SIGHUP reloads it.
     #[arg(long, env = "SWITCHYARD_QLESS_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "qless-token-source")]
     pub qless_token_file: Option<SecretFile>,
-    /// What opens Relay: `Authorization: Bearer TOKEN`.
+    /// Token that Relay requests must send: `Authorization: Bearer TOKEN`.
     #[arg(long, env = "SWITCHYARD_RELAY_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "relay-token-source")]
     pub relay_token: Option<Secret>,
-    /// File with the value of --relay-token, or with two that are both accepted, one per line. SIGHUP reads it again.
+    /// File with the value of --relay-token, or with two accepted values, one per line. SIGHUP reloads it.
     #[arg(long, env = "SWITCHYARD_RELAY_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "relay-token-source")]
     pub relay_token_file: Option<SecretFile>,
-    /// What opens Jobq: `Authorization: Bearer TOKEN`.
+    /// Token that Jobq requests must send: `Authorization: Bearer TOKEN`.
     #[arg(long, env = "SWITCHYARD_JOBQ_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "jobq-token-source")]
     pub jobq_token: Option<Secret>,
-    /// File with the value of --jobq-token, or with two that are both accepted, one per line. SIGHUP reads it again.
+    /// File with the value of --jobq-token, or with two accepted values, one per line. SIGHUP reloads it.
     #[arg(long, env = "SWITCHYARD_JOBQ_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "jobq-token-source")]
     pub jobq_token_file: Option<SecretFile>,
-    /// Accept qless requests without a token, also on an address that others can reach.
+    /// Accept qless requests without a token on addresses beyond loopback.
     #[arg(long, env = "SWITCHYARD_OPEN_QLESS", value_parser = FalseyValueParser::new())]
     #[arg(conflicts_with = "qless-token-source")]
     pub open_qless: bool,
-    /// Accept Relay requests without a token, also on an address that others can reach.
+    /// Accept Relay requests without a token on addresses beyond loopback.
     #[arg(long, env = "SWITCHYARD_OPEN_RELAY", value_parser = FalseyValueParser::new())]
     #[arg(conflicts_with = "relay-token-source")]
     pub open_relay: bool,
-    /// Accept Jobq requests without a token, also on an address that others can reach.
+    /// Accept Jobq requests without a token on addresses beyond loopback.
     #[arg(long, env = "SWITCHYARD_OPEN_JOBQ", value_parser = FalseyValueParser::new())]
     #[arg(conflicts_with = "jobq-token-source")]
     pub open_jobq: bool,
-    /// Let everybody into lmstfy's namespaces, without a token.
+    /// Accept lmstfy requests without a token, in all namespaces.
     #[arg(long, env = "SWITCHYARD_NO_AUTH", value_parser = FalseyValueParser::new())]
     pub no_auth: bool,
-    /// Listen on an address that others can reach without a token for any API, as if each were opened explicitly.
+    /// Allow listening beyond loopback without credentials for any API.
     #[arg(long, env = "SWITCHYARD_INSECURE", value_parser = FalseyValueParser::new())]
     pub insecure: bool,
-    /// Host name under which clients reach this server; may be given several times, in the environment separated by
-    /// commas. On loopback, and where an API is open, only IP addresses, localhost and these names are accepted.
+    /// Host name that clients use for this server. Repeatable, or separated by commas. On loopback, and while an API
+    /// is open, the server accepts only IP addresses, localhost and these names.
     #[arg(long = "allowed-host", env = "SWITCHYARD_ALLOWED_HOSTS", value_delimiter = ',', value_parser = host)]
     #[arg(value_name = "NAME")]
     pub allowed_hosts: Vec<String>,
 }
 
-/// The most keys of the dashboard: each is compared with what somebody shows.
+/// Maximum number of dashboard keys: a request's credentials are compared with each.
 const UI_KEYS_MAX: usize = 1_000;
 
 impl Access {
-    /// Who may come in.
+    /// The credentials, and the access without them.
     ///
     /// # Errors
-    /// See [`Access::credentials`]; or if there are too many host names.
+    /// See [`Access::credentials`]; also if there are too many host names.
     pub fn doors(&self) -> Result<Doors, String> {
         if self.allowed_hosts.len() > ALLOWED_HOSTS_MAX {
             return Err(format!(
-                "--allowed-host: at most {ALLOWED_HOSTS_MAX} names are allowed"
+                "--allowed-host: {} names; the limit is {ALLOWED_HOSTS_MAX}",
+                self.allowed_hosts.len()
             ));
         }
         Ok(Doors::new(self.credentials()?, self.ui_open_as))
@@ -121,7 +122,7 @@ impl Access {
     /// All credentials.
     ///
     /// # Errors
-    /// If a key of the dashboard is invalid, if there are too many, or if two have the same secret.
+    /// If a dashboard key is invalid, if there are too many, or if two have the same secret.
     pub fn credentials(&self) -> Result<Credentials, String> {
         let mut ui = Vec::new();
         for keys in &self.ui_keys {
@@ -130,7 +131,10 @@ impl Access {
         let from_file = self.ui_keys_file.iter().flat_map(|file| &file.content);
         ui.extend(from_file.map(|it| it.key.clone()));
         if ui.len() > UI_KEYS_MAX {
-            return Err(format!("--ui-key: there may be {UI_KEYS_MAX} keys at most"));
+            return Err(format!(
+                "--ui-key: {} keys; the limit is {UI_KEYS_MAX}",
+                ui.len()
+            ));
         }
         let admin_token = secrets(self.admin_token, self.admin_token_file.as_ref());
         let admin_password = secrets(self.admin_password, self.admin_password_file.as_ref());
@@ -143,7 +147,7 @@ impl Access {
             if known.contains(&key.secret) {
                 let name = &key.who.name;
                 return Err(format!(
-                    "--ui-key: the secret of {name} opens something else already"
+                    "--ui-key: the secret of {name} is already used by another credential; choose another one"
                 ));
             }
             known.push(key.secret);
@@ -169,27 +173,29 @@ fn secrets(flag: Option<Secret>, file: Option<&SecretFile>) -> Secrets {
 }
 
 fn role(text: &str) -> Result<Role, &'static str> {
-    Role::parse(text).ok_or("it is viewer, operator or admin")
+    Role::parse(text).ok_or("expected viewer, operator or admin")
 }
 
-/// The most names in `--allowed-host`: each is compared with the host of a request.
+/// Maximum number of names in `--allowed-host`: the host of a request is compared with each.
 const ALLOWED_HOSTS_MAX: usize = 100;
 
-/// The longest host name in characters, as in DNS.
+/// Maximum length of a host name in characters, as in DNS.
 const HOST_CHARS_MAX: usize = 253;
 
 fn host(text: &str) -> Result<String, &'static str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let name = text.trim();
     if name.is_empty() || name.len() > HOST_CHARS_MAX || !name.bytes().all(is_plain) {
-        return Err("it is a host name without scheme and port: letters, digits, hyphens, dots");
+        return Err(
+            "expected a host name without scheme and port: letters, digits, hyphens, underscores, dots",
+        );
     }
     Ok(name.strip_suffix('.').unwrap_or(name).to_owned())
 }
 
 fn user(text: &str) -> Result<String, &'static str> {
     if text.contains(':') {
-        return Err("a name with a colon cannot be sent");
+        return Err("a user name cannot contain a colon");
     }
     if text.is_empty() {
         return Err("it is empty");

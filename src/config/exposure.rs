@@ -7,10 +7,10 @@ use super::secrets::{FromFile, SECRET_CHARS_MIN, Secret, SecretFile};
 use crate::doors::{Api, Credentials, Doors, Hosts, is_loopback};
 
 impl Access {
-    /// Checks what others can reach when the server listens on this address. The warnings, if it may listen.
+    /// Checks what others can reach when the server listens on this address. Returns warnings if it may listen.
     ///
     /// # Errors
-    /// If others could use an API that is open by omission, or guess a secret.
+    /// If an API would be open beyond loopback without a flag that says so, or if a secret is too short.
     pub fn check(&self, listen: SocketAddr, doors: &Doors) -> Result<Vec<String>, String> {
         let mut warnings = Vec::new();
         let open = doors.open(self.no_auth);
@@ -22,7 +22,7 @@ impl Access {
         }
         let short = self.short_secrets();
         let are_short = format!(
-            "secrets of fewer than {SECRET_CHARS_MIN} characters can be guessed: {}",
+            "secrets need at least {SECRET_CHARS_MIN} characters; too short: {}",
             short.join(", ")
         );
         if is_loopback(listen) {
@@ -32,8 +32,8 @@ impl Access {
         let omitted = self.open_by_omission(doors);
         if !omitted.is_empty() && !self.insecure {
             return Err(format!(
-                "cannot listen on {listen}: these APIs would accept requests without credentials: {}. Set a token for \
-                 each, or open it explicitly; --insecure opens them all",
+                "cannot listen on {listen}: these APIs would accept unauthenticated requests: {}; set a token for \
+                 each, open it explicitly, or open all with --insecure",
                 omitted.join(", ")
             ));
         }
@@ -43,11 +43,11 @@ impl Access {
         Ok(warnings)
     }
 
-    /// Reads the files with secrets again. The credentials to put in force on a server that listens on this address.
-    /// A file must be a regular one now: a pipe would have nothing left to read.
+    /// Reloads the files with secrets. Returns the new credentials of a server that listens on this address.
+    /// Each file must be a regular one: a pipe would have nothing left to read.
     ///
     /// # Errors
-    /// If a file cannot be read or has no valid secret, or if others could guess one.
+    /// If a file cannot be read or has no valid secret, or if a secret is too short.
     pub fn reread(&self, listen: SocketAddr) -> Result<Credentials, String> {
         let access = Access {
             admin_token_file: reread("--admin-token-file", self.admin_token_file.as_ref())?,
@@ -65,14 +65,14 @@ impl Access {
         let short = access.short_secrets();
         if !is_loopback(listen) && !short.is_empty() {
             return Err(format!(
-                "secrets of fewer than {SECRET_CHARS_MIN} characters can be guessed: {}",
+                "secrets need at least {SECRET_CHARS_MIN} characters; too short: {}",
                 short.join(", ")
             ));
         }
         Ok(credentials)
     }
 
-    /// Which hosts requests may name. Where every API needs credentials, only `--allowed-host` limits them.
+    /// The hosts that requests may name. If every API needs credentials, only `--allowed-host` limits them.
     pub fn hosts(&self, listen: SocketAddr, doors: &Doors) -> Hosts {
         let is_limited = is_loopback(listen)
             || !doors.open(self.no_auth).is_empty()
@@ -84,7 +84,7 @@ impl Access {
         }
     }
 
-    /// The APIs that no flag has opened and no key protects, each with the flags that settle it.
+    /// The APIs that neither a key protects nor a flag opens, each with the flags that do.
     fn open_by_omission(&self, doors: &Doors) -> Vec<&'static str> {
         let apis = [
             (
@@ -136,7 +136,7 @@ impl Access {
     }
 }
 
-/// Reads the file of this flag again, if there is one.
+/// Reloads the file of this flag, if there is one.
 fn reread<T: Clone>(flag: &str, file: Option<&FromFile<T>>) -> Result<Option<FromFile<T>>, String> {
     let file = file.map(FromFile::reread).transpose();
     file.map_err(|why| format!("{flag}: {why}"))

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 use crate::server::{Limits, Proxies, Tls};
 
-/// The longest time of `--hsts`: two years, in seconds.
+/// Maximum of `--hsts`: two years, in seconds.
 const HSTS_MAX_S: i64 = 63_072_000;
 
 /// Connections, and proxies in front of the server.
@@ -17,7 +17,7 @@ const HSTS_MAX_S: i64 = 63_072_000;
 #[command(next_help_heading = "Connections")]
 pub struct Network {
     /// Address or network of a reverse proxy whose X-Forwarded-For, -Proto, -Host and Forwarded headers are used.
-    /// Repeat it, or separate several with commas. From all other peers these headers are ignored.
+    /// Repeatable, or separated by commas. These headers are ignored from all other peers.
     #[arg(
         long = "trusted-proxy",
         env = "SWITCHYARD_TRUSTED_PROXY",
@@ -26,7 +26,7 @@ pub struct Network {
     #[arg(value_delimiter = ',', value_parser = cidr)]
     pub trusted_proxies: Vec<IpNet>,
     /// File with the TLS certificate in PEM format, followed by those of its issuers. The server then accepts only
-    /// HTTPS. SIGHUP reads the certificate and the key again.
+    /// HTTPS. SIGHUP reloads certificate and key.
     #[arg(long, env = "SWITCHYARD_TLS_CERT", value_name = "FILE")]
     #[arg(requires = "tls_key")]
     pub tls_cert: Option<String>,
@@ -34,21 +34,21 @@ pub struct Network {
     #[arg(long, env = "SWITCHYARD_TLS_KEY", value_name = "FILE")]
     #[arg(requires = "tls_cert")]
     pub tls_key: Option<String>,
-    /// Tell browsers to use only HTTPS for this host, for so many seconds (Strict-Transport-Security) [one year
-    /// without a value; 0 ends it].
+    /// Tell browsers to use only HTTPS for this host, for this many seconds (Strict-Transport-Security) [without a
+    /// value: one year; 0 withdraws it].
     #[arg(long, env = "SWITCHYARD_HSTS", value_name = "SECONDS")]
     #[arg(num_args = 0..=1, default_missing_value = "31536000")]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=HSTS_MAX_S))]
     pub hsts: Option<u32>,
-    /// Most open connections [default: three quarters of the open files the system permits, up to 16384].
+    /// Maximum number of open connections [default: three quarters of the open files limit, at most 16384].
     #[arg(long, env = "SWITCHYARD_MAX_CONNECTIONS", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: Option<u32>,
-    /// Most open connections of one client address, an IPv6 network of 64 bits counted as one [default: half of all].
+    /// Maximum number of open connections per client address; an IPv6 /64 network counts as one [default: half of all].
     #[arg(long, env = "SWITCHYARD_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections_per_address: Option<u32>,
-    /// For tests: seconds that replace every limit on the time of a connection.
+    /// For tests: seconds that replace all time limits of a connection.
     #[arg(long, hide = true)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub connection_timeout: Option<u16>,
@@ -92,7 +92,7 @@ impl Network {
     /// Seconds of `Strict-Transport-Security`.
     ///
     /// # Errors
-    /// If no request can come over HTTPS.
+    /// If no request can arrive over HTTPS.
     pub fn hsts(&self) -> Result<Option<u32>, String> {
         if self.hsts.is_some() && self.tls_cert.is_none() && self.trusted_proxies.is_empty() {
             let why = "--hsts needs HTTPS: set --tls-cert and --tls-key, or --trusted-proxy";

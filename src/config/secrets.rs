@@ -7,10 +7,10 @@ use crate::api::views::Role;
 use crate::doors::{SECRETS_MAX, UiKey, Who};
 use crate::secret::Hash;
 
-/// The shortest secret that is accepted beyond loopback, in characters.
+/// Minimum length of a secret beyond loopback, in characters.
 pub const SECRET_CHARS_MIN: usize = 16;
 
-/// The largest file of secrets, in bytes.
+/// Maximum size of a file with secrets, in bytes.
 pub const SECRET_FILE_BYTES_MAX: u64 = 256 << 10;
 
 /// A secret as it is configured. Only its hash is kept.
@@ -21,18 +21,18 @@ pub struct Secret {
     pub is_short: bool,
 }
 
-/// Keys of the dashboard, or what is wrong with them. The error is reported later, because clap would print the keys too.
+/// Dashboard keys, or why they are invalid. The error is reported later, because clap would print the keys too.
 #[derive(Clone, Debug)]
 pub struct UiKeys(pub(super) Result<Vec<ConfiguredKey>, String>);
 
-/// A key of the dashboard, and whether its secret is short.
+/// A dashboard key, and whether its secret is short.
 #[derive(Clone, Debug)]
 pub struct ConfiguredKey {
     pub key: UiKey,
     pub is_short: bool,
 }
 
-/// What a file with secrets says, and how to read it again.
+/// The content of a file with secrets, and how to reload it.
 #[derive(Clone, Debug)]
 pub struct FromFile<T> {
     path: String,
@@ -43,7 +43,7 @@ pub struct FromFile<T> {
 /// A file with the values of one secret.
 pub type SecretFile = FromFile<Vec<Secret>>;
 
-/// A file with keys of the dashboard.
+/// A file with dashboard keys.
 pub type UiKeysFile = FromFile<Vec<ConfiguredKey>>;
 
 impl<T> FromFile<T> {
@@ -55,7 +55,7 @@ impl<T> FromFile<T> {
         })
     }
 
-    /// Reads the file again.
+    /// Reloads the file.
     ///
     /// # Errors
     /// If it is not a regular file, cannot be read, or has no valid content.
@@ -64,14 +64,14 @@ impl<T> FromFile<T> {
         let is_regular = fs::metadata(path).map(|found| found.is_file());
         let read = match is_regular {
             Ok(true) => FromFile::read(path, self.parse),
-            Ok(false) => Err("it is not a regular file".to_owned()),
+            Ok(false) => Err("not a regular file".to_owned()),
             Err(error) => Err(error.to_string()),
         };
         read.map_err(|why| format!("{path}: {why}"))
     }
 }
 
-/// The longest name in a key, in characters.
+/// Maximum length of the name in a key, in characters.
 const UI_NAME_CHARS_MAX: usize = 64;
 
 #[expect(clippy::unnecessary_wraps, reason = "clap asks for a Result")]
@@ -81,7 +81,7 @@ pub fn ui_keys(text: &str) -> Result<UiKeys, String> {
     ))
 }
 
-/// The keys of the dashboard in this file, separated as in the environment.
+/// The dashboard keys in this file, separated as in the environment variable.
 pub fn ui_keys_file(path: &str) -> Result<UiKeysFile, String> {
     FromFile::read(path, all_ui_keys)
 }
@@ -99,14 +99,14 @@ fn all_ui_keys(text: &str) -> Result<Vec<ConfiguredKey>, String> {
 fn ui_key(text: &str) -> Result<ConfiguredKey, String> {
     let mut parts = text.splitn(3, ':');
     let (Some(role), Some(name), Some(secret)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err("a key is ROLE:NAME:SECRET, without a comma or white space".to_owned());
+        return Err("expected ROLE:NAME:SECRET, without commas or white space".to_owned());
     };
     let role = Role::parse(role);
-    let role = role.ok_or("a key begins with viewer:, operator: or admin:")?;
+    let role = role.ok_or("a key starts with viewer:, operator: or admin:")?;
     let is_visible = |c: char| !c.is_control() && !c.is_whitespace();
     if !(1..=UI_NAME_CHARS_MAX).contains(&name.chars().count()) || !name.chars().all(is_visible) {
         return Err(format!(
-            "the name in a key has 1 to {UI_NAME_CHARS_MAX} visible characters"
+            "the name in a key must have 1 to {UI_NAME_CHARS_MAX} visible characters"
         ));
     }
     let secret = password(secret).map_err(|why| format!("the secret of {name}: {why}"))?;
@@ -155,7 +155,7 @@ fn lines(
     let secrets: Vec<Secret> = lines.map(parse).collect::<Result<_, _>>()?;
     if secrets.len() > SECRETS_MAX {
         return Err(format!(
-            "it has {} lines with a secret; the limit is {SECRETS_MAX}",
+            "{} lines with a secret; the limit is {SECRETS_MAX}",
             secrets.len()
         ));
     }
@@ -186,7 +186,9 @@ fn read(source: impl Read) -> Result<String, String> {
         .read_to_string(&mut text)
         .map_err(|error| error.to_string())?;
     if u64::try_from(length).is_ok_and(|length| length > SECRET_FILE_BYTES_MAX) {
-        return Err(format!("it has more than {SECRET_FILE_BYTES_MAX} bytes"));
+        return Err(format!(
+            "larger than the limit of {SECRET_FILE_BYTES_MAX} bytes"
+        ));
     }
     let text = text.trim_end_matches(['\r', '\n']);
     if text.is_empty() {
