@@ -14,16 +14,19 @@ use crate::store::{ROWS_BOUND_MAX, Row, Statement, StoreError};
 // compiles the statement, and then compiles it anew whenever one is bound.
 
 /// The columns of a job, in the order in which [`job`] reads them, out of `jobs AS j`.
-/// Ids hold no control characters, so a line break parts them.
+/// Ids hold no control characters, so a line break parts them. Most jobs have neither dependencies nor dependents, and
+/// to look costs less than to prepare to sort none.
 macro_rules! job_columns {
     () => {
         concat!(
             job_columns!(own),
             ",
-         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
-            JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq),
-         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
-            JOIN jobs AS o ON o.seq = d.job WHERE d.needs = j.seq)"
+         CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE job = j.seq) THEN
+            (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
+                JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq) END,
+         CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE needs = j.seq) THEN
+            (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
+                JOIN jobs AS o ON o.seq = d.job WHERE d.needs = j.seq) END"
         )
     };
     // With as many of the dependencies as the argument says, and without dependents.

@@ -20,15 +20,22 @@ use super::rows::{Arg, Rows};
 /// How a database writes what is written in several ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    Sqlite {
-        /// Whether each value of a set of rows is bound, instead of all together as a JSON array. SQLite takes several
-        /// times as long to take JSON apart.
-        bound: bool,
-    },
+    Sqlite(Set),
     Postgres {
         /// Whether it can pass over rows that others have locked.
         skip_locked: bool,
     },
+}
+
+/// How SQLite is given a set of rows. Taking JSON apart takes it several times as long as reading bound values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Set {
+    /// The values of one row, each bound where it is used.
+    One,
+    /// The values of a few rows, in a table of bound values.
+    Few,
+    /// A JSON array.
+    Json,
 }
 
 /// A statement in a dialect. Statements are constants, so the address stands for the text.
@@ -41,7 +48,7 @@ static WRITTEN: OnceLock<RwLock<HashMap<Key, &'static str>>> = OnceLock::new();
 pub const ROWS_BOUND_MAX: usize = 64;
 
 /// For so many rows texts are made, so that few are enough for sets of all sizes: what is left over stays null.
-const ROOMS: [usize; 4] = [1, 4, 16, ROWS_BOUND_MAX];
+const ROOMS: [usize; 6] = [2, 4, 8, 16, 32, ROWS_BOUND_MAX];
 
 /// Appends `(?, …), …` for the values of these rows, and says how many values are to be null after them.
 fn write_values(rows: &Rows, text: &mut String) -> usize {
@@ -73,31 +80,28 @@ pub fn write_sqlite(
     text: &mut String,
     mut bind: impl FnMut(Arg),
 ) {
-    // How many columns there would be in a set without rows is not known.
-    let bound = args.iter().any(|arg| match arg {
-        Arg::Rows(rows) => (1..=ROWS_BOUND_MAX).contains(&rows.len()),
-        _ => false,
+    let set = args.iter().find_map(|arg| match arg {
+        Arg::Rows(rows) => Some(rows.len()),
+        _ => None,
     });
-    let mut parts = Dialect::Sqlite { bound }.write(sql).split('$');
-    text.push_str(parts.next().unwrap_or_default());
-    let numbered = |part: &'static str| {
-        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, rest) = part.split_at(digits);
-        (number.parse::<usize>().unwrap_or_default(), rest)
+    let set = match set {
+        Some(1) => Set::One,
+        Some(2..=ROWS_BOUND_MAX) => Set::Few,
+        // How many columns there would be in a set without rows is not known.
+        _ => Set::Json,
     };
-    let parts: Vec<_> = parts.map(numbered).collect();
-    for (index, (number, rest)) in parts.iter().enumerate() {
-        let is_used_again = parts
-            .iter()
-            .skip(index + 1)
-            .any(|(other, _)| other == number);
-        let arg = match args.get_mut(number.wrapping_sub(1)) {
-            Some(arg) if is_used_again => arg.clone(),
-            Some(arg) => std::mem::take(arg),
-            None => Arg::Null,
-        };
-        match arg {
-            Arg::Rows(rows) if bound => {
+    let mut parts = Dialect::Sqlite(set).write(sql).split('$');
+    text.push_str(parts.next().unwrap_or_default());
+    let parts: Vec<_> = parts.map(placeholder).collect();
+    for (index, (name, rest)) in parts.iter().enumerate() {
+        let is_used_again = parts.iter().skip(index + 1).any(|(other, _)| other == name);
+        let arg = named(&mut args, *name);
+        let arg = arg.map(|arg| match is_used_again {
+            true => arg.clone(),
+            false => std::mem::take(arg),
+        });
+        match arg.unwrap_or_default() {
+            Arg::Rows(rows) if set == Set::Few => {
                 let null = write_values(&rows, text);
                 rows.values.into_iter().for_each(&mut bind);
                 (0..null).for_each(|_| bind(Arg::Null));
@@ -115,6 +119,41 @@ pub fn write_sqlite(
     }
 }
 
+/// The number of an argument, and of the column if it is the one row of a set.
+type Name = (usize, Option<usize>);
+
+/// What a part of a statement that follows `$` names, as `1` or `1:column`, and the rest of it.
+fn placeholder(part: &'static str) -> (Name, &'static str) {
+    let number = |text: &'static str| {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = text.split_at(digits);
+        (number.parse::<usize>().unwrap_or_default(), rest)
+    };
+    let (arg, rest) = number(part);
+    match rest.strip_prefix(':') {
+        Some(rest) => {
+            let (column, rest) = number(rest);
+            ((arg, Some(column)), rest)
+        }
+        None => ((arg, None), rest),
+    }
+}
+
+fn named(args: &mut [Arg], (number, column): Name) -> Option<&mut Arg> {
+    let arg = args.get_mut(number.wrapping_sub(1))?;
+    match (arg, column) {
+        (Arg::Rows(rows), Some(column)) => rows.values.get_mut(column),
+        (arg, _) => Some(arg),
+    }
+}
+
+/// A statement about the one row of a set needs no table of it.
+fn without_set(sql: &str) -> String {
+    sql.replace("FROM rows($1) AS k CROSS JOIN", "FROM")
+        .replace("FROM rows($1) AS k", "")
+        .replace("FROM rows($1)", "")
+}
+
 impl Dialect {
     /// The statement as this database wants it.
     pub fn write(self, sql: &'static str) -> &'static str {
@@ -126,7 +165,11 @@ impl Dialect {
             .get(&key)
             .copied();
         known.unwrap_or_else(|| {
-            let text: &'static str = Box::leak(self.filled(sql).into_boxed_str());
+            let filled = match self {
+                Dialect::Sqlite(Set::One) => self.filled(&without_set(sql)),
+                _ => self.filled(sql),
+            };
+            let text: &'static str = Box::leak(filled.into_boxed_str());
             let mut written = written.write().unwrap_or_else(PoisonError::into_inner);
             written.entry(key).or_insert(text)
         })
@@ -157,9 +200,9 @@ impl Dialect {
         let word = last_word(out);
         let (name, inner) = (out.split_off(word), hole.get(1..).unwrap_or_default());
         let (argument, after) = inner.split_once(')').unwrap_or((inner, ""));
-        let sqlite = matches!(self, Dialect::Sqlite { .. });
+        let sqlite = matches!(self, Dialect::Sqlite(_));
         let written = match name.as_str() {
-            "rows" if self == Dialect::Sqlite { bound: true } => argument.to_owned(),
+            "rows" if self == Dialect::Sqlite(Set::Few) => argument.to_owned(),
             "rows" if sqlite => format!("jsonb_each({argument})"),
             "rows" => format!("jsonb_array_elements({argument}::jsonb)"),
             "elements" if sqlite => format!("json_each({argument})"),
@@ -184,12 +227,15 @@ impl Dialect {
 
     fn column(self, alias: &str, kind: &str, number: &str) -> String {
         let kind = match (self, kind) {
-            (Dialect::Sqlite { bound: true }, _) => {
+            (Dialect::Sqlite(Set::Json), "item") => return format!("{alias}value"),
+            (Dialect::Sqlite(Set::Json), _) => return format!("({alias}value->>{number})"),
+            (Dialect::Sqlite(set), _) => {
                 let number = number.parse::<usize>().unwrap_or_default();
-                return format!("{alias}column{}", number + 1);
+                return match set {
+                    Set::One => format!("$1:{number}"),
+                    Set::Few | Set::Json => format!("{alias}column{}", number + 1),
+                };
             }
-            (Dialect::Sqlite { bound: false }, "item") => return format!("{alias}value"),
-            (Dialect::Sqlite { bound: false }, _) => return format!("({alias}value->>{number})"),
             (_, "item") => return format!("({alias}value #>> '{{}}')"),
             (_, "int") => "bigint",
             (_, "real") => "double precision",
@@ -202,7 +248,7 @@ impl Dialect {
     fn lock(self, out: &mut String, hole: &str) {
         let (manner, table) = hole.split_once(':').unwrap_or((hole, ""));
         let locks = match self {
-            Dialect::Sqlite { .. } => false,
+            Dialect::Sqlite(_) => false,
             Dialect::Postgres { skip_locked } => skip_locked || manner == "locked",
         };
         if !locks {
@@ -236,8 +282,8 @@ mod tests {
     use super::*;
 
     const PG: Dialect = Dialect::Postgres { skip_locked: true };
-    const SQLITE: Dialect = Dialect::Sqlite { bound: false };
-    const BOUND: Dialect = Dialect::Sqlite { bound: true };
+    const SQLITE: Dialect = Dialect::Sqlite(Set::Json);
+    const FEW: Dialect = Dialect::Sqlite(Set::Few);
 
     #[test]
     fn holes_are_filled_for_each_database() {
@@ -247,7 +293,7 @@ mod tests {
             "INSERT INTO t (a, b) SELECT (value->>0), (k.value->>12), coalesce((value->>2), count(*)) FROM jsonb_each($1) AS k"
         );
         assert_eq!(
-            BOUND.write(sql),
+            FEW.write(sql),
             "INSERT INTO t (a, b) SELECT column1, k.column13, coalesce(column3, count(*)) FROM $1 AS k"
         );
         assert_eq!(
@@ -304,13 +350,14 @@ mod tests {
             args
         };
         let (text, bound) = write(sql, rows(1));
+        assert_eq!(text, "SELECT ?, ?  WHERE x = ?");
+        assert_eq!(bound, "[0,7,7]");
+        let (text, bound) = write(sql, rows(3));
         assert_eq!(
             text,
-            "SELECT column1, ? FROM (SELECT * FROM (VALUES (?,?,?)) WHERE column1 IS NOT NULL) WHERE x = ?"
+            "SELECT column1, ? FROM (SELECT * FROM (VALUES (?,?,?),(?,?,?),(?,?,?),(?,?,?)) \
+             WHERE column1 IS NOT NULL) WHERE x = ?"
         );
-        assert_eq!(bound, r#"[7,0,"a",null,7]"#);
-        let (text, bound) = write(sql, rows(3));
-        assert!(text.contains("(VALUES (?,?,?),(?,?,?),(?,?,?),(?,?,?))"));
         assert_eq!(
             bound,
             r#"[7,0,"a",null,1,"a",null,2,"a",null,null,null,null,7]"#
