@@ -121,6 +121,7 @@ mod tests {
     /// The third waits for a permit, of which there is none.
     #[tokio::test]
     async fn two_large_evaluations_run_at_once() {
+        assert_eq!(RUNNING.available_permits(), 2);
         let is_over = Arc::new(AtomicBool::new(false));
         let running = Arc::new(AtomicUsize::new(0));
         let mut tasks = JoinSet::new();
