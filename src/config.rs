@@ -232,3 +232,57 @@ impl Serve {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the server makes of these flags, beyond reading each of them.
+    fn accepts(flags: impl IntoIterator<Item = String>) -> bool {
+        let words = ["switchyard", "serve"].map(str::to_owned);
+        let command = Command::try_parse_from(words.into_iter().chain(flags));
+        match command.map(|command| command.action) {
+            Ok(Action::Serve(serve)) => serve.access.doors().is_ok(),
+            _ => false,
+        }
+    }
+
+    fn flag(name: &str, value: &str) -> [String; 2] {
+        [name, value].map(str::to_owned)
+    }
+
+    #[test]
+    fn values_of_flags_have_their_limits() {
+        let chars = |n: usize| "h".repeat(n);
+        for (flag, is_accepted) in [
+            (flag("--hsts", "63071999"), true),
+            (flag("--hsts", "63072000"), true),
+            (flag("--hsts", "63072001"), false),
+            (flag("--allowed-host", &chars(252)), true),
+            (flag("--allowed-host", &chars(253)), true),
+            (flag("--allowed-host", &chars(254)), false),
+            (flag("--environment", &chars(39)), true),
+            (flag("--environment", &chars(40)), true),
+            (flag("--environment", &chars(41)), false),
+            (flag("--max-connections", "0"), false),
+            (flag("--max-connections", "1"), true),
+            (flag("--max-connections-per-address", "0"), false),
+            (flag("--max-connections-per-address", "1"), true),
+        ] {
+            let text = flag.join(" ");
+            assert_eq!(accepts(flag), is_accepted, "{text}");
+        }
+    }
+
+    #[test]
+    fn flags_that_repeat_have_their_limits() {
+        let host = |n: usize| flag("--allowed-host", &format!("host-{n}"));
+        let key = |n: usize| flag("--ui-key", &format!("viewer:name-{n}:the-secret-of-{n}"));
+        for (count, is_accepted) in [(99, true), (100, true), (101, false)] {
+            assert_eq!(accepts((0..count).flat_map(host)), is_accepted, "{count}");
+        }
+        for (count, is_accepted) in [(999, true), (1_000, true), (1_001, false)] {
+            assert_eq!(accepts((0..count).flat_map(key)), is_accepted, "{count}");
+        }
+    }
+}

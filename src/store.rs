@@ -7,6 +7,7 @@
 
 mod about;
 mod address;
+mod bound;
 mod copy;
 mod dialect;
 mod file;
@@ -24,9 +25,9 @@ use std::time::Duration;
 
 pub use about::About;
 pub use address::shown;
+pub use bound::ROWS_BOUND_MAX;
 pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;
-pub use dialect::ROWS_BOUND_MAX;
 pub use file::Host;
 pub use group::{Group, Writer};
 pub use postgres::Listener;

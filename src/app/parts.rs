@@ -476,4 +476,20 @@ mod tests {
         assert_eq!(element_id("x-", "a/b"), "x-a_2fb");
         assert_ne!(element_id("", "a/b"), element_id("", "a_2fb"));
     }
+
+    #[test]
+    fn a_page_has_40_rows() {
+        for (rows, on_first, on_second) in [(39, 39, 0), (40, 40, 0), (41, 40, 1)] {
+            let list = vec![(); rows];
+            let shown = |query: &str| {
+                let query = query.to_owned();
+                let visit = Visit {
+                    query,
+                    ..Visit::default()
+                };
+                paged(&visit, "/ui/workers", &list).0.len()
+            };
+            assert_eq!((shown(""), shown("offset=40")), (on_first, on_second));
+        }
+    }
 }

@@ -54,9 +54,7 @@ fn laid_out(text: &str) -> AnyView {
         return shown.to_owned().into_any();
     }
     match pieces(text) {
-        Some(pieces) if text.len() <= COLOURED_BYTES && pieces.len() <= COLOURED_PIECES => {
-            coloured(&pieces)
-        }
+        Some(pieces) if is_coloured(text.len(), pieces.len()) => coloured(&pieces),
         Some(pieces) => pieces
             .into_iter()
             .map(|(_, text)| text)
@@ -64,6 +62,10 @@ fn laid_out(text: &str) -> AnyView {
             .into_any(),
         None => text.to_owned().into_any(),
     }
+}
+
+fn is_coloured(bytes: usize, pieces: usize) -> bool {
+    bytes <= COLOURED_BYTES && pieces <= COLOURED_PIECES
 }
 
 /// JSON text in the middle of others: on its line if it is short, else folded behind its beginning.
@@ -135,4 +137,31 @@ fn coloured(pieces: &[(Piece, String)]) -> AnyView {
         })
         .collect_view()
         .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_200000_bytes_of_a_payload_are_shown() {
+        for (bytes, expected) in [(199_999, 199_999), (200_000, 200_000), (200_001, 200_000)] {
+            let text = "x".repeat(bytes);
+            let shown = first(&text);
+            assert_eq!(shown.len(), expected, "{bytes} bytes");
+            assert_eq!(part(shown, &text, "").is_some(), bytes > 200_000);
+        }
+    }
+
+    #[test]
+    fn a_payload_of_30000_bytes_and_5000_pieces_is_coloured() {
+        for (bytes, pieces, expected) in [
+            (29_999, 4_999, true),
+            (30_000, 5_000, true),
+            (30_001, 5_000, false),
+            (30_000, 5_001, false),
+        ] {
+            assert_eq!(is_coloured(bytes, pieces), expected, "{bytes} {pieces}");
+        }
+    }
 }

@@ -202,6 +202,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_file_has_up_to_256_kib() {
+        for (bytes, is_read) in [(262_143, true), (262_144, true), (262_145, false)] {
+            let text = "x".repeat(bytes);
+            assert_eq!(read(text.as_bytes()).is_ok(), is_read, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn the_name_in_a_key_has_up_to_64_characters() {
+        for (chars, is_name) in [(0, false), (1, true), (63, true), (64, true), (65, false)] {
+            let key = format!("viewer:{}:a-long-enough-secret", "é".repeat(chars));
+            assert_eq!(ui_key(&key).is_ok(), is_name, "{chars} characters");
+        }
+    }
+
+    #[test]
+    fn a_secret_of_less_than_16_characters_is_short() {
+        for (chars, is_short) in [(15, true), (16, false), (17, false)] {
+            let secret = token(&"é".repeat(chars)).unwrap();
+            assert_eq!(secret.is_short, is_short, "{chars} characters");
+        }
+    }
+
+    #[test]
     fn a_file_has_one_or_two_tokens() {
         for (text, expected) in [
             ("one", Some(1)),

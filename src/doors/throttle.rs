@@ -231,7 +231,7 @@ mod tests {
     async fn sign_ins_are_limited() {
         let throttle = Throttle::default();
         let from = "192.0.2.1".parse().ok();
-        for _ in 0..SIGN_INS_MAX {
+        for _ in 0..30 {
             assert_eq!(throttle.sign_in(from, Hash::of("vera")), Ok(()));
         }
         assert_eq!(throttle.sign_in(from, Hash::of("vera")), Err(WITHIN));
@@ -248,7 +248,7 @@ mod tests {
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         let known = throttle.0.lock().unwrap();
-        assert_eq!(known.len(), COUNTERS_MAX);
+        assert_eq!(known.len(), 10_000);
         let first = Key::Address(IpAddr::from(0_u32.to_be_bytes()));
         assert!(!known.contains_key(&first));
     }

@@ -267,6 +267,9 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_between_characters() {
+        for (bytes, expected) in [(4_095, 4_095), (4_096, 4_096), (4_097, 4_096)] {
+            assert_eq!(cut(&"a".repeat(bytes)).len(), expected, "{bytes} bytes");
+        }
         let long = cut(&"ä".repeat(4_000));
         assert_eq!(long.len(), AUDIT_TEXT_BYTES_MAX);
         assert_eq!(cut("a\0b"), "ab");

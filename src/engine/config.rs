@@ -242,3 +242,27 @@ INSERT INTO config (option, value) VALUES ($1, $2)
 ON CONFLICT (option) DO UPDATE SET value = excluded.value";
 
 const UNSET: &str = "DELETE FROM config WHERE option = $1";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_has_271_bytes_and_a_value_4096() {
+        let is_good = |option: usize, value: usize| {
+            Config::check(&"o".repeat(option), &"1".repeat(value)).is_ok()
+        };
+        for (option, expected) in [
+            (0, false),
+            (1, true),
+            (270, true),
+            (271, true),
+            (272, false),
+        ] {
+            assert_eq!(is_good(option, 1), expected, "{option} bytes");
+        }
+        for (value, expected) in [(4_095, true), (4_096, true), (4_097, false)] {
+            assert_eq!(is_good(1, value), expected, "{value} bytes");
+        }
+    }
+}

@@ -88,6 +88,11 @@ impl Allowance {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use tokio::task::JoinSet;
+
     use super::*;
 
     fn spending(work: usize) -> impl Fn(&mut Budget) -> Evaluated<()> + Send + 'static {
@@ -111,6 +116,38 @@ mod tests {
             assert_eq!(done.value == Some(here), is_here, "{work}");
             assert_eq!(allowance.work, 1_000_000 - work as u64);
         }
+    }
+
+    /// The third waits for a permit, of which there is none.
+    #[tokio::test]
+    async fn two_large_evaluations_run_at_once() {
+        assert_eq!(RUNNING.available_permits(), 2);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let running = Arc::new(AtomicUsize::new(0));
+        let mut tasks = JoinSet::new();
+        for (permits, expected) in [(1, 1), (0, 2), (0, 2)] {
+            let (is_over, counted) = (Arc::clone(&is_over), Arc::clone(&running));
+            tasks.spawn(async move {
+                let evaluate = move |budget: &mut Budget| {
+                    let spent = budget.spend(100_001).err();
+                    if spent.is_none() {
+                        counted.fetch_add(1, Ordering::SeqCst);
+                        while !is_over.load(Ordering::SeqCst) {
+                            std::thread::sleep(Duration::from_millis(1));
+                        }
+                    }
+                    Evaluated { value: (), spent }
+                };
+                Allowance::new(1_000_000).run(evaluate).await
+            });
+            while RUNNING.available_permits() > permits || running.load(Ordering::SeqCst) < expected
+            {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(running.load(Ordering::SeqCst), expected);
+        }
+        is_over.store(true, Ordering::SeqCst);
+        tasks.join_all().await;
     }
 
     #[tokio::test]

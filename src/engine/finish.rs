@@ -177,3 +177,18 @@ pub(super) fn retry(work: &mut Work, holder: &Holder, retry: &Retry) -> Result<i
     work.tell("failed", key);
     Ok(remaining)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_message_64_kib_are_kept() {
+        for (bytes, expected) in [(65_535, 65_535), (65_536, 65_536), (65_537, 65_536)] {
+            assert_eq!(kept(&"m".repeat(bytes)).len(), expected, "{bytes} bytes");
+        }
+        // The last character would end one byte behind the limit.
+        let wide = format!("{}é", "m".repeat(65_535));
+        assert_eq!(kept(&wide).len(), 65_535);
+    }
+}

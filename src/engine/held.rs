@@ -115,6 +115,51 @@ mod tests {
         assert!(held.take(&key("large")).is_none());
     }
 
+    /// A job whose texts have so many bytes together.
+    fn of_bytes(id: &str, all: usize) -> Job {
+        let around = bytes(&job(id, 0));
+        let job = job(id, all - around);
+        assert_eq!(bytes(&job), all);
+        job
+    }
+
+    #[test]
+    fn a_job_of_up_to_16_kib_is_at_hand() {
+        let mut held = Held::default();
+        for (bytes, is_kept) in [(16_383, true), (16_384, true), (16_385, false)] {
+            held.keep(of_bytes("a", bytes), 1);
+            assert_eq!(held.take(&key("a")).is_some(), is_kept, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_half_holds_4096_jobs() {
+        let mut held = Held::default();
+        for n in 1..=3 * 4_096 {
+            held.keep(job(&n.to_string(), 0), 1);
+            // The half that is full becomes the old one when the next job comes.
+            let old = (n - 1) / 4_096 * 4_096;
+            assert_eq!(held.young.len(), n - old, "{n} jobs");
+            assert_eq!(held.old.len(), old.min(4_096), "{n} jobs");
+        }
+    }
+
+    #[test]
+    fn a_half_holds_32_mib() {
+        let full = (32 << 20) / (16 << 10);
+        for left in [1, 0] {
+            let mut held = Held::default();
+            for n in 1..full {
+                held.keep(of_bytes(&n.to_string(), 16_384), 1);
+            }
+            held.keep(of_bytes("last", 16_384 - left), 1);
+            assert_eq!((held.young.len(), held.old.len()), (full, 0), "{left} left");
+            // With one byte left this is one too many.
+            held.keep(of_bytes("", 2), 1);
+            assert_eq!((held.young.len(), held.old.len()), (1, full), "{left} left");
+        }
+    }
+
     #[test]
     fn a_job_that_has_grown_too_large_is_not_at_hand_as_it_was() {
         let mut held = Held::default();

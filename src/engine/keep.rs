@@ -461,3 +461,6 @@ const FLUSH: &[&str] = &[
     "DELETE FROM operation_skips",
     "DELETE FROM removed",
 ];
+
+#[cfg(test)]
+mod tests;

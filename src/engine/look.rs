@@ -328,3 +328,40 @@ SELECT c.failure_group, c.n,
      ORDER BY j.since DESC, j.seq DESC LIMIT 1)
 FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS c
 WHERE c.n > 0 ORDER BY c.failure_group LIMIT $1 + 0";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Options;
+    use crate::engine::work::Needs;
+
+    const GROUPS: &str = "
+INSERT INTO failure_counts (failure_group, queue, server, n)
+WITH RECURSIVE numbers (n) AS (SELECT $1 + 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
+SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
+
+    #[tokio::test]
+    async fn the_first_10000_failure_groups_are_listed() {
+        let options = Options {
+            database: "sqlite::memory:".to_owned(),
+            brief: true,
+            ..Options::default()
+        };
+        let engine = Engine::open(&options).await.unwrap();
+        for (from, to, listed) in [
+            (1_i64, 9_999_i64, 9_999),
+            (10_000, 10_000, 10_000),
+            (10_001, 10_001, 10_000),
+        ] {
+            let add = engine.write(Needs::default(), None, 1, move |work| {
+                let range = [from, to].map(i64::into);
+                work.also([Statement::new(GROUPS, range)]);
+                Ok(())
+            });
+            add.await.unwrap();
+            let groups = engine.failures().await.unwrap();
+            assert_eq!(groups.len(), listed, "of {to}");
+        }
+        engine.close().await;
+    }
+}

@@ -410,3 +410,27 @@ fn made(id: i64, now: Time, asked: &Asked) -> Operation {
         why: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_removed_of_100000_jobs_and_64_mib_can_be_kept() {
+        for (jobs, bytes, is_least, expected) in [
+            (99_999, 67_108_863, false, true),
+            (100_000, 67_108_864, false, true),
+            (100_001, 1, false, false),
+            (1, 67_108_865, false, false),
+            (1, 1, true, false),
+        ] {
+            let counted = Counted {
+                jobs,
+                bytes,
+                is_least,
+                ..Counted::default()
+            };
+            assert_eq!(counted.can_be_kept(), expected, "{jobs} {bytes}");
+        }
+    }
+}

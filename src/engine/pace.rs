@@ -62,7 +62,9 @@ mod tests {
     #[test]
     fn rows_that_are_large_together_are_read_apart() {
         let half = 1 << 20;
-        assert_eq!(Pace::fitting(&[half, half, 1]), 2);
+        for (second, expected) in [(half - 1, 3), (half, 2), (half + 1, 1)] {
+            assert_eq!(Pace::fitting(&[half, second, 1]), expected, "{second}");
+        }
         assert_eq!(Pace::fitting(&[8 << 20, 1]), 1);
         assert_eq!(Pace::fitting(&[1, 1]), 2);
         assert_eq!(Pace::fitting(&[]), 0);

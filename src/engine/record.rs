@@ -275,14 +275,7 @@ fn log(work: &mut Work, key: &JobKey, change: impl FnOnce(&mut Job, Time)) -> Re
     let now = work.tick().max(touched.unwrap_or_default());
     change(&mut changed, now);
     changed.updated_at = Some(now);
-    let max = if changed.history.as_text().len() > LOG_BYTES_MAX {
-        Some("1 MiB")
-    } else if changed.history.is_longer_than(LOG_EVENTS_MAX) {
-        Some("10,000 events")
-    } else {
-        None
-    };
-    if let Some(max) = max {
+    if let Some(max) = exceeded(&changed.history) {
         return Err(Error::LogFull { id: id(), max });
     }
     let record = Record::of(&changed);
@@ -290,4 +283,52 @@ fn log(work: &mut Work, key: &JobKey, change: impl FnOnce(&mut Job, Time)) -> Re
         *job = changed;
     }
     Ok(record)
+}
+
+/// The limit of a log that this one exceeds.
+fn exceeded(log: &History) -> Option<&'static str> {
+    if log.as_text().len() > LOG_BYTES_MAX {
+        Some("1 MiB")
+    } else if log.is_longer_than(LOG_EVENTS_MAX) {
+        Some("10,000 events")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_up_to_10000_events() {
+        let mut log = History::default();
+        for n in 1..=10_001 {
+            log.push(What::Event, Time(n), None, Some("1"));
+            if n >= 9_999 {
+                let expected = (n > 10_000).then_some("10,000 events");
+                assert_eq!(exceeded(&log), expected, "{n} events");
+            }
+        }
+    }
+
+    #[test]
+    fn a_log_has_up_to_1_mib() {
+        let log = |detail: usize| {
+            let mut log = History::default();
+            log.push(What::Created, Time(1), None, None);
+            log.push(What::Event, Time(2), None, Some(&"x".repeat(detail)));
+            log
+        };
+        let around = log(0).as_text().len();
+        for (bytes, expected) in [
+            (1_048_575, None),
+            (1_048_576, None),
+            (1_048_577, Some("1 MiB")),
+        ] {
+            let log = log(bytes - around);
+            assert_eq!(log.as_text().len(), bytes);
+            assert_eq!(exceeded(&log), expected, "{bytes} bytes");
+        }
+    }
 }

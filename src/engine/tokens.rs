@@ -426,3 +426,6 @@ const REMOVE: &str = "DELETE FROM tokens WHERE namespace = $1 AND hash = $2";
 const FORGET: &str = "
 DELETE FROM tokens
 WHERE expires_at <= $2 AND (namespace, hash) IN (SELECT text(0), text(1) FROM rows($1))";
+
+#[cfg(test)]
+mod tests;

@@ -148,3 +148,48 @@ const ADD: &str = "
 INSERT INTO tracked (id, since) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET since = excluded.since";
 
 const REMOVE: &str = "DELETE FROM tracked WHERE id = $1";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Options, Put, QueueKey};
+
+    #[tokio::test]
+    async fn up_to_10000_jobs_are_tracked() {
+        let options = Options {
+            database: "sqlite::memory:".to_owned(),
+            brief: true,
+            ..Options::default()
+        };
+        let engine = Engine::open(&options).await.unwrap();
+        let job = |id: &str| Put {
+            id: Some(id.to_owned()),
+            body: "1".to_owned(),
+            ..Put::default()
+        };
+        let jobs = ["a", "b", "c"].map(job).into();
+        let put = engine.put(QueueKey::qless("q"), jobs, String::new(), None);
+        put.await.unwrap();
+        for n in 0..9_998 {
+            engine.known_tracked().apply(&n.to_string(), Some(Time(n)));
+        }
+        let track = async |id: &str| {
+            let jobs = vec![(JobKey::qless(id), Vec::new())];
+            engine.track(jobs, None).await.unwrap().remove(0)
+        };
+        let too_many = Err(Error::TooMany {
+            what: "tracked jobs",
+            max: 10_000,
+        });
+        assert_eq!((track("a").await, track("b").await), (Ok(()), Ok(())));
+        assert_eq!(track("c").await, too_many);
+        // One that is tracked already is not one more.
+        assert_eq!(track("a").await, Ok(()));
+        engine
+            .untrack(vec![JobKey::qless("a")], None)
+            .await
+            .unwrap();
+        assert_eq!(track("c").await, Ok(()));
+        engine.close().await;
+    }
+}

@@ -138,7 +138,10 @@ impl Engine {
 
     /// Gives jobs back to be tried again. Per job, the retries left; negative if it was failed instead.
     pub async fn retry(&self, jobs: Vec<Retry>, holder: Holder, now: Option<Time>) -> Each<i64> {
-        let need = |needs: &mut Needs, job: &Retry| needs.job(&job.key);
+        let need = |needs: &mut Needs, job: &Retry| {
+            needs.job(&job.key);
+            needs.bytes += job.reason.as_ref().map_or(0, |(_, message)| message.len());
+        };
         self.each(jobs, now, need, move |work, job| {
             finish::retry(work, &holder, job)
         })
@@ -270,7 +273,10 @@ impl Engine {
         notes: Vec<(JobKey, String, Option<String>)>,
         now: Option<Time>,
     ) -> Each<()> {
-        let need = |needs: &mut Needs, (key, ..): &(JobKey, String, Option<String>)| needs.job(key);
+        let need = |needs: &mut Needs, (key, message, data): &(JobKey, String, Option<String>)| {
+            needs.job(key);
+            needs.bytes += message.len() + data.as_ref().map_or(0, String::len);
+        };
         self.each(notes, now, need, |work, (key, message, data)| {
             mend::note(work, key, message, data.as_deref())
         })
@@ -306,10 +312,12 @@ impl Engine {
         now: Option<Time>,
     ) -> Result<Recurring> {
         let id = id.to_owned();
-        self.write(recurring(&id), now, 1, move |work| {
-            recur::change(work, &id, &change)
-        })
-        .await
+        let mut needs = recurring(&id);
+        needs.bytes = change.body.as_ref().map_or(0, String::len);
+        needs.tags(&change.tag);
+        needs.tags(&change.untag);
+        self.write(needs, now, 1, move |work| recur::change(work, &id, &change))
+            .await
     }
 
     /// Ends a recurring job, there or not; its children stay.

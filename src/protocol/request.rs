@@ -265,3 +265,59 @@ async fn throw_away(body: Body, asks_first: bool) {
     };
     drop(timeout(TURNED_AWAY_WITHIN, reading).await);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::stream;
+
+    use super::*;
+
+    /// A body that comes in parts of these lengths, and how many of them have been read.
+    fn in_parts(lengths: Vec<usize>) -> (Body, Arc<AtomicUsize>) {
+        let read = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&read);
+        let parts = stream::iter(lengths).map(move |length| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Infallible>(Bytes::from(vec![0; length]))
+        });
+        (Body::from_stream(parts), read)
+    }
+
+    #[tokio::test]
+    async fn a_body_has_as_many_bytes_as_it_may() {
+        for (length, expected) in [
+            (0, Ok(0)),
+            (9, Ok(9)),
+            (10, Ok(10)),
+            (11, Err(NoBody::TooLarge)),
+        ] {
+            let (all, _) = in_parts(vec![length]);
+            let (bytewise, _) = in_parts(vec![1; length]);
+            for parts in [all, bytewise] {
+                let read = body(parts, 10).await;
+                assert_eq!(read.map(|body| body.len()), expected, "{length} bytes");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_too_large_is_read_up_to_four_times_its_limit() {
+        let (parts, read) = in_parts(vec![39, 1, 1, 1]);
+        assert_eq!(body(parts, 10).await, Err(NoBody::TooLarge));
+        assert_eq!(read.load(Ordering::Relaxed), 3, "41 bytes are too many");
+    }
+
+    #[tokio::test]
+    async fn up_to_16_mib_of_a_refused_request_are_thrown_away() {
+        let lengths = vec![(16 << 20) - 1, 1, 1, 1];
+        for (asks_first, expected) in [(false, 3), (true, 0)] {
+            let (parts, read) = in_parts(lengths.clone());
+            throw_away(parts, asks_first).await;
+            assert_eq!(read.load(Ordering::Relaxed), expected);
+        }
+    }
+}

@@ -342,11 +342,30 @@ mod tests {
             assert_eq!(client("10.0.0.1", headers), expected, "{headers:?}");
         }
         let mut long = HeaderMap::new();
-        for count in [HOPS_MAX, HOPS_MAX + 1] {
-            let hops = vec!["192.0.2.7"; count].join(",");
-            long.insert("x-forwarded-for", HeaderValue::try_from(hops).unwrap());
-            let said = Proxies::default().said(&long);
-            assert_eq!(said.is_some(), count <= HOPS_MAX);
+        for (count, is_read) in [(31, true), (32, true), (33, false)] {
+            for (name, hop) in [
+                ("x-forwarded-for", "192.0.2.7"),
+                ("forwarded", "for=192.0.2.7"),
+            ] {
+                let hops = vec![hop; count].join(",");
+                long.clear();
+                long.insert(name, HeaderValue::try_from(hops).unwrap());
+                let said = Proxies::default().said(&long);
+                assert_eq!(said.is_some(), is_read, "{name}: {count} hops");
+            }
+        }
+    }
+
+    #[test]
+    fn a_host_has_up_to_255_bytes() {
+        for (bytes, is_taken) in [
+            (0, false),
+            (1, true),
+            (254, true),
+            (255, true),
+            (256, false),
+        ] {
+            assert_eq!(is_host(&"h".repeat(bytes)), is_taken, "{bytes} bytes");
         }
     }
 

@@ -393,6 +393,38 @@ mod tests {
         assert!(open.all.is_empty() && open.of_address.is_empty());
     }
 
+    /// Prepares a connection, of which each limit is a number of seconds.
+    type Prepare = fn(&Connection);
+
+    #[tokio::test(start_paused = true)]
+    async fn each_time_limit_ends_a_connection_in_its_tick() {
+        let limits = limits(10, 10);
+        let connections = Connections::new(limits);
+        let phases: [(Prepare, u32); 3] = [
+            (|_| {}, 30),
+            (|connection| connection.end_request(), 60),
+            (
+                |connection| {
+                    connection.begin_request();
+                    connection.stall();
+                },
+                30,
+            ),
+        ];
+        for (prepare, seconds) in phases {
+            let admitted = connections.admit(None).unwrap();
+            prepare(&admitted.connection);
+            let is_over_after = |ticks: u32| {
+                connections.clock.fetch_add(ticks, Ordering::Relaxed);
+                admitted.connection.is_over(Ticks::of(&limits))
+            };
+            // Two ticks are a second.
+            assert!(!is_over_after(2 * seconds - 1), "{seconds} s");
+            assert!(is_over_after(1), "{seconds} s");
+            assert!(is_over_after(1), "{seconds} s");
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn time_limits_depend_on_the_phase() {
         let connections = Connections::new(limits(10, 10));

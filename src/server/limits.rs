@@ -43,9 +43,14 @@ impl Default for Limits {
     /// Connections may take three quarters of the files that the process may open.
     fn default() -> Limits {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let share = usize::try_from(files - files / 4).unwrap_or(usize::MAX);
-        Limits::with_connections(share.min(CONNECTIONS_MAX))
+        Limits::with_connections(connections_for(files))
     }
+}
+
+/// How many connections a process may have that may open so many files.
+fn connections_for(files: u64) -> usize {
+    let share = usize::try_from(files - files / 4).unwrap_or(usize::MAX);
+    share.min(CONNECTIONS_MAX)
 }
 
 /// Raises the number of files that this process may open to the most that the system permits.
@@ -68,9 +73,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn connections_take_three_quarters_of_the_files_up_to_16384() {
+        for (files, connections) in [
+            (3, 3),
+            (4, 3),
+            (5, 4),
+            (1_024, 768),
+            (21_844, 16_383),
+            (21_845, 16_384),
+            (21_846, 16_384),
+            (u64::MAX, 16_384),
+        ] {
+            assert_eq!(connections_for(files), connections, "{files} files");
+        }
+    }
+
+    #[test]
     fn one_address_may_have_half_of_the_connections() {
-        let limits = Limits::with_connections(9);
-        assert_eq!((limits.connections, limits.per_address), (9, 5));
+        for (connections, per_address) in [(7, 4), (8, 4), (9, 5)] {
+            let limits = Limits::with_connections(connections);
+            assert_eq!(limits.connections, connections);
+            assert_eq!(limits.per_address, per_address, "of {connections}");
+        }
         let least = Limits::with_connections(0);
         assert_eq!((least.connections, least.per_address), (1, 1));
     }

@@ -164,3 +164,23 @@ fn malformed(path: &str, what: &str, error: &PemError) -> String {
         _ => format!("the TLS file {path} is not valid PEM"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_chain_has_up_to_16_certificates() {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let (chain, key) = (path("cert.pem"), path("key.pem"));
+        fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        for (count, is_read) in [(1, true), (15, true), (16, true), (17, false)] {
+            fs::write(&chain, made.cert.pem().repeat(count)).unwrap();
+            assert_eq!(read_pair(&chain, &key).is_ok(), is_read, "{count}");
+        }
+    }
+}

@@ -15,8 +15,6 @@
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-use super::rows::{Arg, Rows};
-
 /// How a database writes what is written in several ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
@@ -43,109 +41,6 @@ type Key = (Dialect, usize, usize);
 
 /// What has been written already; never dropped, for statements are few.
 static WRITTEN: OnceLock<RwLock<HashMap<Key, &'static str>>> = OnceLock::new();
-
-/// The most rows of a set whose values are bound. A statement with more is not worth to be kept prepared.
-pub const ROWS_BOUND_MAX: usize = 64;
-
-/// For so many rows texts are made, so that few are enough for sets of all sizes: what is left over stays null.
-const ROOMS: [usize; 6] = [2, 4, 8, 16, 32, ROWS_BOUND_MAX];
-
-/// Appends `(?, …), …` for the values of these rows, and says how many values are to be null after them.
-fn write_values(rows: &Rows, text: &mut String) -> usize {
-    let room = ROOMS.into_iter().find(|room| *room >= rows.len());
-    let room = room.unwrap_or(ROWS_BOUND_MAX);
-    let mut row = String::with_capacity(2 * rows.width + 3);
-    row.push('(');
-    for column in 0..rows.width {
-        row.push_str(if column == 0 { "?" } else { ",?" });
-    }
-    row.push(')');
-    text.push_str("(SELECT * FROM (VALUES ");
-    for number in 0..room {
-        if number > 0 {
-            text.push(',');
-        }
-        text.push_str(&row);
-    }
-    // Without it, SQLite would go through rows that are only room.
-    text.push_str(") WHERE column1 IS NOT NULL)");
-    (room - rows.len()) * rows.width
-}
-
-/// Appends the statement as SQLite wants it, every argument where it is used, and hands over the arguments in this
-/// order. (Numbered ones would have to be numbered through, and SQLite looks for their numbers one by one.)
-pub fn write_sqlite(
-    sql: &'static str,
-    mut args: Vec<Arg>,
-    text: &mut String,
-    mut bind: impl FnMut(Arg),
-) {
-    let set = args.iter().find_map(|arg| match arg {
-        Arg::Rows(rows) => Some(rows.len()),
-        _ => None,
-    });
-    let set = match set {
-        Some(1) => Set::One,
-        Some(2..=ROWS_BOUND_MAX) => Set::Few,
-        // How many columns there would be in a set without rows is not known.
-        _ => Set::Json,
-    };
-    let mut parts = Dialect::Sqlite(set).write(sql).split('$');
-    text.push_str(parts.next().unwrap_or_default());
-    let parts: Vec<_> = parts.map(placeholder).collect();
-    for (index, (name, rest)) in parts.iter().enumerate() {
-        let is_used_again = parts.iter().skip(index + 1).any(|(other, _)| other == name);
-        let arg = named(&mut args, *name);
-        let arg = arg.map(|arg| match is_used_again {
-            true => arg.clone(),
-            false => std::mem::take(arg),
-        });
-        match arg.unwrap_or_default() {
-            Arg::Rows(rows) if set == Set::Few => {
-                let null = write_values(&rows, text);
-                rows.values.into_iter().for_each(&mut bind);
-                (0..null).for_each(|_| bind(Arg::Null));
-            }
-            Arg::Rows(rows) => {
-                text.push('?');
-                bind(Arg::Text(rows.json()));
-            }
-            arg => {
-                text.push('?');
-                bind(arg);
-            }
-        }
-        text.push_str(rest);
-    }
-}
-
-/// The number of an argument, and of the column if it is the one row of a set.
-type Name = (usize, Option<usize>);
-
-/// What a part of a statement that follows `$` names, as `1` or `1:column`, and the rest of it.
-fn placeholder(part: &'static str) -> (Name, &'static str) {
-    let number = |text: &'static str| {
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, rest) = text.split_at(digits);
-        (number.parse::<usize>().unwrap_or_default(), rest)
-    };
-    let (arg, rest) = number(part);
-    match rest.strip_prefix(':') {
-        Some(rest) => {
-            let (column, rest) = number(rest);
-            ((arg, Some(column)), rest)
-        }
-        None => ((arg, None), rest),
-    }
-}
-
-fn named(args: &mut [Arg], (number, column): Name) -> Option<&mut Arg> {
-    let arg = args.get_mut(number.wrapping_sub(1))?;
-    match (arg, column) {
-        (Arg::Rows(rows), Some(column)) => rows.values.get_mut(column),
-        (arg, _) => Some(arg),
-    }
-}
 
 /// A statement about the one row of a set needs no table of it.
 fn without_set(sql: &str) -> String {
@@ -278,7 +173,6 @@ fn alias_start(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::Statement;
     use super::*;
 
     const PG: Dialect = Dialect::Postgres { skip_locked: true };
@@ -333,47 +227,5 @@ mod tests {
     fn the_same_statement_is_written_once() {
         let sql = "SELECT int(0) FROM rows($1)";
         assert!(std::ptr::eq(PG.write(sql), PG.write(sql)));
-    }
-
-    #[test]
-    fn values_are_bound_where_they_are_used_and_room_is_null() {
-        let write = |sql, args| {
-            let (mut text, mut bound) = (String::new(), Vec::new());
-            write_sqlite(sql, args, &mut text, |arg| bound.push(arg));
-            (text, serde_json::to_string(&bound).unwrap())
-        };
-        let sql = "SELECT int(0), $2 FROM rows($1) WHERE x = $2";
-        let rows = |count: i64| {
-            let rows: Vec<_> = (0..count).map(|n| (n, "a", None::<i64>)).collect();
-            let mut args = Statement::of_rows(sql, &rows).args;
-            args.push(Arg::Int(7));
-            args
-        };
-        let (text, bound) = write(sql, rows(1));
-        assert_eq!(text, "SELECT ?, ?  WHERE x = ?");
-        assert_eq!(bound, "[0,7,7]");
-        let (text, bound) = write(sql, rows(3));
-        assert_eq!(
-            text,
-            "SELECT column1, ? FROM (SELECT * FROM (VALUES (?,?,?),(?,?,?),(?,?,?),(?,?,?)) \
-             WHERE column1 IS NOT NULL) WHERE x = ?"
-        );
-        assert_eq!(
-            bound,
-            r#"[7,0,"a",null,1,"a",null,2,"a",null,null,null,null,7]"#
-        );
-        let (text, bound) = write(sql, rows(65));
-        assert_eq!(text, "SELECT (value->>0), ? FROM jsonb_each(?) WHERE x = ?");
-        assert!(bound.starts_with(r#"[7,"[[0,\"a\",null],[1,"#), "{bound}");
-    }
-
-    #[test]
-    fn plain_values_are_rows_of_one_column() {
-        let sql = "SELECT item() FROM rows($1)";
-        let statement = Statement::of_rows(sql, &["a", "b"]);
-        let Some(Arg::Rows(rows)) = statement.args.first() else {
-            panic!("no rows");
-        };
-        assert_eq!((rows.len(), rows.json().as_str()), (2, r#"["a","b"]"#));
     }
 }

@@ -261,3 +261,6 @@ async fn attempt<G: Group>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,7 @@ use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Ex
 use tokio::sync::Notify;
 
 use super::address::shown;
-use super::dialect::write_sqlite;
+use super::bound;
 use super::file::{create, lock};
 use super::reserve::Reserve;
 use super::rows::{Answer, Arg, Row, Statement};
@@ -364,7 +364,7 @@ fn joined(
     let mut text =
         String::with_capacity(batch.iter().map(|statement| statement.sql.len() + 16).sum());
     let mut arguments = SqliteArguments::default();
-    let mut bound = Ok(());
+    let mut outcome = Ok(());
     if begin {
         text.push_str("BEGIN IMMEDIATE;");
     }
@@ -377,7 +377,7 @@ fn joined(
         let guard = expected.and_then(|rows| i64::try_from(rows).ok());
         let guard = guard.map(|rows| (GUARD, vec![Arg::Int(rows)]));
         for (sql, args) in [(sql, args)].into_iter().chain(guard) {
-            write_sqlite(sql, args, &mut text, |arg| {
+            bound::write(sql, args, &mut text, |arg| {
                 let done = match arg {
                     Arg::Null | Arg::Rows(_) => arguments.add(None::<i64>),
                     Arg::Int(value) => arguments.add(value),
@@ -385,7 +385,7 @@ fn joined(
                     Arg::Text(value) => arguments.add(value),
                 };
                 if let Err(error) = done {
-                    bound = Err(sqlx::Error::Encode(error));
+                    outcome = Err(sqlx::Error::Encode(error));
                 }
             });
             text.push(';');
@@ -394,7 +394,7 @@ fn joined(
     if commit {
         text.push_str("COMMIT;");
     }
-    bound?;
+    outcome?;
     Ok((text, arguments))
 }
 

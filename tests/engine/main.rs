@@ -9,6 +9,7 @@ mod claims;
 mod database;
 mod dead;
 mod idle;
+mod limits;
 mod operations;
 mod readers;
 mod requests;

@@ -95,6 +95,11 @@ async fn what_cannot_be_a_token_is_refused_and_says_why() {
     let name = "n".repeat(255);
     let made = engine.create_token(&name, &long, Some(longest)).await;
     made.unwrap();
+    let (shorter, less) = ("n".repeat(254), "d".repeat(1_023));
+    for secret in [21, 254] {
+        let made = engine.create_token(&shorter, &less, Some("t".repeat(secret)));
+        made.await.unwrap();
+    }
     engine
         .create_token("A-z_0", "", Some(shortest.clone()))
         .await

@@ -280,7 +280,7 @@ async fn a_thousand_connections_of_one_machine_are_served() {
 async fn a_header_has_up_to_128_kib() {
     let server = Server::with(&[]);
     let (begin, end) = ("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n", "\r\n\r\n");
-    for (length, status) in [(131_072, 200), (131_073, 431)] {
+    for (length, status) in [(131_071, 200), (131_072, 200), (131_073, 431)] {
         let mut connection = Connection::to(&server).await;
         let mut head = begin.to_owned();
         for n in 0..3 {
@@ -293,6 +293,23 @@ async fn a_header_has_up_to_128_kib() {
         connection.write(head).await;
         let line = connection.read_until("\r\n").await;
         assert!(line.starts_with(&format!("HTTP/1.1 {status} ")), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_header_has_up_to_100_lines() {
+    let server = Server::with(&[]);
+    for (lines, status) in [(99, 200), (100, 200), (101, 431)] {
+        let mut connection = Connection::to(&server).await;
+        let more = (1..lines).map(|n| format!("x-{n}: v\r\n"));
+        let more: String = more.collect();
+        let head = format!("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n{more}\r\n");
+        connection.write(head).await;
+        let line = connection.read_until("\r\n").await;
+        assert!(
+            line.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{lines} lines: {line}"
+        );
     }
 }
 

@@ -1,5 +1,8 @@
 //! Every limit at one less, exactly, and one more.
 
+mod fields;
+mod pages;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 

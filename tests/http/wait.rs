@@ -103,7 +103,7 @@ async fn bad_waits_are_refused() {
         .await;
     assert_eq!(head.unwrap().status, 405);
     assert_eq!(server.anyone().state("a").await, "waiting");
-    for wait in ["0", "0.5", "60", "60.0"] {
+    for wait in ["0", "0.5", "59.999", "60", "60.0"] {
         let job = server
             .anyone()
             .get(&format!("/get/work?wait={wait}"))

@@ -1,13 +1,14 @@
 //! Each limit, just below and just above.
 
-use switchyard::budget::Budget;
-use switchyard::query::{DEPTH_MAX, EXPRESSION_BYTES_MAX, Query, TERMS_MAX, TOKENS_MAX};
+use switchyard::budget::{Budget, Spent};
+use switchyard::query::{DEPTH_MAX, EXPRESSION_BYTES_MAX, Query, Record, TERMS_MAX, TOKENS_MAX};
 
 use super::{NOW, RECORD, term};
 
 #[test]
 fn a_query_has_so_many_terms() {
     let terms = |count: usize| serde_json::json!(vec![["=", "id", "42"]; count]).to_string();
+    assert!(Query::parse(&terms(TERMS_MAX - 1)).is_ok());
     assert!(Query::parse(&terms(TERMS_MAX)).is_ok());
     let refused = Query::parse(&terms(TERMS_MAX + 1)).unwrap_err();
     assert_eq!(refused.term, Some(TERMS_MAX));
@@ -16,6 +17,7 @@ fn a_query_has_so_many_terms() {
 #[test]
 fn an_expression_has_so_many_bytes() {
     let text = |bytes: usize| format!("'{}'", "a".repeat(bytes - 2));
+    assert!(term("=", "id", &text(EXPRESSION_BYTES_MAX - 1)).is_ok());
     assert!(term("=", "id", &text(EXPRESSION_BYTES_MAX)).is_ok());
     assert!(term("=", "id", &text(EXPRESSION_BYTES_MAX + 1)).is_err());
 }
@@ -40,6 +42,7 @@ fn an_expression_is_nested_so_deep() {
             Ok::<(), switchyard::query::Refused>(())
         };
         let parentheses = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
+        ask(&parentheses(DEPTH_MAX - 1)).unwrap();
         ask(&parentheses(DEPTH_MAX)).unwrap();
         let refused = ask(&parentheses(DEPTH_MAX + 1)).unwrap_err();
         assert_eq!(refused.column, Some(DEPTH_MAX + 1));
@@ -56,6 +59,36 @@ fn an_expression_is_nested_so_deep() {
     };
     let thread = std::thread::Builder::new().stack_size(1024 * 1024);
     thread.spawn(on_small_stack).unwrap().join().unwrap();
+}
+
+#[test]
+fn texts_of_an_expression_have_their_limits() {
+    let asked = |left: &str, payload: &str| {
+        let record = Record { payload, ..RECORD };
+        let mut work = Budget::new(100_000_000);
+        let query = term("=", left, "1").unwrap();
+        query.matches(&record, NOW, &mut work)
+    };
+    for (bytes, expected) in [
+        (1_048_575, Ok(true)),
+        (1_048_576, Ok(true)),
+        (1_048_577, Err(Spent::Text)),
+    ] {
+        let payload = "x".repeat(bytes - 1);
+        let made = asked("(payload || '1') IS NOT NULL", &payload);
+        assert_eq!(made, expected, "a text of {bytes} bytes");
+    }
+    // A longer pattern is no pattern, as in SQLite.
+    for (bytes, is_pattern) in [(49_999, true), (50_000, true), (50_001, false)] {
+        let payload = "%".repeat(bytes);
+        let liked = asked("('text' LIKE payload) IS NOT NULL", &payload);
+        assert_eq!(liked, Ok(is_pattern), "a pattern of {bytes} bytes");
+    }
+    for (depth, is_valid) in [(999, true), (1_000, true), (1_001, false)] {
+        let payload = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let valid = asked("json_valid(payload)", &payload);
+        assert_eq!(valid, Ok(is_valid), "JSON nested {depth} deep");
+    }
 }
 
 #[test]

@@ -67,3 +67,28 @@ pub async fn save_search(engine: &Engine, name: &str, text: &str, who: &str) -> 
     let saved = engine.save_search(name, text, who).await;
     saved.map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Options;
+
+    #[tokio::test]
+    async fn the_name_of_a_search_has_up_to_80_characters() {
+        let options = Options {
+            database: "sqlite::memory:".to_owned(),
+            brief: true,
+            ..Options::default()
+        };
+        let engine = Engine::open(&options).await.unwrap();
+        for (chars, is_saved) in [(0, false), (1, true), (79, true), (80, true), (81, false)] {
+            let saved = save_search(&engine, &"é".repeat(chars), "a", "ada").await;
+            assert_eq!(saved.is_ok(), is_saved, "{chars} characters");
+        }
+        for (chars, is_saved) in [(999, true), (1_000, true), (1_001, false)] {
+            let saved = save_search(&engine, "name", &"é".repeat(chars), "ada").await;
+            assert_eq!(saved.is_ok(), is_saved, "a text of {chars} characters");
+        }
+        engine.close().await;
+    }
+}

@@ -151,8 +151,8 @@ mod tests {
             let (open, close) = ("[".repeat(depth), "]".repeat(depth));
             format!("{open}{long:?}{close}")
         };
-        assert!(laid_out(&nested(DEPTH_MAX)).is_some());
-        for depth in [DEPTH_MAX + 1, 32_767, 100_000] {
+        assert!(laid_out(&nested(99)).is_some() && laid_out(&nested(100)).is_some());
+        for depth in [101, 32_767, 100_000] {
             assert_eq!(laid_out(&nested(depth)), None, "{depth}");
         }
     }
@@ -172,6 +172,22 @@ mod tests {
         }
         let short = laid_out("[[[[1]]]]").unwrap();
         assert!(short.starts_with("[\n  [\n    [\n"), "{short}");
+    }
+
+    /// Each of these grows by one byte with its text, and by the indents of its depth.
+    #[test]
+    fn a_layout_is_up_to_4_times_as_long_or_4096_bytes() {
+        let laid_out = |depth: usize, chars: usize| {
+            let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+            let text = format!("{open}\"{}\"{close}", "x".repeat(chars));
+            laid_out(&text).map(|laid_out| (laid_out.len(), text.len()))
+        };
+        assert_eq!(laid_out(44, 45), Some((4_095, 135)));
+        assert_eq!(laid_out(44, 46), Some((4_096, 136)));
+        assert_eq!(laid_out(44, 47), None);
+        assert_eq!(laid_out(50, 1_597), None);
+        assert_eq!(laid_out(50, 1_598), Some((4 * 1_700, 1_700)));
+        assert_eq!(laid_out(50, 1_599), Some((6_801, 1_701)));
     }
 
     #[test]

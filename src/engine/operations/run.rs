@@ -465,3 +465,6 @@ fn is_needed(work: &Work, met: &Met) -> bool {
     let job = met.place.as_ref().and_then(|(key, _)| work.job(key));
     job.is_some_and(|job: &Job| !job.dependents.is_empty())
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,3 +128,22 @@ pub fn named(protocol: Protocol) -> &'static str {
         Protocol::Jobq => "Jobq",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_1000_reasons_of_an_operation_are_kept() {
+        let mut operating = Operating::default();
+        for (n, kept) in [(998, 1), (999, 2), (1_000, 2), (1_001, 2)] {
+            let skip = Skip {
+                job: n,
+                place: None,
+                why: String::new(),
+            };
+            operating.skip(1, n, skip);
+            assert_eq!(operating.skips.len(), kept, "after {n} others");
+        }
+    }
+}

@@ -355,3 +355,36 @@ const NEXT_LABELLED: Walk = walk!(
     "queue = $1 AND label = $8 AND (updated_at, seq) > ($2, $3) AND +updated_at <= $4
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(payload: usize) -> Record {
+        Record {
+            id: 1,
+            payload: format!("\"{}\"", "x".repeat(payload - 2)),
+            state: None,
+            history: History::default(),
+            modified: Time(0),
+            created_at: Time(0),
+        }
+    }
+
+    #[test]
+    fn a_query_spends_up_to_5_million_on_a_record() {
+        let query = Query::parse(r#"[["=", "length(payload)", 1]]"#).unwrap();
+        let work = |payload: usize| {
+            let mut budget = Budget::unlimited();
+            let before = budget.left();
+            let done = matches(&record(payload), &query, Time(0), &mut budget);
+            done.map(|_| before - budget.left())
+        };
+        let around = work(1_000).unwrap() - 1_000;
+        let payload = |work: u64| usize::try_from(work - around).unwrap();
+        for spent in [4_999_999, 5_000_000] {
+            assert_eq!(work(payload(spent)), Ok(spent));
+        }
+        assert_eq!(work(payload(5_000_001)), Err(Spent::Work));
+    }
+}

@@ -52,6 +52,38 @@ mod tests {
     use crate::engine::verbs::need_of_put;
 
     #[test]
+    fn payloads_of_2_mib_fill_a_transaction() {
+        for (bytes, expected) in [(2_097_151, true), (2_097_152, false), (2_097_153, false)] {
+            let needs = Needs {
+                bytes,
+                ..Needs::default()
+            };
+            assert_eq!(has_room(&needs), expected, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_batch_is_full_or_the_last() {
+        for (count, expected) in [
+            (0, vec![]),
+            (249, vec![249]),
+            (250, vec![250]),
+            (251, vec![250, 1]),
+        ] {
+            let (mut batches, mut all) = (Batches::of(count, MOVE_BATCH), Vec::new());
+            while let Some(batch) = batches.next() {
+                batches.found(batch);
+                all.push(batch);
+            }
+            assert_eq!((all, batches.done), (expected, count));
+        }
+        // One that finds fewer is the last.
+        let mut batches = Batches::of(1_000, MOVE_BATCH);
+        batches.found(249);
+        assert_eq!((batches.next(), batches.done), (None, 249));
+    }
+
+    #[test]
     fn tags_and_dependencies_fill_a_transaction_as_jobs_do() {
         let put = |tags: usize, depends: usize| Put {
             tags: Some(vec!["a".to_owned(); tags].into_iter().collect()),

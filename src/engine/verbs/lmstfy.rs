@@ -28,7 +28,9 @@ impl Engine {
     /// Publishes a job in the place of another one, there or not, which is gone. Its id.
     pub async fn republish(&self, queue: QueueKey, id: &str, job: Publish) -> Result<String> {
         let key = JobKey::lmstfy(id);
-        self.write(named([&key]), None, 1, move |work| {
+        let mut needs = named([&key]);
+        needs.bytes = job.body.len();
+        self.write(needs, None, 1, move |work| {
             publish::acknowledge(work, &queue, &key);
             Ok(publish::publish(work, &queue, &job))
         })

@@ -140,3 +140,34 @@ fn cut(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max))
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    /// The attributes that a job gets of these headers: keys and values.
+    fn kept(headers: &[(String, String)]) -> BTreeMap<String, String> {
+        let mut map = HeaderMap::new();
+        for (key, value) in headers {
+            let name = HeaderName::try_from(format!("{ATTRIBUTE}{key}")).unwrap();
+            map.append(name, HeaderValue::try_from(value).unwrap());
+        }
+        serde_json::from_str(&attributes(&map).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_job_has_16_attributes_of_32_and_128_bytes() {
+        for (count, expected) in [(15, 15), (16, 16), (17, 16)] {
+            let headers = (0..count).map(|n| (format!("k{n}"), "v".to_owned()));
+            let headers: Vec<_> = headers.collect();
+            assert_eq!(kept(&headers).len(), expected, "{count}");
+        }
+        for (key, value) in [(31, 127), (32, 128), (33, 129)] {
+            let headers = [("k".repeat(key), "v".repeat(value))];
+            let cut = ("k".repeat(key.min(32)), "v".repeat(value.min(128)));
+            assert_eq!(kept(&headers), BTreeMap::from([cut]));
+        }
+    }
+}

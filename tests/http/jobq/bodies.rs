@@ -298,6 +298,26 @@ async fn what_is_too_large_is_413_in_json() {
 }
 
 #[tokio::test]
+async fn a_body_has_up_to_2_mib() {
+    let (server, jobq) = start_with_queue().await;
+    for (size, fits) in [
+        (BODY_BYTES_MAX - 1, true),
+        (BODY_BYTES_MAX, true),
+        (BODY_BYTES_MAX + 1, false),
+    ] {
+        let around = r#"{"payload":""}"#.len();
+        let body = format!(r#"{{"payload":"{}"}}"#, "x".repeat(size - around));
+        let reply = jobq.post_text("/queue/q/job", body).await;
+        if fits {
+            assert_eq!(reply.job().payload.len(), size - around + 2);
+        } else {
+            reply.refused(413, &[]);
+        }
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
 async fn the_largest_body_can_be_set() {
     let server = Server::with(&["--jobq-body-max", "200"]);
     let jobq = client(&server);

@@ -271,7 +271,7 @@ async fn an_expression_is_nested_up_to_a_hundred_levels() {
             }
         }
     }
-    for (depth, fits) in [(99, true), (100, true), (102, false)] {
+    for (depth, fits) in [(99, true), (100, true), (101, false)] {
         let query = json!([["IS NOT", nested("(", ")", depth), null]]);
         if fits {
             assert_eq!(jobq.matching("q", &query).await, [1], "{depth} levels");

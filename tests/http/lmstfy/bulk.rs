@@ -1,6 +1,7 @@
 //! Publishing several jobs at once: all or none, each as it stands in the array.
 
 use super::{client, sound, start};
+use crate::support::Server;
 
 /// Elements of an array as they stand in it.
 const ELEMENTS: [&str; 17] = [
@@ -120,6 +121,23 @@ async fn each_element_is_smaller_than_64_kb_and_one_that_is_not_stops_all() {
         assert_eq!(lmstfy.size("work").await, 0);
     }
     sound(&server).await;
+}
+
+/// Around each of 64 jobs there may be 1 KiB of white space.
+#[tokio::test]
+async fn the_whole_body_of_a_bulk_has_a_limit() {
+    let server = Server::with(&["--no-auth", "--lmstfy-body-max", "1"]);
+    let lmstfy = client(&server);
+    let limit = 64 * (1 + 1_024);
+    for (length, fits) in [(limit - 1, true), (limit, true), (limit + 1, false)] {
+        let body = format!("[0{}]", " ".repeat(length - 3));
+        let reply = lmstfy.put("/work/bulk", body).await;
+        if fits {
+            assert_eq!(reply.status, 201, "{length} bytes: {reply:?}");
+        } else {
+            reply.refused(413, "body too large");
+        }
+    }
 }
 
 #[tokio::test]

@@ -165,6 +165,42 @@ async fn very_many_queues_may_be_named() {
     assert_eq!(poll.take().await.id, id);
 }
 
+/// Repeated names count.
+#[tokio::test]
+async fn up_to_1000_queues_are_named() {
+    let server = start();
+    let lmstfy = client(&server);
+    for (count, fits) in [(999, true), (1_000, true), (1_001, false)] {
+        for names in [
+            vec!["q".to_owned(); count],
+            (0..count).map(|n| format!("q{n}")).collect(),
+        ] {
+            let reply = lmstfy.get(&format!("/{}", names.join(","))).await;
+            if fits {
+                assert_eq!(reply.status, 404, "{count} queues: {reply:?}");
+            } else {
+                reply.refused(400, "invalid queue name(s)");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn up_to_100_jobs_are_consumed_at_once() {
+    let server = start();
+    let lmstfy = client(&server);
+    let body = format!("[{}]", ["0"; 64].join(","));
+    for _ in 0..4 {
+        lmstfy.bulk("q", body.clone()).await;
+    }
+    for count in [99, 100] {
+        let jobs = lmstfy.consume_many(&format!("q?count={count}")).await;
+        assert_eq!(jobs.len(), count);
+    }
+    let reply = lmstfy.get("/q?count=101").await;
+    reply.refused(400, "invalid count");
+}
+
 /// A look with HEAD must not cost a job: proxies and link checkers send it.
 #[tokio::test]
 async fn head_takes_no_job() {

@@ -181,6 +181,12 @@ async fn what_goes_in_together_has_a_limit() {
             .await
             .only(202);
     }
+    // A requeue changes all or none in every mode.
+    relay.put_ids("running", &["a"]).await;
+    let run = relay.take("running").await;
+    let refused = relay.requeue(&run, "ignore", &jobs(6_401, 1)).await;
+    refused.refused(422, &["6400"]);
+    relay.complete(&run).await;
     sound(&server).await;
 }
 

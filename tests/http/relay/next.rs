@@ -81,6 +81,18 @@ async fn as_many_as_asked_for_or_what_there_is() {
 }
 
 #[tokio::test]
+async fn a_thousand_are_given_at_most() {
+    let server = start();
+    let relay = client(&server);
+    let jobs = (0..3_000).map(|n| new("q", &n.to_string())).collect();
+    relay.put(&jobs).await;
+    for (asked, given) in [(999, 999), (1_000, 1_000), (1_001, 1_000), (1_001, 1)] {
+        assert_eq!(relay.next("q", asked).await.len(), given, "{asked}");
+    }
+    sound(&server).await;
+}
+
+#[tokio::test]
 async fn a_number_that_is_none_is_400_and_takes_nothing() {
     let server = start();
     let relay = client(&server);

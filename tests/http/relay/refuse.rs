@@ -184,7 +184,9 @@ async fn names_have_1024_characters_at_most() {
     let relay = client(&server);
     let job = running(&relay).await;
     for letter in ["a", "é", "日", "🦀"] {
-        let (fits, long) = (letter.repeat(1024), letter.repeat(1025));
+        let [less, fits, long] = [1023, 1024, 1025].map(|length| letter.repeat(length));
+        relay.put(&json!([new(&less, &less)])).await;
+        assert!(relay.exists(&less, &less).await);
         for too_long in [new(&long, "a"), new("q", &long)] {
             let jobs = json!([new("q", "good"), too_long]).to_string();
             both_refuse(&relay, &job, jobs, 422).await;
@@ -204,6 +206,27 @@ async fn names_have_1024_characters_at_most() {
         }
     }
     nothing_happened(&relay, &job).await;
+    sound(&server).await;
+}
+
+#[tokio::test]
+async fn the_greatest_numbers_are_taken() {
+    let server = start();
+    let relay = client(&server);
+    for (field, greatest) in [("timeout", 2_147_483_647_i64), ("max_retries", 32_767)] {
+        for number in [greatest - 1, greatest] {
+            let id = format!("{field}-{number}");
+            let mut job = new("q", &id);
+            job[field] = number.into();
+            relay.put(&json!([job])).await;
+            let kept = relay.stays("q", &id).await;
+            assert!(kept.timeout == number || kept.max_retries == Some(number));
+        }
+        let mut job = new("q", "beyond");
+        job[field] = (greatest + 1).into();
+        let refused = relay.enqueue("unique", &json!([job])).await;
+        refused.refused(422, &[field]);
+    }
     sound(&server).await;
 }
 
@@ -284,8 +307,12 @@ async fn a_body_has_2_mib_at_most() {
         }
     }
     nothing_happened(&relay, &job).await;
-    relay.enqueue_text("", of_size("a", MAX)).await.only(202);
-    assert!(relay.take("q").await.payload.len() > MAX - 100);
+    for size in [MAX - 1, MAX] {
+        relay.enqueue_text("", of_size("a", size)).await.only(202);
+        let taken = relay.take("q").await;
+        assert!(taken.payload.len() > MAX - 100);
+        relay.complete(&taken).await;
+    }
     let state = format!("\"{}\"", "y".repeat(MAX - 2));
     relay.beat_with(&job, state.clone()).await.only(202);
     assert_eq!(relay.stays("flight", "f").await.state, Some(state));

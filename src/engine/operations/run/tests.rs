@@ -1,0 +1,32 @@
+//! How much of an operation shares a transaction.
+
+use super::*;
+
+/// How many jobs of these sizes are in the first batch.
+fn first_batch(sizes: impl IntoIterator<Item = i64>) -> usize {
+    let met = |(n, bytes)| Met {
+        seq: n,
+        bytes,
+        place: None,
+    };
+    let mut ahead = Ahead {
+        from: 0,
+        met: (1..).zip(sizes).map(met).collect(),
+        next: None,
+    };
+    ahead.take().len()
+}
+
+#[test]
+fn a_batch_has_500_jobs() {
+    for (jobs, expected) in [(499, 499), (500, 500), (501, 500)] {
+        assert_eq!(first_batch(vec![1; jobs]), expected, "{jobs} jobs");
+    }
+}
+
+#[test]
+fn a_batch_has_4_mib_before_its_last_job() {
+    for (first, expected) in [(4_194_303, 2), (4_194_304, 1), (4_194_305, 1)] {
+        assert_eq!(first_batch([first, 1, 1]), expected, "{first} bytes");
+    }
+}

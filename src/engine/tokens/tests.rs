@@ -1,0 +1,74 @@
+//! How many tokens one transaction changes.
+
+use std::ops::Range;
+
+use super::*;
+use crate::engine::Options;
+use crate::engine::chores::Chore;
+use crate::engine::keep::Part;
+
+async fn engine() -> Engine {
+    let options = Options {
+        database: "sqlite::memory:".to_owned(),
+        brief: true,
+        ..Options::default()
+    };
+    Engine::open(&options).await.unwrap()
+}
+
+/// The namespace of the token with this number, and its secret. Each request is compared with all tokens of a namespace,
+/// so each has few.
+fn place(n: usize) -> (String, String) {
+    (format!("ns-{}", n / 20), format!("secret-number-{n:020}"))
+}
+
+/// Makes the tokens with these numbers, this long ago.
+async fn make(engine: &Engine, numbers: Range<usize>, ago_s: f64, expires: Option<Expiry>) {
+    let now = engine.now(None).plus_seconds(-ago_s);
+    let made = engine.write(Needs::default(), Some(now), 1, move |work| {
+        for (namespace, secret) in numbers.clone().map(place) {
+            create(work, &namespace, "", Hash::of(secret), expires)?;
+        }
+        Ok(())
+    });
+    made.await.unwrap();
+}
+
+#[tokio::test]
+async fn up_to_500_expired_tokens_are_removed_at_once() {
+    let engine = engine().await;
+    for (count, first) in [(499, 499), (500, 500), (501, 500)] {
+        let a_second = Some(Expiry::After(1_000_000));
+        make(&engine, 0..count, 31.0 * 86_400.0, a_second).await;
+        let remove = async || engine.chore(Chore::Upkeep(Part::Tokens)).await.unwrap();
+        let removed = remove().await;
+        assert_eq!(removed, first, "{count} tokens");
+        assert_eq!(Part::Tokens.may_go_on(removed), count >= 500);
+        assert_eq!(remove().await, count - first);
+    }
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn up_to_500_last_uses_are_stored_at_once() {
+    let engine = engine().await;
+    let save = async || {
+        let stored = async || {
+            let rows = engine.readers().rows(Statement::new(last_use::STORED, []));
+            rows.await.unwrap().len()
+        };
+        let before = stored().await;
+        engine.save_token_uses().await.unwrap();
+        stored().await - before
+    };
+    for (from, count, first) in [(0, 499, 499), (1_000, 500, 500), (2_000, 501, 500)] {
+        let numbers = from..from + count;
+        make(&engine, numbers.clone(), 1.0, None).await;
+        for (namespace, secret) in numbers.map(place) {
+            engine.admit(&namespace, &secret).await.unwrap().unwrap();
+        }
+        assert_eq!(save().await, first, "{count} uses");
+        assert_eq!(save().await, count - first);
+    }
+    engine.close().await;
+}

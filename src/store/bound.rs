@@ -1,0 +1,199 @@
+//! How SQLite is given the arguments of a statement: each at the place where it is used.
+//!
+//! Numbered placeholders would have to be renumbered in a text of several statements, and SQLite looks up their numbers
+//! one by one.
+
+use std::collections::HashMap;
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use super::dialect::{Dialect, Set};
+use super::rows::{Arg, Rows};
+
+/// The most rows of a set whose values are bound. A statement with more is not worth keeping prepared.
+pub const ROWS_BOUND_MAX: usize = 64;
+
+/// A text has room for one of these numbers of rows, so that a few prepared texts serve sets of all sizes. Rows that are
+/// left over are null.
+const ROOMS: [usize; 6] = [2, 4, 8, 16, 32, ROWS_BOUND_MAX];
+
+/// A statement, split at its placeholders.
+struct Template {
+    /// What comes before the first placeholder.
+    head: &'static str,
+    parts: Vec<Part>,
+}
+
+struct Part {
+    /// The index of the argument, and of the column if the argument is a set of one row.
+    arg: usize,
+    column: Option<usize>,
+    /// Whether another placeholder names the same.
+    is_used_again: bool,
+    /// The text up to the next placeholder.
+    rest: &'static str,
+}
+
+/// Statements are constants, so the address identifies the text.
+type Key = (Set, usize, usize);
+
+/// Templates are never dropped, because statements are few.
+static TEMPLATES: OnceLock<RwLock<HashMap<Key, &'static Template>>> = OnceLock::new();
+
+fn template(set: Set, sql: &'static str) -> &'static Template {
+    let templates = TEMPLATES.get_or_init(RwLock::default);
+    let key = (set, sql.as_ptr().addr(), sql.len());
+    let known = templates.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(template) = known.get(&key) {
+        return template;
+    }
+    drop(known);
+    let template = Box::leak(Box::new(split(Dialect::Sqlite(set).write(sql))));
+    let mut templates = templates.write().unwrap_or_else(PoisonError::into_inner);
+    templates.entry(key).or_insert(template)
+}
+
+fn split(sql: &'static str) -> Template {
+    let mut texts = sql.split('$');
+    let head = texts.next().unwrap_or_default();
+    let mut parts: Vec<Part> = texts.map(part).collect();
+    for index in 0..parts.len() {
+        let (before, after) = parts.split_at_mut(index + 1);
+        if let Some(part) = before.last_mut() {
+            let is_same = |other: &Part| (other.arg, other.column) == (part.arg, part.column);
+            part.is_used_again = after.iter().any(is_same);
+        }
+    }
+    Template { head, parts }
+}
+
+/// What follows a `$`: `1`, or `1:0` for a column of a set of one row, and text.
+fn part(text: &'static str) -> Part {
+    let number = |text: &'static str| {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = text.split_at(digits);
+        (number.parse::<usize>().unwrap_or_default(), rest)
+    };
+    let (arg, rest) = number(text);
+    let (column, rest) = match rest.strip_prefix(':').map(number) {
+        Some((column, rest)) => (Some(column), rest),
+        None => (None, rest),
+    };
+    Part {
+        arg: arg.wrapping_sub(1),
+        column,
+        is_used_again: false,
+        rest,
+    }
+}
+
+/// Appends the statement with a `?` wherever it uses an argument, and passes the arguments to `bind` in this order.
+pub fn write(sql: &'static str, mut args: Vec<Arg>, text: &mut String, mut bind: impl FnMut(Arg)) {
+    let rows = args.iter().find_map(|arg| match arg {
+        Arg::Rows(rows) => Some(rows.len()),
+        _ => None,
+    });
+    let set = match rows {
+        Some(1) => Set::One,
+        Some(2..=ROWS_BOUND_MAX) => Set::Few,
+        // The number of columns of a set without rows is not known.
+        _ => Set::Json,
+    };
+    let template = template(set, sql);
+    text.push_str(template.head);
+    for part in &template.parts {
+        let arg = match (args.get_mut(part.arg), part.column) {
+            (Some(Arg::Rows(rows)), Some(column)) => rows.values.get_mut(column),
+            (arg, _) => arg,
+        };
+        let arg = arg.map(|arg| match part.is_used_again {
+            true => arg.clone(),
+            false => std::mem::take(arg),
+        });
+        match arg.unwrap_or_default() {
+            Arg::Rows(rows) if set == Set::Few => {
+                let left_over = write_values(&rows, text);
+                rows.values.into_iter().for_each(&mut bind);
+                (0..left_over).for_each(|_| bind(Arg::Null));
+            }
+            Arg::Rows(rows) => {
+                text.push('?');
+                bind(Arg::Text(rows.json()));
+            }
+            arg => {
+                text.push('?');
+                bind(arg);
+            }
+        }
+        text.push_str(part.rest);
+    }
+}
+
+/// Appends a table with room for these rows. Returns how many values of it are left over.
+fn write_values(rows: &Rows, text: &mut String) -> usize {
+    let room = ROOMS.into_iter().find(|room| *room >= rows.len());
+    let room = room.unwrap_or(ROWS_BOUND_MAX);
+    let mut row = String::with_capacity(2 * rows.width + 3);
+    row.push('(');
+    for column in 0..rows.width {
+        row.push_str(if column == 0 { "?" } else { ",?" });
+    }
+    row.push(')');
+    text.push_str("(SELECT * FROM (VALUES ");
+    for number in 0..room {
+        if number > 0 {
+            text.push(',');
+        }
+        text.push_str(&row);
+    }
+    // The first column of a row is never null.
+    text.push_str(") WHERE column1 IS NOT NULL)");
+    (room - rows.len()) * rows.width
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Statement;
+    use super::*;
+
+    #[test]
+    fn values_are_bound_where_they_are_used_and_room_is_null() {
+        let write = |sql, args| {
+            let (mut text, mut bound) = (String::new(), Vec::new());
+            super::write(sql, args, &mut text, |arg| bound.push(arg));
+            (text, serde_json::to_string(&bound).unwrap())
+        };
+        let sql = "SELECT int(0), $2 FROM rows($1) WHERE x = $2";
+        let rows = |count: i64| {
+            let rows: Vec<_> = (0..count).map(|n| (n, "a", None::<i64>)).collect();
+            let mut args = Statement::of_rows(sql, &rows).args;
+            args.push(Arg::Int(7));
+            args
+        };
+        let (text, bound) = write(sql, rows(1));
+        assert_eq!(text, "SELECT ?, ?  WHERE x = ?");
+        assert_eq!(bound, "[0,7,7]");
+        let (text, bound) = write(sql, rows(3));
+        assert_eq!(
+            text,
+            "SELECT column1, ? FROM (SELECT * FROM (VALUES (?,?,?),(?,?,?),(?,?,?),(?,?,?)) \
+             WHERE column1 IS NOT NULL) WHERE x = ?"
+        );
+        assert_eq!(
+            bound,
+            r#"[7,0,"a",null,1,"a",null,2,"a",null,null,null,null,7]"#
+        );
+        let (text, bound) = write(sql, rows(65));
+        assert_eq!(text, "SELECT (value->>0), ? FROM jsonb_each(?) WHERE x = ?");
+        assert!(bound.starts_with(r#"[7,"[[0,\"a\",null],[1,"#), "{bound}");
+    }
+
+    #[test]
+    fn plain_values_are_rows_of_one_column() {
+        let sql = "SELECT item() FROM rows($1)";
+        let statement = Statement::of_rows(sql, &["a", "b"]);
+        let Some(Arg::Rows(rows)) = statement.args.first() else {
+            panic!("no rows");
+        };
+        assert_eq!((rows.len(), rows.json().as_str()), (2, r#"["a","b"]"#));
+    }
+}

@@ -1,0 +1,132 @@
+//! How many steps share a group, how often a group runs, and how many steps wait.
+
+use std::sync::atomic::AtomicU32;
+
+use tokio::sync::Semaphore;
+use tokio::task::unconstrained;
+
+use super::*;
+use crate::store::{Settings, Store};
+
+/// A group whose steps are numbers of items.
+#[derive(Default)]
+struct Counting {
+    /// The next runs that meet another server.
+    conflicts: u32,
+    runs: Arc<AtomicU32>,
+    /// Each run needs a permit of it, if there is one.
+    gate: Option<Arc<Semaphore>>,
+}
+
+impl Group for Counting {
+    type Step = usize;
+
+    fn items(step: &usize) -> usize {
+        *step
+    }
+
+    fn is_alone(_: &usize) -> bool {
+        false
+    }
+
+    fn adds(_: &usize) -> bool {
+        false
+    }
+
+    async fn run(&mut self, _: &mut Connection, _: &mut [usize]) -> Result<(), StoreError> {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        if let Some(gate) = &self.gate {
+            gate.acquire().await.expect("it is open").forget();
+        }
+        if self.conflicts > 0 {
+            self.conflicts -= 1;
+            return Err(StoreError::Conflict);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, _: Vec<usize>, _: Result<(), StoreError>) {}
+}
+
+async fn store() -> Store {
+    let opened = Store::open("sqlite::memory:", Settings::default()).await;
+    opened.expect("a database")
+}
+
+/// The steps that share the group of the first one, and the step that is held over.
+fn gathered(first: usize, rest: &[usize]) -> (Vec<usize>, Option<usize>) {
+    let (sender, mut queue) = mpsc::channel(QUEUED_MAX);
+    for step in rest {
+        sender.try_send(*step).expect("the queue has room");
+    }
+    let mut held_over = None;
+    let steps = gather::<Counting>(first, &mut queue, &mut held_over);
+    (steps, held_over)
+}
+
+#[test]
+fn a_group_has_512_steps() {
+    for (rest, expected) in [(510, 511), (511, 512), (512, 512)] {
+        let (steps, held_over) = gathered(1, &vec![1; rest]);
+        assert_eq!((steps.len(), held_over), (expected, None), "1 + {rest}");
+    }
+}
+
+#[test]
+fn a_group_has_2048_items_unless_one_step_has_more() {
+    for (first, rest, shared, held_over) in [
+        (1, &[2_046, 1][..], 3, None),
+        (1, &[2_047, 1], 2, None),
+        (1, &[2_048, 1], 1, Some(2_048)),
+        (2_047, &[1, 1], 2, None),
+        (2_047, &[2, 1], 1, Some(2)),
+        (2_048, &[1], 1, None),
+        (2_049, &[1], 1, None),
+        (10_000, &[1], 1, None),
+    ] {
+        let (steps, left) = gathered(first, rest);
+        let context = format!("{first} and {rest:?}");
+        assert_eq!((steps.len(), left), (shared, held_over), "{context}");
+    }
+}
+
+#[tokio::test]
+async fn a_group_runs_20_times_before_it_is_given_up() {
+    let mut connection = store().await.connection;
+    // The pauses between the runs take no time.
+    tokio::time::pause();
+    for (conflicts, runs, succeeds) in [(18, 19, true), (19, 20, true), (20, 20, false)] {
+        let mut group = Counting {
+            conflicts,
+            ..Counting::default()
+        };
+        let (stop, mut outage) = (CancellationToken::new(), None);
+        let outcome = attempt(&mut connection, &mut group, &mut [1], &mut outage, &stop).await;
+        assert_eq!(outcome.is_ok(), succeeds, "{conflicts} conflicts");
+        assert_eq!(group.runs.load(Ordering::SeqCst), runs);
+    }
+}
+
+#[tokio::test]
+async fn a_step_waits_for_its_place_behind_4096_others() {
+    let gate = Arc::new(Semaphore::new(0));
+    let group = Counting {
+        gate: Some(Arc::clone(&gate)),
+        ..Counting::default()
+    };
+    let runs = Arc::clone(&group.runs);
+    let writer = Writer::start(store().await.connection, group);
+    writer.submit(1).await.expect("the writer runs");
+    while runs.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    // Tokio lets a task do so much at once; that is not what this measures.
+    let submit = || unconstrained(writer.submit(1)).now_or_never();
+    for n in 1..=4_096 {
+        assert!(matches!(submit(), Some(Ok(()))), "{n} steps are queued");
+    }
+    assert!(submit().is_none());
+    gate.add_permits(Semaphore::MAX_PERMITS);
+    writer.submit(1).await.expect("there is room again");
+    writer.close().await;
+}

@@ -1,0 +1,307 @@
+//! Each limit of the engine: what happens one below it, at it, and one above it.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use switchyard::engine::{Action, Asked, Counted, Enqueue, Mode, Refusal, Subject};
+
+/// How many moments there are among these: each transaction has one of its own.
+fn moments<'a>(times: impl IntoIterator<Item = &'a Time>) -> usize {
+    times.into_iter().collect::<BTreeSet<_>>().len()
+}
+
+/// In how many transactions these jobs came into their state.
+fn transactions(jobs: &[Job]) -> usize {
+    moments(jobs.iter().map(|job| &job.since))
+}
+
+async fn add(engine: &Engine, queue: &QueueKey, jobs: Vec<Put>) {
+    let put = engine.put(queue.clone(), jobs, "client".to_owned(), None);
+    for done in put.await.unwrap() {
+        done.unwrap();
+    }
+}
+
+async fn waiting(engine: &Engine, queue: &QueueKey) -> Vec<Job> {
+    let jobs = engine.jobs(Standing::Waiting, Some(queue), PAGE, None);
+    jobs.await.unwrap()
+}
+
+#[tokio::test]
+async fn more_than_250_items_are_put_claimed_and_moved_in_several_transactions() {
+    let engine = open(false).await;
+    for (count, expected) in [(249, 1), (250, 1), (251, 2)] {
+        let (from, to) = (
+            QueueKey::qless(count.to_string()),
+            QueueKey::qless(format!("{count} again")),
+        );
+        let ids = (0..count).map(|n| format!("{count}-{n}"));
+        let jobs = ids.map(|id| new(&id)).collect();
+        add(&engine, &from, jobs).await;
+        let put = waiting(&engine, &from).await;
+        assert_eq!((put.len(), transactions(&put)), (count, expected));
+
+        let claim = Claim::of(from.clone(), "w", count);
+        let claimed = engine.claim(claim, None).await.unwrap();
+        assert_eq!((claimed.len(), transactions(&claimed)), (count, expected));
+
+        let fails = claimed.into_iter().map(|job| Fail {
+            key: job.key,
+            group: count.to_string(),
+            message: String::new(),
+            body: None,
+        });
+        let failed = engine.fail(fails.collect(), holder("w"), None).await;
+        assert!(failed.unwrap().iter().all(Result::is_ok));
+        let group = count.to_string();
+        let moved = engine.unfail(&group, Some(to.clone()), count, None).await;
+        assert_eq!(moved, Ok(count));
+        assert_eq!(transactions(&waiting(&engine, &to).await), expected);
+    }
+}
+
+#[tokio::test]
+async fn more_than_250_jobs_are_cancelled_in_several_transactions() {
+    let engine = open(false).await;
+    for (count, expected) in [(249, 1), (250, 1), (251, 2)] {
+        let jobs = (0..count).map(|n| new(&format!("j{n}")));
+        add(&engine, &q(), jobs.collect()).await;
+        let before = engine.last_event().await.unwrap();
+        let keys = (0..count).map(|n| JobKey::qless(format!("j{n}")));
+        engine.cancel(keys.collect(), None).await.unwrap();
+        let (events, _) = engine.events(before, 1_000, Some("log")).await.unwrap();
+        let times = events.iter().map(|event| &event.when);
+        assert_eq!((events.len(), moments(times)), (count, expected));
+    }
+}
+
+#[tokio::test]
+async fn a_relay_enqueue_in_another_mode_than_unique_commits_250_jobs_at_a_time() {
+    let engine = open(false).await;
+    for (count, expected) in [(249, 1), (250, 1), (251, 2)] {
+        let queue = QueueKey::relay(count.to_string());
+        let job = |n: usize| Enqueue {
+            queue: queue.clone(),
+            id: n.to_string(),
+            timeout_s: 60,
+            max_retries: None,
+            payload: "1".to_owned(),
+            state: None,
+            run_at: None,
+        };
+        let jobs = (0..count).map(job).collect();
+        engine.enqueue(jobs, Mode::Ignore).await.unwrap();
+        assert_eq!(transactions(&waiting(&engine, &queue).await), expected);
+    }
+}
+
+#[tokio::test]
+async fn items_with_2_mib_of_payload_or_1000_tags_fill_a_transaction() {
+    let engine = open(false).await;
+    let payload = |bytes: usize| Put {
+        body: "1".repeat(bytes),
+        ..Put::default()
+    };
+    let tagged = |tags: usize| Put {
+        body: "1".to_owned(),
+        tags: Some((0..tags).map(|n| n.to_string()).collect()),
+        ..Put::default()
+    };
+    for (name, first, expected) in [
+        ("2 MiB - 1", payload(2_097_151), 1),
+        ("2 MiB", payload(2_097_152), 2),
+        ("2 MiB + 1", payload(2_097_153), 2),
+        ("999 tags", tagged(999), 1),
+        ("1,000 tags", tagged(1_000), 2),
+        ("1,001 tags", tagged(1_001), 2),
+    ] {
+        let queue = QueueKey::qless(name);
+        add(&engine, &queue, vec![first, payload(1)]).await;
+        let jobs = waiting(&engine, &queue).await;
+        assert_eq!((jobs.len(), transactions(&jobs)), (2, expected), "{name}");
+    }
+}
+
+/// Of a longer message only a part is kept, but all of it is held in memory.
+#[tokio::test]
+async fn messages_of_retries_count_as_payload() {
+    let engine = open(false).await;
+    for (bytes, expected) in [(2_097_151, 1), (2_097_152, 2), (2_097_153, 2)] {
+        let queue = QueueKey::qless(bytes.to_string());
+        let jobs = ["a", "b"].map(|id| new(&format!("{id}-{bytes}")));
+        add(&engine, &queue, jobs.into()).await;
+        let claim = Claim::of(queue.clone(), "w", 2);
+        let claimed = engine.claim(claim, None).await.unwrap();
+        let retries = claimed.into_iter().map(|job| Retry {
+            key: job.key,
+            delay: 0.0,
+            reason: Some(("g".to_owned(), "m".repeat(bytes))),
+        });
+        let retried = engine.retry(retries.collect(), holder("w"), None).await;
+        assert!(retried.unwrap().iter().all(Result::is_ok));
+        let jobs = waiting(&engine, &queue).await;
+        assert_eq!((jobs.len(), transactions(&jobs)), (2, expected), "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn more_than_8_queues_are_claimed_from_in_several_transactions() {
+    let engine = open(false).await;
+    for (count, expected) in [(7, 1), (8, 1), (9, 2)] {
+        let queues: Vec<QueueKey> = (0..count)
+            .map(|n| QueueKey::qless(format!("{count}-{n}")))
+            .collect();
+        for queue in &queues {
+            let id = queue.name.clone();
+            add(&engine, queue, vec![new(&id)]).await;
+        }
+        let claim = Claim {
+            queues,
+            ..Claim::of(q(), "w", 100)
+        };
+        let claimed = engine.claim(claim, None).await.unwrap();
+        assert_eq!((claimed.len(), transactions(&claimed)), (count, expected));
+    }
+}
+
+/// One byte below the limit another job is claimed; at the limit, none.
+#[tokio::test]
+async fn a_claim_has_32_mib_before_its_last_job() {
+    let engine = open(false).await;
+    let jobs = [33_554_431, 1, 1].map(|bytes| Put {
+        body: "1".repeat(bytes),
+        ..Put::default()
+    });
+    add(&engine, &q(), jobs.into()).await;
+    for expected in [2, 1] {
+        let claim = Claim::of(q(), "w", 3);
+        assert_eq!(engine.claim(claim, None).await.unwrap().len(), expected);
+    }
+}
+
+#[tokio::test]
+async fn an_operation_names_up_to_1000_jobs_and_100_are_active() {
+    let options = Options {
+        brief: true,
+        ..options()
+    };
+    let engine = Engine::open(&options).await.unwrap();
+    let operate = async |jobs: i64| {
+        let subject = Subject::Jobs((0..jobs).collect());
+        let counted = engine.count(&Action::Cancel, &subject).await.unwrap();
+        let asked = Asked {
+            who: "ada".to_owned(),
+            action: Action::Cancel,
+            subject,
+            counted: Counted::default(),
+        };
+        let made = engine.operate(asked).await.unwrap();
+        (counted.err(), made.err())
+    };
+    for (jobs, refusal) in [(999, None), (1_000, None), (1_001, Some(Refusal::TooLong))] {
+        assert_eq!(operate(jobs).await, (refusal.clone(), refusal), "{jobs}");
+    }
+    // Nothing ends them here.
+    for active in 2..100 {
+        assert_eq!(operate(1).await, (None, None), "beside {active} others");
+    }
+    assert_eq!(operate(1).await, (None, Some(Refusal::TooMany)));
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn the_200_searches_saved_last_are_kept() {
+    let engine = open(false).await;
+    for n in 1..=201 {
+        let name = format!("{n:03}");
+        engine
+            .save_search(&name, "state:failed", "ada")
+            .await
+            .unwrap();
+        if n >= 199 {
+            let kept = engine.searches().await.unwrap();
+            let first = if n > 200 { "002" } else { "001" };
+            assert_eq!((kept.len(), &*kept[0].name), (n.min(200), first));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_loads_1000_characters_of_payloads_and_messages() {
+    let engine = open(false).await;
+    for (chars, expected) in [(999, 999), (1_000, 1_000), (1_001, 1_000)] {
+        let queue = QueueKey::qless(chars.to_string());
+        let job = Put {
+            body: "é".repeat(chars),
+            ..Put::default()
+        };
+        add(&engine, &queue, vec![job]).await;
+        let listed = engine.brief_jobs(Standing::Waiting, Some(&queue), PAGE, None);
+        let listed = listed.await.unwrap();
+        assert_eq!(listed[0].body.chars().count(), expected);
+
+        let claim = Claim::of(queue, "w", 1);
+        let key = engine.claim(claim, None).await.unwrap().remove(0).key;
+        let fail = Fail {
+            key,
+            group: chars.to_string(),
+            message: "é".repeat(chars),
+            body: None,
+        };
+        let failed = engine.fail(vec![fail], holder("w"), None).await;
+        assert_eq!(failed.unwrap(), [Ok(())]);
+        let (_, listed) = engine.brief_failed(&chars.to_string(), PAGE).await.unwrap();
+        let message = &listed[0].failure.as_ref().unwrap().message;
+        assert_eq!(message.chars().count(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_list_loads_up_to_16_kib_of_tags() {
+    let engine = open(false).await;
+    for (bytes, expected) in [(16_383, 159), (16_384, 159), (16_385, 0)] {
+        // As JSON each has two quotes and a comma, and all of them two brackets.
+        let mut tags: Vec<String> = (0..158).map(|n| format!("{n:0100}")).collect();
+        tags.push("t".repeat(bytes - 158 * 103 - 4));
+        assert_eq!(format!("{tags:?}").replace(", ", ",").len(), bytes);
+        let queue = QueueKey::qless(bytes.to_string());
+        let job = Put {
+            body: "1".to_owned(),
+            tags: Some(tags),
+            ..Put::default()
+        };
+        add(&engine, &queue, vec![job]).await;
+        let listed = engine.brief_jobs(Standing::Waiting, Some(&queue), PAGE, None);
+        assert_eq!(listed.await.unwrap()[0].tags.len(), expected, "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_loads_1000_dependencies_and_dependents() {
+    let engine = open(false).await;
+    let counts = [(999, 999), (1_000, 1_000), (1_001, 1_000)];
+    let firsts = counts.map(|(count, _)| new(&format!("first-{count}")));
+    add(&engine, &q(), firsts.into()).await;
+    // Each waits for those of the three that are to have more dependents than there are before it.
+    let between = (0..1_001).map(|n| Put {
+        depends: Some(
+            (999.max(n + 1)..=1_001)
+                .map(|count| format!("first-{count}"))
+                .collect(),
+        ),
+        ..new(&format!("j{n}"))
+    });
+    add(&engine, &q(), between.collect()).await;
+    let lasts = counts.map(|(count, _)| Put {
+        depends: Some((0..count).map(|n| format!("j{n}")).collect()),
+        ..new(&format!("last-{count}"))
+    });
+    add(&engine, &q(), lasts.into()).await;
+    for (count, expected) in counts {
+        let keys = ["first", "last"].map(|which| JobKey::qless(format!("{which}-{count}")));
+        let listed = engine.brief_jobs_by_key(&keys).await.unwrap();
+        let [first, last] = [0, 1].map(|n| listed[n].as_ref().unwrap());
+        assert_eq!(first.dependents.len(), expected, "{count}");
+        assert_eq!(last.dependencies.len(), expected, "{count}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The dashboard: its forms, and what its lists show of a job.
+
+use reqwest::StatusCode;
+use serde_json::json;
+
+use crate::support::Server;
+use crate::support::raw::Connection;
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The status of the answer to a form of so many bytes, all of which are sent.
+async fn whole(server: &Server, path: &str, bytes: usize) -> StatusCode {
+    let form = format!("x={}", "y".repeat(bytes - 2));
+    let request = server.http.post(format!("http://{}{path}", server.address));
+    let request = request.header("content-type", FORM);
+    let request = request.header("sec-fetch-site", "same-origin");
+    request.body(form).send().await.unwrap().status()
+}
+
+/// The first line of the answer to a form of so many bytes, of which 128 KiB at most are sent.
+async fn begun(server: &Server, path: &str, bytes: usize) -> String {
+    let mut connection = Connection::to(server).await;
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nsec-fetch-site: same-origin\r\n\
+         content-type: {FORM}\r\ncontent-length: {bytes}\r\n\r\n"
+    );
+    connection.write(head).await;
+    connection.write(vec![b'x'; bytes.min(128 << 10)]).await;
+    connection.read_until("\r\n").await
+}
+
+#[tokio::test]
+async fn a_form_has_up_to_64_kib_and_one_with_a_payload_8_mib() {
+    let server = Server::with(&[]);
+    for (path, limit) in [("/ui/namespaces", 64 << 10), ("/ui/put", 8 << 20)] {
+        for bytes in [limit - 1, limit] {
+            let status = whole(&server, path, bytes).await;
+            assert_ne!(status, 413, "{path}: {bytes} bytes");
+        }
+        let line = begun(&server, path, limit + 1).await;
+        assert!(line.starts_with("HTTP/1.1 413 "), "{path}: {line}");
+    }
+}
+
+#[tokio::test]
+async fn a_form_for_a_token_has_up_to_16_kib() {
+    let server = Server::with(&[]);
+    for (bytes, status) in [(16_383, 400), (16_384, 400), (16_385, 413)] {
+        let answer = whole(&server, "/token/ns", bytes).await;
+        assert_eq!(answer, status, "{bytes} bytes");
+    }
+}
+
+#[tokio::test]
+async fn a_list_shows_20_tags_of_a_job() {
+    let server = Server::with(&[]);
+    for (count, shown) in [(19, 19), (20, 20), (21, 20)] {
+        let tags: Vec<String> = (0..count).map(|n| format!("t{n}")).collect();
+        let id = format!("with-{count}");
+        let job = json!({"id": id, "meta": 1, "tags": tags});
+        server.anyone().add("work", job).await;
+        let url = format!("http://{}/ui/jobs?q={id}+api:qless", server.address);
+        let answer = server.http.get(url).send().await.unwrap();
+        let page = answer.text().await.unwrap();
+        assert_eq!(page.matches("href=\"/ui/tags/t").count(), shown, "{count}");
+    }
+}
