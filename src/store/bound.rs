@@ -157,9 +157,9 @@ mod tests {
 
     #[test]
     fn values_are_bound_where_they_are_used_and_room_is_null() {
-        let write = |sql, args| {
+        let written = |sql, args| {
             let (mut text, mut bound) = (String::new(), Vec::new());
-            super::write(sql, args, &mut text, |arg| bound.push(arg));
+            write(sql, args, &mut text, |arg| bound.push(arg));
             (text, serde_json::to_string(&bound).unwrap())
         };
         let sql = "SELECT int(0), $2 FROM rows($1) WHERE x = $2";
@@ -169,10 +169,10 @@ mod tests {
             args.push(Arg::Int(7));
             args
         };
-        let (text, bound) = write(sql, rows(1));
+        let (text, bound) = written(sql, rows(1));
         assert_eq!(text, "SELECT ?, ?  WHERE x = ?");
         assert_eq!(bound, "[0,7,7]");
-        let (text, bound) = write(sql, rows(3));
+        let (text, bound) = written(sql, rows(3));
         assert_eq!(
             text,
             "SELECT column1, ? FROM (SELECT * FROM (VALUES (?,?,?),(?,?,?),(?,?,?),(?,?,?)) \
@@ -182,7 +182,7 @@ mod tests {
             bound,
             r#"[7,0,"a",null,1,"a",null,2,"a",null,null,null,null,7]"#
         );
-        let (text, bound) = write(sql, rows(65));
+        let (text, bound) = written(sql, rows(65));
         assert_eq!(text, "SELECT (value->>0), ? FROM jsonb_each(?) WHERE x = ?");
         assert!(bound.starts_with(r#"[7,"[[0,\"a\",null],[1,"#), "{bound}");
     }
