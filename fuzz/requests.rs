@@ -33,12 +33,12 @@ pub struct Server {
 
 impl Server {
     pub async fn start() -> Server {
-        let engine = Engine::open(&Options {
+        let options = Options {
             database: "sqlite::memory:".to_owned(),
             brief: true,
             ..Options::default()
-        });
-        let engine = engine.await.unwrap();
+        };
+        let engine = Engine::open(&options).await.unwrap();
         // Long polls and streams end at once, so that every request has its whole answer.
         engine.stop_waiting();
         let stop = CancellationToken::new();
