@@ -43,15 +43,15 @@ pub fn greeting(
     };
     let of_lmstfy = match token {
         Some(token) => format!(
-            "The same by lmstfy, with a token for the namespace {NAMESPACE}, which is shown this once:
+            "With lmstfy, using a token for the namespace {NAMESPACE} (not shown again):
   curl -X PUT '{scheme}://{address}/api/{NAMESPACE}/work?token={token}' -d 'hello'"
         ),
         None if settings.no_auth => format!(
-            "The same by lmstfy, where no namespace needs a token (--no-auth):
+            "With lmstfy, without a token (--no-auth):
   curl -X PUT '{scheme}://{address}/api/{NAMESPACE}/work' -d 'hello'"
         ),
         None => format!(
-            "A token for a namespace of lmstfy:
+            "To use lmstfy, create a token for a namespace:
   switchyard token create --database {database} {NAMESPACE}"
         ),
     };
@@ -60,7 +60,7 @@ pub fn greeting(
   dashboard  {scheme}://{address}/ui
   API        {scheme}://{address} (qless, lmstfy, Relay, Jobq)
   database   {database}
-A first job:
+Add a first job:
   curl {scheme}://{address}/add/work{key} -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'
 {of_lmstfy}
 "#

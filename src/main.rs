@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     match runtime {
         Ok(runtime) => runtime.block_on(start()),
         Err(error) => {
-            tracing::error!("no threads: {error}");
+            tracing::error!("cannot start threads: {error}");
             ExitCode::FAILURE
         }
     }
@@ -167,12 +167,12 @@ async fn demonstrate(engine: Engine, jobs: usize) {
         let tell = |done: usize| {
             if done >= jobs || told.elapsed() >= TELL_EVERY {
                 told = Instant::now();
-                tracing::info!("{} of {jobs} made-up jobs", done.min(jobs));
+                tracing::info!("{} of {jobs} demo jobs created", done.min(jobs));
             }
         };
         match demo::fill(&engine, jobs, tell).await {
-            Ok(()) => say(&format!("{jobs} made-up jobs are there\n")),
-            Err(error) => tracing::error!("the made-up jobs could not be put: {error}"),
+            Ok(()) => say(&format!("{jobs} demo jobs created\n")),
+            Err(error) => tracing::error!("cannot create the demo jobs: {error}"),
         }
     }
     demo::play(engine).await;

@@ -20,7 +20,7 @@ pub async fn run(command: Token) -> Outcome {
     let database = shown(&place.database);
     if database.contains(":memory:") {
         return Err(format!(
-            "{database} is gone when its server stops, and nobody else can open it; ask the server: POST /token/NAMESPACE"
+            "{database} exists only inside its server; use POST /token/NAMESPACE instead"
         )
         .into());
     }
@@ -53,7 +53,7 @@ async fn on(engine: &Engine, command: Token) -> Outcome {
                 .await?;
             let noticed = noticed(engine).await;
             tell(&format!(
-                "the token of the namespace {namespace}, shown this once; only its hash is kept:"
+                "token for the namespace {namespace} (not shown again; only its hash is stored):"
             ));
             say(&format!("{token}\n"));
             noticed?;
@@ -73,7 +73,7 @@ async fn on(engine: &Engine, command: Token) -> Outcome {
                 return Err(format!("the namespace {namespace} has no such token").into());
             }
             noticed(engine).await?;
-            tell("revoked: nobody is let in with it any more");
+            tell("token revoked");
         }
     }
     Ok(())
@@ -92,10 +92,7 @@ async fn noticed(engine: &Engine) -> Outcome {
     if engine.noticed().await? {
         return Ok(());
     }
-    Err(
-        "it is done, but the server that has the database open has not taken notice of it yet"
-            .into(),
-    )
+    Err("done, but the running server has not applied the change yet".into())
 }
 
 /// A moment, to the second.

@@ -79,7 +79,7 @@ impl Target {
             "--jobs",
             &jobs.to_string(),
         ]);
-        let filled = format!("{jobs} made-up jobs are there");
+        let filled = format!("{jobs} demo jobs created");
         Target::new("made-up jobs", None, None).after(command, &filled)
     }
 

@@ -247,7 +247,7 @@ async fn dev_puts_as_many_jobs_of_all_protocols_as_it_is_told() {
     command.args(["dev", "--listen", "127.0.0.1:0", "--jobs", "50000"]);
     let mut server = Server::run(command);
     while let Some(line) = server.greeting.recv().await {
-        if line == "50000 made-up jobs are there" {
+        if line == "50000 demo jobs created" {
             break;
         }
     }
