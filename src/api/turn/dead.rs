@@ -210,7 +210,7 @@ pub fn only_of(api: Api, queue: &Place) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{} is a {} queue, which does not support this action",
+        "{}: {} queues do not support this action",
         queue.label(),
         queue.api.as_str()
     ))
