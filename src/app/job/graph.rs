@@ -105,7 +105,7 @@ fn edge(from: (usize, usize), to: (usize, usize)) -> String {
 fn standing(stand: Option<Stand>) -> (&'static str, String) {
     match stand {
         Some(stand) => (word(stand), format!("node s-{}", stand.as_str())),
-        None => ("deleted", "node".to_owned()),
+        None => ("not found", "node".to_owned()),
     }
 }
 
