@@ -47,7 +47,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), queue);
 
     const form = page.locator("form").filter({ has: page.getByRole("button", { name: "Set queue option" }) });
-    await form.getByLabel("Option").selectOption({ label: "cutoff, in seconds" });
+    await form.getByLabel("Option").selectOption({ label: "cutoff (seconds)" });
     await form.getByLabel("Value").fill("3600");
     await form.getByRole("button").click();
     await flash(page, `Option “${queue}-cutoff” set to 3600.`);
