@@ -18,7 +18,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto("/ui");
     await page.getByRole("link", { name: "Unreadable" }).click();
     await page.getByRole("button", { name: `Retry job ${job}` }).click();
-    await flash(page, `Job “${job}” waits in its queue again.`);
+    await flash(page, `Job “${job}” was requeued.`);
     assert.equal((await api.job(job)).state, "waiting");
     assert.equal((await api.take("letters", "ada")).id, job);
     await page.goto("/ui");
@@ -30,25 +30,25 @@ for (const javaScriptEnabled of [true, false]) {
     for (let i = 0; i < 60; i++) jobs.push(await api.failed(id("bulk"), id("Busy"), `try ${i}`, id(`bulk ${i}`)));
     await page.goto("/ui/failures");
     await page.getByRole("row", { name: id("Busy") }).getByRole("button", { name: "Retry all 60…" }).click();
-    await page.getByRole("button", { name: "Leave them" }).click();
+    await page.getByRole("button", { name: "Close" }).click();
     await page.getByRole("row", { name: id("Busy") }).getByRole("button", { name: "Retry all 60…" }).click();
     await page.getByRole("button", { name: "Retry 60 jobs" }).click();
     await flash(page, `Retried 60 jobs of “${id("Busy")}”.`);
     for (const job of jobs) assert.equal((await api.job(job)).state, "waiting");
   });
 
-  test("a job is moved, then cancelled after a question", async (page, api) => {
+  test("a job is moved, then canceled after a question", async (page, api) => {
     const job = await api.add("here", {}, id("wanderer"));
     await page.goto(`/ui/jobs/${encodeURIComponent(job)}`);
     await page.getByRole("button", { name: "Move…" }).click();
     await page.getByLabel("Queue").fill("über/there");
     await page.getByRole("button", { name: "Move", exact: true }).click();
-    await flash(page, `Job “${job}” is in queue “über/there” now.`);
+    await flash(page, `Job “${job}” moved to queue “über/there”.`);
     assert.equal((await api.job(job)).queue, "über/there");
 
     await page.getByRole("button", { name: "Cancel…" }).click();
-    await page.getByRole("button", { name: "Cancel the job" }).click();
-    await flash(page, `Job “${job}” is cancelled and gone.`);
+    await page.getByRole("button", { name: "Cancel job" }).click();
+    await flash(page, `Job “${job}” canceled.`);
     assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "über/there");
     assert.equal(await api.job(job), null);
   });
@@ -59,11 +59,11 @@ for (const javaScriptEnabled of [true, false]) {
     const late = await api.add(queue, {}, id("late"));
     await page.goto(`/ui/jobs/${encodeURIComponent(late)}`);
     await page.getByRole("button", { name: "Priority…" }).click();
-    await page.getByText("The lowest number runs first.").waitFor();
+    await page.getByText("Lower numbers run first.").waitFor();
     await page.getByLabel("Priority", { exact: true }).fill("-2.5");
-    await page.getByRole("button", { name: "Change it" }).click();
-    await flash(page, `Job “${late}” has priority -2.5 now.`);
-    await page.getByText("-2.5 · lowest runs first").waitFor();
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await flash(page, `Priority of job “${late}” set to -2.5.`);
+    await page.getByText("-2.5 · lower numbers run first").waitFor();
     assert.equal((await api.take(queue, "ada")).id, late);
   });
 
@@ -75,11 +75,11 @@ for (const javaScriptEnabled of [true, false]) {
     await api.add(queue, {}, third, { depends: [second] });
     await page.goto(`/ui/jobs/${encodeURIComponent(second)}`);
     const row = (section, job) => page.getByRole("region", { name: section, exact: true }).first().getByRole("row", { name: job });
-    await row("Waits for", first).getByText("waiting").waitFor();
-    await row("Awaited by", third).getByText("depending").waitFor();
+    await row("Depends on", first).getByText("waiting").waitFor();
+    await row("Dependents", third).getByText("depends").waitFor();
     await page.getByRole("link", { name: first, exact: true }).click();
-    await row("Awaited by", second).getByText("depending").waitFor();
-    assert.equal(await page.getByRole("heading", { name: "Waits for", exact: true }).count(), 0);
+    await row("Dependents", second).getByText("depends").waitFor();
+    assert.equal(await page.getByRole("heading", { name: "Depends on", exact: true }).count(), 0);
   });
 
   test("a refusal says why", async (page, api) => {
@@ -87,15 +87,15 @@ for (const javaScriptEnabled of [true, false]) {
     const needing = await api.add("chain", {}, id("needing"), { depends: [needed] });
     await page.goto(`/ui/jobs/${encodeURIComponent(needed)}`);
     await page.getByRole("button", { name: "Cancel…" }).click();
-    await page.getByRole("button", { name: "Cancel the job" }).click();
-    await flash(page, `${needing} depend on it`);
+    await page.getByRole("button", { name: "Cancel job" }).click();
+    await flash(page, `depend on it: ${needing}`);
     assert.equal((await api.job(needed)).state, "waiting");
   });
 
   test("the colours are chosen by hand", async (page) => {
     const choose = async (colours) => {
       await page.getByRole("button", { name: "Display", exact: true }).click();
-      await page.getByRole("button", { name: `Colours: ${colours}` }).click();
+      await page.getByRole("button", { name: `Theme: ${colours}` }).click();
       await page.waitForURL("**/ui/workers");
     };
     await page.goto("/ui/workers");
@@ -156,7 +156,7 @@ for (const accept of ["text/html", "*/*"]) {
       assert.equal(answer.status, 400, `${form} ${body.slice(0, 50)}`);
       assert.match(answer.headers.get("content-type"), /text\/html/);
       assert.match(answer.headers.get("content-security-policy"), /nonce-/);
-      assert.ok(text.includes("<h1>Not understood"), text.slice(0, 200));
+      assert.ok(text.includes("<h1>Invalid request"), text.slice(0, 200));
       assert.equal(answer.headers.get("set-cookie"), null);
     }
   });
@@ -171,13 +171,13 @@ dashboard.test("a page older than the server explains itself, and leads back", m
   await page.getByRole("button", { name: "Pause live updates" }).click();
   await page.locator('td input[name="id"]').evaluate((field) => field.remove());
   await page.getByRole("button", { name: `Retry job ${job}` }).click();
-  await page.getByRole("heading", { name: "Not understood" }).waitFor();
+  await page.getByRole("heading", { name: "Invalid request" }).waitFor();
   await page.getByText("missing field").waitFor();
   await assertAccessible(page);
   await live(page);
   await api.add("old", {}, "news");
   await page.getByRole("button", { name: "Display", exact: true }).click();
-  await page.getByRole("button", { name: "Colours: Dark" }).click();
+  await page.getByRole("button", { name: "Theme: Dark" }).click();
   await page.waitForURL("**/ui/failures/Old");
   assert.equal((await api.job(job)).state, "failed");
 });

@@ -49,7 +49,7 @@ dashboard.test("an empty server has charts without lines, and nothing that faile
     await assertPresentable(page, path);
   }
   await page.goto("/ui/failures");
-  await page.getByText("never, as far as is kept").waitFor();
+  await page.getByText("none recorded").waitFor();
 });
 
 const column = (page, table, index) =>
@@ -62,39 +62,39 @@ for (const javaScriptEnabled of [true, false]) {
   dashboard.test(`the overview draws the last hour and tells its numbers, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const done = await fill(url);
     await page.goto("/ui");
-    const title = "Completed and failed a minute, in the last hour";
+    const title = "Completed and failed jobs/min, last hour";
     await page.getByRole("img", { name: title }).waitFor();
-    await page.getByText("The numbers", { exact: true }).click();
-    const table = "Completed and failed jobs by the minute";
+    await page.getByText("Show data table", { exact: true }).click();
+    const table = "Completed and failed jobs per minute";
     assert.equal(sum(await column(page, table, 1)), done.completed);
     assert.equal(sum(await column(page, table, 2)), done.failed);
-    await page.getByRole("link", { name: /done a minute/ }).click();
+    await page.getByRole("link", { name: /Completed\/min/ }).click();
     await page.getByRole("heading", { level: 1, name: "Statistics" }).waitFor();
   });
 
   dashboard.test(`statistics go over any range, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const done = await fill(url);
     await page.goto("/ui/stats");
-    const many = `${done.completed} jobs were completed`;
+    const many = `${done.completed} jobs completed`;
     await page.getByText(many, { exact: true }).waitFor();
     await page.getByRole("link", { name: "7 days" }).click();
     assert.match(page.url(), /range=7d/);
     assert.equal(await page.getByRole("link", { name: "7 days" }).getAttribute("aria-current"), "true");
-    await page.getByRole("link", { name: "Compare with the time before" }).click();
-    await page.getByText(`${many}; none in the time before`).waitFor();
-    await page.getByLabel("Queue").selectOption({ label: "a/b <i> (qless)" });
-    await page.getByRole("button", { name: "Choose" }).click();
-    await page.getByText("Of the queue").waitFor();
+    await page.getByRole("link", { name: "Compare with previous period" }).click();
+    await page.getByText(`${many}; none in the previous period`).waitFor();
+    await page.getByLabel("Queue", { exact: true }).selectOption({ label: "a/b <i> (qless)" });
+    await page.getByRole("button", { name: "Show queue" }).click();
+    await page.getByText("Daily statistics and histograms").waitFor();
     assert.match(page.url(), /range=7d.*compare=1|compare=1.*range=7d/);
 
     const download = await fetch(await page.getByRole("link", { name: "Download as CSV" }).evaluate((link) => link.href));
     const [head, ...rows] = (await download.text()).trim().split("\r\n").map((line) => line.split(","));
     const at = head.indexOf("completed");
     const completed = rows.map((row) => Number(row[at])).reduce((a, b) => a + b, 0);
-    await page.getByText(`${completed} jobs were completed`).waitFor();
+    await page.getByText(`${completed} jobs completed`).waitFor();
 
     await page.goto("/ui/stats?from=2026-11-02&to=2026-11-01");
-    await page.getByRole("alert").getByText("From must be before To. Shown is the last hour.").waitFor();
+    await page.getByRole("alert").getByText("From must be before To. Showing the last hour.").waitFor();
   });
 
   dashboard.test(`failures lead from what they say to the jobs that say it, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
@@ -111,8 +111,8 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(page.url(), /fp=[0-9a-f]{8}/);
     assert.equal(await chip.getAttribute("aria-current"), "true");
     assert.equal(await page.getByRole("table", { name: "Failed jobs, newest first" }).locator("tbody tr").count(), count);
-    await page.getByRole("link", { name: `These ${count} jobs in the search` }).click();
-    assert.equal(await page.getByRole("table", { name: "Jobs that were found" }).locator("tbody tr").count(), count);
+    await page.getByRole("link", { name: `Search these ${count} jobs` }).click();
+    assert.equal(await page.getByRole("table", { name: "Matching jobs" }).locator("tbody tr").count(), count);
   });
 }
 
@@ -120,12 +120,12 @@ dashboard.test("one job is tried as a canary, and its page shows it", async ({ p
   const api = client(url);
   for (const id of ["bird-1", "bird-2"]) await api.failed("mine", "Gas", "no air", id);
   await page.goto("/ui/failures/Gas");
-  await page.getByText("As Markdown, for an incident").click();
+  await page.getByText("Incident report (Markdown)").click();
   const text = await page.getByLabel("Markdown", { exact: true }).inputValue();
   assert.match(text, /^## Gas: 2 failed jobs\n/);
   assert.match(text, /1? ?2 × `no air`/);
   await page.getByRole("button", { name: "Retry 1 as a canary: job bird-2" }).click();
-  await page.getByText("Job “bird-2” waits in its queue again.").waitFor();
+  await page.getByText("Job “bird-2” was requeued.").waitFor();
   assert.match(page.url(), /\/ui\/jobs\/bird-2$/);
   assert.equal((await api.job("bird-1")).state, "failed");
 });
@@ -133,7 +133,7 @@ dashboard.test("one job is tried as a canary, and its page shows it", async ({ p
 dashboard.test("queues show what they did, and those with problems alone", async ({ page, url }) => {
   await fill(url);
   await page.goto("/ui/queues");
-  await page.getByRole("img", { name: /jobs were completed in 30 minutes, at most \d+ in one/ }).first().waitFor();
+  await page.getByRole("img", { name: /jobs completed in the last 30 minutes, at most \d+ per minute/ }).first().waitFor();
   const all = await page.getByRole("table", { name: "Queues" }).locator("tbody tr").count();
   await client(url).add("quiet", {}, `quiet-${Date.now()}`, { delay: 9_999_999 });
   await page.getByLabel("Problems only").check();
@@ -149,8 +149,8 @@ dashboard.test("the last minute moves by itself, and what is open stays", async 
   api.now = Date.now() / 1000;
   await page.goto("/ui");
   await page.locator(".live.on").waitFor();
-  await page.getByText("The numbers", { exact: true }).click();
-  const table = "Completed and failed jobs by the minute";
+  await page.getByText("Show data table", { exact: true }).click();
+  const table = "Completed and failed jobs per minute";
   const before = sum(await column(page, table, 1));
   const id = `now-${before}`;
   await api.add("now", {}, id);

@@ -34,11 +34,11 @@ for (const javaScriptEnabled of [true, false]) {
   test("a sound database is found so, when somebody asks", async (page, api) => {
     await api.add("mail", {}, `letter ${javaScriptEnabled}`);
     await page.goto("/ui/check");
-    assert.equal(await page.getByText("All agrees.").count(), 0, "not by itself");
-    await page.getByRole("button", { name: "Check now" }).click();
-    await page.getByText("All agrees.").waitFor();
-    await page.getByText(/looked at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/).waitFor();
-    assert.equal(await page.getByRole("button", { name: "Mend…" }).count(), 0);
+    assert.equal(await page.getByText("No inconsistencies found.").count(), 0, "not by itself");
+    await page.getByRole("button", { name: "Run check" }).click();
+    await page.getByText("No inconsistencies found.").waitFor();
+    await page.getByText(/checked \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Repair…" }).count(), 0);
   });
 
   // What the check finds has tests of its own (tests/http/check.rs); here it needs something to show.
@@ -48,16 +48,16 @@ for (const javaScriptEnabled of [true, false]) {
     const waiting = (await api.get("/queue/mail")).waiting;
     miscount();
     await page.goto("/ui/check?run=1");
-    await page.getByText("1 problem found.").waitFor();
-    const kind = page.getByRole("region", { name: "How many jobs are in a state" });
-    await kind.getByText(`queue "mail" counts ${waiting + 5} jobs that are waiting, and there are ${waiting}`).waitFor();
+    await page.getByText("1 inconsistency found.").waitFor();
+    const kind = page.getByRole("region", { name: "Job counts by state" });
+    await kind.getByText(`queue "mail" has a stored count of ${waiting + 5} jobs in state waiting; actual: ${waiting}`).waitFor();
     if (javaScriptEnabled) await assertAccessible(page);
-    await page.getByRole("button", { name: "Mend…" }).click();
-    await page.getByRole("button", { name: "Leave it" }).click();
+    await page.getByRole("button", { name: "Repair…" }).click();
+    await page.getByRole("button", { name: "Close" }).click();
     assert.equal((await api.get("/queue/mail")).waiting, waiting + 5);
-    await page.getByRole("button", { name: "Mend…" }).click();
-    await page.getByRole("button", { name: "Mend", exact: true }).click();
-    await page.locator("#flash").getByText("Mended 1 problem; all agrees now.").waitFor();
+    await page.getByRole("button", { name: "Repair…" }).click();
+    await page.getByRole("button", { name: "Repair", exact: true }).click();
+    await page.locator("#flash").getByText("Fixed 1 inconsistency. The database is now consistent.").waitFor();
     assert.equal((await api.get("/queue/mail")).waiting, waiting);
     assert.match(page.url(), /\/ui\/check$/);
   });
@@ -69,11 +69,11 @@ dashboard.test("what was found stays while the page lives, and nothing is checke
   await live(page);
   const found = page.locator("#found");
   const before = await found.textContent();
-  assert.match(before, /All agrees/);
+  assert.match(before, /No inconsistencies found/);
   const refreshed = page.waitForResponse((answer) => answer.request().headers()["x-switchyard-refresh"] === "1");
   await api.add("mail", {}, "news");
   const answer = await refreshed;
-  assert.doesNotMatch(await answer.text(), /looked at/);
+  assert.doesNotMatch(await answer.text(), / · checked /);
   // Its main part is carried over right after the answer.
   await page.waitForFunction((seq) => document.querySelector("main").dataset.seq !== seq, "0");
   assert.equal(await found.textContent(), before);

@@ -16,13 +16,13 @@ for (const javaScriptEnabled of [true, false]) {
     api.now = Date.now() / 1000;
     await api.take("nothing", "ada");
     await page.goto("/ui/workers/ada");
-    assert.equal(await page.getByRole("button", { name: "Forget…" }).count(), 0, "it shows itself");
+    assert.equal(await page.getByRole("button", { name: "Forget…" }).count(), 0, "it asks for jobs");
     await page.goto(`/ui/workers/${encodeURIComponent(worker)}`);
     await page.getByText("silent").waitFor();
     await page.getByRole("button", { name: "Forget…" }).click();
-    await page.getByText("It leaves the lists until it shows itself again.").waitFor();
-    await page.getByRole("button", { name: "Forget the worker" }).click();
-    await page.locator("#flash").getByText(`Worker “${worker}” is forgotten.`).waitFor();
+    await page.getByText("Hides the worker from the lists until it asks for jobs again.").waitFor();
+    await page.getByRole("button", { name: "Forget worker" }).click();
+    await page.locator("#flash").getByText(`Worker “${worker}” forgotten.`).waitFor();
     assert.match(page.url(), /\/ui\/workers$/);
     assert.equal(await page.getByRole("row", { name: worker }).count(), 0);
     await page.getByRole("row", { name: "ada" }).waitFor();

@@ -18,23 +18,23 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto("/ui");
     await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Config" }).click();
     assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Configuration");
-    await page.getByText("All options of the server have their defaults.").waitFor();
+    await page.getByText("All server options have their default values.").waitFor();
     await option(page, "jobs-history").getByText("604,800 s = 7 d").waitFor();
 
     await page.getByRole("button", { name: "Change heartbeat", exact: true }).click();
     await page.getByText("The default is 60 s.").waitFor();
-    await page.getByRole("dialog").getByLabel("Value, in seconds").fill("90");
+    await page.getByRole("dialog").getByLabel("Value (seconds)").fill("90");
     await page.getByRole("dialog").getByRole("button", { name: "Set", exact: true }).click();
-    await flash(page, "Option “heartbeat” is 90 now; it was 60.");
+    await flash(page, "Option “heartbeat” set to 90 (was 60).");
     assert.equal(await api.get("/config/heartbeat"), 90);
-    await page.getByText("1 option of the server is set").waitFor();
+    await page.getByText("1 server option differs from its default.").waitFor();
     await page.getByText("default: 60 s").waitFor();
     assert.match(page.url(), /\/ui\/config$/);
 
-    await page.getByRole("button", { name: "Use the default of heartbeat" }).click();
-    await flash(page, "Option “heartbeat” has its default again, 60; it was 90.");
+    await page.getByRole("button", { name: "Reset heartbeat to its default" }).click();
+    await flash(page, "Option “heartbeat” reset to its default, 60 (was 90).");
     assert.equal(await api.get("/config/heartbeat"), 60);
-    assert.equal(await page.getByRole("button", { name: "Use the default of heartbeat" }).count(), 0);
+    assert.equal(await page.getByRole("button", { name: "Reset heartbeat to its default" }).count(), 0);
   });
 
   test("a queue has options of its own", async (page, api) => {
@@ -43,20 +43,20 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
     await page.getByRole("link", { name: "Options…" }).click();
     await page.getByRole("heading", { name: `Queue “${queue}”` }).waitFor();
-    await page.getByText(`Nothing is set for queue “${queue}”`).waitFor();
+    await page.getByText(`No options are set for queue “${queue}”`).waitFor();
     assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), queue);
 
-    const form = page.locator("form").filter({ has: page.getByRole("button", { name: "Set for the queue" }) });
-    await form.getByLabel("Option").selectOption({ label: "cutoff, in seconds" });
+    const form = page.locator("form").filter({ has: page.getByRole("button", { name: "Set queue option" }) });
+    await form.getByLabel("Option").selectOption({ label: "cutoff (seconds)" });
     await form.getByLabel("Value").fill("3600");
     await form.getByRole("button").click();
-    await flash(page, `Option “${queue}-cutoff” is 3600 now.`);
+    await flash(page, `Option “${queue}-cutoff” set to 3600.`);
     assert.equal(await api.get(`/config/${encodeURIComponent(`${queue}-cutoff`)}`), 3600);
     await option(page, `${queue}-cutoff`).getByText("3,600 s = 1 h").waitFor();
 
     await page.goto("/ui/config");
     await page.getByRole("button", { name: `Remove ${queue}-cutoff` }).click();
-    await flash(page, `Option “${queue}-cutoff” is not set any more; it was 3600.`);
+    await flash(page, `Option “${queue}-cutoff” removed (was 3600).`);
     assert.equal(await page.getByRole("heading", { name: `${queue}-cutoff` }).count(), 0);
   });
 
@@ -64,11 +64,11 @@ for (const javaScriptEnabled of [true, false]) {
     const name = `client.colour ${javaScriptEnabled}`;
     await page.goto("/ui/config");
     await page.getByText("Set another option").click();
-    const form = page.locator("form").filter({ has: page.getByRole("button", { name: "Set the option" }) });
+    const form = page.locator("form").filter({ has: page.getByRole("button", { name: "Set option" }) });
     await form.getByLabel("Name").fill(name);
     await form.getByLabel("Value").fill("deep <b>red</b>");
     await form.getByRole("button").click();
-    await flash(page, `Option “${name}” is "deep <b>red</b>" now.`);
+    await flash(page, `Option “${name}” set to "deep <b>red</b>".`);
     assert.equal(await api.get(`/config/${encodeURIComponent(name)}`), "deep <b>red</b>");
     await api.set(name, { r: 255, precise: [1, null] });
     await page.goto("/ui/config");
@@ -78,7 +78,7 @@ for (const javaScriptEnabled of [true, false]) {
   test("a value that cannot be is refused in words", async (page, api) => {
     await page.goto("/ui/config");
     await page.getByRole("button", { name: "Change stats-history" }).click();
-    await page.getByRole("dialog").getByLabel("Value, in days").fill("");
+    await page.getByRole("dialog").getByLabel("Value (days)").fill("");
     // As a browser would that does not check.
     await page.getByRole("dialog").locator("form").evaluate((form) => form.submit());
     await flash(page, "Stats-history must be a number.");

@@ -22,7 +22,7 @@ dashboard.test("a page moves by itself and acts by click", async ({ page, url })
   await api.failed("letters", "Unreadable", "no address", "letter");
   await page.getByRole("link", { name: "Unreadable" }).click();
   await page.getByRole("button", { name: "Retry job letter" }).click();
-  await page.locator("#flash").getByText("Job “letter” waits in its queue again.").waitFor();
+  await page.locator("#flash").getByText("Job “letter” was requeued.").waitFor();
   assert.equal((await api.job("letter")).state, "waiting");
 });
 
@@ -36,7 +36,7 @@ dashboard.test(
     await page.goto("/ui/failures");
     await page.getByRole("link", { name: "Lost" }).click();
     await page.getByRole("button", { name: "Retry job parcel" }).click();
-    await page.locator("#flash").getByText("Job “parcel” waits in its queue again.").waitFor();
+    await page.locator("#flash").getByText("Job “parcel” was requeued.").waitFor();
     assert.equal((await api.job("parcel")).state, "waiting");
   },
 );

@@ -1,4 +1,4 @@
-// Who waits for whom: drawn on a job's page, with and without JavaScript.
+// Dependencies: drawn on a job's page, with and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -26,11 +26,11 @@ for (const javaScriptEnabled of [true, false]) {
   dashboard.test(`a job leads to those that wait for each other around it, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     await fill(url);
     await page.goto("/ui/jobs/compile");
-    const drawing = page.getByRole("group", { name: "Each job stands right of those that it waits for" });
+    const drawing = page.getByRole("group", { name: "Each job is to the right of its dependencies" });
     const jobs = drawing.getByRole("link");
     assert.deepEqual(
       (await Promise.all((await jobs.all()).map((job) => job.getAttribute("aria-label")))).sort(),
-      ["Compile depending, compile, this job", "Fetch waiting, fetch", "Ship depending, ship <b>"],
+      ["Compile depends, compile, this job", "Fetch waiting, fetch", "Ship depends, ship <b>"],
     );
     assert.equal(await drawing.locator("path.edge").count(), 2);
     const left = async (name) => (await drawing.getByRole("link", { name }).locator("rect").boundingBox()).x;
@@ -39,8 +39,8 @@ for (const javaScriptEnabled of [true, false]) {
     await drawing.getByRole("link", { name: /ship/ }).click();
     await page.getByRole("heading", { level: 1 }).getByText("Ship").waitFor();
     assert.equal(await drawing.getByRole("link").count(), 4);
-    await page.getByText("The same as a table").click();
-    const row = page.getByRole("table", { name: "Who waits for whom" }).getByRole("row").filter({ has: page.getByRole("rowheader", { name: "ship <b>" }) });
+    await page.getByText("Show data table").click();
+    const row = page.getByRole("table", { name: "Dependencies" }).getByRole("row").filter({ has: page.getByRole("rowheader", { name: "ship <b>" }) });
     assert.match(await row.textContent(), /compile\s*docs/);
   });
 }
@@ -48,7 +48,7 @@ for (const javaScriptEnabled of [true, false]) {
 dashboard.test("a drawing has room for sixty, and a job alone has none", async ({ page, url }) => {
   await fill(url);
   await page.goto("/ui/jobs/hub");
-  await page.getByText("There are more: shown are 60.").waitFor();
+  await page.getByText("Showing 60 jobs. There are more.").waitFor();
   assert.equal(await page.locator("svg.graph a").count(), 60);
   await page.goto("/ui/jobs/alone");
   assert.equal(await page.locator("svg.graph").count(), 0);

@@ -51,12 +51,12 @@ const pages = [
 
 dashboard.test("without any queue, the overview tells how one is made", async ({ page, url }) => {
   await page.goto("/ui");
-  const lines = await page.getByRole("region", { name: "The same by Jobq" }).locator("code").allInnerTexts();
+  const lines = await page.getByRole("region", { name: "With Jobq" }).locator("code").allInnerTexts();
   assert.equal(lines.length, 3);
   assert.ok(lines[0].includes(`${url}/api/v0/queue' -d '{"name": "hosts"}'`), lines[0]);
-  await page.getByRole("link", { name: "on the page of the queues" }).click();
-  await page.getByLabel("Name: up to 255 characters, and no number").waitFor();
-  await page.getByText("No queue yet.").waitFor();
+  await page.getByRole("link", { name: "on the Queues page" }).click();
+  await page.getByLabel("Name (up to 255 characters, not a number)").waitFor();
+  await page.getByText("No queues yet.").waitFor();
   await assertAccessible(page);
 });
 
@@ -76,20 +76,20 @@ for (const colorScheme of ["light", "dark"]) {
       }
       const api = jobq(url, "hosts");
       await page.goto(`/ui/jobq/hosts?q=${segment(CREATED)}`);
-      await page.getByText("Examples, and the same by curl").click();
+      await page.getByText("Examples and API call (curl)").click();
       await look("help");
-      await page.getByRole("heading", { name: "Create a job" }).click();
-      await page.getByLabel("Payload, JSON").fill('{"a": }');
-      await page.getByLabel("State, JSON").fill("[");
-      await page.getByRole("button", { name: "Create it" }).click();
-      await page.getByText("This is not JSON: see line 1, column 7.").waitFor();
+      await page.getByRole("heading", { name: "Create job" }).click();
+      await page.getByLabel("Payload (JSON)").fill('{"a": }');
+      await page.getByLabel("State (JSON, optional)").fill("[");
+      await page.getByRole("button", { name: "Create" }).click();
+      await page.getByText("Not valid JSON: see line 1, column 7.").waitFor();
       await look("wrong");
       const id = await api.create('{"host": "twin"}', '["CREATED"]');
       await page.goto(`/ui/jobq/hosts/job/${id}`);
-      await page.getByLabel("New state, JSON").fill('["ASSIGNED", {"node": 1}]');
+      await page.getByLabel("New state (JSON)").fill('["ASSIGNED", {"node": 1}]');
       await api.advance(id, '["CREATED"]', '["ASSIGNED", {"node": 2}]');
-      await page.getByRole("button", { name: "Set the state" }).click();
-      await page.getByRole("heading", { name: "Nothing has changed" }).waitFor();
+      await page.getByRole("button", { name: "Set state" }).click();
+      await page.getByRole("heading", { name: "State not set" }).waitFor();
       await look("conflict");
       await page.getByRole("button", { name: "Delete…" }).click();
       await look("question");
@@ -129,22 +129,22 @@ for (const javaScriptEnabled of [true, false]) {
   test("a queue is created, stands in the lists with its records, and is deleted with them", async (page, url) => {
     const name = `${own}/${HOSTILE}`;
     await page.goto("/ui/queues");
-    await page.getByText("Create a queue of Jobq").click();
-    await page.getByLabel("Name: up to 255 characters, and no number").fill("12");
-    await page.getByRole("button", { name: "Create it" }).click();
-    await flash(page, "The name must not be a number: it could be taken for an id.");
-    assert.equal(await page.getByLabel("Name: up to 255 characters, and no number").inputValue(), "12");
-    await page.getByLabel("Name: up to 255 characters, and no number").fill(name);
-    await page.getByRole("button", { name: "Create it" }).click();
-    await flash(page, `Queue “${name}” is there.`);
+    await page.getByText("Create a Jobq queue").click();
+    await page.getByLabel("Name (up to 255 characters, not a number)").fill("12");
+    await page.getByRole("button", { name: "Create" }).click();
+    await flash(page, "The name must not be a number; it could be mistaken for an ID.");
+    assert.equal(await page.getByLabel("Name (up to 255 characters, not a number)").inputValue(), "12");
+    await page.getByLabel("Name (up to 255 characters, not a number)").fill(name);
+    await page.getByRole("button", { name: "Create" }).click();
+    await flash(page, `Queue “${name}” created.`);
     assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), name);
-    await page.getByText("Nothing is recorded.").waitFor();
+    await page.getByText("No jobs.").waitFor();
     assert.equal(await page.getByRole("button", { name: /Pause queue/ }).count(), 0);
     assert.equal(await page.getByRole("link", { name: "statistics", exact: true }).count(), 0);
     await page.goto("/ui/queues?new=#new");
-    await page.getByLabel("Name: up to 255 characters, and no number").fill(name);
-    await page.getByRole("button", { name: "Create it" }).click();
-    await flash(page, "There is a queue");
+    await page.getByLabel("Name (up to 255 characters, not a number)").fill(name);
+    await page.getByRole("button", { name: "Create" }).click();
+    await flash(page, "already exists");
     const api = jobq(url, name);
     await api.create();
     await api.create();
@@ -159,9 +159,9 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("row", { name: /^jobq/ }).waitFor();
     await page.goto(`/ui/jobq/${segment(name)}`);
     await page.getByRole("button", { name: "Delete…" }).click();
-    await page.getByText("2 jobs are in it, whatever the state").waitFor();
-    await page.getByRole("button", { name: "Delete the queue and 2 jobs" }).click();
-    await flash(page, `Queue “${name}” and all that was in it is gone.`);
+    await page.getByText("Deletes 2 jobs with payload, state and log.").waitFor();
+    await page.getByRole("button", { name: "Delete queue and 2 jobs" }).click();
+    await flash(page, `Queue “${name}” and its jobs deleted.`);
     assert.equal(new URL(page.url()).pathname, "/ui/queues");
     assert.ok(!(await api.names()).includes(name));
     assert.equal(await page.getByRole("row").filter({ hasText: "<img" }).filter({ hasText: own }).count(), 0);
@@ -198,7 +198,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await ids(page)).length, 50);
     await page.getByRole("link", { name: "Next" }).click();
     assert.equal((await ids(page)).length, 10);
-    await page.getByText("8 rarer states").click();
+    await page.getByText("8 more states").click();
     await page.getByRole("link", { name: "STATE 9 3" }).click();
     assert.equal((await ids(page)).length, 3);
     assert.equal((await tabs(page)).at(-1), "STATE 9 3");
@@ -208,22 +208,22 @@ for (const javaScriptEnabled of [true, false]) {
     const api = await queue(url, "create");
     await page.goto(at("create"));
     const payload = `{"big": 12345678901234567890, "one": 1.0,\n "x": ${hostile}}`;
-    await page.getByLabel("Payload, JSON").fill(payload);
-    await page.getByLabel("State, JSON").fill(`[${hostile}`);
-    await page.getByRole("button", { name: "Create it" }).click();
-    await page.getByText("This is not JSON: it ends too early.").waitFor();
-    assert.equal(await page.getByLabel("State, JSON").getAttribute("aria-invalid"), "true");
-    assert.equal(await page.getByLabel("Payload, JSON").getAttribute("aria-invalid"), null);
-    assert.equal(await page.getByLabel("Payload, JSON").inputValue(), payload);
-    assert.equal(await page.getByLabel("State, JSON").inputValue(), `[${hostile}`);
+    await page.getByLabel("Payload (JSON)").fill(payload);
+    await page.getByLabel("State (JSON, optional)").fill(`[${hostile}`);
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByText("Not valid JSON: it ends too early.").waitFor();
+    assert.equal(await page.getByLabel("State (JSON, optional)").getAttribute("aria-invalid"), "true");
+    assert.equal(await page.getByLabel("Payload (JSON)").getAttribute("aria-invalid"), null);
+    assert.equal(await page.getByLabel("Payload (JSON)").inputValue(), payload);
+    assert.equal(await page.getByLabel("State (JSON, optional)").inputValue(), `[${hostile}`);
     assert.deepEqual(await api.jobs(), []);
     // Something happens, so that the page is refreshed where it can be; what was typed stays.
     await jobq(url, "elsewhere").make().catch(() => {});
     await page.waitForTimeout(javaScriptEnabled ? 2_500 : 0);
-    assert.equal(await page.getByLabel("Payload, JSON").inputValue(), payload);
-    await page.getByLabel("State, JSON").fill(`[${hostile}]`);
-    await page.getByRole("button", { name: "Create it" }).click();
-    await flash(page, /Job \d+ is recorded\./);
+    assert.equal(await page.getByLabel("Payload (JSON)").inputValue(), payload);
+    await page.getByLabel("State (JSON, optional)").fill(`[${hostile}]`);
+    await page.getByRole("button", { name: "Create" }).click();
+    await flash(page, /Job \d+ created\./);
     assert.match(new URL(page.url()).pathname, /\/job\/\d+$/);
     const [job] = await api.jobs();
     assert.deepEqual(job.state, [HOSTILE]);
@@ -247,26 +247,26 @@ for (const javaScriptEnabled of [true, false]) {
     const box = page.getByLabel("Query: a list of");
     await box.fill(CREATED);
     await page.getByRole("button", { name: "Find jobs" }).click();
-    await page.getByRole("heading", { name: "2 jobs match" }).waitFor();
+    await page.getByRole("heading", { name: "2 matching jobs" }).waitFor();
     assert.deepEqual((await ids(page)).map(Number), [db, again]);
     assert.equal(await box.inputValue(), CREATED);
     assert.equal(new URL(page.url()).searchParams.get("q"), CREATED);
-    await page.getByText("Examples, and the same by curl").click();
+    await page.getByText("Examples and API call (curl)").click();
     const line = await page.locator("#curl-query-0").innerText();
     assert.ok(line.includes(`/api/v0/queue/${segment(`${own}/query`)}/query_jobs`) && line.includes("CREATED"), line);
     const examples = await page.locator(".examples a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
     assert.equal(examples.length, 8);
     for (const example of examples) {
       await page.goto(example);
-      await page.getByRole("heading", { name: /match(es)?$/ }).waitFor();
+      await page.getByRole("heading", { name: /matching jobs?$/ }).waitFor();
     }
-    await page.getByText("Examples, and the same by curl").click();
-    await page.getByRole("listitem").filter({ hasText: "never given a state" }).getByRole("link").click();
-    await page.getByRole("heading", { name: "1 job matches" }).waitFor();
+    await page.getByText("Examples and API call (curl)").click();
+    await page.getByRole("listitem").filter({ hasText: "no state" }).getByRole("link").click();
+    await page.getByRole("heading", { name: "1 matching job" }).waitFor();
     assert.equal(await box.inputValue(), '[["IS", "j.state", null]]');
     await box.fill('[["=", "id", 99]]');
     await page.getByRole("button", { name: "Find jobs" }).click();
-    await page.getByRole("heading", { name: "No job matches" }).waitFor();
+    await page.getByRole("heading", { name: "No matching jobs" }).waitFor();
     await page.getByRole("link", { name: "Show all jobs" }).click();
     assert.equal((await ids(page)).length, 3);
   });
@@ -279,19 +279,19 @@ for (const javaScriptEnabled of [true, false]) {
     const ask = async (query) => {
       await box.fill(query);
       await page.getByRole("button", { name: "Find jobs" }).click();
-      await page.getByRole("heading", { name: "The query cannot be run" }).waitFor();
+      await page.getByRole("heading", { name: "Invalid query" }).waitFor();
       assert.equal(await box.inputValue(), query);
       return page.locator("#found-jobs").innerText();
     };
-    assert.match(await ask(REFUSED), /Triple 2, the first expression, column \d+:/);
+    assert.match(await ask(REFUSED), /Term 2, the first expression, column \d+:/);
     assert.equal(await page.locator("#found-jobs pre").textContent(), "json_extract(state, '$[0]') = (SELECT 1)");
     assert.equal(await page.locator("#found-jobs mark").count(), 1);
-    assert.match(await ask('[["MATCH", "id", 1]]'), /Triple 1, the operator:\s*"?MATCH/);
-    assert.match(await ask('[["=", "id"]]'), /Triple 1:\s*\["=", "id"\]/);
-    assert.match(await ask('[["=", "id" 1]]'), /This is not JSON\.\s*Line 1, column 13:/);
+    assert.match(await ask('[["MATCH", "id", 1]]'), /Term 1, the operator:\s*"?MATCH/);
+    assert.match(await ask('[["=", "id"]]'), /Term 1:\s*\["=", "id"\]/);
+    assert.match(await ask('[["=", "id" 1]]'), /Not valid JSON\.\s*Line 1, column 13:/);
     assert.equal(await page.locator("#found-jobs mark").textContent(), "1");
     assert.match(await ask("{}"), /list/);
-    assert.match(await ask(`[["=", "nonsense(${HOSTILE.replaceAll('"', "")})", 1]]`), /Triple 1, the first expression/);
+    assert.match(await ask(`[["=", "nonsense(${HOSTILE.replaceAll('"', "")})", 1]]`), /Term 1, the first expression/);
     assert.equal(await page.locator("main img").count(), 0);
   });
 
@@ -304,27 +304,27 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.locator("#state").textContent(), '[\n  "CREATED"\n]');
     assert.match(await fact(page, "State").first().innerText(), /CREATED/);
     assert.equal(await fact(page, "Events").innerText(), "1");
-    const field = page.getByLabel("New state, JSON");
+    const field = page.getByLabel("New state (JSON)");
     assert.equal(await field.inputValue(), '["CREATED"]');
     await field.fill("[nonsense");
-    await page.getByRole("button", { name: "Set the state" }).click();
-    await page.getByText("This is not JSON: see line 1, column 2.").waitFor();
+    await page.getByRole("button", { name: "Set state" }).click();
+    await page.getByText("Not valid JSON: see line 1, column 2.").waitFor();
     assert.equal(await field.inputValue(), "[nonsense");
     await field.fill('["ASSIGNED", {"node": 1}]');
-    await page.getByRole("button", { name: "Set the state" }).click();
-    await flash(page, `The state of job ${id} is ["ASSIGNED",{"node":1}] now.`);
+    await page.getByRole("button", { name: "Set state" }).click();
+    await flash(page, `State of job ${id} set to ["ASSIGNED",{"node":1}].`);
     assert.deepEqual((await api.job(id)).state, ["ASSIGNED", { node: 1 }]);
     const history = page.getByRole("list", { name: "History" });
     assert.match(await history.innerText(), /created[\s\S]*state: \["CREATED"\] → \["ASSIGNED",\{"node":1\}\]/);
 
-    await page.getByLabel("Event, JSON").fill("{");
-    await page.getByRole("button", { name: "Append it" }).click();
-    await page.getByText("This is not JSON: it ends too early.").waitFor();
-    assert.equal(await page.getByLabel("Event, JSON").inputValue(), "{");
+    await page.getByLabel("Event (JSON)").fill("{");
+    await page.getByRole("button", { name: "Append" }).click();
+    await page.getByText("Not valid JSON: it ends too early.").waitFor();
+    assert.equal(await page.getByLabel("Event (JSON)").inputValue(), "{");
     const event = JSON.stringify({ said: HOSTILE, long: "y".repeat(200) });
-    await page.getByLabel("Event, JSON").fill(event);
-    await page.getByRole("button", { name: "Append it" }).click();
-    await flash(page, "The event is in the log.");
+    await page.getByLabel("Event (JSON)").fill(event);
+    await page.getByRole("button", { name: "Append" }).click();
+    await flash(page, "Event added to the log.");
     assert.deepEqual((await api.job(id)).events.at(-1)[1].event, JSON.parse(event));
     const folded = history.locator("details");
     assert.equal(await folded.locator("pre").isVisible(), false);
@@ -332,12 +332,12 @@ for (const javaScriptEnabled of [true, false]) {
     assert.deepEqual(JSON.parse(await folded.locator("pre").innerText()), JSON.parse(event));
     assert.equal(await page.locator("main img").count(), 0);
 
-    await page.getByText("The same by curl").click();
+    await page.getByText("API call (curl)").click();
     const lines = await page.locator("#curl-1").innerText();
     assert.ok(lines.includes(`/job/${id}/state`) && lines.includes('{"old": ["ASSIGNED",{"node":1}]'), lines);
     await page.getByRole("button", { name: "Delete…" }).click();
-    await page.getByRole("button", { name: "Delete the job" }).click();
-    await flash(page, `Job “${id}” is gone.`);
+    await page.getByRole("button", { name: "Delete job" }).click();
+    await flash(page, `Job “${id}” deleted.`);
     assert.equal(new URL(page.url()).pathname, at("job"));
     assert.equal(await api.job(id), null);
   });
@@ -346,28 +346,28 @@ for (const javaScriptEnabled of [true, false]) {
     const api = await queue(url, "conflict");
     const id = await api.create("{}", '["CREATED"]');
     await page.goto(`${at("conflict")}/job/${id}`);
-    await page.getByLabel("New state, JSON").fill('["ASSIGNED", {"node": 1}]');
+    await page.getByLabel("New state (JSON)").fill('["ASSIGNED", {"node": 1}]');
     await api.advance(id, '["CREATED"]', `["ASSIGNED", ${hostile}]`);
     // Where the page moves by itself it shows the change, but what is being typed goes by what was seen.
     if (javaScriptEnabled) await page.locator("#state").getByText("ASSIGNED").waitFor();
-    await page.getByRole("button", { name: "Set the state" }).click();
-    await page.getByRole("heading", { name: "Nothing has changed: the state is another one by now" }).waitFor();
+    await page.getByRole("button", { name: "Set state" }).click();
+    await page.getByRole("heading", { name: "State not set: it has changed since you loaded the page" }).waitFor();
     const conflict = page.locator("#conflict");
     const said = async (name) => conflict.locator("dl > div").filter({ hasText: name }).locator("dd").innerText();
     assert.equal(await said("You saw"), '["CREATED"]');
-    assert.deepEqual(JSON.parse(await said("It is now")), ["ASSIGNED", HOSTILE]);
-    assert.equal(await said("You wanted"), '["ASSIGNED", {"node": 1}]');
+    assert.deepEqual(JSON.parse(await said("Now")), ["ASSIGNED", HOSTILE]);
+    assert.equal(await said("Your value"), '["ASSIGNED", {"node": 1}]');
     assert.deepEqual((await api.job(id)).state, ["ASSIGNED", HOSTILE]);
     assert.equal((await api.job(id)).events.length, 2);
     assert.equal(await page.locator("main img").count(), 0);
 
     // Once more somebody is faster.
     await api.advance(id, `["ASSIGNED", ${hostile}]`, '["FAILED"]');
-    await page.getByRole("button", { name: "Set it all the same" }).click();
+    await page.getByRole("button", { name: "Set anyway" }).click();
     await conflict.getByText('["FAILED"]').waitFor();
     assert.deepEqual((await api.job(id)).state, ["FAILED"]);
-    await page.getByRole("button", { name: "Set it all the same" }).click();
-    await flash(page, `The state of job ${id} is ["ASSIGNED",{"node":1}] now.`);
+    await page.getByRole("button", { name: "Set anyway" }).click();
+    await flash(page, `State of job ${id} set to ["ASSIGNED",{"node":1}].`);
     assert.deepEqual((await api.job(id)).state, ["ASSIGNED", { node: 1 }]);
     await page.goto(`${at("conflict")}/job/${id}`);
     assert.equal(await conflict.locator("section").count(), 0);
@@ -382,10 +382,10 @@ dashboard.test("a record's page moves by itself, and so does a form in which nob
   await page.locator(".live.on").waitFor();
   await api.advance(id, '["CREATED"]', '["ASSIGNED"]');
   await page.locator("#state").getByText("ASSIGNED").waitFor();
-  assert.equal(await page.getByLabel("New state, JSON").inputValue(), '["ASSIGNED"]');
-  await page.getByLabel("New state, JSON").fill('["FINISHED"]');
-  await page.getByRole("button", { name: "Set the state" }).click();
-  await page.locator("#flash").getByText('is ["FINISHED"] now').waitFor();
+  assert.equal(await page.getByLabel("New state (JSON)").inputValue(), '["ASSIGNED"]');
+  await page.getByLabel("New state (JSON)").fill('["FINISHED"]');
+  await page.getByRole("button", { name: "Set state" }).click();
+  await page.locator("#flash").getByText('set to ["FINISHED"]').waitFor();
 });
 
 dashboard.test("a list moves by itself; what a query has found stays until it is run again", async ({ page, url, context }) => {
@@ -401,9 +401,9 @@ dashboard.test("a list moves by itself; what a query has found stays until it is
   await page.getByRole("link", { name: "CREATED 2" }).waitFor();
   await page.locator("tbody tr").nth(1).waitFor();
   await found.getByRole("link", { name: "CREATED 2" }).waitFor();
-  await found.getByRole("heading", { name: "1 job matches" }).waitFor();
-  await found.getByRole("link", { name: "Run it again" }).click();
-  await found.getByRole("heading", { name: "2 jobs match" }).waitFor();
+  await found.getByRole("heading", { name: "1 matching job" }).waitFor();
+  await found.getByRole("link", { name: "Run again" }).click();
+  await found.getByRole("heading", { name: "2 matching jobs" }).waitFor();
 });
 
 dashboard.test("no other API's verbs are done to a queue of Jobq, and other sites cannot post", async ({ url }) => {

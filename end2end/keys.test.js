@@ -54,7 +54,7 @@ dashboard.test("the keys are listed, and the list closes", async ({ page }) => {
   await open(page, "/ui/queues");
   await press(page, "?");
   const help = page.getByRole("dialog", { name: "Keyboard shortcuts" });
-  await help.getByText("cancel or delete; asks first").waitFor();
+  await help.getByText("cancel or delete, with confirmation").waitFor();
   assert.equal(await focused(page), "Close");
   // Behind it, nothing happens.
   await press(page, "g", "w");
@@ -102,7 +102,7 @@ dashboard.test("the focus goes over rows, and a failed job is found, opened and 
   await page.waitForURL("**/ui/jobs/row-1");
   await live(page);
   await press(page, "]");
-  await page.getByText("This is the last job of the list").waitFor();
+  await page.getByText("Last job of the list").waitFor();
   await press(page, "[");
   await page.waitForURL("**/ui/jobs/row-2");
   await live(page);
@@ -110,11 +110,11 @@ dashboard.test("the focus goes over rows, and a failed job is found, opened and 
   await page.waitForURL("**/ui/jobs/row-3");
   await live(page);
   await press(page, "r");
-  await flash(page, "Job “row-3” waits in its queue again.");
+  await flash(page, "Job “row-3” was requeued.");
   // In a list, the row's own.
   await open(page, "/ui/failures/Rows");
   await press(page, "j", "j", "r");
-  await flash(page, "Job “row-1” waits in its queue again.");
+  await flash(page, "Job “row-1” was requeued.");
   assert.equal((await api.job("row-2")).state, "failed");
 });
 
@@ -122,7 +122,7 @@ dashboard.test("a page that no list led to has no neighbours", async ({ page, ur
   await client(url).add("mail", {}, "alone");
   await open(page, "/ui/jobs/alone");
   await press(page, "]");
-  await page.getByText("This page was not opened from a list").waitFor();
+  await page.getByText("You did not open this page from a list").waitFor();
 });
 
 dashboard.test("rows are ticked, from one to another, and all of the page", async ({ page, url }) => {
@@ -159,18 +159,18 @@ dashboard.test("what can be done with a job has its keys; what cannot be undone 
   await page.getByText("curl", { exact: false }).first().waitFor();
   assert.equal(await copied(), `curl '${url}/job/deed'`);
   await press(page, "t");
-  await flash(page, "Job “deed” is tracked.");
+  await flash(page, "Tracking job “deed”.");
   await live(page);
   await press(page, "t");
-  await flash(page, "is not tracked any more");
+  await flash(page, "Stopped tracking job");
   await live(page);
   await press(page, "m");
-  const move = page.getByRole("dialog", { name: "Move this job" });
+  const move = page.getByRole("dialog", { name: "Move job" });
   await move.waitFor();
   await page.keyboard.press("Control+a");
   await page.keyboard.type("elsewhere");
   await press(page, "Enter");
-  await flash(page, "Job “deed” is in queue “elsewhere” now.");
+  await flash(page, "Job “deed” moved to queue “elsewhere”.");
   await live(page);
   await press(page, "c");
   const question = page.getByRole("dialog", { name: "Cancel this job?" });
@@ -181,9 +181,9 @@ dashboard.test("what can be done with a job has its keys; what cannot be undone 
   await question.waitFor({ state: "hidden" });
   await press(page, "c");
   await press(page, "Tab");
-  assert.equal(await focused(page), "Cancel the job");
+  assert.equal(await focused(page), "Cancel job");
   await press(page, "Enter");
-  await flash(page, "Job “deed” is cancelled and gone.");
+  await flash(page, "Job “deed” canceled.");
 });
 
 dashboard.test("undo is pressed where a page offers it", async ({ page }) => {
@@ -217,12 +217,12 @@ dashboard.test("the palette finds pages, names, ids and actions", async ({ page,
   }
   await open(page, "/ui/queues/orders");
   await take(page, "pause queue", /^Pause queue orders/);
-  await flash(page, "Queue “orders” is paused");
+  await flash(page, "Queue “orders” paused");
   await live(page);
-  await take(page, "unpause", /^Unpause queue orders/);
-  await flash(page, "Queue “orders” goes on");
+  await take(page, "resume queue", /^Resume queue orders/);
+  await flash(page, "Queue “orders” resumed");
   await live(page);
-  await take(page, "dark", /^Colours: Dark/);
+  await take(page, "dark", /^Theme: Dark/);
   await page.locator("html[data-theme=dark]").waitFor();
 });
 
@@ -241,11 +241,11 @@ dashboard.test("a job is tagged and a worker opened without a mouse", async ({ p
   await press(page, "j", "Enter");
   await page.waitForURL("**/ui/jobs/task-1");
   await live(page);
-  await take(page, "tag", /^Add a tag/);
-  await page.getByRole("dialog", { name: "Add a tag" }).waitFor();
+  await take(page, "tag", /^Add tag/);
+  await page.getByRole("dialog", { name: "Add tag" }).waitFor();
   await page.keyboard.type("by hand");
   await press(page, "Enter");
-  await flash(page, "Job “task-1” has the tag “by hand” now.");
+  await flash(page, "Tag “by hand” added to job “task-1”.");
 });
 
 dashboard.test("the palette gives the focus back, shows names as text, and opens by its button", async ({ page, url }) => {

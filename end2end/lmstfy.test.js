@@ -44,7 +44,7 @@ const pages = (ids) => [
 
 dashboard.test("without dead jobs, their page says what a dead letter is", async ({ page }) => {
   await page.goto("/ui/dead");
-  await page.getByText("when the last one’s time to run ends without an acknowledgement").waitFor();
+  await page.getByText("When the last try’s time to run (TTR) ends without an acknowledgment").waitFor();
   await assertAccessible(page);
 });
 
@@ -125,13 +125,13 @@ for (const javaScriptEnabled of [true, false]) {
     await api.publish("hello");
     await page.goto(`/ui/lmstfy/${ns}/paused`);
     await page.getByRole("button", { name: `Pause queue ${ns}/paused` }).click();
-    await flash(page, `Queue “${ns}/paused” is paused: no worker gets a job of it.`);
+    await flash(page, `Queue “${ns}/paused” paused. Workers get no jobs from it.`);
     assert.equal(await api.consume(), null);
     await page.goto("/ui");
     const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: `${ns}/paused` });
     await problem.getByText("lmstfy").waitFor();
-    await problem.getByRole("button", { name: `Unpause queue ${ns}/paused` }).click();
-    await flash(page, `Queue “${ns}/paused” goes on.`);
+    await problem.getByRole("button", { name: `Resume queue ${ns}/paused` }).click();
+    await flash(page, `Queue “${ns}/paused” resumed.`);
     assert.notEqual(await api.consume(), null);
   });
 
@@ -145,10 +145,10 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto(`/ui/lmstfy/${ns}/doomed`);
     await page.getByRole("button", { name: "Destroy…" }).click();
     const question = page.getByRole("dialog");
-    await question.getByRole("heading", { name: `Destroy the 2 ready jobs of ${ns}/doomed?` }).waitFor();
-    await question.getByText("What is scheduled (1), runs (1) or is dead (1) stays").waitFor();
+    await question.getByRole("heading", { name: `Destroy ${ns}/doomed? This deletes 2 ready jobs.` }).waitFor();
+    await question.getByText("Scheduled (1), running (1) and dead (1) jobs are not affected.").waitFor();
     await question.getByRole("button", { name: "Delete 2 ready jobs" }).click();
-    await flash(page, `Deleted 2 ready jobs of ${ns}/doomed; 3 scheduled, running or dead stay.`);
+    await flash(page, `Deleted 2 ready jobs in ${ns}/doomed. Kept 3 scheduled, running or dead.`);
     for (const id of ready) assert.equal(await api.job(id), null);
     for (const id of [dead, running, later]) assert.equal((await api.job(id)).job_id, id);
     assert.equal(await page.getByRole("button", { name: "Destroy…" }).count(), 0, "nothing is ready");
@@ -177,7 +177,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(await shown(), /^00000000  6f 6e 65 09/, "text by chance");
     await page.getByRole("link", { name: "Text" }).click();
     assert.equal(await shown(), "one\ttwo␀three");
-    await page.getByText("lmstfy’s consumers have no names").waitFor();
+    await page.getByText("lmstfy consumers have no names").waitFor();
     await page.getByText("0 of 1").waitFor();
 
     await page.goto(`/ui/lmstfy/sensors/readings/job/${ids.bytes}`);
@@ -199,9 +199,9 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto(`/ui/lmstfy/${ns}/deleted/job/${id}`);
     await page.getByText("1 of 2").waitFor();
     await page.getByRole("button", { name: "Delete…" }).click();
-    await page.getByText("This acknowledges it").waitFor();
-    await page.getByRole("button", { name: "Delete the job" }).click();
-    await flash(page, `Job “${id}” is gone.`);
+    await page.getByText("Acknowledges the job").waitFor();
+    await page.getByRole("button", { name: "Delete job" }).click();
+    await flash(page, `Job “${id}” deleted.`);
     assert.equal(new URL(page.url()).pathname, `/ui/lmstfy/${ns}/deleted/running`);
     assert.equal(await api.job(id), null);
   });
@@ -210,16 +210,16 @@ for (const javaScriptEnabled of [true, false]) {
     const api = queue(url, "one");
     const [id, other] = await api.dead("what it was", "another");
     await page.goto("/ui/dead");
-    await page.getByRole("row", { name: `${ns}/one` }).getByRole("link", { name: `Look into the dead letter of ${ns}/one` }).click();
+    await page.getByRole("row", { name: `${ns}/one` }).getByRole("link", { name: `Open the dead jobs of ${ns}/one` }).click();
     await page.getByRole("link", { name: id, exact: true }).click();
     await page.locator("#payload").getByText("what it was").waitFor();
-    await page.getByText("never · the dead letter keeps its jobs for ever").waitFor();
+    await page.getByText("never · dead jobs are kept until deleted").waitFor();
     await page.getByRole("button", { name: "Respawn…" }).click();
-    const life = page.getByLabel("New time to live, in seconds");
+    const life = page.getByLabel("New time to live (s)");
     assert.equal(await life.inputValue(), "86400");
     await life.fill("600");
-    await page.getByRole("button", { name: "Respawn the job" }).click();
-    await flash(page, `Respawned 1 dead job of ${ns}/one.`);
+    await page.getByRole("button", { name: "Respawn job" }).click();
+    await flash(page, `Respawned 1 dead job in ${ns}/one.`);
     const { ttl } = await api.job(id);
     assert.ok(ttl > 590 && ttl <= 600, `${ttl}`);
     await page.getByText("respawned", { exact: true }).waitFor();
@@ -228,9 +228,9 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto(`/ui/lmstfy/${ns}/one/dead`);
     await page.getByRole("link", { name: `Respawn job ${other}…` }).click();
     await page.getByRole("heading", { name: "Respawn 1 selected job?" }).waitFor();
-    await page.getByLabel("New time to live, in seconds").fill("0");
+    await page.getByLabel("New time to live (s)").fill("0");
     await page.getByRole("button", { name: "Respawn 1 job" }).click();
-    await flash(page, `Respawned 1 dead job of ${ns}/one.`);
+    await flash(page, `Respawned 1 dead job in ${ns}/one.`);
     assert.equal((await api.job(other)).ttl, 0, "for ever");
   });
 
@@ -240,12 +240,12 @@ for (const javaScriptEnabled of [true, false]) {
     const list = `/ui/lmstfy/${ns}/several/dead`;
     await page.goto(list);
     await page.getByRole("button", { name: "Delete…" }).click();
-    await page.getByText("No job is selected.").waitFor();
+    await page.getByText("No jobs selected.").waitFor();
     for (const id of [ids[1], ids[2]]) await page.getByLabel(`Select job ${id}`).check();
     await page.getByRole("button", { name: "Delete…" }).click();
     await page.getByRole("heading", { name: "Delete 2 selected jobs?" }).waitFor();
     assert.equal(await ticks(page), 2, "they stay ticked");
-    await page.getByRole("link", { name: "Leave them" }).click();
+    await page.getByRole("link", { name: "Close" }).click();
     assert.equal(await ticks(page), 0);
     assert.equal((await api.deadLetter()).deadletter_size, 6);
     for (const id of [ids[1], ids[2]]) await page.getByLabel(`Select job ${id}`).check();
@@ -253,7 +253,7 @@ for (const javaScriptEnabled of [true, false]) {
     // By now somebody else has put one of them to work again.
     await fetch(`${url}/api/${ns}/several/deadletter?limit=2`, { method: "PUT" });
     await page.getByRole("button", { name: "Delete 2 jobs" }).click();
-    await flash(page, `Deleted 1 of 2 dead jobs of ${ns}/several; the others were not dead any more.`);
+    await flash(page, `Deleted 1 of 2 dead jobs in ${ns}/several. The others were no longer dead.`);
     assert.equal((await api.job(ids[1])).job_id, ids[1], "it is not dead, so it is not deleted");
     assert.equal(await api.job(ids[2]), null);
 
@@ -263,7 +263,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("button", { name: "Respawn…" }).click();
     await page.getByRole("heading", { name: "Respawn 2 selected jobs?" }).waitFor();
     await page.getByRole("button", { name: "Respawn 2 jobs" }).click();
-    await flash(page, `Respawned 2 dead jobs of ${ns}/several.`);
+    await flash(page, `Respawned 2 dead jobs in ${ns}/several.`);
     assert.equal((await api.deadLetter()).deadletter_head, ids[5]);
   });
 
@@ -275,9 +275,9 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByLabel("How many of the oldest").fill("3");
     await page.getByRole("button", { name: "Respawn…" }).click();
     await page.getByRole("heading", { name: "Respawn the 3 oldest dead jobs?" }).waitFor();
-    await page.getByLabel("New time to live, in seconds").fill("50");
+    await page.getByLabel("New time to live (s)").fill("50");
     await page.getByRole("button", { name: "Respawn 3 jobs" }).click();
-    await flash(page, `Respawned 3 dead jobs of ${ns}/many.`);
+    await flash(page, `Respawned 3 dead jobs in ${ns}/many.`);
     for (const id of ids.slice(0, 3)) assert.ok((await api.job(id)).ttl <= 50);
     assert.equal((await api.deadLetter()).deadletter_head, ids[3]);
 
@@ -286,7 +286,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("button", { name: "Delete…" }).click();
     await page.getByRole("heading", { name: "Delete the 2 oldest dead jobs?" }).waitFor();
     await page.getByRole("button", { name: "Delete 2 jobs" }).click();
-    await flash(page, `Deleted 2 dead jobs of ${ns}/many.`);
+    await flash(page, `Deleted 2 dead jobs in ${ns}/many.`);
     assert.equal((await api.deadLetter()).deadletter_head, ids[5]);
 
     await page.goto(`/ui/dead?ns=${ns}&queue=man`);
@@ -295,8 +295,8 @@ for (const javaScriptEnabled of [true, false]) {
     const question = page.getByRole("dialog");
     await question.getByRole("heading", { name: "Respawn 3 jobs?" }).waitFor();
     await question.getByRole("button", { name: "Respawn 3 jobs" }).click();
-    await flash(page, `Respawned 3 dead jobs of ${ns}/many.`);
-    await page.getByText("No dead letter matches.").waitFor();
+    await flash(page, `Respawned 3 dead jobs in ${ns}/many.`);
+    await page.getByText("No matching dead letters.").waitFor();
     assert.equal(await api.size(), 6);
 
   });
@@ -306,13 +306,13 @@ for (const javaScriptEnabled of [true, false]) {
     await api.dead(...Array.from({ length: 12 }, (_, i) => `${i}`));
     await page.goto("/ui");
     const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: `${ns}/loud` });
-    await problem.getByText(/12 jobs are dead in \w+\/loud, the oldest for \d/).waitFor();
+    await problem.getByText(/12 dead jobs in \w+\/loud, oldest for \d/).waitFor();
     await problem.getByRole("button", { name: "Respawn all 12…" }).click();
     await problem.getByRole("button", { name: "Respawn 12 jobs" }).click();
-    await flash(page, `Respawned 12 dead jobs of ${ns}/loud.`);
+    await flash(page, `Respawned 12 dead jobs in ${ns}/loud.`);
     assert.equal(await api.size(), 12);
     await page.goto(`/ui/lmstfy/${ns}/loud/dead`);
-    await page.getByText("The dead letter is empty. A job is published with a number of tries.").waitFor();
+    await page.getByText("No dead jobs. A job is published with a number of tries").waitFor();
   });
 
   test("a time to live that is none is refused", async (page, url) => {
@@ -345,7 +345,7 @@ dashboard.test("a form that is not complete is answered with a page", async ({ u
       body,
     });
     assert.equal(answer.status, 400, `${form} ${body}`);
-    assert.match(await answer.text(), /Not understood/);
+    assert.match(await answer.text(), /Invalid request/);
   }
 });
 

@@ -20,10 +20,10 @@ for (const javaScriptEnabled of [true, false]) {
     const job = await api.add(id("post"), {}, id("letter"), { klass: "Letter" });
     await api.add(id("desk"), {}, id("form"), { tags: [tag, id("other")] });
     await open(page, job);
-    await page.getByRole("button", { name: "Add a tag…" }).click();
+    await page.getByRole("button", { name: "Add tag…" }).click();
     await page.getByLabel("Tag", { exact: true }).fill(` ${tag} `);
     await page.getByRole("button", { name: "Add", exact: true }).click();
-    await flash(page, `Job “${job}” has the tag “${tag}” now.`);
+    await flash(page, `Tag “${tag}” added to job “${job}”.`);
     assert.deepEqual((await api.job(job)).tags, [tag]);
 
     await page.getByRole("main").getByRole("link", { name: tag, exact: true }).click();
@@ -35,18 +35,18 @@ for (const javaScriptEnabled of [true, false]) {
     assert.ok(rows.indexOf(tag) < rows.indexOf(id("other")), "most used first");
 
     await open(page, job);
-    await page.getByRole("button", { name: `Take off the tag ${tag}` }).click();
-    await flash(page, `Job “${job}” does not have the tag “${tag}” any more.`);
+    await page.getByRole("button", { name: `Remove tag ${tag}` }).click();
+    await flash(page, `Tag “${tag}” removed from job “${job}”.`);
     assert.deepEqual((await api.job(job)).tags, []);
   });
 
   test("a tag that cannot be is refused in words", async (page, api) => {
     const job = await api.add(id("post"), {}, id("plain"));
     await open(page, job);
-    await page.getByRole("button", { name: "Add a tag…" }).click();
+    await page.getByRole("button", { name: "Add tag…" }).click();
     await page.getByLabel("Tag", { exact: true }).fill("   ");
     await page.getByRole("button", { name: "Add", exact: true }).click();
-    await flash(page, "A tag has 1 to 255 bytes and no control characters.");
+    await flash(page, "The tag must have 1 to 255 bytes and no control characters.");
   });
 
   test("a job is tracked, followed when it is gone, and untracked", async (page, api) => {
@@ -54,21 +54,21 @@ for (const javaScriptEnabled of [true, false]) {
     const job = await api.add(queue, {}, id("parcel"));
     await open(page, job);
     await page.getByRole("button", { name: `Track job ${job}` }).click();
-    await flash(page, `Job “${job}” is tracked.`);
+    await flash(page, `Tracking job “${job}”.`);
     await api.take(queue, "ada");
     await page.goto("/ui/tracked");
     const row = page.getByRole("table", { name: "Tracked jobs", exact: true }).getByRole("row", { name: job });
     await row.getByText("running").waitFor();
-    await row.getByText("taken by ada").waitFor();
+    await row.getByText("claimed by ada").waitFor();
     const event = page.getByRole("table", { name: "Latest events of tracked jobs" }).getByRole("row", { name: job });
-    await event.first().getByText("taken by a worker").waitFor();
+    await event.first().getByText("claimed by a worker").waitFor();
 
     await api.post("/cancel", job);
     await page.goto("/ui/tracked");
-    await event.first().getByText("cancelled").waitFor();
-    const gone = page.getByRole("table", { name: "Tracked jobs that are gone" }).getByRole("row", { name: job });
+    await event.first().getByText("canceled").waitFor();
+    const gone = page.getByRole("table", { name: "Tracked jobs that no longer exist" }).getByRole("row", { name: job });
     await gone.getByRole("button", { name: `Untrack job ${job}` }).click();
-    await flash(page, `Job “${job}” is not tracked any more.`);
+    await flash(page, `Stopped tracking job “${job}”.`);
     assert.equal(await gone.count(), 0);
     assert.ok(!(await api.get("/tracked")).expired.includes(job));
   });
@@ -80,12 +80,12 @@ for (const javaScriptEnabled of [true, false]) {
     await api.add(queue, {}, id("table"), { priority: -10 });
     await open(page, job);
     await page.getByRole("button", { name: "Time out…" }).click();
-    await page.getByText("ada loses the job").waitFor();
-    await page.getByRole("button", { name: "Take it away" }).click();
-    await flash(page, `Job “${job}” is taken from its worker, and first in line.`);
+    await page.getByText("ada loses its lease").waitFor();
+    await page.getByRole("button", { name: "Time out job" }).click();
+    await flash(page, `Job “${job}” timed out. It is first in line in its queue.`);
     // What the pages say of it agrees.
-    const facts = page.getByRole("region", { name: "Facts" });
-    await facts.getByText("taken from its worker, first in line").waitFor();
+    const facts = page.getByRole("region", { name: "Details" });
+    await facts.getByText("timed out, first in line").waitFor();
     assert.equal(await facts.getByText("Worker", { exact: true }).count(), 0);
     assert.equal(await page.getByRole("button", { name: "Time out…" }).count(), 0);
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
@@ -93,7 +93,7 @@ for (const javaScriptEnabled of [true, false]) {
     await tabs.getByRole("link", { name: "waiting 2" }).waitFor();
     await tabs.getByRole("link", { name: "stalled 0" }).waitFor();
     const rows = await page.getByRole("rowheader").allTextContents();
-    assert.match(rows[0], /^chair.*taken from its worker, first in line/);
+    assert.match(rows[0], /^chair.*timed out, first in line/);
     assert.equal((await api.take(queue, "bob")).id, job);
   });
 
@@ -103,23 +103,23 @@ for (const javaScriptEnabled of [true, false]) {
     for (const other of others) await api.add(queue, {}, other);
     const job = await api.add(queue, {}, id("last"), { depends: others });
     await open(page, job);
-    await page.getByRole("button", { name: `Take off ${others[0]}` }).click();
-    await flash(page, `Job “${job}” does not wait for “${others[0]}” any more.`);
+    await page.getByRole("button", { name: `Remove dependency on ${others[0]}` }).click();
+    await flash(page, `Job “${job}” no longer depends on “${others[0]}”.`);
     assert.deepEqual((await api.job(job)).dependencies.sort(), [others[1], others[2]].sort());
-    await page.getByRole("button", { name: "Take all off…" }).click();
-    await page.getByRole("button", { name: "Take all off", exact: true }).click();
-    await flash(page, `Job “${job}” does not wait for others any more.`);
+    await page.getByRole("button", { name: "Remove all…" }).click();
+    await page.getByRole("button", { name: "Remove dependencies", exact: true }).click();
+    await flash(page, `Job “${job}” no longer depends on other jobs.`);
     assert.equal((await api.job(job)).state, "waiting");
-    assert.equal(await page.getByRole("heading", { name: "Waits for" }).count(), 0);
+    assert.equal(await page.getByRole("heading", { name: "Depends on" }).count(), 0);
   });
 
   test("a note stands in the history as it was written", async (page, api) => {
     const job = await api.add(id("post"), {}, id("noted"));
     const words = "the customer <b>called</b> “twice”";
     await open(page, job);
-    await page.getByLabel("Note for the history").fill(words);
-    await page.getByRole("button", { name: "Add the note" }).click();
-    await flash(page, "The note is in the history.");
+    await page.getByLabel("Note in the job’s history").fill(words);
+    await page.getByRole("button", { name: "Add note" }).click();
+    await flash(page, "Note added.");
     await page.getByRole("list", { name: "History" }).getByText(words).waitFor();
     await api.post("/log", { id: job, message: "by the API", data: { ticket: 7 } });
     await open(page, job);
@@ -149,7 +149,7 @@ for (const colorScheme of ["light", "dark"]) {
       const job = await api.add(`asked ${colorScheme} ${width}`, {}, `asked ${colorScheme} ${width}`);
       await api.take(`asked ${colorScheme} ${width}`, "a-worker-with-a-name.that-is-rather-long-and-has-no-place-to-break");
       await open(page, job);
-      for (const name of ["Time out…", "Add a tag…", "Move…"]) {
+      for (const name of ["Time out…", "Add tag…", "Move…"]) {
         await page.getByRole("button", { name }).click();
         await page.getByRole("dialog").waitFor();
         await assertAccessible(page);

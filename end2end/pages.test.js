@@ -62,7 +62,7 @@ const PAGES = [
 
 dashboard.test("an empty server shows how to begin", async ({ page }) => {
   await page.goto("/ui");
-  assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "No queue yet");
+  assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "No queues yet");
   await page.getByText("/add/mail -d").waitFor();
   await live(page);
   await assertAccessible(page);
@@ -191,7 +191,7 @@ dashboard.test("lists move by themselves, and what a person has open stays", asy
   await api.add("moving", {}, "first");
   await page.goto("/ui/queues/moving");
   await page.locator(".live.on").waitFor();
-  await page.getByText("The same by curl").click();
+  await page.getByText("API call (curl)").click();
   await page.getByRole("link", { name: "first" }).focus();
   for (let i = 0; i < 5; i++) {
     await api.add("moving", {}, `next ${i}`);

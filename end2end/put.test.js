@@ -1,4 +1,4 @@
-// Jobs put by hand, those that are for later, and what the server tells of itself. With and without JavaScript.
+// Jobs put by hand, those that are scheduled, and what the server tells of itself. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -17,17 +17,17 @@ for (const javaScriptEnabled of [true, false]) {
     const queue = id("über/mail");
     await api.add(queue, {}, id("first"));
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
-    await page.getByRole("link", { name: "Put a job…" }).click();
+    await page.getByRole("link", { name: "Add job…" }).click();
     assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), queue);
-    await page.getByLabel("Id, made up if empty").fill(id("by hand"));
-    await page.getByLabel("Class, may be empty").fill("Mail::Send");
-    await page.getByLabel("Priority, lowest first").fill("-2.5");
+    await page.getByLabel("ID (optional)").fill(id("by hand"));
+    await page.getByLabel("Class (optional)").fill("Mail::Send");
+    await page.getByLabel("Priority (lower runs first)").fill("-2.5");
     await page.getByLabel("Retries").fill("7");
-    await page.getByLabel("Delay in seconds").fill("3600");
-    await page.getByLabel("Tags, with commas between them").fill("vip, eu");
-    await page.getByLabel("Data, JSON; every digit is kept").fill('{"big": 12345678901234567890, "html": "</textarea><b>"}');
-    await page.getByRole("button", { name: "Put it" }).click();
-    await flash(page, `Job “${id("by hand")}” is put.`);
+    await page.getByLabel("Delay (s)").fill("3600");
+    await page.getByLabel("Tags (comma-separated)").fill("vip, eu");
+    await page.getByLabel("Data (JSON)").fill('{"big": 12345678901234567890, "html": "</textarea><b>"}');
+    await page.getByRole("button", { name: "Add job" }).click();
+    await flash(page, `Job “${id("by hand")}” added.`);
     const put = await api.job(id("by hand"));
     assert.deepEqual(
       [put.queue, put.klass, put.priority, put.retries, put.tags, put.state],
@@ -36,12 +36,12 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(await page.locator("#payload").textContent(), /"big": 12345678901234567890,/);
 
     await page.getByRole("link", { name: "Clone…" }).click();
-    assert.equal(await page.getByLabel("Data, JSON; every digit is kept").inputValue(), '{"big":12345678901234567890,"html":"</textarea><b>"}');
-    assert.equal(await page.getByLabel("Id, made up if empty").inputValue(), "");
+    assert.equal(await page.getByLabel("Data (JSON)").inputValue(), '{"big":12345678901234567890,"html":"</textarea><b>"}');
+    assert.equal(await page.getByLabel("ID (optional)").inputValue(), "");
     assert.equal(await page.getByLabel("Retries").inputValue(), "7");
-    await page.getByLabel("Ids of jobs to wait for, may be empty").fill("  ");
-    await page.getByRole("button", { name: "Put it" }).click();
-    await page.locator("#flash").getByText(/^Job “.+” is put\.$/).waitFor();
+    await page.getByLabel("Depends on job IDs (optional, separated by spaces)").fill("  ");
+    await page.getByRole("button", { name: "Add job" }).click();
+    await page.locator("#flash").getByText(/^Job “.+” added\.$/).waitFor();
     const clone = await api.job(await page.locator("#jid").textContent());
     assert.notEqual(clone.id, put.id);
     assert.deepEqual([clone.queue, clone.klass, clone.priority, clone.tags, clone.state], [queue, "Mail::Send", -2.5, ["vip", "eu"], "waiting"]);
@@ -51,12 +51,12 @@ for (const javaScriptEnabled of [true, false]) {
     await api.add(id("refusals"), {}, id("taken"));
     await page.goto("/ui/put");
     await page.getByLabel("Queue", { exact: true }).fill(id("refusals"));
-    await page.getByLabel("Data, JSON; every digit is kept").fill('{"a": </textarea><script>');
-    await page.getByLabel("Tags, with commas between them").fill("kept");
-    await page.getByRole("button", { name: "Put it" }).click();
-    await page.getByRole("alert").getByText("The data is no JSON").waitFor();
-    assert.equal(await page.getByLabel("Data, JSON; every digit is kept").inputValue(), '{"a": </textarea><script>');
-    assert.equal(await page.getByLabel("Tags, with commas between them").inputValue(), "kept");
+    await page.getByLabel("Data (JSON)").fill('{"a": </textarea><script>');
+    await page.getByLabel("Tags (comma-separated)").fill("kept");
+    await page.getByRole("button", { name: "Add job" }).click();
+    await page.getByRole("alert").getByText("The data is not valid JSON").waitFor();
+    assert.equal(await page.getByLabel("Data (JSON)").inputValue(), '{"a": </textarea><script>');
+    assert.equal(await page.getByLabel("Tags (comma-separated)").inputValue(), "kept");
     if (javaScriptEnabled) await assertPresentable(page, "a refusal");
     // What was typed stays, also when the page is refreshed.
     if (javaScriptEnabled) {
@@ -65,30 +65,30 @@ for (const javaScriptEnabled of [true, false]) {
       await api.add(id("elsewhere"), {}, id("another"));
       await refreshed;
     }
-    await page.getByLabel("Data, JSON; every digit is kept").fill("[1]");
-    await page.getByLabel("Id, made up if empty").fill(id("taken"));
-    await page.getByRole("button", { name: "Put it" }).click();
-    await page.getByRole("alert").getByText(`There is a job “${id("taken")}” already.`).waitFor();
+    await page.getByLabel("Data (JSON)").fill("[1]");
+    await page.getByLabel("ID (optional)").fill(id("taken"));
+    await page.getByRole("button", { name: "Add job" }).click();
+    await page.getByRole("alert").getByText(`Job “${id("taken")}” already exists.`).waitFor();
     assert.equal((await api.job(id("taken"))).data ?? "{}", "{}");
-    await page.getByLabel("Id, made up if empty").fill(id("free"));
-    await page.getByRole("button", { name: "Put it" }).click();
-    await flash(page, `Job “${id("free")}” is put.`);
+    await page.getByLabel("ID (optional)").fill(id("free"));
+    await page.getByRole("button", { name: "Add job" }).click();
+    await flash(page, `Job “${id("free")}” added.`);
   });
 
-  test("what is for later is listed, whatever its queue", async (page, api, url) => {
+  test("scheduled jobs of all queues are listed", async (page, api, url) => {
     await api.add(id("post"), { reason: "soon" }, id("soon"), { delay: 5_000 });
     await api.add(id("desk"), {}, id("tomorrow"), { delay: 100_000 });
     const runAt = new Date(Date.now() + 7_000_000).toISOString();
     await relay(url, id("imports")).enqueue(id("import"), "1", { runAt });
     await page.goto("/ui/scheduled");
-    assert.match(await page.locator("p.lead").textContent(), /jobs are for later, \d+ of them within 24 hours\./);
+    assert.match(await page.locator("p.lead").textContent(), /scheduled jobs, \d+ due within 24 hours\./);
     const names = await page.getByRole("row").getByRole("rowheader").getByRole("link").allTextContents();
     const ours = names.filter((name) => name.endsWith(` ${javaScriptEnabled}`));
     assert.deepEqual(ours.filter((name) => name !== id("by hand")), [id("soon"), id("import"), id("tomorrow")]);
-    await page.getByText("The numbers", { exact: true }).click();
-    const hours = await page.getByRole("table", { name: "Jobs due by the hour" }).getByRole("cell").allTextContents();
+    await page.getByText("Show data table", { exact: true }).click();
+    const hours = await page.getByRole("table", { name: "Jobs due per hour" }).getByRole("cell").allTextContents();
     assert.equal(hours.length, 24);
-    const within = Number((await page.locator("p.lead").textContent()).match(/(\d+) of them/)[1]);
+    const within = Number((await page.locator("p.lead").textContent()).match(/(\d+) due/)[1]);
     assert.equal(hours.reduce((sum, n) => sum + Number(n), 0), within);
   });
 }
@@ -113,5 +113,5 @@ dashboard.test("the server tells about itself", async ({ page, url }) => {
   await page.getByText(/^Switchyard \d+\.\d+\.\d+, up for/).waitFor();
   await page.getByText("SQLite 3.").waitFor();
   await page.getByText(`${url}/api/v0`).waitFor();
-  await page.getByText(/^The database answers, in /).waitFor();
+  await page.getByText(/^The database responded in /).waitFor();
 });

@@ -19,8 +19,8 @@ for (const javaScriptEnabled of [true, false]) {
     await api.add(queue, {}, id("letter"));
     await page.goto(path(queue));
     await page.getByRole("button", { name: `Pause queue ${queue}` }).click();
-    await flash(page, `Queue “${queue}” is paused: no worker gets a job of it.`);
-    await page.getByText("This queue is paused: no worker gets a job of it. 1 job waits until it goes on.").waitFor();
+    await flash(page, `Queue “${queue}” paused. Workers get no jobs from it.`);
+    await page.getByText("This queue is paused: workers get no jobs from it. 1 job is waiting.").waitFor();
     assert.equal(await api.take(queue, "ada"), null);
 
     await page.goto("/ui/queues");
@@ -28,10 +28,10 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto("/ui");
     await page.getByRole("row", { name: queue }).getByText("paused").waitFor();
     const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: queue });
-    await problem.getByText(`${queue} is paused, and 1 job waits there until it goes on`).waitFor();
+    await problem.getByText(`${queue} is paused with 1 job waiting`).waitFor();
     assert.equal(await problem.count(), 1);
-    await problem.getByRole("button", { name: `Unpause queue ${queue}` }).click();
-    await flash(page, `Queue “${queue}” goes on.`);
+    await problem.getByRole("button", { name: `Resume queue ${queue}` }).click();
+    await flash(page, `Queue “${queue}” resumed.`);
     assert.match(page.url(), /\/ui$/);
     assert.equal((await api.take(queue, "ada")).id, id("letter"));
     await page.goto(path(queue));
@@ -47,13 +47,13 @@ for (const javaScriptEnabled of [true, false]) {
     await api.post("/cancel", job);
     await page.goto(path(queue));
     await page.getByRole("button", { name: "Forget…" }).click();
-    await page.getByRole("button", { name: "Forget the queue" }).click();
-    await flash(page, `Queue “${queue}” is forgotten.`);
+    await page.getByRole("button", { name: "Forget queue" }).click();
+    await flash(page, `Queue “${queue}” forgotten.`);
     assert.match(page.url(), /\/ui\/queues$/);
     assert.equal(await page.getByRole("row", { name: queue }).count(), 0);
 
     await page.goto(path(queue));
-    await page.getByText("This queue is forgotten").waitFor();
+    await page.getByText("This queue is hidden").waitFor();
     await api.add(queue, {}, id("box again"));
     await page.goto("/ui/queues");
     await page.getByRole("row", { name: queue }).waitFor();
@@ -73,7 +73,7 @@ for (const javaScriptEnabled of [true, false]) {
       document.body.append(form);
       form.submit();
     });
-    await flash(page, "has unfinished or recurring jobs; it stays in the lists.");
+    await flash(page, "has unfinished or recurring jobs.");
   });
 }
 

@@ -19,17 +19,17 @@ for (const javaScriptEnabled of [true, false]) {
     await api.add(queue, {}, id("letter"));
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
     await page.getByRole("link", { name: "recurring 0" }).click();
-    await page.getByText("No recurring job.").waitFor();
-    await page.getByText("Make a recurring job").click();
+    await page.getByText("No recurring jobs.").waitFor();
+    await page.getByText("Create recurring job").click();
     assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), queue);
-    await page.getByLabel("Id, made up if empty").fill(recurring);
-    await page.getByLabel("Class, may be empty").fill("Digest");
+    await page.getByLabel("ID (optional)").fill(recurring);
+    await page.getByLabel("Class (optional)").fill("Digest");
     await page.getByLabel("Interval", { exact: true }).fill("1.5");
-    await page.getByLabel("Unit of the interval").selectOption("hours");
-    await page.getByLabel("First child after, in seconds").fill("7200");
-    await page.getByLabel("Data of its children, JSON").fill('{"big": 12345678901234567890, "one": 1.0}');
-    await page.getByRole("button", { name: "Make it" }).click();
-    await flash(page, `Recurring job “${recurring}” is there.`);
+    await page.getByLabel("Interval unit").selectOption("hours");
+    await page.getByLabel("First run after (s)").fill("7200");
+    await page.getByLabel("Data of each job (JSON)").fill('{"big": 12345678901234567890, "one": 1.0}');
+    await page.getByRole("button", { name: "Create" }).click();
+    await flash(page, `Recurring job “${recurring}” created.`);
     assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Digest");
     await page.getByText("every 1 h 30 m").first().waitFor();
     await page.getByText("in 1 h").first().waitFor();
@@ -38,75 +38,75 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(made.interval, 5400);
     assert.equal(made.queue, queue);
 
-    const form = page.getByRole("region", { name: "Change it" });
+    const form = page.getByRole("region", { name: "Change recurring job" });
     assert.equal(await form.getByLabel("Interval", { exact: true }).inputValue(), "90");
     await form.getByLabel("Interval", { exact: true }).fill("1");
-    await form.getByLabel("Unit of the interval").selectOption("days");
+    await form.getByLabel("Interval unit").selectOption("days");
     await form.getByLabel("Priority").fill("-3");
     await form.getByLabel("Retries").fill("4");
-    await form.getByLabel("Backlog, 0 is all").fill("2");
+    await form.getByLabel("Catch-up limit for missed runs (0 = all)").fill("2");
     await form.getByLabel("Queue").fill(id("elsewhere"));
-    await form.getByRole("button", { name: "Change it" }).click();
-    await flash(page, `Recurring job “${recurring}” is changed.`);
+    await form.getByRole("button", { name: "Change", exact: true }).click();
+    await flash(page, `Recurring job “${recurring}” changed.`);
     await page.getByText("every day").first().waitFor();
     const { interval, priority, retries, backlog, queue: now } = await get(api, recurring);
     assert.deepEqual([interval, priority, retries, backlog, now], [86400, -3, 4, 2, id("elsewhere")]);
 
     await page.getByRole("button", { name: "End…" }).click();
-    await page.getByRole("button", { name: "End the recurring job" }).click();
-    await flash(page, `Recurring job “${recurring}” has ended; its children stay.`);
+    await page.getByRole("button", { name: "End recurring job" }).click();
+    await flash(page, `Recurring job “${recurring}” ended. Its existing jobs are kept.`);
     assert.equal(await page.getByRole("row", { name: recurring }).count(), 0);
     assert.equal(await get(api, recurring), null);
   });
 
   test("a slip is refused in words, and what was typed stays", async (page, api) => {
     await page.goto("/ui/recurring");
-    await page.getByText("Make a recurring job").click();
+    await page.getByText("Create recurring job").click();
     await page.getByLabel("Queue", { exact: true }).fill(id("post"));
-    await page.getByLabel("Id, made up if empty").fill(id("slip"));
+    await page.getByLabel("ID (optional)").fill(id("slip"));
     await page.getByLabel("Interval", { exact: true }).fill("7");
-    await page.getByLabel("Unit of the interval").selectOption("days");
-    await page.getByLabel("Data of its children, JSON").fill('{"to": <Ada> & co}');
-    await page.getByRole("button", { name: "Make it" }).click();
-    await flash(page, "The data is no JSON");
+    await page.getByLabel("Interval unit").selectOption("days");
+    await page.getByLabel("Data of each job (JSON)").fill('{"to": <Ada> & co}');
+    await page.getByRole("button", { name: "Create" }).click();
+    await flash(page, "The data is not valid JSON");
     assert.equal(await get(api, id("slip")), null);
     assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), id("post"));
-    assert.equal(await page.getByLabel("Unit of the interval").inputValue(), "86400");
-    assert.equal(await page.getByLabel("Data of its children, JSON").inputValue(), '{"to": <Ada> & co}');
+    assert.equal(await page.getByLabel("Interval unit").inputValue(), "86400");
+    assert.equal(await page.getByLabel("Data of each job (JSON)").inputValue(), '{"to": <Ada> & co}');
 
-    await page.getByLabel("Data of its children, JSON").fill('{"to": "Ada"}');
+    await page.getByLabel("Data of each job (JSON)").fill('{"to": "Ada"}');
     await page.getByLabel("Interval", { exact: true }).fill("0");
-    await page.getByRole("button", { name: "Make it" }).click();
-    await flash(page, "The interval must be more than 0.");
+    await page.getByRole("button", { name: "Create" }).click();
+    await flash(page, "The interval must be greater than 0 s.");
     await page.getByLabel("Interval", { exact: true }).fill("7");
-    await page.getByRole("button", { name: "Make it" }).click();
-    await flash(page, `Recurring job “${id("slip")}” is there.`);
+    await page.getByRole("button", { name: "Create" }).click();
+    await flash(page, `Recurring job “${id("slip")}” created.`);
     assert.deepEqual((await get(api, id("slip"))).meta, { to: "Ada" });
 
     await page.goto("/ui/recurring");
-    await page.getByText("Make a recurring job").click();
+    await page.getByText("Create recurring job").click();
     await page.getByLabel("Queue", { exact: true }).fill(id("post"));
-    await page.getByLabel("Id, made up if empty").fill(id("slip"));
-    await page.getByRole("button", { name: "Make it" }).click();
-    await flash(page, `There is a recurring job “${id("slip")}” already.`);
+    await page.getByLabel("ID (optional)").fill(id("slip"));
+    await page.getByRole("button", { name: "Create" }).click();
+    await flash(page, `Recurring job “${id("slip")}” already exists.`);
   });
 
-  test("what is due waits for a worker, and a child leads to what made it", async (page, api) => {
+  test("what is due waiting for a worker, and a child leads to what made it", async (page, api) => {
     const [queue, recurring] = [id("clockwork"), id("tick")];
     await api.post(`/recur/${encodeURIComponent(queue)}`, { id: recurring, meta: {}, interval: 86_400 });
     await page.goto("/ui/recurring");
     const row = page.getByRole("row", { name: recurring });
     await row.getByText("every day").waitFor();
-    await row.getByText("due, waits for a worker").waitFor();
+    await row.getByText("due, waiting for a worker").waitFor();
     await api.post(`/pause/${encodeURIComponent(queue)}`);
     await page.goto("/ui/recurring");
-    await row.getByText("due, its queue is paused").waitFor();
+    await row.getByText("due, queue is paused").waitFor();
     await api.post(`/unpause/${encodeURIComponent(queue)}`);
 
     assert.equal((await api.get(`/peek/${encodeURIComponent(queue)}`)).id, `${recurring}-1`);
     await page.goto(`/ui/jobs/${encodeURIComponent(`${recurring}-1`)}`);
-    await page.getByRole("region", { name: "Facts" }).getByRole("link", { name: recurring }).click();
-    await page.getByText("1 made so far").waitFor();
+    await page.getByRole("region", { name: "Details" }).getByRole("link", { name: recurring }).click();
+    await page.getByText("1 created in total").waitFor();
     await page.getByText("in 23 h").first().waitFor();
     await page.getByRole("link", { name: `${recurring}-1` }).waitFor();
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
@@ -115,9 +115,9 @@ for (const javaScriptEnabled of [true, false]) {
     await api.post(`/recur/${encodeURIComponent(queue)}`, { id: recurring, meta: {}, interval: 60 });
     await page.goto(`/ui/recurring/${encodeURIComponent(recurring)}`);
     await page.getByRole("button", { name: "End…" }).click();
-    await page.getByRole("button", { name: "End the recurring job" }).click();
+    await page.getByRole("button", { name: "End recurring job" }).click();
     await page.goto(`/ui/jobs/${encodeURIComponent(`${recurring}-1`)}`);
-    await page.getByText("has ended").waitFor();
+    await page.getByText("ended").waitFor();
   });
 }
 
@@ -135,7 +135,7 @@ dashboard.test("a long list of recurring jobs has pages, of one queue too", asyn
 dashboard.test("what an address puts into the form stays in its field", async ({ page }) => {
   const data = '{"a": "</textarea><img src=x onerror=alert(1)>&lt;"}';
   await page.goto(`/ui/recurring?data=${encodeURIComponent(data)}&to=${encodeURIComponent(data)}`);
-  assert.equal(await page.getByLabel("Data of its children, JSON").inputValue(), data);
+  assert.equal(await page.getByLabel("Data of each job (JSON)").inputValue(), data);
   assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), data);
   assert.equal(await page.locator("main img").count(), 0);
 });
@@ -145,8 +145,8 @@ for (const colorScheme of ["light", "dark"]) {
     const options = { colorScheme, viewport: { width, height: 800 } };
     dashboard.test(`the form for a recurring job is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page }) => {
       await page.goto("/ui/recurring");
-      await page.getByText("Make a recurring job").click();
-      await page.getByLabel("Data of its children, JSON").waitFor();
+      await page.getByText("Create recurring job").click();
+      await page.getByLabel("Data of each job (JSON)").waitFor();
       await assertAccessible(page);
       const beyond = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       assert.equal(beyond, 0);

@@ -1,4 +1,4 @@
-// Relay in the dashboard: queues, jobs with payload and state, dead jobs that are enqueued again. With and without JavaScript.
+// Relay in the dashboard: queues, jobs with payload and state, dead jobs that are requeued. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -47,7 +47,7 @@ const pages = [
 
 dashboard.test("without any queue, the overview tells how one is made", async ({ page, url }) => {
   await page.goto("/ui");
-  const lines = await page.getByRole("region", { name: "The same by Relay" }).locator("code").allInnerTexts();
+  const lines = await page.getByRole("region", { name: "With Relay" }).locator("code").allInnerTexts();
   assert.equal(lines.length, 2);
   assert.match(lines[0], /\/v2\/queues\/jobs/);
   await page.goto("/ui/dead");
@@ -70,7 +70,7 @@ for (const colorScheme of ["light", "dark"]) {
         await assertPresentable(page, path);
         if (width !== 320) await screenshot(page, `relay-${number}-${colorScheme}-${width}`);
       }
-      await page.getByRole("button", { name: "Enqueue again…" }).click();
+      await page.getByRole("button", { name: "Requeue…" }).click();
       await assertAccessible(page);
       if (width !== 320) await screenshot(page, `relay-question-${colorScheme}-${width}`);
     });
@@ -116,17 +116,17 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole("link", { name: "Options…" }).count(), 0);
     assert.equal(await page.getByRole("button", { name: "Destroy…" }).count(), 0);
     await page.getByRole("button", { name: `Pause queue ${own}/twin` }).click();
-    await flash(page, `Queue “${own}/twin” is paused: no worker gets a job of it.`);
+    await flash(page, `Queue “${own}/twin” paused. Workers get no jobs from it.`);
     assert.equal(await api.next(), undefined);
     await page.goto("/ui");
     const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: `${own}/twin` });
     await problem.getByText("relay").waitFor();
-    await problem.getByRole("button", { name: `Unpause queue ${own}/twin` }).click();
-    await flash(page, `Queue “${own}/twin” goes on.`);
+    await problem.getByRole("button", { name: `Resume queue ${own}/twin` }).click();
+    await flash(page, `Queue “${own}/twin” resumed.`);
     assert.equal((await api.next()).id, "1");
     await page.getByRole("row", { name: /^relay/ }).waitFor();
     await page.goto(`${at("twin")}/stats`);
-    await page.getByText("taken").first().waitFor();
+    await page.getByText("claimed").first().waitFor();
   });
 
   test("a job shows payload, state and its run as they are, and is deleted from its runner", async (page, url) => {
@@ -136,7 +136,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("row", { name: "a/b c" }).getByText("1 of 1").waitFor();
     await page.getByRole("link", { name: "a/b c" }).click();
     assert.equal(await page.locator("#payload").textContent(), '{\n  "big": 12345678901234567890,\n  "b": "<b>&amp;",\n  "one": 1.0\n}');
-    await page.getByText("None. It is given when the job is enqueued").waitFor();
+    await page.getByText("No state. It is set when the job is enqueued").waitFor();
     await page.getByText(`enqueued in ${own}/jobs`).waitFor();
     const run = await api.next();
     assert.equal(await api.beat(run, '{"step": 2.0}'), 202);
@@ -146,14 +146,14 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(await fact(page, "Timeout").textContent(), /^90 s/);
     assert.match(await fact(page, "Retries left").textContent(), /^1 of 1/);
     for (const name of ["Timeout ends", "Run at", "Updated", "Enqueued"]) assert.match(await fact(page, name).textContent(), /UTC/, name);
-    await page.getByText("a run began").waitFor();
-    await page.getByText("The same by curl").click();
+    await page.getByText("run started").waitFor();
+    await page.getByText("API call (curl)").click();
     const lines = await page.locator(".commands code").allInnerTexts();
     assert.ok(lines.some((line) => line.includes(`/v2/queues/${segment(`${own}/jobs`)}/jobs/a%2Fb%20c/run-id/${run.run_id}`)), lines.join("\n"));
     await page.getByRole("button", { name: "Delete…" }).click();
-    await page.getByText("its next heartbeat is answered with 404").waitFor();
-    await page.getByRole("button", { name: "Delete the job" }).click();
-    await flash(page, "Job “a/b c” is gone.");
+    await page.getByText("its next heartbeat gets a 404").waitFor();
+    await page.getByRole("button", { name: "Delete job" }).click();
+    await flash(page, "Job “a/b c” deleted.");
     assert.equal(new URL(page.url()).pathname, `${at("jobs")}/running`);
     assert.equal(await api.beat(run), 404);
   });
@@ -170,19 +170,19 @@ for (const javaScriptEnabled of [true, false]) {
       assert.deepEqual(JSON.parse(await page.locator("#payload").textContent()), { id: ids[index] });
       assert.match(await fact(page, "Retries left").textContent(), /^unlimited/);
       await page.getByRole("button", { name: "Delete…" }).click();
-      await page.getByRole("button", { name: "Delete the job" }).click();
-      await flash(page, /is gone\.$/);
+      await page.getByRole("button", { name: "Delete job" }).click();
+      await flash(page, /deleted\.$/);
       assert.equal(await api.job(ids[index]).catch(() => null), null);
     }
     await page.goto(at("ids"));
-    await page.getByText("Nothing waits. Jobs appear here when they are enqueued").waitFor();
+    await page.getByText("No waiting jobs. Jobs appear here when they are enqueued").waitFor();
   });
 
-  test("a dead job has a page of its own, and is enqueued again unless its id is taken", async (page, url) => {
+  test("a dead job has a page of its own, and is requeued unless its ID is taken", async (page, url) => {
     const api = queue(url, "one");
     await api.dead("twin", "twin");
     await page.goto(`/ui/dead?queue=${segment(`${own}/one`)}`);
-    await page.getByRole("link", { name: `Look into the dead letter of ${own}/one` }).click();
+    await page.getByRole("link", { name: `Open the dead jobs of ${own}/one` }).click();
     assert.equal(await page.getByRole("link", { name: "twin", exact: true }).count(), 2);
     await page.getByRole("link", { name: "twin", exact: true }).first().click();
     assert.match(new URL(page.url()).pathname, /\/dead\/\d+$/);
@@ -190,45 +190,45 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.locator("#payload").textContent(), '{\n  "dead": "twin"\n}');
     assert.equal(await page.locator("#state").textContent(), '{\n  "step": 1\n}');
     assert.match(await fact(page, "Retries left").textContent(), /^0 of 0/);
-    await page.getByText("no retry left: dead").waitFor();
-    assert.equal(await page.getByLabel("New time to live, in seconds").count(), 0);
-    await page.getByRole("button", { name: "Enqueue again…" }).click();
-    await page.getByRole("button", { name: "Enqueue the job again" }).click();
-    await flash(page, "The job is enqueued again, with its payload and its last state.");
+    await page.getByText("dead-lettered: no retries left").waitFor();
+    assert.equal(await page.getByLabel("New time to live (s)").count(), 0);
+    await page.getByRole("button", { name: "Requeue…" }).click();
+    await page.getByRole("button", { name: "Requeue job" }).click();
+    await flash(page, "Job requeued with its payload and last state.");
     assert.equal(new URL(page.url()).pathname, `${at("one")}/job/twin`);
-    await page.getByText("enqueued again", { exact: true }).waitFor();
+    await page.getByText("requeued", { exact: true }).waitFor();
     assert.deepEqual((await api.job("twin")).state, { step: 1 });
 
     await page.goto(`${at("one")}/dead`);
     await page.getByRole("link", { name: "twin", exact: true }).click();
     const second = page.url();
     assert.notEqual(second, first);
-    await page.getByRole("button", { name: "Enqueue again…" }).click();
-    await page.getByRole("button", { name: "Enqueue the job again" }).click();
-    await flash(page, `There is a job "twin" in queue "${own}/one" already, so nothing has changed`);
+    await page.getByRole("button", { name: "Requeue…" }).click();
+    await page.getByRole("button", { name: "Requeue job" }).click();
+    await flash(page, `Job "twin" already exists in queue "${own}/one"; nothing was changed`);
     assert.equal(page.url(), second);
     await page.getByRole("button", { name: "Delete…" }).click();
-    await page.getByRole("button", { name: "Delete the job" }).click();
-    await flash(page, `Deleted 1 dead job of ${own}/one.`);
+    await page.getByRole("button", { name: "Delete job" }).click();
+    await flash(page, `Deleted 1 dead job in ${own}/one.`);
     assert.equal(new URL(page.url()).pathname, `${at("one")}/dead`);
     assert.equal((await api.job("twin")).id, "twin", "its twin lives");
   });
 
-  test("several dead jobs are ticked, and enqueued again or deleted after a question", async (page, url) => {
+  test("several dead jobs are ticked, and requeued or deleted after a question", async (page, url) => {
     const api = queue(url, "several");
     const ids = ["a", "b", "b", "c", "d"];
     await api.dead(...ids);
     await page.goto(`${at("several")}/dead`);
-    await page.getByRole("button", { name: "Enqueue again…" }).click();
-    await page.getByText("No job is selected.").waitFor();
+    await page.getByRole("button", { name: "Requeue…" }).click();
+    await page.getByText("No jobs selected.").waitFor();
     const boxes = page.locator("tbody input[type=checkbox]");
     for (const index of [0, 1, 2]) await boxes.nth(index).check();
-    await page.getByRole("button", { name: "Enqueue again…" }).click();
-    await page.getByRole("heading", { name: "Enqueue 3 selected jobs again?" }).waitFor();
+    await page.getByRole("button", { name: "Requeue…" }).click();
+    await page.getByRole("heading", { name: "Requeue 3 selected jobs?" }).waitFor();
     assert.equal(await page.locator("tbody input[type=checkbox]:checked").count(), 3, "they stay ticked");
-    assert.equal(await page.getByLabel("New time to live, in seconds").count(), 0);
-    await page.getByRole("button", { name: "Enqueue 3 jobs again" }).click();
-    await flash(page, `Enqueued 2 of 3 dead jobs of ${own}/several again. 1 stays dead, for its id is taken by another job in the queue.`);
+    assert.equal(await page.getByLabel("New time to live (s)").count(), 0);
+    await page.getByRole("button", { name: "Requeue 3 jobs" }).click();
+    await flash(page, `Requeued 2 of 3 dead jobs in ${own}/several. 1 stays dead because its ID is used by another job in the queue.`);
     assert.equal((await api.job("b")).id, "b");
 
     await boxes.nth(0).check();
@@ -236,15 +236,15 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("button", { name: "Delete…" }).click();
     await page.getByRole("heading", { name: "Delete 2 selected jobs?" }).waitFor();
     await page.getByRole("button", { name: "Delete 2 jobs" }).click();
-    await flash(page, `Deleted 2 dead jobs of ${own}/several.`);
+    await flash(page, `Deleted 2 dead jobs in ${own}/several.`);
     assert.equal((await api.job("b")).id, "b", "it lives");
-    await page.getByRole("link", { name: "Enqueue again: job c…" }).click();
-    await page.getByRole("button", { name: "Enqueue 1 job again" }).click();
-    await flash(page, `Enqueued 1 dead job of ${own}/several again.`);
+    await page.getByRole("link", { name: "Requeue job c…" }).click();
+    await page.getByRole("button", { name: "Requeue 1 job" }).click();
+    await flash(page, `Requeued 1 dead job in ${own}/several.`);
     assert.equal((await api.job("c")).id, "c");
   });
 
-  test("the oldest and all are enqueued again or deleted, as many as the question said", async (page, url) => {
+  test("the oldest and all are requeued or deleted, as many as the question said", async (page, url) => {
     const api = queue(url, "many");
     await api.dead(..."abcdefgh");
     const oldest = async (n, button) => {
@@ -254,24 +254,24 @@ for (const javaScriptEnabled of [true, false]) {
       await page.getByRole("button", { name: button }).click();
     };
     await api.enqueue("b", '"another"');
-    await oldest(3, "Enqueue again…");
-    await page.getByRole("heading", { name: "Enqueue the 3 oldest dead jobs again?" }).waitFor();
-    await page.getByRole("button", { name: "Enqueue 3 jobs again" }).click();
-    await flash(page, `Enqueued 2 of 3 dead jobs of ${own}/many again. 1 stays dead`);
+    await oldest(3, "Requeue…");
+    await page.getByRole("heading", { name: "Requeue the 3 oldest dead jobs?" }).waitFor();
+    await page.getByRole("button", { name: "Requeue 3 jobs" }).click();
+    await flash(page, `Requeued 2 of 3 dead jobs in ${own}/many. 1 stays dead`);
     assert.equal((await api.job("b")).payload, "another");
     await oldest(2, "Delete…");
     await page.getByRole("heading", { name: "Delete the 2 oldest dead jobs?" }).waitFor();
     await page.getByRole("button", { name: "Delete 2 jobs" }).click();
-    await flash(page, `Deleted 2 dead jobs of ${own}/many.`);
+    await flash(page, `Deleted 2 dead jobs in ${own}/many.`);
     await page.goto("/ui");
     const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: `${own}/many` });
-    await problem.getByText(/4 jobs are dead in \w+\/many, the oldest for \d/).waitFor();
-    await problem.getByRole("button", { name: "Enqueue all 4 again…" }).click();
-    await problem.getByRole("button", { name: "Enqueue 4 jobs again" }).click();
-    await flash(page, `Enqueued 4 dead jobs of ${own}/many again.`);
+    await problem.getByText(/4 dead jobs in \w+\/many, oldest for \d/).waitFor();
+    await problem.getByRole("button", { name: "Requeue all 4…" }).click();
+    await problem.getByRole("button", { name: "Requeue 4 jobs" }).click();
+    await flash(page, `Requeued 4 dead jobs in ${own}/many.`);
     for (const id of "efgh") assert.equal((await api.job(id)).id, id);
     await page.goto(`${at("many")}/dead`);
-    await page.getByText("No job is dead. A job is enqueued with a number of retries").waitFor();
+    await page.getByText("No dead jobs. A job can have a limited number of retries").waitFor();
   });
 
   test("no API's verbs are done to another's jobs", async (page, url) => {
@@ -289,9 +289,9 @@ for (const javaScriptEnabled of [true, false]) {
     };
     const ofRelay = { protocol: "relay", queue: `${own}/walls` };
     const ofLmstfy = { protocol: "lmstfy", namespace: own, queue: "walls" };
-    assert.match(await post("respawn", { ...ofRelay, count: 1, ttl: 0 }), /refused\..*is a queue of relay, which does not have that/);
+    assert.match(await post("respawn", { ...ofRelay, count: 1, ttl: 0 }), /refused\..*relay queues do not support this action/);
     assert.match(await post("destroy_queue", ofRelay), /refused\./);
-    assert.match(await post("revive", { ...ofLmstfy, count: 1 }), /refused\..*is a queue of lmstfy, which does not have that/);
+    assert.match(await post("revive", { ...ofLmstfy, count: 1 }), /refused\..*lmstfy queues do not support this action/);
     await page.goto(`${at("walls")}/dead?do=respawn&of=all`);
     assert.equal(await page.locator("#question").count(), 0);
     await page.goto(`/ui/lmstfy/${own}/walls/dead?do=enqueue&of=all`);
@@ -306,7 +306,7 @@ dashboard.test("a job's page moves by itself", async ({ page, url }) => {
   await page.goto("/ui/relay/moving/job/job");
   await page.locator(".live.on").waitFor();
   const run = await api.next();
-  await page.getByText("a run began").waitFor();
+  await page.getByText("run started").waitFor();
   await api.beat(run, '{"row": 7}');
   await page.locator("#state").getByText("7").waitFor();
 });

@@ -44,7 +44,7 @@ for (const javaScriptEnabled of [true, false]) {
     if (javaScriptEnabled) await live(page);
     await page.getByRole("navigation", { name: "Main" }).getByText("olga", { exact: true }).waitFor();
     await page.getByRole("button", { name: `Retry job ${id}` }).click();
-    await page.locator("#flash").getByText(`Job “${id}” waits in its queue again.`).waitFor();
+    await page.locator("#flash").getByText(`Job “${id}” was requeued.`).waitFor();
     assert.equal((await api.job(id)).state, "waiting");
     await signOut(page);
     await page.goto("/ui/queues");
@@ -75,7 +75,7 @@ for (const javaScriptEnabled of [true, false]) {
     await api.failed(`cards-${javaScriptEnabled}`, "Torn", "in two", id);
     await signIn(page, "anna", `/ui/jobs/${id}`);
     await page.getByRole("button", { name: "Retry" }).click();
-    await page.locator("#flash").getByText("waits in its queue again").waitFor();
+    await page.locator("#flash").getByText("was requeued").waitFor();
     await page.getByRole("link", { name: "Audit" }).click();
     const row = page.getByRole("row").filter({ hasText: id }).first();
     await row.getByText("state: failed → waiting").waitFor();
@@ -86,7 +86,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.locator("tbody tr").count(), 1);
     await page.getByLabel("Target contains").fill("of nothing");
     await page.getByRole("button", { name: "Filter" }).click();
-    await page.getByText("No entry matches.").waitFor();
+    await page.getByText("No matching entries.").waitFor();
     await page.getByRole("link", { name: "Show all" }).click();
     await page.getByRole("link", { name: `job ${id}` }).first().click();
     await page.waitForURL(`**/ui/jobs/${id}`);
@@ -101,7 +101,7 @@ dashboard.test(
     await page.getByLabel("Name").fill("vera");
     await page.getByLabel("Key or password").fill("a guess");
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("alert").getByText("This name and this key do not open the dashboard.").waitFor();
+    await page.getByRole("alert").getByText("Wrong name or key.").waitFor();
     assert.equal(await page.getByLabel("Name").inputValue(), "vera");
     assert.equal(await page.getByLabel("Key or password").inputValue(), "");
     await assertAccessible(page);
@@ -118,7 +118,7 @@ dashboard.test(
     await signIn(page, "vera");
     await page.goto("/ui/audit");
     await page.getByRole("heading", { name: "Not allowed" }).waitFor();
-    await page.getByText("This takes the role admin; you have the role viewer.").waitFor();
+    await page.getByText("You need the admin role; you have the viewer role.").waitFor();
     await assertPresentable(page, "not allowed");
   },
 );
@@ -152,7 +152,7 @@ for (const colorScheme of ["light", "dark"]) {
       await screenshot(page, name("login"));
       await signIn(page, "anna", `/ui/jobs/${id}`);
       await page.getByRole("button", { name: "Retry" }).click();
-      await page.locator("#flash").getByText("waits in its queue again").waitFor();
+      await page.locator("#flash").getByText("was requeued").waitFor();
       await assertPresentable(page, "job");
       await screenshot(page, name("job"));
       await page.goto("/ui/audit");

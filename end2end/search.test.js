@@ -39,10 +39,10 @@ for (const javaScriptEnabled of [true, false]) {
   test("a search is saved for everybody, and forgotten", async (page, url) => {
     const name = `Lost <b> ${javaScriptEnabled}`;
     await page.goto(at('state:dead queue:"lost"'));
-    await page.getByText("Save this search for everybody").click();
+    await page.getByText("Save this search for everyone").click();
     await page.getByLabel("Name", { exact: true }).fill(name);
     await page.getByRole("button", { name: "Save", exact: true }).click();
-    await page.locator("#flash").getByText(`The search is saved as “${name}”.`).waitFor();
+    await page.locator("#flash").getByText(`Search saved as “${name}”.`).waitFor();
     await page.goto("/ui/jobs");
     const saved = page.getByRole("navigation", { name: "Saved searches" });
     await saved.getByRole("link", { name }).click();
@@ -50,8 +50,8 @@ for (const javaScriptEnabled of [true, false]) {
     assert.deepEqual(await ids(page), ["gone"]);
     const suggested = await page.locator("#suggested option").evaluateAll((options) => options.map(({ value }) => value)).catch(() => undefined);
     if (javaScriptEnabled) assert.ok(suggested.includes('queue:"mail"') && suggested.includes('type:"TimeoutError"'), String(suggested));
-    await saved.getByRole("button", { name: `Forget the search ${name}` }).click();
-    await page.locator("#flash").getByText(`The search “${name}” is forgotten.`).waitFor();
+    await saved.getByRole("button", { name: `Delete saved search ${name}` }).click();
+    await page.locator("#flash").getByText(`Saved search “${name}” deleted.`).waitFor();
     assert.equal(await saved.getByRole("link", { name }).count(), 0);
   });
 
@@ -64,7 +64,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.deepEqual(await ids(page), [published, "a/b c"]);
     assert.equal(await page.getByRole("combobox").inputValue(), "data.user.id:42 -queue:mail");
     await page.getByRole("row", { name: "a/b c" }).getByText("relay", { exact: true }).waitFor();
-    await page.getByRole("link", { name: "Without not queue: mail" }).click();
+    await page.getByRole("link", { name: "Remove not queue: mail" }).click();
     await page.getByText("3 jobs", { exact: true }).waitFor();
     assert.deepEqual(await ids(page), [published, "a/b c", "letter-2"]);
     await page.getByRole("link", { name: "a/b c" }).click();
@@ -80,25 +80,25 @@ for (const javaScriptEnabled of [true, false]) {
 
   test("a whole id stands above what else is found", async (page) => {
     await page.goto(at("long-007"));
-    const exact = page.getByRole("region", { name: "Jobs with exactly this id" });
+    const exact = page.getByRole("region", { name: "Jobs with exactly this ID" });
     await exact.getByRole("link", { name: "long-007" }).click();
     assert.equal(await page.locator("#jid").textContent(), "long-007");
   });
 
   test("what is not understood is shown at its place, and nothing is searched", async (page) => {
     await page.goto(at("queue:mail stat:<b>failed"));
-    await page.getByText("Not understood at column 12. Nothing has been searched.").waitFor();
+    await page.getByText("Invalid search at column 12").waitFor();
     assert.equal(await page.locator("#mistake mark").textContent(), "stat:");
     assert.equal(await page.locator("#mistake pre").textContent(), "queue:mail stat:<b>failed");
-    await page.getByText("There is no “stat:”. There are state, queue").waitFor();
+    await page.getByText("Unknown term “stat:”. Terms are state, queue").waitFor();
     assert.equal(await page.locator("table").count(), 0);
     assert.equal(await page.getByRole("combobox").inputValue(), "queue:mail stat:<b>failed");
     await page.goto(at("日本 state:"));
-    await page.getByText("Not understood at column 10.").waitFor();
+    await page.getByText("Invalid search at column 10").waitFor();
     await page.goto(at("x".repeat(1_001)));
-    await page.getByText("A search has at most 1000 characters.").waitFor();
+    await page.getByText("The search is too long; the limit is 1000 characters.").waitFor();
     await page.goto("/ui/jobs?q=%00%ff");
-    await page.getByText("Not understood at column 1.").waitFor();
+    await page.getByText("Invalid search at column 1").waitFor();
   });
 
   test("a long list has pages", async (page, url) => {
@@ -130,8 +130,8 @@ for (const javaScriptEnabled of [true, false]) {
     await page.locator("#hits tbody th .id").first().click();
     assert.equal(await page.locator("#jid").textContent(), `id ${HOSTILE}`);
     await page.goto(at("nothing-like-this"));
-    await page.getByText("No job fits.").waitFor();
-    await page.getByText("What can be searched for", { exact: true }).click();
+    await page.getByText("No matching jobs.").waitFor();
+    await page.getByText("Search syntax", { exact: true }).click();
     if (javaScriptEnabled) await page.getByRole("link", { name: "state:failed,stalled" }).click();
   });
 }
@@ -165,7 +165,7 @@ for (const colorScheme of ["light", "dark"]) {
         const answer = await page.goto(path);
         assert.equal(answer.status(), 200, path);
         await live(page);
-        if (number === 0) await page.getByText("What can be searched for", { exact: true }).click();
+        if (number === 0) await page.getByText("Search syntax", { exact: true }).click();
         await assertPresentable(page, path);
         if (width !== 320 && number < 4) await screenshot(page, `search-${number}-${colorScheme}-${width}`);
       }

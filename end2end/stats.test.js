@@ -44,28 +44,28 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("main").getByRole("link", { name: "statistics" }).click();
     assert.match(page.url(), /\/ui\/queues\/mail\/stats$/);
     await page.getByRole("heading", { name: `${date(TODAY)} UTC, so far` }).waitFor();
-    await page.getByText("Nothing has happened in this queue today.").waitFor();
+    await page.getByText("No activity in this queue today.").waitFor();
     assert.equal(await page.getByRole("link", { name: "Next day" }).count(), 0);
 
     await page.getByRole("link", { name: "Previous day" }).click();
     assert.match(page.url(), new RegExp(`day=${date(TODAY - DAY)}$`));
-    const numbers = await page.getByRole("list", { name: "Numbers of the day" }).getByRole("listitem").allTextContents();
+    const numbers = await page.getByRole("list", { name: "Totals of the day" }).getByRole("listitem").allTextContents();
     assert.deepEqual(numbers.map((text) => text.trim().replace(/\s+/g, " ")), [
-      "taken104", "completed100", "failures2", "failed still1", "leases lost1",
+      "claimed104", "completed100", "failures2", "still failed1", "leases expired1",
     ]);
-    const run = page.getByRole("region", { name: "Run", exact: true });
+    const run = page.getByRole("region", { name: "Run time", exact: true });
     const fact = async (section, name) =>
       (await section.locator("dl > div").filter({ hasText: name }).locator("dd").textContent()).trim();
     assert.equal(await fact(run, "Jobs"), "100");
     assert.equal(await fact(run, "Mean"), "1.0 s");
-    assert.equal(await fact(run, "Deviation"), "0 ms");
-    assert.equal(await fact(run, "99 %"), "within 2 s");
+    assert.equal(await fact(run, "Standard deviation"), "0 ms");
+    assert.equal(await fact(run, "p99"), "≤ 2 s");
 
     await page.getByRole("link", { name: "Next day" }).click();
     await page.getByRole("heading", { name: `${date(TODAY)} UTC, so far` }).waitFor();
     await page.getByLabel("Day", { exact: true }).fill(date(TODAY - 2 * DAY));
     await page.getByRole("button", { name: "Show" }).click();
-    await page.getByText("Nothing happened in this queue on this day").waitFor();
+    await page.getByText("No activity in this queue on this day").waitFor();
     await page.getByRole("link", { name: "Today" }).click();
     assert.match(page.url(), /\/ui\/queues\/mail\/stats$/);
   });
@@ -75,17 +75,17 @@ dashboard.test("a histogram tells in words and numbers what it draws", async ({ 
   await fill(url);
   await page.goto(`/ui/queues/mail/stats?day=${date(TODAY - DAY)}`);
   await live(page);
-  const picture = page.getByRole("img", { name: "Jobs by how long they waited" });
+  const picture = page.getByRole("img", { name: "Jobs by wait time" });
   const about = await picture.getAttribute("aria-describedby");
-  assert.match(await page.locator(`#${about}`).textContent(), /The highest of 18 bars is 1–2 m, with 40 jobs/);
-  const waits = page.getByRole("region", { name: "Wait", exact: true });
-  await waits.getByText("The numbers", { exact: true }).click();
+  assert.match(await page.locator(`#${about}`).textContent(), /Histogram with 18 bars\. Highest: 1–2 m, with 40 jobs/);
+  const waits = page.getByRole("region", { name: "Wait time", exact: true });
+  await waits.getByText("Show data table", { exact: true }).click();
   const rows = await waits.getByRole("row").allTextContents();
   const plain = rows.map((row) => row.replace(/\s+/g, " ").trim());
-  assert.equal(plain.find((row) => row.startsWith("30–60 s")), "30–60 s3028.8 %60.6 %");
+  assert.equal(plain.find((row) => row.startsWith("30–60 s")), "30–60 s3028.8%60.6%");
   // Every bar is drawn, with its name.
   const titles = await picture.locator("g > title").allTextContents();
-  assert.ok(titles.includes("30–60 s: 30 jobs, 28.8 %"), titles.join("; "));
+  assert.ok(titles.includes("30–60 s: 30 jobs, 28.8%"), titles.join("; "));
   assert.equal(titles.length, await picture.locator("rect").count());
   await screenshot(page, "stats");
 });
@@ -121,11 +121,11 @@ dashboard.test("today’s numbers move by themselves, and what is open stays", a
   await api.take("busy", "ada");
   await page.goto("/ui/queues/busy/stats");
   await page.locator(".live.on").waitFor();
-  await page.getByText("The numbers", { exact: true }).click();
+  await page.getByText("Show data table", { exact: true }).click();
   await api.add("busy", {}, "b-2");
   api.now = TODAY + 5;
   await api.take("busy", "ada");
-  await page.getByRole("row", { name: "2–5 s" }).getByText("50.0 %").first().waitFor();
+  await page.getByRole("row", { name: "2–5 s" }).getByText("50.0%").first().waitFor();
   assert.ok(await page.locator("details.more").first().evaluate((details) => details.open));
-  await page.getByRole("img", { name: "Jobs by how long they waited" }).locator("rect").nth(1).waitFor();
+  await page.getByRole("img", { name: "Jobs by wait time" }).locator("rect").nth(1).waitFor();
 });

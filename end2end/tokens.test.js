@@ -12,13 +12,13 @@ for (const javaScriptEnabled of [true, false]) {
 
   dashboard.test(`a token is made, used and revoked, ${how}`, { javaScriptEnabled }, async ({ page, context, url }) => {
     await page.goto("/ui/namespaces");
-    await page.getByLabel("Namespace, there or new").fill(ns);
-    await page.getByLabel("Who uses it, and what for").fill("the <b>mailer</b>");
+    await page.getByLabel("Existing or new namespace").fill(ns);
+    await page.getByLabel("Description: who uses it and for what").fill("the <b>mailer</b>");
     const [answer] = await Promise.all([
       page.waitForResponse((response) => response.request().method() === "POST"),
-      page.getByRole("button", { name: "Make a token" }).click(),
+      page.getByRole("button", { name: "Create token" }).click(),
     ]);
-    await page.getByText(`A token for ${ns} is made: the <b>mailer</b>`).waitFor();
+    await page.getByText(`Token created for ${ns}: the <b>mailer</b>`).waitFor();
     const secret = await page.locator("#secret-text").textContent();
     assert.match(secret, /^[\w-]{43}$/);
     assert.equal(answer.status(), 200);
@@ -45,40 +45,40 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("row", { name: "the <b>mailer</b>" }).getByText(/^sha256:[0-9a-f]{16}$/).waitFor();
     await page.getByRole("row", { name: `${ns}/mail` }).waitFor();
     await page.getByRole("button", { name: "Revoke…" }).click();
-    await page.getByRole("button", { name: "Keep it" }).click();
+    await page.getByRole("button", { name: "Keep token" }).click();
     await page.getByRole("button", { name: "Revoke…" }).click();
-    await page.getByRole("button", { name: "Revoke the token" }).click();
-    await page.locator("#flash").getByText(`of ${ns} is revoked.`).waitFor();
+    await page.getByRole("button", { name: "Revoke token" }).click();
+    await page.locator("#flash").getByText(`of ${ns} revoked.`).waitFor();
     await assert.rejects(api.size(), /401/);
-    await page.getByText("No token: nobody can use this namespace by the API until there is one.").waitFor();
+    await page.getByText("No tokens. Create one to use this namespace through the API.").waitFor();
   });
 
   dashboard.test(`a namespace makes its own tokens, and a refusal says why, ${how}`, { javaScriptEnabled }, async ({ page }) => {
     await page.goto(`/ui/namespaces/${ns}-2`);
-    await page.getByText("No token: nobody can use this namespace").waitFor();
-    await page.getByLabel("Who uses it, and what for").fill(" ");
-    await page.getByRole("button", { name: "Make a token" }).click();
-    await page.getByText("No token has been made: a token needs a description").waitFor();
-    await page.getByLabel("Who uses it, and what for").fill("the cook");
-    await page.getByRole("button", { name: "Make a token" }).click();
-    await page.getByText(`A token for ${ns}-2 is made: the cook`).waitFor();
+    await page.getByText("No tokens. Create one to use this namespace").waitFor();
+    await page.getByLabel("Description: who uses it and for what").fill(" ");
+    await page.getByRole("button", { name: "Create token" }).click();
+    await page.getByText("Token not created: the description is missing").waitFor();
+    await page.getByLabel("Description: who uses it and for what").fill("the cook");
+    await page.getByRole("button", { name: "Create token" }).click();
+    await page.getByText(`Token created for ${ns}-2: the cook`).waitFor();
     assert.equal(new URL(page.url()).pathname, `/ui/namespaces/${ns}-2`);
     await page.getByRole("row", { name: "the cook" }).waitFor();
 
     await page.goto("/ui/namespaces");
-    await page.getByLabel("Namespace, there or new").fill("v0");
-    await page.getByLabel("Who uses it, and what for").fill("kept");
-    await page.getByRole("button", { name: "Make a token" }).click();
-    await page.getByText("No token has been made: the namespace v0 cannot be used").waitFor();
-    assert.equal(await page.getByLabel("Who uses it, and what for").inputValue(), "kept");
+    await page.getByLabel("Existing or new namespace").fill("v0");
+    await page.getByLabel("Description: who uses it and for what").fill("kept");
+    await page.getByRole("button", { name: "Create token" }).click();
+    await page.getByText("Token not created: the namespace name v0 is reserved").waitFor();
+    assert.equal(await page.getByLabel("Description: who uses it and for what").inputValue(), "kept");
   });
 }
 
 for (const colorScheme of ["light", "dark"]) {
   dashboard.test(`axe finds nothing, ${colorScheme}`, { colorScheme, viewport: { width: 390, height: 844 } }, async ({ page }) => {
     await page.goto(`/ui/namespaces/axe-${colorScheme}`);
-    await page.getByLabel("Who uses it, and what for").fill("axe");
-    await page.getByRole("button", { name: "Make a token" }).click();
+    await page.getByLabel("Description: who uses it and for what").fill("axe");
+    await page.getByRole("button", { name: "Create token" }).click();
     await page.locator("#secret-text").waitFor();
     await assertAccessible(page);
     await screenshot(page, `token-${colorScheme}-390`);
@@ -102,6 +102,6 @@ dashboard.test("other sites can make no token", async ({ url }) => {
     body: "",
   });
   assert.equal(half.status, 400);
-  assert.match(await half.text(), /Not understood/);
+  assert.match(await half.text(), /Invalid request/);
   assert.doesNotMatch(await (await fetch(`${url}/ui/namespaces`)).text(), /theirs/);
 });

@@ -167,7 +167,7 @@ async fn in_time(request: Request, next: Next) -> Response {
     }
     let answered = tokio::time::timeout(ANSWER_MAX, next.run(request)).await;
     answered.unwrap_or_else(|_| {
-        let why = "The database does not answer. Nothing is lost; try again in a moment.\n";
+        let why = "The database is unavailable. Try again in a moment.\n";
         (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
     })
 }

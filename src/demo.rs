@@ -122,7 +122,7 @@ const TAGS: &[&str] = &["vip", "eu", "us", "campaign-7", "backfill"];
 
 const NOTES: &[&str] = &[
     "The customer called; please watch this one.",
-    "Put anew by hand after the outage.",
+    "Requeued by hand after the outage.",
     "Payload checked: looks right.",
 ];
 

@@ -185,10 +185,10 @@ impl Rejected {
             Rejected::NoHost => "the request has no Host header",
             Rejected::SeveralHosts => "the request has more than one Host header",
             Rejected::UnknownHost => {
-                "this server does not serve the host of this request; to allow a host name, start the server with \
+                "the Host header names a host that this server does not serve; to allow it, start the server with \
                  --allowed-host NAME"
             }
-            Rejected::CrossSite => "this request comes from a page of another site",
+            Rejected::CrossSite => "the request comes from a page of another site",
         }
     }
 }
@@ -267,7 +267,7 @@ async fn keep(State(door): State<Door>, request: Request, next: Next) -> Respons
 /// Notes that somebody has shown what is no key.
 pub fn tell_of_wrong_key(request: &Request) {
     let from = ClientAddress::of(request.extensions()).map(|from| from.to_string());
-    tracing::warn!(from, "a door was not opened: these are not its keys");
+    tracing::warn!(from, "rejected a request with wrong credentials");
 }
 
 #[cfg(test)]

@@ -143,15 +143,15 @@ impl Query {
             why: why.to_owned(),
         };
         let items: Vec<&RawValue> = serde_json::from_str(text)
-            .map_err(|_| refuse(None, None, "a query is a list of [OP, EXPR, EXPR]"))?;
+            .map_err(|_| refuse(None, None, "a query must be a list of [OP, EXPR, EXPR]"))?;
         if items.len() > TERMS_MAX {
-            let why = format!("a query has at most {TERMS_MAX} terms");
+            let why = format!("too many terms; the limit is {TERMS_MAX}");
             return Err(refuse(Some(TERMS_MAX), None, &why));
         }
         let mut terms = Vec::with_capacity(items.len());
         for (number, item) in items.into_iter().enumerate() {
             let parts: [&RawValue; 3] = serde_json::from_str(item.get())
-                .map_err(|_| refuse(Some(number), None, "a term is [OP, EXPR, EXPR]"))?;
+                .map_err(|_| refuse(Some(number), None, "a term must be [OP, EXPR, EXPR]"))?;
             let [operator, left, right] = parts;
             let operator =
                 read_operator(operator).map_err(|why| refuse(Some(number), Some(0), &why))?;
@@ -248,7 +248,10 @@ fn read_operator(raw: &RawValue) -> Result<Binary, String> {
     found.map(|(_, operator)| operator).ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
         let given = given.unwrap_or_else(|| raw.get().to_owned());
-        format!("{given} is no operator; it is one of {}", names.join(", "))
+        format!(
+            "{given} is not an operator; use one of {}",
+            names.join(", ")
+        )
     })
 }
 
@@ -260,11 +263,11 @@ fn read_side(raw: &RawValue) -> Result<Node, (Option<usize>, String)> {
         Some(b't') => Ok(Node::Value(Value::Integer(1))),
         Some(b'f') => Ok(Node::Value(Value::Integer(0))),
         Some(b'"') => {
-            let unread = |_| (None, "this text is not Unicode".to_owned());
+            let unread = |_| (None, "the text is not valid Unicode".to_owned());
             read_expression(&serde_json::from_str::<String>(text).map_err(unread)?)
         }
         Some(b'[' | b'{') => {
-            let why = "an expression is a text, a number, true, false or null";
+            let why = "an expression must be text, a number, true, false or null";
             Err((None, why.to_owned()))
         }
         _ => {
@@ -272,14 +275,14 @@ fn read_side(raw: &RawValue) -> Result<Node, (Option<usize>, String)> {
             let number = literal::number(digits, digits.len() < text.len());
             number
                 .map(Node::Value)
-                .ok_or((None, "this is not a number".to_owned()))
+                .ok_or((None, "not a valid number".to_owned()))
         }
     }
 }
 
 fn read_expression(text: &str) -> Result<Node, (Option<usize>, String)> {
     if text.len() > EXPRESSION_BYTES_MAX {
-        let why = format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes");
+        let why = format!("the expression is too long; the limit is {EXPRESSION_BYTES_MAX} bytes");
         return Err((None, why));
     }
     parse::expression(text).map_err(|wrong| {

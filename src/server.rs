@@ -143,7 +143,7 @@ pub async fn serve_engine(
     };
     tokio::select! {
         () = server => {}
-        () = too_late => tracing::warn!("some requests did not end in time"),
+        () = too_late => tracing::warn!("some requests did not end before shutdown"),
     }
     engine.close().await;
     Ok(())
@@ -250,12 +250,12 @@ async fn no_such_endpoint(request: Request) -> Response {
 /// Whether the database answers, and can be written.
 async fn health(State(engine): State<Engine>) -> Response {
     let trouble = match engine.ping().await {
-        Ok(()) if !engine.can_write() => "nothing can be written\n",
-        Ok(()) if engine.is_full() => "the disk is full: new jobs are refused\n",
+        Ok(()) if !engine.can_write() => "the database cannot be written\n",
+        Ok(()) if engine.is_full() => "the disk is full; new jobs are refused\n",
         Ok(()) => return "ok\n".into_response(),
         Err(error) => {
-            tracing::error!(error = error.detail(), "the database does not answer");
-            "the database does not answer\n"
+            tracing::error!(error = error.detail(), "the database is unavailable");
+            "the database is unavailable\n"
         }
     };
     (StatusCode::SERVICE_UNAVAILABLE, trouble).into_response()

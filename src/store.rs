@@ -42,26 +42,26 @@ pub enum StoreError {
     #[error("migration failed: {0}")]
     Migration(#[from] sqlx::migrate::MigrateError),
     /// Somebody else changed a row between our reading and our writing of it. The group is run again.
-    #[error("a row was changed by somebody else meanwhile")]
+    #[error("a row was changed by another server")]
     Conflict,
     #[error(
-        "\"{0}\" is no database address: expected sqlite://FILE, sqlite::memory: or postgres://USER@HOST/DATABASE"
+        "\"{0}\" is not a database address; expected sqlite://FILE, sqlite::memory: or postgres://USER@HOST/DATABASE"
     )]
     Address(String),
     #[error("another server has this database open")]
     InUse,
     #[error(
-        "the server that has this database open is of another version of Switchyard, or is only starting"
+        "a server with another version of Switchyard has this database open, or a server is still starting"
     )]
     OtherVersion,
-    #[error("the database does not answer")]
+    #[error("the database does not respond")]
     Slow,
     /// The commit was sent, and its answer never came.
-    #[error("the database did not say whether it has committed")]
+    #[error("the database did not confirm the commit")]
     InDoubt,
     #[error(
-        "the tables of this database are not up to date; start a server on it once that does not go through a \
-         pooler, without statement-cache-capacity=0"
+        "the database schema is out of date; start a server once with a direct connection (no pooler) and without \
+         statement-cache-capacity=0"
     )]
     Pooled,
     #[error("the writer has stopped")]
@@ -70,9 +70,9 @@ pub enum StoreError {
     #[error("the disk is full")]
     Full,
     /// A verb panicked; nothing of its group was written.
-    #[error("the server has met an error of its own")]
+    #[error("internal error")]
     Panicked,
-    #[error("a row is not as it should be: {0}")]
+    #[error("corrupt row: {0}")]
     Corrupt(&'static str),
 }
 

@@ -28,10 +28,7 @@ pub async fn retry(id: String, back: String) -> Result<(), Trouble> {
         .engine
         .unfail_one(super::desk::job_key(&id), None)
         .await;
-    desk.back(
-        &back,
-        done.map(|()| format!("Job “{id}” waits in its queue again.")),
-    )
+    desk.back(&back, done.map(|()| format!("Job “{id}” was requeued.")))
 }
 
 /// Puts the oldest `count` failed jobs of a group back to work, each into its own queue. `count` is the
@@ -49,10 +46,7 @@ pub async fn cancel(id: String, back: String, after: String) -> Result<(), Troub
     let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::cancel(&desk.engine, &id).await;
     let next = if done.is_ok() { &after } else { &back };
-    desk.back(
-        next,
-        done.map(|()| format!("Job “{id}” is cancelled and gone.")),
-    )
+    desk.back(next, done.map(|()| format!("Job “{id}” canceled.")))
 }
 
 /// Moves a job to another queue, where it is put anew.
@@ -62,7 +56,7 @@ pub async fn move_job(id: String, queue: String, back: String) -> Result<(), Tro
     let done = super::turn::relocate(&desk.engine, &id, &queue).await;
     desk.back(
         &back,
-        done.map(|()| format!("Job “{id}” is in queue “{queue}” now.")),
+        done.map(|()| format!("Job “{id}” moved to queue “{queue}”.")),
     )
 }
 
@@ -73,7 +67,7 @@ pub async fn prioritize(id: String, priority: String, back: String) -> Result<()
     let done = super::turn::prioritize(&desk.engine, &id, &priority).await;
     desk.back(
         &back,
-        done.map(|priority| format!("Job “{id}” has priority {priority} now.")),
+        done.map(|priority| format!("Priority of job “{id}” set to {priority}.")),
     )
 }
 
@@ -84,7 +78,7 @@ pub async fn add_tag(id: String, tag: String, back: String) -> Result<(), Troubl
     let done = super::turn::tag(&desk.engine, &id, &tag).await;
     desk.back(
         &back,
-        done.map(|tag| format!("Job “{id}” has the tag “{tag}” now.")),
+        done.map(|tag| format!("Tag “{tag}” added to job “{id}”.")),
     )
 }
 
@@ -95,7 +89,7 @@ pub async fn remove_tag(id: String, tag: String, back: String) -> Result<(), Tro
     let done = super::turn::untag(&desk.engine, &id, &tag).await;
     desk.back(
         &back,
-        done.map(|()| format!("Job “{id}” does not have the tag “{tag}” any more.")),
+        done.map(|()| format!("Tag “{tag}” removed from job “{id}”.")),
     )
 }
 
@@ -104,7 +98,7 @@ pub async fn remove_tag(id: String, tag: String, back: String) -> Result<(), Tro
 pub async fn track(id: String, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::track(&desk.engine, &id).await;
-    desk.back(&back, done.map(|()| format!("Job “{id}” is tracked.")))
+    desk.back(&back, done.map(|()| format!("Tracking job “{id}”.")))
 }
 
 /// Tracks a job, there or not, no longer.
@@ -114,7 +108,7 @@ pub async fn untrack(id: String, back: String) -> Result<(), Trouble> {
     let done = super::turn::untrack(&desk.engine, &id).await;
     desk.back(
         &back,
-        done.map(|()| format!("Job “{id}” is not tracked any more.")),
+        done.map(|()| format!("Stopped tracking job “{id}”.")),
     )
 }
 
@@ -125,7 +119,7 @@ pub async fn time_out(id: String, back: String) -> Result<(), Trouble> {
     let done = super::turn::time_out(&desk.engine, &id).await;
     desk.back(
         &back,
-        done.map(|()| format!("Job “{id}” is taken from its worker, and first in line.")),
+        done.map(|()| format!("Job “{id}” timed out. It is first in line in its queue.")),
     )
 }
 
@@ -136,7 +130,7 @@ pub async fn undepend(id: String, on: String, back: String) -> Result<(), Troubl
     let done = super::turn::undepend(&desk.engine, &id, &on).await;
     desk.back(
         &back,
-        done.map(|()| format!("Job “{id}” does not wait for “{on}” any more.")),
+        done.map(|()| format!("Job “{id}” no longer depends on “{on}”.")),
     )
 }
 
@@ -147,7 +141,7 @@ pub async fn undepend_all(id: String, back: String) -> Result<(), Trouble> {
     let done = super::turn::undepend_all(&desk.engine, &id).await;
     desk.back(
         &back,
-        done.map(|()| format!("Job “{id}” does not wait for others any more.")),
+        done.map(|()| format!("Job “{id}” no longer depends on other jobs.")),
     )
 }
 
@@ -156,10 +150,7 @@ pub async fn undepend_all(id: String, back: String) -> Result<(), Trouble> {
 pub async fn note(id: String, message: String, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::note(&desk.engine, &id, &message).await;
-    desk.back(
-        &back,
-        done.map(|()| "The note is in the history.".to_owned()),
-    )
+    desk.back(&back, done.map(|()| "Note added.".to_owned()))
 }
 
 /// Pauses a queue: nobody gets a job of it.
@@ -171,7 +162,7 @@ pub async fn pause_queue(#[server(flatten)] queue: Place, back: String) -> Resul
         &back,
         done.map(|()| {
             let queue = queue.label();
-            format!("Queue “{queue}” is paused: no worker gets a job of it.")
+            format!("Queue “{queue}” paused. Workers get no jobs from it.")
         }),
     )
 }
@@ -183,7 +174,7 @@ pub async fn unpause_queue(#[server(flatten)] queue: Place, back: String) -> Res
     let done = super::turn::pause(&desk.engine, &queue, false).await;
     desk.back(
         &back,
-        done.map(|()| format!("Queue “{}” goes on.", queue.label())),
+        done.map(|()| format!("Queue “{}” resumed.", queue.label())),
     )
 }
 
@@ -199,7 +190,7 @@ pub async fn forget_queue(
     let next = if done.is_ok() { &after } else { &back };
     desk.back(
         next,
-        done.map(|()| format!("Queue “{}” is forgotten.", queue.label())),
+        done.map(|()| format!("Queue “{}” forgotten.", queue.label())),
     )
 }
 
@@ -209,10 +200,7 @@ pub async fn forget_worker(worker: String, back: String, after: String) -> Resul
     let desk = super::desk::Desk::here(Role::Operator)?;
     let done = super::turn::forget_worker(&desk.engine, &worker).await;
     let next = if done.is_ok() { &after } else { &back };
-    desk.back(
-        next,
-        done.map(|()| format!("Worker “{worker}” is forgotten.")),
-    )
+    desk.back(next, done.map(|()| format!("Worker “{worker}” forgotten.")))
 }
 
 /// Puts a recurring job and leads to its page. If refused, back to the form, with what was typed.
@@ -226,7 +214,7 @@ pub async fn recur(form: RecurringForm) -> Result<(), Trouble> {
     };
     desk.back(
         &next,
-        done.map(|id| format!("Recurring job “{id}” is there.")),
+        done.map(|id| format!("Recurring job “{id}” created.")),
     )
 }
 
@@ -237,7 +225,7 @@ pub async fn change_recurring(form: RecurringForm, back: String) -> Result<(), T
     let done = super::turn::change_recurring(&desk.engine, &form).await;
     desk.back(
         &back,
-        done.map(|()| format!("Recurring job “{}” is changed.", form.id)),
+        done.map(|()| format!("Recurring job “{}” changed.", form.id)),
     )
 }
 
@@ -249,7 +237,7 @@ pub async fn unrecur(id: String, back: String, after: String) -> Result<(), Trou
     let next = if done.is_ok() { &after } else { &back };
     desk.back(
         next,
-        done.map(|()| format!("Recurring job “{id}” has ended; its children stay.")),
+        done.map(|()| format!("Recurring job “{id}” ended. Its existing jobs are kept.")),
     )
 }
 

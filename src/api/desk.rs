@@ -77,18 +77,20 @@ impl Desk {
                 response,
                 request_id: extensions.get().cloned(),
             }),
-            _ => Err(Trouble::Unavailable("The server is not ready.".to_owned())),
+            _ => Err(Trouble::Unavailable(
+                "The server is still starting.".to_owned(),
+            )),
         }
     }
 
     /// What the engine said; if it could not, with the status that tells so.
     pub fn answer<T>(&self, result: Result<T, Error>) -> Result<T, Trouble> {
         result.map_err(|error| {
-            tracing::error!(%error, "a page could not be shown");
+            tracing::error!(%error, "failed to load a page");
             self.set_status(StatusCode::SERVICE_UNAVAILABLE);
             let id = match &self.request_id {
                 Some(RequestId(id)) => {
-                    format!(" The server's log says more under the request ID {id}.")
+                    format!(" See the server log for request ID {id}.")
                 }
                 None => String::new(),
             };
@@ -132,7 +134,7 @@ impl Desk {
     pub fn lead_back(&self, back: &str) -> Result<(), Trouble> {
         let target = if visit::is_ours(back) { back } else { "/ui" };
         let location = HeaderValue::from_str(target)
-            .map_err(|_| Trouble::Request("The form names no page to go back to.".to_owned()))?;
+            .map_err(|_| Trouble::Request("The form has an invalid return page.".to_owned()))?;
         self.response.insert_header(header::LOCATION, location);
         self.response.set_status(StatusCode::SEE_OTHER);
         Ok(())
@@ -197,7 +199,7 @@ pub fn retried(moved: usize, count: usize, group: &str) -> String {
         format!("Retried {moved} {} of “{group}”.", jobs(moved))
     } else {
         format!(
-            "Retried {moved} of {count} {} of “{group}”; the others were not failed any more.",
+            "Retried {moved} of {count} {} of “{group}”. The others were no longer failed.",
             jobs(count)
         )
     }
@@ -210,7 +212,7 @@ mod tests {
     #[test]
     fn a_refusal_is_a_sentence() {
         let error = Error::AlreadyComplete { id: "a".to_owned() };
-        assert_eq!(sentence(&error), "Job \"a\" is complete already.");
+        assert_eq!(sentence(&error), "Job \"a\" is already complete.");
     }
 
     #[test]
@@ -218,7 +220,7 @@ mod tests {
         assert_eq!(retried(1, 1, "E"), "Retried 1 job of “E”.");
         assert_eq!(
             retried(10, 12, "E"),
-            "Retried 10 of 12 jobs of “E”; the others were not failed any more."
+            "Retried 10 of 12 jobs of “E”. The others were no longer failed."
         );
     }
 }

@@ -44,50 +44,50 @@ pub const OF_SERVER: [Meaning; 9] = [
     Meaning {
         name: "grace-period",
         unit: Unit::Seconds,
-        about: "How long a worker may still finish after its lease is lost, before the job is handed on.",
-        effect: "Counts for leases that are lost from now on.",
+        about: "How long a worker can still complete a job after its lease expires, before another worker gets it.",
+        effect: "Applies to leases that expire from now on.",
     },
     Meaning {
         name: "jobs-history",
         unit: Unit::Seconds,
         about: "How long a complete job is kept.",
-        effect: "Complete jobs that are older are dropped within a second, for good.",
+        effect: "Older complete jobs are permanently deleted within 1 s.",
     },
     Meaning {
         name: "jobs-history-count",
         unit: Unit::Jobs,
-        about: "How many complete jobs are kept, the newest.",
-        effect: "Complete jobs beyond this number are dropped within a second, for good.",
+        about: "How many complete jobs are kept, newest first.",
+        effect: "Complete jobs beyond this number are permanently deleted within 1 s.",
     },
     Meaning {
         name: "max-job-history",
         unit: Unit::Entries,
-        about: "How many entries the history of a job keeps.",
-        effect: "Counts for a job when something happens to it.",
+        about: "How many history entries are kept per job.",
+        effect: "Applies to each job on its next change.",
     },
     Meaning {
         name: "stats-history",
         unit: Unit::Days,
-        about: "For how many days the statistics of a queue are kept.",
-        effect: "Statistics of days before that are dropped, for good.",
+        about: "How many days of queue statistics are kept.",
+        effect: "Older statistics are permanently deleted.",
     },
     Meaning {
         name: "histogram-history",
         unit: Unit::Days,
-        about: "For how many days the histograms in the statistics are kept.",
-        effect: "Histograms of days before that are dropped, for good.",
+        about: "How many days of histograms are kept.",
+        effect: "Older histograms are permanently deleted.",
     },
     Meaning {
         name: "max-worker-age",
         unit: Unit::Seconds,
-        about: "How long a worker that does not show itself stays in the lists.",
-        effect: "Workers that have been silent for longer are forgotten until they show themselves again.",
+        about: "How long an inactive worker stays in the lists.",
+        effect: "Workers inactive for longer are hidden until they ask for jobs again.",
     },
     Meaning {
         name: "application",
         unit: Unit::Text,
-        about: "What clients that ask are told this installation is called.",
-        effect: "Counts for whoever asks from now on.",
+        about: "Name reported to clients.",
+        effect: "Applies to new requests.",
     },
 ];
 
@@ -96,25 +96,24 @@ pub const OF_QUEUE: [Meaning; 3] = [
     Meaning {
         name: "heartbeat",
         unit: Unit::Seconds,
-        about: "The heartbeat of this queue, instead of the server’s.",
+        about: "Heartbeat interval of this queue; overrides the server option.",
         effect: LATER,
     },
     Meaning {
         name: "cutoff",
         unit: Unit::Seconds,
-        about: "The longest a worker may hold a job of this queue, however often it sends a heartbeat.",
+        about: "Maximum time a worker can hold a job of this queue, even if it sends heartbeats.",
         effect: LATER,
     },
     Meaning {
         name: "max-concurrency",
         unit: Unit::Jobs,
-        about: "How many jobs of this queue may run at the same time; 0 is any number.",
-        effect: "Jobs that run go on; the next one is handed out when fewer run.",
+        about: "Maximum number of jobs of this queue that run at the same time; 0 means no limit.",
+        effect: "Running jobs continue. The next job is handed out when fewer are running.",
     },
 ];
 
-const LATER: &str =
-    "Counts from the next claim or heartbeat on; leases that have been given stay as they are.";
+const LATER: &str = "Applies from the next claim or heartbeat. Current leases do not change.";
 
 /// The server's option of that name.
 pub fn of_server(name: &str) -> Option<Meaning> {

@@ -45,7 +45,7 @@ pub async fn queue(place: Place, state: String, offset: usize) -> Result<QueueVi
     let found = super::turn::queue(&desk.engine, &place, &state, offset).await;
     desk.found(found, || {
         let name = place.label();
-        format!("There is no queue “{name}” with a list “{state}”.")
+        format!("Queue “{name}” not found, or it has no list “{state}”.")
     })
 }
 
@@ -56,7 +56,7 @@ pub async fn stats(place: Place, day: String) -> Result<StatsView, Trouble> {
     let found = super::turn::stats(&desk.engine, &place, &day).await;
     desk.found(found, || {
         let name = place.label();
-        format!("There is no queue “{name}”, or no day “{day}”.")
+        format!("Queue “{name}” not found, or “{day}” is not a day.")
     })
 }
 
@@ -72,7 +72,7 @@ pub async fn about() -> Result<AboutView, Trouble> {
 pub async fn range(asked: Asked) -> Result<RangeView, Trouble> {
     let desk = super::desk::Desk::here(Role::Viewer)?;
     let found = super::turn::range(&desk.engine, &asked).await;
-    desk.found(found, || "There is no such queue.".to_owned())
+    desk.found(found, || "Queue not found.".to_owned())
 }
 
 /// How many jobs were completed in each queue in the last half hour, by the minute; queues without any are left out.
@@ -94,7 +94,9 @@ pub async fn config() -> Result<ConfigView, Trouble> {
 pub async fn job(id: String) -> Result<JobView, Trouble> {
     let desk = super::desk::Desk::here(Role::Viewer)?;
     let found = super::turn::job(&desk.engine, &id).await;
-    desk.found(found, || format!("There is no job “{id}”."))
+    desk.found(found, || {
+        format!("Job “{id}” not found. It may have been canceled, or removed after it completed.")
+    })
 }
 
 /// The lmstfy job with that id in that queue.
@@ -104,7 +106,7 @@ pub async fn lmstfy_job(place: Place, id: String) -> Result<LmstfyJobView, Troub
     let found = super::turn::lmstfy_job(&desk.engine, &place, &id).await;
     desk.found(found, || {
         let queue = place.label();
-        format!("There is no job “{id}” in {queue}: it has been acknowledged, or its time to live has ended.")
+        format!("Job “{id}” not found in {queue}. It was acknowledged or deleted, or it expired.")
     })
 }
 
@@ -115,7 +117,7 @@ pub async fn relay_job(place: Place, id: String) -> Result<RelayJobView, Trouble
     let found = super::turn::relay_job(&desk.engine, &place, &id).await;
     desk.found(found, || {
         let queue = place.label();
-        format!("There is no job “{id}” in {queue}: it has been completed or deleted, or is among the queue’s dead letters.")
+        format!("Job “{id}” not found in {queue}. It was completed, deleted or dead-lettered.")
     })
 }
 
@@ -126,7 +128,7 @@ pub async fn dead_relay_job(place: Place, letter: String) -> Result<RelayJobView
     let found = super::turn::dead_relay_job(&desk.engine, &place, &letter).await;
     desk.found(found, || {
         let queue = place.label();
-        format!("There is no dead job “{letter}” in {queue}: it has been enqueued again or deleted, or died more than 30 days ago.")
+        format!("Dead job “{letter}” not found in {queue}. It was requeued or deleted, or was removed after 30 days.")
     })
 }
 
@@ -137,9 +139,7 @@ pub async fn records(place: Place, wanted: Wanted, offset: usize) -> Result<Reco
     let found = super::turn::records(&desk.engine, &place, &wanted, offset).await;
     desk.found(found, || {
         let queue = place.label();
-        format!(
-            "There is no queue “{queue}” of Jobq: nobody has created it, or it has been deleted."
-        )
+        format!("Jobq queue “{queue}” not found. It was deleted or never created.")
     })
 }
 
@@ -150,7 +150,7 @@ pub async fn record(place: Place, id: String) -> Result<RecordView, Trouble> {
     let found = super::turn::record(&desk.engine, &place, &id).await;
     desk.found(found, || {
         let queue = place.label();
-        format!("There is no job “{id}” in {queue}: it has been deleted, or never was.")
+        format!("Job “{id}” not found in {queue}. It was deleted or never existed.")
     })
 }
 
@@ -188,7 +188,7 @@ pub async fn operation(id: String, offset: usize) -> Result<OperationView, Troub
     let desk = super::desk::Desk::here(Role::Viewer)?;
     let found = super::turn::operation(&desk.engine, &id, offset).await;
     desk.found(found, || {
-        format!("There is no operation “{id}”: the newest 1,000 are kept, for 30 days.")
+        format!("Operation “{id}” not found. The last 1,000 operations are kept for 30 days.")
     })
 }
 
@@ -219,7 +219,7 @@ pub async fn namespaces() -> Result<NamespacesView, Trouble> {
 pub async fn namespace(name: String) -> Result<NamespaceView, Trouble> {
     let desk = super::desk::Desk::here(Role::Admin)?;
     let found = super::turn::namespace(&desk.engine, &name, desk.no_auth).await;
-    desk.found(found, || format!("No namespace can be called “{name}”."))
+    desk.found(found, || format!("“{name}” is not a valid namespace name."))
 }
 
 /// The tags from `offset` on, most used first.
@@ -262,7 +262,7 @@ pub async fn recurrings(queue: Option<String>, offset: usize) -> Result<Recurrin
 pub async fn recurring(id: String) -> Result<RecurringView, Trouble> {
     let desk = super::desk::Desk::here(Role::Viewer)?;
     let found = super::turn::recurring(&desk.engine, &id).await;
-    desk.found(found, || format!("There is no recurring job “{id}”."))
+    desk.found(found, || format!("Recurring job “{id}” not found."))
 }
 
 /// Compares everything that the server keeps twice. Reads the whole database.
@@ -314,7 +314,7 @@ pub async fn worker(name: String) -> Result<WorkerView, Trouble> {
     let desk = super::desk::Desk::here(Role::Viewer)?;
     let found = super::turn::worker(&desk.engine, &name).await;
     desk.found(found, || {
-        format!("No worker “{name}” has shown itself within a day.")
+        format!("Worker “{name}” not found. It has not been seen in the last 24 hours.")
     })
 }
 

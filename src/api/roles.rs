@@ -47,7 +47,7 @@ pub fn to_do(path: &str) -> Role {
 /// Why a request is refused whose principal lacks a role, as a sentence.
 pub fn forbidden(least: Role, has: Role) -> String {
     let (least, has) = (least.as_str(), has.as_str());
-    format!("This takes the role {least}; you have the role {has}.")
+    format!("You need the {least} role; you have the {has} role.")
 }
 
 /// The words of a path, decoded: however a page's address is written, it is the same page.

@@ -54,22 +54,22 @@ fn health(view: &AboutView) -> AnyView {
         return view! {
             <p class="strip">
                 {icon("stalled")}
-                <span>{format!("The database took {took} to answer: look at its disk, and at what else runs on its machine.")}</span>
+                <span>{format!("The database took {took} to respond. Check its disk and the load on its machine.")}</span>
             </p>
         }
         .into_any();
     }
     view! {
-        <p class="strip fine">{icon("complete")} <span>{format!("The database answers, in {took}.")}</span></p>
+        <p class="strip fine">{icon("complete")} <span>{format!("The database responded in {took}.")}</span></p>
     }
     .into_any()
 }
 
 fn server(view: &AboutView, visit: &Visit) -> Vec<(&'static str, AnyView)> {
     let clock = if view.trusts_client_clock {
-        "told by clients (--trust-client-clock): nothing happens of its own accord"
+        "set by clients (--trust-client-clock); timers do not run on their own"
     } else {
-        "the server’s"
+        "server"
     };
     vec![
         ("Version", view.version.clone().into_any()),
@@ -81,14 +81,14 @@ fn server(view: &AboutView, visit: &Visit) -> Vec<(&'static str, AnyView)> {
             view.servers.to_string().into_any(),
         ),
         (
-            "Keeps",
+            "Contents",
             view! {
                 <a href="/ui/queues">{many(size(view.queues), "queue", "queues")}</a> ", "
                 <a href="/ui/workers">{many(size(view.workers), "worker", "workers")}</a>
             }
             .into_any(),
         ),
-        ("Licence", "MIT or Apache-2.0".into_any()),
+        ("License", "MIT or Apache-2.0".into_any()),
     ]
 }
 
@@ -98,19 +98,19 @@ fn size(n: usize) -> i64 {
 
 fn database(view: &AboutView) -> Vec<(&'static str, AnyView)> {
     let survives = if view.survives_power {
-        "a loss of power (full)"
+        "a power loss (full)"
     } else {
-        "the end of the process (process); at a loss of power the last moments may be gone"
+        "a process crash (process); a power loss may lose the latest writes"
     };
     vec![
-        ("Kind", view.kind.clone().into_any()),
+        ("Type", view.kind.clone().into_any()),
         (
-            "Where",
+            "Location",
             view! { <code>{view.address.clone()}</code> }.into_any(),
         ),
         ("Size", bytes(view.bytes).into_any()),
         ("Last migration", view.migration.to_string().into_any()),
-        ("An acknowledged write survives", survives.into_any()),
+        ("Acknowledged writes survive", survives.into_any()),
     ]
 }
 
@@ -150,8 +150,8 @@ fn curl(visit: &Visit) -> AnyView {
     let line = |path: &str| format!("curl {}", quoted(&api(visit, path)));
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
-            {commands("curl", vec![("Whether the server can serve", line("/health")), ("What is kept", line("/queues"))])}
+            <summary>"API call (curl)"</summary>
+            {commands("curl", vec![("Health check", line("/health")), ("Queues and their job counts", line("/queues"))])}
         </details>
     }
     .into_any()

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use super::icons::icon;
-use super::parts::{exact, loaded, many};
+use super::parts::{exact, loaded};
 use super::tables;
 use super::visit::{Visit, encode, visit};
 use crate::api::read;
@@ -31,11 +31,11 @@ fn page(view: &AuditView, query: &AuditQuery, visit: &Visit) -> AnyView {
     } else if !view.rows.is_empty() {
         table(&view.rows)
     } else if is_filtered || !query.after.is_empty() {
-        view! { <p class="empty">"No entry matches. " <a href="/ui/audit">"Show all"</a></p> }
+        view! { <p class="empty">"No matching entries. " <a href="/ui/audit">"Show all"</a></p> }
             .into_any()
     } else {
         view! {
-            <p class="empty">"Nobody has done anything in the dashboard yet. What clients do by the API is in the history of each job."</p>
+            <p class="empty">"No entries yet. Actions taken in the dashboard appear here; API calls are recorded in each job’s history."</p>
         }
         .into_any()
     };
@@ -44,7 +44,7 @@ fn page(view: &AuditView, query: &AuditQuery, visit: &Visit) -> AnyView {
         <h1>"Audit"</h1>
         <p class="lead">
             {format!(
-                "What people did in the dashboard, newest first. The last {} entries are kept, about, for {days} days.",
+                "Actions taken in the dashboard, newest first. About {} entries are kept, for up to {days} days.",
                 time::number(most),
             )}
         </p>
@@ -92,8 +92,8 @@ fn filter(view: &AuditView, query: &AuditQuery) -> AnyView {
                 <label for="target">"Target contains"</label>
                 <input id="target" name="target" type="search" value=query.target.clone() maxlength="255" autocomplete="off" />
             </div>
-            {moment("from", "From, UTC", &query.from)}
-            {moment("until", "Until, UTC", &query.until)}
+            {moment("from", "From (UTC)", &query.from)}
+            {moment("until", "Until (UTC)", &query.until)}
             <button type="submit" class="button">"Filter"</button>
         </form>
     }
@@ -125,7 +125,7 @@ fn pager(view: &AuditView, query: &AuditQuery) -> AnyView {
     let next = view.next.as_deref();
     let next = next.map(|after| address("/ui/audit", query, Some(after)));
     view! {
-        <nav class="pager" aria-label="Pages of this list">
+        <nav class="pager" aria-label="Pagination">
             {(!is_first).then(|| view! { <a class="button" href=address("/ui/audit", query, None)>"Newest"</a> })}
             {next.map(|next| view! { <a class="button" rel="next" href=next>"Older"</a> })}
         </nav>
@@ -139,7 +139,7 @@ fn export(query: &AuditQuery, visit: &Visit) -> AnyView {
         <p class="row">
             <a class="button" href=link("csv") download="">"Download as CSV"</a>
             <a class="button" href=link("json") download="">"Download as JSON"</a>
-            <span class="aside">"what this filter leaves, up to the newest 10,000 entries"</span>
+            <span class="aside">"filtered entries, newest 10,000 at most"</span>
         </p>
     }
     .into_any()
@@ -157,7 +157,7 @@ fn table(rows: &[AuditRow]) -> AnyView {
     ];
     let rows = rows.iter().map(row);
     tables::table(
-        "What people did",
+        "Audit entries",
         tables::head(&columns),
         rows.collect_view().into_any(),
     )
@@ -190,7 +190,7 @@ fn row(row: &AuditRow) -> AnyView {
 
 fn changes(row: &AuditRow) -> AnyView {
     if row.things.is_empty() {
-        return view! { <span class="aside">"nothing"</span> }.into_any();
+        return view! { <span class="aside">"no change"</span> }.into_any();
     }
     let shown = row.things.iter().take(THINGS_SHOWN).map(thing);
     let hidden = row.things.get(THINGS_SHOWN..).unwrap_or_default();
@@ -214,7 +214,7 @@ fn changes(row: &AuditRow) -> AnyView {
                 }
             })}
         {(unknown > 0 && !is_counted)
-            .then(|| view! { <span class="aside">{format!("and {} that are not listed", many(unknown, "other", "others"))}</span> })}
+            .then(|| view! { <span class="aside">{format!("and {} more, not listed", time::number(unknown))}</span> })}
     }
     .into_any()
 }
@@ -222,8 +222,8 @@ fn changes(row: &AuditRow) -> AnyView {
 fn thing(thing: &Thing) -> AnyView {
     let fate = match thing.fate {
         Fate::New => " · new",
-        Fate::Gone => " · gone",
-        Fate::Stays if thing.facts.is_empty() => " · none of the facts that are kept has changed",
+        Fate::Gone => " · deleted",
+        Fate::Stays if thing.facts.is_empty() => " · no recorded field changed",
         Fate::Stays => "",
     };
     let facts = thing.facts.iter().map(|fact| {

@@ -60,16 +60,16 @@ pub fn bar(text: &str, all: Option<i64>, visit: &Visit) -> AnyView {
         return ().into_any();
     }
     let all = match all {
-        Some(1) => "the only one that fits".to_owned(),
-        Some(n) => format!("all {} that fit", time::number(n)),
-        None => "all that fit the search".to_owned(),
+        Some(1) => "the only match".to_owned(),
+        Some(n) => format!("all {} matching", time::number(n)),
+        None => "all matching jobs".to_owned(),
     };
     view! {
         <form id=FORM method="get" action="/ui/confirm" class="choices">
             {hidden(vec![("q", text.to_owned())])}
             <fieldset class="row">
                 <legend class="unseen">"Which jobs"</legend>
-                <label class="choice"><input type="radio" name="of" value="ticked" checked /> "the selected"</label>
+                <label class="choice"><input type="radio" name="of" value="ticked" checked /> "selected jobs"</label>
                 <label class="choice"><input type="radio" name="of" value="all" /> {all}</label>
             </fieldset>
             <div class="row wrap">{Deed::ALL.map(button).collect_view()}</div>
@@ -86,7 +86,7 @@ pub fn of_failed(text: String, visit: &Visit) -> AnyView {
     let fields = vec![("of", "all".to_owned()), ("q", text)];
     view! {
         <form method="get" action="/ui/confirm" class="row wrap">
-            {hidden(fields)} <span class="aside">"All of these:"</span>
+            {hidden(fields)} <span class="aside">"All of these jobs:"</span>
             {[Deed::Retry, Deed::Move, Deed::Tag, Deed::Cancel].map(button).collect_view()}
         </form>
     }

@@ -35,7 +35,7 @@ impl Unit {
             Unit::Rate if value > 0.0 && value < 0.1 => "< 0.1".to_owned(),
             Unit::Rate => short(value),
             Unit::Seconds => time::seconds(value),
-            Unit::Share => format!("{} %", short(value * 100.0)),
+            Unit::Share => format!("{}%", short(value * 100.0)),
         }
     }
 
@@ -146,9 +146,9 @@ fn description(chart: &Chart) -> String {
             known().fold(0.0, f64::max),
         );
         words.push(match line.values.iter().flatten().next_back() {
-            None => format!("{}: nothing.", line.name),
+            None => format!("{}: no data.", line.name),
             Some(last) => format!(
-                "{}: from {} to {}, at the end {}.",
+                "{}: minimum {}, maximum {}, latest {}.",
                 line.name,
                 chart.unit.told(low),
                 chart.unit.told(high),
@@ -156,7 +156,7 @@ fn description(chart: &Chart) -> String {
             ),
         });
     }
-    words.push("The numbers follow in a table.".to_owned());
+    words.push("The data table follows.".to_owned());
     words.join(" ")
 }
 
@@ -264,7 +264,7 @@ pub fn numbers(caption: &str, charts: &[&Chart]) -> AnyView {
             .iter()
             .flat_map(|chart| chart.lines.iter().map(move |line| (chart, line)))
     };
-    let mut head = vec![view! { <th scope="col" class="first">{format!("{} from (UTC)", capital(each(first.width)))}</th> }.into_any()];
+    let mut head = vec![view! { <th scope="col" class="first">{format!("{} starting (UTC)", capital(each(first.width)))}</th> }.into_any()];
     head.extend(lines().map(|(chart, line)| {
         let word = if charts.len() == 1 {
             line.name.to_owned()
@@ -294,7 +294,7 @@ pub fn numbers(caption: &str, charts: &[&Chart]) -> AnyView {
     });
     view! {
         <details class="more">
-            <summary>"The numbers"</summary>
+            <summary>"Show data table"</summary>
             {tables::table(caption, head.into_any(), rows.collect_view().into_any())}
         </details>
     }
@@ -338,7 +338,7 @@ mod tests {
             [0.0, 0.04, 1.25, 12.0, 1_234.4].map(|n| Unit::Rate.told(n)),
             ["0", "< 0.1", "1.2", "12", "1,234"]
         );
-        assert_eq!(Unit::Share.told(0.125), "12.5 %");
+        assert_eq!(Unit::Share.told(0.125), "12.5%");
         assert_eq!(Unit::Seconds.told(0.25), "250 ms");
     }
 
@@ -368,7 +368,7 @@ mod tests {
         };
         assert_eq!(
             description(&chart),
-            "completed: from 1 to 3, at the end 1. failed: nothing. The numbers follow in a table."
+            "completed: minimum 1, maximum 3, latest 1. failed: no data. The data table follows."
         );
     }
 }

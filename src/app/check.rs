@@ -30,11 +30,11 @@ pub fn CheckPage() -> impl IntoView {
         <Title text="Consistency check" />
         <h1>"Consistency check"</h1>
         <p class="lead">
-            "Some things the server keeps twice, so that it finds them fast: counts, tags, who waits for whom. This compares them all, on one snapshot, while the server goes on. It reads the whole database, which takes a while if that is large."
+            "Verifies derived data (counts, tags, dependencies) against the jobs, on one snapshot, while the server keeps running. The check reads the whole database, so it takes a while if the database is large."
         </p>
         <form method="get" action="/ui/check">
             <input type="hidden" name="run" value="1" />
-            <button type="submit" class="button strong">{icon("check")} "Check now"</button>
+            <button type="submit" class="button strong">{icon("check")} "Run check"</button>
         </form>
         // What was found stays as it is, whatever has changed since.
         <div id="found" data-keep="">{found}</div>
@@ -43,11 +43,11 @@ pub fn CheckPage() -> impl IntoView {
 }
 
 fn result(view: &CheckView, visit: &Visit) -> AnyView {
-    let when = view! { <span class="aside">" · looked at " {exact(view.when)}</span> };
+    let when = view! { <span class="aside">" · checked " {exact(view.when)}</span> };
     if view.kinds.is_empty() {
         return view! {
             <p class="strip fine">
-                {icon("complete")} <span>"All agrees." {when}</span>
+                {icon("complete")} <span>"No inconsistencies found." {when}</span>
             </p>
         }
         .into_any();
@@ -57,7 +57,7 @@ fn result(view: &CheckView, visit: &Visit) -> AnyView {
     view! {
         <div class="head-row">
             <p class="s-failed row">
-                {icon("failed")} <strong>{format!("{} found.", many(n, "problem", "problems"))}</strong> {when}
+                {icon("failed")} <strong>{format!("{} found.", many(n, "inconsistency", "inconsistencies"))}</strong> {when}
             </p>
             {mend(visit)}
         </div>
@@ -70,9 +70,9 @@ fn kind(kind: &CheckedKind) -> AnyView {
     let id = format!("kind-{}", kind.kind);
     let n = i64::try_from(kind.total).unwrap_or(i64::MAX);
     let total = if kind.total >= KIND_MAX {
-        format!("{} problems or more", time::number(n))
+        format!("{} or more inconsistencies", time::number(n))
     } else {
-        many(n, "problem", "problems")
+        many(n, "inconsistency", "inconsistencies")
     };
     let more = kind.total - kind.sentences.len();
     let sentences = kind
@@ -97,14 +97,14 @@ fn kind(kind: &CheckedKind) -> AnyView {
 /// What a kind of problem is about.
 fn title(kind: &str) -> String {
     match kind {
-        "queue" => "Jobs and their queues".to_owned(),
+        "queue" => "Queues of jobs".to_owned(),
         "lease" => "Leases".to_owned(),
-        "failure" => "Failures of jobs".to_owned(),
-        "dependency" | "depends" => "Who waits for whom".to_owned(),
-        "tag" | "tagged" => "Tags of jobs".to_owned(),
-        "tag-count" => "How many jobs have a tag".to_owned(),
-        "failure-count" => "How many jobs are in a failure group".to_owned(),
-        "count" => "How many jobs are in a state".to_owned(),
+        "failure" => "Failures".to_owned(),
+        "dependency" | "depends" => "Dependencies".to_owned(),
+        "tag" | "tagged" => "Tags".to_owned(),
+        "tag-count" => "Job counts by tag".to_owned(),
+        "failure-count" => "Job counts by failure group".to_owned(),
+        "count" => "Job counts by state".to_owned(),
         "failed" | "statistics" => "Statistics".to_owned(),
         "worker" => "Workers".to_owned(),
         other => other.to_owned(),
@@ -114,14 +114,14 @@ fn title(kind: &str) -> String {
 fn mend(visit: &Visit) -> AnyView {
     ask(Ask {
         id: "mend".to_owned(),
-        button: "Mend…".to_owned(),
+        button: "Repair…".to_owned(),
         danger: false,
-        title: "Set right what does not agree?".to_owned(),
-        text: "The check runs once more, and what it finds is made to agree: counts and lists follow the jobs. No job is dropped. Whoever writes waits meanwhile.".to_owned(),
+        title: "Repair inconsistencies?".to_owned(),
+        text: "Runs the check again and rebuilds the counts and lists from the jobs. No job is deleted. Writes wait until the repair ends.".to_owned(),
         action: Mend::PATH,
         fields: vec![("back", visit.path.clone())],
-        yes: "Mend".to_owned(),
-        no: "Leave it",
+        yes: "Repair".to_owned(),
+        no: "Close",
     })
 }
 
@@ -129,10 +129,10 @@ fn curl(visit: &Visit) -> AnyView {
     let address = quoted(&api(visit, "/check"));
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
-                vec![("Check", format!("curl {address}")), ("Check and mend", format!("curl -X POST {address}"))],
+                vec![("Check", format!("curl {address}")), ("Check and repair", format!("curl -X POST {address}"))],
             )}
         </details>
     }

@@ -24,9 +24,9 @@ pub fn ConfigPage() -> impl IntoView {
 fn page(view: &ConfigView, visit: &Visit) -> AnyView {
     let changed = view.of_server.iter().filter(|row| row.is_changed()).count();
     let lead = match changed {
-        0 => "All options of the server have their defaults.".to_owned(),
-        1 => "1 option of the server is set to something else than its default.".to_owned(),
-        n => format!("{n} options of the server are set to something else than their defaults."),
+        0 => "All server options have their default values.".to_owned(),
+        1 => "1 server option differs from its default.".to_owned(),
+        n => format!("{n} server options differ from their defaults."),
     };
     let rows = view
         .of_server
@@ -38,7 +38,7 @@ fn page(view: &ConfigView, visit: &Visit) -> AnyView {
         <p class="lead">{lead}</p>
         <section class="card" aria-labelledby="of-server">
             <div class="card-title">
-                <h2 id="of-server">"The server"</h2>
+                <h2 id="of-server">"Server options"</h2>
             </div>
             <ul class="options">{rows.collect_view()}</ul>
         </section>
@@ -60,11 +60,10 @@ fn of_queues(view: &ConfigView, visit: &Visit) -> AnyView {
         .collect();
     let list = if settings.is_empty() {
         let what = match &only {
-            Some(queue) => format!(
-                "Nothing is set for queue “{queue}”: what holds for the server holds for it."
-            ),
-            None => "Nothing is set for a single queue: what holds for the server holds for all."
-                .to_owned(),
+            Some(queue) => {
+                format!("No options are set for queue “{queue}”. It uses the server options.")
+            }
+            None => "No queue options are set. All queues use the server options.".to_owned(),
         };
         view! { <p class="empty">{what}</p> }.into_any()
     } else {
@@ -78,7 +77,7 @@ fn of_queues(view: &ConfigView, visit: &Visit) -> AnyView {
             <div class="card-title">
                 <h2 id="of-queues">{match &only {
                     Some(queue) => format!("Queue “{queue}”"),
-                    None => "Single queues".to_owned(),
+                    None => "Queue options".to_owned(),
                 }}</h2>
                 {only.is_some().then(|| view! { <a href="/ui/config#of-queues">"All queues"</a> })}
             </div>
@@ -99,7 +98,7 @@ fn queue_form(view: &ConfigView, queue: String, visit: &Visit) -> AnyView {
         .filter_map(|kind| of_queue(kind))
         .collect();
     let choices = kinds.iter().map(|kind| {
-        view! { <option value=kind.name>{format!("{}, in {}", kind.name, kind.unit.word())}</option> }
+        view! { <option value=kind.name>{format!("{} ({})", kind.name, kind.unit.word())}</option> }
     });
     let meanings = kinds
         .iter()
@@ -131,7 +130,7 @@ fn queue_form(view: &ConfigView, queue: String, visit: &Visit) -> AnyView {
                     <label for="new-value">"Value"</label>
                     <input id="new-value" name="value" type="number" step="any" required autocomplete="off" />
                 </div>
-                <button type="submit" class="button strong">"Set for the queue"</button>
+                <button type="submit" class="button strong">"Set queue option"</button>
             </form>
             <dl class="facts">{meanings.collect_view()}</dl>
         </div>
@@ -152,7 +151,7 @@ fn others(view: &ConfigView, visit: &Visit) -> AnyView {
                 <h2 id="others">"Other options"</h2>
             </div>
             {if view.others.is_empty() {
-                view! { <p class="empty">"None is set. Clients may keep options of their own here; the server hands them out as they are."</p> }
+                view! { <p class="empty">"No other options are set. Clients can store their own options here; the server returns them unchanged."</p> }
                     .into_any()
             } else {
                 view! { <ul class="options">{rows}</ul> }.into_any()
@@ -174,10 +173,10 @@ fn other_form(visit: &Visit) -> AnyView {
                     <input id="other-option" name="option" type="text" required maxlength="255" autocomplete="off" />
                 </div>
                 <div>
-                    <label for="other-value">"Value, JSON or a text"</label>
+                    <label for="other-value">"Value (JSON or text)"</label>
                     <input id="other-value" name="value" type="text" required maxlength="4000" autocomplete="off" />
                 </div>
-                <button type="submit" class="button strong">"Set the option"</button>
+                <button type="submit" class="button strong">"Set option"</button>
             </form>
         </details>
     }
@@ -192,15 +191,12 @@ fn row(setting: &Setting, meaning: Option<Meaning>, queue: Option<&str>, visit: 
     let changed = setting.is_changed();
     let origin = match &setting.default {
         Some(default) if changed => format!("default: {}", told(default, unit).0),
-        Some(_) => "the default".to_owned(),
+        Some(_) => "default".to_owned(),
         None => String::new(),
     };
     let unset = changed.then(|| {
         let (label, about) = match setting.default {
-            Some(_) => (
-                "Use the default",
-                format!("Use the default of {}", setting.option),
-            ),
+            Some(_) => ("Reset", format!("Reset {} to its default", setting.option)),
             None => ("Remove", format!("Remove {}", setting.option)),
         };
         let fields = vec![("option", setting.option.clone()), ("back", visit.here())];
@@ -238,8 +234,8 @@ fn change(setting: &Setting, meaning: Option<Meaning>, visit: &Visit) -> AnyView
     let unit = meaning.map(|meaning| meaning.unit);
     let number = meaning.is_some_and(|meaning| meaning.unit != Unit::Text);
     let label = match meaning {
-        Some(meaning) if number => format!("Value, in {}", meaning.unit.word()),
-        _ => "Value, JSON or a text".to_owned(),
+        Some(meaning) if number => format!("Value ({})", meaning.unit.word()),
+        _ => "Value (JSON or text)".to_owned(),
     };
     let default = setting
         .default
@@ -264,7 +260,7 @@ fn change(setting: &Setting, meaning: Option<Meaning>, visit: &Visit) -> AnyView
                 />
                 <div class="row">
                     <button type="submit" class="button strong">"Set"</button>
-                    <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">"Leave it"</button>
+                    <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">"Close"</button>
                 </div>
             </form>
         </div>
@@ -295,16 +291,16 @@ fn curl(visit: &Visit) -> AnyView {
     let line = |rest: &str, path: &str| format!("curl {rest}{}", quoted(&api(visit, path)));
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
                 vec![
                     ("All options", line("", "/config")),
                     (
-                        "Set one",
+                        "Set an option",
                         format!("{} -d {}", line("-X PUT ", "/config/heartbeat"), quoted(r#"{"data": 300}"#)),
                     ),
-                    ("Back to its default", line("-X DELETE ", "/config/heartbeat")),
+                    ("Reset an option to its default", line("-X DELETE ", "/config/heartbeat")),
                 ],
             )}
         </details>

@@ -31,8 +31,8 @@ pub fn ConfirmPage() -> impl IntoView {
             (Ok(view), Some(deed)) => {
                 page(&title(deed, &view), question(deed, &wish, &view, &visit))
             }
-            (Err(why), _) => page("Nothing to do", nothing(&why, &wish)),
-            (Ok(_), None) => page("Nothing to do", nothing("nothing is asked for", &wish)),
+            (Err(why), _) => page("No action taken", nothing(&why, &wish)),
+            (Ok(_), None) => page("No action taken", nothing("no action was given", &wish)),
         }
     })
 }
@@ -85,7 +85,7 @@ fn nothing(why: &str, wish: &Wish) -> AnyView {
         <p class="notice s-stalled">
             {icon("stalled")}
             <span>
-                {why} " Tick some jobs in the list, or choose all that fit. " <a href=to::search(&wish.q)>"Back to the jobs"</a>
+                {why} " Select jobs in the list, or choose all matching jobs. " <a href=to::search(&wish.q)>"Back to jobs"</a>
             </span>
         </p>
     }
@@ -118,14 +118,14 @@ fn question(deed: Deed, wish: &Wish, view: &ConfirmView, visit: &Visit) -> AnyVi
                 <div class="row">
                     <button type="submit" class=look>{sentence(deed, &jobs)}</button>
                     <a class="button" href=to::search(&wish.q)>
-                        {if view.jobs == 1 { "Leave it as it is" } else { "Leave them as they are" }}
+                        "Back"
                     </a>
                 </div>
             </form>
         }
     });
     view! {
-        <section class=frame aria-label="What will happen">
+        <section class=frame aria-label="Confirm">
             <p>{which(wish)}</p>
             {effect(deed, view).into_iter().map(|line| view! { <p>{line}</p> }).collect_view()}
             {samples(view)} {form}
@@ -137,14 +137,15 @@ fn question(deed: Deed, wish: &Wish, view: &ConfirmView, visit: &Visit) -> AnyVi
 /// Which jobs are meant.
 fn which(wish: &Wish) -> AnyView {
     if !wish.all {
-        return "The jobs that were selected.".into_any();
+        return "The selected jobs.".into_any();
     }
     if wish.q.trim().is_empty() {
-        return view! { <strong>"All jobs of this server"</strong> ", of every API." }.into_any();
+        return view! { <strong>"All jobs of this server"</strong> ", of every protocol." }
+            .into_any();
     }
     view! {
-        "All jobs that fit " <a href=to::search(&wish.q)><code>{wish.q.clone()}</code></a>
-        ", and fit it still when it is their turn."
+        "All jobs matching " <a href=to::search(&wish.q)><code>{wish.q.clone()}</code></a>
+        ". Each job is re-checked before it is changed."
     }
     .into_any()
 }
@@ -153,45 +154,44 @@ fn which(wish: &Wish) -> AnyView {
 fn effect(deed: Deed, view: &ConfirmView) -> Vec<String> {
     let mut lines = vec![match deed {
         Deed::Retry => {
-            "Failed jobs of qless go back to their queues with all retries; dead jobs of lmstfy and Relay are put to \
-             work again, those of lmstfy without an end of their time to live. Others are skipped."
+            "Failed qless jobs return to their queues with all retries. Dead lmstfy and Relay jobs are respawned or \
+             requeued; lmstfy jobs get no expiry. Other jobs are skipped."
         }
         Deed::Cancel => {
-            "Jobs of qless are cancelled, those of lmstfy, Relay and Jobq deleted, whatever their state: also running \
-             ones, whose workers lose them. Complete jobs, and jobs for which others wait that stay, are skipped."
+            "Cancels qless jobs and deletes lmstfy, Relay and Jobq jobs in any state. Workers lose the jobs they are \
+             running. Complete jobs, and jobs that other remaining jobs depend on, are skipped."
         }
         Deed::Move => {
-            "Jobs of qless are put into that queue anew, whatever their state: running ones are taken from their \
-             workers, and complete ones are done once more. Others are skipped."
+            "Moves qless jobs to that queue in any state. Workers lose the jobs they are running, and complete jobs \
+             run again. Other jobs are skipped."
         }
-        Deed::Priority => "Jobs of qless get this priority; lowest runs first. Others are skipped.",
-        Deed::Tag => "Jobs of qless get this tag. Others are skipped.",
-        Deed::Untag => "This tag is taken off jobs of qless. Others are skipped.",
+        Deed::Priority => "Sets the priority of qless jobs; lower numbers run first. Other jobs are skipped.",
+        Deed::Tag => "Adds this tag to qless jobs. Other jobs are skipped.",
+        Deed::Untag => "Removes this tag from qless jobs. Other jobs are skipped.",
         Deed::Track => {
-            "What happens to jobs of qless is listed under Tracked. Others are skipped."
+            "Lists the events of qless jobs under Tracked. Other jobs are skipped."
         }
-        Deed::Untrack => "Jobs of qless are tracked no longer. Others are skipped.",
+        Deed::Untrack => "Stops tracking qless jobs. Other jobs are skipped.",
     }
     .to_owned()];
     let unable = view.jobs - view.able;
     if unable > 0 {
         lines.push(format!(
-            "As they stand now, {} of them will be skipped.",
+            "{} of them will be skipped because of their current state.",
             time::number(unable)
         ));
     }
     if view.is_least {
         lines.push(
-            "There are too many jobs to count them all: these were counted within two seconds, and there may be more."
+            "There are too many jobs to count exactly; counting stopped after 2 s. There may be more."
                 .to_owned(),
         );
     }
     if deed == Deed::Cancel {
         lines.push(if view.can_be_undone {
-            "It can be undone for 30 seconds after its end.".to_owned()
+            "You can undo this for 30 s after it ends.".to_owned()
         } else {
-            "There is no undo: that is kept for up to 100,000 jobs with 64 MiB, and these are more."
-                .to_owned()
+            "This cannot be undone: undo covers at most 100,000 jobs and 64 MiB.".to_owned()
         });
     }
     lines
@@ -200,7 +200,7 @@ fn effect(deed: Deed, view: &ConfirmView) -> Vec<String> {
 /// What must be said besides: a queue, a priority, a tag.
 fn argument(deed: Deed, wish: &Wish, view: &ConfirmView) -> AnyView {
     let (label, kind) = match deed {
-        Deed::Move => ("To which queue", "text"),
+        Deed::Move => ("Target queue", "text"),
         Deed::Priority => ("Priority", "number"),
         Deed::Tag | Deed::Untag => ("Tag", "text"),
         Deed::Retry | Deed::Cancel | Deed::Track | Deed::Untrack => return ().into_any(),

@@ -33,7 +33,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, visit: &Visit) -> AnyView
         letters(&view.rows, visit)
     } else if filtered {
         view! {
-            <p class="empty">"No dead letter matches. " <a href="/ui/dead">"Clear the filter"</a></p>
+            <p class="empty">"No matching dead letters. " <a href="/ui/dead">"Clear the filter"</a></p>
         }
         .into_any()
     } else {
@@ -47,8 +47,8 @@ fn page(view: &DeadView, namespace: &str, queue: &str, visit: &Visit) -> AnyView
                 view! {
                     <p class="lead">
                         {format!(
-                            "{} dead, in {}. They stay until somebody puts them to work again or deletes them; those of Relay for 30 days at most.",
-                            many(view.jobs, "job is", "jobs are"),
+                            "{} in {}. Dead jobs stay until you respawn, requeue or delete them; Relay deletes its dead jobs after 30 days.",
+                            many(view.jobs, "dead job", "dead jobs"),
                             many(n(view.letters), "queue", "queues"),
                         )}
                     </p>
@@ -77,7 +77,7 @@ fn filter(view: &DeadView, namespace: &str, queue: &str) -> AnyView {
                     <option value="">"all"</option>
                     {options.collect_view()}
                 </select>
-                <label for="queue">"Queue’s name contains"</label>
+                <label for="queue">"Queue name contains"</label>
                 <input id="queue" name="queue" type="search" value=queue.to_owned() maxlength="255" autocomplete="off" data-hot="/" />
                 <button type="submit" class="button">"Filter"</button>
             </form>
@@ -91,12 +91,12 @@ fn letters(rows: &[DeadRow], visit: &Visit) -> AnyView {
         ("Queue", "first"),
         ("Dead", "n"),
         ("Oldest", "n"),
-        ("Head", "wide payload-cell"),
+        ("Oldest job", "wide payload-cell"),
         ("Action", "act"),
     ];
     let rows = rows.iter().map(|row| {
         let list = to::stand(&row.place, Stand::Dead);
-        let look = format!("Look into the dead letter of {}", row.place.label());
+        let look = format!("Open the dead jobs of {}", row.place.label());
         let head = row.head.as_ref();
         view! {
             <tr data-key=list.clone()>
@@ -115,7 +115,7 @@ fn letters(rows: &[DeadRow], visit: &Visit) -> AnyView {
                 </td>
                 <td class="act">
                     <span class="row end">
-                        <a class="button" href=list.clone() aria-label=look>"Look"</a>
+                        <a class="button" href=list.clone() aria-label=look>"Open"</a>
                         {all_again(&row.place, row.size, visit)}
                     </span>
                 </td>
@@ -132,14 +132,14 @@ fn letters(rows: &[DeadRow], visit: &Visit) -> AnyView {
 fn nothing() -> AnyView {
     view! {
         <p class="empty">
-            "No job is dead. An lmstfy job is published with a number of "
+            "No dead jobs. An lmstfy job is published with a number of "
             <code>"tries"</code>
-            " (one, unless its publisher says more). Each time a consumer gets it, one is used up; when the last one’s time to run ends without an acknowledgement, the job goes to the dead letter of its queue. It stays there, for ever, until somebody respawns or deletes it."
+            " (default 1). Each delivery uses one try. When the last try’s time to run (TTR) ends without an acknowledgment, the job is dead-lettered. It stays here until you respawn or delete it."
         </p>
         <p class="empty">
             "A Relay job is enqueued with a number of "
             <code>"max_retries"</code>
-            ", or without one: then it never dies. Each time a run goes without a heartbeat for longer than its timeout, one is used up; when there is none left, the job is gone for clients, and stands here for 30 days."
+            "; without one it is retried indefinitely. A run that sends no heartbeat within its timeout uses one retry. When no retries are left, the job is dead-lettered: clients no longer see it, and it stays here for 30 days."
         </p>
     }
     .into_any()

@@ -25,7 +25,7 @@ pub struct Setting {
 pub const THEME: Setting = Setting {
     cookie: "switchyard_theme",
     name: "theme",
-    title: "Colours",
+    title: "Theme",
     values: &[("auto", "Auto"), ("light", "Light"), ("dark", "Dark")],
     key: Some(""),
 };

@@ -6,7 +6,7 @@ use leptos_meta::Title;
 
 use super::bulk;
 use super::chart::{Chart, Dash, Line, Unit, chart, numbers};
-use super::failures::{at_least, ranges};
+use super::failures::ranges;
 use super::incident::incident;
 use super::parts::{
     ago, api, commands, deed, job_link, json, loaded, many, pager, queue_name, quoted, worker_link,
@@ -14,7 +14,7 @@ use super::parts::{
 use super::tables::{self, JobList};
 use super::visit::{Visit, segment, to, visit};
 use crate::api::act::Retry;
-use crate::api::read;
+use crate::api::read::{self, FAILURES_COUNTED_MAX};
 use crate::api::views::{FailingView, JobRow, Said, in_quotes};
 use crate::time;
 
@@ -41,7 +41,7 @@ fn nothing() -> impl IntoView {
     view! {
         <div class="card">
             <p class="empty">
-                "No job of this group is failed: they have been retried, moved or cancelled, or there never was one."
+                "No failed jobs in this group. Its jobs were retried, moved or canceled, or the group never existed."
             </p>
         </div>
     }
@@ -64,19 +64,19 @@ fn some(view: &FailingView, visit: &Visit) -> AnyView {
             </div>
         </div>
         {ranges(&view.range, |range| to::failing(&group.group, range, chosen))}
-        <section class="card padded" aria-label="When they failed">
+        <section class="card padded" aria-label="Failures over time">
             {times(view)}
         </section>
         {messages(view)}
         {where_from(view)}
         {view.sample.as_ref().map(|sample| newest(sample, visit))}
         <p>
-            <a href=to::search(&meant(view))>{format!("These {} in the search", many(view.count, "job", "jobs"))}</a>
+            <a href=to::search(&meant(view))>{format!("Search these {}", many(view.count, "job", "jobs"))}</a>
         </p>
         {bulk::of_failed(meant(view), visit)}
         <div class="card">
             {if view.jobs.is_empty() {
-                view! { <p class="empty">"None of its newest jobs says this, or failed within this time."</p> }.into_any()
+                view! { <p class="empty">"No matching jobs among the newest of this group. Choose another message or time range."</p> }.into_any()
             } else {
                 tables::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, visit)
             }}
@@ -116,10 +116,10 @@ fn times(view: &FailingView) -> AnyView {
     let drawing = Chart {
         id: "times",
         title: match view.width / 60_000_000 {
-            ..60 => "Failed by the minute, of those that are failed still",
-            60 => "Failed by the hour, of those that are failed still",
-            120 => "Failed in two hours each, of those that are failed still",
-            _ => "Failed in eight hours each, of those that are failed still",
+            ..60 => "Still-failed jobs, per minute",
+            60 => "Still-failed jobs, per hour",
+            120 => "Still-failed jobs, per 2 hours",
+            _ => "Still-failed jobs, per 8 hours",
         },
         unit: Unit::Rate,
         from: view.from,
@@ -136,8 +136,8 @@ fn times(view: &FailingView) -> AnyView {
         {chart(&drawing)}
         {view
             .is_cut
-            .then(|| view! { <p class="aside">{format!("Of the newest {} only; more failed before them.", at_least(i64::MAX))}</p> })}
-        {numbers("When they failed, in numbers", &[&drawing])}
+            .then(|| view! { <p class="aside">{format!("Shows the newest {} jobs only. Older failures are not counted.", time::number(FAILURES_COUNTED_MAX))}</p> })}
+        {numbers("Failures over time, data", &[&drawing])}
     }
     .into_any()
 }
@@ -165,7 +165,7 @@ fn messages(view: &FailingView) -> AnyView {
     let hidden = chosen.filter(|chosen| !view.said.iter().any(|said| said.hash == chosen.hash));
     let others = match view.others {
         0 => String::new(),
-        n => format!(" The other {n} kinds are not listed."),
+        n => format!(" {n} more messages are not listed."),
     };
     view! {
         <section class="card padded" aria-labelledby="messages">
@@ -175,11 +175,11 @@ fn messages(view: &FailingView) -> AnyView {
                 {hidden.map(|said| chip(said, true))}
             </ul>
             <p class="aside">
-                {format!("Among the newest {}; · stands for what differs: numbers, ids, what is in quotes.{others}", many(view.looked_at, "job", "jobs"))}
+                {format!("Messages of the newest {}. “·” replaces the parts that vary: numbers, IDs and quoted text.{others}", many(view.looked_at, "job", "jobs"))}
                 {chosen
                     .map(|said| {
                         view! {
-                            " Chosen: " <code>{format!("fp:{}", said.hash)}</code> ". "
+                            " Selected: " <code>{format!("fp:{}", said.hash)}</code> ". "
                             <a href=to::failing(group, &view.range, "")>"All messages"</a>
                         }
                     })}
@@ -250,8 +250,8 @@ fn by_curl(view: &FailingView, visit: &Visit) -> AnyView {
     let retry = format!("curl {retry} -d {}", quoted(&body));
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
-            {commands("curl", vec![("This list", list), ("Retry all, into one queue", retry)])}
+            <summary>"API call (curl)"</summary>
+            {commands("curl", vec![("List these jobs", list), ("Retry all into one queue", retry)])}
         </details>
     }
     .into_any()

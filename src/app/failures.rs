@@ -41,10 +41,10 @@ fn none(view: &FailuresView, visit: &Visit) -> AnyView {
     view! {
         <div class="card">
             <p class="empty">
-                "No failed jobs. When a worker fails a job, it appears here under its group, to be retried. Last failure: "
+                "No failed jobs. When a worker fails a job, it appears here by failure group, ready to retry. Last failure: "
                 {match view.last {
                     Some(last) => ago(last, visit.now),
-                    None => "never, as far as is kept".into_any(),
+                    None => "none recorded".into_any(),
                 }} "."
             </p>
         </div>
@@ -58,7 +58,7 @@ pub fn ranges(shown: &str, address: impl Fn(&str) -> String) -> AnyView {
         let current = (shown == name).then_some("true");
         view! { <a class="button" href=address(name) aria-current=current>{word}</a> }
     });
-    view! { <nav class="row ranges" aria-label="Failed within">{links}</nav> }.into_any()
+    view! { <nav class="row ranges" aria-label="Time range">{links}</nav> }.into_any()
 }
 
 fn some(view: &FailuresView, text: &str, visit: &Visit) -> AnyView {
@@ -91,10 +91,10 @@ fn some(view: &FailuresView, text: &str, visit: &Visit) -> AnyView {
                 view! {
                     <p class="empty">
                         {if text.is_empty() {
-                            "Nothing failed within this time that is failed still. ".to_owned()
+                            "No still-failed jobs in this time range. ".to_owned()
                         } else {
-                            format!("Nothing that failed within this time contains “{text}”. ")
-                        }} <a href="/ui/failures">"All failures"</a>
+                            format!("No failures in this time range contain “{text}”. ")
+                        }} <a href="/ui/failures">"Show all failures"</a>
                     </p>
                 }
                     .into_any()
@@ -105,7 +105,7 @@ fn some(view: &FailuresView, text: &str, visit: &Visit) -> AnyView {
         {(view.more > 0)
             .then(|| {
                 let more = i64::try_from(view.more).unwrap_or(i64::MAX);
-                view! { <p class="aside">{format!("And {} with fewer jobs. Filter to see them.", many(more, "group", "groups"))}</p> }
+                view! { <p class="aside">{format!("{} with fewer jobs not shown. Filter to see them.", many(more, "group", "groups"))}</p> }
             })}
     }
     .into_any()
@@ -154,10 +154,10 @@ fn row(group: &FailingGroup, view: &FailuresView, visit: &Visit) -> AnyView {
                     .most
                     .as_ref()
                     .filter(|most| most.count < group.looked_at)
-                    .map(|most| view! { <span class="klass">{format!("so {} of the newest {}", time::number(most.count), time::number(group.looked_at))}</span> })}
+                    .map(|most| view! { <span class="klass">{format!("{} of the newest {} jobs", time::number(most.count), time::number(group.looked_at))}</span> })}
             </th>
             <td class="n s-failed">{at_least(group.count)}</td>
-            <td class="n mid">{format!("{share:.0} %")}</td>
+            <td class="n mid">{format!("{share:.0}%")}</td>
             {drawn}
             <td class="n wide">{moment(row.first)}</td>
             <td class="n mid">{moment(row.last)}</td>
@@ -169,7 +169,7 @@ fn row(group: &FailingGroup, view: &FailuresView, visit: &Visit) -> AnyView {
 }
 
 /// A number of jobs, of which not more than so many were counted.
-pub fn at_least(n: i64) -> String {
+fn at_least(n: i64) -> String {
     match n > FAILURES_COUNTED_MAX {
         true => format!("{}+", time::number(FAILURES_COUNTED_MAX)),
         false => time::number(n),

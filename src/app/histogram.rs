@@ -123,8 +123,8 @@ pub fn within(slots: &[i64], share: f64) -> Option<String> {
         sum as f64 >= share * total as f64
     })?;
     Some(match end_of(slot) {
-        Some(end) => format!("within {}", told(end)),
-        None => format!("after {}", told(6 * DAY)),
+        Some(end) => format!("≤ {}", told(end)),
+        None => format!("> {}", told(6 * DAY)),
     })
 }
 
@@ -156,11 +156,11 @@ fn short(n: i64) -> String {
 fn share(n: i64, of: i64) -> String {
     let percent = n as f64 / of.max(1) as f64 * 100.0;
     match n {
-        0 => "0 %".to_owned(),
-        _ if n == of => "100 %".to_owned(),
-        _ if percent < 0.1 => "< 0.1 %".to_owned(),
-        _ if percent > 99.9 => "> 99.9 %".to_owned(),
-        _ => format!("{percent:.1} %"),
+        0 => "0%".to_owned(),
+        _ if n == of => "100%".to_owned(),
+        _ if percent < 0.1 => "< 0.1%".to_owned(),
+        _ if percent > 99.9 => "> 99.9%".to_owned(),
+        _ => format!("{percent:.1}%"),
     }
 }
 
@@ -184,7 +184,7 @@ pub fn histogram(histogram: &Histogram<'_>) -> AnyView {
             {drawing(histogram, &bars, total)}
         </figure>
         <details class="more">
-            <summary>"The numbers"</summary>
+            <summary>"Show data table"</summary>
             {numbers(histogram.title, &bars, total)}
         </details>
     }
@@ -199,7 +199,7 @@ fn description(bars: &[Bar], slots: &[i64]) -> String {
     let half = within(slots, 0.5).unwrap_or_default();
     let nearly_all = within(slots, 0.95).unwrap_or_default();
     format!(
-        "The highest of {} bars is {}, with {}. Half ended {half}, 95 % {nearly_all}. The numbers follow in a table.",
+        "Histogram with {} bars. Highest: {}, with {}. p50 {half}, p95 {nearly_all}. The data table follows.",
         bars.len(),
         most.name,
         jobs(most.n),
@@ -325,7 +325,7 @@ fn numbers(title: &str, bars: &[Bar], total: i64) -> AnyView {
         ("Time", "first"),
         ("Jobs", "n"),
         ("Share", "n"),
-        ("Up to here", "n"),
+        ("Cumulative", "n"),
     ];
     let mut sum = 0;
     let last = bars.iter().rposition(|bar| bar.n > 0);
@@ -385,10 +385,10 @@ mod tests {
     #[test]
     fn shares_end_within_a_time() {
         let some = slots(&[(0, 50), (3, 45), (7200, 4), (600_000, 1)]);
-        assert_eq!(within(&some, 0.5).as_deref(), Some("within 1 s"));
-        assert_eq!(within(&some, 0.95).as_deref(), Some("within 4 s"));
-        assert_eq!(within(&some, 0.99).as_deref(), Some("within 3 h"));
-        assert_eq!(within(&some, 1.0).as_deref(), Some("after 6 d"));
+        assert_eq!(within(&some, 0.5).as_deref(), Some("≤ 1 s"));
+        assert_eq!(within(&some, 0.95).as_deref(), Some("≤ 4 s"));
+        assert_eq!(within(&some, 0.99).as_deref(), Some("≤ 3 h"));
+        assert_eq!(within(&some, 1.0).as_deref(), Some("> 6 d"));
         assert_eq!(within(&slots(&[]), 0.5), None);
     }
 
@@ -406,10 +406,10 @@ mod tests {
 
     #[test]
     fn a_share_is_never_rounded_to_nothing_or_all() {
-        assert_eq!(share(0, 10), "0 %");
-        assert_eq!(share(1, 100_000), "< 0.1 %");
-        assert_eq!(share(99_999, 100_000), "> 99.9 %");
-        assert_eq!(share(1, 3), "33.3 %");
-        assert_eq!(share(10, 10), "100 %");
+        assert_eq!(share(0, 10), "0%");
+        assert_eq!(share(1, 100_000), "< 0.1%");
+        assert_eq!(share(99_999, 100_000), "> 99.9%");
+        assert_eq!(share(1, 3), "33.3%");
+        assert_eq!(share(10, 10), "100%");
     }
 }

@@ -16,7 +16,7 @@ pub fn incident(view: &FailingView, visit: &Visit) -> AnyView {
     let rows = (text.lines().count() + 1).min(24);
     view! {
         <details class="more">
-            <summary>"As Markdown, for an incident"</summary>
+            <summary>"Incident report (Markdown)"</summary>
             <div>
                 <p class="row">{copy("incident".to_owned(), "Copy the Markdown".to_owned())}</p>
                 <label for="incident" class="unseen">"Markdown"</label>

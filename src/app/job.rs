@@ -49,12 +49,12 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
             <div class="row">{acts::actions(job, visit)}</div>
         </div>
         <p class="lead row">
-            <code id="jid" class="id">{row.id.clone()}</code> {hot("y", copy("jid".to_owned(), "Copy the id".to_owned()))}
+            <code id="jid" class="id">{row.id.clone()}</code> {hot("y", copy("jid".to_owned(), "Copy ID".to_owned()))}
         </p>
         {row.failure.as_ref().map(|failure| failure_card(failure, row.stand, visit))}
         <div class="columns even">
             <section class="card padded" aria-labelledby="facts">
-                <h2 id="facts">"Facts"</h2>
+                <h2 id="facts">"Details"</h2>
                 {facts(job, visit)}
             </section>
             <section class="card padded" aria-labelledby="data">
@@ -75,8 +75,8 @@ fn page(job: &JobView, visit: &Visit) -> AnyView {
         </section>
         {graph::graph(&job.graph)}
         <div class="columns">
-            {relatives("Waits for", &job.dependencies, (row.stand == Stand::Depends).then_some((job, visit)))}
-            {relatives("Awaited by", &job.dependents, None)}
+            {relatives("Depends on", &job.dependencies, (row.stand == Stand::Depends).then_some((job, visit)))}
+            {relatives("Dependents", &job.dependents, None)}
         </div>
         {curl::curl(job, visit)}
     }
@@ -90,7 +90,7 @@ fn facts(job: &JobView, visit: &Visit) -> AnyView {
     let mut facts: Vec<(&str, AnyView)> = vec![
         ("Queue", queue_link(&row.place)),
         ("State", standing(row)),
-        ("In this state", moment(life.since)),
+        ("State since", moment(life.since)),
         ("Created", moment(life.created)),
     ];
     match row.stand {
@@ -107,7 +107,7 @@ fn facts(job: &JobView, visit: &Visit) -> AnyView {
     }
     facts.push((
         "Priority",
-        view! { {row.priority.to_string()} <span class="aside">" · lowest runs first"</span> }
+        view! { {row.priority.to_string()} <span class="aside">" · lower numbers run first"</span> }
             .into_any(),
     ));
     facts.push((
@@ -120,7 +120,7 @@ fn facts(job: &JobView, visit: &Visit) -> AnyView {
             view! { <a class="name" href=to::recurring(&origin.id)>{origin.id.clone()}</a> }
                 .into_any()
         } else {
-            view! { <span class="name">{origin.id.clone()}</span> <span class="aside">" · has ended"</span> }.into_any()
+            view! { <span class="name">{origin.id.clone()}</span> <span class="aside">" · ended"</span> }.into_any()
         };
         facts.push(("Recurring job", name));
     }
@@ -138,7 +138,7 @@ fn tags(job: &JobView, visit: &Visit) -> AnyView {
         ];
         view! {
             <li data-key=tag.clone()>
-                {tag_link(tag)} {deed(RemoveTag::PATH, fields, "×", format!("Take off the tag {tag}"))}
+                {tag_link(tag)} {deed(RemoveTag::PATH, fields, "×", format!("Remove tag {tag}"))}
             </li>
         }
     });
@@ -212,7 +212,7 @@ fn relatives(
                 </span>
             </div>
             {tables::table(title, tables::head(&columns), rows.collect_view().into_any())}
-            {(more > 0).then(|| view! { <p class="empty">{format!("And {more} more; the API lists them all.")}</p> })}
+            {(more > 0).then(|| view! { <p class="empty">{format!("{more} more not shown. The API lists all of them.")}</p> })}
         </div>
     };
     Some(view.into_any())
@@ -225,6 +225,6 @@ fn take_off(waiter: &JobView, other: &str, visit: &Visit) -> AnyView {
         ("on", other.to_owned()),
         ("back", visit.here()),
     ];
-    let about = format!("Take off {other}: do not wait for it any longer");
-    deed(Undepend::PATH, fields, "Take off", about)
+    let about = format!("Remove dependency on {other}");
+    deed(Undepend::PATH, fields, "Remove dependency", about)
 }

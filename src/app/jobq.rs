@@ -86,13 +86,13 @@ fn listed(
     let list = if rows.is_empty() && visit.offset() == 0 {
         let nothing = match wanted {
             Wanted::All => {
-                "Nothing is recorded. Jobs appear here when they are created, and stay until they are deleted."
+                "No jobs. Jobs appear here when they are created and stay until they are deleted."
             }
-            _ => "No job is in such a state.",
+            _ => "No jobs in this state.",
         };
         view! { <p class="empty">{nothing}</p> }.into_any()
     } else {
-        table("Jobs, longest untouched first", place, rows, visit)
+        table("Jobs, least recently changed first", place, rows, visit)
     };
     view! {
         <div class="card">{list}</div>
@@ -157,8 +157,8 @@ fn tabs(view: &RecordsView, wanted: &Wanted) -> AnyView {
         </nav>
         {(!more.is_empty()).then(|| view! {
             <details class="more">
-                <summary>{many(n, "rarer state", "rarer states")}</summary>
-                <nav class="tabs states" aria-label="Rarer states">{more.iter().map(tab).collect_view()}</nav>
+                <summary>{many(n, "more state", "more states")}</summary>
+                <nav class="tabs states" aria-label="More states">{more.iter().map(tab).collect_view()}</nav>
             </details>
         })}
     }
@@ -188,15 +188,12 @@ fn tab(address: String, word: &str, count: i64, here: bool) -> AnyView {
 fn delete(view: &RecordsView, visit: &Visit) -> AnyView {
     let place = &view.place;
     let (what, yes) = match view.total {
-        0 => ("It is empty.".to_owned(), "Delete the queue".to_owned()),
+        0 => ("The queue is empty.".to_owned(), "Delete queue".to_owned()),
         n => {
             let jobs = many(n, "job", "jobs");
-            let are = if n == 1 { "is" } else { "are" };
             (
-                format!(
-                    "{jobs} {are} in it, whatever the state: payloads, states and logs are gone then."
-                ),
-                format!("Delete the queue and {jobs}"),
+                format!("Deletes {jobs} with payload, state and log."),
+                format!("Delete queue and {jobs}"),
             )
         }
     };
@@ -204,7 +201,7 @@ fn delete(view: &RecordsView, visit: &Visit) -> AnyView {
         id: "delete".to_owned(),
         button: "Delete…".to_owned(),
         danger: true,
-        title: format!("Delete the queue {}?", place.label()),
+        title: format!("Delete queue {}?", place.label()),
         text: format!("{what} This cannot be undone."),
         action: DeleteQueue::PATH,
         fields: [
@@ -213,7 +210,7 @@ fn delete(view: &RecordsView, visit: &Visit) -> AnyView {
         ]
         .concat(),
         yes,
-        no: "Keep it",
+        no: "Keep queue",
     })
 }
 
@@ -227,13 +224,13 @@ pub fn new_queue(visit: &Visit) -> AnyView {
     view! {
         <section class="card padded" aria-labelledby="new">
             <details class="more" open=open>
-                <summary><h2 id="new">"Create a queue of Jobq"</h2></summary>
+                <summary><h2 id="new">"Create a Jobq queue"</h2></summary>
                 <p class="aside">
-                    "A queue of another API comes into being with its first job. One of Jobq is created, and stays until it is deleted."
+                    "Jobq queues must be created and stay until they are deleted. Queues of the other protocols are created by their first job."
                 </p>
                 <form method="post" action=MakeQueue::PATH class="fields">
                     <div class="grow">
-                        <label for="new-name">"Name: up to 255 characters, and no number"</label>
+                        <label for="new-name">"Name (up to 255 characters, not a number)"</label>
                         <input
                             id="new-name"
                             name="name"
@@ -244,7 +241,7 @@ pub fn new_queue(visit: &Visit) -> AnyView {
                             autocomplete="off"
                         />
                     </div>
-                    <button type="submit" class="button strong">"Create it"</button>
+                    <button type="submit" class="button strong">"Create"</button>
                 </form>
             </details>
         </section>
@@ -281,7 +278,7 @@ fn of_queue(place: &Place, visit: &Visit) -> [(&'static str, String); 4] {
             ),
         ),
         (
-            "Take the longest untouched job that is CREATED",
+            "Claim the least recently changed job in state CREATED",
             post(
                 "/poll_job",
                 &format!(
@@ -291,11 +288,11 @@ fn of_queue(place: &Place, visit: &Visit) -> [(&'static str, String); 4] {
             ),
         ),
         (
-            "All jobs, by id, a thousand at once",
+            "List jobs by ID, 1,000 per page",
             call(place, visit, "GET", "/job"),
         ),
         (
-            "Delete the queue with all that is in it",
+            "Delete the queue and its jobs",
             call(place, visit, "DELETE", ""),
         ),
     ]
@@ -304,7 +301,7 @@ fn of_queue(place: &Place, visit: &Visit) -> [(&'static str, String); 4] {
 fn lines(place: &Place, visit: &Visit) -> AnyView {
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands("curl", of_queue(place, visit).into())}
         </details>
     }

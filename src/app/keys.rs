@@ -25,12 +25,12 @@ const HELP: [(&str, &[(&str, &str)]); 3] = [
     (
         "Everywhere",
         &[
-            ("Ctrl K", "find anything, do anything"),
+            ("Ctrl K", "find a page, job or action"),
             ("/", "search"),
             ("p", "pause or resume live updates"),
             ("z", "times: relative, UTC, local"),
             ("d", "rows: comfortable, compact"),
-            ("u", "undo, where it is offered"),
+            ("u", "undo, if available"),
             ("?", "this list"),
             ("Esc", "close"),
         ],
@@ -39,25 +39,25 @@ const HELP: [(&str, &[(&str, &str)]); 3] = [
         "In lists",
         &[
             ("j", "next row"),
-            ("k", "row before"),
-            ("Enter", "open it"),
-            ("x", "tick it"),
-            ("Shift X", "tick from the last one to here"),
-            ("* a", "tick the whole page"),
+            ("k", "previous row"),
+            ("Enter", "open the row"),
+            ("x", "select the row"),
+            ("Shift X", "select all rows from the last selected one"),
+            ("* a", "select the whole page"),
             ("r", "retry"),
         ],
     ),
     (
         "On a job’s page",
         &[
-            ("r", "retry, or put back to work"),
-            ("c", "cancel or delete; asks first"),
+            ("r", "retry, respawn or requeue"),
+            ("c", "cancel or delete, with confirmation"),
             ("m", "move"),
             ("t", "track or untrack"),
-            ("y", "copy the id"),
+            ("y", "copy the ID"),
             (".", "copy the first curl command"),
-            ("]", "next of the list you came from"),
-            ("[", "the one before"),
+            ("]", "next job in the list you came from"),
+            ("[", "previous job in that list"),
         ],
     ),
 ];
@@ -123,17 +123,17 @@ pub fn palette() -> AnyView {
                 id="palette-input"
                 type="text"
                 role="combobox"
-                aria-label="What to find"
+                aria-label="Search term"
                 aria-autocomplete="list"
                 aria-expanded="true"
                 aria-controls="palette-list"
-                placeholder="Page, queue, worker, tag, failure, job id or action"
+                placeholder="Page, queue, worker, tag, failure, job ID or action"
                 maxlength="200"
                 autocomplete="off"
                 autocapitalize="off"
                 spellcheck="false"
             />
-            <div id="palette-list" role="listbox" aria-label="What was found"></div>
+            <div id="palette-list" role="listbox" aria-label="Results"></div>
             <p id="palette-count" class="unseen" role="status"></p>
         </dialog>
         <div id="said" role="status"></div>

@@ -45,7 +45,7 @@ impl Deed {
     fn to(self, api: Api, jobs: &str) -> String {
         match self {
             Deed::Delete => format!("Delete {jobs}"),
-            Deed::Again if api == Api::Relay => format!("Enqueue {jobs} again"),
+            Deed::Again if api == Api::Relay => format!("Requeue {jobs}"),
             Deed::Again => format!("Respawn {jobs}"),
         }
     }
@@ -54,7 +54,7 @@ impl Deed {
     fn button(self, api: Api) -> &'static str {
         match self {
             Deed::Delete => "Delete…",
-            Deed::Again if api == Api::Relay => "Enqueue again…",
+            Deed::Again if api == Api::Relay => "Requeue…",
             Deed::Again => "Respawn…",
         }
     }
@@ -148,7 +148,7 @@ pub fn question(view: &QueueView, visit: &Visit) -> AnyView {
                 {(deed == Deed::Again && place.api == Api::Lmstfy).then(|| ttl_field("question"))}
                 <div class="row">
                     <button type="submit" class=look>{deed.to(place.api, &jobs)}</button>
-                    <a class="button" href=back.clone()>{leave(count)}</a>
+                    <a class="button" href=back.clone()>"Close"</a>
                 </div>
             </form>
         </section>
@@ -160,25 +160,22 @@ pub fn question(view: &QueueView, visit: &Visit) -> AnyView {
 fn effect(deed: Deed, place: &Place, count: i64) -> String {
     let (one, more) = match place.api {
         Api::Relay => (
-            "The job, its payload and its state are",
-            "The jobs, their payloads and their states are",
+            "Deletes the job with its payload and state.",
+            "Deletes the jobs with their payloads and states.",
         ),
-        Api::Qless | Api::Lmstfy | Api::Jobq => {
-            ("The job and its body are", "The jobs and their bodies are")
-        }
+        Api::Qless | Api::Lmstfy | Api::Jobq => (
+            "Deletes the job and its body.",
+            "Deletes the jobs and their bodies.",
+        ),
     };
     match deed {
         Deed::Again if place.api == Api::Relay => enqueuing(place, count),
         Deed::Again => respawning(place, count),
         Deed::Delete => {
             let what = if count == 1 { one } else { more };
-            format!("{what} gone then. This cannot be undone.")
+            format!("{what} This cannot be undone.")
         }
     }
-}
-
-fn leave(count: i64) -> &'static str {
-    if count == 1 { "Leave it" } else { "Leave them" }
 }
 
 /// Puts a whole dead letter to work again, `count` jobs as far as is known, after a question.
@@ -202,7 +199,7 @@ pub fn all_again(place: &Place, count: i64, visit: &Visit) -> AnyView {
         ]
         .concat(),
         yes: Deed::Again.to(api, &jobs),
-        no: leave(count),
+        no: "Close",
     };
     if api == Api::Lmstfy {
         ask_with(question, ttl_field(&id))
@@ -215,10 +212,10 @@ pub fn all_again(place: &Place, count: i64, visit: &Visit) -> AnyView {
 fn nothing(which: &Which, back: &str) -> AnyView {
     let why = match which {
         Which::Ticked(_) => {
-            "No job is selected. Tick some in the list, or choose the oldest or all."
+            "No jobs selected. Select jobs in the list, or choose the oldest or all."
         }
-        Which::Oldest(_) => "How many? Write a number of jobs, 1 or more, beside “the oldest”.",
-        Which::All => "The dead letter is empty by now.",
+        Which::Oldest(_) => "No number given. Enter how many of the oldest jobs, 1 or more.",
+        Which::All => "No dead jobs are left in this queue.",
     };
     view! {
         <p id="question" class="notice s-stalled">
@@ -283,7 +280,7 @@ pub fn list(view: &QueueView, visit: &Visit) -> AnyView {
     let acts = may_act(place.api);
     let mut columns = vec![
         ("Job", ""),
-        ("Died", "n"),
+        ("Dead since", "n"),
         (tries, "n wide"),
         (body, "wide payload-cell"),
     ];
@@ -321,7 +318,7 @@ fn row(job: &JobRow, ticked: bool, visit: &Visit) -> AnyView {
     again.push_str("#question");
     // It begins with what stands on the button.
     let about = match api {
-        Api::Relay => format!("Enqueue again: job {name}…"),
+        Api::Relay => format!("Requeue job {name}…"),
         Api::Qless | Api::Lmstfy | Api::Jobq => format!("Respawn job {name}…"),
     };
     let acts = may_act(api);
@@ -368,7 +365,7 @@ fn choice(view: &QueueView, which: &Which, all: bool, visit: &Visit) -> AnyView 
     } else {
         let mark = if list.contains('?') { '&' } else { '?' };
         let words = match view.jobs.len() {
-            1 => "Select it".to_owned(),
+            1 => "Select the job on this page".to_owned(),
             n => format!("Select the {n} on this page"),
         };
         view! { <a href=format!("{list}{mark}select=all")>{words}</a> }.into_any()
@@ -377,7 +374,7 @@ fn choice(view: &QueueView, which: &Which, all: bool, visit: &Visit) -> AnyView 
         <div class="choices">
             <fieldset class="row">
                 <legend class="unseen">"Which dead jobs"</legend>
-                {radio("ticked", matches!(which, Which::Ticked(_)), "the selected".into_any())}
+                {radio("ticked", matches!(which, Which::Ticked(_)), "selected jobs".into_any())}
                 <span class="row">
                     {radio("oldest", matches!(which, Which::Oldest(_)), "the oldest".into_any())}
                     <input type="number" name="n" min="1" step="1" value=n.to_string() aria-label="How many of the oldest" class="few" />
@@ -433,7 +430,7 @@ mod tests {
         assert_eq!(deed(Api::Relay, "do=enqueue"), Some(Deed::Again));
         assert_eq!(deed(Api::Relay, "do=respawn"), None);
         assert_eq!(deed(Api::Lmstfy, "do=enqueue"), None);
-        assert_eq!(Deed::Again.to(Api::Relay, "2 jobs"), "Enqueue 2 jobs again");
+        assert_eq!(Deed::Again.to(Api::Relay, "2 jobs"), "Requeue 2 jobs");
         assert_eq!(Deed::Again.to(Api::Lmstfy, "2 jobs"), "Respawn 2 jobs");
     }
 

@@ -22,7 +22,7 @@ pub fn list(view: &QueueView, visit: &Visit) -> AnyView {
     let moment = match view.stand {
         Stand::Waiting => "Available",
         Stand::Scheduled => "Due",
-        _ => "Time to run ends",
+        _ => "TTR ends",
     };
     let columns = [
         ("Job", "first"),
@@ -74,15 +74,15 @@ pub fn destroy(queue: &QueueRow, visit: &Visit) -> AnyView {
         id: "destroy".to_owned(),
         button: "Destroy…".to_owned(),
         danger: true,
-        title: format!("Destroy the {jobs} of {}?", place.label()),
+        title: format!("Destroy {}? This deletes {jobs}.", place.label()),
         text: format!(
-            "Only jobs that are ready go: those that wait. They are gone for good. {} Jobs can be published as before.",
+            "Deletes only the ready (waiting) jobs, permanently. {} New jobs can still be published.",
             staying(queue)
         ),
         action: DestroyQueue::PATH,
         fields: [place.fields(), vec![("back", visit.here())]].concat(),
         yes: format!("Delete {jobs}"),
-        no: "Keep them",
+        no: "Keep jobs",
     })
 }
 
@@ -90,7 +90,7 @@ pub fn destroy(queue: &QueueRow, visit: &Visit) -> AnyView {
 fn staying(queue: &QueueRow) -> String {
     let tally = &queue.tally;
     format!(
-        "What is scheduled ({}), runs ({}) or is dead ({}) stays, and goes on as if nothing had happened.",
+        "Scheduled ({}), running ({}) and dead ({}) jobs are not affected.",
         time::number(tally.scheduled),
         time::number(tally.running + tally.stalled),
         time::number(tally.dead)
@@ -101,12 +101,12 @@ fn staying(queue: &QueueRow) -> String {
 pub fn respawning(place: &Place, count: i64) -> String {
     if count == 1 {
         format!(
-            "The job leaves the dead letter and waits in {} again, behind all others, for one more try.",
+            "The job moves to the end of {} with one more try.",
             place.label()
         )
     } else {
         format!(
-            "They leave the dead letter and wait in {} again, behind all others, for one more try each.",
+            "The jobs move to the end of {} with one more try each.",
             place.label()
         )
     }
@@ -117,7 +117,7 @@ pub fn ttl_field(of: &str) -> AnyView {
     let (id, help) = (format!("{of}-ttl"), format!("{of}-help"));
     view! {
         <div>
-            <label for=id.clone()>"New time to live, in seconds"</label>
+            <label for=id.clone()>"New time to live (s)"</label>
             <input
                 id=id.clone()
                 name="ttl"
@@ -130,7 +130,7 @@ pub fn ttl_field(of: &str) -> AnyView {
                 autocomplete="off"
                 aria-describedby=help.clone()
             />
-            <p id=help.clone() class="aside">"86400 is a day; 0 is for ever. When it is over, the job is gone."</p>
+            <p id=help.clone() class="aside">"86400 s is one day; 0 means no expiry. The job is deleted when it expires."</p>
         </div>
     }
     .into_any()
@@ -143,33 +143,36 @@ pub fn lines(view: &QueueView, visit: &Visit) -> Vec<(&'static str, String)> {
     let data = format!(" --data-binary {}", quoted("hello"));
     let mut lines = vec![
         (
-            "Publish a job, for three tries within a day",
+            "Publish a job with 3 tries and a time to live of 1 day",
             call("PUT", "?ttl=86400&tries=3", &data),
         ),
         (
-            "Consume one: wait for it up to 5 seconds, and keep it for 120",
+            "Consume a job: wait up to 5 s, time to run 120 s",
             call("GET", "?timeout=5&ttr=120", ""),
         ),
-        ("How many are ready", call("GET", "/size", "")),
-        ("Look at the next one", call("GET", "/peek", "")),
+        ("Number of ready jobs", call("GET", "/size", "")),
+        ("Peek at the next job", call("GET", "/peek", "")),
         (
-            "The dead letter: its size and its oldest job",
+            "Dead letter: size and oldest job",
             call("GET", "/deadletter", ""),
         ),
     ];
     if view.stand == Stand::Dead {
         lines.extend([
             (
-                "Respawn the ten oldest, for a day",
+                "Respawn the 10 oldest dead jobs with a time to live of 1 day",
                 call("PUT", "/deadletter?limit=10&ttl=86400", ""),
             ),
             (
-                "Delete the ten oldest of the dead letter",
+                "Delete the 10 oldest dead jobs",
                 call("DELETE", "/deadletter?limit=10", ""),
             ),
         ]);
     } else {
-        lines.push(("Destroy it: delete what is ready", call("DELETE", "", "")));
+        lines.push((
+            "Destroy the queue: delete its ready jobs",
+            call("DELETE", "", ""),
+        ));
     }
     lines
 }

@@ -14,16 +14,13 @@ pub fn LoginPage() -> impl IntoView {
     let next = visit().param("next").unwrap_or_default();
     let (name, why) = match refused {
         None => (String::new(), None),
-        Some(SignIn::Wrong(name)) => (
-            name,
-            Some("This name and this key do not open the dashboard.".to_owned()),
-        ),
+        Some(SignIn::Wrong(name)) => (name, Some("Wrong name or key.".to_owned())),
         Some(SignIn::TooOften(seconds)) => {
             let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
             let wait = many(seconds, "second", "seconds");
             (
                 String::new(),
-                Some(format!("Too many tries. Try again in {wait}.")),
+                Some(format!("Too many failed attempts. Try again in {wait}.")),
             )
         }
     };

@@ -6,7 +6,7 @@ use leptos_meta::Title;
 use crate::api::Trouble;
 
 /// What an address that leads nowhere says.
-pub const NO_PAGE: &str = "No page has this address.";
+pub const NO_PAGE: &str = "No page at this address.";
 
 /// An address that leads nowhere; or what became of a form that could not be answered otherwise.
 #[component]
@@ -24,31 +24,31 @@ pub fn trouble(trouble: &Trouble) -> AnyView {
         Trouble::Forbidden(why) => view! {
             <Title text="Not allowed" />
             <h1>"Not allowed"</h1>
-            <p class="lead">"Nothing has been changed."</p>
+            <p class="lead">"Nothing was changed."</p>
             <p class="reason">{why.clone()}</p>
             <p>
-                "Who runs this server gives roles, with the key that you sign in with. " <a href="/ui">"To the overview"</a>
+                "Ask whoever runs this server for a key with that role. " <a href="/ui">"Go to overview"</a>
             </p>
         }
         .into_any(),
         Trouble::Request(why) => view! {
-            <Title text="Not understood" />
-            <h1>"Not understood"</h1>
-            <p class="lead">"The form that came here is not complete, or one of its fields is malformed. Nothing has been changed."</p>
+            <Title text="Invalid request" />
+            <h1>"Invalid request"</h1>
+            <p class="lead">"The form is incomplete or one of its fields is malformed. Nothing was changed."</p>
             <p class="reason">{why.clone()}</p>
             <p>
-                "Go back and load its page again: it may be older than the server. " <a href="/ui">"To the overview"</a>
+                "Go back and reload the page; it may be older than the server. " <a href="/ui">"Go to overview"</a>
             </p>
         }
         .into_any(),
         Trouble::Unavailable(why) => view! {
-            <Title text="Not available" />
-            <h1>"Not available"</h1>
-            <p class="lead">"The server could not put this page together. Nothing has been changed."</p>
+            <Title text="Page unavailable" />
+            <h1>"Page unavailable"</h1>
+            <p class="lead">"The server could not load this page. Nothing was changed."</p>
             <p class="reason">{why.clone()}</p>
             <p>
-                "It tries again when you " <a href="">"load the page again"</a>
-                ". If this goes on, the server’s log and the disk under its database are the places to look."
+                <a href="">"Reload the page"</a>
+                " to try again. If the error persists, check the server log and the database’s disk."
             </p>
         }
         .into_any(),
@@ -61,8 +61,7 @@ fn missing(what: &str) -> AnyView {
         <h1>"Not found"</h1>
         <p class="lead">{what.to_owned()}</p>
         <p>
-            "It may have been cancelled, or have been complete for so long that it was dropped. "
-            <a href="/ui">"To the overview"</a>
+            <a href="/ui">"Go to overview"</a>
         </p>
     }
     .into_any()

@@ -40,14 +40,14 @@ fn all(view: &NamespacesView, visit: &Visit) -> AnyView {
         <Title text="Namespaces" />
         <h1>"Namespaces"</h1>
         <p class="lead">
-            "lmstfy’s queues stand in namespaces. Whoever has a token of one may do everything in it, and nothing elsewhere."
+            "lmstfy queues belong to namespaces. A token gives full access to its namespace and nothing else."
         </p>
         {open(view.open)}
         {secret(visit)}
         <div class="card">
             {if view.rows.is_empty() {
                 view! {
-                    <p class="empty">"No namespace yet. One comes into being with its first token, or its first queue."</p>
+                    <p class="empty">"No namespaces yet. A namespace is created with its first token or queue."</p>
                 }
                     .into_any()
             } else {
@@ -117,7 +117,7 @@ fn one(mut view: NamespaceView, visit: &Visit) -> AnyView {
             <div class="card-title"><h2>"Queues"</h2></div>
             {if view.queues.is_empty() {
                 view! {
-                    <p class="empty">"No queue. One comes into being with the first job that is published to it, and goes when it has been empty for a while."</p>
+                    <p class="empty">"No queues yet. A queue is created when the first job is published to it, and deleted after it has been empty for a while."</p>
                 }
                     .into_any()
             } else {
@@ -136,7 +136,7 @@ fn open(open: bool) -> Option<AnyView> {
         view! {
             <p class="notice s-stalled">
                 {icon("stalled")}
-                <span>"This server runs with " <code>"--no-auth"</code> ": whoever reaches it may use every namespace, with or without a token."</span>
+                <span>"This server runs with " <code>"--no-auth"</code> ". Anyone who can reach it can use every namespace without a token."</span>
             </p>
         }
         .into_any()
@@ -150,7 +150,7 @@ fn secret(visit: &Visit) -> AnyView {
         Ok(secret) => made(&token.namespace, &token.description, secret, visit),
         Err(why) => view! {
             <p class="flash refused" role="status">
-                {icon("failed")} <span>"No token has been made: " {why} "."</span>
+                {icon("failed")} <span>"Token not created: " {why} "."</span>
             </p>
         }
         .into_any(),
@@ -169,13 +169,13 @@ fn made(namespace: &str, description: &str, secret: String, visit: &Visit) -> An
     );
     view! {
         <section class="card padded secret" aria-labelledby="secret-title" role="status">
-            <h2 id="secret-title">{icon("complete")} " " {format!("A token for {namespace} is made: {description}")}</h2>
-            <p>"Copy its secret now. It is shown this once and kept nowhere; who loses it makes another token."</p>
+            <h2 id="secret-title">{icon("complete")} " " {format!("Token created for {namespace}: {description}")}</h2>
+            <p>"Copy the secret now. It is not stored and not shown again. If you lose it, create another token."</p>
             <p class="row">
                 <code id="secret-text" class="secret-text" tabindex="0">{secret}</code>
                 {copy("secret-text".to_owned(), "Copy the secret".to_owned())}
             </p>
-            {commands("secret-curl", vec![("Publish a first job with it, to the queue work", line)])}
+            {commands("secret-curl", vec![("Publish a first job to the queue work with this token", line)])}
         </section>
     }
     .into_any()
@@ -206,13 +206,13 @@ fn tokens(view: &NamespaceView, visit: &Visit) -> AnyView {
         <section class="card" aria-labelledby="tokens">
             <div class="card-title">
                 <h2 id="tokens">"Tokens"</h2>
-                <span class="aside">"only their hashes are kept"</span>
+                <span class="aside">"only hashes are stored"</span>
             </div>
             {if view.tokens.is_empty() {
                 let text = if view.open {
-                    "No token. This server asks for none."
+                    "No tokens. This server accepts requests without a token."
                 } else {
-                    "No token: nobody can use this namespace by the API until there is one."
+                    "No tokens. Create one to use this namespace through the API."
                 };
                 view! { <p class="empty">{text}</p> }.into_any()
             } else {
@@ -249,7 +249,7 @@ fn revoke(namespace: &str, token: &TokenRow) -> AnyView {
         danger: true,
         title: "Revoke this token?".to_owned(),
         text: format!(
-            "“{}”, {}. Whoever uses it is turned away from this moment on, those who wait for a job included. Jobs and queues stay. This cannot be undone.",
+            "“{}”, {}. Clients that use it are rejected immediately, including those waiting for a job. Jobs and queues are kept. This cannot be undone.",
             token.description, token.name
         ),
         action: RevokeToken::PATH,
@@ -258,8 +258,8 @@ fn revoke(namespace: &str, token: &TokenRow) -> AnyView {
             ("name", token.name.clone()),
             ("back", to::namespace(namespace)),
         ],
-        yes: "Revoke the token".to_owned(),
-        no: "Keep it",
+        yes: "Revoke token".to_owned(),
+        no: "Keep token",
     })
     .into_any()
 }
@@ -273,14 +273,14 @@ fn token_form(namespace: Option<&str>) -> AnyView {
     let action = namespace.map_or_else(|| "/ui/namespaces".to_owned(), to::namespace);
     view! {
         <section class="card padded" aria-labelledby="new-token">
-            <h2 id="new-token">"Make a token"</h2>
+            <h2 id="new-token">"Create token"</h2>
             <form method="post" action=action class="fields">
                 {namespace
                     .is_none()
                     .then(|| {
                         view! {
                             <div>
-                                <label for="token-namespace">"Namespace, there or new"</label>
+                                <label for="token-namespace">"Existing or new namespace"</label>
                                 <input
                                     id="token-namespace"
                                     name="namespace"
@@ -296,7 +296,7 @@ fn token_form(namespace: Option<&str>) -> AnyView {
                         }
                     })}
                 <div class="grow">
-                    <label for="token-description">"Who uses it, and what for"</label>
+                    <label for="token-description">"Description: who uses it and for what"</label>
                     <input
                         id="token-description"
                         name="description"
@@ -308,7 +308,7 @@ fn token_form(namespace: Option<&str>) -> AnyView {
                     />
                 </div>
                 <div>
-                    <label for="token-expires">"Expires after, or at (optional)"</label>
+                    <label for="token-expires">"Expires in or at (optional)"</label>
                     <input
                         id="token-expires"
                         name="expires"
@@ -316,11 +316,11 @@ fn token_form(namespace: Option<&str>) -> AnyView {
                         value=expires
                         maxlength="64"
                         placeholder="30d"
-                        title="A duration in s, m, h, d or w such as 30d, or a moment such as 2030-01-31T00:00:00Z. Without one the token does not expire."
+                        title="A duration in s, m, h, d or w such as 30d, or a time such as 2030-01-31T00:00:00Z. Leave empty for no expiry."
                         autocomplete="off"
                     />
                 </div>
-                <button type="submit" class="button strong">"Make a token"</button>
+                <button type="submit" class="button strong">"Create token"</button>
             </form>
         </section>
     }
@@ -331,15 +331,15 @@ fn curl(name: &str, visit: &Visit) -> AnyView {
     let call = |path: &str| quoted(&api(visit, &format!("/token/{}{path}", segment(name))));
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
                 vec![
-                    ("Make a token", format!("curl {} --data-urlencode {}", call(""), quoted("description=the mailer"))),
-                    ("Make a token that expires", format!("curl {} --data-urlencode {} -d expires=30d", call(""), quoted("description=the mailer"))),
-                    ("Its tokens, by their public names", format!("curl {}", call(""))),
-                    ("With expiry and last use", format!("curl {}", call("?details=true"))),
-                    ("Revoke one, by its secret or its public name", format!("curl -X DELETE {}", call("/sha256:…"))),
+                    ("Create token", format!("curl {} --data-urlencode {}", call(""), quoted("description=the mailer"))),
+                    ("Create a token that expires", format!("curl {} --data-urlencode {} -d expires=30d", call(""), quoted("description=the mailer"))),
+                    ("List tokens by public name", format!("curl {}", call(""))),
+                    ("List tokens with expiry and last use", format!("curl {}", call("?details=true"))),
+                    ("Revoke a token by its secret or public name", format!("curl -X DELETE {}", call("/sha256:…"))),
                 ],
             )}
         </details>

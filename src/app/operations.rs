@@ -36,12 +36,12 @@ pub fn OperationPage() -> impl IntoView {
 /// How far an operation is, as icon, word and colour.
 fn chip(phase: Phase) -> AnyView {
     let (look, shape, word) = match phase {
-        Phase::Waiting => ("s-waiting", "waiting", "waits for its turn"),
+        Phase::Waiting => ("s-waiting", "waiting", "queued"),
         Phase::Running => ("s-running", "running", "running"),
         Phase::Done => ("s-complete", "complete", "done"),
         Phase::Stopped => ("s-paused", "paused", "stopped"),
         Phase::Failed => ("s-failed", "failed", "failed"),
-        Phase::Undoing => ("s-running", "running", "being undone"),
+        Phase::Undoing => ("s-running", "running", "undoing"),
         Phase::Undone => ("s-paused", "complete", "undone"),
     };
     view! { <span class=format!("chip {look}")>{icon(shape)} {word}</span> }.into_any()
@@ -76,9 +76,9 @@ fn list(view: &OperationsView, visit: &Visit) -> AnyView {
     let columns = [
         ("Operation", "first"),
         ("State", ""),
-        ("Which jobs", "mid text"),
-        ("By", "mid"),
-        ("Begun", "n"),
+        ("Jobs", "mid text"),
+        ("Started by", "mid"),
+        ("Started", "n"),
         ("Done", "n"),
         ("Skipped", "n mid"),
     ];
@@ -98,8 +98,8 @@ fn list(view: &OperationsView, visit: &Visit) -> AnyView {
     let body = if view.rows.is_empty() {
         view! {
             <p class="empty">
-                "Nothing has been done to many jobs at once yet. Select some, or all that fit a search, under "
-                <a href="/ui/jobs">"Jobs"</a> ": what is done to them is listed here, with its progress."
+                "No operations yet. Select jobs, or all matching jobs of a search, under "
+                <a href="/ui/jobs">"Jobs"</a> ". Bulk actions and their progress are listed here."
             </p>
         }
         .into_any()
@@ -110,7 +110,7 @@ fn list(view: &OperationsView, visit: &Visit) -> AnyView {
     view! {
         <Title text="Operations" />
         <h1>"Operations"</h1>
-        <p class="lead">"What is done to many jobs at once. The newest 1,000 are kept, for 30 days."</p>
+        <p class="lead">"Bulk actions, newest first. The last 1,000 are kept for 30 days."</p>
         <div class="card">{body}</div>
         {pager(visit, LIST, visit.offset(), view.rows.len(), view.total)}
     }
@@ -178,19 +178,16 @@ fn progress(row: &OperationRow) -> AnyView {
     let at = if row.phase == Phase::Done { of } else { at };
     let words = match (is_undo, row.phase) {
         (true, _) => format!(
-            "{} of {} put back",
+            "{} of {} restored",
             time::number(row.restored),
             many(row.done, "job", "jobs")
         ),
         (false, Phase::Done) => {
             let seen = row.done + row.skipped;
-            format!(
-                "All {} that were reached have been seen to",
-                many(seen, "job", "jobs")
-            )
+            format!("{} processed", many(seen, "job", "jobs"))
         }
         (false, _) => format!(
-            "{} of {} seen to",
+            "{} of {} processed",
             time::number(at),
             amount(row.total, row.is_least)
         ),
@@ -207,21 +204,21 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
     let number = |n: i64| time::number(n).into_any();
     let counted = amount(row.total, row.is_least);
     let mut facts = vec![
-        ("Which jobs", subject(row)),
-        ("By", row.who.clone().into_any()),
-        ("Asked for", moment(row.created)),
+        ("Jobs", subject(row)),
+        ("Started by", row.who.clone().into_any()),
+        ("Requested", moment(row.created)),
     ];
-    facts.extend(row.started.map(|at| ("Begun", moment(at))));
+    facts.extend(row.started.map(|at| ("Started", moment(at))));
     facts.extend(row.ended.map(|at| ("Ended", moment(at))));
     facts.push(("Counted", counted.into_any()));
     facts.push(("Done", number(row.done)));
     facts.push(("Skipped", number(row.skipped)));
     if matches!(row.phase, Phase::Undoing | Phase::Undone) {
-        facts.push(("Put back", number(row.restored)));
-        facts.push(("Not put back", number(row.lost)));
+        facts.push(("Restored", number(row.restored)));
+        facts.push(("Not restored", number(row.lost)));
     }
     if let Some(rate) = rate(row, now) {
-        facts.push(("Jobs a second", number(rate)));
+        facts.push(("Jobs/s", number(rate)));
         let left = row.total - row.done - row.skipped;
         if row.phase == Phase::Running && left > 0 && rate > 0 {
             let span = left.saturating_mul(1_000_000) / rate;
@@ -230,9 +227,9 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
         }
     }
     if row.keeps && matches!(row.phase, Phase::Waiting | Phase::Running) {
-        facts.push(("Undo", "for 30 seconds after its end".into_any()));
+        facts.push(("Undo", "for 30 s after it ends".into_any()));
     } else if row.deed == Deed::Cancel && row.undo_until.is_none() && row.phase != Phase::Undoing {
-        facts.push(("Undo", "not possible, or not any more".into_any()));
+        facts.push(("Undo", "no longer available".into_any()));
     }
     definitions(facts)
 }
@@ -251,14 +248,14 @@ fn skipped(view: &OperationView, visit: &Visit) -> AnyView {
     if all == 0 {
         return ().into_any();
     }
-    let columns = [("Job", "first"), ("Queue", "mid"), ("Why", "text")];
+    let columns = [("Job", "first"), ("Queue", "mid"), ("Reason", "text")];
     let skip = |(n, skip): (usize, &SkipRow)| {
         let (job, queue) = match &skip.place {
             Some((place, id)) => (
                 view! { <a class="id" href=to::job(place, id)>{visible(id)}</a> }.into_any(),
                 queue_name(place),
             ),
-            None => (format!("number {}", skip.job).into_any(), "–".into_any()),
+            None => (format!("#{}", skip.job).into_any(), "–".into_any()),
         };
         view! {
             <tr data-key=(visit.offset() + n).to_string()>
@@ -272,14 +269,14 @@ fn skipped(view: &OperationView, visit: &Visit) -> AnyView {
     let rows = rows.collect_view().into_any();
     view! {
         <section class="card" aria-labelledby="skipped">
-            <div class="card-title"><h2 id="skipped">"What was skipped, and why"</h2></div>
-            {tables::table("Jobs that were skipped", tables::head(&columns), rows)}
+            <div class="card-title"><h2 id="skipped">"Skipped jobs"</h2></div>
+            {tables::table("Skipped jobs with reasons", tables::head(&columns), rows)}
         </section>
         {(all > view.known)
             .then(|| {
                 view! {
                     <p class="aside">
-                        {format!("Of {} it is known why, of the first {}.", many(all, "skipped job", "skipped jobs"), time::number(view.known))}
+                        {format!("{} in total. Reasons are kept for the first {}.", many(all, "skipped job", "skipped jobs"), time::number(view.known))}
                     </p>
                 }
             })}

@@ -47,7 +47,7 @@ fn everything(mut overview: OverviewView, visit: &Visit) -> AnyView {
         {by_api(&overview)}
         <div class="card">
             {title("Queues", "/ui/queues", overview.queues.len())}
-            {table("Queues by need", first(&overview.queues, QUEUES_SHOWN), None, None, visit.now)}
+            {table("Queues, problems first", first(&overview.queues, QUEUES_SHOWN), None, None, visit.now)}
         </div>
         <div class="columns">
             <div class="card">
@@ -61,7 +61,7 @@ fn everything(mut overview: OverviewView, visit: &Visit) -> AnyView {
             <div class="card">
                 {title("Workers", "/ui/workers", overview.workers.len())}
                 {if overview.workers.is_empty() {
-                    view! { <p class="empty">"No worker has shown itself within a day."</p> }.into_any()
+                    view! { <p class="empty">"No workers seen in the last 24 hours."</p> }.into_any()
                 } else {
                     tables::workers(first(&overview.workers, WORKERS_SHOWN), visit.now)
                 }}
@@ -188,13 +188,15 @@ fn pace(recent: &Recent) -> AnyView {
     };
     let drawing = Chart {
         id: "hour",
-        title: "Completed and failed a minute, in the last hour",
+        title: "Completed and failed jobs/min, last hour",
         unit: Unit::Rate,
         from: recent.hour.spans.first().map_or(0, |span| span.from),
         width: recent.hour.width,
         goes_on: true,
         lines: vec![
-            line("done", "s-complete", Dash::Solid, |span| span.completed),
+            line("completed", "s-complete", Dash::Solid, |span| {
+                span.completed
+            }),
             line("failed", "s-failed", Dash::Long, |span| span.failed),
         ],
     };
@@ -203,14 +205,14 @@ fn pace(recent: &Recent) -> AnyView {
         (
             "s-complete",
             "complete",
-            "done a minute",
+            "Completed/min",
             Unit::Rate.told(now.completed as f64 / 5.0),
             "/ui/stats?range=1h",
         ),
         (
             "s-failed",
             "failed",
-            "failure rate",
+            "Failure rate",
             now.failure_rate()
                 .map_or("–".to_owned(), |rate| Unit::Share.told(rate)),
             "/ui/failures?range=1h",
@@ -218,7 +220,7 @@ fn pace(recent: &Recent) -> AnyView {
         (
             "s-waiting",
             "waiting",
-            "wait, 95 %",
+            "Wait p95",
             now.wait_p95.map_or("–".to_owned(), time::seconds),
             "/ui/queues?sort=wait",
         ),
@@ -235,11 +237,11 @@ fn pace(recent: &Recent) -> AnyView {
     });
     view! {
         <div class="pace">
-            <section class="card padded" aria-label="The last hour">
+            <section class="card padded" aria-label="Last hour">
                 {chart(&drawing)}
-                {chart_numbers("Completed and failed jobs by the minute", &[&drawing])}
+                {chart_numbers("Completed and failed jobs per minute", &[&drawing])}
             </section>
-            <ul class="tiles one" aria-label="In the last five minutes">{tiles}</ul>
+            <ul class="tiles one" aria-label="Last 5 minutes">{tiles}</ul>
         </div>
     }
     .into_any()
@@ -251,12 +253,12 @@ fn by_api(overview: &OverviewView) -> AnyView {
         return ().into_any();
     }
     let columns = [
-        ("API", "first"),
+        ("Protocol", "first"),
         ("Queues", "n mid"),
         ("Running", "n"),
         ("Waiting", "n"),
         ("Scheduled", "n mid"),
-        ("Depending", "n wide"),
+        ("Depends", "n wide"),
         ("Stalled", "n mid"),
         ("Failed", "n"),
         ("Dead", "n"),
@@ -275,7 +277,7 @@ fn by_api(overview: &OverviewView) -> AnyView {
             .filter(|queue| queue.place.api == *api);
         let queues = i64::try_from(of_api.count()).unwrap_or(i64::MAX);
         let cells = STANDS.map(|stand| match tally.of(stand) {
-            0 if !api.has(stand) => lacking(*api, word(stand), class(stand)),
+            0 if !api.has(stand) => lacking(*api, class(stand)),
             n => count_cell(n, stand, class(stand)),
         });
         view! {
@@ -288,7 +290,7 @@ fn by_api(overview: &OverviewView) -> AnyView {
     });
     view! {
         <div class="card">
-            {tables::table("Jobs by API", tables::head(&columns), rows.collect_view().into_any())}
+            {tables::table("Jobs by protocol", tables::head(&columns), rows.collect_view().into_any())}
         </div>
     }
     .into_any()
@@ -298,28 +300,28 @@ fn by_api(overview: &OverviewView) -> AnyView {
 fn nothing_yet(visit: &Visit) -> AnyView {
     let job = r#"{"data": {"meta": {"to": "ada@example.com"}, "klass": "Mail::Send"}}"#;
     view! {
-        <h1>"No queue yet"</h1>
+        <h1>"No queues yet"</h1>
         <p class="lead">
-            "A queue comes into being with its first job. Run these three lines in a shell, and watch this page."
+            "A queue is created with its first job. Run these three commands and watch this page."
         </p>
         <section class="card padded">
             {commands(
                 "first",
                 vec![
                     ("Add a job to the queue mail", format!("curl {} -d {}", api(visit, "/add/mail"), quoted(job))),
-                    ("Take it as the worker ada", format!("curl {}", quoted(&api(visit, "/get/mail?host=ada")))),
-                    ("See how the queue stands", format!("curl {}", api(visit, "/queue/mail"))),
+                    ("Claim it as worker ada", format!("curl {}", quoted(&api(visit, "/get/mail?host=ada")))),
+                    ("Show the queue’s counts", format!("curl {}", api(visit, "/queue/mail"))),
                 ],
             )}
         </section>
         <section class="card padded" aria-labelledby="by-lmstfy">
-            <h2 id="by-lmstfy">"The same by lmstfy"</h2>
-            <p>"Its queues stand in namespaces. " {link_if_seen("/ui/namespaces".to_owned(), "Make a token".to_owned())} " for one, say shop, and put it in here:"</p>
+            <h2 id="by-lmstfy">"With lmstfy"</h2>
+            <p>"lmstfy queues belong to namespaces. " {link_if_seen("/ui/namespaces".to_owned(), "Create a token".to_owned())} " for the namespace shop and use it here:"</p>
             {commands(
                 "first-lmstfy",
                 vec![
                     (
-                        "Publish a job to the queue mail of the namespace shop",
+                        "Publish a job to the queue mail in the namespace shop",
                         format!(
                             "curl -X PUT -H {} {} --data-binary {}",
                             quoted("X-Token: …"),
@@ -328,7 +330,7 @@ fn nothing_yet(visit: &Visit) -> AnyView {
                         ),
                     ),
                     (
-                        "Consume it, and keep it for two minutes",
+                        "Consume it with a time to run of 120 s",
                         format!("curl -H {} {}", quoted("X-Token: …"), quoted(&api(visit, "/api/shop/mail?ttr=120"))),
                     ),
                 ],
@@ -336,8 +338,8 @@ fn nothing_yet(visit: &Visit) -> AnyView {
         </section>
         {nothing_by_relay(visit)}
         <section class="card padded" aria-labelledby="by-jobq">
-            <h2 id="by-jobq">"The same by Jobq"</h2>
-            <p>"Its queues are created: by curl, or " <a href="/ui/queues?new=#new">"on the page of the queues"</a> "."</p>
+            <h2 id="by-jobq">"With Jobq"</h2>
+            <p>"Jobq queues must be created, with curl or " <a href="/ui/queues?new=#new">"on the Queues page"</a> "."</p>
             {commands("first-jobq", first_lines(visit))}
         </section>
     }
@@ -348,12 +350,12 @@ fn nothing_by_relay(visit: &Visit) -> AnyView {
     let job = r#"[{"queue": "mail", "id": "1", "timeout": 30, "max_retries": 3, "payload": {"to": "ada@example.com"}}]"#;
     view! {
         <section class="card padded" aria-labelledby="by-relay">
-            <h2 id="by-relay">"The same by Relay"</h2>
+            <h2 id="by-relay">"With Relay"</h2>
             {commands(
                 "first-relay",
                 vec![
                     ("Enqueue a job in the queue mail", enqueue(visit, job)),
-                    ("Run it: a heartbeat is due within its timeout", format!("curl {}", api(visit, "/v2/queues/mail/jobs"))),
+                    ("Get the job; a heartbeat is due within its timeout", format!("curl {}", api(visit, "/v2/queues/mail/jobs"))),
                 ],
             )}
         </section>

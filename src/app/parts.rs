@@ -35,11 +35,7 @@ pub fn loaded<T: Send + 'static>(
 
 /// The word for a state.
 pub fn word(stand: Stand) -> &'static str {
-    match stand {
-        Stand::Depends => "depending",
-        Stand::Record => "records",
-        other => other.as_str(),
-    }
+    stand.as_str()
 }
 
 /// A state as icon, word and colour.
@@ -51,7 +47,7 @@ pub fn chip(stand: Stand) -> AnyView {
 /// How a job stands: its state, and what the word alone would hide.
 pub fn standing(job: &JobRow) -> AnyView {
     let more = job.is_taken_away().then(|| {
-        view! { <span class="aside">" · taken from its worker, first in line"</span> }
+        view! { <span class="aside">" · timed out, first in line"</span> }
     });
     view! { {chip(job.stand)} {more} }.into_any()
 }
@@ -241,8 +237,8 @@ pub fn deleting(place: &Place, id: &str, after: String, text: String, visit: &Vi
             ],
         ]
         .concat(),
-        yes: "Delete the job".to_owned(),
-        no: "Keep it",
+        yes: "Delete job".to_owned(),
+        no: "Keep job",
     })
 }
 
@@ -273,7 +269,7 @@ pub fn job_head(
         </div>
         <p class="lead row">
             <code id="jid" class="id">{shown}</code>
-            {is_itself.then(|| hot("y", copy("jid".to_owned(), "Copy the id".to_owned())))}
+            {is_itself.then(|| hot("y", copy("jid".to_owned(), "Copy ID".to_owned())))}
         </p>
     }
     .into_any()
@@ -364,7 +360,7 @@ fn pages_of(
         return ().into_any();
     }
     let range = if shown == 0 {
-        "None here any more".to_owned()
+        "No entries on this page".to_owned()
     } else {
         format!(
             "{}–{} of {}",
@@ -374,7 +370,7 @@ fn pages_of(
         )
     };
     view! {
-        <nav class="pager" aria-label="Pages of this list">
+        <nav class="pager" aria-label="Pagination">
             {(offset > 0).then(|| view! { <a class="button" rel="prev" href=address(offset.saturating_sub(size))>"Previous"</a> })}
             <span>{range}</span>
             {(shown == size)
@@ -417,8 +413,8 @@ pub fn badge(api: Api) -> AnyView {
 }
 
 /// A cell for what the API of a queue does not have.
-pub fn lacking(api: Api, what: &str, class: &str) -> AnyView {
-    let title = format!("{} has no {what}", api.as_str());
+pub fn lacking(api: Api, class: &str) -> AnyView {
+    let title = format!("Not used by {}", api.as_str());
     view! { <td class=format!("n zero {class}") title=title>"–"</td> }.into_any()
 }
 

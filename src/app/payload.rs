@@ -16,7 +16,7 @@ const COLOURED_PIECES: usize = 5_000;
 /// JSON longer than this in characters is folded where it stands among others.
 const UNFOLDED_CHARS: usize = 120;
 
-const ALL_BY_API: &str = "The API gives all of it.";
+const ALL_BY_API: &str = "The API returns all of it.";
 
 /// Id and name of the element that a text stands in.
 type Frame = (&'static str, &'static str);
@@ -78,7 +78,7 @@ pub fn folded(text: &str) -> AnyView {
     view! {
         <details class="more folded">
             <summary><code>{beginning} "…"</code></summary>
-            <pre class="payload" tabindex="0" aria-label="All of it">{laid_out(text)}</pre>
+            <pre class="payload" tabindex="0" aria-label="Full text">{laid_out(text)}</pre>
             {rest.map(|rest| view! { <p class="aside">{rest}</p> })}
         </details>
     }
@@ -119,8 +119,13 @@ fn first(text: &str) -> &str {
 }
 
 fn part(shown: &str, all: &str, rest: &str) -> Option<String> {
-    (shown.len() < all.len())
-        .then(|| format!("The first {} of {} bytes. {rest}", shown.len(), all.len()))
+    (shown.len() < all.len()).then(|| {
+        format!(
+            "Showing the first {} of {} bytes. {rest}",
+            shown.len(),
+            all.len()
+        )
+    })
 }
 
 fn coloured(pieces: &[(Piece, String)]) -> AnyView {

@@ -66,9 +66,9 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
         let n = queue.tally.waiting;
         (queue.paused && n > 0).then(|| {
             format!(
-                "{} is paused, and {} there until it goes on",
+                "{} is paused with {} waiting",
                 queue.place.label(),
-                many(n, "job waits", "jobs wait")
+                many(n, "job", "jobs")
             )
         })
     });
@@ -87,7 +87,7 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
         let wait = now.saturating_sub(queue.oldest_waiting?);
         (!queue.paused && queue.tally.waiting > 0 && wait > LONG_US).then(|| {
             format!(
-                "{} has kept a job waiting for {}",
+                "{}: oldest job has been waiting {}",
                 queue.place.label(),
                 time::span(wait)
             )
@@ -99,8 +99,8 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
         problems.push(Problem {
             shape: "failed",
             text: format!(
-                "{} failed, in {}",
-                many(failed, "job has", "jobs have"),
+                "{} in {}",
+                many(failed, "failed job", "failed jobs"),
                 many(groups, "group", "groups")
             ),
             api: None,
@@ -110,7 +110,7 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
                 .iter()
                 .filter_map(|group| group.first)
                 .min()
-                .map(|first| ("the first", first)),
+                .map(|first| ("first", first)),
             remedy: match overview.groups.as_slice() {
                 [group] => Some(Remedy::RetryGroup(group.clone())),
                 _ => None,
@@ -126,7 +126,7 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
 fn full_disk(recent: &Recent) -> Option<Problem> {
     recent.is_disk_full.then(|| Problem {
         shape: "failed",
-        text: "The disk is full: new jobs are refused. Workers can still finish jobs. Free disk space \
+        text: "The disk is full: new jobs are refused. Workers can still complete jobs. Free disk space \
                or delete jobs"
             .to_owned(),
         api: None,
@@ -142,7 +142,7 @@ fn failing_more(recent: &Recent) -> Option<Problem> {
     jumped.then(|| Problem {
         shape: "failed",
         text: format!(
-            "{} failed in the last 5 minutes, {} of those that ended; in the hour before it was {}",
+            "{} failed in the last 5 minutes; the failure rate is {}, up from {} in the hour before",
             many(recent.now.failed, "job", "jobs"),
             Unit::Share.told(now),
             Unit::Share.told(before),
@@ -159,7 +159,7 @@ fn slow_commits(recent: &Recent) -> Option<Problem> {
     Some(Problem {
         shape: "waiting",
         text: format!(
-            "The database is slow: in the last minute 95 % of the commits took up to {}",
+            "The database is slow: p95 commit time was {} in the last minute",
             time::seconds(p95)
         ),
         api: None,
@@ -173,13 +173,13 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
     let named = overview.dead.iter().map(|letter| {
         let since = letter.head.as_ref().map_or(String::new(), |head| {
             let since = now.saturating_sub(head.when);
-            format!(", the oldest for {}", time::span(since))
+            format!(", oldest for {}", time::span(since))
         });
         Problem {
             shape: "dead",
             text: format!(
-                "{} dead in {}{since}",
-                many(letter.size, "job is", "jobs are"),
+                "{} in {}{since}",
+                many(letter.size, "dead job", "dead jobs"),
                 letter.place.label()
             ),
             api: Some(letter.place.api),
@@ -194,7 +194,7 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
         let more = i64::try_from(more).unwrap_or(i64::MAX);
         problems.push(Problem {
             shape: "dead",
-            text: format!("… and in {}", many(more, "more queue", "more queues")),
+            text: format!("… and {}", many(more, "more queue", "more queues")),
             api: None,
             address: "/ui/dead".to_owned(),
             since: None,
@@ -219,8 +219,8 @@ fn nobody_works(overview: &OverviewView, now: i64) -> Option<Problem> {
     (waiting > 0 && !alive).then(|| Problem {
         shape: "stalled",
         text: format!(
-            "{}, and no worker has asked for any in the last minute",
-            many(waiting, "job waits", "jobs wait")
+            "{}, but no worker has asked for jobs in the last minute",
+            many(waiting, "waiting job", "waiting jobs")
         ),
         api: None,
         address: "/ui/workers".to_owned(),
@@ -247,7 +247,7 @@ fn per_queue(
                 since: queue
                     .oldest_waiting
                     .filter(|_| shape == "paused")
-                    .map(|since| ("the oldest became available", since)),
+                    .map(|since| ("oldest available", since)),
                 remedy: (shape == "paused").then(|| Remedy::Unpause(queue.place.clone())),
             })
         })
@@ -334,7 +334,7 @@ mod tests {
         let found = problems(&overview, 1_000_000);
         assert_eq!(
             found[0].text,
-            "3 jobs wait, and no worker has asked for any in the last minute"
+            "3 waiting jobs, but no worker has asked for jobs in the last minute"
         );
         assert_eq!(found[1].text, "1 job stalled in mail");
         assert_eq!(found[1].address, "/ui/queues/mail/stalled");
@@ -353,10 +353,7 @@ mod tests {
         let found = |queue| problems(&overview(vec![queue], vec![]), 2 * LONG_US);
         let some = found(paused(tally, Some(0)));
         assert_eq!(some.len(), 1);
-        assert_eq!(
-            some[0].text,
-            "mail is paused, and 2 jobs wait there until it goes on"
-        );
+        assert_eq!(some[0].text, "mail is paused with 2 jobs waiting");
         assert_eq!(some[0].remedy, Some(Remedy::Unpause(Place::qless("mail"))));
         assert_eq!(found(paused(Tally::default(), None)), []);
     }
@@ -385,7 +382,7 @@ mod tests {
         assert_eq!(
             found(span(5, 5), span(95, 5), None),
             [
-                "5 jobs failed in the last 5 minutes, 50 % of those that ended; in the hour before it was 5 %"
+                "5 jobs failed in the last 5 minutes; the failure rate is 50%, up from 5% in the hour before"
             ]
         );
         assert!(found(span(0, 4), span(95, 5), None).is_empty(), "too few");
@@ -394,7 +391,7 @@ mod tests {
         assert!(found(span(1, 0), span(1, 0), Some(0.25)).is_empty());
         assert_eq!(
             found(span(1, 0), span(1, 0), Some(0.5)),
-            ["The database is slow: in the last minute 95 % of the commits took up to 500 ms"]
+            ["The database is slow: p95 commit time was 500 ms in the last minute"]
         );
     }
 
@@ -410,11 +407,11 @@ mod tests {
         let mut overview = overview(vec![], vec![]);
         overview.groups = vec![group("a", 7)];
         let found = problems(&overview, 0).remove(0);
-        assert_eq!(found.since, Some(("the first", 7)));
+        assert_eq!(found.since, Some(("first", 7)));
         assert_eq!(found.remedy, Some(Remedy::RetryGroup(group("a", 7))));
         overview.groups.push(group("b", 5));
         let found = problems(&overview, 0).remove(0);
-        assert_eq!((found.since, found.remedy), (Some(("the first", 5)), None));
+        assert_eq!((found.since, found.remedy), (Some(("first", 5)), None));
     }
 
     #[test]
@@ -438,10 +435,10 @@ mod tests {
         }];
         let found = problems(&overview, 0);
         assert_eq!(found.len(), 2, "nobody knows whether anybody consumes");
-        assert_eq!(found[0].text, "7 jobs are dead in shop/mail");
+        assert_eq!(found[0].text, "7 dead jobs in shop/mail");
         assert_eq!(found[0].address, "/ui/lmstfy/shop/mail/dead");
         assert_eq!(found[0].remedy, Some(Remedy::PutToWork(place, 7)));
-        assert_eq!(found[1].text, "… and in 2 more queues");
+        assert_eq!(found[1].text, "… and 2 more queues");
     }
 
     #[test]

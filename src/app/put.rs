@@ -30,12 +30,12 @@ fn page(view: NewJobView, like: &str, not_put: Option<NotPut>) -> AnyView {
         view! { <p class="crumb"><a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&place)}</p> }
     });
     let lead = (!like.is_empty()).then(|| {
-        view! { <p class="lead">"Like job " <a class="id" href=to::qless_job(like)>{like.to_owned()}</a> ", with an id of its own."</p> }
+        view! { <p class="lead">"Copied from job " <a class="id" href=to::qless_job(like)>{like.to_owned()}</a> ". The new job gets its own ID."</p> }
     });
     view! {
-        <Title text="Put a job" />
+        <Title text="Add job" />
         {crumb}
-        <h1>"Put a job"</h1>
+        <h1>"Add job"</h1>
         {lead}
         // What was typed stays while the page follows what happens elsewhere.
         <section id="put" class="card padded" aria-label="The job" data-keep="">
@@ -58,15 +58,15 @@ struct Line {
 }
 
 const LINES: [Line; 6] = [
-    Line::text("id", "Id, made up if empty"),
-    Line::text("klass", "Class, may be empty"),
-    Line::number("priority", "Priority, lowest first", None, "0"),
+    Line::text("id", "ID (optional)"),
+    Line::text("klass", "Class (optional)"),
+    Line::number("priority", "Priority (lower runs first)", None, "0"),
     Line::number("retries", "Retries", Some("0"), "5"),
-    Line::number("delay", "Delay in seconds", Some("0"), "0"),
+    Line::number("delay", "Delay (s)", Some("0"), "0"),
     Line {
         max_length: Some("8000"),
         hint: "vip, eu",
-        ..Line::text("tags", "Tags, with commas between them")
+        ..Line::text("tags", "Tags (comma-separated)")
     },
 ];
 
@@ -138,14 +138,14 @@ fn fields(form: &NewJob, queues: &[String]) -> AnyView {
             </div>
             {lines.into_iter().collect_view()}
             <div class="whole">
-                <label for="put-data">"Data, JSON; every digit is kept"</label>
+                <label for="put-data">"Data (JSON)"</label>
                 <textarea id="put-data" name="data" rows="8" spellcheck="false" autocomplete="off">{written(&form.data)}</textarea>
             </div>
             <div class="whole">
-                <label for="put-depends">"Ids of jobs to wait for, may be empty"</label>
+                <label for="put-depends">"Depends on job IDs (optional, separated by spaces)"</label>
                 <textarea id="put-depends" name="depends" rows="2" spellcheck="false" autocomplete="off">{written(&form.depends)}</textarea>
             </div>
-            <button type="submit" class="button strong">"Put it"</button>
+            <button type="submit" class="button strong">"Add job"</button>
         </form>
     }
     .into_any()

@@ -100,7 +100,7 @@ pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
         {match place.api {
             Api::Qless => {
                 view! {
-                    {may("/ui/put").then(|| view! { <a class="button" href=to::put(&place.name)>"Put a job…"</a> })}
+                    {may("/ui/put").then(|| view! { <a class="button" href=to::put(&place.name)>"Add job…"</a> })}
                     <a class="button" href=to::config(&place.name)>"Options…"</a>
                 }
                     .into_any()
@@ -119,7 +119,7 @@ pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
             .forgotten
             .then(|| {
                 view! {
-                    <p class="notice">"This queue is forgotten: it comes back into the lists with its next job."</p>
+                    <p class="notice">"This queue is hidden from the lists. It reappears when a job is added to it."</p>
                 }
             })}
         <div class="queue-head">
@@ -134,15 +134,15 @@ pub fn head(queue: &QueueRow, here: Tab, visit: &Visit) -> AnyView {
 /// What it means that the queue is paused.
 fn held_up(waiting: i64) -> AnyView {
     let jobs = match waiting {
-        0 => "Nothing waits in it.".to_owned(),
-        n => format!("{} until it goes on.", many(n, "job waits", "jobs wait")),
+        0 => "No jobs are waiting.".to_owned(),
+        n => format!("{} waiting.", many(n, "job is", "jobs are")),
     };
     view! {
         <p class="notice s-paused">
             {icon("paused")}
             <span>
-                "This queue is paused: no worker gets a job of it. " {jobs}
-                " Jobs can be put into it, and those that run go on."
+                "This queue is paused: workers get no jobs from it. " {jobs}
+                " Jobs can still be added, and running jobs continue."
             </span>
         </p>
     }
@@ -152,15 +152,15 @@ fn held_up(waiting: i64) -> AnyView {
 /// At once, for it is as easily undone.
 fn pause(queue: &Place, visit: &Visit) -> AnyView {
     let fields = [queue.fields(), vec![("back", visit.here())]].concat();
-    let about = format!("Pause queue {}: no worker gets a job of it", queue.label());
-    hot("", deed(PauseQueue::PATH, fields, "Pause", about))
+    let about = format!("Pause queue {}", queue.label());
+    hot("", deed(PauseQueue::PATH, fields, "Pause queue", about))
 }
 
 /// Lets a paused queue go on.
 pub fn unpause(queue: &Place, visit: &Visit) -> AnyView {
     let fields = [queue.fields(), vec![("back", visit.here())]].concat();
-    let about = format!("Unpause queue {}: let it go on", queue.label());
-    hot("", deed(UnpauseQueue::PATH, fields, "Unpause", about))
+    let about = format!("Resume queue {}", queue.label());
+    hot("", deed(UnpauseQueue::PATH, fields, "Resume queue", about))
 }
 
 fn forget(queue: &Place, visit: &Visit) -> AnyView {
@@ -169,15 +169,15 @@ fn forget(queue: &Place, visit: &Visit) -> AnyView {
         button: "Forget…".to_owned(),
         danger: false,
         title: "Forget this queue?".to_owned(),
-        text: "It leaves the lists until something is put into it again. Its complete jobs and its statistics stay.".to_owned(),
+        text: "Hides the queue from the lists until a job is added to it. Its complete jobs and statistics are kept.".to_owned(),
         action: ForgetQueue::PATH,
         fields: [
             queue.fields(),
             vec![("back", visit.here()), ("after", "/ui/queues".to_owned())],
         ]
         .concat(),
-        yes: "Forget the queue".to_owned(),
-        no: "Keep it",
+        yes: "Forget queue".to_owned(),
+        no: "Keep queue",
     })
 }
 
@@ -233,35 +233,33 @@ fn nothing(api: Api, stand: Stand) -> &'static str {
     match stand {
         _ if api == Api::Relay => relay::nothing(stand),
         Stand::Waiting if api == Api::Lmstfy => {
-            "Nothing waits. Jobs appear here when they are published, and leave when a consumer gets them."
+            "No waiting jobs. Jobs appear here when they are published and leave when a consumer gets them."
         }
         Stand::Running if api == Api::Lmstfy => {
-            "Nothing runs. Jobs appear here when a consumer gets them, until it acknowledges them or its time to run (ttr) is over."
+            "No running jobs. Jobs appear here when a consumer gets them, until they are acknowledged or their time to run (TTR) ends."
         }
         Stand::Waiting => {
-            "Nothing waits. Jobs appear here when they are added, and leave when a worker asks for work."
+            "No waiting jobs. Jobs appear here when they are added and leave when a worker claims them."
         }
-        Stand::Scheduled => {
-            "Nothing is scheduled. Jobs with a delay appear here until they are due."
-        }
+        Stand::Scheduled => "No scheduled jobs. Jobs with a delay appear here until they are due.",
         Stand::Depends => {
-            "Nothing depends on other jobs. Jobs appear here until all that they wait for is complete."
+            "No jobs depend on other jobs. Jobs appear here until all their dependencies are complete."
         }
-        Stand::Running => "Nothing runs. Jobs appear here while a worker holds their lease.",
+        Stand::Running => "No running jobs. Jobs appear here while a worker holds their lease.",
         Stand::Stalled => {
-            "Nothing has stalled. Jobs appear here when a worker misses its heartbeat."
+            "No stalled jobs. Jobs appear here when their lease expires because a worker missed its heartbeat."
         }
         Stand::Failed => {
-            "Nothing has failed. Jobs appear here with their failure until they are retried or cancelled."
+            "No failed jobs. Jobs that fail appear here until they are retried or canceled."
         }
         Stand::Complete => {
-            "Nothing is complete yet. The newest 50,000 complete jobs of the last seven days are kept."
+            "No complete jobs. By default the newest 50,000 of the last 7 days are kept."
         }
         Stand::Record => {
-            "Nothing is recorded. Jobs appear here when they are created, and stay until they are deleted."
+            "No jobs. Jobs appear here when they are created and stay until they are deleted."
         }
         Stand::Dead => {
-            "The dead letter is empty. A job is published with a number of tries. Each time a consumer gets it, one is used up; when the last one’s time to run ends without an acknowledgement, the job comes here. It stays, for ever, until somebody respawns or deletes it."
+            "No dead jobs. A job is published with a number of tries, and each delivery uses one. When the last try’s time to run (TTR) ends without an acknowledgment, the job is dead-lettered. It stays here until you respawn or delete it."
         }
     }
 }
@@ -275,7 +273,7 @@ fn curl(view: &QueueView, visit: &Visit) -> AnyView {
     };
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands("curl", lines)}
         </details>
     }
@@ -291,12 +289,12 @@ fn lines(view: &QueueView, visit: &Visit) -> Vec<(&'static str, String)> {
     };
     let call = |path: String| quoted(&api(visit, &path));
     let (what, path) = if view.queue.paused {
-        ("Let it go on", "unpause")
+        ("Resume the queue", "unpause")
     } else {
-        ("Pause it", "pause")
+        ("Pause the queue", "pause")
     };
     vec![
-        ("This list", format!("curl {}", call(list))),
+        ("List these jobs", format!("curl {}", call(list))),
         (
             "Add a job",
             format!(
@@ -306,7 +304,7 @@ fn lines(view: &QueueView, visit: &Visit) -> Vec<(&'static str, String)> {
             ),
         ),
         (
-            "Take a job",
+            "Claim a job",
             format!("curl {}", call(format!("/get/{name}?host=me"))),
         ),
         (
@@ -314,7 +312,7 @@ fn lines(view: &QueueView, visit: &Visit) -> Vec<(&'static str, String)> {
             format!("curl -X POST {}", call(format!("/{path}/{name}"))),
         ),
         (
-            "The numbers",
+            "Show the queue’s counts",
             format!("curl {}", call(format!("/queue/{name}"))),
         ),
     ]

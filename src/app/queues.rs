@@ -64,9 +64,9 @@ impl Wanted {
     fn nothing(&self) -> String {
         let name = &self.name;
         match (name.is_empty(), self.problems) {
-            (_, false) => format!("No queue matches “{name}”. "),
-            (true, true) => "No queue has a problem. ".to_owned(),
-            (false, true) => format!("No queue that matches “{name}” has a problem. "),
+            (_, false) => format!("No queues match “{name}”. "),
+            (true, true) => "No queues have problems. ".to_owned(),
+            (false, true) => format!("No queues matching “{name}” have problems. "),
         }
     }
 }
@@ -107,7 +107,7 @@ const COLUMNS: [(&str, &str, Sort); 11] = [
     ("Running", "n", Sort::Count(Stand::Running)),
     ("Waiting", "n", Sort::Count(Stand::Waiting)),
     ("Scheduled", "n mid", Sort::Count(Stand::Scheduled)),
-    ("Depending", "n wide", Sort::Count(Stand::Depends)),
+    ("Depends", "n wide", Sort::Count(Stand::Depends)),
     ("Stalled", "n mid", Sort::Count(Stand::Stalled)),
     ("Failed", "n", Sort::Count(Stand::Failed)),
     ("Dead", "n", Sort::Count(Stand::Dead)),
@@ -133,7 +133,8 @@ pub fn table(
 }
 
 fn heads(sorted: Option<(Sort, &Wanted)>, with_records: bool, with_sparks: bool) -> AnyView {
-    let sparks = with_sparks.then(|| view! { <th scope="col" class="wide">"Done in 30 min"</th> });
+    let sparks =
+        with_sparks.then(|| view! { <th scope="col" class="wide">"Completed, last 30 min"</th> });
     let columns = COLUMNS
         .into_iter()
         .filter(|(_, _, by)| with_records || *by != Sort::Count(Stand::Record))
@@ -202,7 +203,7 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, visit: &Visit) -> AnyView {
     queues.retain(|queue| wanted.is(queue, visit.now));
     sort(&mut queues, by, visit.now);
     let shown_queues = if there == 0 {
-        view! { <p class="empty">"No queue yet. " <a href="/ui">"How to add a first job"</a></p> }
+        view! { <p class="empty">"No queues yet. " <a href="/ui">"How to add a first job"</a></p> }
             .into_any()
     } else if queues.is_empty() {
         view! {
@@ -234,7 +235,7 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, visit: &Visit) -> AnyView {
                 <button type="submit" class="button">"Filter"</button>
             </form>
             <span class="aside">{shown}</span>
-            {(by != Sort::Need).then(|| view! { <a href=address(Sort::Need, &wanted)>"Sort by need"</a> })}
+            {(by != Sort::Need).then(|| view! { <a href=address(Sort::Need, &wanted)>"Sort by problems"</a> })}
         </div>
         <section class="card">{shown_queues}</section>
         {new_queue(visit)}

@@ -39,17 +39,17 @@ fn page(view: &RecurringView, visit: &Visit) -> AnyView {
             <div class="row">{end(&row.id, visit)}</div>
         </div>
         <p class="lead row">
-            <code id="rid" class="id">{row.id.clone()}</code> {copy("rid".to_owned(), "Copy the id".to_owned())}
+            <code id="rid" class="id">{row.id.clone()}</code> {copy("rid".to_owned(), "Copy ID".to_owned())}
         </p>
         <p class="row">{summary(row, visit.now)}</p>
         <div class="columns even">
             <section class="card padded" aria-labelledby="facts">
-                <h2 id="facts">"Facts"</h2>
+                <h2 id="facts">"Details"</h2>
                 {facts(view)}
             </section>
             <section class="card padded" aria-labelledby="data">
                 <div class="card-title">
-                    <h2 id="data">"Payload of its children"</h2>
+                    <h2 id="data">"Payload of new jobs"</h2>
                     {copy("payload".to_owned(), "Copy the payload".to_owned())}
                 </div>
                 {payload(&view.body)}
@@ -58,14 +58,14 @@ fn page(view: &RecurringView, visit: &Visit) -> AnyView {
         {change(view, visit)}
         <section class="card" aria-labelledby="children">
             <div class="card-title">
-                <h2 id="children">"Newest children"</h2>
-                <span class="aside">{format!("{} made so far", time::number(row.made))}</span>
+                <h2 id="children">"Newest jobs"</h2>
+                <span class="aside">{format!("{} created in total", time::number(row.made))}</span>
             </div>
             {if view.children.is_empty() {
-                view! { <p class="empty">"None of its newest children is there: none was made yet, or they are cancelled or dropped."</p> }
+                view! { <p class="empty">"No jobs found. None has been created yet, or the newest ones were canceled or removed."</p> }
                     .into_any()
             } else {
-                tables::jobs("Newest children of this recurring job", JobList::Mixed, &view.children, visit)
+                tables::jobs("Newest jobs of this recurring job", JobList::Mixed, &view.children, visit)
             }}
         </section>
         {curl(&row.id, visit)}
@@ -90,16 +90,16 @@ fn facts(view: &RecurringView) -> AnyView {
             view! { {queue_link(&Place::qless(&row.queue))} " " {row.paused.then(paused)} }.into_any(),
         ),
         ("Interval", time::every(row.interval).into_any()),
-        ("Next child", exact(row.next)),
+        ("Next run", exact(row.next)),
         (
             "Priority",
-            view! { {row.priority.to_string()} <span class="aside">" · lowest runs first"</span> }
+            view! { {row.priority.to_string()} <span class="aside">" · lower numbers run first"</span> }
                 .into_any(),
         ),
         ("Retries", time::number(row.retries).into_any()),
         (
-            "Backlog",
-            view! { {backlog(row.backlog)} <span class="aside">" · missed children that are made up for"</span> }
+            "Catch-up limit",
+            view! { {backlog(row.backlog)} <span class="aside">" · missed runs to make up"</span> }
                 .into_any(),
         ),
         ("Tags", tags),
@@ -115,9 +115,9 @@ fn change(view: &RecurringView, visit: &Visit) -> AnyView {
     let (number, unit) = time::in_unit(row.interval);
     view! {
         <section class="card padded" aria-labelledby="change">
-            <h2 id="change">"Change it"</h2>
+            <h2 id="change">"Change recurring job"</h2>
             <p class="aside">
-                "Counts for the children to come. With another interval the next one is due sooner or later by the difference."
+                "Applies to future runs. Changing the interval moves the next run by the difference."
             </p>
             <form method="post" action=ChangeRecurring::PATH class="fields">
                 {hidden(vec![("form[id]", row.id.clone()), ("back", visit.here())])}
@@ -161,7 +161,7 @@ fn change(view: &RecurringView, visit: &Visit) -> AnyView {
                     />
                 </div>
                 <div>
-                    <label for="change-backlog">"Backlog, 0 is all"</label>
+                    <label for="change-backlog">"Catch-up limit for missed runs (0 = all)"</label>
                     <input
                         id="change-backlog"
                         name="form[backlog]"
@@ -172,7 +172,7 @@ fn change(view: &RecurringView, visit: &Visit) -> AnyView {
                         autocomplete="off"
                     />
                 </div>
-                <button type="submit" class="button strong">"Change it"</button>
+                <button type="submit" class="button strong">"Change"</button>
             </form>
         </section>
     }
@@ -185,15 +185,15 @@ fn end(id: &str, visit: &Visit) -> AnyView {
         button: "End…".to_owned(),
         danger: true,
         title: "End this recurring job?".to_owned(),
-        text: "It makes no more children; those that are there stay. This cannot be undone, but another one can be made.".to_owned(),
+        text: "Stops creating jobs. Existing jobs are kept. This cannot be undone, but you can create a new recurring job.".to_owned(),
         action: Unrecur::PATH,
         fields: vec![
             ("id", id.to_owned()),
             ("back", visit.here()),
             ("after", "/ui/recurring".to_owned()),
         ],
-        yes: "End the recurring job".to_owned(),
-        no: "Keep it",
+        yes: "End recurring job".to_owned(),
+        no: "Keep recurring job",
     })
 }
 
@@ -201,13 +201,13 @@ fn curl(id: &str, visit: &Visit) -> AnyView {
     let address = quoted(&api(visit, &format!("/recurring/{}", segment(id))));
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
                 vec![
-                    ("Look at it", format!("curl {address}")),
-                    ("Change it", format!("curl {address} -d {}", quoted(r#"{"data": {"interval": 300}}"#))),
-                    ("End it", format!("curl -X DELETE {address}")),
+                    ("Get the recurring job", format!("curl {address}")),
+                    ("Change the interval", format!("curl {address} -d {}", quoted(r#"{"data": {"interval": 300}}"#))),
+                    ("End the recurring job", format!("curl -X DELETE {address}")),
                 ],
             )}
         </details>

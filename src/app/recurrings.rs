@@ -49,12 +49,12 @@ fn page(view: &RecurringsView, queue: Option<&str>, visit: &Visit) -> AnyView {
                 Some(queue) => format!("{} in queue “{queue}”. ", many(view.total, "recurring job", "recurring jobs")),
                 None => format!("{} in all queues. ", many(view.total, "recurring job", "recurring jobs")),
             }}
-            "Each makes a job, its child, at every interval, as soon as a worker asks for it."
-            {queue.map(|_| view! { " " <a href="/ui/recurring">"All queues"</a> })}
+            "Each creates a job at every interval, when a worker next asks for jobs."
+            {queue.map(|_| view! { " " <a href="/ui/recurring">"Show all queues"</a> })}
         </p>
         <div class="card">
             {if view.rows.is_empty() {
-                view! { <p class="empty">"No recurring job. The form below makes one."</p> }.into_any()
+                view! { <p class="empty">"No recurring jobs."</p> }.into_any()
             } else {
                 list(&view.rows, visit)
             }}
@@ -72,8 +72,8 @@ fn list(rows: &[RecurringRow], visit: &Visit) -> AnyView {
         ("Queue", "mid"),
         ("Interval", ""),
         ("Next", "n"),
-        ("Made", "n mid"),
-        ("Backlog", "n wide"),
+        ("Created", "n mid"),
+        ("Catch-up limit", "n wide"),
         ("Priority", "n wide"),
         ("Retries", "n wide"),
     ];
@@ -95,7 +95,7 @@ fn list(rows: &[RecurringRow], visit: &Visit) -> AnyView {
         }
     });
     tables::table(
-        "Recurring jobs by when their next child is due",
+        "Recurring jobs, next run first",
         tables::head(&columns),
         rows.collect_view().into_any(),
     )
@@ -107,9 +107,9 @@ pub fn next(row: &RecurringRow, now: i64) -> AnyView {
         return ago(row.next, now);
     }
     let waits = if row.paused {
-        "its queue is paused"
+        "queue is paused"
     } else {
-        "waits for a worker"
+        "waiting for a worker"
     };
     view! { <span class="s-waiting">"due, " {waits}</span> <span class="note">{ago(row.next, now)}</span> }
         .into_any()
@@ -143,7 +143,7 @@ pub fn interval_fields(id: &str, number: &str, unit: i64) -> AnyView {
                     required
                     autocomplete="off"
                 />
-                <select id=unit_id name="form[unit]" aria-label="Unit of the interval">{units.collect_view()}</select>
+                <select id=unit_id name="form[unit]" aria-label="Interval unit">{units.collect_view()}</select>
             </span>
         </div>
     }
@@ -169,7 +169,7 @@ fn form(view: &RecurringsView, queue: Option<&str>, visit: &Visit) -> AnyView {
     view! {
         <section class="card padded" aria-labelledby="new">
             <details class="more" open=open>
-                <summary><h2 id="new">"Make a recurring job"</h2></summary>
+                <summary><h2 id="new">"Create recurring job"</h2></summary>
                 <form method="post" action=Recur::PATH class="fields">
                     <div>
                         <label for="new-queue">"Queue"</label>
@@ -177,35 +177,35 @@ fn form(view: &RecurringsView, queue: Option<&str>, visit: &Visit) -> AnyView {
                         {queue_names("queue-names", &view.queues)}
                     </div>
                     <div>
-                        <label for="new-id">"Id, made up if empty"</label>
+                        <label for="new-id">"ID (optional)"</label>
                         <input id="new-id" name="form[id]" type="text" value=typed("id") maxlength="235" autocomplete="off" />
                     </div>
                     <div>
-                        <label for="new-klass">"Class, may be empty"</label>
+                        <label for="new-klass">"Class (optional)"</label>
                         <input id="new-klass" name="form[klass]" type="text" value=typed("klass") maxlength="255" autocomplete="off" />
                     </div>
                     {interval_fields("new", &or("interval", "5"), unit)}
                     <div>
-                        <label for="new-offset">"First child after, in seconds"</label>
+                        <label for="new-offset">"First run after (s)"</label>
                         <input id="new-offset" name="form[offset]" type="number" step="any" min="0" value=or("offset", "0") required autocomplete="off" />
                     </div>
                     <div>
-                        <label for="new-priority">"Priority, lowest first"</label>
+                        <label for="new-priority">"Priority (lower runs first)"</label>
                         <input id="new-priority" name="form[priority]" type="number" step="any" value=or("priority", "0") required autocomplete="off" />
                     </div>
                     <div>
-                        <label for="new-retries">"Retries of a child"</label>
+                        <label for="new-retries">"Retries per job"</label>
                         <input id="new-retries" name="form[retries]" type="number" min="0" value=or("retries", "0") required autocomplete="off" />
                     </div>
                     <div>
-                        <label for="new-backlog">"Backlog, 0 is all"</label>
+                        <label for="new-backlog">"Catch-up limit for missed runs (0 = all)"</label>
                         <input id="new-backlog" name="form[backlog]" type="number" min="0" value=or("backlog", "0") required autocomplete="off" />
                     </div>
                     <div class="whole">
-                        <label for="new-data">"Data of its children, JSON"</label>
+                        <label for="new-data">"Data of each job (JSON)"</label>
                         <textarea id="new-data" name="form[data]" rows="4" spellcheck="false" autocomplete="off">{written(&or("data", "{}"))}</textarea>
                     </div>
-                    <button type="submit" class="button strong">"Make it"</button>
+                    <button type="submit" class="button strong">"Create"</button>
                 </form>
             </details>
         </section>
@@ -217,12 +217,12 @@ fn curl(visit: &Visit) -> AnyView {
     let data = r#"{"data": {"id": "nightly", "meta": {}, "interval": 86400}}"#;
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
                 vec![
-                    ("Make one", format!("curl {} -d {}", quoted(&api(visit, "/recur/mail")), quoted(data))),
-                    ("Those of a queue", format!("curl {}", quoted(&api(visit, "/jobs/recurring/mail")))),
+                    ("Create a recurring job", format!("curl {} -d {}", quoted(&api(visit, "/recur/mail")), quoted(data))),
+                    ("List the recurring jobs of a queue", format!("curl {}", quoted(&api(visit, "/jobs/recurring/mail")))),
                 ],
             )}
         </details>

@@ -17,8 +17,8 @@ const FOR_EVER: i64 = i64::MAX;
 /// A page of the jobs of a queue in one state.
 pub fn list(view: &QueueView, visit: &Visit) -> AnyView {
     let moment = match view.stand {
-        Stand::Waiting => "In line since",
-        Stand::Scheduled => "Runs",
+        Stand::Waiting => "Waiting since",
+        Stand::Scheduled => "Run at",
         _ => "Timeout ends",
     };
     let columns = [
@@ -65,12 +65,12 @@ pub fn allowed(job: &JobRow) -> String {
 pub fn enqueuing(place: &Place, count: i64) -> String {
     if count == 1 {
         format!(
-            "The job is enqueued in {} as if it were new, with its payload and its last state: to run at once, with all its retries. If there is a job of the same id in the queue by now, nothing changes, and this one stays dead.",
+            "Adds the job to {} again with its payload, last state and all retries, to run immediately. If the queue already has a job with the same ID, nothing changes.",
             place.label()
         )
     } else {
         format!(
-            "They are enqueued in {} as if they were new, each with its payload and its last state: to run at once, with all its retries. One whose id another job in the queue has by now stays dead.",
+            "Adds the jobs to {} again with their payloads, last states and all retries, to run immediately. A job whose ID is already in the queue stays dead.",
             place.label()
         )
     }
@@ -80,17 +80,17 @@ pub fn enqueuing(place: &Place, count: i64) -> String {
 pub fn nothing(stand: Stand) -> &'static str {
     match stand {
         Stand::Waiting => {
-            "Nothing waits. Jobs appear here when they are enqueued, and leave when a runner gets them."
+            "No waiting jobs. Jobs appear here when they are enqueued and leave when a runner gets them."
         }
-        Stand::Scheduled => "Nothing is scheduled. Jobs whose run_at is still to come appear here.",
+        Stand::Scheduled => "No scheduled jobs. Jobs whose run_at is in the future appear here.",
         Stand::Running => {
-            "Nothing runs. Jobs appear here when a runner gets them, until it completes them, or is silent for longer than their timeout."
+            "No running jobs. Jobs appear here when a runner gets them, until it completes them or sends no heartbeat within their timeout."
         }
         Stand::Dead => {
-            "No job is dead. A job is enqueued with a number of retries, or without one: then it never dies. Each time a run goes without a heartbeat for longer than the timeout, a retry is used up; when there is none left, the job is gone for clients and comes here. It stays for 30 days, unless somebody enqueues it again or deletes it."
+            "No dead jobs. A job can have a limited number of retries. A run that sends no heartbeat within the timeout uses one. When no retries are left, the job is dead-lettered: clients no longer see it, and it stays here for 30 days unless you requeue or delete it."
         }
         Stand::Depends | Stand::Stalled | Stand::Failed | Stand::Complete | Stand::Record => {
-            "Nothing is here, and nothing should be: Relay has no such jobs."
+            "Relay jobs are never in this state."
         }
     }
 }
@@ -107,23 +107,20 @@ pub fn lines(view: &QueueView, visit: &Visit) -> Vec<(&'static str, String)> {
     };
     vec![
         (
-            "Enqueue a job: three retries, and 30 seconds from one heartbeat to the next",
+            "Enqueue a job with 3 retries and a heartbeat timeout of 30 s",
             job(""),
         ),
         (
-            "The same for later",
+            "Enqueue a job to run later",
             job(r#""run_at": "2030-01-01T00:00:00Z", "#),
         ),
         (
-            "Get up to ten jobs, each to be run",
+            "Get up to 10 jobs to run",
             call(place, visit, "GET", &["jobs?num_jobs=10"]),
         ),
+        ("Get job 1", call(place, visit, "GET", &["jobs", "1"])),
         (
-            "Look at the job 1",
-            call(place, visit, "GET", &["jobs", "1"]),
-        ),
-        (
-            "Delete it, whatever it does",
+            "Delete job 1 in any state",
             call(place, visit, "DELETE", &["jobs", "1"]),
         ),
     ]

@@ -34,8 +34,8 @@ fn page(view: &ScheduledView, visit: &Visit) -> AnyView {
         <Title text="Scheduled jobs" />
         <h1>"Scheduled jobs"</h1>
         <p class="lead">
-            {format!("{} for later", many(view.total, "job is", "jobs are"))}
-            {(view.total > 0).then(|| format!(", {} of them within {hours} hours", time::number(within)))}
+            {many(view.total, "scheduled job", "scheduled jobs")}
+            {(view.total > 0).then(|| format!(", {} due within {hours} hours", time::number(within)))}
             "."
         </p>
         {(within > 0).then(|| strip(view, visit))}
@@ -43,25 +43,25 @@ fn page(view: &ScheduledView, visit: &Visit) -> AnyView {
             {if view.jobs.is_empty() {
                 view! {
                     <p class="empty">
-                        "Nothing is for later. A job that is put with a delay, or with a time to run at, appears here until it is due; what repeats stands under Recurring."
+                        "Nothing scheduled. Jobs with a delay or a run time appear here until they are due. Recurring jobs are listed under Recurring."
                     </p>
                 }
                     .into_any()
             } else {
-                tables::jobs("Scheduled jobs, those due next first", JobList::Due, &view.jobs, visit)
+                tables::jobs("Scheduled jobs, next due first", JobList::Due, &view.jobs, visit)
             }}
         </div>
         {pager(visit, "/ui/scheduled", visit.offset(), view.jobs.len(), view.total)}
         <p>
-            "To find some of them: " <a href="/ui/jobs?q=state%3Ascheduled">"search among the scheduled jobs"</a> "."
+            <a href="/ui/jobs?q=state%3Ascheduled">"Search scheduled jobs"</a>
         </p>
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
                 vec![
                     (
-                        "The scheduled jobs of a queue of qless",
+                        "List the scheduled jobs of a qless queue",
                         format!("curl {}", quoted(&api(visit, "/jobs/scheduled/mail"))),
                     ),
                 ],
@@ -77,10 +77,10 @@ fn strip(view: &ScheduledView, visit: &Visit) -> AnyView {
     view! {
         <section class="card padded" aria-labelledby="next">
             <h2 id="next">{format!("The next {hours} hours")}</h2>
-            {view.until.map(|until| view! { <p class="aside">"There are many: counted are those until " {exact(until)} "."</p> })}
+            {view.until.map(|until| view! { <p class="aside">"Too many to count all: includes jobs due until " {exact(until)} "."</p> })}
             {drawing(view, visit)}
             <details class="more">
-                <summary>"The numbers"</summary>
+                <summary>"Show data table"</summary>
                 {numbers(view, visit)}
             </details>
         </section>
@@ -109,7 +109,7 @@ fn description(view: &ScheduledView, visit: &Visit) -> String {
         return String::new();
     };
     format!(
-        "Jobs that become due in each hour from now on, in UTC. Most, {}, become due in the hour from {}. The numbers follow in a table.",
+        "Jobs due in each of the next hours, in UTC. Highest: {}, in the hour starting at {}. The data table follows.",
         time::number(*n),
         clock(begins(hour, visit.now))
     )
@@ -133,7 +133,7 @@ fn drawing(view: &ScheduledView, visit: &Visit) -> AnyView {
     });
     view! {
         <svg class="histogram strip-of-hours" role="img" aria-labelledby="hours-title" aria-describedby="hours-about">
-            <title id="hours-title">"Jobs due by the hour"</title>
+            <title id="hours-title">"Jobs due per hour"</title>
             <desc id="hours-about">{description(view, visit)}</desc>
             {bars.collect_view()}
             {scale.ground()}
@@ -154,9 +154,9 @@ fn numbers(view: &ScheduledView, visit: &Visit) -> AnyView {
             </tr>
         }
     });
-    let columns = [("Hour, UTC", "first"), ("Jobs", "n")];
+    let columns = [("Hour (UTC)", "first"), ("Jobs", "n")];
     tables::table(
-        "Jobs due by the hour",
+        "Jobs due per hour",
         tables::head(&columns),
         rows.collect_view().into_any(),
     )

@@ -21,67 +21,67 @@ const CHARS_MAX: usize = 1_000;
 const HELP: [(&[&str], &str); 16] = [
     (
         &["letter-1", "send"],
-        "The id begins with it, or the class contains it; upper and lower case are the same.",
+        "ID that starts with the word, or class that contains it. Case is ignored.",
     ),
     (
         &["state:failed,stalled"],
-        "The state is one of these: waiting, scheduled, depends, running, stalled, failed, complete, dead, record.",
+        "State, one of: waiting, scheduled, depends, running, stalled, failed, complete, dead, record.",
     ),
     (
         &["queue:mail", "queue:billing.*"],
-        "The queue’s whole name. A * stands for anything, here and in all names; in quotes it is a *.",
+        "Full queue name. * matches any text, here and in all names; a quoted * is literal.",
     ),
     (
         &["class:Send*", "tag:vip", "worker:host-*"],
-        "The class, one of the tags, the worker that holds the job.",
+        "Class, tag, or the worker that is running the job.",
     ),
     (
         &["type:TimeoutError", "error:\"connection reset\""],
-        "The last failure: its group, or a part of its message. It is kept until the job is complete.",
+        "Last failure: its group, or part of its message. Kept until the job completes.",
     ),
     (
         &["fp:1a2b3c4d"],
-        "The fingerprint of that message: what messages have in common that differ only in numbers, ids and names in quotes. The page of a failure group has it.",
+        "Fingerprint of the failure message, ignoring numbers, IDs and quoted text. Shown on the page of a failure group.",
     ),
     (
         &["data.user.id:42", "data.items.0.sku:A*"],
-        "A text or number at this path of a JSON payload; in a list one of its elements, or the one with that number (from 0). data.x:* is anything.",
+        "Text or number at this path of a JSON payload. In a list: any element, or the one with that index (from 0). data.x:* matches any value.",
     ),
     (
         &["data.total:>100", "data.total:<=9.5"],
-        "A number at this path, compared.",
+        "Compares the number at this path.",
     ),
     (
         &["priority:>=5", "tries:0"],
-        "The priority; how many retries are left. Records have neither.",
+        "Priority; retries left. Records have neither.",
     ),
     (
         &["created:>2h", "created:<30m"],
-        "Put more than two hours ago; less than 30 minutes ago. Units are s, m, h, d, w.",
+        "Created more than 2 hours ago; less than 30 minutes ago. Units: s, m, h, d, w.",
     ),
     (
         &["created:2026-11-01", "created:>2026-11-01T10:00"],
-        "Put on this day (UTC); after this minute. > is after the whole of it, < before it begins, >= and <= take it in.",
+        "Created on this day (UTC); after this minute. > and < exclude the given day or minute, >= and <= include it.",
     ),
     (
         &["updated:>1d"],
-        "In its present state for more than a day. Dates as above; of a record, its last change.",
+        "In its current state for more than 1 day; for a record, time of its last change. Dates as above.",
     ),
     (
         &["api:lmstfy", "ns:billing"],
-        "The API (qless, lmstfy, relay, jobq), and lmstfy’s namespace.",
+        "Protocol (qless, lmstfy, relay, jobq); lmstfy namespace.",
     ),
     (
         &["-state:complete", "-tag:vip"],
-        "A minus: it must not be so.",
+        "A minus excludes matches.",
     ),
     (
         &["queue:\"a b\"", "\"data.x:1\""],
-        "Quotes for blanks, or for a word that looks like something else. A quote inside is \\\".",
+        "Quotes keep spaces, or a word that looks like a term. Write a quote inside quotes as \\\".",
     ),
     (
         &["queue:mail state:failed data.user.id:42"],
-        "All terms must hold. At most 32, in 1,000 characters.",
+        "Jobs must match all terms. Up to 32 terms and 1,000 characters.",
     ),
 ];
 
@@ -165,7 +165,7 @@ fn mistake(text: &str, mistaken: &Mistaken) -> AnyView {
     };
     view! {
         <div id="mistake" class="card padded mistake" role="alert">
-            <h2>{format!("Not understood at column {}. Nothing has been searched.", from + 1)}</h2>
+            <h2>{format!("Invalid search at column {}", from + 1)}</h2>
             <pre><code>{part(0, from)}<mark>{wrong}</mark>{part(to, CHARS_MAX)}</code></pre>
             <p class="reason">{sentence(&mistaken.why)}</p>
         </div>
@@ -189,8 +189,8 @@ fn finds(text: &str, found: &Finds, visit: &Visit, after: Option<i64>) -> AnyVie
             .then(|| {
                 view! {
                     <section class="card">
-                        <div class="card-title"><h2>"With exactly this id"</h2></div>
-                        {tables::jobs("Jobs with exactly this id", JobList::Found, &found.exact, visit)}
+                        <div class="card-title"><h2>"Exact ID match"</h2></div>
+                        {tables::jobs("Jobs with exactly this ID", JobList::Found, &found.exact, visit)}
                     </section>
                 }
             })}
@@ -200,7 +200,7 @@ fn finds(text: &str, found: &Finds, visit: &Visit, after: Option<i64>) -> AnyVie
             } else {
                 view! {
                     {bulk::bar(text, is_all.then_some(shown), visit)}
-                    {tables::jobs("Jobs that were found", JobList::Found, &found.jobs, visit)}
+                    {tables::jobs("Matching jobs", JobList::Found, &found.jobs, visit)}
                 }
                     .into_any()
             }}
@@ -224,29 +224,27 @@ fn chips(chips: &[Chip]) -> AnyView {
         view! {
             <li>
                 <span class="tag">{chip.told.clone()}</span>
-                <a class="out" href=address(&chip.without, None) aria-label=format!("Without {}", chip.told)>"×"</a>
+                <a class="out" href=address(&chip.without, None) aria-label=format!("Remove {}", chip.told)>"×"</a>
             </li>
         }
     });
-    view! { <ul class="terms" aria-label="What is searched for">{chips.collect_view()}</ul> }
-        .into_any()
+    view! { <ul class="terms" aria-label="Search terms">{chips.collect_view()}</ul> }.into_any()
 }
 
 /// Why the list is empty.
 fn nothing(text: &str, found: &Finds, after: Option<i64>) -> AnyView {
     if found.is_cut {
-        return "No job that fits among those that were looked at.".into_any();
+        return "No matches so far.".into_any();
     }
     if after.is_some() {
-        return "No further job.".into_any();
+        return "No more jobs.".into_any();
     }
     if text.trim().is_empty() {
-        return view! { "There is no job yet. " <a href="/ui">"How to add a first one"</a> }
-            .into_any();
+        return view! { "No jobs yet. " <a href="/ui">"How to add a first job"</a> }.into_any();
     }
     view! {
-        "No job fits. Take out a term above, or look below at what can be searched for. Jobs that are cancelled, \
-        acknowledged or deleted are gone, and complete ones are dropped after a while."
+        "No matching jobs. Remove a term above, or see the search syntax below. Canceled, acknowledged and deleted \
+        jobs cannot be found, and complete jobs are removed after a while."
     }
     .into_any()
 }
@@ -255,15 +253,15 @@ fn nothing(text: &str, found: &Finds, after: Option<i64>) -> AnyView {
 fn cut(found: &Finds, visit: &Visit) -> AnyView {
     let looked = time::number(i64::try_from(found.looked_at).unwrap_or(i64::MAX));
     let down_to = found.down_to.map_or(String::new(), |moment| {
-        format!(", down to one put {}", time::ago(moment, visit.now))
+        format!(", back to jobs created {}", time::ago(moment, visit.now))
     });
     view! {
         <div class="notice s-waiting" role="status">
             {icon("waiting")}
             <span>
                 {format!("Searched {looked} of about {}{down_to}. ", many(found.among, "job", "jobs"))}
-                "Go on from there, or narrow the search: a tag, a state with a queue, state:failed with a type and worker: \
-                are found by an index."
+                "Continue, or narrow the search: tag:, worker:, state: with queue:, and state:failed with type: use an \
+                index."
             </span>
         </div>
     }
@@ -273,13 +271,13 @@ fn cut(found: &Finds, visit: &Visit) -> AnyView {
 /// The way to the first jobs, and to those after these.
 fn turn(text: &str, found: &Finds, after: Option<i64>) -> AnyView {
     let next = if found.is_cut {
-        "Go on searching"
+        "Continue searching"
     } else {
         "Next"
     };
     let shown = i64::try_from(found.jobs.len()).unwrap_or(i64::MAX);
     view! {
-        <nav class="pager" aria-label="Pages of this list">
+        <nav class="pager" aria-label="Pagination">
             {after.map(|_| view! { <a class="button" href=address(text, None)>"Newest"</a> })}
             <span>
                 {match (after, found.next) {
@@ -309,7 +307,7 @@ fn help() -> AnyView {
     });
     view! {
         <details class="more">
-            <summary>"What can be searched for"</summary>
+            <summary>"Search syntax"</summary>
             <dl class="grammar card padded">{rows.collect_view()}</dl>
         </details>
     }

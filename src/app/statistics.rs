@@ -37,11 +37,11 @@ fn page(view: &RangeView, asked: &Asked, visit: &Visit) -> AnyView {
     };
     let about = match &view.place {
         Some(place) => view! {
-            "Of the queue " {queue_link(place)} " " {badge(place.api)} ". "
-            <a href=to::stats(place, None)>"Its days, with histograms"</a>
+            "Queue " {queue_link(place)} " " {badge(place.api)} ". "
+            <a href=to::stats(place, None)>"Daily statistics and histograms"</a>
         }
         .into_any(),
-        None => "All queues together, those included that are not there any more.".into_any(),
+        None => "All queues, including deleted queues.".into_any(),
     };
     view! {
         <Title text=title />
@@ -51,11 +51,11 @@ fn page(view: &RangeView, asked: &Asked, visit: &Visit) -> AnyView {
         {view
             .flaw
             .clone()
-            .map(|flaw| view! { <p class="notice s-failed" role="alert"><span>{flaw} " Shown is the last hour."</span></p> })}
+            .map(|flaw| view! { <p class="notice s-failed" role="alert"><span>{flaw} " Showing the last hour."</span></p> })}
         {view
             .unknown
             .then(|| {
-                view! { <p class="notice s-waiting"><span>"The time before this one is not kept in numbers as fine as these, so there is nothing to compare."</span></p> }
+                view! { <p class="notice s-waiting"><span>"Nothing to compare: the previous period is not kept at this resolution."</span></p> }
             })}
         {everything(view)}
         {downloads(asked, visit)}
@@ -88,7 +88,7 @@ fn choice(view: &RangeView, asked: &Asked) -> AnyView {
         <div class="bar-above">
             <nav class="row ranges" aria-label="Range">{links}</nav>
             <a href=to::statistics(&compare)>
-                {if asked.compare { "Without the time before" } else { "Compare with the time before" }}
+                {if asked.compare { "Stop comparing" } else { "Compare with previous period" }}
             </a>
         </div>
         <div class="bar-above">
@@ -135,7 +135,7 @@ fn which_queue(view: &RangeView, asked: &Asked, range: &str, custom: bool) -> An
                 <option value="" selected=view.place.is_none()>"All queues"</option>
                 {options.collect_view()}
             </select>
-            <button type="submit" class="button">"Choose"</button>
+            <button type="submit" class="button">"Show queue"</button>
         </form>
     }
     .into_any()
@@ -160,10 +160,10 @@ fn everything(view: &RangeView) -> AnyView {
             <span class="aside">{format!(", {}{so_far}", steps(view.series.width))}</span>
         </h2>
         <div class="multiples">{drawn.collect_view()}</div>
-        {numbers("Statistics in numbers", &all)}
+        {numbers("Statistics", &all)}
         <p class="aside">
-            "Times are estimated from twelve classes, from 10 ms to an hour; what took longer counts as an hour. \
-            A dashed end is a span that goes on."
+            "Percentiles are estimates from 12 buckets between 10 ms and 1 h; longer times count as 1 h. \
+            Dashed: period still in progress."
         </p>
     }
     .into_any()
@@ -172,7 +172,7 @@ fn everything(view: &RangeView) -> AnyView {
 /// How long the spans are.
 fn steps(width: i64) -> String {
     match each(width) {
-        unit @ ("minute" | "hour" | "day") => format!("by the {unit}"),
+        unit @ ("minute" | "hour" | "day") => format!("per {unit}"),
         _ => format!("in steps of {}", time::span(width)),
     }
 }
@@ -207,7 +207,7 @@ fn lines(
         values: values(&view.series),
     }];
     lines.extend(view.before.as_ref().map(|before| Line {
-        name: "before",
+        name: "previous",
         look: "s-paused",
         dash: Dash::Dots,
         values: values(before),
@@ -233,32 +233,34 @@ fn charts(view: &RangeView) -> Vec<Chart> {
         goes_on: view.goes_on,
         lines,
     };
-    let mut waits = lines(view, "95 %", "s-waiting", |span| span.wait_p95);
-    waits.insert(1, second("half", "s-scheduled", &|span| span.wait_p50));
-    let mut flow = lines(view, "put", "s-running", |span| rate(span.put));
+    let mut waits = lines(view, "p95", "s-waiting", |span| span.wait_p95);
+    waits.insert(1, second("p50", "s-scheduled", &|span| span.wait_p50));
+    let mut flow = lines(view, "enqueued", "s-running", |span| rate(span.put));
     flow.truncate(1);
-    flow.push(second("done", "s-complete", &|span| rate(span.completed)));
+    flow.push(second("completed", "s-complete", &|span| {
+        rate(span.completed)
+    }));
     vec![
         new(
             "throughput",
-            "Completed a minute",
+            "Completed/min",
             Unit::Rate,
-            lines(view, "done", "s-complete", |span| rate(span.completed)),
+            lines(view, "completed", "s-complete", |span| rate(span.completed)),
         ),
         new(
             "failures",
-            "Failed of what ended",
+            "Failure rate",
             Unit::Share,
             lines(view, "failed", "s-failed", Span::failure_rate),
         ),
-        new("waits", "Waited within", Unit::Seconds, waits),
+        new("waits", "Wait time", Unit::Seconds, waits),
         new(
             "runs",
-            "Ran within",
+            "Run time",
             Unit::Seconds,
-            lines(view, "95 %", "s-running", |span| span.run_p95),
+            lines(view, "p95", "s-running", |span| span.run_p95),
         ),
-        new("flow", "Put and completed a minute", Unit::Rate, flow),
+        new("flow", "Enqueued vs. completed/min", Unit::Rate, flow),
     ]
 }
 
@@ -266,8 +268,11 @@ fn charts(view: &RangeView) -> Vec<Chart> {
 fn told(view: &RangeView) -> [String; 5] {
     let total = &view.series.total;
     let before = view.before.as_ref().map(|before| &before.total);
-    let share =
-        |share: Option<f64>| share.map_or("none ended".to_owned(), |share| Unit::Share.told(share));
+    let share = |share: Option<f64>| {
+        share.map_or("no completed or failed jobs".to_owned(), |share| {
+            Unit::Share.told(share)
+        })
+    };
     let took = |took: Option<f64>| took.map_or("–".to_owned(), time::seconds);
     let against = |now: Option<f64>, value: &dyn Fn(&Span) -> Option<f64>| match before {
         Some(before) => format!("; {}", change(now, value(before))),
@@ -278,29 +283,29 @@ fn told(view: &RangeView) -> [String; 5] {
     [
         format!(
             "{} completed{}",
-            many(total.completed, "job was", "jobs were"),
+            many(total.completed, "job", "jobs"),
             against(count(total.completed), &|span| count(span.completed))
         ),
         format!(
-            "{} failed, {}{}",
+            "{} failed ({}){}",
             many(total.failed, "job", "jobs"),
             share(total.failure_rate()),
             against(total.failure_rate(), &Span::failure_rate)
         ),
         format!(
-            "Half waited up to {}, 95 % up to {}{}",
+            "Wait: p50 {}, p95 {}{}",
             took(total.wait_p50),
             took(total.wait_p95),
             against(total.wait_p95, &|span| span.wait_p95)
         ),
         format!(
-            "95 % ran up to {}{}",
+            "Run: p95 {}{}",
             took(total.run_p95),
             against(total.run_p95, &|span| span.run_p95)
         ),
         format!(
-            "{} put; {} {} than ended",
-            many(total.put, "job was", "jobs were"),
+            "{} enqueued, {} {} than completed or failed",
+            many(total.put, "job", "jobs"),
             time::number(backlog.abs()),
             if backlog < 0 { "fewer" } else { "more" },
         ),
@@ -310,21 +315,21 @@ fn told(view: &RangeView) -> [String; 5] {
 /// By how much something is more or less than before: `+12 % against the time before`.
 fn change(now: Option<f64>, before: Option<f64>) -> String {
     let (Some(now), Some(before)) = (now, before) else {
-        return "nothing to compare in the time before".to_owned();
+        return "no data in the previous period".to_owned();
     };
     if before == 0.0 {
         return match now == 0.0 {
-            true => "as in the time before".to_owned(),
-            false => "none in the time before".to_owned(),
+            true => "same as the previous period".to_owned(),
+            false => "none in the previous period".to_owned(),
         };
     }
     let percent = ((now - before) / before * 100.0).round();
     let sign = match percent {
-        0.0 => return "about as in the time before".to_owned(),
+        0.0 => return "about the same as the previous period".to_owned(),
         1.0.. => "+",
         _ => "−",
     };
-    format!("{sign}{} % against the time before", percent.abs())
+    format!("{sign}{}% vs. the previous period", percent.abs())
 }
 
 fn downloads(asked: &Asked, visit: &Visit) -> AnyView {
@@ -340,8 +345,8 @@ fn downloads(asked: &Asked, visit: &Visit) -> AnyView {
             <a class="button" href=of("json") download="">"Download as JSON"</a>
         </div>
         <details class="more">
-            <summary>"The same by curl"</summary>
-            {super::parts::commands("curl", vec![("These numbers", curl)])}
+            <summary>"API call (curl)"</summary>
+            {super::parts::commands("curl", vec![("Get this data", curl)])}
         </details>
     }
     .into_any()
@@ -362,14 +367,11 @@ mod tests {
     #[test]
     fn a_change_is_told_in_words() {
         let told = |now, before| change(Some(now), Some(before));
-        assert_eq!(told(112.0, 100.0), "+12 % against the time before");
-        assert_eq!(told(50.0, 100.0), "−50 % against the time before");
-        assert_eq!(told(100.1, 100.0), "about as in the time before");
-        assert_eq!(told(0.0, 0.0), "as in the time before");
-        assert_eq!(told(7.0, 0.0), "none in the time before");
-        assert_eq!(
-            change(None, Some(1.0)),
-            "nothing to compare in the time before"
-        );
+        assert_eq!(told(112.0, 100.0), "+12% vs. the previous period");
+        assert_eq!(told(50.0, 100.0), "−50% vs. the previous period");
+        assert_eq!(told(100.1, 100.0), "about the same as the previous period");
+        assert_eq!(told(0.0, 0.0), "same as the previous period");
+        assert_eq!(told(7.0, 0.0), "none in the previous period");
+        assert_eq!(change(None, Some(1.0)), "no data in the previous period");
     }
 }

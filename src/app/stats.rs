@@ -40,7 +40,7 @@ fn curl(view: &StatsView, visit: &Visit) -> AnyView {
     let line = format!("curl {}", quoted(&api(visit, &path)));
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands("curl", vec![("This day", line)])}
         </details>
     }
@@ -66,7 +66,7 @@ fn days(view: &StatsView) -> AnyView {
                 <input id="day" name="day" type="date" value=time::date(day) max=time::date(today) required />
                 <button type="submit" class="button">"Show"</button>
                 {(day < today).then(|| link(day + 1, "Next day", "next"))}
-                <a href=to::statistics(&Asked { queue: to::handle(name), ..Asked::default() })>"Minutes, hours and weeks"</a>
+                <a href=to::statistics(&Asked { queue: to::handle(name), ..Asked::default() })>"Other time ranges"</a>
                 {(day + 1 < today).then(|| view! { <a href=to::stats(name, None)>"Today"</a> })}
             </form>
         </div>
@@ -76,15 +76,15 @@ fn days(view: &StatsView) -> AnyView {
 
 fn nothing(view: &StatsView) -> AnyView {
     let when = match view.day - view.today {
-        0 => "Nothing has happened in this queue today.",
-        1.. => "This day has not begun.",
-        _ => "Nothing happened in this queue on this day, or its statistics are not kept any more.",
+        0 => "No activity in this queue today.",
+        1.. => "This day is in the future.",
+        _ => "No activity in this queue on this day, or its statistics are no longer kept.",
     };
     view! {
         <div class="card">
             <p class="empty">
                 {when}
-                " Here will stand, for each day: how long jobs waited until a worker took them, how long they ran until they were done, both with a histogram, and how often that failed or a lease was lost."
+                " This page shows wait times and run times with histograms, failures and expired leases for each day."
             </p>
         </div>
     }
@@ -99,35 +99,35 @@ fn everything(view: &StatsView) -> AnyView {
             &view.wait,
             &Histogram {
                 id: "wait",
-                title: "Jobs by how long they waited",
+                title: "Jobs by wait time",
                 look: "s-waiting",
                 slots: &view.wait.slots,
             },
-            "Wait",
+            "Wait time",
             match api {
-                Api::Qless => "From the moment a job is put until it is taken, delays included; on the day it is taken.",
-                Api::Lmstfy | Api::Relay | Api::Jobq => "From the moment a job is available until it is taken; on the day it is taken.",
+                Api::Qless => "From adding a job until a worker claims it, including delays. Counted on the day of the claim.",
+                Api::Lmstfy | Api::Relay | Api::Jobq => "From when a job becomes available until it is claimed. Counted on the day of the claim.",
             },
-            "No job was taken on this day.",
+            "No jobs were claimed on this day.",
         )}
         {durations(
             &view.run,
             &Histogram {
                 id: "run",
-                title: "Jobs by how long they ran",
+                title: "Jobs by run time",
                 look: "s-running",
                 slots: &view.run.slots,
             },
-            "Run",
+            "Run time",
             match api {
-                Api::Qless => "From the moment a worker takes a job until it is complete; on the day it is complete.",
-                Api::Lmstfy => "From the moment a consumer gets a job until it acknowledges it; on the day it does.",
-                Api::Relay | Api::Jobq => "From the moment a runner gets a job until its run ends well; on the day it does.",
+                Api::Qless => "From when a worker claims a job until it completes. Counted on the day of completion.",
+                Api::Lmstfy => "From when a consumer gets a job until it acknowledges it. Counted on the day of the acknowledgment.",
+                Api::Relay | Api::Jobq => "From when a runner gets a job until the run completes. Counted on the day of completion.",
             },
             match api {
-                Api::Qless => "No job was completed on this day.",
-                Api::Lmstfy => "No job that ran was acknowledged on this day.",
-                Api::Relay | Api::Jobq => "No run ended well on this day.",
+                Api::Qless => "No jobs completed on this day.",
+                Api::Lmstfy => "No running jobs were acknowledged on this day.",
+                Api::Relay | Api::Jobq => "No runs completed on this day.",
             },
         )}
     }
@@ -142,15 +142,15 @@ fn numbers(view: &StatsView) -> AnyView {
         Api::Lmstfy => "acknowledged",
     };
     let mut tiles = vec![
-        ("running", "taken", view.wait.total, None),
+        ("running", "claimed", view.wait.total, None),
         ("complete", done, view.run.total, None),
     ];
     if place.api.has(Stand::Failed) {
         let failed = to::stand(place, Stand::Failed);
         tiles.push(("failed", "failures", view.failures, None));
-        tiles.push(("failed", "failed still", view.failed, Some(failed)));
+        tiles.push(("failed", "still failed", view.failed, Some(failed)));
     }
-    tiles.push(("stalled", "leases lost", view.retries, None));
+    tiles.push(("stalled", "leases expired", view.retries, None));
     let look = if tiles.len() == 5 {
         "tiles five"
     } else {
@@ -168,7 +168,7 @@ fn numbers(view: &StatsView) -> AnyView {
         };
         view! { <li class=look>{inside}</li> }
     });
-    view! { <ul class=look aria-label="Numbers of the day">{tiles.collect_view()}</ul> }.into_any()
+    view! { <ul class=look aria-label="Totals of the day">{tiles.collect_view()}</ul> }.into_any()
 }
 
 fn durations(
@@ -185,8 +185,7 @@ fn durations(
         let drawn = if kept {
             histogram(drawing)
         } else {
-            view! { <p class="aside">"The histogram of this day is not kept any more."</p> }
-                .into_any()
+            view! { <p class="aside">"The histogram of this day is no longer kept."</p> }.into_any()
         };
         view! {
             <div class="spread">
@@ -214,10 +213,10 @@ fn facts(spread: &Spread) -> AnyView {
     ];
     // One job alone says nothing about how far jobs lie apart.
     if spread.total > 1 {
-        facts.push(("Deviation", time::seconds(spread.variance.sqrt())));
+        facts.push(("Standard deviation", time::seconds(spread.variance.sqrt())));
         facts.push(("Variance", squared(spread.variance)));
     }
-    for (word, share) in [("Half", 0.5), ("95 %", 0.95), ("99 %", 0.99)] {
+    for (word, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
         facts.extend(within(&spread.slots, share).map(|time| (word, time)));
     }
     definitions(facts)

@@ -10,7 +10,7 @@ use super::chart::spark;
 use super::icons::icon;
 use super::parts::{
     Ask, ago, ask, bar, chip, count_cell, deed, element_id, hot, job_link, lacking, many, may,
-    paused, queue_name, tag_link, visible, word, worker_link,
+    paused, queue_name, tag_link, visible, worker_link,
 };
 use super::visit::{Visit, to};
 use crate::api::act::{Retry, RetryGroup};
@@ -51,7 +51,7 @@ fn queue_cells(queue: &QueueRow, with_records: bool, now: i64) -> AnyView {
     let tally = &queue.tally;
     let api = queue.place.api;
     let count = |stand: Stand, class: &str| match tally.of(stand) {
-        0 if !api.has(stand) => lacking(api, word(stand), class),
+        0 if !api.has(stand) => lacking(api, class),
         n => count_cell(n, stand, class),
     };
     view! {
@@ -80,10 +80,10 @@ fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
     let Some(completed) = completed else {
         return view! { <td class="wide n zero">"0"</td> }.into_any();
     };
-    let all = many(completed.iter().sum(), "job was", "jobs were");
+    let all = many(completed.iter().sum(), "job", "jobs");
     let most = completed.iter().max().copied().unwrap_or_default();
     let about = format!(
-        "{all} completed in 30 minutes, at most {} in one",
+        "{all} completed in the last 30 minutes, at most {} per minute",
         time::number(most)
     );
     view! { <td class="wide">{spark(completed, "s-complete", &about)}</td> }.into_any()
@@ -147,13 +147,13 @@ fn moment_word(job: &JobRow) -> &'static str {
     match job.stand {
         Stand::Waiting => "available ",
         Stand::Scheduled => "due ",
-        Stand::Depends => "waits since ",
+        Stand::Depends => "waiting since ",
         Stand::Running => "lease ends ",
-        Stand::Stalled if job.is_taken_away() => "taken away ",
+        Stand::Stalled if job.is_taken_away() => "timed out ",
         Stand::Stalled => "lease ended ",
         Stand::Failed => "failed ",
         Stand::Complete => "completed ",
-        Stand::Dead => "died ",
+        Stand::Dead => "dead since ",
         Stand::Record => "changed ",
     }
 }
@@ -163,14 +163,14 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], visit: &Visit) -> Any
     let moment = match list {
         JobList::Queue(Stand::Waiting) => "Available",
         JobList::Queue(Stand::Scheduled) | JobList::Due => "Due",
-        JobList::Queue(Stand::Depends) => "Waits since",
+        JobList::Queue(Stand::Depends) => "Waiting since",
         JobList::Queue(Stand::Running) => "Lease ends",
         JobList::Queue(Stand::Stalled) => "Lease ended",
         JobList::Queue(Stand::Failed) | JobList::Group => "Failed",
         JobList::Queue(Stand::Complete) => "Completed",
-        JobList::Queue(Stand::Dead) => "Died",
+        JobList::Queue(Stand::Dead) => "Dead since",
         JobList::Queue(Stand::Record) => "Changed",
-        JobList::Worker => "Lease end",
+        JobList::Worker => "Lease ends",
         JobList::Mixed | JobList::Found => "When",
     };
     let ticks = list == JobList::Found && bulk::may_select(visit);
@@ -210,7 +210,7 @@ fn subject_column(list: JobList) -> Option<&'static str> {
     match list {
         JobList::Queue(Stand::Running | Stand::Stalled) => Some("Worker"),
         JobList::Queue(Stand::Failed) => Some("Failure"),
-        JobList::Queue(Stand::Depends) => Some("Waits for"),
+        JobList::Queue(Stand::Depends) => Some("Depends on"),
         JobList::Group => Some("Message"),
         JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Due | JobList::Found => {
             None
@@ -229,7 +229,7 @@ fn job_row(list: JobList, ticks: bool, job: &JobRow, visit: &Visit) -> AnyView {
                 {job_link(job)}
                 {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
                 {(list == JobList::Queue(Stand::Waiting) && job.is_taken_away())
-                    .then(|| view! { <span class="klass">"taken from its worker, first in line"</span> })}
+                    .then(|| view! { <span class="klass">"timed out, first in line"</span> })}
                 {(list == JobList::Found && !job.tags.is_empty())
                     .then(|| view! { <span class="tags-of">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>
@@ -313,23 +313,23 @@ pub fn retry_all_as(prefix: &str, group: &GroupRow, visit: &Visit) -> AnyView {
         danger: false,
         title: format!("Retry {jobs}?"),
         text: format!(
-            "{} with “{}” {} now, with all retries.",
+            "{} in group “{}” {} now, with all retries.",
             if group.count == 1 {
-                "The job that failed".to_owned()
+                "The failed job".to_owned()
             } else {
-                format!("All {jobs} that failed")
+                format!("All failed {jobs}")
             },
             group.group,
             if group.count == 1 {
-                "goes back to its queue"
+                "returns to its queue"
             } else {
-                "go back to their queues"
+                "return to their queues"
             },
         ),
         action: RetryGroup::PATH,
         fields,
         yes: format!("Retry {jobs}"),
-        no: "Leave them",
+        no: "Close",
     };
     hot("r", ask(question))
 }

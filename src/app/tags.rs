@@ -29,12 +29,12 @@ fn all(view: &TagsView, visit: &Visit) -> AnyView {
     view! {
         <Title text="Tags" />
         <h1>"Tags"</h1>
-        <p class="lead">"The tags that jobs have, most used first."</p>
+        <p class="lead">"All tags of jobs, most used first."</p>
         <div class="card">
             {if view.tags.is_empty() {
                 view! {
                     <p class="empty">
-                        "No job has a tag here. A job gets its tags when it is put, or on its page."
+                        "No tags. Tag a job when you add it, or on its page."
                     </p>
                 }
                     .into_any()
@@ -44,8 +44,8 @@ fn all(view: &TagsView, visit: &Visit) -> AnyView {
         </div>
         {turn(view, visit)}
         <details class="more">
-            <summary>"The same by curl"</summary>
-            {commands("curl", vec![("Tags of two or more jobs", format!("curl {}", quoted(&api(visit, "/tags"))))])}
+            <summary>"API call (curl)"</summary>
+            {commands("curl", vec![("Tags used by two or more jobs", format!("curl {}", quoted(&api(visit, "/tags"))))])}
         </details>
     }
     .into_any()
@@ -59,7 +59,7 @@ fn turn(view: &TagsView, visit: &Visit) -> AnyView {
         return ().into_any();
     }
     view! {
-        <nav class="pager" aria-label="Pages of this list">
+        <nav class="pager" aria-label="Pagination">
             {(offset > 0)
                 .then(|| view! { <a class="button" rel="prev" href=address(offset.saturating_sub(PAGE_TAGS))>"Previous"</a> })}
             {(!view.tags.is_empty()).then(|| view! { <span>{format!("{}–{}", offset + 1, offset + view.tags.len())}</span> })}
@@ -83,12 +83,12 @@ fn one(view: &TagView, visit: &Visit) -> AnyView {
         <Title text=tag.tag.clone() />
         <p class="crumb"><a href="/ui/tags">"Tags"</a></p>
         <h1 class="name">{tag.tag.clone()}</h1>
-        <p class="lead">{format!("{} this tag, by the time of tagging.", many(tag.jobs, "job has", "jobs have"))}</p>
+        <p class="lead">{format!("{} this tag, in the order they were tagged.", many(tag.jobs, "job has", "jobs have"))}</p>
         <div class="card">
             {if view.jobs.is_empty() {
                 view! {
                     <p class="empty">
-                        "No job has this tag: those that had it have lost it, are cancelled or dropped, or there never was one."
+                        "No jobs have this tag."
                     </p>
                 }
                     .into_any()
@@ -98,10 +98,10 @@ fn one(view: &TagView, visit: &Visit) -> AnyView {
         </div>
         {pager(visit, &to::tag(&tag.tag), visit.offset(), view.jobs.len(), tag.jobs)}
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
-                vec![("The ids of this list", format!("curl {}", quoted(&api(visit, &format!("/tag/{}", segment(&tag.tag))))))],
+                vec![("List the IDs of these jobs", format!("curl {}", quoted(&api(visit, &format!("/tag/{}", segment(&tag.tag))))))],
             )}
         </details>
     }

@@ -106,14 +106,14 @@ fn stretches(lane: &mut Lane, how: Stand, from: i64, to: i64, ready: i64) {
 fn verb(how: Stand) -> &'static str {
     match how {
         Stand::Waiting => "waited",
-        Stand::Scheduled => "was scheduled for",
-        Stand::Depends => "waited for others for",
+        Stand::Scheduled => "scheduled for",
+        Stand::Depends => "waited for dependencies for",
         Stand::Running => "ran",
-        Stand::Stalled => "lay stalled for",
-        Stand::Failed => "lay failed for",
-        Stand::Complete => "lay complete for",
-        Stand::Dead => "lay dead for",
-        Stand::Record => "was recorded for",
+        Stand::Stalled => "stalled for",
+        Stand::Failed => "failed for",
+        Stand::Complete => "complete for",
+        Stand::Dead => "dead for",
+        Stand::Record => "recorded for",
     }
 }
 
@@ -160,7 +160,7 @@ pub fn timeline(job: &JobRow, life: &Life, now: i64) -> AnyView {
                     <ol class="lanes">{rows.collect_view()}</ol>
                     <p class="scale">
                         <span>{time::utc(start)}</span>
-                        <span>{format!("{} in all", time::span(end - start))}</span>
+                        <span>{format!("{} total", time::span(end - start))}</span>
                         <span>{time::utc(end)}</span>
                     </p>
                 }
@@ -220,34 +220,34 @@ pub fn line(entry: &Entry, place: &Place) -> AnyView {
                 ..place.clone()
             });
             let word = match place.api {
-                Api::Qless => "put into ",
+                Api::Qless => "added to ",
                 Api::Lmstfy => "published to ",
                 Api::Relay => "enqueued in ",
-                Api::Jobq => "recorded in ",
+                Api::Jobq => "created in ",
             };
             view! { {word} {queue.as_ref().map(queue_link)} }.into_any()
         }
         Happening::Popped => match subject.filter(|worker| !worker.is_empty()) {
-            Some(worker) => view! { "taken by " {worker_link(worker)} }.into_any(),
-            None if place.api == Api::Relay => "a run began".into_any(),
-            None => "taken by a consumer".into_any(),
+            Some(worker) => view! { "claimed by " {worker_link(worker)} }.into_any(),
+            None if place.api == Api::Relay => "run started".into_any(),
+            None => "claimed by a consumer".into_any(),
         },
         Happening::TimedOut if place.api == Api::Lmstfy => {
-            "its time to run ended without an acknowledgement".into_any()
+            "time to run (TTR) ended without an acknowledgment".into_any()
         }
         Happening::TimedOut if place.api == Api::Relay => {
-            "its timeout ended without a heartbeat".into_any()
+            "timed out without a heartbeat".into_any()
         }
-        Happening::TimedOut => "lease lost".into_any(),
+        Happening::TimedOut => "lease expired".into_any(),
         Happening::Retried => match subject {
-            Some(subject) => view! { "given back after " {group(subject)} }.into_any(),
-            None => "given back to be tried again".into_any(),
+            Some(subject) => view! { "retried by the worker after " {group(subject)} }.into_any(),
+            None => "retried by the worker".into_any(),
         },
         Happening::Failed => view! { "failed: " {subject.map(group)} }.into_any(),
         Happening::Done => "completed".into_any(),
-        Happening::Died if place.api == Api::Relay => "no retry left: dead".into_any(),
-        Happening::Respawned if place.api == Api::Relay => "enqueued again".into_any(),
-        Happening::Died => "no try left: to the dead letter".into_any(),
+        Happening::Died if place.api == Api::Relay => "dead-lettered: no retries left".into_any(),
+        Happening::Respawned if place.api == Api::Relay => "requeued".into_any(),
+        Happening::Died => "dead-lettered: no tries left".into_any(),
         Happening::Respawned => "respawned".into_any(),
         Happening::Created => "created".into_any(),
         Happening::Advanced => view! {

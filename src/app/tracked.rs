@@ -22,17 +22,17 @@ pub fn TrackedPage() -> impl IntoView {
 fn page(view: &TrackedView, visit: &Visit) -> AnyView {
     let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let shown = view.jobs.len() + view.gone.len();
-    let left_out = (shown < view.total).then(|| format!(" Shown are {}.", time::number(n(shown))));
+    let left_out = (shown < view.total).then(|| format!(" Showing {}.", time::number(n(shown))));
     view! {
         <Title text="Tracked jobs" />
         <h1>"Tracked jobs"</h1>
         <p class="lead">
-            {format!("{} tracked.", many(n(view.total), "job is", "jobs are"))} {left_out}
-            " What happens to a tracked job is made public, here and to whoever listens by the API."
+            {format!("{}.", many(n(view.total), "tracked job", "tracked jobs"))} {left_out}
+            " Each change of a tracked job is published as an event, here and through the API."
         </p>
         <div class="card">
             {if view.jobs.is_empty() {
-                view! { <p class="empty">"No job that is there is tracked. “Track” on a job’s page puts it here."</p> }.into_any()
+                view! { <p class="empty">"No tracked jobs. Choose Track on a job’s page to follow it here."</p> }.into_any()
             } else {
                 let mut columns = vec![("Job", "first"), ("State", ""), ("Queue", "mid"), ("Last event", "mid")];
                 columns.extend(may(Untrack::PATH).then_some(("Action", "act")));
@@ -43,12 +43,12 @@ fn page(view: &TrackedView, visit: &Visit) -> AnyView {
         {(!view.gone.is_empty()).then(|| gone(&view.gone, visit))}
         {events(view, visit)}
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
                 vec![
-                    ("The tracked jobs", format!("curl {}", quoted(&api(visit, "/tracked")))),
-                    ("Their events, as they happen", format!("curl -N {}", quoted(&api(visit, "/events")))),
+                    ("List tracked jobs", format!("curl {}", quoted(&api(visit, "/tracked")))),
+                    ("Follow their events", format!("curl -N {}", quoted(&api(visit, "/events")))),
                 ],
             )}
         </details>
@@ -103,14 +103,14 @@ fn gone(ids: &[String], visit: &Visit) -> AnyView {
     view! {
         <section class="card" aria-labelledby="gone">
             <div class="card-title">
-                <h2 id="gone">"Not there any more"</h2>
+                <h2 id="gone">"No longer exist"</h2>
                 <span class="aside">{many(n, "job", "jobs")}</span>
             </div>
             <p class="about">
-                "Cancelled, or complete for so long that they were dropped. They are tracked again when a job with their id comes back."
+                "These jobs were canceled, or removed after they completed. A new job with the same ID is tracked again."
             </p>
             {tables::table(
-                "Tracked jobs that are gone",
+                "Tracked jobs that no longer exist",
                 tables::head(&columns),
                 rows.collect_view().into_any(),
             )}
@@ -134,10 +134,10 @@ fn events(view: &TrackedView, visit: &Visit) -> AnyView {
         <section class="card" aria-labelledby="events">
             <div class="card-title">
                 <h2 id="events">"Latest events"</h2>
-                <span class="aside">{format!("among the newest {searched} of the server")}</span>
+                <span class="aside">{format!("from the newest {searched} of the server")}</span>
             </div>
             {if view.events.is_empty() {
-                view! { <p class="empty">"Nothing has happened to a tracked job lately."</p> }.into_any()
+                view! { <p class="empty">"No recent events of tracked jobs."</p> }.into_any()
             } else {
                 tables::table(
                     "Latest events of tracked jobs",
@@ -153,12 +153,12 @@ fn events(view: &TrackedView, visit: &Visit) -> AnyView {
 /// What an event's channel says.
 fn word(what: &str) -> String {
     match what {
-        "popped" => "taken by a worker".to_owned(),
-        "stalled" => "stalled: its lease was lost".to_owned(),
-        "put" => "put into a queue".to_owned(),
+        "popped" => "claimed by a worker".to_owned(),
+        "stalled" => "stalled: lease expired".to_owned(),
+        "put" => "added to a queue".to_owned(),
         "track" => "tracked".to_owned(),
-        "untrack" => "let go of".to_owned(),
-        "canceled" => "cancelled".to_owned(),
+        "untrack" => "untracked".to_owned(),
+        "canceled" => "canceled".to_owned(),
         other => other.to_owned(),
     }
 }

@@ -24,12 +24,12 @@ pub fn WorkerPage() -> impl IntoView {
                 <div class="row">{(worker.pulse(visit.now) == Pulse::Silent).then(|| forget(worker, &visit))}</div>
             </div>
             <p class="lead row">
-                {tables::pulse(worker, visit.now)} <span>"seen " {ago(worker.last_seen, visit.now)}</span>
-                <span>{format!("{} running, {} stalled", worker.running, many(worker.stalled, "job", "jobs"))}</span>
+                {tables::pulse(worker, visit.now)} <span>"last seen " {ago(worker.last_seen, visit.now)}</span>
+                <span>{format!("{} running, {} stalled", many(worker.running, "job", "jobs"), worker.stalled)}</span>
             </p>
             <div class="card">
                 {if view.jobs.is_empty() {
-                    view! { <p class="empty">"This worker holds no job."</p> }.into_any()
+                    view! { <p class="empty">"This worker holds no jobs."</p> }.into_any()
                 } else {
                     tables::jobs("Jobs of this worker", JobList::Worker, &view.jobs, &visit)
                 }}
@@ -45,9 +45,8 @@ fn forget(worker: &WorkerRow, visit: &Visit) -> AnyView {
     let jobs = match held {
         0 => String::new(),
         n => format!(
-            " It holds {} still, and keeps {} until somebody else takes {} over.",
+            " It keeps the {} it holds until another worker claims {}.",
             many(n, "job", "jobs"),
-            if n == 1 { "it" } else { "them" },
             if n == 1 { "it" } else { "them" },
         ),
     };
@@ -56,14 +55,14 @@ fn forget(worker: &WorkerRow, visit: &Visit) -> AnyView {
         button: "Forget…".to_owned(),
         danger: false,
         title: "Forget this worker?".to_owned(),
-        text: format!("It leaves the lists until it shows itself again.{jobs}"),
+        text: format!("Hides the worker from the lists until it asks for jobs again.{jobs}"),
         action: ForgetWorker::PATH,
         fields: vec![
             ("worker", worker.name.clone()),
             ("back", visit.here()),
             ("after", "/ui/workers".to_owned()),
         ],
-        yes: "Forget the worker".to_owned(),
-        no: "Keep it",
+        yes: "Forget worker".to_owned(),
+        no: "Keep worker",
     })
 }

@@ -26,7 +26,7 @@ pub fn WorkersPage() -> impl IntoView {
                 view! {
                     <div class="card">
                         <p class="empty">
-                            "No worker has shown itself within a day. A worker appears here when it asks for work under its name: "
+                            "No workers seen in the last 24 hours. A worker appears here when it asks for jobs with its name: "
                             <code>"GET /get/<queue>?host=<name>"</code> "."
                         </p>
                     </div>
@@ -35,7 +35,7 @@ pub fn WorkersPage() -> impl IntoView {
             } else {
                 view! {
                     <p class="lead">
-                        {format!("{} within a day, {} alive", many(n(workers.len()), "worker", "workers"), alive)}
+                        {format!("{} seen in the last 24 hours, {} alive", many(n(workers.len()), "worker", "workers"), alive)}
                     </p>
                     <div class="card">{tables::workers(shown, visit.now)}</div>
                     {pages}

@@ -85,7 +85,7 @@ pub async fn note(dashboard: Dashboard, request: Request, least: Role, next: Nex
     if !is_allowed {
         // Guests are many and have no name.
         if matches!(visitor.entrance, Entrance::Key | Entrance::Session) {
-            let why = format!("It takes the role {}.", least.as_str());
+            let why = format!("Requires the {} role.", least.as_str());
             entry.refused.note(&engine, &noted.actor, &why).await;
         }
         return response;
@@ -94,13 +94,13 @@ pub async fn note(dashboard: Dashboard, request: Request, least: Role, next: Nex
     let outcome = noted.said.get().cloned().or_else(|| {
         let is_unread = status.is_client_error()
             && ![StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status);
-        let unread = || (false, format!("The form could not be answered ({status})."));
+        let unread = || (false, format!("The request failed with status {status}."));
         (is_unread || status.is_server_error()).then(unread)
     });
     if let Some((done, said)) = outcome
         && let Err(error) = engine.conclude(&noted.actor, done, &said).await
     {
-        tracing::error!(%error, "the audit could not be written");
+        tracing::error!(%error, "failed to write the audit log");
     }
     response
 }
@@ -173,8 +173,8 @@ async fn export(
     let (entries, more) = match found {
         Ok(found) => found,
         Err(error) => {
-            tracing::error!(%error, "the audit could not be read");
-            let why = "The database does not answer.\n";
+            tracing::error!(%error, "failed to read the audit log");
+            let why = "The database is unavailable. Try again in a moment.\n";
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
     };

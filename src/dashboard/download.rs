@@ -18,12 +18,12 @@ pub async fn body(
     let id = unmarked(&id);
     let bytes = match turn::body(&dashboard.engine, &place, id).await {
         Ok(Some(bytes)) => bytes,
-        Ok(None) => return (StatusCode::NOT_FOUND, "There is no such job.\n").into_response(),
+        Ok(None) => return (StatusCode::NOT_FOUND, "Job not found.\n").into_response(),
         Err(error) => {
-            tracing::error!(%error, "a body could not be read");
+            tracing::error!(%error, "failed to read a job body");
             return (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "The database does not answer.\n",
+                "The database is unavailable. Try again in a moment.\n",
             )
                 .into_response();
         }

@@ -212,12 +212,12 @@ pub async fn enter(
         Ok(Principal::Throttled(wait)) => {
             drain(request).await;
             let later = [(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1))];
-            let why = "Too many wrong credentials. Try again later.\n";
+            let why = "Too many failed sign-in attempts. Try again later.\n";
             return (StatusCode::TOO_MANY_REQUESTS, later, why).into_response();
         }
         Err(error) => {
-            tracing::error!(%error, "a session could not be looked up");
-            let why = "The database does not answer. Nothing is lost; try again in a moment.\n";
+            tracing::error!(%error, "failed to look up a session");
+            let why = "The database is unavailable. Try again in a moment.\n";
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
     };

@@ -107,7 +107,7 @@ impl Feed {
             let version = *changes.borrow_and_update();
             match turn::total(&self.0.engine).await {
                 Ok(tally) => self.publish(version, tally).await,
-                Err(error) => tracing::warn!(%error, "the live feed cannot measure"),
+                Err(error) => tracing::warn!(%error, "the live feed failed to read counts"),
             }
             sleep(PACE).await;
             tokio::select! {

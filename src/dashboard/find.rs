@@ -21,8 +21,8 @@ pub async fn find(State(dashboard): State<Dashboard>, Query(wanted): Query<Wante
     match turn::find(&dashboard.engine, &wanted.q).await {
         Ok(groups) => ([(header::CACHE_CONTROL, "no-store")], Json(groups)).into_response(),
         Err(error) => {
-            tracing::error!(%error, "names could not be read");
-            let why = "The database does not answer.\n";
+            tracing::error!(%error, "failed to read names for search");
+            let why = "The database is unavailable. Try again in a moment.\n";
             (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
         }
     }

@@ -34,7 +34,7 @@ pub async fn explain(State(dashboard): State<Dashboard>, request: Request, next:
     let trouble = body
         .ok()
         .and_then(|body| serde_json::from_slice(&body).ok())
-        .unwrap_or_else(|| Trouble::Unavailable("The server could not say why.".to_owned()));
+        .unwrap_or_else(|| Trouble::Unavailable("The reason is unknown.".to_owned()));
     page(dashboard, asked, trouble).await
 }
 
@@ -46,7 +46,7 @@ pub async fn page(dashboard: Dashboard, asked: Asked, trouble: Trouble) -> Respo
         Trouble::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         Trouble::Request(_) => StatusCode::BAD_REQUEST,
     };
-    tracing::warn!(path = asked.uri.path(), %trouble, "a request could not be answered");
+    tracing::warn!(path = asked.uri.path(), %trouble, "a dashboard request failed");
     let origin = match trouble {
         // One that can be looked at again.
         Trouble::Forbidden(_) if !asked.uri.path().starts_with("/ui/fn/") => asked.uri.clone(),

@@ -37,17 +37,17 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 pub async fn guard(request: Request, next: Next) -> Response {
     let is_https = Https::is_set(request.extensions());
     let mut response = if is_ambiguous(request.uri().path()) {
-        (StatusCode::NOT_FOUND, "No page has this address.\n").into_response()
+        (StatusCode::NOT_FOUND, "No page at this address.\n").into_response()
     } else if is_safe(request.method()) || is_ours(&request) {
         next.run(request).await
     } else {
         tracing::warn!(
             path = request.uri().path(),
-            "refused a request that did not come from the dashboard"
+            "rejected a request that did not come from the dashboard"
         );
         (
             StatusCode::FORBIDDEN,
-            "This request did not come from the dashboard, so nothing was done.\n",
+            "The request did not come from the dashboard. Nothing was changed.\n",
         )
             .into_response()
     };
@@ -74,8 +74,8 @@ fn secure_cookies(headers: &mut HeaderMap) {
 /// The answer to whoever is not let in: with it a browser asks for a name and a password.
 pub fn refuse() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BASIC)];
-    let why = "The dashboard is the administrator's: name and password, please. With an admin token only, it is \
-               the password of any name.\n";
+    let why = "The dashboard requires a name and password. If only an admin token is configured, use it as the \
+               password with any name.\n";
     (StatusCode::UNAUTHORIZED, challenge, why).into_response()
 }
 

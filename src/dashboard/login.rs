@@ -59,7 +59,7 @@ pub async fn sign_in(
     let (who, proof) = match found {
         Ok(Some(found)) => found,
         Ok(None) => {
-            tracing::warn!(from = ?asked.from, "somebody could not sign in");
+            tracing::warn!(from = ?asked.from, "failed sign-in: wrong name or key");
             // Names that no key has are not kept: strangers could write into the audit with them.
             let who = keys.named(&typed.name).unwrap_or(UNKNOWN);
             let who = Who {
@@ -90,8 +90,8 @@ pub async fn sign_in(
     };
     let begun = begin(&dashboard, &asked, &who, &secret, proof).await;
     if let Err(error) = begun {
-        tracing::error!(%error, "a session could not begin");
-        let why = "The database does not answer, so nobody can sign in now.\n";
+        tracing::error!(%error, "failed to start a session");
+        let why = "Cannot sign in: the database is unavailable. Try again in a moment.\n";
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     }
     let is_page = is_ours(&typed.next) && !typed.next.starts_with(LOGIN);
@@ -131,8 +131,8 @@ pub async fn sign_out(State(dashboard): State<Dashboard>, asked: Asked) -> Respo
             ended = engine.conclude(&actor, true, "Signed out.").await;
         }
         if let Err(error) = ended {
-            tracing::error!(%error, "a session could not be ended");
-            let why = "The database does not answer, so you are signed in still.\n";
+            tracing::error!(%error, "failed to end a session");
+            let why = "Not signed out: the database is unavailable. Try again in a moment.\n";
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
     }

@@ -48,10 +48,10 @@ async fn answer(
     };
     let view = match turn::range(&dashboard.engine, &visit.asked()).await {
         Ok(Some(view)) => view,
-        Ok(None) => return (StatusCode::NOT_FOUND, "There is no such queue.\n").into_response(),
+        Ok(None) => return (StatusCode::NOT_FOUND, "Queue not found.\n").into_response(),
         Err(error) => {
-            tracing::error!(%error, "statistics could not be read");
-            let why = "The database does not answer.\n";
+            tracing::error!(%error, "failed to read statistics");
+            let why = "The database is unavailable. Try again in a moment.\n";
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
     };

@@ -22,10 +22,10 @@ pub async fn put(
         return forbid(dashboard, asked, Role::Operator).await;
     }
     match turn::put(&asked.engine(&dashboard), form).await {
-        Ok(id) => forms::lead_to(&asked, &to::qless_job(&id), format!("Job “{id}” is put.")),
+        Ok(id) => forms::lead_to(&asked, &to::qless_job(&id), format!("Job “{id}” added.")),
         Err(not_put) => {
             // The reason may have a piece of the payload in it.
-            asked.say(false, "What was typed was refused.");
+            asked.say(false, "The form was rejected.");
             let more = move || provide_context(not_put.clone());
             let uri = asked.uri.clone();
             forms::answer(dashboard, &uri, asked, more).await

@@ -26,7 +26,7 @@ pub async fn create(
     match turn::create_record(&asked.engine(&dashboard), &queue, &form).await {
         Ok(id) => {
             let page = to::job(&queue, &id.to_string());
-            forms::lead_to(&asked, &page, format!("Job {id} is recorded."))
+            forms::lead_to(&asked, &page, format!("Job {id} created."))
         }
         Err(undone) => answer(dashboard, asked, undone).await,
     }
@@ -47,8 +47,8 @@ pub async fn change(
     let id = visit.name(next + 1);
     // A state may be as long as a payload, and as private.
     let said = match form {
-        Change::State { .. } => "The state is set.",
-        Change::Event { .. } => "The event is in the log.",
+        Change::State { .. } => "State set.",
+        Change::Event { .. } => "Event added to the log.",
     };
     match turn::change_record(&asked.engine(&dashboard), &queue, &id, form).await {
         Ok(done) => {
@@ -77,9 +77,9 @@ async fn answer(dashboard: Dashboard, asked: Asked, undone: Undone) -> Response 
 /// Why nothing was done, without what was typed.
 fn told(undone: &Undone) -> &'static str {
     match undone {
-        Undone::Create(..) => "The payload or the state was refused.",
-        Undone::Advance { .. } => "The new state was refused.",
-        Undone::Conflict(_) => "Nothing has changed: the state was another one by now.",
-        Undone::Append { .. } => "The event was refused.",
+        Undone::Create(..) => "The payload or state is invalid.",
+        Undone::Advance { .. } => "The new state is invalid.",
+        Undone::Conflict(_) => "State not set: it has changed since the page was loaded.",
+        Undone::Append { .. } => "The event is invalid.",
     }
 }

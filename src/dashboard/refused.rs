@@ -41,10 +41,10 @@ impl Refused {
         };
         let why = match count {
             1 => why.to_owned(),
-            _ => format!("{why} Refused at least {count} times within a minute."),
+            _ => format!("{why} Rejected at least {count} times within 1 minute."),
         };
         if let Err(error) = engine.conclude(&actor, false, &why).await {
-            tracing::error!(%error, "the audit could not be written");
+            tracing::error!(%error, "failed to write the audit log");
         }
     }
 

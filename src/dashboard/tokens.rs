@@ -50,8 +50,8 @@ async fn answer(dashboard: Dashboard, asked: Asked, typed: Typed) -> Response {
     let engine = asked.engine(&dashboard);
     let made = turn::create_token(&engine, namespace, &typed.description, &typed.expires).await;
     match &made {
-        Ok(_) => asked.say(true, &format!("A token for {namespace} is made.")),
-        Err(why) => asked.say(false, &format!("No token has been made: {why}.")),
+        Ok(_) => asked.say(true, &format!("Token created for {namespace}.")),
+        Err(why) => asked.say(false, &format!("Token not created: {why}.")),
     }
     let token = NewToken {
         namespace: namespace.to_owned(),

@@ -132,7 +132,7 @@ const KINDS: [Kind; 14] = [
     Kind {
         name: "queue",
         find: "
-SELECT list(j.queue), 'there are jobs in a queue numbered ' || j.queue || ' that is not listed'
+SELECT list(j.queue), 'jobs refer to queue number ' || j.queue || ', which does not exist'
 FROM (SELECT queue FROM jobs UNION SELECT queue FROM recurring) AS j
 LEFT JOIN queues AS q ON q.id = j.queue WHERE q.id IS NULL LIMIT 1000",
         mend: "
@@ -143,7 +143,7 @@ ON CONFLICT DO NOTHING",
     Kind {
         name: "number",
         find: "
-SELECT list(q.id), 'queue \"' || q.name || '\" says that ' || q.last_number || ' is the last number in it, and there is a job '
+SELECT list(q.id), 'queue \"' || q.name || '\" records ' || q.last_number || ' as its last job ID, but has job '
     || j.last
 FROM (SELECT queue, max(CAST(id AS BIGINT)) AS last FROM jobs WHERE state = 9 GROUP BY queue) AS j
 JOIN queues AS q ON q.id = j.queue WHERE j.last > q.last_number LIMIT 1000",
@@ -156,7 +156,7 @@ WHERE id IN (SELECT k.int(0) FROM rows($1) AS k)
         name: "lease",
         find: "
 SELECT list(seq), CASE WHEN state = 4 THEN 'job \"' || id || '\" is running without a lease'
-    ELSE 'job \"' || id || '\" is not running and has a lease' END
+    ELSE 'job \"' || id || '\" is not running but has a lease' END
 FROM jobs WHERE (state = 4) <> (worker IS NOT NULL AND lease_id IS NOT NULL AND lease_until IS NOT NULL)
     OR state <> 4 AND (worker IS NOT NULL OR lease_id IS NOT NULL OR lease_until IS NOT NULL) LIMIT 1000",
         mend: "
@@ -168,7 +168,7 @@ FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND
     Kind {
         name: "failure",
         find: "
-SELECT list(seq), 'job \"' || id || '\" is failed, and nothing tells why or when'
+SELECT list(seq), 'job \"' || id || '\" is failed but has no failure group or time'
 FROM jobs WHERE state = 5 AND (failure_group IS NULL OR failure_at IS NULL) LIMIT 1000",
         mend: "
 UPDATE jobs SET failure_group = coalesce(jobs.failure_group, 'unknown'),
@@ -180,10 +180,10 @@ FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND
         name: "dependency",
         find: "
 SELECT list(d.job, d.needs),
-    CASE WHEN j.id IS NULL THEN 'a job that is not there waits for \"' || coalesce(n.id, 'nobody') || '\"'
-         WHEN n.id IS NULL THEN 'job \"' || j.id || '\" waits for a job that is not there'
-         WHEN n.state = 6 THEN 'job \"' || j.id || '\" waits for \"' || n.id || '\", which is complete'
-         ELSE 'job \"' || j.id || '\" is said to wait for \"' || n.id || '\", but it does not wait' END
+    CASE WHEN j.id IS NULL THEN 'a job that does not exist depends on \"' || coalesce(n.id, 'unknown') || '\"'
+         WHEN n.id IS NULL THEN 'job \"' || j.id || '\" depends on a job that does not exist'
+         WHEN n.state = 6 THEN 'job \"' || j.id || '\" depends on \"' || n.id || '\", which is complete'
+         ELSE 'job \"' || j.id || '\" has a dependency on \"' || n.id || '\" but is not in state depends' END
 FROM dependencies AS d LEFT JOIN jobs AS j ON j.seq = d.job LEFT JOIN jobs AS n ON n.seq = d.needs
 WHERE j.id IS NULL OR n.id IS NULL OR n.state = 6 OR j.state <> 3 LIMIT 1000",
         mend: "
@@ -195,7 +195,7 @@ DELETE FROM dependencies WHERE (job, needs) IN (
     Kind {
         name: "depends",
         find: "
-SELECT list(seq), 'job \"' || id || '\" waits for other jobs, but for none in particular'
+SELECT list(seq), 'job \"' || id || '\" is in state depends but has no dependencies'
 FROM jobs WHERE state = 3 AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq) LIMIT 1000",
         mend: "
 UPDATE jobs SET state = CASE WHEN jobs.ready_at > $2 THEN 2 ELSE 1 END, version = jobs.version + 1
@@ -206,7 +206,7 @@ FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND
     Kind {
         name: "tag",
         find: "
-SELECT list(j.seq, t.value), 'job \"' || j.id || '\" has the tag \"' || t.value || '\", and is not found by it'
+SELECT list(j.seq, t.value), 'job \"' || j.id || '\" has the tag \"' || t.value || '\" but is missing from the tag index'
 FROM jobs AS j, elements(j.tags) AS t
 WHERE NOT EXISTS (SELECT 1 FROM tags AS x WHERE x.job = j.seq AND x.tag = t.value) LIMIT 1000",
         mend: "
@@ -218,7 +218,7 @@ ON CONFLICT DO NOTHING",
     Kind {
         name: "tagged",
         find: "
-SELECT list(x.job, x.tag), 'job \"' || x.id || '\" is found by the tag \"' || x.tag || '\", and does not have it'
+SELECT list(x.job, x.tag), 'job \"' || x.id || '\" is in the tag index for \"' || x.tag || '\" but does not have the tag'
 FROM tags AS x LEFT JOIN jobs AS j ON j.seq = x.job
 WHERE j.id IS NULL OR NOT EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = x.tag) LIMIT 1000",
         mend: "
@@ -229,7 +229,7 @@ DELETE FROM tags WHERE (job, tag) IN (
     Kind {
         name: "tag-count",
         find: "
-SELECT list(tag), 'tag \"' || tag || '\" counts ' || sum(kept) || ' jobs, and ' || sum(there) || ' have it'
+SELECT list(tag), 'tag \"' || tag || '\" has a stored count of ' || sum(kept) || ' jobs; actual: ' || sum(there)
 FROM (SELECT tag, n AS kept, 0 AS there FROM tag_counts UNION ALL SELECT tag, 0, 1 FROM tags) AS c
 GROUP BY tag HAVING sum(kept) <> sum(there) LIMIT 1000",
         mend: "
@@ -243,7 +243,7 @@ ON CONFLICT (tag, server) DO UPDATE SET n = tag_counts.n + excluded.n",
         name: "failure-count",
         find: "
 SELECT list(failure_group, queue),
-    'failure group \"' || failure_group || '\" counts ' || sum(kept) || ' jobs, and ' || sum(there) || ' are in it'
+    'failure group \"' || failure_group || '\" has a stored count of ' || sum(kept) || ' jobs; actual: ' || sum(there)
 FROM (SELECT failure_group, queue, n AS kept, 0 AS there FROM failure_counts
       UNION ALL SELECT failure_group, queue, 0, 1 FROM jobs WHERE state = 5 AND failure_group IS NOT NULL) AS c
 GROUP BY failure_group, queue HAVING sum(kept) <> sum(there) LIMIT 1000",
@@ -260,12 +260,12 @@ ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + 
         name: "count",
         find: "
 SELECT list(c.queue, c.state),
-    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" counts ' || sum(kept) || ' jobs that are '
-    || CASE c.state WHEN 1 THEN 'waiting' WHEN 2 THEN 'scheduled' WHEN 3 THEN 'waiting for others'
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(kept) || ' jobs in state '
+    || CASE c.state WHEN 1 THEN 'waiting' WHEN 2 THEN 'scheduled' WHEN 3 THEN 'depends'
             WHEN 4 THEN 'running' WHEN 5 THEN 'failed' WHEN 6 THEN 'complete' WHEN 8 THEN 'dead'
-            WHEN 9 THEN 'recorded'
+            WHEN 9 THEN 'record'
             ELSE 'stalled' END
-    || ', and there are ' || sum(there)
+    || '; actual: ' || sum(there)
 FROM (SELECT queue, slot AS state, n AS kept, 0 AS there FROM tallies WHERE kind = 0
       UNION ALL SELECT queue, state, 0, count(*) FROM jobs GROUP BY queue, state) AS c
 LEFT JOIN queues AS q ON q.id = c.queue
@@ -283,8 +283,8 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
         name: "failed",
         find: "
 SELECT list(c.queue, c.day),
-    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" says that of the failures of a day ' || sum(kept)
-    || ' are failed still, and there are ' || sum(there)
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(kept)
+    || ' still-failed jobs for one day; actual: ' || sum(there)
 FROM (SELECT queue, day, n AS kept, 0 AS there FROM tallies WHERE kind = 3 AND slot = 1
       UNION ALL SELECT queue, (failure_at - (failure_at % 86400000000 + 86400000000) % 86400000000) / 86400000000,
           0, 1 FROM jobs WHERE state = 5 AND failure_at IS NOT NULL) AS c
@@ -305,8 +305,8 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
         name: "statistics",
         find: "
 SELECT list(c.kind, c.queue, c.day),
-    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" says that ' || sum(kept) || ' jobs of a day '
-    || CASE c.kind WHEN 1 THEN 'waited' ELSE 'ran' END || ', and its histogram has ' || sum(there)
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(kept) || ' jobs that '
+    || CASE c.kind WHEN 1 THEN 'waited' ELSE 'ran' END || ' on one day; its histogram has ' || sum(there)
 FROM (SELECT kind, queue, day, CASE WHEN slot < 0 THEN n ELSE 0 END AS kept,
           CASE WHEN slot < 0 THEN 0 ELSE n END AS there
       FROM tallies WHERE kind IN (1, 2) AND day > $2) AS c
@@ -323,7 +323,7 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
     Kind {
         name: "worker",
         find: "
-SELECT list(w.name), 'worker \"' || w.name || '\" took a job after it was seen last'
+SELECT list(w.name), 'worker \"' || w.name || '\" claimed a job after it was last seen'
 FROM workers AS w WHERE $3 = 0 AND w.protocol = 'qless' AND w.last_seen < (
     SELECT max(j.since) FROM jobs AS j WHERE j.state = 4 AND j.worker = w.name) LIMIT 1000",
         mend: "

@@ -81,10 +81,12 @@ impl Config {
     pub fn check(option: &str, value: &str) -> Result<()> {
         let bad = |why: String| Err(Error::BadOption { why });
         if option.is_empty() || option.len() > OPTION_BYTES_MAX {
-            return bad(format!("option may have 1 to {OPTION_BYTES_MAX} bytes"));
+            return bad(format!(
+                "the option name must have 1 to {OPTION_BYTES_MAX} bytes"
+            ));
         }
         if value.len() > VALUE_BYTES_MAX {
-            return bad(format!("a value may have {VALUE_BYTES_MAX} bytes at most"));
+            return bad(format!("the value must not exceed {VALUE_BYTES_MAX} bytes"));
         }
         let is_number = || value.parse::<f64>().is_ok_and(f64::is_finite);
         if Config::is_number(option) && !is_number() {
@@ -214,7 +216,7 @@ pub(super) fn configure(work: &mut Work, option: &str, value: Option<String>) ->
             Config::check(option, value)?;
             if !work.config.is_set(option) && work.config.number_set() >= OPTIONS_MAX {
                 return Err(Error::TooMany {
-                    what: "options that are set",
+                    what: "options",
                     max: OPTIONS_MAX,
                 });
             }

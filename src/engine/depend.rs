@@ -39,7 +39,7 @@ pub(super) fn depend(work: &mut Work, key: &JobKey, change: &Depend) -> Result<(
             let more = unmet(work, key, ids)?;
             let old: HashSet<&str> = job.dependencies.iter().map(String::as_str).collect();
             needs.extend(more.into_iter().filter(|id| !old.contains(id.as_str())));
-            check_edges(needs.len(), "jobs that one waits for")?;
+            check_edges(needs.len(), "dependencies of one job")?;
         }
         Depend::Off(ids) => {
             let off: HashSet<&str> = ids.iter().map(String::as_str).collect();

@@ -9,67 +9,65 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// A refusal. Nothing was changed by the verb that returned it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
-    #[error("there is no job \"{id}\"")]
+    #[error("job \"{id}\" does not exist")]
     NoSuchJob { id: String },
-    #[error("there is no recurring job \"{id}\"")]
+    #[error("recurring job \"{id}\" does not exist")]
     NoSuchRecurring { id: String },
-    #[error("job \"{id}\" is not running but {state}")]
+    #[error("job \"{id}\" is {state}, not running")]
     NotRunning { id: String, state: Standing },
-    #[error("job \"{id}\" is with another worker, \"{worker}\"")]
+    #[error("job \"{id}\" is held by another worker, \"{worker}\"")]
     WrongWorker { id: String, worker: String },
     #[error("job \"{id}\" is in another queue, \"{queue}\"")]
     WrongQueue { id: String, queue: String },
-    #[error("job \"{id}\" cannot be cancelled: {} depend on it", dependents.join(", "))]
+    #[error("job \"{id}\" cannot be canceled because other jobs depend on it: {}", dependents.join(", "))]
     HasDependents { id: String, dependents: Vec<String> },
-    #[error("job \"{id}\" is complete already")]
+    #[error("job \"{id}\" is already complete")]
     AlreadyComplete { id: String },
-    #[error("job \"{id}\" would wait for itself")]
+    #[error("job \"{id}\" would depend on itself")]
     DependencyCycle { id: String },
-    #[error("job \"{id}\" does not wait for others but is {state}")]
+    #[error("job \"{id}\" is {state} and does not depend on other jobs")]
     NotDepending { id: String, state: Standing },
     #[error("{why}")]
     BadOption { why: String },
     #[error("{0}")]
     BadToken(#[from] Flaw),
-    #[error("there may be {max} {what} at most")]
+    #[error("too many {what}; the limit is {max}")]
     TooMany { what: &'static str, max: usize },
-    #[error("job \"{id}\" is not failed but {state}")]
+    #[error("job \"{id}\" is {state}, not failed")]
     NotFailed { id: String, state: Standing },
-    #[error("job \"{id}\" is not in the dead letter but {state}")]
+    #[error("job \"{id}\" is {state}, not dead")]
     NotDead { id: String, state: Standing },
-    #[error("there is a job \"{id}\" in queue \"{queue}\" already")]
+    #[error("job \"{id}\" already exists in queue \"{queue}\"")]
     AlreadyThere { id: String, queue: String },
-    #[error("there is no queue \"{name}\"")]
+    #[error("queue \"{name}\" does not exist")]
     NoSuchQueue { name: String },
-    #[error("there is a queue \"{name}\" already")]
+    #[error("queue \"{name}\" already exists")]
     QueueThere { name: String },
-    #[error("the log of job \"{id}\" is full: it has {max} at most")]
+    #[error("the log of job \"{id}\" is full; the limit is {max}")]
     LogFull { id: String, max: &'static str },
     /// What a query was to look at is more than one request may.
     #[error(
-        "the query takes too much work: it was given up after {looked_at} jobs; a condition on the state's tag, on the id or on `modified` narrows it"
+        "the query needs too much work and stopped after {looked_at} jobs; narrow it with a condition on the state's tag, the id or `modified`"
     )]
     TooMuchWork { looked_at: usize },
     /// The jobs that an answer lists have too many bytes together.
-    #[error("the answer would have more than {} MiB; ask for fewer jobs at once", ANSWER_BYTES_MAX >> 20)]
+    #[error("the response would exceed {} MiB; request fewer jobs", ANSWER_BYTES_MAX >> 20)]
     AnswerTooLarge,
     /// The token that was shown is one no longer.
-    #[error("the token has been revoked")]
+    #[error("the token was revoked")]
     Revoked,
     /// The database cannot be reached now. Whether anything has changed is not known.
-    #[error("the database cannot be reached now")]
+    #[error("the database is unreachable; try again")]
     Unavailable,
     /// Postgres cannot index a name of the request.
-    #[error(
-        "an id or a queue name is too long for the database, which holds 2,600 bytes of any text"
-    )]
+    #[error("the ID or queue name is too long; the database accepts at most 2,600 bytes")]
     NameTooLong,
     /// New jobs are refused until the disk has space. Nothing was changed.
-    #[error("the disk is full: new jobs are refused until there is space")]
+    #[error("the disk is full; new jobs are refused until space is freed")]
     Full,
     /// The database could not be read or written. Nothing is known to have changed. Clients are shown this text, so
     /// what the driver says is not part of it; see [`Error::detail`].
-    #[error("the database is not available")]
+    #[error("the database is unavailable")]
     Store(String),
 }
 
@@ -95,7 +93,7 @@ impl From<crate::store::StoreError> for Error {
             Error::Unavailable
         } else {
             let detail = error.to_string();
-            tracing::error!(error = detail, "the database refused a statement");
+            tracing::error!(error = detail, "a database statement failed");
             Error::Store(detail)
         }
     }

@@ -205,19 +205,19 @@ impl Counted {
 /// Why nothing became of a wish about operations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("there is no such operation any more")]
+    #[error("the operation no longer exists")]
     Missing,
-    #[error("the operation has ended already")]
+    #[error("the operation has already ended")]
     Ended,
-    #[error("the operation cannot be undone: nothing that it did is kept any more")]
+    #[error("the operation can no longer be undone")]
     TooLate,
-    #[error("{ACTIVE_MAX} operations are running or wait for their turn; no more are taken")]
+    #[error("too many operations are running or queued; the limit is {ACTIVE_MAX}")]
     TooMany,
-    #[error("no more than {LISTED_MAX} jobs can be named one by one")]
+    #[error("too many jobs are selected; the limit is {LISTED_MAX}")]
     TooLong,
-    #[error("the search is not understood: {0}")]
+    #[error("the search is invalid: {0}")]
     Mistaken(#[from] crate::search::Mistake),
-    #[error("no job is meant")]
+    #[error("no jobs are selected")]
     Nobody,
 }
 

@@ -140,8 +140,8 @@ impl Peers {
         };
         match timeout(LEAVE_MAX, leaving).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "the other servers were not told of our end"),
-            Err(_) => tracing::debug!("the other servers were not told of our end in time"),
+            Ok(Err(error)) => tracing::debug!(%error, "failed to notify other servers of shutdown"),
+            Err(_) => tracing::debug!("timed out notifying other servers of shutdown"),
         }
     }
 
@@ -197,7 +197,7 @@ impl Engine {
         loop {
             let word = self.peers().word().await;
             if let Err(error) = self.readers().notify(&word).await {
-                tracing::debug!(%error, "the other servers could not be told");
+                tracing::debug!(%error, "failed to notify other servers");
             }
         }
     }
@@ -221,7 +221,7 @@ impl Engine {
             let mut listener = match self.readers().listen().await {
                 Ok(listener) => listener,
                 Err(error) => {
-                    tracing::debug!(%error, "the other servers cannot be heard");
+                    tracing::debug!(%error, "failed to listen to other servers");
                     sleep(TRY_AGAIN).await;
                     continue;
                 }
@@ -239,7 +239,7 @@ impl Engine {
     /// means that it may be anywhere.
     pub(super) async fn look_again(&self, queues: Option<Vec<QueueId>>) {
         if let Err(error) = self.freshen().await {
-            tracing::debug!(%error, "what other servers have changed could not be read");
+            tracing::debug!(%error, "failed to read changes of other servers");
             return;
         }
         self.say_changed();

@@ -172,7 +172,7 @@ pub(super) fn unmet(work: &Work, key: &JobKey, ids: &[String]) -> Result<Vec<Str
         .iter()
         .filter(|id| is_unmet(id) && seen.insert(id.as_str()));
     let unmet: Vec<String> = unmet.cloned().collect();
-    check_edges(unmet.len(), "jobs that one waits for")?;
+    check_edges(unmet.len(), "dependencies of one job")?;
     for id in &unmet {
         let need = JobKey {
             scope: key.scope,
@@ -182,7 +182,7 @@ pub(super) fn unmet(work: &Work, key: &JobKey, ids: &[String]) -> Result<Vec<Str
         let dependents = dependents.unwrap_or_default();
         // Most have far fewer, and need no search for one that is there already.
         if dependents.len() >= EDGES_MAX && !dependents.contains(&key.id) {
-            check_edges(dependents.len() + 1, "jobs that wait for one")?;
+            check_edges(dependents.len() + 1, "dependents of one job")?;
         }
     }
     Ok(unmet)

@@ -101,11 +101,11 @@ pub fn flaw_of_queue_name(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("the name is empty")
     } else if name.chars().count() > NAME_CHARS_MAX {
-        Some("the name has 255 characters at most")
+        Some("the name is longer than 255 characters")
     } else if name.contains('\0') {
         Some("the name contains NUL")
     } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
-        Some("the name must not be a number: it could be taken for an id")
+        Some("the name must not be a number; it could be mistaken for an ID")
     } else {
         None
     }

@@ -48,7 +48,7 @@ pub(super) fn added(had: &[String], tags: &[String]) -> Result<Vec<String>> {
     add(&mut all, tags);
     if all.len() > TAGS_MAX {
         return Err(Error::TooMany {
-            what: "tags of a job",
+            what: "tags on one job",
             max: TAGS_MAX,
         });
     }

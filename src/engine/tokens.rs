@@ -44,28 +44,28 @@ const TAKEN: &str = "v0";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     #[error(
-        "a namespace has 1 to {NAMESPACE_BYTES_MAX} letters, digits, hyphens and underscores (A-Z, a-z, 0-9, - and _)"
+        "a namespace name must have 1 to {NAMESPACE_BYTES_MAX} letters, digits, hyphens or underscores (A-Z, a-z, 0-9, - and _)"
     )]
     Namespace,
     #[error(
-        "the namespace {TAKEN} cannot be used, for the paths under /api/{TAKEN} belong to another protocol"
+        "the namespace name {TAKEN} is reserved: paths under /api/{TAKEN} belong to another protocol"
     )]
     Taken,
-    #[error("a description has {DESCRIPTION_BYTES_MAX} bytes at most, and no NUL character")]
+    #[error("a description must not exceed {DESCRIPTION_BYTES_MAX} bytes or contain NUL")]
     Description,
-    #[error("a token that is given has {SECRET_BYTES_MIN} characters at least")]
+    #[error("the token must have at least {SECRET_BYTES_MIN} characters")]
     TooShort,
-    #[error("a token that is given has {SECRET_BYTES_MAX} characters at most")]
+    #[error("the token must have at most {SECRET_BYTES_MAX} characters")]
     TooLong,
-    #[error("a token that is given has visible ASCII characters only, and no colon")]
+    #[error("the token must contain only visible ASCII characters and no colon")]
     Characters,
-    #[error("the namespace has this token already")]
+    #[error("the namespace already has this token")]
     Exists,
     #[error(
-        "an expiry is a duration in s, m, h, d or w (30d), or an RFC 3339 date-time (2030-01-31T00:00:00Z)"
+        "an expiry must be a duration in s, m, h, d or w (30d) or an RFC 3339 date-time (2030-01-31T00:00:00Z)"
     )]
     Expiry,
-    #[error("a token expires at least 1 s and at most {LIFE_DAYS_MAX} days from now")]
+    #[error("a token must expire between 1 s and {LIFE_DAYS_MAX} days from now")]
     Life,
 }
 
@@ -257,7 +257,7 @@ fn create(
     }
     if work.tokens.count(namespace) >= TOKENS_MAX {
         return Err(Error::TooMany {
-            what: "tokens of a namespace",
+            what: "tokens in one namespace",
             max: TOKENS_MAX,
         });
     }
@@ -321,7 +321,7 @@ impl Engine {
         let secret = match secret {
             Some(secret) => secret,
             None => secret::made_up()
-                .map_err(|error| Error::Store(format!("no random numbers: {error}")))?,
+                .map_err(|error| Error::Store(format!("no random numbers available: {error}")))?,
         };
         let (namespace, description) = (namespace.to_owned(), description.to_owned());
         let hash = Hash::of(&secret);

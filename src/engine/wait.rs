@@ -378,7 +378,7 @@ impl Engine {
     }
 
     fn try_again(&self, queues: &[QueueKey], error: &Error) {
-        tracing::error!(%error, "the alarm could not be set");
+        tracing::error!(%error, "failed to set a wake-up timer");
         let again = self.now(None).plus_seconds(TRY_AGAIN.as_secs_f64());
         for queue in queues {
             self.waiters().will_be(queue, again);

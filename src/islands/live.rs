@@ -45,9 +45,9 @@ impl Link {
     fn about(self) -> &'static str {
         match self {
             Link::Connecting => "Connecting to the live feed",
-            Link::Live => "This page follows every change within a second",
-            Link::Stale => "The live feed does not answer; trying again",
-            Link::Paused => "This page stands still until you resume",
+            Link::Live => "Updates within 1 s of every change",
+            Link::Stale => "The live feed is unavailable; retrying",
+            Link::Paused => "Live updates are paused",
         }
     }
 }

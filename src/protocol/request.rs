@@ -106,8 +106,8 @@ impl NotText {
     /// As a sentence.
     pub fn told(self) -> &'static str {
         match self {
-            NotText::Path => "the path is not UTF-8",
-            NotText::Query => "the query is not UTF-8",
+            NotText::Path => "the path is not valid UTF-8",
+            NotText::Query => "the query string is not valid UTF-8",
         }
     }
 }

@@ -30,7 +30,10 @@ pub fn router(engine: Engine) -> Router {
         .route("/token/{namespace}", get(list).post(create))
         .route("/token/{namespace}/{token}", delete(revoke))
         .method_not_allowed_fallback(async || {
-            refusal(StatusCode::METHOD_NOT_ALLOWED, "there is no such method")
+            refusal(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this method is not allowed here",
+            )
         })
         .layer(SetResponseHeaderLayer::overriding(
             header::CACHE_CONTROL,
@@ -41,7 +44,7 @@ pub fn router(engine: Engine) -> Router {
 
 /// The answer to whoever is not let in.
 pub fn unauthorized() -> Response {
-    let why = "this wants the administrator's token, or name and password";
+    let why = "an admin token, or the admin name and password, is required";
     let challenge = [(header::WWW_AUTHENTICATE, BASIC)];
     (challenge, refusal(StatusCode::UNAUTHORIZED, why)).into_response()
 }
@@ -141,7 +144,7 @@ async fn parameters(request: Request) -> Result<Vec<(String, String)>, Response>
     Ok(parameters)
 }
 
-const NOT_TEXT: &str = "the parameters are not UTF-8";
+const NOT_TEXT: &str = "the parameters are not valid UTF-8";
 
 const INVALID_DESCRIPTION: &str = "invalid description";
 
@@ -159,8 +162,8 @@ fn of_engine(error: &Error) -> Response {
             (soon, why).into_response()
         }
         error => {
-            tracing::error!(%error, "a request failed");
-            let why = "the database is not available";
+            tracing::error!(%error, "a token request failed");
+            let why = "the database is unavailable";
             refusal(StatusCode::INTERNAL_SERVER_ERROR, why)
         }
     }

@@ -17,7 +17,7 @@ pub const SQL_DEPTH_MAX: usize = 1_000;
 
 /// A text that is not JSON, and the byte where it ceases to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this is not JSON (byte {at})")]
+#[error("not valid JSON (byte {at})")]
 pub struct Malformed {
     pub at: usize,
 }

@@ -22,7 +22,7 @@ const BEFORE: &str = "SELECT ";
 /// Reads an expression.
 pub fn expression(text: &str) -> Result<Node, Wrong> {
     if let Some(at) = text.find('\0') {
-        return Err(Wrong::new(at, "a NUL is not allowed"));
+        return Err(Wrong::new(at, "NUL is not allowed"));
     }
     let tokens = tokens::read(text)?;
     if tokens.is_empty() {
@@ -62,7 +62,7 @@ fn lone_word(tokens: &[Token<'_>]) -> Option<Node> {
 
 fn unread(text: &str, statement: &str, error: &Error) -> Wrong {
     let Error::ParserError(error, position) = error else {
-        return Wrong::new(0, "this cannot be read");
+        return Wrong::new(0, "syntax error");
     };
     let at = position
         .as_ref()
@@ -103,7 +103,7 @@ impl Reader<'_> {
     /// The one expression of a statement that has nothing else.
     fn statement(&mut self, command: Option<&Cmd<'_>>) -> Result<Node, Wrong> {
         let Some(Cmd::Stmt(Stmt::Select(select))) = command else {
-            return Err(self.wrong("this is not an expression"));
+            return Err(self.wrong("not an expression"));
         };
         let Select {
             with: None,
@@ -148,7 +148,8 @@ impl Reader<'_> {
     /// An expression: first what stands furthest to the left, then what is done with it.
     fn node(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Node, Wrong> {
         if depth > DEPTH_MAX {
-            let why = format!("the expression is nested more than {DEPTH_MAX} deep");
+            let why =
+                format!("the expression is nested too deeply; the limit is {DEPTH_MAX} levels");
             return Err(self.wrong(why));
         }
         let mut done = Vec::new();
@@ -209,7 +210,7 @@ impl Reader<'_> {
             }
             Expr::InTable { rhs, .. } => {
                 self.pass(rhs.name.0);
-                Err(self.wrong("IN takes a list in parentheses"))
+                Err(self.wrong("IN requires a list in parentheses"))
             }
             _ => Err(self.wrong("this operator is not allowed")),
         }
@@ -226,7 +227,7 @@ impl Reader<'_> {
             Expr::Qualified(Name(table), Name(name)) => self.qualified(table, name),
             Expr::Parenthesized(inner) => match inner.as_slice() {
                 [inner] => self.node(inner, depth + 1),
-                _ => Err(self.wrong("lists are allowed only after IN and in calls")),
+                _ => Err(self.wrong("lists are allowed only after IN and in function calls")),
             },
             Expr::Unary(UnaryOperator::Negative, inner) => match bare(inner) {
                 Expr::Literal(literal @ Literal::Numeric(_)) => self.literal(literal, true),
@@ -255,7 +256,7 @@ impl Reader<'_> {
             } => self.call(name, args.unwrap_or_default(), depth + 1),
             Expr::FunctionCall { name, .. } | Expr::FunctionCallStar { name, .. } => {
                 self.pass(name.0);
-                let why = format!("the function {} cannot be called like this here", name.0);
+                let why = format!("the function {} cannot be called in this form", name.0);
                 Err(self.wrong(why))
             }
             _ => Err(self.wrong("this is not allowed here")),
@@ -272,7 +273,7 @@ impl Reader<'_> {
         let found = types.find(|(known, _)| known.eq_ignore_ascii_case(name));
         found
             .map(|(_, kind)| kind)
-            .ok_or_else(|| self.wrong("CAST knows the types TEXT, INTEGER and REAL"))
+            .ok_or_else(|| self.wrong("CAST supports only TEXT, INTEGER and REAL"))
     }
 
     fn literal(&mut self, literal: &Literal<'_>, is_negative: bool) -> Result<Node, Wrong> {
@@ -313,7 +314,7 @@ impl Reader<'_> {
         let unknown = || {
             let known = "id, payload, state, events, modified";
             self.wrong(format!(
-                "there is no column {name}; there are {known}; as a text it is '{name}'"
+                "unknown column {name}; columns are {known}. To use it as text, write '{name}'"
             ))
         };
         truth(name).map(Node::Truth).ok_or_else(unknown)
@@ -325,12 +326,12 @@ impl Reader<'_> {
             .iter()
             .any(|own| own.eq_ignore_ascii_case(table))
         {
-            let why = format!("there is no table {table}; columns are those of j, or of job");
+            let why = format!("unknown table {table}; use j or job");
             return Err(self.wrong(why));
         }
         self.pass(name);
         let column = Column::named(name);
-        let unknown = || self.wrong(format!("there is no column {name} in {table}"));
+        let unknown = || self.wrong(format!("table {table} has no column {name}"));
         column.map(Node::Column).ok_or_else(unknown)
     }
 
@@ -348,7 +349,7 @@ impl Reader<'_> {
         let Some((_, function, least, most)) = known else {
             let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
             let why = format!(
-                "the function {name} is not allowed here; allowed are {}, strftime('%s','now'), unixepoch()",
+                "the function {name} is not supported; supported functions are {}, strftime('%s','now'), unixepoch()",
                 names.join(", ")
             );
             return Err(self.wrong(why));

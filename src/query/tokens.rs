@@ -45,11 +45,11 @@ pub fn read(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
             _ => depth,
         };
         if depth > DEPTH_MAX {
-            let why = format!("parentheses are nested more than {DEPTH_MAX} deep");
+            let why = format!("parentheses are nested too deeply; the limit is {DEPTH_MAX} levels");
             return Err(Wrong::new(start, why));
         }
         if tokens.len() >= TOKENS_MAX {
-            let why = format!("the expression has more than {TOKENS_MAX} words and signs");
+            let why = format!("the expression is too long; the limit is {TOKENS_MAX} tokens");
             return Err(Wrong::new(start, why));
         }
         tokens.push(token);
@@ -92,12 +92,14 @@ fn check(token: &Token<'_>) -> Result<(), Wrong> {
 fn refusal(token: &Token<'_>) -> String {
     let text = token.text;
     match token.kind {
-        TokenType::TK_VARIABLE => format!("the parameter {text} is not allowed; write the value"),
-        TokenType::TK_SEMI => "`;` is not allowed: this is one expression".to_owned(),
+        TokenType::TK_VARIABLE => {
+            format!("the parameter {text} is not allowed; write the value instead")
+        }
+        TokenType::TK_SEMI => "`;` is not allowed; write one expression".to_owned(),
         TokenType::TK_BLOB => "blobs are not allowed".to_owned(),
         TokenType::TK_ID => format!("names in brackets are not allowed: {text}"),
         _ if text.starts_with(|first: char| first.is_ascii_alphabetic()) => {
-            format!("the keyword {text} is not allowed here; as a text it is '{text}'")
+            format!("the keyword {text} is not allowed here. To use it as text, write '{text}'")
         }
         _ => format!("the operator {text} is not allowed"),
     }
@@ -106,15 +108,15 @@ fn refusal(token: &Token<'_>) -> String {
 /// What the tokenizer cannot read.
 fn unread(text: &str, error: &Error) -> Wrong {
     let (position, why) = match error {
-        Error::UnrecognizedToken(at) => (at, "this character has no meaning here"),
-        Error::UnterminatedLiteral(at) => (at, "the quote is never closed"),
-        Error::UnterminatedBracket(at) => (at, "the bracket is never closed"),
+        Error::UnrecognizedToken(at) => (at, "unexpected character"),
+        Error::UnterminatedLiteral(at) => (at, "the quote is not closed"),
+        Error::UnterminatedBracket(at) => (at, "the bracket is not closed"),
         Error::UnterminatedBlockComment(at) => (at, "comments are not allowed"),
         Error::BadVariableName(at) => (at, "parameters are not allowed"),
-        Error::BadNumber(at) | Error::MalformedHexInteger(at) => (at, "this is not a number"),
+        Error::BadNumber(at) | Error::MalformedHexInteger(at) => (at, "not a valid number"),
         Error::ExpectedEqualsSign(at) => (at, "`!` must be followed by `=`"),
         Error::MalformedBlobLiteral(at) => (at, "blobs are not allowed"),
-        _ => (&None, "this cannot be read"),
+        _ => (&None, "syntax error"),
     };
     let at = position.as_ref().map(|at| offset(text, at.line, at.column));
     Wrong::new(at.unwrap_or_default(), why)

@@ -13,18 +13,22 @@ const PATH_MAX: usize = 32;
 /// What may stand before a colon.
 const KEYS: &str = "state, queue, class, tag, worker, type, error, fp, data.path, priority, tries, created, updated, api, ns";
 
-const OF_DATA: &str = "write data.user.id:42, data.total:>100, or data.total:* for anything";
-const OF_MOMENTS: &str = "an age with a sign, like >2h or <30m (s, m, h, d, w), or a date in UTC, like >2026-11-01 or <2026-11-01T10:00";
+const OF_DATA: &str = "write data.user.id:42, data.total:>100, or data.total:* for any value";
+const OF_MOMENTS: &str = "an age with > or <, like >2h or <30m (units s, m, h, d, w), or a UTC date, like >2026-11-01 or <2026-11-01T10:00";
 
 pub fn parse(text: &str) -> Result<Search, Mistake> {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() > CHARS_MAX {
-        let why = format!("a search has at most {CHARS_MAX} characters");
+        let why = format!("the search is too long; the limit is {CHARS_MAX} characters");
         return Err(mistake(CHARS_MAX, chars.len(), &why));
     }
     let odd = |c: &char| c.is_control() && !c.is_whitespace();
     if let Some(at) = chars.iter().position(odd) {
-        return Err(mistake(at, at + 1, "this character cannot be searched for"));
+        return Err(mistake(
+            at,
+            at + 1,
+            "this character is not allowed in a search",
+        ));
     }
     let mut reader = Reader {
         chars: &chars,
@@ -38,12 +42,12 @@ pub fn parse(text: &str) -> Result<Search, Mistake> {
             return Ok(Search { terms });
         }
         if terms.len() == TERMS_MAX {
-            let why = format!("a search has at most {TERMS_MAX} terms");
+            let why = format!("too many terms; the limit is {TERMS_MAX}");
             return Err(mistake(start, chars.len(), &why));
         }
         let not = reader.eat('-');
         if not && reader.is_at_blank() {
-            let why = "a minus belongs to the term behind it: -state:complete. For the minus itself write \"-\"";
+            let why = "write the minus directly before a term, like -state:complete. To search for a minus, write \"-\"";
             return Err(mistake(start, reader.at, why));
         }
         let what = reader.what()?;
@@ -103,7 +107,7 @@ impl Value {
 
     fn number(&self, example: &str) -> Result<(Compare, Number), Mistake> {
         let (compare, _, rest) = self.compared();
-        let why = format!("this is to be a number, like {example}");
+        let why = format!("expected a number, like {example}");
         let number = Number::read(rest).ok_or_else(|| self.wrong(&why))?;
         Ok((compare, number))
     }
@@ -113,12 +117,12 @@ impl Value {
         match When::read(compare, rest) {
             Some(When::Age(..)) if !signed => {
                 let why = format!(
-                    "longer ago or shorter? Write >{rest} for more than {rest} ago, <{rest} for less"
+                    "missing > or <. Write >{rest} for more than {rest} ago, or <{rest} for less"
                 );
                 Err(self.wrong(&why))
             }
             Some(when) => Ok(when),
-            None => Err(self.wrong(&format!("this is to be {OF_MOMENTS}"))),
+            None => Err(self.wrong(&format!("expected {OF_MOMENTS}"))),
         }
     }
 }
@@ -166,7 +170,7 @@ impl Reader<'_> {
         if self.peek() == Some('"') {
             let word = self.value("a word")?;
             if word.text.is_empty() {
-                return Err(word.wrong("nothing stands between the quotes"));
+                return Err(word.wrong("the quotes are empty"));
             }
             return Ok(a_word(word));
         }
@@ -194,7 +198,7 @@ impl Reader<'_> {
         }
         let word = self.until(&[]);
         let why = format!(
-            "there is no “{key}:”. There are {KEYS}. If it is a word to be found, put it in quotes: \"{key}:{}\"",
+            "unknown term “{key}:”. Terms are {KEYS}. To search for this text itself, put it in quotes: \"{key}:{}\"",
             word.replace('"', "\\\"")
         );
         Err(mistake(from, of_key + 1, &why))
@@ -204,7 +208,7 @@ impl Reader<'_> {
     fn of_key(&mut self, key: &str) -> Result<Option<What>, Mistake> {
         let what = match key {
             "state" => What::State(self.words("state:failed,stalled", "state", &STATES)?),
-            "api" => What::Api(self.words("api:lmstfy", "API", &APIS)?),
+            "api" => What::Api(self.words("api:lmstfy", "protocol", &APIS)?),
             "ns" | "namespace" => What::Namespace(self.value("ns:billing")?.pattern()),
             "queue" => What::Queue(self.value("queue:mail")?.pattern()),
             "klass" | "class" => What::Class(self.value("class:Send*")?.pattern()),
@@ -214,20 +218,20 @@ impl Reader<'_> {
             "error" => {
                 let value = self.value("error:\"connection reset\"")?;
                 if value.text.is_empty() {
-                    return Err(value.wrong("nothing stands between the quotes"));
+                    return Err(value.wrong("the quotes are empty"));
                 }
                 What::Error(value.pattern().lower())
             }
             "fp" => {
                 let value = self.value("fp:1a2b3c4d")?;
                 if !is_hash(&value.text) {
-                    let why = "this is to be the fingerprint of a message, eight hexadecimal digits like fp:1a2b3c4d. The page of a failure group has them";
+                    let why = "expected a message fingerprint of 8 hexadecimal digits, like fp:1a2b3c4d. The page of a failure group shows it";
                     return Err(value.wrong(why));
                 }
                 What::Print(value.text.to_ascii_lowercase())
             }
             "data" => {
-                let why = format!("where in the payload? For a value there {OF_DATA}");
+                let why = format!("the payload path is missing: {OF_DATA}");
                 return Err(mistake(self.at.saturating_sub(1), self.at, &why));
             }
             "priority" => {
@@ -251,7 +255,9 @@ impl Reader<'_> {
         if !self.eat('"') {
             let text = self.until(&[]);
             if text.is_empty() {
-                let why = format!("a value is missing, as in {example}; an empty one is \"\"");
+                let why = format!(
+                    "a value is missing. Write it like {example}, or \"\" for an empty value"
+                );
                 return Err(mistake(from, from, &why));
             }
             return Ok(Value {
@@ -263,7 +269,7 @@ impl Reader<'_> {
         }
         let text = self.quoted(from)?;
         if !self.is_at_blank() {
-            let why = "a blank must follow the quote. A quote inside of quotes is written \\\"";
+            let why = "expected a space after the quote. Write a quote inside quotes as \\\"";
             return Err(mistake(self.at, self.at + 1, why));
         }
         Ok(Value {
@@ -313,10 +319,7 @@ impl Reader<'_> {
             };
             let length = word.chars().count();
             let Some(name) = known.iter().find(|name| **name == lower) else {
-                let why = format!(
-                    "there is no {what} “{word}”. There are {}",
-                    known.join(", ")
-                );
+                let why = format!("unknown {what} “{word}”. Use one of {}", known.join(", "));
                 return Err(mistake(at, at + length, &why));
             };
             if !found.contains(name) {
@@ -344,21 +347,21 @@ impl Reader<'_> {
             };
             path.push(name);
             if path.len() > PATH_MAX {
-                let why = format!("a path has at most {PATH_MAX} names");
+                let why = format!("the path is too long; the limit is {PATH_MAX} names");
                 return Err(mistake(from, self.at, &why));
             }
             if self.eat(':') {
                 break;
             }
             if !self.eat('.') {
-                let why = format!("what is to be there? With a colon behind the path {OF_DATA}");
+                let why = format!("the value is missing after the path: {OF_DATA}");
                 return Err(mistake(self.at, self.at, &why));
             }
         }
         let value = self.value("data.total:>100")?;
         let (compare, signed, rest) = value.compared();
         let wanted = if signed {
-            let why = "behind a sign there must be a number, like >100. To find a text that begins with the sign, put it in quotes";
+            let why = "expected a number after the sign, like >100. To search for text that starts with the sign, put it in quotes";
             let number = Number::read(rest).ok_or_else(|| value.wrong(why))?;
             Wanted::Number(compare, number)
         } else {

@@ -154,36 +154,31 @@ fn what_a_job_does_not_have_is_not_found() {
 #[test]
 fn mistakes_have_their_place() {
     for (text, from, to, why) in [
-        ("stat:failed", 0, 5, "there is no “stat:”"),
-        ("a state:failed,lost", 15, 19, "there is no state “lost”"),
+        ("stat:failed", 0, 5, "unknown term “stat:”"),
+        ("a state:failed,lost", 15, 19, "unknown state “lost”"),
         ("日本 state:", 9, 9, "a value is missing"),
-        ("api:\"qless,x\"", 11, 12, "there is no API “x”"),
-        ("a - b", 2, 3, "a minus belongs"),
+        ("api:\"qless,x\"", 11, 12, "unknown protocol “x”"),
+        ("a - b", 2, 3, "directly before a term"),
         ("queue:\"mail", 6, 11, "this quote is not closed"),
-        ("queue:\"mail\"s", 12, 13, "a blank must follow"),
-        ("\"\"", 0, 2, "nothing stands between"),
-        ("error:\"\"", 6, 8, "nothing stands between"),
-        ("fp:1a2b3c4", 3, 10, "eight hexadecimal digits"),
-        ("fp:1a2b3c4*", 3, 11, "eight hexadecimal digits"),
-        ("priority:high", 9, 13, "this is to be a number"),
-        ("tries:>", 6, 7, "this is to be a number"),
-        ("priority:nan", 9, 12, "this is to be a number"),
-        ("created:2h", 8, 10, "longer ago or shorter?"),
-        ("created:>2y", 8, 11, "this is to be an age"),
-        (
-            "created:>99999999999999999999w",
-            8,
-            30,
-            "this is to be an age",
-        ),
-        ("created:2026-02-30", 8, 18, "this is to be an age"),
-        ("created:>+2h", 8, 12, "this is to be an age"),
-        ("updated:>2026-1-1", 8, 17, "this is to be an age"),
-        ("data:1", 4, 5, "where in the payload?"),
-        ("data.x", 6, 6, "what is to be there?"),
+        ("queue:\"mail\"s", 12, 13, "expected a space"),
+        ("\"\"", 0, 2, "the quotes are empty"),
+        ("error:\"\"", 6, 8, "the quotes are empty"),
+        ("fp:1a2b3c4", 3, 10, "8 hexadecimal digits"),
+        ("fp:1a2b3c4*", 3, 11, "8 hexadecimal digits"),
+        ("priority:high", 9, 13, "expected a number"),
+        ("tries:>", 6, 7, "expected a number"),
+        ("priority:nan", 9, 12, "expected a number"),
+        ("created:2h", 8, 10, "missing > or <"),
+        ("created:>2y", 8, 11, "expected an age"),
+        ("created:>99999999999999999999w", 8, 30, "expected an age"),
+        ("created:2026-02-30", 8, 18, "expected an age"),
+        ("created:>+2h", 8, 12, "expected an age"),
+        ("updated:>2026-1-1", 8, 17, "expected an age"),
+        ("data:1", 4, 5, "the payload path is missing"),
+        ("data.x", 6, 6, "the value is missing after the path"),
         ("data.:1", 5, 5, "a name is missing"),
         ("data.a..b:1", 7, 7, "a name is missing"),
-        ("data.a:>x", 7, 9, "behind a sign"),
+        ("data.a:>x", 7, 9, "after the sign"),
         ("data.\"a", 5, 7, "this quote is not closed"),
         ("a\0", 1, 2, "this character"),
     ] {
@@ -217,7 +212,7 @@ fn a_search_has_its_bounds() {
     assert_eq!(many.from, 2 * TERMS_MAX);
     let path = |names: usize| Search::parse(&format!("data{}:1", ".a".repeat(names)));
     assert!(path(31).is_ok() && path(32).is_ok());
-    assert!(path(33).unwrap_err().why.contains("at most 32 names"));
+    assert!(path(33).unwrap_err().why.contains("the limit is 32 names"));
 }
 
 #[test]
@@ -228,12 +223,12 @@ fn each_term_is_told_and_can_be_taken_out() {
     assert_eq!(
         told,
         [
-            "id or class: mail",
+            "ID or class: mail",
             "not state: failed or stalled",
             "created more than 2h ago",
             "queue: a b",
             "data.a.b: ≤ 7",
-            "in its state since a moment until 2026-11-01T10:00 UTC",
+            "state changed until 2026-11-01T10:00 UTC",
         ]
     );
     assert_eq!(

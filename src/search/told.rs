@@ -14,17 +14,17 @@ impl Term {
 impl What {
     fn told(&self) -> String {
         match self {
-            What::Word { text, .. } => format!("id or class: {text}"),
+            What::Word { text, .. } => format!("ID or class: {text}"),
             What::State(states) => format!("state: {}", states.join(" or ")),
-            What::Api(apis) => format!("API: {}", apis.join(" or ")),
+            What::Api(apis) => format!("protocol: {}", apis.join(" or ")),
             What::Namespace(pattern) => named("namespace", pattern),
             What::Queue(pattern) => named("queue", pattern),
             What::Class(pattern) => named("class", pattern),
             What::Tag(pattern) => named("tag", pattern),
             What::Worker(pattern) => named("worker", pattern),
             What::Type(pattern) => named("failure", pattern),
-            What::Error(pattern) => format!("failure says: {}", pattern.shown()),
-            What::Print(hash) => format!("failure says something like: {hash}"),
+            What::Error(pattern) => format!("failure message: {}", pattern.shown()),
+            What::Print(hash) => format!("failure fingerprint: {hash}"),
             What::Data(path, Wanted::Is(pattern)) => {
                 named(&format!("data.{}", path.join(".")), pattern)
             }
@@ -34,7 +34,7 @@ impl What {
             What::Priority(compare, number) => numbered("priority", *compare, number),
             What::Tries(compare, number) => numbered("retries left", *compare, number),
             What::Created(when) => format!("created {}", when.told()),
-            What::Updated(when) => format!("in its state {}", when.told_since()),
+            What::Updated(when) => when.told_since(),
         }
     }
 }
@@ -82,8 +82,10 @@ impl When {
 
     fn told_since(&self) -> String {
         match self {
-            When::Age(compare, _, text) => format!("for {} {text}", compare.of_ages()),
-            When::Date(..) => format!("since a moment {}", self.told()),
+            When::Age(compare, _, text) => {
+                format!("state unchanged for {} {text}", compare.of_ages())
+            }
+            When::Date(..) => format!("state changed {}", self.told()),
         }
     }
 }

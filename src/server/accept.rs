@@ -80,7 +80,7 @@ pub async fn serve(
             Ok(accepted) => accepted,
             Err(error) => {
                 if !is_of_one_client(&error) {
-                    tracing::error!(%error, "a connection could not be accepted");
+                    tracing::error!(%error, "failed to accept a connection");
                     stopping.run_until_cancelled(sleep(ACCEPT_PAUSE)).await;
                 }
                 continue;
@@ -97,7 +97,7 @@ pub async fn serve(
         };
         // Answers are small and wanted at once.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection would not send at once");
+            tracing::debug!(%error, "failed to set TCP_NODELAY on a connection");
         }
         let connection = Arc::clone(&admitted.connection);
         let (shared, stream) = (

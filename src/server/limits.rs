@@ -64,7 +64,7 @@ pub fn raise_open_files() {
         maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the limit on open files could not be raised");
+        tracing::warn!(%error, "failed to raise the limit on open files");
     }
 }
 

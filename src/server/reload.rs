@@ -31,7 +31,7 @@ pub async fn reload_on(mut signals: impl Stream<Item = ()> + Unpin, mut reloads:
         reloads = match tokio::task::spawn_blocking(run).await {
             Ok(reloads) => reloads,
             Err(error) => {
-                tracing::error!(%error, "a reload failed; SIGHUP has no effect any more");
+                tracing::error!(%error, "a reload failed; SIGHUP is ignored from now on");
                 return;
             }
         };
@@ -43,7 +43,7 @@ fn run(reload: &mut Reload) {
     match (reload.run)() {
         Ok(()) => tracing::info!("reloaded {what}"),
         Err(why) => {
-            tracing::error!("cannot reload {what}, so nothing changes: {why}");
+            tracing::error!("cannot reload {what}; nothing was changed: {why}");
         }
     }
 }

@@ -28,36 +28,34 @@ const NAMED_MAX: usize = 10;
 pub enum CopyError {
     #[error("the {0}: {1}")]
     Store(&'static str, StoreError),
-    #[error("the {0} cannot be {1}: it is gone when its server stops")]
+    #[error("the {0} cannot be {1}: that database exists only inside its server")]
     Temporary(&'static str, String),
     #[error("there is no file {0}")]
     NoSource(String),
-    #[error("the source holds no tables of Switchyard")]
+    #[error("the source has no Switchyard tables")]
     NotOurs,
     #[error(
-        "the source was last used by another version of Switchyard; start a server of this version on it once, \
-         which brings its tables up to date"
+        "the source was last used by another version of Switchyard; start a server of this version on it once \
+         to migrate its tables"
     )]
     OtherVersion,
     #[error("source and target are the same database")]
     Same,
-    #[error(
-        "a server is using the {0}; stop it first (one that was killed counts as gone after a minute)"
-    )]
+    #[error("a server is using the {0}; stop it first (a killed server is released after 60 s)")]
     InUse(&'static str),
-    #[error("the target is not empty: it has rows in its table {0}")]
+    #[error("the target is not empty: its table {0} has rows")]
     NotEmpty(&'static str),
     #[error(
-        "PostgreSQL cannot hold the character NUL (U+0000) in a text, and these have one: {}",
+        "PostgreSQL cannot store the character NUL (U+0000), which these contain: {}",
         .0.join(", ")
     )]
     Nul(Vec<String>),
-    #[error("a server has changed the source meanwhile; nothing was copied")]
+    #[error("a server changed the source during the copy; nothing was copied")]
     Changed,
-    #[error("what the target holds is not what the source held, so nothing was copied; it differs in {}", .0.join("; "))]
+    #[error("verification failed, nothing was copied; source and target differ in {}", .0.join("; "))]
     Mismatch(Vec<String>),
     #[error(
-        "the target did not say whether it has committed ({0}); if its tables have rows, the copy is whole"
+        "the target did not confirm the commit ({0}); if its tables have rows, the copy is complete"
     )]
     InDoubt(StoreError),
 }

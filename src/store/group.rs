@@ -98,7 +98,7 @@ impl<S: Send + 'static> Writer<S> {
         if let Some(task) = task
             && let Err(error) = task.await
         {
-            tracing::error!(%error, "the writer did not end well");
+            tracing::error!(%error, "the writer ended with an error");
         }
     }
 
@@ -143,13 +143,13 @@ async fn write<G: Group>(
         let Some(first) = next else { break };
         let steps = gather::<G>(first, &mut queue, &mut held_over);
         if let Err(error) = connection.check_room().await {
-            tracing::warn!(%error, "the free space of the database could not be read");
+            tracing::warn!(%error, "failed to read the free space of the database");
         }
         carry_out(&mut connection, &mut group, steps, &mut outage, &stop).await;
         note_full(&is_full, connection.is_full());
     }
     if let Err(error) = connection.close().await {
-        tracing::error!(%error, "the database could not be closed");
+        tracing::error!(%error, "failed to close the database");
     }
 }
 
@@ -178,9 +178,9 @@ fn gather<G: Group>(
 fn note_full(known: &AtomicBool, is_full: bool) {
     match (known.swap(is_full, Ordering::Relaxed), is_full) {
         (false, true) => tracing::error!(
-            "the disk is full: new jobs are refused; claims, completions and deletes use the reserve"
+            "the disk is full; new jobs are refused; claims, completions and deletes use the reserve"
         ),
-        (true, false) => tracing::info!("the disk has space again: new jobs are accepted"),
+        (true, false) => tracing::info!("the disk has space again; new jobs are accepted"),
         _ => {}
     }
 }
@@ -217,7 +217,7 @@ async fn carry_out<G: Group>(
                 groups.extend([rest, steps]);
                 continue;
             }
-            tracing::error!(%error, steps = steps.len(), "a group of writes failed");
+            tracing::error!(%error, steps = steps.len(), "a transaction failed");
         }
         group.answer(steps, outcome);
     }

@@ -345,7 +345,7 @@ impl Readers {
     /// Closes the connections in good order, unless the database does not answer.
     pub async fn close(&self) {
         if timeout(PATIENCE, self.pool.close()).await.is_err() {
-            tracing::warn!("the database did not answer when its connections were closed");
+            tracing::warn!("the database did not respond while closing its connections");
         }
     }
 }

@@ -36,7 +36,7 @@ impl Reserve {
         } else if let Some(bytes) = BYTES.into_iter().find(|bytes| reserve.fill(*bytes, *bytes)) {
             reserve.bytes = bytes;
         } else {
-            tracing::error!("the disk is full: new jobs are refused");
+            tracing::error!("the disk is full; new jobs are refused");
             reserve.released = Some(Instant::now());
         }
         reserve

@@ -243,24 +243,28 @@ async fn what_cannot_be_done_is_skipped_and_said() {
                 tag: "new".to_owned(),
             },
             7,
-            "has no tags",
+            "jobs have no tags",
         ),
         (
             Action::Untag {
                 tag: "vip".to_owned(),
             },
             7,
-            "has no tags",
+            "jobs have no tags",
         ),
-        (Action::Priority { priority: 5.0 }, 7, "has no priorities"),
-        (Action::Track, 7, "does not track jobs"),
-        (Action::Untrack, 7, "does not track jobs"),
+        (
+            Action::Priority { priority: 5.0 },
+            7,
+            "jobs have no priority",
+        ),
+        (Action::Track, 7, "jobs cannot be tracked"),
+        (Action::Untrack, 7, "jobs cannot be tracked"),
         (
             Action::Move {
                 queue: "there".to_owned(),
             },
             7,
-            "does not move jobs to other queues",
+            "jobs cannot be moved to another queue",
         ),
     ] {
         let able = engine.count(&action, &all("")).await.unwrap().unwrap();
@@ -268,24 +272,12 @@ async fn what_cannot_be_done_is_skipped_and_said() {
         let operation = run(&engine, action.clone(), "").await;
         assert_eq!((operation.done, operation.skipped), (done, 5), "{action:?}");
         let mut expected = vec![
-            (
-                "1".to_owned(),
-                format!("it is a job of Jobq, which {reason}"),
-            ),
-            (
-                "one".to_owned(),
-                format!("it is a job of Relay, which {reason}"),
-            ),
-            (
-                "two".to_owned(),
-                format!("it is a job of Relay, which {reason}"),
-            ),
+            ("1".to_owned(), format!("Jobq {reason}")),
+            ("one".to_owned(), format!("Relay {reason}")),
+            ("two".to_owned(), format!("Relay {reason}")),
         ];
         for id in &published {
-            expected.push((
-                (*id).to_owned(),
-                format!("it is a job of lmstfy, which {reason}"),
-            ));
+            expected.push(((*id).to_owned(), format!("lmstfy {reason}")));
         }
         expected.sort();
         assert_eq!(why(&engine, operation.id).await, expected);
@@ -312,17 +304,17 @@ async fn a_refusal_of_one_job_is_its_reason() {
     let skips = why(&engine, operation.id).await;
     assert_eq!(
         skips[0].1,
-        "job \"letter\" cannot be cancelled: after depend on it"
+        "job \"letter\" cannot be canceled because other jobs depend on it: after"
     );
     let operation = run(&engine, Action::Cancel, "done").await;
     assert_eq!(
         why(&engine, operation.id).await[0].1,
-        "job \"done\" is complete already"
+        "job \"done\" is already complete"
     );
     assert_eq!(operation.undo_until, None);
     let operation = run(&engine, Action::Retry, "later").await;
     let skips = why(&engine, operation.id).await;
-    assert_eq!(skips[0].1, "job \"later\" is not failed but scheduled");
+    assert_eq!(skips[0].1, "job \"later\" is scheduled, not failed");
     sound(&engine).await;
     engine.close().await;
 }
@@ -342,7 +334,7 @@ async fn jobs_are_named_one_by_one_and_what_came_later_is_left_alone() {
     let id = begin(&engine, Action::Cancel, Subject::Jobs(named)).await;
     let operation = ended(&engine, id).await;
     assert_eq!((operation.done, operation.skipped), (1, 2));
-    let gone = "it was gone when its turn came";
+    let gone = "the job no longer exists";
     let nameless = (String::new(), gone.to_owned());
     assert_eq!(why(&engine, id).await, [nameless.clone(), nameless]);
     assert_eq!(count(&engine, "queue:q").await, 4);

@@ -16,7 +16,7 @@ const BREAKAGES: [(&str, &str, &str); 23] = [
     (
         "number",
         "UPDATE queues SET last_number = 0 WHERE protocol = 'jobq'",
-        "\"hosts\" says that 0 is the last number in it, and there is a job 1",
+        "\"hosts\" records 0 as its last job ID, but has job 1",
     ),
     (
         "count",
@@ -49,7 +49,7 @@ const BREAKAGES: [(&str, &str, &str); 23] = [
     (
         "dependency",
         "INSERT INTO dependencies (job, needs) SELECT seq, 4711 FROM jobs WHERE id = 'depends'",
-        "not there",
+        "does not exist",
     ),
     (
         "dependency",
@@ -66,7 +66,7 @@ const BREAKAGES: [(&str, &str, &str); 23] = [
         "dependency",
         "INSERT INTO dependencies (job, needs)
          SELECT a.seq, b.seq FROM jobs AS a, jobs AS b WHERE a.id = 'failed' AND b.id = 'waiting'",
-        "does not wait",
+        "not in state depends",
     ),
     ("depends", "DELETE FROM dependencies", "\"depends\""),
     (
@@ -77,7 +77,7 @@ const BREAKAGES: [(&str, &str, &str); 23] = [
     (
         "lease",
         "UPDATE jobs SET worker = 'w', lease_id = 'x', lease_until = 1 WHERE id = 'waiting'",
-        "not running and has a lease",
+        "not running but has a lease",
     ),
     (
         "failure",
@@ -89,7 +89,7 @@ const BREAKAGES: [(&str, &str, &str); 23] = [
     (
         "failed",
         "UPDATE tallies SET n = n - 1 WHERE kind = 3 AND slot = 1",
-        "failed still",
+        "still-failed",
     ),
     (
         "statistics",

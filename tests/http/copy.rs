@@ -347,8 +347,8 @@ async fn what_cannot_be_a_source_or_a_target_is_refused() {
     assert!(!folder.path().join("nowhere.db").exists());
     assert!(!folder.path().join("to.db").exists());
     refused("mysql://me:secret@x/y", &to, "mysql://me@x/y");
-    refused("sqlite::memory:", &to, "gone when its server stops");
-    refused(&from, "sqlite::memory:", "gone when its server stops");
+    refused("sqlite::memory:", &to, "exists only inside its server");
+    refused(&from, "sqlite::memory:", "exists only inside its server");
     refused(&from, &from, "the same database");
     std::os::unix::fs::symlink(folder.path().join("from.db"), folder.path().join("link.db"))
         .unwrap();
@@ -357,7 +357,7 @@ async fn what_cannot_be_a_source_or_a_target_is_refused() {
     std::fs::write(folder.path().join("text.db"), "no database ".repeat(1000)).unwrap();
     refused(&sqlite(&folder, "text.db"), &to, "the source");
     std::fs::write(folder.path().join("empty.db"), "").unwrap();
-    refused(&sqlite(&folder, "empty.db"), &to, "no tables of Switchyard");
+    refused(&sqlite(&folder, "empty.db"), &to, "no Switchyard tables");
     let other = with_a_job(&folder, "other.db").await;
     refused(&from, &other, "the target is not empty");
     let old = with_a_job(&folder, "old.db").await;
@@ -387,7 +387,7 @@ async fn what_does_not_agree_is_not_committed() {
     let trigger =
         "CREATE TRIGGER spoil AFTER INSERT ON jobs BEGIN UPDATE jobs SET body = body || ' '; END";
     change(&path, trigger).await;
-    refused(&from, &to, "differs in jobs (1 rows with the checksum");
+    refused(&from, &to, "differ in jobs (1 rows with the checksum");
     // The target is as empty as it was.
     change(&path, "DROP TRIGGER spoil").await;
     copied(&from, &to);
@@ -426,7 +426,7 @@ async fn a_postgres_database_that_is_used_is_left_alone() {
     };
     let from = with_a_job(&folder, "from.db").await;
     refused(&format!("{one}_not_there"), &other, "does not exist");
-    refused(&one, &other, "no tables of Switchyard");
+    refused(&one, &other, "no Switchyard tables");
     refused(
         &one.replace("://", "://x:secret@")
             .replace("switchyard@", ""),

@@ -105,7 +105,7 @@ async fn clients_are_not_shown_what_the_database_says() {
         let id: String = rest.chars().take_while(char::is_ascii_hexdigit).collect();
         let log = logged.log();
         let mut of_it = log.lines().filter(|line| line.contains(&id));
-        let says = |line: &str| line.contains("refused a statement") && line.contains("jobs");
+        let says = |line: &str| line.contains("statement failed") && line.contains("jobs");
         assert!(id.len() == 32 && of_it.any(says), "{id}: {log}");
     }
 }

@@ -102,7 +102,7 @@ impl Person<'_> {
 
     async fn found(&self, q: &str) -> bool {
         let page = self.page(&format!("/ui/jobs?q={}", escape(q))).await;
-        !page.contains("No job fits.")
+        !page.contains("No matching jobs.")
     }
 }
 
@@ -178,7 +178,7 @@ async fn what_fits_is_counted_and_then_done() {
     add_many(&server, "mail", 3).await;
     add_many(&server, "other", 2).await;
     let bar = person.page("/ui/jobs?q=queue%3Amail").await;
-    assert!(bar.contains("all 3 that fit"));
+    assert!(bar.contains("all 3 matching"));
     let page = person
         .page("/ui/confirm?do=tag&of=all&q=queue%3Amail")
         .await;
@@ -189,7 +189,7 @@ async fn what_fits_is_counted_and_then_done() {
     let led = person
         .send(&form(&page, "operate"), &[("arg", " vip ")])
         .await;
-    assert_eq!(led.flash, "done.The operation has begun.");
+    assert_eq!(led.flash, "done.Operation started.");
     assert_eq!(person.done(&led.to).await, 3);
     assert!(person.found("tag:vip queue:mail").await && !person.found("tag:vip queue:other").await);
     // By their numbers, as the boxes of the list have them.
@@ -209,8 +209,8 @@ async fn what_fits_is_counted_and_then_done() {
     assert!(page.contains("Cancel or delete 1 job"), "{page}");
     let led = person.send(&form(&page, "undo"), &[]).await;
     assert_eq!(led.to, path);
-    person.fact_once(&path, "put back", "Put back").await;
-    let back = person.fact_once(&path, ">undone<", "Put back").await;
+    person.fact_once(&path, "restored", "Restored").await;
+    let back = person.fact_once(&path, ">undone<", "Restored").await;
     assert_eq!(back, 1);
     assert!(person.found("mail-00001 tag:vip").await);
     let list = person.page("/ui/operations").await;
@@ -232,7 +232,7 @@ async fn many_jobs_are_not_touched_by_accident() {
             .await;
         assert!(
             led.flash
-                .starts_with("refused.The number of jobs must be typed"),
+                .starts_with("refused.The number you typed does not match"),
             "{}",
             led.flash
         );
@@ -256,13 +256,13 @@ async fn many_jobs_are_not_touched_by_accident() {
     let fields = [("typed", "2"), ("counted", "2")];
     let led = person.send(&form(&question, "operate"), &fields).await;
     assert!(
-        led.flash.contains("more than twice as many"),
+        led.flash.contains("more than twice the number"),
         "{}",
         led.flash
     );
     for (arg, why) in [
-        ("", "a queue's name has"),
-        (&*"x".repeat(256), "a queue's name has"),
+        ("", "the queue name must have"),
+        (&*"x".repeat(256), "the queue name must have"),
     ] {
         let fields = [("typed", "1001"), ("arg", arg)];
         let led = person.send(&form(&question, "operate"), &fields).await;
@@ -274,7 +274,7 @@ async fn many_jobs_are_not_touched_by_accident() {
         );
     }
     let none = person.page("/ui/operations").await;
-    assert!(none.contains("Nothing has been done to many jobs at once yet."));
+    assert!(none.contains("No operations yet."));
     let path = person.ask(ask, &[("typed", " 1,001 ")]).await;
     assert_eq!(person.done(&path).await, 1_001);
     server.stop().await;
@@ -286,22 +286,22 @@ async fn what_cannot_be_asked_for_is_said() {
     let person = Person::at(&server);
     add_many(&server, "q", 1).await;
     for (query, says) in [
-        ("do=retry", "No job is selected."),
-        ("do=retry&of=ticked&job=x", "No job is selected."),
-        ("do=retry&job=999999", "The selected jobs are gone."),
+        ("do=retry", "No jobs are selected."),
+        ("do=retry&of=ticked&job=x", "No jobs are selected."),
+        ("do=retry&job=999999", "The selected jobs no longer exist."),
         (
             "do=retry&of=all&q=nothing",
-            "No job fits the search any more.",
+            "No jobs match the search anymore.",
         ),
         (
             "do=retry&of=all&q=stat:x",
-            "The search is not understood: column 1",
+            "The search is invalid: column 1",
         ),
-        ("do=explode&of=all", "It is not said what is to be done."),
-        ("", "It is not said what is to be done."),
+        ("do=explode&of=all", "No action was given."),
+        ("", "No action was given."),
         (
             "do=retry&of=all",
-            "As they stand now, 1 of them will be skipped.",
+            "1 of them will be skipped because of their current state.",
         ),
     ] {
         let page = person.page(&format!("/ui/confirm?{query}")).await;

@@ -102,7 +102,7 @@ async fn two_servers_work_through_a_pooler_that_keeps_nothing_between_transactio
     let options = ["--no-notify"];
     let early = Server::command(&pooler.address, &options).output().unwrap();
     let said = String::from_utf8_lossy(&early.stderr).into_owned();
-    assert!(said.contains("not up to date"), "{said}");
+    assert!(said.contains("out of date"), "{said}");
     let server = Server::at_url(&direct, &["--trust-client-clock"]);
     one_in_each_state(&server).await;
     server.stop().await;

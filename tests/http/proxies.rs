@@ -29,7 +29,7 @@ async fn logged(logged: &Logged, from: [u8; 4], lines: &str) -> String {
     let answer = ask(&logged.server, from, "GET /queues", &lines, "").await;
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
     let log = logged.log();
-    let last = log.lines().rfind(|line| line.contains("was not opened"));
+    let last = log.lines().rfind(|line| line.contains("wrong credentials"));
     let (_, address) = last.unwrap().split_once("from=\"").unwrap();
     address.split('"').next().unwrap().to_owned()
 }

@@ -160,7 +160,7 @@ fn a_refusal_reads_well() {
     let text = refused.to_string();
     assert!(
         text.starts_with(
-            "query[0][2], column 6: the function load_extension is not allowed here; allowed are abs, "
+            "query[0][2], column 6: the function load_extension is not supported; supported functions are abs, "
         ),
         "{text}"
     );
@@ -170,14 +170,14 @@ fn a_refusal_reads_well() {
         "{refused}"
     );
     let refused = term("=", "id = CREATED", "1").unwrap_err();
-    let text = "query[0][1], column 6: there is no column CREATED; there are id, payload, state, events, modified; \
-                as a text it is 'CREATED'";
+    let text = "query[0][1], column 6: unknown column CREATED; columns are id, payload, state, events, modified. \
+                To use it as text, write 'CREATED'";
     assert_eq!(refused.to_string(), text);
     let refused = term("MATCH", "id", "1").unwrap_err();
     assert!(
         refused
             .to_string()
-            .starts_with("query[0][0]: MATCH is no operator; it is one of IS, "),
+            .starts_with("query[0][0]: MATCH is not an operator; use one of IS, "),
         "{refused}"
     );
 }

@@ -15,7 +15,7 @@ pub async fn make_queue(name: String) -> Result<(), Trouble> {
         Ok(()) => crate::app::visit::to::queue(&Place::jobq(&name)),
         Err(_) => crate::app::visit::to::queue_form(&name),
     };
-    desk.back(&next, done.map(|()| format!("Queue “{name}” is there.")))
+    desk.back(&next, done.map(|()| format!("Queue “{name}” created.")))
 }
 
 /// Deletes a queue with all that is in it. Leads to `after`; if refused, `back`.
@@ -30,6 +30,6 @@ pub async fn delete_queue(
     let next = if done.is_ok() { &after } else { &back };
     desk.back(
         next,
-        done.map(|()| format!("Queue “{}” and all that was in it is gone.", queue.label())),
+        done.map(|()| format!("Queue “{}” and its jobs deleted.", queue.label())),
     )
 }

@@ -86,6 +86,6 @@ pub async fn revoke_token(namespace: String, name: String, back: String) -> Resu
     let done = crate::api::turn::revoke_token(&desk.engine, &namespace, &name).await;
     desk.back(
         &back,
-        done.map(|()| format!("Token {name} of {namespace} is revoked.")),
+        done.map(|()| format!("Token {name} of {namespace} revoked.")),
     )
 }

@@ -39,7 +39,7 @@ pub async fn stop_operation(id: i64, back: String) -> Result<(), Trouble> {
     let done = crate::api::turn::stop(&desk.engine, id).await;
     desk.back(
         &back,
-        done.map(|()| "The operation is stopped. What it did stays.".to_owned()),
+        done.map(|()| "Operation stopped. Changes already made are kept.".to_owned()),
     )
 }
 
@@ -48,8 +48,5 @@ pub async fn stop_operation(id: i64, back: String) -> Result<(), Trouble> {
 pub async fn undo_operation(id: i64, back: String) -> Result<(), Trouble> {
     let desk = crate::api::desk::Desk::here(Role::Operator)?;
     let done = crate::api::turn::undo(&desk.engine, id).await;
-    desk.back(
-        &back,
-        done.map(|()| "The jobs are being put back.".to_owned()),
-    )
+    desk.back(&back, done.map(|()| "Undo started.".to_owned()))
 }

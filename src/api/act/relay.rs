@@ -45,6 +45,6 @@ pub async fn revive_job(
     };
     desk.back(
         &next,
-        done.map(|_| "The job is enqueued again, with its payload and its last state.".to_owned()),
+        done.map(|_| "Job requeued with its payload and last state.".to_owned()),
     )
 }

@@ -12,7 +12,7 @@ pub async fn save_search(name: String, text: String, back: String) -> Result<(),
     let done = crate::api::turn::save_search(&desk.engine, &name, &text, &desk.who).await;
     desk.back(
         &back,
-        done.map(|()| format!("The search is saved as “{}”.", name.trim())),
+        done.map(|()| format!("Search saved as “{}”.", name.trim())),
     )
 }
 
@@ -23,6 +23,6 @@ pub async fn forget_search(name: String, back: String) -> Result<(), Trouble> {
     let done = desk.engine.forget_search(&name).await;
     desk.back(
         &back,
-        done.map(|()| format!("The search “{name}” is forgotten.")),
+        done.map(|()| format!("Saved search “{name}” deleted.")),
     )
 }

@@ -96,7 +96,7 @@ fn of_fields(action: &str, fields: &[(String, String)]) -> Target {
         "operate" => {
             let what = match field("of") {
                 "all" => field("q"),
-                _ => "ticked jobs",
+                _ => "selected jobs",
             };
             target(
                 format!("{} of {what}", field("deed")),
@@ -237,7 +237,8 @@ fn moment(text: &str) -> Result<Option<Time>, String> {
     let moment = at("%Y-%m-%dT%H:%M")
         .or_else(|| at("%Y-%m-%dT%H:%M:%S"))
         .or_else(|| Some(day()?.and_time(NaiveTime::MIN)));
-    let moment = moment.ok_or_else(|| format!("“{text}” is no time: write YYYY-MM-DDTHH:MM"))?;
+    let moment =
+        moment.ok_or_else(|| format!("“{text}” is not a valid time; use YYYY-MM-DDTHH:MM"))?;
     Ok(Some(Time(moment.and_utc().timestamp_micros())))
 }
 

@@ -35,12 +35,21 @@ pub async fn mend(engine: &Engine) -> Result<String> {
 }
 
 fn told(found: usize, mended: usize) -> String {
-    let problems = |n: usize| if n == 1 { "problem" } else { "problems" };
+    let problems = |n: usize| {
+        if n == 1 {
+            "inconsistency"
+        } else {
+            "inconsistencies"
+        }
+    };
     match found - mended.min(found) {
-        0 if found == 0 => "There was nothing to mend: all agrees.".to_owned(),
-        0 => format!("Mended {found} {}; all agrees now.", problems(found)),
+        0 if found == 0 => "No inconsistencies found. Nothing to repair.".to_owned(),
+        0 => format!(
+            "Fixed {found} {}. The database is now consistent.",
+            problems(found)
+        ),
         left => format!(
-            "Mended {mended} of {found} {}; {left} are there still. Check again to see them.",
+            "Fixed {mended} of {found} {}. {left} remain. Run the check again to see them.",
             problems(found)
         ),
     }
@@ -52,11 +61,14 @@ mod tests {
 
     #[test]
     fn what_is_left_is_said() {
-        assert_eq!(told(0, 0), "There was nothing to mend: all agrees.");
-        assert_eq!(told(1, 1), "Mended 1 problem; all agrees now.");
+        assert_eq!(told(0, 0), "No inconsistencies found. Nothing to repair.");
+        assert_eq!(
+            told(1, 1),
+            "Fixed 1 inconsistency. The database is now consistent."
+        );
         assert_eq!(
             told(5, 3),
-            "Mended 3 of 5 problems; 2 are there still. Check again to see them."
+            "Fixed 3 of 5 inconsistencies. 2 remain. Run the check again to see them."
         );
     }
 }

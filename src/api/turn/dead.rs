@@ -132,18 +132,18 @@ pub async fn delete_dead_jobs(
 pub async fn delete_job(engine: &Engine, queue: &Place, id: &str) -> Result<String, String> {
     let (key, ids) = (key(queue), vec![id.to_owned()]);
     let done = match queue.api {
-        Api::Qless => return Err("jobs of qless are cancelled".to_owned()),
+        Api::Qless => return Err("qless jobs cannot be deleted; cancel them instead".to_owned()),
         Api::Lmstfy => engine.acknowledge(key, ids).await,
         Api::Relay => engine.delete(key, ids).await,
         Api::Jobq => delete_record(engine, queue, id).await.map(usize::from),
     };
     match done.map_err(|error| error.to_string())? {
         0 => Err(format!(
-            "there is no job “{}” in {} any more",
+            "job “{}” is no longer in {}",
             short(id),
             queue.label()
         )),
-        _ => Ok(format!("Job “{}” is gone.", short(id))),
+        _ => Ok(format!("Job “{}” deleted.", short(id))),
     }
 }
 
@@ -167,9 +167,9 @@ pub async fn destroy(engine: &Engine, queue: &Place) -> Result<String, String> {
         counts.scheduled + counts.running + counts.stalled + counts.dead
     });
     Ok(match done {
-        0 => format!("Nothing was ready in {}.", queue.label()),
+        0 => format!("No ready jobs in {}. Nothing was deleted.", queue.label()),
         n => format!(
-            "Deleted {} of {}; {left} scheduled, running or dead stay.",
+            "Deleted {} in {}. Kept {left} scheduled, running or dead.",
             jobs(n, "ready "),
             queue.label()
         ),
@@ -184,7 +184,7 @@ pub async fn dead_of(
     ids: Vec<String>,
 ) -> Result<Vec<JobKey>, String> {
     if ids.is_empty() {
-        return Err("no job was selected".to_owned());
+        return Err("no jobs are selected".to_owned());
     }
     let found = if queue.api == Api::Relay {
         let letters: Vec<i64> = ids.iter().filter_map(|id| id.parse().ok()).collect();
@@ -210,7 +210,7 @@ pub fn only_of(api: Api, queue: &Place) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{} is a queue of {}, which does not have that",
+        "{}: {} queues do not support this action",
         queue.label(),
         queue.api.as_str()
     ))
@@ -220,7 +220,7 @@ pub fn only_of(api: Api, queue: &Place) -> Result<(), String> {
 fn seconds_to_live(typed: &str) -> Result<u32, String> {
     typed.trim().parse().map_err(|_| {
         format!(
-            "the time to live must be a whole number of seconds, 0 (for ever) to {}",
+            "the time to live must be a whole number of seconds from 0 (no expiry) to {}",
             u32::MAX
         )
     })
@@ -234,10 +234,10 @@ pub fn jobs(n: usize, kind: &str) -> String {
 /// `count` were meant, `done` were there.
 fn told(what: &str, done: usize, count: usize, queue: &Place) -> String {
     if done == count {
-        format!("{what} {} of {}.", jobs(done, "dead "), queue.label())
+        format!("{what} {} in {}.", jobs(done, "dead "), queue.label())
     } else {
         format!(
-            "{what} {done} of {} of {}; the others were not dead any more.",
+            "{what} {done} of {} in {}. The others were no longer dead.",
             jobs(count, "dead "),
             queue.label()
         )
@@ -263,11 +263,11 @@ mod tests {
         let queue = Place::lmstfy("shop", "mail");
         assert_eq!(
             told("Respawned", 1, 1, &queue),
-            "Respawned 1 dead job of shop/mail."
+            "Respawned 1 dead job in shop/mail."
         );
         assert_eq!(
             told("Deleted", 2, 3, &queue),
-            "Deleted 2 of 3 dead jobs of shop/mail; the others were not dead any more."
+            "Deleted 2 of 3 dead jobs in shop/mail. The others were no longer dead."
         );
     }
 }

@@ -17,7 +17,7 @@ pub async fn cancel(engine: &Engine, id: &str) -> Result<()> {
 
 /// Moves the job into the queue of that name, which need not exist yet.
 pub async fn relocate(engine: &Engine, id: &str, queue: &str) -> Result<(), String> {
-    check_name("a queue's name", queue)?;
+    check_name("the queue name", queue)?;
     let moved = engine.relocate(JobKey::qless(id), QueueKey::qless(queue), None);
     moved.await.map_err(|error| error.to_string())
 }
@@ -33,7 +33,7 @@ pub async fn prioritize(engine: &Engine, id: &str, typed: &str) -> Result<f64, S
 /// Gives the job a tag. Returns it, without the space around it that somebody has typed.
 pub async fn tag(engine: &Engine, id: &str, typed: &str) -> Result<String, String> {
     let tag = typed.trim();
-    check_name("a tag", tag)?;
+    check_name("the tag", tag)?;
     let jobs = vec![(JobKey::qless(id), vec![tag.to_owned()])];
     only(engine.tag(jobs, None).await)?;
     Ok(tag.to_owned())
@@ -79,7 +79,7 @@ async fn depend(engine: &Engine, id: &str, change: Depend) -> Result<(), String>
 pub async fn note(engine: &Engine, id: &str, message: &str) -> Result<(), String> {
     let message = message.trim();
     if message.is_empty() || message.len() > NOTE_BYTES_MAX {
-        return Err(format!("a note has 1 to {NOTE_BYTES_MAX} bytes"));
+        return Err(format!("a note must have 1 to {NOTE_BYTES_MAX} bytes"));
     }
     let notes = vec![(JobKey::qless(id), message.to_owned(), None)];
     only(engine.note(notes, None).await)
@@ -88,11 +88,11 @@ pub async fn note(engine: &Engine, id: &str, message: &str) -> Result<(), String
 /// Pauses the queue, or lets it go on.
 pub async fn pause(engine: &Engine, queue: &Place, paused: bool) -> Result<(), String> {
     match queue.api {
-        Api::Qless => check_name("a queue's name", &queue.name)?,
+        Api::Qless => check_name("the queue name", &queue.name)?,
         // One that is not known would come into being paused, and stay.
         Api::Lmstfy | Api::Relay => drop(known(engine, queue).await?),
         Api::Jobq => {
-            return Err("nobody takes jobs of Jobq, so its queues cannot be paused".to_owned());
+            return Err("Jobq queues cannot be paused".to_owned());
         }
     }
     let done = engine.pause(key(queue), paused, None).await;
@@ -102,7 +102,7 @@ pub async fn pause(engine: &Engine, queue: &Place, paused: bool) -> Result<(), S
 async fn known(engine: &Engine, queue: &Place) -> Result<QueueCounts, String> {
     let found = engine.queue(&key(queue), None).await;
     let found = found.map_err(|error| error.to_string())?;
-    found.ok_or_else(|| format!("there is no queue “{}”", queue.label()))
+    found.ok_or_else(|| format!("queue “{}” not found", queue.label()))
 }
 
 /// Takes the queue off the lists, if there is nothing left to see to in it.
@@ -110,7 +110,7 @@ pub async fn forget_queue(engine: &Engine, queue: &Place) -> Result<(), String> 
     let found = known(engine, queue).await?;
     if !super::queue_row(&found).is_idle() {
         return Err(format!(
-            "queue “{}” is paused, or has unfinished or recurring jobs; it stays in the lists",
+            "queue “{}” cannot be forgotten because it is paused or has unfinished or recurring jobs",
             queue.label()
         ));
     }
@@ -129,7 +129,7 @@ pub fn only<T>(done: Result<Vec<Result<T>>>) -> Result<T, String> {
     let mut each = done.map_err(|error| error.to_string())?;
     match each.pop() {
         Some(done) => done.map_err(|error| error.to_string()),
-        None => Err("nothing was done".to_owned()),
+        None => Err("nothing was changed".to_owned()),
     }
 }
 
@@ -137,7 +137,7 @@ pub fn only<T>(done: Result<Vec<Result<T>>>) -> Result<T, String> {
 pub fn check_name(what: &str, name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
         return Err(format!(
-            "{what} has 1 to {NAME_BYTES_MAX} bytes and no control characters"
+            "{what} must have 1 to {NAME_BYTES_MAX} bytes and no control characters"
         ));
     }
     Ok(())

@@ -115,7 +115,7 @@ fn read(text: &str) -> Result<Query, RefusedQuery> {
 fn no_json(text: &str, at: usize) -> RefusedQuery {
     let (number, line, column) = line_at(text, at);
     RefusedQuery {
-        why: "This is not JSON.".to_owned(),
+        why: "Not valid JSON.".to_owned(),
         mark: Some(Mark {
             place: format!("Line {number}, column {}", column + 1),
             text: line.to_owned(),
@@ -145,7 +145,7 @@ fn mark(text: &str, term: usize, part: Option<usize>, column: Option<usize>) -> 
     let element = part.and_then(|part| Some((part, elements.get(part)?.get())));
     let Some((part, element)) = element else {
         return Some(Mark {
-            place: format!("Triple {number}"),
+            place: format!("Term {number}"),
             text: triple.to_owned(),
             at: None,
         });
@@ -159,7 +159,7 @@ fn mark(text: &str, term: usize, part: Option<usize>, column: Option<usize>) -> 
     let at = column.filter(|_| expression.is_some());
     let column = at.map_or(String::new(), |column| format!(", column {column}"));
     Some(Mark {
-        place: format!("Triple {number}, {name}{column}"),
+        place: format!("Term {number}, {name}{column}"),
         text: expression.unwrap_or_else(|| element.to_owned()),
         at: at.map(|column| column.saturating_sub(1)),
     })
@@ -325,7 +325,7 @@ async fn advance(
     };
     match done {
         Ok(Swap::Done(record)) => Ok(format!(
-            "The state of job {id} is {} now.",
+            "State of job {id} set to {}.",
             short(record.state_text())
         )),
         Ok(Swap::Differs(record)) => Err(Undone::Conflict(Conflict {
@@ -349,7 +349,7 @@ async fn append(engine: &Engine, queue: &Place, id: &str, event: String) -> Resu
         Err(why) => Err(why),
     };
     match done {
-        Ok(_) => Ok("The event is in the log.".to_owned()),
+        Ok(_) => Ok("Event added to the log.".to_owned()),
         Err(why) => Err(Undone::Append { event, why }),
     }
 }
@@ -361,14 +361,14 @@ fn known(id: &str) -> Result<i64> {
 /// What somebody has typed as JSON without white space, or what is wrong with it.
 fn minified(typed: &str) -> Result<String, String> {
     if typed.trim().is_empty() {
-        return Err("Nothing is written here; null is what stands for nothing.".to_owned());
+        return Err("Enter JSON. For no value, enter null.".to_owned());
     }
     query::minified(typed).map_err(|Malformed { at }| {
         if typed.get(at..).is_none_or(|rest| rest.trim().is_empty()) {
-            return "This is not JSON: it ends too early.".to_owned();
+            return "Not valid JSON: it ends too early.".to_owned();
         }
         let (line, _, column) = line_at(typed, at);
-        format!("This is not JSON: see line {line}, column {}.", column + 1)
+        format!("Not valid JSON: see line {line}, column {}.", column + 1)
     })
 }
 
@@ -412,14 +412,14 @@ mod tests {
         assert_eq!(
             mark(text, 1, Some(1), Some(14)),
             Some(Mark {
-                place: "Triple 2, the first expression, column 14".to_owned(),
+                place: "Term 2, the first expression, column 14".to_owned(),
                 text: "length('ä') +".to_owned(),
                 at: Some(13),
             })
         );
         assert_eq!(
             mark(text, 1, Some(2), None).map(|mark| (mark.place, mark.text)),
-            Some(("Triple 2, the second expression".to_owned(), "1".to_owned()))
+            Some(("Term 2, the second expression".to_owned(), "1".to_owned()))
         );
         assert_eq!(
             mark(text, 0, None, None).map(|mark| mark.text),
@@ -438,11 +438,11 @@ mod tests {
         assert_eq!((mark.text.as_str(), mark.at), ("[", Some(1)));
         assert_eq!(
             minified("{\"a\": }"),
-            Err("This is not JSON: see line 1, column 7.".to_owned())
+            Err("Not valid JSON: see line 1, column 7.".to_owned())
         );
         assert_eq!(
             minified("{\"a\""),
-            Err("This is not JSON: it ends too early.".to_owned())
+            Err("Not valid JSON: it ends too early.".to_owned())
         );
         assert_eq!(minified("[ 1.0 ]"), Ok("[1.0]".to_owned()));
     }

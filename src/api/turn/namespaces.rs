@@ -59,7 +59,7 @@ pub async fn create_token(
 ) -> Result<String, String> {
     let description = description.trim();
     if description.is_empty() {
-        return Err("a token needs a description: who uses it, and what for".to_owned());
+        return Err("the description is missing; say who uses the token and for what".to_owned());
     }
     let expires = Some(expires.trim()).filter(|text| !text.is_empty());
     let expires = expires.map(str::parse::<Expiry>).transpose();
@@ -73,7 +73,7 @@ pub async fn revoke_token(engine: &Engine, namespace: &str, name: &str) -> Resul
     let done = engine.revoke_token(namespace, name).await;
     match done.map_err(|error| error.to_string())? {
         true => Ok(()),
-        false => Err("there is no such token any more".to_owned()),
+        false => Err("this token no longer exists".to_owned()),
     }
 }
 

@@ -68,13 +68,13 @@ pub async fn operate(
     let shown = seen.counted.parse().unwrap_or(0);
     if must_type(&counted) && digits(&seen.typed) != Some(shown) {
         return Err(
-            "the number of jobs must be typed as it stands on the page; nothing has been done"
+            "the number you typed does not match the number of jobs on the page; nothing was changed"
                 .to_owned(),
         );
     }
     if must_type(&counted) && counted.jobs > i64::saturating_mul(shown, 2) {
         return Err(format!(
-            "there are {} jobs by now, more than twice as many as were counted; look again",
+            "there are now {} jobs, more than twice the number shown; review and confirm again",
             counted.jobs
         ));
     }
@@ -82,7 +82,7 @@ pub async fn operate(
     let can_be_undone = removes && counted.can_be_kept();
     if seen.undo == "yes" && removes && !can_be_undone {
         return Err(
-            "there are so many jobs by now that it could not be undone; look again".to_owned(),
+            "there are now too many jobs to undo this; review and confirm again".to_owned(),
         );
     }
     let asked = Asked {
@@ -94,11 +94,11 @@ pub async fn operate(
     let id = engine.operate(asked).await.map_err(say)?;
     let id = id.map_err(|why| why.to_string())?;
     let undo = if can_be_undone {
-        " It can be undone for 30 seconds after its end."
+        " You can undo it for 30 s after it ends."
     } else {
         ""
     };
-    Ok((id, format!("The operation has begun.{undo}")))
+    Ok((id, format!("Operation started.{undo}")))
 }
 
 /// A number as a person writes it.
@@ -109,14 +109,14 @@ fn digits(typed: &str) -> Option<i64> {
 
 fn none(wish: &Wish) -> String {
     if wish.all {
-        "no job fits the search any more".to_owned()
+        "no jobs match the search anymore".to_owned()
     } else {
-        "the selected jobs are gone".to_owned()
+        "the selected jobs no longer exist".to_owned()
     }
 }
 
 fn deed(wish: &Wish) -> Result<Deed, String> {
-    Deed::parse(&wish.deed).ok_or_else(|| "it is not said what is to be done".to_owned())
+    Deed::parse(&wish.deed).ok_or_else(|| "no action was given".to_owned())
 }
 
 fn action(deed: Deed, wish: &Wish) -> Result<Action, String> {
@@ -131,13 +131,13 @@ fn action(deed: Deed, wish: &Wish) -> Result<Action, String> {
         },
         Deed::Move => {
             // As it is written: a queue's name may begin with a blank.
-            check_name("a queue's name", &wish.arg)?;
+            check_name("the queue name", &wish.arg)?;
             Action::Move {
                 queue: wish.arg.clone(),
             }
         }
         Deed::Tag | Deed::Untag => {
-            check_name("a tag", arg)?;
+            check_name("the tag", arg)?;
             let tag = arg.to_owned();
             if deed == Deed::Tag {
                 Action::Tag { tag }
@@ -171,7 +171,7 @@ fn subject(wish: &Wish) -> Result<Subject, String> {
     jobs.sort_unstable_by(|a, b| b.cmp(a));
     jobs.dedup();
     if jobs.is_empty() {
-        return Err("no job is selected".to_owned());
+        return Err("no jobs are selected".to_owned());
     }
     Ok(Subject::Jobs(jobs))
 }

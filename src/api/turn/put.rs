@@ -52,7 +52,7 @@ pub async fn put(engine: &Engine, typed: NewJob) -> Result<String, NotPut> {
         if let Some(id) = &job.id {
             let there = engine.job(&JobKey::qless(id)).await;
             if there.map_err(|error| error.to_string())?.is_some() {
-                return Err(format!("there is a job “{id}” already"));
+                return Err(format!("job “{id}” already exists"));
             }
         }
         let queue = QueueKey::qless(&typed.queue);
@@ -65,11 +65,11 @@ pub async fn put(engine: &Engine, typed: NewJob) -> Result<String, NotPut> {
 }
 
 fn read(typed: &NewJob) -> Result<Put, String> {
-    check_name("a queue's name", &typed.queue)?;
+    check_name("the queue name", &typed.queue)?;
     let id = given(&typed.id);
-    id.map_or(Ok(()), |id| check_name("an id", id))?;
+    id.map_or(Ok(()), |id| check_name("the job ID", id))?;
     let body = minified(given(&typed.data).unwrap_or("{}"))
-        .map_err(|why| format!("the data is no JSON: {why}"))?;
+        .map_err(|why| format!("the data is not valid JSON: {why}"))?;
     let delay = given(&typed.delay).map(|typed| seconds("the delay", typed, "1"));
     let priority = given(&typed.priority).map(|typed| number("the priority", typed));
     let retries = given(&typed.retries).map(|typed| count("the number of retries", typed));
@@ -80,8 +80,8 @@ fn read(typed: &NewJob) -> Result<Put, String> {
         delay: delay.transpose()?,
         priority: priority.transpose()?,
         retries: retries.transpose()?,
-        tags: Some(names("a tag", typed.tags.split([',', '\n']))?),
-        depends: Some(names("an id", typed.depends.split_whitespace())?),
+        tags: Some(names("each tag", typed.tags.split([',', '\n']))?),
+        depends: Some(names("the job ID", typed.depends.split_whitespace())?),
     })
 }
 
@@ -100,7 +100,7 @@ fn names<'a>(what: &str, typed: impl Iterator<Item = &'a str>) -> Result<Vec<Str
         }
     }
     if names.len() > NAMES_MAX {
-        return Err(format!("there may be {NAMES_MAX} names in a field at most"));
+        return Err(format!("a field can have at most {NAMES_MAX} names"));
     }
     Ok(names)
 }

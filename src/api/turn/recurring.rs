@@ -94,17 +94,17 @@ fn row(engine: &Engine, recurring: &Recurring) -> RecurringRow {
 /// change it should see what it is.
 pub async fn recur(engine: &Engine, typed: &RecurringForm) -> Result<String, String> {
     let (id, klass) = (typed.id.trim(), typed.klass.trim());
-    check_name("a queue's name", &typed.queue)?;
+    check_name("the queue name", &typed.queue)?;
     if !id.is_empty() {
-        check_name("an id", id)?;
+        check_name("the ID", id)?;
         if id.len() > RECURRING_ID_BYTES_MAX {
             return Err(format!(
-                "the id of a recurring job may have {RECURRING_ID_BYTES_MAX} bytes at most"
+                "the ID of a recurring job must not be longer than {RECURRING_ID_BYTES_MAX} bytes"
             ));
         }
         let there = engine.recurring(id).await;
         if there.map_err(|error| error.to_string())?.is_some() {
-            return Err(format!("there is a recurring job “{id}” already"));
+            return Err(format!("recurring job “{id}” already exists"));
         }
     }
     let body = match typed.data.trim() {
@@ -112,11 +112,11 @@ pub async fn recur(engine: &Engine, typed: &RecurringForm) -> Result<String, Str
         data => data,
     };
     if let Err(error) = serde_json::from_str::<IgnoredAny>(body) {
-        return Err(format!("the data is no JSON: {error}"));
+        return Err(format!("the data is not valid JSON: {error}"));
     }
     let offset_s = match typed.offset.trim() {
         "" => 0.0,
-        offset => seconds("the time until the first child", offset, "1")?,
+        offset => seconds("the time until the first run", offset, "1")?,
     };
     let recur = Recur {
         id: (!id.is_empty()).then(|| id.to_owned()),
@@ -135,7 +135,7 @@ pub async fn recur(engine: &Engine, typed: &RecurringForm) -> Result<String, Str
 
 /// Changes a recurring job to what somebody has typed.
 pub async fn change_recurring(engine: &Engine, typed: &RecurringForm) -> Result<(), String> {
-    check_name("a queue's name", &typed.queue)?;
+    check_name("the queue name", &typed.queue)?;
     let change = Change {
         priority: Some(number("priority", &typed.priority)?),
         interval_s: Some(interval(typed)?),
@@ -152,7 +152,7 @@ pub async fn change_recurring(engine: &Engine, typed: &RecurringForm) -> Result<
 pub async fn unrecur(engine: &Engine, id: &str) -> Result<(), String> {
     let there = engine.recurring(id).await;
     if there.map_err(|error| error.to_string())?.is_none() {
-        return Err(format!("there is no recurring job “{id}” any more"));
+        return Err(format!("recurring job “{id}” no longer exists"));
     }
     let done = engine.unrecur(id, None).await;
     done.map_err(|error| error.to_string())
@@ -163,7 +163,7 @@ fn interval(typed: &RecurringForm) -> Result<f64, String> {
     if interval > 0.0 {
         Ok(interval)
     } else {
-        Err("the interval must be more than 0".to_owned())
+        Err("the interval must be greater than 0 s".to_owned())
     }
 }
 
@@ -172,7 +172,7 @@ pub fn seconds(what: &str, typed: &str, unit: &str) -> Result<f64, String> {
     if (0.0..=SECONDS_MAX).contains(&seconds) {
         Ok(seconds)
     } else {
-        Err(format!("{what} must be between 0 and a hundred years"))
+        Err(format!("{what} must be between 0 s and 100 years"))
     }
 }
 

@@ -50,7 +50,7 @@ fn view(engine: &Engine, job: Job) -> RelayJobView {
 /// Enqueues a dead job anew. Its id.
 pub async fn revive_job(engine: &Engine, queue: &Place, letter: &str) -> Result<String, String> {
     only_of(Api::Relay, queue)?;
-    let gone = || format!("there is no such dead job in {} any more", queue.label());
+    let gone = || format!("this dead job is no longer in {}", queue.label());
     let letters = vec![letter.to_owned()];
     let dead = dead_of(engine, queue, letters).await?.pop();
     let dead = dead.ok_or_else(gone)?;
@@ -59,7 +59,7 @@ pub async fn revive_job(engine: &Engine, queue: &Place, letter: &str) -> Result<
     done.map_err(|error| match error {
         Error::NoSuchJob { .. } => gone(),
         Error::AlreadyThere { .. } => {
-            format!("{error}, so nothing has changed: the dead one stays where it is")
+            format!("{error}; nothing was changed")
         }
         other => other.to_string(),
     })?;
@@ -93,23 +93,20 @@ fn told(done: Revived, count: usize, queue: &Place) -> String {
     let Revived { done, taken } = done;
     let label = queue.label();
     if done == count {
-        return format!("Enqueued {} of {label} again.", jobs(done, "dead "));
+        return format!("Requeued {} in {label}.", jobs(done, "dead "));
     }
-    let mut text = format!(
-        "Enqueued {done} of {} of {label} again.",
-        jobs(count, "dead ")
-    );
+    let mut text = format!("Requeued {done} of {} in {label}.", jobs(count, "dead "));
     if taken > 0 {
         let (stay, their) = match taken {
-            1 => ("stays", "its id is"),
-            _ => ("stay", "their ids are"),
+            1 => ("stays", "its ID is"),
+            _ => ("stay", "their IDs are"),
         };
-        text += &format!(" {taken} {stay} dead, for {their} taken by another job in the queue.");
+        text += &format!(" {taken} {stay} dead because {their} used by another job in the queue.");
     }
     match count.saturating_sub(done + taken) {
         0 => {}
-        1 => text += " 1 was not dead any more.",
-        gone => text += &format!(" {gone} were not dead any more."),
+        1 => text += " 1 was no longer dead.",
+        gone => text += &format!(" {gone} were no longer dead."),
     }
     text
 }
@@ -122,18 +119,18 @@ mod tests {
     fn what_was_not_enqueued_is_said_with_its_reason() {
         let queue = Place::relay("mail");
         let said = |done, taken, count| told(Revived { done, taken }, count, &queue);
-        assert_eq!(said(1, 0, 1), "Enqueued 1 dead job of mail again.");
+        assert_eq!(said(1, 0, 1), "Requeued 1 dead job in mail.");
         assert_eq!(
             said(1, 1, 2),
-            "Enqueued 1 of 2 dead jobs of mail again. 1 stays dead, for its id is taken by another job in the queue."
+            "Requeued 1 of 2 dead jobs in mail. 1 stays dead because its ID is used by another job in the queue."
         );
         assert_eq!(
             said(2, 2, 5),
-            "Enqueued 2 of 5 dead jobs of mail again. 2 stay dead, for their ids are taken by another job in the queue. 1 was not dead any more."
+            "Requeued 2 of 5 dead jobs in mail. 2 stay dead because their IDs are used by another job in the queue. 1 was no longer dead."
         );
         assert_eq!(
             said(0, 0, 3),
-            "Enqueued 0 of 3 dead jobs of mail again. 3 were not dead any more."
+            "Requeued 0 of 3 dead jobs in mail. 3 were no longer dead."
         );
     }
 }

@@ -55,14 +55,14 @@ pub async fn save_search(engine: &Engine, name: &str, text: &str, who: &str) -> 
     let is_name = (1..=NAME_CHARS_MAX).contains(&name.chars().count());
     if !is_name || name.chars().any(char::is_control) {
         return Err(format!(
-            "the name of a search has 1 to {NAME_CHARS_MAX} characters, and no control characters"
+            "a search name must have 1 to {NAME_CHARS_MAX} characters and no control characters"
         ));
     }
     if text.is_empty() || text.chars().count() > CHARS_MAX {
-        return Err("there is nothing to save".to_owned());
+        return Err("the search is empty; there is nothing to save".to_owned());
     }
     if let Err(mistake) = Search::parse(text) {
-        return Err(format!("the search is not understood: {}", mistake.why));
+        return Err(format!("the search is invalid: {}", mistake.why));
     }
     let saved = engine.save_search(name, text, who).await;
     saved.map_err(|error| error.to_string())

@@ -137,7 +137,7 @@ impl Window {
             return match known || asked.range.is_empty() {
                 true => Ok(Window::named(&asked.range, now)),
                 false => Err(format!(
-                    "There is no range “{}”. There are 1h, 6h, 24h, 7d and 30d.",
+                    "Unknown range “{}”. Use 1h, 6h, 24h, 7d or 30d.",
                     asked.range
                 )),
             };
@@ -151,13 +151,13 @@ impl Window {
             return Err("From must be before To.".to_owned());
         }
         if from > minute(now) {
-            return Err("From must not lie in the future.".to_owned());
+            return Err("From must not be in the future.".to_owned());
         }
         let window = Window::between(from, to.min(minute(now) + 1), now);
         match window.is_known(now) {
             true => Ok(window),
             false => Err(format!(
-                "Numbers are kept for {} days; From lies further back.",
+                "From is too far in the past. Statistics are kept for {} days.",
                 HOURS_KEPT / 24
             )),
         }
@@ -230,8 +230,10 @@ fn moment(field: &str, text: &str) -> std::result::Result<i64, String> {
     });
     let found = found.map(|found| found.and_utc().timestamp().div_euclid(60));
     found.ok_or_else(|| match text.is_empty() {
-        true => format!("{field} is missing: a moment in UTC like 2026-11-20T13:00."),
-        false => format!("{field} must be a moment in UTC like 2026-11-20T13:00, not “{text}”."),
+        true => format!("{field} is missing. Enter a UTC time such as 2026-11-20T13:00."),
+        false => format!(
+            "{field} “{text}” is not a valid time. Enter a UTC time such as 2026-11-20T13:00."
+        ),
     })
 }
 
@@ -315,10 +317,15 @@ mod tests {
     #[test]
     fn a_range_that_cannot_be_is_refused_in_words() {
         for (range, from, to, why) in [
-            ("2h", "", "", "There is no range “2h”"),
-            ("", "yesterday", "", "From must be a moment"),
+            ("2h", "", "", "Unknown range “2h”"),
+            ("", "yesterday", "", "From “yesterday” is not a valid time"),
             ("", "", "2026-11-01", "From is missing"),
-            ("", "2026-11-01", "2026-02-30", "To must be a moment"),
+            (
+                "",
+                "2026-11-01",
+                "2026-02-30",
+                "To “2026-02-30” is not a valid time",
+            ),
             ("", "2026-11-01", "2026-11-01", "From must be before To"),
             ("", "2027-11-01", "", "From must be before To"),
             ("", "2027-11-01", "2027-11-02", "in the future"),

@@ -49,8 +49,8 @@ pub async fn set_option(engine: &Engine, option: &str, typed: &str) -> Result<St
     let before = engine.config().get(option);
     configure(engine, option, Some(value.clone())).await?;
     Ok(match before {
-        Some(before) => format!("Option “{option}” is {value} now; it was {before}."),
-        None => format!("Option “{option}” is {value} now."),
+        Some(before) => format!("Option “{option}” set to {value} (was {before})."),
+        None => format!("Option “{option}” set to {value}."),
     })
 }
 
@@ -62,9 +62,9 @@ pub async fn set_queue_option(
     typed: &str,
 ) -> Result<String, String> {
     if of_queue(option).is_none() {
-        return Err(format!("no queue has an option “{option}”"));
+        return Err(format!("there is no queue option “{option}”"));
     }
-    super::deeds::check_name("a queue's name", queue)?;
+    super::deeds::check_name("the queue name", queue)?;
     set_option(engine, &name_of(queue, option), typed).await
 }
 
@@ -72,10 +72,10 @@ pub async fn set_queue_option(
 pub async fn unset_option(engine: &Engine, option: &str) -> Result<String, String> {
     let before = engine.config().get(option);
     configure(engine, option, None).await?;
-    let before = before.map_or(String::new(), |before| format!("; it was {before}"));
+    let before = before.map_or(String::new(), |before| format!(" (was {before})"));
     Ok(match engine.config().get(option) {
-        Some(default) => format!("Option “{option}” has its default again, {default}{before}."),
-        None => format!("Option “{option}” is not set any more{before}."),
+        Some(default) => format!("Option “{option}” reset to its default, {default}{before}."),
+        None => format!("Option “{option}” removed{before}."),
     })
 }
 

@@ -23,9 +23,9 @@ pub fn actions(job: &JobView, visit: &Visit) -> AnyView {
             title: "Cancel this job?".to_owned(),
             text: match &row.worker {
                 Some(worker) => format!(
-                    "The job and its history are gone then, and {worker}, which works on it, cannot complete it any more. This cannot be undone."
+                    "Deletes the job and its history. {worker} is running it and will no longer be able to complete it. This cannot be undone."
                 ),
-                None => "The job and its history are gone then. This cannot be undone.".to_owned(),
+                None => "Deletes the job and its history. This cannot be undone.".to_owned(),
             },
             action: Cancel::PATH,
             fields: vec![
@@ -33,8 +33,8 @@ pub fn actions(job: &JobView, visit: &Visit) -> AnyView {
                 ("back", visit.here()),
                 ("after", to::stand(&row.place, row.list())),
             ],
-            yes: "Cancel the job".to_owned(),
-            no: "Keep it",
+            yes: "Cancel job".to_owned(),
+            no: "Keep job",
         })
     });
     let track = if job.tracked {
@@ -71,16 +71,16 @@ pub fn actions(job: &JobView, visit: &Visit) -> AnyView {
 fn priority_form(job: &JobView, visit: &Visit) -> AnyView {
     let effect = match job.row.stand {
         _ if job.row.is_taken_away() => {
-            "It stays first in line; the priority counts when it waits in its queue again."
+            "The job stays first in line; the priority applies the next time it waits in its queue."
         }
-        Stand::Waiting => "Its place in the queue changes at once.",
-        _ => "It counts once the job waits in its queue.",
+        Stand::Waiting => "Its position in the queue changes immediately.",
+        _ => "The priority applies once the job waits in its queue.",
     };
     view! {
         <button type="button" class="button" popovertarget="priority">"Priority…"</button>
         <div id="priority" class="ask" popover="auto" role="dialog" aria-labelledby="priority-title">
-            <h2 id="priority-title">"Change the priority"</h2>
-            <p>{format!("The lowest number runs first. {effect}")}</p>
+            <h2 id="priority-title">"Change priority"</h2>
+            <p>{format!("Lower numbers run first. {effect}")}</p>
             <form method="post" action=Prioritize::PATH>
                 {hidden(vec![("id", job.row.id.clone()), ("back", visit.here())])}
                 <label for="priority-value">"Priority"</label>
@@ -94,8 +94,8 @@ fn priority_form(job: &JobView, visit: &Visit) -> AnyView {
                     autocomplete="off"
                 />
                 <div class="row">
-                    <button type="submit" class="button strong">"Change it"</button>
-                    <button type="button" class="button" popovertarget="priority" popovertargetaction="hide">"Leave it"</button>
+                    <button type="submit" class="button strong">"Change"</button>
+                    <button type="button" class="button" popovertarget="priority" popovertargetaction="hide">"Close"</button>
                 </div>
             </form>
         </div>
@@ -105,14 +105,14 @@ fn priority_form(job: &JobView, visit: &Visit) -> AnyView {
 
 fn move_form(job: &JobView, visit: &Visit) -> AnyView {
     let effect = if job.row.stand == Stand::Running {
-        "It starts anew there, with all its retries; its worker loses it."
+        "The job restarts in that queue with all its retries. The worker that is running it loses it."
     } else {
-        "It starts anew there, with all its retries."
+        "The job restarts in that queue with all its retries."
     };
     view! {
         <button type="button" class="button" popovertarget="move">"Move…"</button>
         <div id="move" class="ask" popover="auto" role="dialog" aria-labelledby="move-title">
-            <h2 id="move-title">"Move this job"</h2>
+            <h2 id="move-title">"Move job"</h2>
             <p>{effect}</p>
             <form method="post" action=MoveJob::PATH>
                 {hidden(vec![("id", job.row.id.clone()), ("back", visit.here())])}
@@ -128,7 +128,7 @@ fn move_form(job: &JobView, visit: &Visit) -> AnyView {
                 />
                 <div class="row">
                     <button type="submit" class="button strong">"Move"</button>
-                    <button type="button" class="button" popovertarget="move" popovertargetaction="hide">"Leave it"</button>
+                    <button type="button" class="button" popovertarget="move" popovertargetaction="hide">"Close"</button>
                 </div>
             </form>
         </div>
@@ -141,28 +141,28 @@ fn time_out(id: &str, worker: &str, visit: &Visit) -> AnyView {
         id: "time-out".to_owned(),
         button: "Time out…".to_owned(),
         danger: true,
-        title: "Take this job from its worker?".to_owned(),
+        title: "Time out this job?".to_owned(),
         text: format!(
-            "{worker} loses the job and cannot complete it any more. The job is first in line for the next worker that asks; it keeps its retries."
+            "{worker} loses its lease and can no longer complete the job. The job moves to the front of its queue and keeps its retries."
         ),
         action: TimeOut::PATH,
         fields: vec![("id", id.to_owned()), ("back", visit.here())],
-        yes: "Take it away".to_owned(),
-        no: "Leave it",
+        yes: "Time out job".to_owned(),
+        no: "Close",
     })
 }
 
 pub fn take_off_all(job: &JobView, visit: &Visit) -> AnyView {
     ask(Ask {
         id: "take-off-all".to_owned(),
-        button: "Take all off…".to_owned(),
+        button: "Remove all…".to_owned(),
         danger: false,
-        title: "Wait for none of them?".to_owned(),
-        text: "The job can be taken by a worker at once, or when its delay is over, whatever becomes of the others.".to_owned(),
+        title: "Remove all dependencies?".to_owned(),
+        text: "Workers can claim the job immediately, or after its delay, even if the other jobs never complete.".to_owned(),
         action: UndependAll::PATH,
         fields: vec![("id", job.row.id.clone()), ("back", visit.here())],
-        yes: "Take all off".to_owned(),
-        no: "Keep waiting",
+        yes: "Remove dependencies".to_owned(),
+        no: "Keep dependencies",
     })
 }
 
@@ -171,17 +171,17 @@ pub fn tag_form(id: &str, visit: &Visit) -> AnyView {
         return ().into_any();
     }
     view! {
-        <button type="button" class="button small" popovertarget="tag">"Add a tag…"</button>
+        <button type="button" class="button small" popovertarget="tag">"Add tag…"</button>
         <div id="tag" class="ask" popover="auto" role="dialog" aria-labelledby="tag-title">
-            <h2 id="tag-title">"Add a tag"</h2>
-            <p>"Jobs with the same tag are listed together, whatever their queue."</p>
+            <h2 id="tag-title">"Add tag"</h2>
+            <p>"Jobs with the same tag are listed together across queues."</p>
             <form method="post" action=AddTag::PATH>
                 {hidden(vec![("id", id.to_owned()), ("back", visit.here())])}
                 <label for="tag-name">"Tag"</label>
                 <input id="tag-name" name="tag" type="text" required maxlength="255" autocomplete="off" />
                 <div class="row">
                     <button type="submit" class="button strong">"Add"</button>
-                    <button type="button" class="button" popovertarget="tag" popovertargetaction="hide">"Leave it"</button>
+                    <button type="button" class="button" popovertarget="tag" popovertargetaction="hide">"Close"</button>
                 </div>
             </form>
         </div>
@@ -196,9 +196,9 @@ pub fn note_form(id: &str, visit: &Visit) -> AnyView {
     view! {
         <form method="post" action=Note::PATH class="note-form">
             {hidden(vec![("id", id.to_owned()), ("back", visit.here())])}
-            <label for="note">"Note for the history"</label>
+            <label for="note">"Note in the job’s history"</label>
             <input id="note" name="message" type="text" required maxlength="1000" autocomplete="off" />
-            <button type="submit" class="button">"Add the note"</button>
+            <button type="submit" class="button">"Add note"</button>
         </form>
     }
     .into_any()

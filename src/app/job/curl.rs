@@ -10,7 +10,7 @@ pub fn curl(job: &JobView, visit: &Visit) -> AnyView {
     let row = &job.row;
     let id = json(&row.id);
     let look = quoted(&api(visit, &format!("/job/{}", segment(&row.id))));
-    let mut lines = vec![("Look at it", format!("curl {look}"))];
+    let mut lines = vec![("Get the job", format!("curl {look}"))];
     let mut post = |what, path: &str, data: String| {
         let address = quoted(&api(visit, path));
         let data = quoted(&format!(r#"{{"data": {data}}}"#));
@@ -19,32 +19,32 @@ pub fn curl(job: &JobView, visit: &Visit) -> AnyView {
     if row.stand != Stand::Complete {
         let priority = format!(r#"{{"id": {id}, "priority": {}}}"#, row.priority);
         post("Change its priority", "/priority", priority);
-        post("Cancel it", "/cancel", id.clone());
+        post("Cancel the job", "/cancel", id.clone());
     }
     if let (Stand::Failed, Some(failure)) = (row.stand, &row.failure) {
         let path = format!("/unfail/{}", segment(&row.place.name));
         let oldest = format!(r#"{{"group": {}, "count": 1}}"#, json(&failure.group));
-        post("Retry the oldest of its group", &path, oldest);
+        post("Retry the oldest job of its failure group", &path, oldest);
     }
     if row.worker.is_some() {
-        post("Take it from its worker", "/timeout", id.clone());
+        post("Time out the job", "/timeout", id.clone());
     }
     if row.stand == Stand::Depends {
         let off = format!(r#"{{"id": {id}, "off": "all"}}"#);
-        post("Wait for no other", "/depends", off);
+        post("Remove all dependencies", "/depends", off);
     }
     let tags = format!(r#"{{"id": {id}, "tags": ["vip"]}}"#);
-    post("Tag it", "/tag", tags);
+    post("Add a tag", "/tag", tags);
     if job.tracked {
-        post("Track it no longer", "/untrack", id.clone());
+        post("Stop tracking the job", "/untrack", id.clone());
     } else {
-        post("Track it", "/track", id.clone());
+        post("Track the job", "/track", id.clone());
     }
     let note = format!(r#"{{"id": {id}, "message": "looked at it"}}"#);
     post("Add a note to its history", "/log", note);
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands("curl", lines)}
         </details>
     }

@@ -30,14 +30,14 @@ pub fn graph(graph: &Graph) -> Option<AnyView> {
     let n = graph.nodes.len();
     let more = graph
         .is_cut
-        .then(|| view! { <p class="aside">{format!("There are more: shown are {n}.")}</p> });
+        .then(|| view! { <p class="aside">{format!("Showing {n} jobs. There are more.")}</p> });
     let view = view! {
         <section class="card padded" aria-labelledby="graph">
-            <h2 id="graph">"Who waits for whom"</h2>
+            <h2 id="graph">"Dependencies"</h2>
             {more}
-            <div class="scroll" role="region" tabindex="0" aria-label="Drawing of who waits for whom">{drawing(graph)}</div>
+            <div class="scroll" role="region" tabindex="0" aria-label="Dependency graph">{drawing(graph)}</div>
             <details class="more">
-                <summary>"The same as a table"</summary>
+                <summary>"Show data table"</summary>
                 {table(graph)}
             </details>
         </section>
@@ -85,7 +85,7 @@ fn drawing(graph: &Graph) -> AnyView {
             height=height.to_string()
             viewBox=format!("0 0 {width} {height}")
             role="group"
-            aria-label="Each job stands right of those that it waits for"
+            aria-label="Each job is to the right of its dependencies"
         >
             {edges.collect_view()}
             {nodes.collect_view()}
@@ -105,7 +105,7 @@ fn edge(from: (usize, usize), to: (usize, usize)) -> String {
 fn standing(stand: Option<Stand>) -> (&'static str, String) {
     match stand {
         Some(stand) => (word(stand), format!("node s-{}", stand.as_str())),
-        None => ("not there", "node".to_owned()),
+        None => ("not found", "node".to_owned()),
     }
 }
 
@@ -149,13 +149,13 @@ fn table(graph: &Graph) -> AnyView {
             <tr>
                 <th scope="row" class="first">{link(node)}</th>
                 <td>{standing(node.stand).0}</td>
-                <td>{if needs.is_empty() { "nothing".into_any() } else { needs.into_any() }}</td>
+                <td>{if needs.is_empty() { "none".into_any() } else { needs.into_any() }}</td>
             </tr>
         }
     });
-    let columns = [("Job", "first"), ("State", ""), ("Waits for", "")];
+    let columns = [("Job", "first"), ("State", ""), ("Depends on", "")];
     tables::table(
-        "Who waits for whom",
+        "Dependencies by job",
         tables::head(&columns),
         rows.collect_view().into_any(),
     )

@@ -66,12 +66,12 @@ pub fn create(place: &Place, open: bool) -> AnyView {
     view! {
         <section id="create" class="card padded" aria-labelledby="new" data-keep=is_undone.then_some("")>
             <details class="more" open=open || is_undone>
-                <summary><h2 id="new">"Create a job"</h2></summary>
+                <summary><h2 id="new">"Create job"</h2></summary>
                 <form method="post" action=to::queue(place) class="fields">
                     {field(&Field {
                         id: "new-payload",
                         name: "payload",
-                        label: "Payload, JSON",
+                        label: "Payload (JSON)",
                         text: &typed.payload,
                         example: r#"{"host": "db"}"#,
                         required: true,
@@ -80,13 +80,13 @@ pub fn create(place: &Place, open: bool) -> AnyView {
                     {field(&Field {
                         id: "new-state",
                         name: "state",
-                        label: "State, JSON; none if empty",
+                        label: "State (JSON, optional)",
                         text: &typed.state,
                         example: r#"["CREATED"]"#,
                         required: false,
                         wrong: state.as_deref(),
                     })}
-                    <button type="submit" class="button strong">"Create it"</button>
+                    <button type="submit" class="button strong">"Create"</button>
                 </form>
             </details>
         </section>
@@ -106,26 +106,26 @@ pub fn advance(view: &RecordView, undone: Option<&Undone>, visit: &Visit) -> Any
         _ => (&view.state, view.state.as_str(), None),
     };
     let form = if view.state.len() > EDITED_BYTES_MAX {
-        view! { <p class="aside">"The state is too long for a form. The API sets it."</p> }
+        view! { <p class="aside">"The state is too long to edit here. Set it through the API."</p> }
             .into_any()
     } else {
         view! {
             <form method="post" action=visit.path.clone() class="fields">
                 {hidden(vec![("do", "state".to_owned()), ("old", old.clone())])}
                 <div class="whole aside">
-                    <p>"It is set if the state still is this one; else nothing changes, and you see both:"</p>
-                    <pre class="from" tabindex="0" aria-label="The state that is expected">{old.clone()}</pre>
+                    <p>"Updates the record only if its state is still this; otherwise shows both values."</p>
+                    <pre class="from" tabindex="0" aria-label="Expected state">{old.clone()}</pre>
                 </div>
                 {field(&Field {
                     id: "new-state",
                     name: "new",
-                    label: "New state, JSON",
+                    label: "New state (JSON)",
                     text: new,
                     example: r#"["CREATED"]"#,
                     required: true,
                     wrong: why,
                 })}
-                <button type="submit" class="button strong">"Set the state"</button>
+                <button type="submit" class="button strong">"Set state"</button>
             </form>
         }
         .into_any()
@@ -138,7 +138,7 @@ pub fn advance(view: &RecordView, undone: Option<&Undone>, visit: &Visit) -> Any
             data-keep=why.map(|_| "")
             data-keep-typed=""
         >
-            <h2 id="advance-title">"Set the state"</h2>
+            <h2 id="advance-title">"Set state"</h2>
             {form}
         </section>
     }
@@ -156,20 +156,20 @@ pub fn append(undone: Option<&Undone>, visit: &Visit) -> AnyView {
     };
     view! {
         <section id="append" class="card padded" aria-labelledby="append-title" data-keep=why.map(|_| "")>
-            <h2 id="append-title">"Append an event"</h2>
+            <h2 id="append-title">"Append event"</h2>
             <form method="post" action=visit.path.clone() class="fields">
                 {hidden(vec![("do", "event".to_owned())])}
-                <p class="whole aside">"It stands in the log from then on; the state stays as it is."</p>
+                <p class="whole aside">"Adds an entry to the log. The state does not change."</p>
                 {field(&Field {
                     id: "new-event",
                     name: "event",
-                    label: "Event, JSON",
+                    label: "Event (JSON)",
                     text: event,
                     example: r#"{"progress": 0.5}"#,
                     required: true,
                     wrong: why,
                 })}
-                <button type="submit" class="button strong">"Append it"</button>
+                <button type="submit" class="button strong">"Append"</button>
             </form>
         </section>
     }
@@ -197,17 +197,17 @@ fn differing(conflict: &Conflict, visit: &Visit) -> AnyView {
     ];
     view! {
         <section class="card padded question danger" role="alert" aria-labelledby="conflict-title">
-            <h2 id="conflict-title" class="s-failed">{icon("stalled")} " Nothing has changed: the state is another one by now"</h2>
+            <h2 id="conflict-title" class="s-failed">{icon("stalled")} " State not set: it has changed since you loaded the page"</h2>
             <dl class="facts">
                 {state("You saw", shown)}
-                {state("It is now", now)}
-                {state("You wanted", wanted)}
+                {state("Now", now)}
+                {state("Your value", wanted)}
             </dl>
             <form method="post" action=visit.path.clone()>
                 {hidden(fields)}
                 <div class="row">
-                    <button type="submit" class="button danger strong">"Set it all the same"</button>
-                    <a class="button" href=visit.path.clone()>"Leave it as it is"</a>
+                    <button type="submit" class="button danger strong">"Set anyway"</button>
+                    <a class="button" href=visit.path.clone()>"Keep the current state"</a>
                 </div>
             </form>
         </section>

@@ -34,7 +34,7 @@ fn page(record: &RecordView, visit: &Visit) -> AnyView {
         {job_head(&record.place, &id, None, state_chip(&record.word), hot("c", delete(record, visit)))}
         {forms::conflict(undone, visit)}
         <section class="card padded" aria-labelledby="facts">
-            <h2 id="facts">"Facts"</h2>
+            <h2 id="facts">"Details"</h2>
             {facts(record, visit)}
         </section>
         <div class="columns even">
@@ -83,7 +83,7 @@ fn facts(record: &RecordView, visit: &Visit) -> AnyView {
     let moment = |moment: i64| when(moment, visit.now);
     let events = time::number(i64::try_from(record.events).unwrap_or(i64::MAX));
     let facts: [(&str, AnyView); 6] = [
-        ("Id", record.id.to_string().into_any()),
+        ("ID", record.id.to_string().into_any()),
         ("Queue", queue_link(&record.place)),
         ("State", state_chip(&record.word)),
         ("Changed", moment(record.modified)),
@@ -99,7 +99,7 @@ fn left_out(record: &RecordView) -> Option<AnyView> {
     let note = move || {
         let events = time::number(i64::try_from(record.events).unwrap_or(i64::MAX));
         view! {
-            <p class="aside">{format!("The first and the newest {newest} of {events} entries; the API gives all of them.")}</p>
+            <p class="aside">{format!("Shows the first and the newest {newest} of {events} entries. The API returns all of them.")}</p>
         }
         .into_any()
     };
@@ -108,7 +108,7 @@ fn left_out(record: &RecordView) -> Option<AnyView> {
 
 fn delete(record: &RecordView, visit: &Visit) -> AnyView {
     let place = &record.place;
-    let text = "The job, its payload, its state and its log are gone then, and no job of this queue gets its id again. This cannot be undone.";
+    let text = "Deletes the job with its payload, state and log. Its ID is not reused. This cannot be undone.";
     deleting(
         place,
         &record.id.to_string(),
@@ -127,9 +127,9 @@ fn curl(record: &RecordView, visit: &Visit) -> AnyView {
     };
     let swap = format!(r#"{{"old": {old}, "new": ["FINISHED"]}}"#);
     let lines = vec![
-        ("Look at it", call("GET", "")),
+        ("Get the job", call("GET", "")),
         (
-            "Set its state, if it is this one still",
+            "Set its state if it is still this",
             format!("{} -d {}", call("GET", "/state"), quoted(&swap)),
         ),
         (
@@ -140,11 +140,11 @@ fn curl(record: &RecordView, visit: &Visit) -> AnyView {
                 quoted(r#"{"progress": 0.5}"#)
             ),
         ),
-        ("Delete it", call("DELETE", "")),
+        ("Delete the job", call("DELETE", "")),
     ];
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands("curl", lines)}
         </details>
     }

@@ -15,11 +15,11 @@ pub const CREATED: &str = r#"[["IS", "json_extract(state, '$[0]')", "CREATED"]]"
 
 /// Queries to begin with, and what they find.
 const EXAMPLES: [(&str, &str); 8] = [
-    (CREATED, "the state begins with CREATED"),
-    (r#"[["IS", "j.state", null]]"#, "never given a state"),
+    (CREATED, "state starts with CREATED"),
+    (r#"[["IS", "j.state", null]]"#, "no state"),
     (
         r#"[["=", "json_extract(state, '$[0]') IN ('CREATED', 'RETRY')", "1"]]"#,
-        "either of two",
+        "CREATED or RETRY",
     ),
     (
         r#"[["!=", "json_extract(state, '$[0]')", "'FINISHED'"]]"#,
@@ -31,13 +31,13 @@ const EXAMPLES: [(&str, &str); 8] = [
     ),
     (
         r#"[["=", "json_extract(j.state, '$[0]')", "'ASSIGNED'"], ["<", "modified", "strftime('%s','now') - 60"]]"#,
-        "assigned, and untouched for a minute",
+        "assigned, unchanged for 60 s",
     ),
     (
         r#"[["LIKE", "json_extract(payload, '$.msg')", "'hello%'"]]"#,
-        "the message begins with hello",
+        "message starts with hello",
     ),
-    (r#"[[">=", "id", 100]]"#, "by id"),
+    (r#"[[">=", "id", 100]]"#, "id 100 or higher"),
 ];
 
 /// The box, with the query that was run last.
@@ -52,7 +52,7 @@ pub fn form(place: &Place, wanted: &Wanted, visit: &Visit) -> AnyView {
     view! {
         <div class="card padded query">
             <form method="get" action=to::queue(place) role="search">
-                <label for="q">"Query: a list of " <code>"[OP, EXPR, EXPR]"</code> ", all of which hold"</label>
+                <label for="q">"Query: a list of " <code>"[OP, EXPR, EXPR]"</code> "; a job must match all of them"</label>
                 <textarea id="q" name="q" rows="2" data-hot="/" spellcheck="false" autocomplete="off" required placeholder=CREATED>{written(query.as_deref().unwrap_or_default())}</textarea>
                 <div class="row">
                     <button type="submit" class="button strong">"Find jobs"</button>
@@ -78,18 +78,18 @@ fn help(place: &Place, query: Option<&str>, visit: &Visit) -> AnyView {
         quoted(&body)
     );
     let what = match query {
-        Some(_) => "This query by curl",
-        None => "The first of them by curl",
+        Some(_) => "This query",
+        None => "The first example",
     };
     view! {
         <details class="more">
-            <summary>"Examples, and the same by curl"</summary>
+            <summary>"Examples and API call (curl)"</summary>
             <div class="help">
                 <ul class="examples">{examples.collect_view()}</ul>
                 <p class="aside">
-                    "Expressions are SQLite’s, over the columns " <code>"id"</code> ", " <code>"payload"</code> ", "
+                    "Expressions use SQLite syntax and the columns " <code>"id"</code> ", " <code>"payload"</code> ", "
                     <code>"state"</code> ", " <code>"events"</code> " and " <code>"modified"</code>
-                    " of one job. A single word that is no column is a text."
+                    ". A single word that is not a column is text."
                 </p>
                 {commands("curl-query", vec![(what, line)])}
             </div>
@@ -105,28 +105,28 @@ pub fn answer(place: &Place, list: &RecordList, visit: &Visit) -> AnyView {
         RecordList::Refused(refused) => refusal(refused),
         RecordList::Page(..) | RecordList::Nothing => ().into_any(),
     };
-    view! { <section id="found-jobs" data-keep="" aria-label="What the query finds">{inner}</section> }
+    view! { <section id="found-jobs" data-keep="" aria-label="Query results">{inner}</section> }
         .into_any()
 }
 
 fn found(place: &Place, rows: &[RecordRow], visit: &Visit) -> AnyView {
     let n = i64::try_from(rows.len()).unwrap_or(i64::MAX);
     let title = match rows.len() {
-        0 => "No job matches".to_owned(),
-        FOUND_MAX => format!("The first {n} jobs that match"),
-        1 => "1 job matches".to_owned(),
-        _ => many(n, "job matches", "jobs match"),
+        0 => "No matching jobs".to_owned(),
+        FOUND_MAX => format!("First {n} matching jobs"),
+        1 => "1 matching job".to_owned(),
+        _ => many(n, "matching job", "matching jobs"),
     };
     view! {
         <div class="card">
             <div class="card-title">
                 <h2>{title}</h2>
-                <span class="aside">{format!("at {} UTC · ", time::clock(visit.now))} <a href=visit.here()>"Run it again"</a></span>
+                <span class="aside">{format!("at {} UTC · ", time::clock(visit.now))} <a href=visit.here()>"Run again"</a></span>
             </div>
             {if rows.is_empty() {
-                view! { <p class="empty">"No job of this queue is as the query says."</p> }.into_any()
+                view! { <p class="empty">"No job in this queue matches the query."</p> }.into_any()
             } else {
-                table("Jobs that match, longest untouched first", place, rows, visit)
+                table("Matching jobs, least recently changed first", place, rows, visit)
             }}
         </div>
     }
@@ -136,7 +136,7 @@ fn found(place: &Place, rows: &[RecordRow], visit: &Visit) -> AnyView {
 fn refusal(refused: &RefusedQuery) -> AnyView {
     view! {
         <div class="card padded question danger" role="alert">
-            <h2 class="s-failed">{icon("failed")} " The query cannot be run"</h2>
+            <h2 class="s-failed">{icon("failed")} " Invalid query"</h2>
             <p>{refused.why.clone()}</p>
             {refused.mark.as_ref().map(marked)}
         </div>
@@ -159,7 +159,7 @@ fn marked(mark: &Mark) -> AnyView {
     };
     view! {
         <p class="aside">{mark.place.clone()} ":"</p>
-        <pre class="payload" tabindex="0" aria-label="The place in the query">{text}</pre>
+        <pre class="payload" tabindex="0" aria-label="Position in the query">{text}</pre>
     }
     .into_any()
 }

@@ -100,12 +100,12 @@ pub fn body(job: &LmstfyJobView, visit: &Visit) -> AnyView {
 }
 
 /// Where the rest of a long body is.
-const DOWNLOAD: &str = "The download has all of it.";
+const DOWNLOAD: &str = "Download the body to see all of it.";
 
 fn part(shown: &[u8], all: &[u8]) -> Option<String> {
     (shown.len() < all.len()).then(|| {
         format!(
-            "The first {} of {} bytes. {DOWNLOAD}",
+            "Showing the first {} of {} bytes. {DOWNLOAD}",
             shown.len(),
             all.len()
         )
@@ -159,8 +159,12 @@ fn base64(text: &str) -> AnyView {
         }
         lines.push(c);
     }
-    let part = (cut < text.len())
-        .then(|| format!("The first {cut} of {} characters. {DOWNLOAD}", text.len()));
+    let part = (cut < text.len()).then(|| {
+        format!(
+            "Showing the first {cut} of {} characters. {DOWNLOAD}",
+            text.len()
+        )
+    });
     pre("payload", lines.into_any(), part)
 }
 

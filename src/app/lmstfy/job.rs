@@ -31,7 +31,7 @@ fn page(job: &LmstfyJobView, visit: &Visit) -> AnyView {
         {job_head(&row.place, &row.id, None, chip(row.stand), actions(job, visit))}
         <div class="columns even">
             <section class="card padded" aria-labelledby="facts">
-                <h2 id="facts">"Facts"</h2>
+                <h2 id="facts">"Details"</h2>
                 {facts(job, visit)}
             </section>
             <section class="card padded" aria-labelledby="data">
@@ -39,7 +39,7 @@ fn page(job: &LmstfyJobView, visit: &Visit) -> AnyView {
                     <h2 id="data">"Body"</h2>
                     <span class="row">
                         <span class="aside">{many(size, "byte", "bytes")}</span>
-                        {copy("payload".to_owned(), "Copy the body as it is shown".to_owned())}
+                        {copy("payload".to_owned(), "Copy the body as shown".to_owned())}
                         <a class="button" href=to::body(&row.place, &row.id) download="">"Download"</a>
                     </span>
                 </div>
@@ -66,18 +66,18 @@ fn facts(job: &LmstfyJobView, visit: &Visit) -> AnyView {
         ),
         ("Queue", queue_link(&row.place)),
         ("State", standing(row)),
-        ("In this state", moment(life.since)),
+        ("State since", moment(life.since)),
         ("Published", moment(life.created)),
     ];
     match row.stand {
         Stand::Scheduled => facts.push(("Due", moment(life.ready))),
         Stand::Waiting => facts.push(("Available", moment(life.ready))),
         Stand::Running => {
-            facts.extend(life.expires.map(|end| ("Time to run ends", moment(end))));
+            facts.extend(life.expires.map(|end| ("TTR ends", moment(end))));
             facts.push(("Consumer", nameless()));
         }
         Stand::Stalled => {
-            facts.extend(life.expires.map(|end| ("Time to run ended", moment(end))));
+            facts.extend(life.expires.map(|end| ("TTR ended", moment(end))));
             facts.push(("Consumer", nameless()));
         }
         Stand::Depends | Stand::Failed | Stand::Complete | Stand::Dead | Stand::Record => {}
@@ -89,15 +89,14 @@ fn facts(job: &LmstfyJobView, visit: &Visit) -> AnyView {
 }
 
 fn nameless() -> AnyView {
-    view! { "–" <span class="aside">" · lmstfy’s consumers have no names"</span> }.into_any()
+    view! { "–" <span class="aside">" · lmstfy consumers have no names"</span> }.into_any()
 }
 
 fn ends(job: &LmstfyJobView, visit: &Visit) -> AnyView {
     match job.row.ends {
-        Some(end) => view! { {when(end, visit.now)} <span class="aside">", wherever it is"</span> }
-            .into_any(),
+        Some(end) => when(end, visit.now),
         None if job.row.stand == Stand::Dead => {
-            view! { "never" <span class="aside">" · the dead letter keeps its jobs for ever"</span> }
+            view! { "never" <span class="aside">" · dead jobs are kept until deleted"</span> }
                 .into_any()
         }
         None => "never".into_any(),
@@ -130,24 +129,24 @@ fn actions(job: &LmstfyJobView, visit: &Visit) -> AnyView {
                 vec![("ids[]", row.id.clone()), ("back", visit.here())],
             ]
             .concat(),
-            yes: "Respawn the job".to_owned(),
-            no: "Leave it",
+            yes: "Respawn job".to_owned(),
+            no: "Close",
         };
         ask_with(ask, ttl_field("respawn"))
     });
     let effect = match row.stand {
         Stand::Running | Stand::Stalled => {
-            "The consumer that has it is not told, and may go on; but nobody gets the job again."
+            "The consumer that is running it is not notified and may continue, but the job is not delivered again."
         }
-        Stand::Dead => "It leaves the dead letter.",
-        _ => "No consumer will get it.",
+        Stand::Dead => "It is removed from the dead letters.",
+        _ => "No consumer will receive it.",
     };
     let delete = deleting(
         &row.place,
         &row.id,
         to::stand(&row.place, row.list()),
         format!(
-            "This acknowledges it, as a consumer does that is done: the job and its body are gone then. {effect} This cannot be undone."
+            "Acknowledges the job, which deletes it and its body. {effect} This cannot be undone."
         ),
         visit,
     );
@@ -160,8 +159,8 @@ fn curl(job: &LmstfyJobView, visit: &Visit) -> AnyView {
     let call = |method: &str| command(&row.place, visit, method, &path, "");
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
-            {commands("curl", vec![("Look at it", call("GET")), ("Acknowledge it, so that it is gone", call("DELETE"))])}
+            <summary>"API call (curl)"</summary>
+            {commands("curl", vec![("Get the job", call("GET")), ("Acknowledge (delete) the job", call("DELETE"))])}
         </details>
     }
     .into_any()

@@ -43,11 +43,11 @@ fn page(job: &RelayJobView, visit: &Visit) -> AnyView {
         {job_head(&row.place, &row.id, dead, chip(row.stand), actions(job, visit))}
         {(row.stand == Stand::Dead).then(|| view! {
             <p class="notice s-dead">
-                "Its last retry is used up. For clients it is gone, and its id is free. It stays here for 30 days, unless somebody enqueues it again or deletes it."
+                "This job has no retries left. Clients no longer see it and can reuse its ID. It stays here for 30 days unless you requeue or delete it."
             </p>
         })}
         <section class="card padded" aria-labelledby="facts">
-            <h2 id="facts">"Facts"</h2>
+            <h2 id="facts">"Details"</h2>
             {facts(job, visit)}
         </section>
         <div class="columns even">
@@ -93,7 +93,7 @@ fn kept(job: &RelayJobView) -> AnyView {
     match &job.state {
         Some(text) => state(text),
         None => view! {
-            <p class="aside">"None. It is given when the job is enqueued, and by its runner’s heartbeats; the next run finds it as the last one left it."</p>
+            <p class="aside">"No state. It is set when the job is enqueued or by heartbeats; each run starts with the state of the last one."</p>
         }
         .into_any(),
     }
@@ -105,7 +105,7 @@ fn facts(job: &RelayJobView, visit: &Visit) -> AnyView {
     let mut facts: Vec<(&str, AnyView)> = vec![
         ("Queue", queue_link(&row.place)),
         ("State", standing(row)),
-        ("In this state", moment(life.since)),
+        ("State since", moment(life.since)),
     ];
     if let Some(run) = &job.run_id {
         facts.push((
@@ -132,15 +132,15 @@ fn facts(job: &RelayJobView, visit: &Visit) -> AnyView {
 fn timeout(job: &RelayJobView) -> AnyView {
     view! {
         {format!("{} s", time::number(job.timeout_s))}
-        <span class="aside">" · from one heartbeat to the next"</span>
+        <span class="aside">" · between heartbeats"</span>
     }
     .into_any()
 }
 
 fn left(job: &RelayJobView) -> AnyView {
     let more = match job.row.retries {
-        FOR_EVER => " · it never dies",
-        _ => " · one is used up when a run times out",
+        FOR_EVER => "",
+        _ => " · each timeout uses one",
     };
     view! { {retries(&job.row)} <span class="aside">{more}</span> }.into_any()
 }
@@ -156,17 +156,15 @@ fn delete(job: &RelayJobView, visit: &Visit) -> AnyView {
     let row = &job.row;
     let effect = match row.stand {
         Stand::Running | Stand::Stalled => {
-            "Its runner is not told and may go on; but its next heartbeat is answered with 404, and what it makes of the run changes nothing."
+            "The runner is not notified and may continue, but its next heartbeat gets a 404 and its result is ignored."
         }
-        _ => "Nobody will run it.",
+        _ => "It will not run.",
     };
     deleting(
         &row.place,
         &row.id,
         to::stand(&row.place, row.list()),
-        format!(
-            "The job, its payload and its state are gone then. {effect} This cannot be undone."
-        ),
+        format!("Deletes the job with its payload and state. {effect} This cannot be undone."),
         visit,
     )
 }
@@ -175,9 +173,9 @@ fn actions_on_dead(job: &RelayJobView, letter: i64, visit: &Visit) -> AnyView {
     let place = &job.row.place;
     let again = ask(Ask {
         id: "again".to_owned(),
-        button: "Enqueue again…".to_owned(),
+        button: "Requeue…".to_owned(),
         danger: false,
-        title: "Enqueue this job again?".to_owned(),
+        title: "Requeue this job?".to_owned(),
         text: enqueuing(place, 1),
         action: ReviveJob::PATH,
         fields: [
@@ -185,15 +183,15 @@ fn actions_on_dead(job: &RelayJobView, letter: i64, visit: &Visit) -> AnyView {
             vec![("letter", letter.to_string()), ("back", visit.here())],
         ]
         .concat(),
-        yes: "Enqueue the job again".to_owned(),
-        no: "Leave it",
+        yes: "Requeue job".to_owned(),
+        no: "Close",
     });
     let delete = ask(Ask {
         id: "delete".to_owned(),
         button: "Delete…".to_owned(),
         danger: true,
         title: "Delete this dead job?".to_owned(),
-        text: "The job, its payload and its state are gone then. A job of the same id that is in the queue by now stays. This cannot be undone.".to_owned(),
+        text: "Deletes the job with its payload and state. A newer job with the same ID is kept. This cannot be undone.".to_owned(),
         action: DeleteDeadJobs::PATH,
         fields: [
             place.fields(),
@@ -203,8 +201,8 @@ fn actions_on_dead(job: &RelayJobView, letter: i64, visit: &Visit) -> AnyView {
             ],
         ]
         .concat(),
-        yes: "Delete the job".to_owned(),
-        no: "Keep it",
+        yes: "Delete job".to_owned(),
+        no: "Keep job",
     });
     view! { {hot("r", again)} {hot("c", delete)} }.into_any()
 }
@@ -220,25 +218,25 @@ fn curl(job: &RelayJobView, visit: &Visit) -> AnyView {
             .collect();
         call(&row.place, visit, method, &path)
     };
-    let mut lines = vec![("Look at it", call("GET", &[]))];
+    let mut lines = vec![("Get the job", call("GET", &[]))];
     if let Some(run) = &job.run_id {
         let run = ["run-id", run];
         lines.extend([
-            ("A heartbeat of this run", call("PATCH", &run)),
+            ("Send a heartbeat for this run", call("PATCH", &run)),
             (
-                "A heartbeat that sets the state, too",
+                "Send a heartbeat that also sets the state",
                 format!(
                     r#"{} -H 'Content-Type: application/json' -d '{{"step": 2}}'"#,
                     call("PATCH", &run)
                 ),
             ),
-            ("This run is complete", call("DELETE", &run)),
+            ("Complete this run", call("DELETE", &run)),
         ]);
     }
-    lines.push(("Delete it, whatever it does", call("DELETE", &[])));
+    lines.push(("Delete the job in any state", call("DELETE", &[])));
     view! {
         <details class="more">
-            <summary>"The same by curl"</summary>
+            <summary>"API call (curl)"</summary>
             {commands("curl", lines)}
         </details>
     }

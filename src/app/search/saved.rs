@@ -45,7 +45,7 @@ fn inner(view: &SearchesView, text: &str, visit: &Visit) -> AnyView {
 
 fn row(saved: &SavedRow, visit: &Visit) -> AnyView {
     let fields = vec![("name", saved.name.clone()), ("back", visit.here())];
-    let about = format!("Forget the search {}", saved.name);
+    let about = format!("Delete saved search {}", saved.name);
     view! {
         <li data-key=saved.name.clone()>
             <a class="name" href=to::search(&saved.text) title=format!("{} · saved by {}", saved.text, saved.who)>
@@ -60,7 +60,7 @@ fn row(saved: &SavedRow, visit: &Visit) -> AnyView {
 fn form(text: &str, visit: &Visit) -> AnyView {
     view! {
         <details class="more">
-            <summary>"Save this search for everybody"</summary>
+            <summary>"Save this search for everyone"</summary>
             <form method="post" action=SaveSearch::PATH class="row wrap">
                 {hidden(vec![("text", text.to_owned()), ("back", visit.here())])}
                 <label for="search-name">"Name"</label>

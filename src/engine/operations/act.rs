@@ -26,7 +26,7 @@ pub fn act(work: &mut Work, action: &Action, key: &JobKey, queue: &Queue) -> Res
         let protocol = queue.key.protocol;
         match protocol {
             Protocol::Qless => Ok(()),
-            _ => Err(format!("it is a job of {}, which {what}", named(protocol))),
+            _ => Err(format!("{} {what}", named(protocol))),
         }
     };
     let one = std::slice::from_ref;
@@ -34,27 +34,27 @@ pub fn act(work: &mut Work, action: &Action, key: &JobKey, queue: &Queue) -> Res
         Action::Retry => retry(work, key, queue),
         Action::Cancel => cancel(work, key, queue),
         Action::Move { queue: to } => {
-            only("does not move jobs to other queues")?;
+            only("jobs cannot be moved to another queue")?;
             mend::relocate(work, key, &QueueKey::qless(to)).map_err(say)
         }
         Action::Priority { priority } => {
-            only("has no priorities")?;
+            only("jobs have no priority")?;
             mend::prioritize(work, key, *priority).map_err(say)
         }
         Action::Tag { tag } => {
-            only("has no tags")?;
+            only("jobs have no tags")?;
             tag::tag(work, key, one(tag)).map(drop).map_err(say)
         }
         Action::Untag { tag } => {
-            only("has no tags")?;
+            only("jobs have no tags")?;
             tag::untag(work, key, one(tag)).map(drop).map_err(say)
         }
         Action::Track => {
-            only("does not track jobs")?;
+            only("jobs cannot be tracked")?;
             track::track(work, key, &[]).map_err(say)
         }
         Action::Untrack => {
-            only("does not track jobs")?;
+            only("jobs cannot be tracked")?;
             track::untrack(work, key);
             Ok(())
         }
@@ -66,7 +66,7 @@ fn retry(work: &mut Work, key: &JobKey, queue: &Queue) -> Result<(), String> {
         Protocol::Qless => mend::unfail_one(work, key),
         Protocol::Lmstfy => dead::respawn(work, key, 0),
         Protocol::Relay => enqueue::revive(work, &queue.key, key),
-        Protocol::Jobq => return Err("records of Jobq are never tried, so not again".to_owned()),
+        Protocol::Jobq => return Err("Jobq records cannot be retried".to_owned()),
     };
     done.map_err(|error| error.to_string())
 }
@@ -87,6 +87,6 @@ fn cancel(work: &mut Work, key: &JobKey, queue: &Queue) -> Result<(), String> {
     if gone {
         Ok(())
     } else {
-        Err("it is not in its queue any more".to_owned())
+        Err("the job is no longer in its queue".to_owned())
     }
 }

@@ -37,8 +37,8 @@ const AHEAD: Reach = Reach {
 /// How much work it may be to see whether the jobs of a batch are meant still, while other writes wait: steps and bytes.
 const LOOK_WORK: u64 = 50_000_000;
 
-const GONE: &str = "it was gone when its turn came";
-const CHANGED: &str = "it was changed meanwhile and does not fit the search any more";
+const GONE: &str = "the job no longer exists";
+const CHANGED: &str = "the job changed and no longer matches the search";
 
 /// The signal that there may be something to do, and whether it is for us to do.
 #[derive(Default)]
@@ -101,7 +101,7 @@ impl Engine {
                     Ok(false) => break,
                     Err(error) => {
                         // The next round of upkeep calls again.
-                        tracing::warn!(%error, "operations wait: the database could not be read or written");
+                        tracing::warn!(%error, "operations are waiting for the database");
                         ahead.clear();
                         break;
                     }
@@ -369,7 +369,7 @@ impl Batch {
         budget: &mut Budget,
     ) -> Option<String> {
         if operation.done + operation.skipped >= JOBS_MAX {
-            return Some("No operation goes on after ten million jobs.".to_owned());
+            return Some("The operation stopped at its limit of 10,000,000 jobs.".to_owned());
         }
         let kept = match self.kept(work, operation, met) {
             Ok(kept) => kept,
@@ -413,8 +413,8 @@ impl Batch {
         // More than were counted, and it was said that all could be undone.
         if operation.done >= UNDO_JOBS_MAX || operation.kept_bytes + bytes > UNDO_BYTES_MAX {
             return Err(
-                "More jobs fit than were counted, more than can be undone. Those that were reached are cancelled, \
-                 the others are as they were."
+                "Stopped: more jobs matched than were counted, and undo cannot cover them. The jobs processed so far are \
+                 canceled; the others are unchanged."
                     .to_owned(),
             );
         }
@@ -442,7 +442,7 @@ impl Batch {
             match is_meant(search, job, &queue, work.now, budget) {
                 Ok(true) => {}
                 Ok(false) => return Err(CHANGED.to_owned()),
-                Err(spent) => return Err(format!("to see whether it fits: {spent}")),
+                Err(spent) => return Err(format!("cannot check it against the search: {spent}")),
             }
         }
         act::act(work, &operation.action, key, &queue)

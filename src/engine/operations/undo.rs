@@ -36,15 +36,15 @@ pub fn restore(work: &mut Work, kept: &Kept) -> Result<(), String> {
     let now = work.now;
     let mut job = kept.job.clone();
     if job.is_expired(now) {
-        return Err("its time to live has ended meanwhile".to_owned());
+        return Err("the job has expired".to_owned());
     }
     let known = work.queue(&kept.queue).map(|queue| queue.id);
     if kept.queue.protocol == Protocol::Jobq && known != Some(job.queue) {
-        return Err("its queue has been deleted meanwhile".to_owned());
+        return Err("its queue was deleted".to_owned());
     }
     job.key = key_in(&job, known);
     if work.job(&job.key).is_some() {
-        return Err("another job has its id meanwhile".to_owned());
+        return Err("another job now has the same ID".to_owned());
     }
     // An empty queue may have gone.
     job.queue = work.queue_for(&kept.queue);
@@ -99,7 +99,7 @@ pub fn undo_batch(work: &mut Work, (id, version): (i64, i64), removed: &[(i64, O
     for (n, kept) in removed {
         let done = match kept {
             Some(kept) => restore(work, kept),
-            None => Err("what was kept of it cannot be read".to_owned()),
+            None => Err("its undo data cannot be read".to_owned()),
         };
         work.operating.keep_no_longer(id, *n);
         match done {
@@ -110,7 +110,7 @@ pub fn undo_batch(work: &mut Work, (id, version): (i64, i64), removed: &[(i64, O
                     place: kept
                         .as_ref()
                         .map(|kept| (kept.queue.clone(), kept.job.key.id.clone())),
-                    why: format!("it was not restored: {why}"),
+                    why: format!("not restored: {why}"),
                 };
                 work.operating
                     .skip(id, operation.skipped + operation.lost, skip);

@@ -43,7 +43,7 @@ impl Engine {
 fn dependents_first(keys: Vec<JobKey>, dependents: &[Vec<String>]) -> Result<Vec<JobKey>> {
     if dependents.iter().map(Vec::len).sum::<usize>() > EDGES_MAX {
         return Err(Error::TooMany {
-            what: "dependencies among the jobs of a request",
+            what: "dependencies in one request",
             max: EDGES_MAX,
         });
     }

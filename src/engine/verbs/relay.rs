@@ -36,12 +36,12 @@ impl Revived {
 fn check_atomic(jobs: &[Enqueue]) -> Result<()> {
     let too_many = |what, max| Err(Error::TooMany { what, max });
     if jobs.len() > ATOMIC_MAX {
-        return too_many("jobs in a request that changes all or none", ATOMIC_MAX);
+        return too_many("jobs in one atomic request", ATOMIC_MAX);
     }
     // Most requests have fewer jobs than that: their queues need no counting.
     let queues = || jobs.iter().map(|job| &job.queue).collect::<HashSet<_>>();
     if jobs.len() > ATOMIC_QUEUES_MAX && queues().len() > ATOMIC_QUEUES_MAX {
-        let what = "queues in a request that changes all or none";
+        let what = "queues in one atomic request";
         return too_many(what, ATOMIC_QUEUES_MAX);
     }
     Ok(())

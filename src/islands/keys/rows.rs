@@ -130,7 +130,7 @@ pub fn neighbour(forth: bool) {
         return;
     };
     let Some(at) = list.iter().position(|address| *address == here) else {
-        say("This page was not opened from a list");
+        say("You did not open this page from a list");
         return;
     };
     let to = if forth {
@@ -140,7 +140,7 @@ pub fn neighbour(forth: bool) {
     };
     match to.and_then(|to| list.get(to)) {
         Some(address) => drop(window().location().assign(address)),
-        None if forth => say("This is the last job of the list"),
-        None => say("This is the first job of the list"),
+        None if forth => say("Last job of the list"),
+        None => say("First job of the list"),
     }
 }

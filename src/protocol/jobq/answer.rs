@@ -69,7 +69,7 @@ pub fn job(record: &Record) -> Response {
 
 /// A job whose state is not what the client thought.
 pub fn conflict(record: &Record) -> Response {
-    json(&view(record, Some("the state is another one now")))
+    json(&view(record, Some("the state has changed")))
 }
 
 /// Jobs, and where the next page of them begins.

@@ -171,7 +171,9 @@ impl Call {
         let text = self.text()?;
         if !text.trim_ascii_start().starts_with('{') {
             let _: &RawValue = read(text)?;
-            return Err(Refusal::Bad("the body must be an object".to_owned()));
+            return Err(Refusal::Bad(
+                "the request body must be a JSON object".to_owned(),
+            ));
         }
         read(text)
     }
@@ -181,10 +183,10 @@ impl Call {
         let body = match &self.0.body {
             Ok(body) => body,
             Err(NoBody::TooLarge) => return Err(Refusal::TooLarge),
-            Err(NoBody::BrokeOff) => return bad("the body broke off"),
-            Err(NoBody::Late) => return bad("the body did not come in time"),
+            Err(NoBody::BrokeOff) => return bad("the request body ended early"),
+            Err(NoBody::Late) => return bad("the request body did not arrive in time"),
         };
-        std::str::from_utf8(body).or_else(|_| bad("the body is not UTF-8"))
+        std::str::from_utf8(body).or_else(|_| bad("the request body is not valid UTF-8"))
     }
 }
 
@@ -199,5 +201,5 @@ fn minified(json: &RawValue) -> Result<String, Refusal> {
 fn count(limit: i64) -> Result<usize, Refusal> {
     let limit = Some(limit).filter(|limit| (1..=JOBS_MAX).contains(limit));
     let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-    limit.ok_or_else(|| Refusal::Bad(format!("limit must be from 1 to {JOBS_MAX}")))
+    limit.ok_or_else(|| Refusal::Bad(format!("limit must be a whole number from 1 to {JOBS_MAX}")))
 }

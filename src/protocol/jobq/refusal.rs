@@ -35,7 +35,7 @@ impl IntoResponse for Refusal {
             }
             Refusal::TooLarge => (
                 StatusCode::PAYLOAD_TOO_LARGE,
-                "the body is too large".to_owned(),
+                "the request body is too large".to_owned(),
             ),
             Refusal::NotThere(why) => (StatusCode::NOT_FOUND, why.to_owned()),
             Refusal::NoSuchEndpoint => (StatusCode::NOT_FOUND, "api not found".to_owned()),
@@ -44,7 +44,7 @@ impl IntoResponse for Refusal {
                 (StatusCode::METHOD_NOT_ALLOWED, why)
             }
             Refusal::Unauthorized => {
-                let why = "a token is needed: Authorization: Bearer TOKEN".to_owned();
+                let why = "a token is required: Authorization: Bearer TOKEN".to_owned();
                 (StatusCode::UNAUTHORIZED, why)
             }
             Refusal::Rejected(why) => (why.status(), why.message().to_owned()),
@@ -73,8 +73,8 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
             StatusCode::UNPROCESSABLE_ENTITY
         }
         _ => {
-            tracing::error!(%error, "a request of Jobq failed");
-            let why = "an internal error".to_owned();
+            tracing::error!(%error, "a Jobq request failed");
+            let why = "internal error; see the server log".to_owned();
             return (StatusCode::INTERNAL_SERVER_ERROR, why);
         }
     };

@@ -45,16 +45,16 @@ impl IntoResponse for Refusal {
                 return (StatusCode::NOT_FOUND, body).into_response();
             }
             Refusal::Engine(Error::AnswerTooLarge) => {
-                (StatusCode::PAYLOAD_TOO_LARGE, "answer too large")
+                (StatusCode::PAYLOAD_TOO_LARGE, "response too large")
             }
             Refusal::Engine(Error::Unavailable) => {
-                let body = Json(json!({ "error": "the database cannot be reached now" }));
+                let body = Json(json!({ "error": "the database is unreachable; try again" }));
                 let later = [("retry-after", "1")];
                 return (StatusCode::SERVICE_UNAVAILABLE, later, body).into_response();
             }
             Refusal::Engine(Error::Full) => (StatusCode::INSUFFICIENT_STORAGE, "the disk is full"),
             Refusal::Engine(error) => {
-                tracing::error!(%error, "a request of lmstfy failed");
+                tracing::error!(%error, "an lmstfy request failed");
                 (StatusCode::INTERNAL_SERVER_ERROR, "internal error")
             }
         };

@@ -104,7 +104,7 @@ pub fn response(outcome: Result<Answer, Refusal>, started: Instant) -> Response<
         }
         Err(refusal) => {
             if let Refusal::Engine(Error::Store(error)) = &refusal {
-                tracing::error!(%error, "a request failed");
+                tracing::error!(%error, "a qless request failed");
             }
             let object = text(&refusal.to_object());
             let fields = object

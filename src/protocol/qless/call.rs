@@ -52,7 +52,7 @@ impl<S: Send + Sync> FromRequest<S> for Call {
             &mut parts, state,
         )
         .await
-        .map_err(|_| Refusal::bad("path", "the path is not UTF-8"))?;
+        .map_err(|_| Refusal::bad("path", "the path is not valid UTF-8"))?;
         let path: Vec<_> = path
             .iter()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -65,7 +65,7 @@ impl<S: Send + Sync> FromRequest<S> for Call {
         Ok(Call {
             path,
             query: request::pairs(query)
-                .ok_or_else(|| Refusal::bad("query", "the query is not UTF-8"))?,
+                .ok_or_else(|| Refusal::bad("query", "the query string is not valid UTF-8"))?,
             body: request::body(body, BODY_BYTES_MAX).await.map_err(no_body)?,
             peer: peer.unwrap_or_default(),
             has_body: matches!(parts.method, Method::POST | Method::PUT),
@@ -76,8 +76,8 @@ impl<S: Send + Sync> FromRequest<S> for Call {
 fn no_body(why: NoBody) -> Refusal {
     match why {
         NoBody::TooLarge => Refusal::TooLarge,
-        NoBody::BrokeOff => Refusal::bad("body", "the body broke off"),
-        NoBody::Late => Refusal::bad("body", "the body did not come in time"),
+        NoBody::BrokeOff => Refusal::bad("body", "the request body ended early"),
+        NoBody::Late => Refusal::bad("body", "the request body did not arrive in time"),
     }
 }
 
@@ -106,7 +106,7 @@ impl Call {
         if names.len() > ITEMS_MAX {
             return Err(Refusal::bad(
                 field,
-                &format!("{field} may be given {ITEMS_MAX} times at most"),
+                &format!("{field} can be given at most {ITEMS_MAX} times"),
             ));
         }
         names
@@ -169,7 +169,7 @@ impl Call {
             .or_else(day);
         moment
             .map(Some)
-            .ok_or_else(|| Refusal::bad("date", "date must be unix seconds or YYYY-MM-DD"))
+            .ok_or_else(|| Refusal::bad("date", "date must be Unix seconds or YYYY-MM-DD"))
     }
 
     /// `offset` and `limit` of the query.
@@ -205,10 +205,13 @@ impl Call {
     pub fn envelope(&self) -> Result<Envelope<'_>, Refusal> {
         let fields = if self.has_body && !self.body.is_empty() {
             let text = std::str::from_utf8(&self.body)
-                .map_err(|_| Refusal::bad("body", "the body is not UTF-8"))?;
+                .map_err(|_| Refusal::bad("body", "the request body is not valid UTF-8"))?;
             let fields = body::read(text.len(), || serde_json::from_str::<Fields<'_>>(text));
             fields.map_err(|error| {
-                Refusal::bad("body", &format!("the body must be a JSON object: {error}"))
+                Refusal::bad(
+                    "body",
+                    &format!("the request body must be a JSON object: {error}"),
+                )
             })?
         } else {
             Fields::default()
@@ -271,7 +274,7 @@ impl<'a> Envelope<'a> {
         let seconds = text.parse::<f64>().ok().and_then(Time::from_seconds);
         seconds
             .map(Some)
-            .ok_or_else(|| Refusal::bad("now", "now must be a finite number of unix seconds"))
+            .ok_or_else(|| Refusal::bad("now", "now must be a finite number of Unix seconds"))
     }
 
     /// `data`, which must be there.
@@ -292,7 +295,7 @@ impl<'a> Envelope<'a> {
         if items.len() > ITEMS_MAX {
             return Err(Refusal::bad(
                 "data",
-                &format!("data may have {ITEMS_MAX} items at most"),
+                &format!("data can have at most {ITEMS_MAX} items"),
             ));
         }
         Ok((items, true))
@@ -306,7 +309,7 @@ pub fn wait(seconds: f64) -> Result<Duration, Refusal> {
     }
     Err(Refusal::bad(
         "wait",
-        &format!("wait must be a number from 0 to {WAIT_S_MAX}"),
+        &format!("wait must be a number of seconds from 0 to {WAIT_S_MAX}"),
     ))
 }
 

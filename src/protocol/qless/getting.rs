@@ -97,12 +97,12 @@ fn several<'a>(
             queues.push(queue);
         }
         if queues.len() > QUEUES_MAX {
-            let message = format!("one request may take from {QUEUES_MAX} queues at most");
+            let message = format!("one request can name at most {QUEUES_MAX} queues");
             return Err(Refusal::bad(field, &message));
         }
     }
     if queues.is_empty() {
-        return Err(Refusal::bad(field, "no queue is named"));
+        return Err(Refusal::bad(field, &format!("{field} is missing")));
     }
     Ok(queues)
 }

@@ -33,7 +33,10 @@ fn read_depend(item: &RawValue) -> Result<(JobKey, Depend), Refusal> {
     let off_all = fields.get("off").is_some_and(|off| off.get() == "\"all\"");
     let change = match (fields.names("on")?, off_all) {
         (Some(_), _) if fields.get("off").is_some() => {
-            return Err(Refusal::bad("off", "on and off go one after the other"));
+            return Err(Refusal::bad(
+                "off",
+                "on and off cannot be combined; send two requests",
+            ));
         }
         (Some(on), _) => Depend::On(on),
         (None, true) => Depend::OffAll,
@@ -148,13 +151,13 @@ fn read_note(item: &RawValue) -> Result<Note, Refusal> {
         let more: Fields<'_> = serde_json::from_str(data.get())
             .map_err(|_| Refusal::bad("data", "data must be an object"))?;
         if more.get("what").is_some() || more.get("when").is_some() {
-            let message = "data must not have what or when, which tell the message and its time";
+            let message = "data must not contain what or when; they hold the message and its time";
             return Err(Refusal::bad("data", message));
         }
     }
     let length = message.len() + data.map_or(0, |data| data.get().len());
     if length > NOTE_BYTES_MAX {
-        let text = format!("message and data may have {NOTE_BYTES_MAX} bytes at most");
+        let text = format!("message and data together must not exceed {NOTE_BYTES_MAX} bytes");
         return Err(Refusal::bad("message", &text));
     }
     Ok((key, message, data.map(|data| data.get().to_owned())))

@@ -27,7 +27,7 @@ fn read_recur(item: &RawValue) -> Result<Recur, Refusal> {
         .as_ref()
         .is_some_and(|id| id.len() > RECURRING_ID_BYTES_MAX)
     {
-        let message = format!("id may have {RECURRING_ID_BYTES_MAX} bytes at most");
+        let message = format!("id must not exceed {RECURRING_ID_BYTES_MAX} bytes");
         return Err(Refusal::bad("id", &message));
     }
     let interval = interval(&fields)?;
@@ -47,7 +47,7 @@ fn read_recur(item: &RawValue) -> Result<Recur, Refusal> {
 fn interval(fields: &Fields<'_>) -> Result<Option<f64>, Refusal> {
     match fields.seconds("interval")? {
         Some(interval) if interval <= 0.0 => {
-            Err(Refusal::bad("interval", "interval must be more than 0"))
+            Err(Refusal::bad("interval", "interval must be greater than 0"))
         }
         interval => Ok(interval),
     }

@@ -64,21 +64,21 @@ impl Refusal {
     fn message(&self) -> String {
         match self {
             Refusal::Bad { message, .. } => message.clone(),
-            Refusal::NoSuchEndpoint => "there is no such endpoint".to_owned(),
-            Refusal::MethodNotAllowed => "the endpoint has no such method".to_owned(),
+            Refusal::NoSuchEndpoint => "no such endpoint".to_owned(),
+            Refusal::MethodNotAllowed => "this method is not allowed here".to_owned(),
             Refusal::NotEnabled { message } => (*message).to_owned(),
             Refusal::Unauthorized => {
-                "this server wants a token: Authorization: Bearer <token>".to_owned()
+                "a token is required: Authorization: Bearer <token>".to_owned()
             }
             Refusal::Rejected(why) => why.message().to_owned(),
             Refusal::TooLarge => format!(
-                "the body may have {} bytes at most",
+                "the request body must not exceed {} bytes",
                 super::call::BODY_BYTES_MAX
             ),
-            Refusal::NoSuchOption { option } => format!("there is no option \"{option}\""),
-            Refusal::Internal => "the server made a mistake; its log says more".to_owned(),
+            Refusal::NoSuchOption { option } => format!("option \"{option}\" does not exist"),
+            Refusal::Internal => "internal error; see the server log".to_owned(),
             // What is wrong with the database concerns the operator, who finds it in the log.
-            Refusal::Engine(Error::Store(_)) => "the database is not available".to_owned(),
+            Refusal::Engine(Error::Store(_)) => "the database is unavailable".to_owned(),
             Refusal::Engine(error) => error.to_string(),
         }
     }

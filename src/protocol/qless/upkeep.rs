@@ -21,7 +21,7 @@ pub async fn mend(front: Front, call: Call) -> Outcome {
     if resolve.required("resolve")?.get() != "true" {
         return Err(Refusal::bad(
             "resolve",
-            "resolve must be true; to look only, use GET",
+            "resolve must be true; to check without repair, use GET",
         ));
     }
     let (problems, resolved) = front.engine.mend(now).await?;
@@ -39,7 +39,7 @@ pub async fn flush(front: Front, call: Call) -> Outcome {
     call.envelope()?;
     if !front.allow_flush {
         return Err(Refusal::NotEnabled {
-            message: "the server was started without --allow-flush",
+            message: "flush is disabled; start the server with --allow-flush",
         });
     }
     front.engine.flush().await?;

@@ -125,8 +125,8 @@ fn read_completion(item: &RawValue) -> Result<Completion, Refusal> {
             delay: delay.unwrap_or(0.0),
             depends: depends.unwrap_or_default(),
         }),
-        None if delay.is_some() => return Err(Refusal::bad("delay", "delay needs next")),
-        None if depends.is_some() => return Err(Refusal::bad("depends", "depends needs next")),
+        None if delay.is_some() => return Err(Refusal::bad("delay", "delay requires next")),
+        None if depends.is_some() => return Err(Refusal::bad("depends", "depends requires next")),
         None => None,
     };
     Ok((key, body, next))
@@ -214,7 +214,7 @@ pub async fn each<P, T>(
         None => match done.next() {
             Some(result) => result.map_err(Refusal::from),
             None => Err(Refusal::from(Error::Store(
-                "an item was not answered".to_owned(),
+                "an item got no result".to_owned(),
             ))),
         },
     };

@@ -62,7 +62,7 @@ impl Call {
 
     pub fn run(&self) -> Result<Run, Refusal> {
         let run_id = Uuid::parse_str(self.0.part("run_id"));
-        let run_id = run_id.map_err(|_| Refusal::Bad("the run id is no UUID".to_owned()))?;
+        let run_id = run_id.map_err(|_| Refusal::Bad("the run ID is not a UUID".to_owned()))?;
         Ok(Run {
             queue: self.queue()?,
             id: self.id()?.to_owned(),
@@ -83,15 +83,18 @@ impl Call {
     pub fn num_jobs(&self) -> Result<i64, Refusal> {
         let number = self.0.parameter("num_jobs").map_or(Ok(1), str::parse);
         let number = number.ok().filter(|number| *number >= 1);
-        number.ok_or_else(|| Refusal::Bad("num_jobs must be a whole number from 1".to_owned()))
+        number
+            .ok_or_else(|| Refusal::Bad("num_jobs must be a whole number of 1 or more".to_owned()))
     }
 
     fn body(&self) -> Result<&Bytes, Refusal> {
         match &self.0.body {
             Ok(body) => Ok(body),
             Err(NoBody::TooLarge) => Err(Refusal::TooLarge),
-            Err(NoBody::BrokeOff) => Err(Refusal::Bad("the body broke off".to_owned())),
-            Err(NoBody::Late) => Err(Refusal::Bad("the body did not come in time".to_owned())),
+            Err(NoBody::BrokeOff) => Err(Refusal::Bad("the request body ended early".to_owned())),
+            Err(NoBody::Late) => Err(Refusal::Bad(
+                "the request body did not arrive in time".to_owned(),
+            )),
         }
     }
 
@@ -136,7 +139,7 @@ fn unread(error: &serde_json::Error) -> Refusal {
 
 fn check_name(field: &'static str, name: &str) -> Result<(), Refusal> {
     if name.chars().count() > NAME_CHARS_MAX {
-        let why = format!("{field} has {NAME_CHARS_MAX} characters at most");
+        let why = format!("{field} is longer than {NAME_CHARS_MAX} characters");
         return Err(Refusal::Unprocessable(why));
     }
     if name.contains('\0') {
@@ -150,16 +153,16 @@ fn enqueue(job: NewJob<'_>) -> Result<Enqueue, Refusal> {
     check_name("id", &job.id)?;
     let of_job = |why: &str| {
         let (id, queue) = (&job.id, &job.queue);
-        Refusal::Unprocessable(format!("job \"{id}\" of queue \"{queue}\": {why}"))
+        Refusal::Unprocessable(format!("job \"{id}\" in queue \"{queue}\": {why}"))
     };
     if !(0..=TIMEOUT_S_MAX).contains(&job.timeout) {
-        return Err(of_job("timeout is from 0 to 2147483647 seconds"));
+        return Err(of_job("timeout must be from 0 to 2147483647 s"));
     }
     if job
         .max_retries
         .is_some_and(|retries| !(0..=RETRIES_MAX).contains(&retries))
     {
-        return Err(of_job("max_retries is from 0 to 32767, or null"));
+        return Err(of_job("max_retries must be from 0 to 32767, or null"));
     }
     if has_nul(job.payload) {
         return Err(of_job("the payload contains NUL"));

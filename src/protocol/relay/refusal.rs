@@ -27,7 +27,7 @@ pub enum Refusal {
 
 /// What exists.
 const ENDPOINTS: &str = "\
-there is no such endpoint; there are
+no such endpoint; the endpoints are
 POST   /v2/queues/jobs
 GET    /v2/queues/{queue}/jobs
 GET    /v2/queues/{queue}/jobs/{id}
@@ -48,7 +48,7 @@ impl IntoResponse for Refusal {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, why)
             }
             Refusal::TooLarge => {
-                let why = "the body is too large".to_owned();
+                let why = "the request body is too large".to_owned();
                 (StatusCode::PAYLOAD_TOO_LARGE, why)
             }
             // As the original answers; clients look at the status only.
@@ -59,7 +59,7 @@ impl IntoResponse for Refusal {
                 (StatusCode::METHOD_NOT_ALLOWED, why)
             }
             Refusal::Unauthorized => {
-                let why = "a token is needed: Authorization: Bearer TOKEN".to_owned();
+                let why = "a token is required: Authorization: Bearer TOKEN".to_owned();
                 (StatusCode::UNAUTHORIZED, why)
             }
             Refusal::Rejected(why) => (why.status(), why.message().to_owned()),
@@ -79,8 +79,8 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
         // The document's word for what may be tried again.
         Error::Unavailable => StatusCode::TOO_MANY_REQUESTS,
         _ => {
-            tracing::error!(%error, "a request of Relay failed");
-            let why = "an internal error".to_owned();
+            tracing::error!(%error, "a Relay request failed");
+            let why = "internal error; see the server log".to_owned();
             return (StatusCode::INTERNAL_SERVER_ERROR, why);
         }
     };

@@ -55,12 +55,9 @@ async fn what_has_changed_meanwhile_decides_what_comes_back() {
     let undone = undo(&engine, operation.id).await;
     assert_eq!((undone.restored, undone.lost), (7, 3));
     let skips = why(&engine, operation.id).await;
-    let taken = "it was not restored: another job has its id meanwhile";
+    let taken = "not restored: another job now has the same ID";
     let expected = [
-        (
-            "1",
-            "it was not restored: its queue has been deleted meanwhile",
-        ),
+        ("1", "not restored: its queue was deleted"),
         ("after", taken),
         ("later", taken),
     ];
@@ -112,7 +109,7 @@ async fn dead_letters_are_put_back_to_work() {
     let operation = run(&engine, Action::Retry, "state:dead").await;
     assert_eq!((operation.done, operation.skipped), (2, 1));
     let skips = why(&engine, operation.id).await;
-    let taken = "there is a job \"taken\" in queue \"orders\" already";
+    let taken = "job \"taken\" already exists in queue \"orders\"";
     assert_eq!(skips, [("taken".to_owned(), taken.to_owned())]);
     assert_eq!(count(&engine, "state:waiting").await, 3);
     // What stays dead can be deleted, and comes back dead.

@@ -211,7 +211,7 @@ impl Scene {
         let is_missing = status == 404 && text.contains("api not found");
         match status {
             401 => Outcome::Unauthenticated,
-            403 if text.contains("This takes the role") => Outcome::Forbidden,
+            403 if text.contains("You need the") => Outcome::Forbidden,
             405 => Outcome::Missing,
             _ if is_missing => Outcome::Missing,
             _ => Outcome::Answered,

@@ -95,7 +95,7 @@ async fn no_secret_is_logged_or_stored() {
         assert!(holds(&files, hash));
     }
     let log = logged.log();
-    assert!(log.contains("a door was not opened"), "{log}");
+    assert!(log.contains("a request with wrong credentials"), "{log}");
     is_clean(log.as_bytes(), "the log");
 }
 

@@ -290,35 +290,35 @@ async fn what_is_refused_is_noted_with_the_reason() {
             "anna",
             "retry",
             &[("id", "a")][..],
-            "is not failed but waiting",
+            "is waiting, not failed",
         ),
         (
             &anna,
             "anna",
             "retry",
             &[("id", "nobody")],
-            "There is no job",
+            "does not exist",
         ),
         (
             &anna.with_key(VERA),
             "vera",
             "cancel",
             &[("id", "a")],
-            "It takes the role operator.",
+            "Requires the operator role.",
         ),
         (
             &anna.with_key(OLGA),
             "olga",
             "set_option",
             &[("option", "x")],
-            "It takes the role admin.",
+            "Requires the admin role.",
         ),
         (
             &anna,
             "anna",
             "prioritize",
             &[("id", "a")],
-            "could not be answered",
+            "failed with status",
         ),
     ] {
         let form = if action == "prioritize" {
@@ -375,11 +375,7 @@ async fn an_entry_tells_who_and_from_where() {
 #[tokio::test]
 async fn it_is_filtered_paged_and_exported() {
     let (server, anna) = scene().await;
-    assert!(
-        anna.page("/ui/audit")
-            .await
-            .contains("Nobody has done anything")
-    );
+    assert!(anna.page("/ui/audit").await.contains("No entries yet."));
     let ids: Vec<String> = (0..60).map(|n| format!("=job {n}")).collect();
     let borrowed: Vec<&str> = ids.iter().map(String::as_str).collect();
     server.by("w").add_ids("mail", &borrowed).await;
@@ -413,7 +409,7 @@ async fn it_is_filtered_paged_and_exported() {
         );
     }
     let page = anna.page("/ui/audit?from=yesterday").await;
-    assert!(page.contains("“yesterday” is no time"));
+    assert!(page.contains("“yesterday” is not a valid time"));
     // The second page begins where the first ends, also when something came meanwhile.
     let page = anna.page("/ui/audit?who=olga").await;
     let next = page.split("rel=\"next\" href=\"").nth(1).unwrap();

@@ -104,7 +104,7 @@ async fn a_viewer_meets_no_button_that_acts_and_no_link_that_is_closed() {
         .with_key(VERA)
         .page("/ui/jobs/failed")
         .await;
-    assert!(page.contains("The same by curl"));
+    assert!(page.contains("API call (curl)"));
     assert!(!page.contains("/ui/fn/retry"), "{page}");
 }
 
@@ -163,7 +163,7 @@ async fn a_page_that_is_shared_is_shared_within_a_role() {
         let page = request.send().await.unwrap();
         assert_eq!(page.status(), 200, "browsers log every other one");
         let page = page.text().await.unwrap();
-        assert_eq!(page.contains("This takes the role admin"), closed);
+        assert_eq!(page.contains("You need the admin role"), closed);
     }
 }
 

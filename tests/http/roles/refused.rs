@@ -16,7 +16,7 @@ async fn refusals_of_a_minute_share_an_entry() {
     assert!((1..=3).contains(&entries.len()), "{entries:?}");
     let said = entries.iter().map(|entry| entry["said"].as_str().unwrap());
     let counted = said
-        .filter(|said| said.contains("Refused at least"))
+        .filter(|said| said.contains("Rejected at least"))
         .count();
     assert!(counted >= 1, "{entries:?}");
 }

@@ -128,7 +128,7 @@ async fn what_is_no_key_opens_nothing_and_nothing_is_told() {
         assert_eq!(response.status(), 403);
         assert!(!response.headers().contains_key("set-cookie"));
         let page = response.text().await.unwrap();
-        assert!(page.contains("do not open the dashboard"), "{page}");
+        assert!(page.contains("Wrong name or key."), "{page}");
         assert!(page.contains(r#"name="next" value="/ui/jobs""#), "{page}");
         assert!(secret.len() < 2 || !page.contains(secret));
         told.push(
@@ -193,7 +193,13 @@ async fn after_ten_wrong_tries_even_the_right_key_has_to_wait() {
         let wait = refused.headers()["retry-after"].to_str().unwrap();
         let wait: u64 = wait.parse().unwrap();
         assert!((1..=60).contains(&wait), "{wait}");
-        assert!(refused.text().await.unwrap().contains("Too many tries"));
+        assert!(
+            refused
+                .text()
+                .await
+                .unwrap()
+                .contains("Too many failed attempts")
+        );
     }
     // Who has come in already is not concerned.
     assert!(is_in(&browser.with_key(VERA)).await);

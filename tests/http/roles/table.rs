@@ -78,7 +78,7 @@ async fn forbidden(server: &Server, method: Method, path: &str) -> [bool; 3] {
         *forbidden = status == 403;
         assert_eq!(
             *forbidden,
-            text.contains("This takes the role "),
+            text.contains("You need the "),
             "{method} {path}: {status}"
         );
         if *forbidden {

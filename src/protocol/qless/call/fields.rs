@@ -53,7 +53,7 @@ impl<'a> Fields<'a> {
             return Ok(Fields(vec![(Cow::Borrowed("id"), item)]));
         }
         serde_json::from_str(item.get())
-            .map_err(|_| Refusal::bad("data", "an item must be an id or an object"))
+            .map_err(|_| Refusal::bad("data", "an item must be an ID or an object"))
     }
 
     /// All fields, each as it was written.
@@ -82,7 +82,7 @@ impl<'a> Fields<'a> {
         match text {
             Some(Key(text)) if text.contains('\0') => Err(Refusal::bad(
                 field,
-                &format!("{field} must not hold the character U+0000"),
+                &format!("{field} must not contain the character U+0000"),
             )),
             text => Ok(text.map(|Key(text)| text)),
         }
@@ -140,7 +140,7 @@ impl<'a> Fields<'a> {
     /// A list of names, if it is there.
     pub fn names(&self, field: &'static str) -> Result<Option<Vec<String>>, Refusal> {
         let Some(names) = self
-            .read::<Option<Vec<String>>>(field, "an array of text")?
+            .read::<Option<Vec<String>>>(field, "an array of strings")?
             .flatten()
         else {
             return Ok(None);
@@ -148,7 +148,7 @@ impl<'a> Fields<'a> {
         if names.len() > ITEMS_MAX {
             return Err(Refusal::bad(
                 field,
-                &format!("{field} may have {ITEMS_MAX} entries at most"),
+                &format!("{field} can have at most {ITEMS_MAX} entries"),
             ));
         }
         names
@@ -179,13 +179,13 @@ pub fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(
     if name.len() > bytes_max {
         return Err(Refusal::bad(
             field,
-            &format!("{field} may have {bytes_max} bytes at most"),
+            &format!("{field} must not exceed {bytes_max} bytes"),
         ));
     }
     if name.chars().any(char::is_control) {
         return Err(Refusal::bad(
             field,
-            &format!("{field} must not hold control characters"),
+            &format!("{field} must not contain control characters"),
         ));
     }
     Ok(())
