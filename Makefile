@@ -68,18 +68,21 @@ lint: ## run Clippy on everything, warnings are errors; the tests reuse this bui
 export NEXTEST_TEST_THREADS ?= 6
 export RUST_TEST_THREADS ?= 6
 nextest := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
+# The tests that use a database; and of these, the tests of claims, of waiting and of several servers.
+with_database := --test http --test engine
+of_claims := $(if $(findstring run,$(nextest)),-E 'test(/(^|::)(claims?|waits?|cluster|crowd|storm|pair)::/)',-- claim wait cluster crowd storm pair)
 tests := $(clippy) cargo $(nextest) $(features)
 
 unit: lint ## run all Rust tests on SQLite; ARGS=name runs those whose name contains it
 	$(tests) $(ARGS)
 
-# SKIP LOCKED and NOTIFY matter only for claims, waiting and several servers, so the second run is limited to those tests.
+# SKIP LOCKED and NOTIFY matter only to the tests of the second run.
 # Each test creates its own database. Autovacuum is off because it would have to visit about a thousand of them.
 postgres: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
-postgres: lint ## run all Rust tests on a temporary Postgres, and some without SKIP LOCKED and NOTIFY
-	$(clippy) scripts/postgres.sh cargo $(nextest) $(features) $(ARGS)
+postgres: lint ## run the Rust tests on a temporary Postgres, and some without SKIP LOCKED and NOTIFY
+	$(clippy) scripts/postgres.sh cargo $(nextest) $(features) $(with_database) $(ARGS)
 	$(clippy) SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh cargo $(nextest) $(features) \
-		-- claim wait cluster crowd storm
+		$(with_database) $(of_claims)
 
 browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=end2end/put.test.js
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use super::clock::Time;
 use super::job::{Job, QueueId, State};
 use super::series::{self, Mark};
@@ -116,8 +118,8 @@ pub fn slot(seconds: f64) -> i64 {
 /// The deltas of one group.
 #[derive(Debug, Default)]
 pub struct Tally {
-    counters: HashMap<Counter, i64>,
-    moments: HashMap<Counter, Moments>,
+    counters: HashMap<Counter, i64, RandomState>,
+    moments: HashMap<Counter, Moments, RandomState>,
     failures: HashMap<(String, QueueId), i64>,
     tags: HashMap<String, i64>,
 }

@@ -14,6 +14,8 @@ mod save;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use foldhash::fast::RandomState;
+
 use super::clock::Time;
 use super::config::Config;
 use super::events::Events;
@@ -104,7 +106,7 @@ pub struct Work {
     tracked: Arc<Tracked>,
     /// Ids tracked since when, or no longer, by this group.
     tracking: HashMap<String, Option<Time>>,
-    slots: HashMap<JobKey, Slot>,
+    slots: HashMap<JobKey, Slot, RandomState>,
     removed: Vec<(Job, i64)>,
     /// Edges `(job, needs)` to be added (true) or removed.
     edges: HashMap<(i64, i64), bool>,
@@ -161,7 +163,7 @@ impl Work {
             operating: Operating::default(),
             tracked: Arc::clone(&shared.tracked),
             tracking: HashMap::new(),
-            slots: HashMap::new(),
+            slots: HashMap::default(),
             removed: Vec::new(),
             edges: HashMap::new(),
             reach: HashMap::new(),

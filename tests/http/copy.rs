@@ -408,11 +408,7 @@ async fn what_postgres_cannot_hold_is_named_before_anything_is_written() {
         "UPDATE jobs SET failure_message = 'x' || char(0) || 'y'",
     )
     .await;
-    refused(
-        &from,
-        &to,
-        r#"NUL (U+0000) in a text, and these have one: job "a""#,
-    );
+    refused(&from, &to, r#"NUL (U+0000), which these contain: job "a""#);
     copied(&from, &sqlite(&folder, "file.db"));
     change(&path, "UPDATE jobs SET failure_message = NULL").await;
     copied(&from, &to);
