@@ -35,7 +35,10 @@ const ROWS_UNDER_WAY: usize = 4_096;
 
 /// The longest text whose prepared form is cached. A longer one comes from a request with many queues or long bodies,
 /// is unlikely to be sent again, and would occupy megabytes.
-const PREPARED_BYTES_MAX: usize = 32 * 1024;
+const PREPARED_BYTES_MAX: usize = 16 * 1024;
+
+/// Prepared texts that a connection keeps. One with several hundred values occupies about half a megabyte.
+const PREPARED_MAX: usize = 128;
 
 /// How often whoever waits for a commit to begin looks whether a statement has failed before it.
 const FAILED_SEEN_WITHIN: Duration = Duration::from_millis(50);
@@ -78,7 +81,7 @@ fn options(path: &Path) -> Result<SqliteConnectOptions, StoreError> {
         // Else every statement that could fail half-way makes a file to undo itself from.
         .pragma("temp_store", "memory")
         .busy_timeout(BUSY_TIMEOUT)
-        .statement_cache_capacity(256)
+        .statement_cache_capacity(PREPARED_MAX)
         .row_buffer_size(ROWS_UNDER_WAY)
         .disable_statement_logging())
 }
