@@ -160,6 +160,9 @@ enum Extent {
 /// copies once for each column.
 const BODY_IN_ROW_MAX: usize = 64 * 1024;
 
+/// The most rows of which the values are bound.
+const BOUND_MAX: usize = 8 * ROWS_BOUND_MAX;
+
 fn is_long(job: &Job) -> bool {
     job.body.len() > BODY_IN_ROW_MAX
 }
@@ -289,9 +292,14 @@ pub fn delete(jobs: &[(i64, i64)]) -> Vec<Statement> {
     each_once(DELETE, jobs)
 }
 
-/// As many statements as it takes to bind the values of all rows; each must change as many rows as it has.
+/// As many statements as it takes to bind the values of all rows; each must change as many rows as it has. Of very many
+/// rows one statement, which gets them as JSON: to prepare a hundred statements takes longer.
 fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
-    let some = rows.chunks(ROWS_BOUND_MAX);
+    let at_once = match rows.len() {
+        0..=BOUND_MAX => ROWS_BOUND_MAX,
+        all => all,
+    };
+    let some = rows.chunks(at_once);
     some.map(|some| Statement::of_rows(sql, some).exactly(some.len()))
         .collect()
 }

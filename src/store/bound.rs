@@ -7,14 +7,32 @@ use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use super::dialect::{Dialect, Set};
-use super::rows::{Arg, Rows};
+use super::rows::{Arg, Rows, Statement};
 
 /// The most rows of a set whose values are bound. A statement with more is not worth keeping prepared.
 pub const ROWS_BOUND_MAX: usize = 64;
 
-/// A text has room for one of these numbers of rows, so that a few prepared texts serve sets of all sizes. Rows that are
-/// left over are null.
+/// All tables of a text have room for the same number of rows, which is one of these, so that a few prepared texts serve
+/// batches of all sizes. Rows that are left over are null.
 const ROOMS: [usize; 6] = [2, 4, 8, 16, 32, ROWS_BOUND_MAX];
+
+/// The room that the largest table of a batch needs.
+pub fn room<'a>(batch: impl IntoIterator<Item = &'a Statement>) -> usize {
+    let sets = batch
+        .into_iter()
+        .filter_map(|statement| rows(&statement.args));
+    let largest = sets.filter(|rows| *rows <= ROWS_BOUND_MAX).max();
+    let room = ROOMS.into_iter().find(|room| Some(*room) >= largest);
+    room.unwrap_or(ROWS_BOUND_MAX)
+}
+
+/// The number of rows of the set among the arguments, if there is one.
+fn rows(args: &[Arg]) -> Option<usize> {
+    args.iter().find_map(|arg| match arg {
+        Arg::Rows(rows) => Some(rows.len()),
+        _ => None,
+    })
+}
 
 /// A statement, split at its placeholders.
 struct Template {
@@ -87,12 +105,15 @@ fn part(text: &'static str) -> Part {
 }
 
 /// Appends the statement with a `?` wherever it uses an argument, and passes the arguments to `bind` in this order.
-pub fn write(sql: &'static str, mut args: Vec<Arg>, text: &mut String, mut bind: impl FnMut(Arg)) {
-    let rows = args.iter().find_map(|arg| match arg {
-        Arg::Rows(rows) => Some(rows.len()),
-        _ => None,
-    });
-    let set = match rows {
+/// A table of several rows gets this room.
+pub fn write(
+    sql: &'static str,
+    mut args: Vec<Arg>,
+    room: usize,
+    text: &mut String,
+    mut bind: impl FnMut(Arg),
+) {
+    let set = match rows(&args) {
         Some(1) => Set::One,
         Some(2..=ROWS_BOUND_MAX) => Set::Few,
         // The number of columns of a set without rows is not known.
@@ -111,7 +132,7 @@ pub fn write(sql: &'static str, mut args: Vec<Arg>, text: &mut String, mut bind:
         });
         match arg.unwrap_or_default() {
             Arg::Rows(rows) if set == Set::Few => {
-                let left_over = write_values(&rows, text);
+                let left_over = write_values(&rows, room, text);
                 rows.values.into_iter().for_each(&mut bind);
                 (0..left_over).for_each(|_| bind(Arg::Null));
             }
@@ -128,10 +149,8 @@ pub fn write(sql: &'static str, mut args: Vec<Arg>, text: &mut String, mut bind:
     }
 }
 
-/// Appends a table with room for these rows. Returns how many values of it are left over.
-fn write_values(rows: &Rows, text: &mut String) -> usize {
-    let room = ROOMS.into_iter().find(|room| *room >= rows.len());
-    let room = room.unwrap_or(ROWS_BOUND_MAX);
+/// Appends a table with this room. Returns how many values of it are left over.
+fn write_values(rows: &Rows, room: usize, text: &mut String) -> usize {
     let mut row = String::with_capacity(2 * rows.width + 3);
     row.push('(');
     for column in 0..rows.width {
@@ -147,19 +166,19 @@ fn write_values(rows: &Rows, text: &mut String) -> usize {
     }
     // The first column of a row is never null.
     text.push_str(") WHERE column1 IS NOT NULL)");
-    (room - rows.len()) * rows.width
+    room.saturating_sub(rows.len()) * rows.width
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::Statement;
     use super::*;
 
     #[test]
     fn values_are_bound_where_they_are_used_and_room_is_null() {
-        let written = |sql, args| {
+        let written = |sql, args: Vec<Arg>| {
             let (mut text, mut bound) = (String::new(), Vec::new());
-            write(sql, args, &mut text, |arg| bound.push(arg));
+            let room = room(&[Statement::new(sql, args.clone())]);
+            write(sql, args, room, &mut text, |arg| bound.push(arg));
             (text, serde_json::to_string(&bound).unwrap())
         };
         let sql = "SELECT int(0), $2 FROM rows($1) WHERE x = $2";
@@ -185,6 +204,22 @@ mod tests {
         let (text, bound) = written(sql, rows(65));
         assert_eq!(text, "SELECT (value->>0), ? FROM jsonb_each(?) WHERE x = ?");
         assert!(bound.starts_with(r#"[7,"[[0,\"a\",null],[1,"#), "{bound}");
+    }
+
+    #[test]
+    fn tables_of_a_batch_have_the_same_room() {
+        let of =
+            |count: usize| Statement::of_rows("SELECT int(0) FROM rows($1)", &vec![(1,); count]);
+        for (counts, expected) in [
+            (vec![], 2),
+            (vec![1], 2),
+            (vec![3, 20, 1], 32),
+            (vec![64], 64),
+            (vec![65, 5], 8),
+        ] {
+            let batch: Vec<_> = counts.iter().map(|count| of(*count)).collect();
+            assert_eq!(room(&batch), expected, "{counts:?}");
+        }
     }
 
     #[test]

@@ -366,6 +366,7 @@ fn joined(
 ) -> Result<(String, SqliteArguments), StoreError> {
     let mut text =
         String::with_capacity(batch.iter().map(|statement| statement.sql.len() + 16).sum());
+    let room = bound::room(&batch);
     let mut arguments = SqliteArguments::default();
     let mut outcome = Ok(());
     if begin {
@@ -380,7 +381,7 @@ fn joined(
         let guard = expected.and_then(|rows| i64::try_from(rows).ok());
         let guard = guard.map(|rows| (GUARD, vec![Arg::Int(rows)]));
         for (sql, args) in [(sql, args)].into_iter().chain(guard) {
-            bound::write(sql, args, &mut text, |arg| {
+            bound::write(sql, args, room, &mut text, |arg| {
                 let done = match arg {
                     Arg::Null | Arg::Rows(_) => arguments.add(None::<i64>),
                     Arg::Int(value) => arguments.add(value),
