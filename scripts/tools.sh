@@ -10,7 +10,11 @@ deny=0.20.2
 shear=1.14.0
 
 # has PROGRAM VERSION
-has() { "$1" --version 2>/dev/null | grep -q " ${2//./\\.}\$"; }
+has() {
+    local printed
+    # Not a pipe to grep -q: it stops reading at the first match, which can make the program fail.
+    printed=$("$1" --version 2>/dev/null) && grep -q " ${2//./\\.}\$" <<<"$printed"
+}
 
 # present PROGRAM VERSION: whether it is in .tools/bin; links it if it is installed elsewhere.
 present() {
@@ -18,7 +22,7 @@ present() {
     has ".tools/bin/$program" "$version" && return
     mkdir -p .tools/bin
     found=$(command -v "$program" || true)
-    [ -n "$found" ] && has "$found" "$version" && ln -sf "$found" .tools/bin/
+    [[ -n $found && ! $found -ef .tools/bin/$program ]] && has "$found" "$version" && ln -sf "$found" .tools/bin/
 }
 
 # compile PROGRAM CRATE VERSION [cargo install's options]
