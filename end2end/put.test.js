@@ -1,4 +1,4 @@
-// Jobs put by hand, those that are scheduled, and what the server tells of itself. With and without JavaScript.
+// Jobs put by hand, those that are scheduled, and what the server shows about itself. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";

@@ -292,8 +292,8 @@ pub fn delete(jobs: &[(i64, i64)]) -> Vec<Statement> {
     each_once(DELETE, jobs)
 }
 
-/// As many statements as it takes to bind the values of all rows; each must change as many rows as it has. Of very many
-/// rows one statement, which gets them as JSON: to prepare a hundred statements takes longer.
+/// Statements that write the rows, and each must change exactly as many rows as it has. Up to 512 rows are bound, 64 in a
+/// statement. More rows travel as JSON in one statement, because preparing a hundred statements takes longer.
 fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
     let at_once = match rows.len() {
         0..=BOUND_MAX => ROWS_BOUND_MAX,

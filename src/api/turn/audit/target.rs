@@ -51,7 +51,7 @@ fn field<'a>(fields: &'a [(String, String)], name: &str) -> &'a str {
     found.map(|(_, value)| value.as_str()).unwrap_or_default()
 }
 
-/// What the fields of a form name, of those that this action reads: other fields of the form are nobody's, and may lie.
+/// The target that the form names in the fields that this action reads. The server ignores other fields, which may be false.
 fn of_fields(action: &str, fields: &[(String, String)]) -> Target {
     let field = |name: &str| field(fields, name);
     match action {
