@@ -470,3 +470,14 @@ const PING: &str = "SELECT 1 AS one FROM state LIMIT 1";
 const HIGHEST_SEQ: &str = "
 SELECT coalesce(max(seq), 0) FROM (SELECT max(seq) AS seq FROM jobs UNION ALL SELECT max(seq) FROM recurring
     UNION ALL SELECT max(id) FROM operations) AS s";
+
+/// An engine in memory that does nothing unless the test asks for it.
+#[cfg(test)]
+async fn quiet() -> Engine {
+    let options = Options {
+        database: "sqlite::memory:".to_owned(),
+        brief: true,
+        ..Options::default()
+    };
+    Engine::open(&options).await.unwrap()
+}

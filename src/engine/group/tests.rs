@@ -3,17 +3,8 @@
 use futures::future::join_all;
 
 use crate::engine::work::{Needs, Work};
-use crate::engine::{Engine, Error, Options, Put, QueueKey, Result};
+use crate::engine::{Engine, Error, Put, QueueKey, Result, quiet as engine};
 use crate::store::Statement;
-
-async fn engine() -> Engine {
-    let options = Options {
-        database: "sqlite::memory:".to_owned(),
-        brief: true,
-        ..Options::default()
-    };
-    Engine::open(&options).await.unwrap()
-}
 
 async fn put(engine: &Engine, id: String) -> Result<String> {
     let job = Put {

@@ -2,18 +2,8 @@
 
 use super::super::chores::Chore;
 use super::super::work::Needs;
-use super::super::{Claim, Engine, Options, Publish, Put, events, publish};
+use super::super::{Claim, Engine, Publish, Put, events, publish, quiet as engine};
 use super::*;
-
-/// An engine whose upkeep runs only when the test asks for it.
-async fn engine() -> Engine {
-    let options = Options {
-        database: "sqlite::memory:".to_owned(),
-        brief: true,
-        ..Options::default()
-    };
-    Engine::open(&options).await.unwrap()
-}
 
 fn long_ago(engine: &Engine) -> Option<Time> {
     Some(engine.now(None).plus_seconds(-1_000.0))

@@ -3,18 +3,9 @@
 use std::ops::Range;
 
 use super::*;
-use crate::engine::Options;
 use crate::engine::chores::Chore;
 use crate::engine::keep::Part;
-
-async fn engine() -> Engine {
-    let options = Options {
-        database: "sqlite::memory:".to_owned(),
-        brief: true,
-        ..Options::default()
-    };
-    Engine::open(&options).await.unwrap()
-}
+use crate::engine::quiet as engine;
 
 /// The namespace of the token with this number, and its secret. Each request is compared with all tokens of a namespace,
 /// so each has few.

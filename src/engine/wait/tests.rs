@@ -4,7 +4,7 @@ use tokio::time::timeout;
 
 use super::super::chores::Chore;
 use super::super::keep::Part;
-use super::super::{JobKey, Options, Put};
+use super::super::{JobKey, Put, quiet as engine};
 use super::*;
 
 /// A guard against a wake-up that never comes.
@@ -12,16 +12,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn q() -> QueueKey {
     QueueKey::qless("q")
-}
-
-/// An engine that does nothing by itself, so that nothing but the test rings.
-async fn engine() -> Engine {
-    let options = Options {
-        database: "sqlite::memory:".to_owned(),
-        brief: true,
-        ..Options::default()
-    };
-    Engine::open(&options).await.unwrap()
 }
 
 fn long_ago(engine: &Engine) -> Option<Time> {
