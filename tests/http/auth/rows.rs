@@ -120,7 +120,7 @@ fn paths() -> BTreeSet<String> {
     let mut all: BTreeSet<String> = pages().into_iter().collect();
     assert!(all.len() > 40, "{all:?}");
     for source in [
-        "server.rs",
+        "http.rs",
         "dashboard.rs",
         "protocol/token.rs",
         "protocol/qless.rs",
