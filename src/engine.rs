@@ -10,6 +10,7 @@
 
 mod about;
 mod audit;
+mod body;
 mod check;
 mod chores;
 mod claim;

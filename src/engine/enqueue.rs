@@ -118,7 +118,7 @@ fn fill(job: &mut Job, enqueue: &Enqueue, now: Time) {
     job.timeout_s = Some(enqueue.timeout_s);
     job.retries = enqueue.max_retries.unwrap_or(FOR_EVER);
     job.remaining = job.retries;
-    job.body.clone_from(&enqueue.payload);
+    job.body = enqueue.payload.as_str().into();
     job.work_state.clone_from(&enqueue.state);
     job.updated_at = Some(now);
     job.history
@@ -194,7 +194,7 @@ pub(super) fn revive(work: &mut Work, queue: &QueueKey, dead: &JobKey) -> Result
         id: id(),
         timeout_s: job.timeout_s.unwrap_or_default(),
         max_retries: (job.retries != FOR_EVER).then_some(job.retries),
-        payload: job.body.clone(),
+        payload: job.body.to_string(),
         state: job.work_state.clone(),
         run_at: None,
     };

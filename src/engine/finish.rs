@@ -67,7 +67,7 @@ pub(super) fn complete(
     work.tally.duration(queue, Kind::Run, ran, now);
     if let Some(job) = work.job_mut(key) {
         job.history.push(What::Done, now, None, None);
-        body.clone_into(&mut job.body);
+        job.body = body.into();
         job.failure = None;
         job.lease = None;
         job.remaining = job.retries;
@@ -108,7 +108,7 @@ pub(super) fn fail(work: &mut Work, holder: &Holder, fail: &Fail) -> Result<()> 
     let failure = failure(group, message, holder, now);
     if let Some(job) = work.job_mut(key) {
         if let Some(body) = &fail.body {
-            job.body.clone_from(body);
+            job.body = body.as_str().into();
         }
         become_failed(job, failure, Some(&holder.worker));
     }

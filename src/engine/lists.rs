@@ -9,7 +9,6 @@ use super::error::{ANSWER_BYTES_MAX, Error, Result};
 use super::job::{Job, JobKey, QueueKey, Standing, is_possible};
 use super::look::Page;
 use super::rows::{self, job_bytes, job_columns};
-use super::work::LOAD_JOBS;
 use crate::store::{Arg, Row, Statement, StoreError};
 
 /// The statements of one list.
@@ -49,7 +48,7 @@ impl Engine {
         self.freshen().await?;
         let found = self.by_key(keys, BY_KEY.bytes).await?;
         fits(found.first())?;
-        let found = self.by_key(keys, LOAD_JOBS).await?;
+        let found = self.by_key(keys, BY_KEY.whole).await?;
         in_order(keys, &found)
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use uuid::{NoContext, Timestamp, Uuid};
 
+use super::body::Body;
 use super::clock::Time;
 use super::error::{Error, Result};
 use super::events::Said;
@@ -55,7 +56,7 @@ pub(super) fn put(work: &mut Work, queue: &QueueKey, put: &Put, client: &str) ->
         work.insert(job);
     }
     if let Some(job) = work.job_mut(&key) {
-        job.body.clone_from(&put.body);
+        job.body = put.body.as_str().into();
         if put.klass.is_some() {
             job.klass.clone_from(&put.klass);
         }
@@ -136,7 +137,7 @@ pub(super) fn new_job(work: &mut Work, key: &JobKey) -> Job {
         tags: Vec::new(),
         history: History::default(),
         failure: None,
-        body: String::new(),
+        body: Body::default(),
         created_at: work.now,
         spawned_from: None,
         expires_at: None,

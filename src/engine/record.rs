@@ -48,7 +48,7 @@ impl Record {
     pub fn of(job: &Job) -> Record {
         Record {
             id: job.key.id.parse().unwrap_or_default(),
-            payload: job.body.clone(),
+            payload: job.body.to_string(),
             state: job.work_state.clone(),
             history: job.history.clone(),
             modified: job.updated_at.unwrap_or(job.created_at),
@@ -175,7 +175,7 @@ pub(super) fn create(work: &mut Work, queue: &Queue, payload: &str, state: &str)
     let mut job = new_job(work, &key);
     job.queue = queue.id;
     job.state = State::Record;
-    payload.clone_into(&mut job.body);
+    job.body = payload.into();
     job.work_state = kept(state);
     job.created_at = now;
     job.since = now;

@@ -103,7 +103,7 @@ pub(super) fn recur(work: &mut Work, queue: &QueueKey, recur: &Recur) -> Result<
         retries: recur.retries,
         klass: recur.klass.clone(),
         tags,
-        body: recur.body.clone(),
+        body: recur.body.as_str().into(),
     };
     work.set_recurring(&id, Some(recurring));
     Ok(id)
@@ -256,7 +256,7 @@ fn child(work: &mut Work, recurring: &Recurring, id: String) -> Job {
         tags: recurring.tags.clone(),
         history,
         failure: None,
-        body: recurring.body.clone(),
+        body: recurring.body.as_str().into(),
         created_at: due,
         spawned_from: Some(recurring.id.clone()),
         expires_at: None,

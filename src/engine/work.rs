@@ -6,6 +6,7 @@
 //! number of jobs in it. Counts follow from comparing each job before and after; no verb keeps them.
 
 mod audited;
+mod bodies;
 mod edges;
 mod load;
 mod needs;
@@ -28,7 +29,6 @@ use super::tokens::{Changing, Tokens};
 use super::track::Tracked;
 use crate::store::Statement;
 pub use audited::Audit;
-pub(super) use load::LOAD_JOBS;
 pub use needs::{Needs, Oldest, Wanted};
 pub(super) use save::REVISE;
 
@@ -58,6 +58,8 @@ struct Candidates {
     ready: VecDeque<JobKey>,
     /// How many more may run, where the queue has a limit.
     room: Option<usize>,
+    /// More were found than the transaction has memory for.
+    is_cut: bool,
 }
 
 /// What all groups of a server share.
@@ -228,6 +230,17 @@ impl Work {
         );
     }
 
+    /// Puts a job under work as it stands in the database.
+    pub fn prime(&mut self, job: Job, version: i64) {
+        let slot = Slot {
+            job,
+            version: Some(version),
+            before: None,
+            is_partial: false,
+        };
+        self.slots.insert(slot.job.key.clone(), slot);
+    }
+
     /// The number of a new record in the queue, if one was needed.
     pub fn next_number(&mut self, queue: QueueId) -> Option<i64> {
         self.numbers.get_mut(&queue)?.pop_front()
@@ -239,6 +252,12 @@ impl Work {
         candidates
             .and_then(|candidates| candidates.room)
             .unwrap_or(usize::MAX)
+    }
+
+    /// Whether jobs of the queue were left out because their bodies are too long for one transaction.
+    pub fn is_cut(&self, queue: QueueId) -> bool {
+        let candidates = self.candidates.get(&queue);
+        candidates.is_some_and(|candidates| candidates.is_cut)
     }
 
     /// One more job of the queue runs.

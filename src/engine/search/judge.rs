@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::rows::BODIES;
 use crate::budget::{Budget, Spent};
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -14,6 +13,7 @@ use crate::engine::evaluate::{Allowance, Evaluated};
 use crate::engine::job::{Job, Protocol, State};
 use crate::engine::pace::Pace;
 use crate::engine::queues::Queue;
+use crate::engine::rows::BODIES;
 use crate::search::{Body, Search, Seen};
 use crate::store::Statement;
 

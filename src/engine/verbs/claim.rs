@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::engine::claim::{self, Claim, Order};
+use crate::engine::claim::{self, Claim, Claimed, Order};
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::job::{Job, QueueKey};
@@ -23,7 +23,7 @@ const CLAIM_MAX: usize = 250;
 
 /// Whether an answer has no room for more jobs.
 fn is_full(jobs: &[Job]) -> bool {
-    jobs.iter().map(|job| job.body.len()).sum::<usize>() >= claim::CLAIM_BYTES_MAX
+    jobs.iter().map(|job| job.body.bytes()).sum::<usize>() >= claim::CLAIM_BYTES_MAX
 }
 
 impl Engine {
@@ -88,8 +88,8 @@ impl Engine {
                 // The jobs claimed so far belong to the caller.
                 Err(_) => break,
             };
-            let is_all = some.len() < claim.count;
-            jobs.extend(some);
+            let is_all = some.jobs.len() < claim.count && !some.is_cut;
+            jobs.extend(some.jobs);
             if is_all && !(jobs.is_empty() && self.others_hold_some(&claim, &mut looks).await) {
                 break;
             }
@@ -113,7 +113,7 @@ impl Engine {
         are_there
     }
 
-    async fn claim_some(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
+    async fn claim_some(&self, claim: Claim, now: Option<Time>) -> Result<Claimed> {
         let needs = Needs {
             claim: claim.wanted(),
             ..Needs::default()
@@ -122,10 +122,10 @@ impl Engine {
         let in_turn = (claim.order == Order::RoundRobin).then(|| claim.clone());
         let first = in_turn.as_ref().map_or(0, |claim| self.0.turns.next(claim));
         let verb = move |work: &mut Work| claim::claim(work, &claim, first);
-        let (jobs, next) = self.write(needs, now, items, verb).await?;
+        let claimed = self.write(needs, now, items, verb).await?;
         if let Some(claim) = in_turn {
-            self.0.turns.set(&claim, next);
+            self.0.turns.set(&claim, claimed.next);
         }
-        Ok(jobs)
+        Ok(claimed)
     }
 }

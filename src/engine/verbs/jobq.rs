@@ -221,6 +221,7 @@ impl Engine {
 fn one(queue: &Queue, id: i64, bytes: usize) -> Needs {
     Needs {
         jobs: vec![record::key(queue, id)],
+        bodies: true,
         bytes,
         ..Needs::default()
     }

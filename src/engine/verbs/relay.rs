@@ -15,6 +15,9 @@ use crate::engine::work::{Needs, Work};
 const ATOMIC_MAX: usize = 6_400;
 const ATOMIC_QUEUES_MAX: usize = 1_000;
 
+/// What the unknown size of a job that is enqueued again counts in a transaction.
+const REVIVED_BYTES: usize = 128 * 1024;
+
 /// What became of dead jobs that were to be enqueued anew; those that are counted in neither were dead no longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Revived {
@@ -132,6 +135,7 @@ impl Engine {
     pub async fn revive(&self, queue: QueueKey, dead: JobKey) -> Result<()> {
         let needs = Needs {
             jobs: vec![dead.clone()],
+            bodies: true,
             ..named([(&queue, &dead.id)])
         };
         self.write(needs, None, 1, move |work| {
@@ -145,6 +149,8 @@ impl Engine {
         let of = queue.clone();
         let need = move |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
+            needs.bodies = true;
+            needs.bytes += REVIVED_BYTES;
             needs.in_queues.push((of.clone(), key.id.clone()));
         };
         self.each(dead, None, need, move |work, key| {
