@@ -9,6 +9,8 @@ use super::error::Result;
 use super::job::{Job, JobKey, QueueId, QueueKey, Standing, State, is_possible};
 use super::queues::Queue;
 use super::rows::{self, job_columns};
+use serde::{Deserialize, Serialize};
+
 use crate::store::{Answer, Statement};
 
 /// Which part of a list is wanted.
@@ -19,7 +21,7 @@ pub struct Page {
 }
 
 /// How many jobs of a queue stand where, at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub waiting: i64,
     pub scheduled: i64,
@@ -33,6 +35,21 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// The sum of both.
+    pub fn plus(self, other: Counts) -> Counts {
+        Counts {
+            waiting: self.waiting + other.waiting,
+            scheduled: self.scheduled + other.scheduled,
+            depends: self.depends + other.depends,
+            running: self.running + other.running,
+            stalled: self.stalled + other.stalled,
+            failed: self.failed + other.failed,
+            complete: self.complete + other.complete,
+            dead: self.dead + other.dead,
+            records: self.records + other.records,
+        }
+    }
+
     pub fn of(&self, standing: Standing) -> i64 {
         match standing {
             Standing::Waiting => self.waiting,
