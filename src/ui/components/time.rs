@@ -1,4 +1,4 @@
-//! Points in time, as relative or absolute text.
+//! Points in time, relative to now or exact.
 
 use leptos::prelude::*;
 
