@@ -7,8 +7,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::app::visit::is_ambiguous;
-use crate::doors::{BASIC, Sender};
-use crate::server::Https;
+use crate::auth::{BASIC, RequestOrigin};
+use crate::request::Https;
 
 /// What every answer carries, besides a page's Content-Security-Policy.
 const HEADERS: [(HeaderName, HeaderValue); 5] = [
@@ -88,5 +88,5 @@ pub fn is_safe(method: &Method) -> bool {
 /// nothing is no browser, and has the API.
 fn is_ours(request: &Request) -> bool {
     let is_https = Https::is_set(request.extensions());
-    Sender::of(request.headers(), request.uri(), is_https) == Sender::Ours
+    RequestOrigin::of(request.headers(), request.uri(), is_https) == RequestOrigin::SameOrigin
 }

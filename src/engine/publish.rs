@@ -30,10 +30,10 @@ pub struct Publish {
 /// Publishes a job. Returns its id, which may be the name of a queue for replies.
 pub(super) fn publish(work: &mut Work, queue: &QueueKey, publish: &Publish) -> String {
     let now = work.now;
-    let made_up = made_up_id(now);
+    let generate = made_up_id(now);
     let id = match publish.versioned {
-        true => format!("{VERSION}{made_up}"),
-        false => made_up,
+        true => format!("{VERSION}{generate}"),
+        false => generate,
     };
     let key = JobKey {
         scope: LMSTFY_SCOPE,
