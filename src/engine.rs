@@ -83,7 +83,9 @@ pub use dead::DeadLetter;
 pub use depend::Depend;
 pub use due::{Due, HOURS};
 pub use enqueue::{Enqueue, Mode, Run};
+
 pub use error::{ANSWER_BYTES_MAX, Error, Result};
+pub use evaluate::{Allowance, Evaluated};
 pub use events::Published;
 pub use expiry::Expiry;
 pub use failing::{Failing, FailureTimes, TIMES_MAX};

@@ -65,11 +65,11 @@ impl Disk {
 /// A job whose payload Postgres cannot compress.
 fn job(id: &str, bytes: usize) -> Value {
     let mut state = 1_u32;
-    let mut letter = || {
+    let letter = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         char::from(b'0' + (state >> 24) as u8 % 64)
     };
-    let meta: String = std::iter::repeat_with(|| letter()).take(bytes).collect();
+    let meta: String = std::iter::repeat_with(letter).take(bytes).collect();
     json!({"id": id, "meta": meta.replace('\\', "~")})
 }
 
