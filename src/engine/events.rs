@@ -6,9 +6,9 @@
 
 use serde::Serialize;
 
-use super::Engine;
-use super::clock::Time;
-use super::error::Result;
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
 use crate::store::{Row, Statement, StoreError};
 
 /// How many events are kept, about.

@@ -3,26 +3,26 @@
 //! twice or left out whenever the server ends. `run.rs` is what goes on of its own accord, `act.rs` what is done to one
 //! job, `undo.rs` how what was removed comes back.
 
-mod act;
-mod rows;
-mod run;
-mod step;
-mod undo;
+pub mod apply;
+pub mod changes;
+pub mod rows;
+pub mod run;
+pub mod undo;
 
 use serde::{Deserialize, Serialize};
 
-use super::Engine;
-use super::clock::Time;
-use super::error::Result;
-use super::job::{Job, QueueKey};
-use super::look::Page;
-use super::search::{Hit, Reach};
-use super::work::{Needs, Work};
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{Job, QueueKey};
+use crate::engine::queries::queues::Page;
+use crate::engine::queries::search::{Hit, Reach};
+use crate::engine::unit_of_work::{Needs, Work};
 use crate::search::Search;
 use crate::store::Statement;
+pub use changes::Operating;
 pub use rows::{COLUMNS, load, operation, tidy};
 pub use run::Operator;
-pub use step::Operating;
 
 /// How many jobs one operation concerns at the most.
 pub const JOBS_MAX: i64 = 10_000_000;
@@ -198,7 +198,7 @@ impl Counted {
     fn meet(&mut self, action: &Action, job: &Job, queue: &QueueKey, bytes: i64, now: Time) {
         self.jobs += 1;
         self.bytes = self.bytes.saturating_add(bytes);
-        self.able += i64::from(act::is_able(action, queue.protocol, job.standing(now)));
+        self.able += i64::from(apply::is_able(action, queue.protocol, job.standing(now)));
     }
 }
 

@@ -1,17 +1,18 @@
 //! Tokens: who may use a namespace. Every request asks for them, so `known.rs` keeps a copy of the table `tokens` in
 //! memory. Only hashes are kept, so neither the database nor the memory reveals a secret.
 
-mod known;
-mod last_use;
+pub mod expiry;
+pub mod known;
+pub mod last_use;
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::Engine;
-use super::clock::Time;
-use super::error::{Error, Result};
-use super::expiry::{Expiry, LIFE_DAYS_MAX};
-use super::work::{Needs, Work};
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::tokens::expiry::{Expiry, LIFE_DAYS_MAX};
+use crate::engine::unit_of_work::{Needs, Work};
 use crate::secret::{self, Hash};
 use crate::store::Statement;
 pub use known::Tokens;

@@ -2,30 +2,31 @@
 //!
 //! A verb on several items does one after the other, each for itself, and gives a result for each.
 
-mod batches;
-mod cancel;
-mod claim;
-mod jobq;
-mod lmstfy;
-mod relay;
+pub mod admin;
+pub mod batches;
+pub mod claim;
+pub mod jobq;
+pub mod lmstfy;
+pub mod qless;
+pub mod relay;
 
-use super::Engine;
-use super::check;
-use super::chores::Chore;
-use super::clock::Time;
-use super::config;
-use super::depend::{self, Depend};
-use super::error::Result;
-use super::finish::{self, Fail, Next, Retry};
-use super::job::{Job, JobKey, QueueKey, State};
-use super::lease::{self, Holder};
-use super::mend;
-use super::put::{self, Put};
-use super::queues;
-use super::recur::{self, Change, Recur, Recurring};
-use super::tag;
-use super::track;
-use super::work::{Needs, Oldest, Wanted, Work};
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::consistency;
+use crate::engine::error::Result;
+use crate::engine::maintenance::Chore;
+use crate::engine::model::config;
+use crate::engine::model::job::{Job, JobKey, QueueKey, State};
+use crate::engine::model::queue;
+use crate::engine::model::recurring::{self, Change, Recur, Recurring};
+use crate::engine::unit_of_work::{Needs, Oldest, Wanted, Work};
+use crate::engine::verbs::qless::complete::{self, Fail, Next, Retry};
+use crate::engine::verbs::qless::depend::{self, Depend};
+use crate::engine::verbs::qless::heartbeat::{self, Holder};
+use crate::engine::verbs::qless::put::{self, Put};
+use crate::engine::verbs::qless::tag;
+use crate::engine::verbs::qless::track;
+use crate::engine::verbs::qless::unfail;
 use batches::{Batches, EACH_MAX, MOVE_BATCH};
 pub use relay::Revived;
 
@@ -99,7 +100,7 @@ impl Engine {
             needs.bytes += body.as_ref().map_or(0, String::len);
         };
         self.each(jobs, now, need, move |work, (key, body)| {
-            lease::heartbeat(work, key, &holder, body.as_deref())
+            heartbeat::heartbeat(work, key, &holder, body.as_deref())
         })
         .await
     }
@@ -119,7 +120,7 @@ impl Engine {
             }
         };
         self.each(jobs, now, need, move |work, (key, body, next)| {
-            finish::complete(work, key, &holder, body, next.as_ref())
+            complete::complete(work, key, &holder, body, next.as_ref())
         })
         .await
     }
@@ -131,7 +132,7 @@ impl Engine {
             needs.bytes += job.message.len() + job.body.as_ref().map_or(0, String::len);
         };
         self.each(jobs, now, need, move |work, job| {
-            finish::fail(work, &holder, job)
+            complete::fail(work, &holder, job)
         })
         .await
     }
@@ -143,7 +144,7 @@ impl Engine {
             needs.bytes += job.reason.as_ref().map_or(0, |(_, message)| message.len());
         };
         self.each(jobs, now, need, move |work, job| {
-            finish::retry(work, &holder, job)
+            complete::retry(work, &holder, job)
         })
         .await
     }
@@ -152,7 +153,7 @@ impl Engine {
 
     /// Takes jobs from their workers; each is first in line for another.
     pub async fn time_out(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
-        self.each(keys, now, Needs::job, lease::time_out).await
+        self.each(keys, now, Needs::job, heartbeat::time_out).await
     }
 
     /// Puts the oldest `count` failures of `group` back to work, into `queue` or else each into its
@@ -173,7 +174,7 @@ impl Engine {
             let queue = queue.clone();
             let verb = move |work: &mut Work| {
                 let keys = work.take_oldest();
-                Ok(mend::unfail(work, &keys, queue.as_ref()))
+                Ok(unfail::unfail(work, &keys, queue.as_ref()))
             };
             batches.found(self.write(of(oldest), now, batch, verb).await?);
         }
@@ -183,7 +184,7 @@ impl Engine {
     /// Puts one failed job back to work in its own queue.
     pub async fn unfail_one(&self, key: JobKey, now: Option<Time>) -> Result<()> {
         self.write(named([&key]), now, 1, move |work| {
-            mend::unfail_one(work, &key)
+            unfail::unfail_one(work, &key)
         })
         .await
     }
@@ -191,7 +192,7 @@ impl Engine {
     /// Moves a job, whatever its state, to `queue`, where it is put anew with what it has.
     pub async fn relocate(&self, key: JobKey, queue: QueueKey, now: Option<Time>) -> Result<()> {
         self.write(named([&key]), now, 1, move |work| {
-            mend::relocate(work, &key, &queue)
+            unfail::relocate(work, &key, &queue)
         })
         .await
     }
@@ -200,7 +201,7 @@ impl Engine {
     pub async fn prioritize(&self, jobs: Vec<(JobKey, f64)>, now: Option<Time>) -> Each<()> {
         let need = |needs: &mut Needs, (key, _): &(JobKey, f64)| needs.job(key);
         self.each(jobs, now, need, |work, (key, priority)| {
-            mend::prioritize(work, key, *priority)
+            unfail::prioritize(work, key, *priority)
         })
         .await
     }
@@ -278,7 +279,7 @@ impl Engine {
             needs.bytes += message.len() + data.as_ref().map_or(0, String::len);
         };
         self.each(notes, now, need, |work, (key, message, data)| {
-            mend::note(work, key, message, data.as_deref())
+            unfail::note(work, key, message, data.as_deref())
         })
         .await
     }
@@ -299,7 +300,7 @@ impl Engine {
             needs.adds = true;
         };
         self.each(jobs, now, need, move |work, job| {
-            recur::recur(work, &queue, job)
+            recurring::recur(work, &queue, job)
         })
         .await
     }
@@ -316,15 +317,17 @@ impl Engine {
         needs.bytes = change.body.as_ref().map_or(0, String::len);
         needs.tags(&change.tag);
         needs.tags(&change.untag);
-        self.write(needs, now, 1, move |work| recur::change(work, &id, &change))
-            .await
+        self.write(needs, now, 1, move |work| {
+            recurring::change(work, &id, &change)
+        })
+        .await
     }
 
     /// Ends a recurring job, there or not; its children stay.
     pub async fn unrecur(&self, id: &str, now: Option<Time>) -> Result<()> {
         let id = id.to_owned();
         self.write(recurring(&id), now, 1, move |work| {
-            recur::unrecur(work, &id);
+            recurring::unrecur(work, &id);
             Ok(())
         })
         .await
@@ -335,7 +338,7 @@ impl Engine {
     /// Pauses a queue, so that nobody gets a job of it, or lets it go on.
     pub async fn pause(&self, queue: QueueKey, paused: bool, now: Option<Time>) -> Result<()> {
         self.write(Needs::default(), now, 1, move |work| {
-            queues::pause(work, &queue, paused);
+            queue::pause(work, &queue, paused);
             Ok(())
         })
         .await
@@ -344,7 +347,7 @@ impl Engine {
     /// The queue is not listed any more until something is put into it. What is in it stays.
     pub async fn forget_queue(&self, queue: QueueKey, now: Option<Time>) -> Result<()> {
         self.write(Needs::default(), now, 1, move |work| {
-            queues::forget(work, &queue);
+            queue::forget(work, &queue);
             Ok(())
         })
         .await
@@ -381,10 +384,10 @@ impl Engine {
     }
 
     /// Sets right those of the problems that are still there.
-    pub(super) async fn set_right(
+    pub(in crate::engine) async fn set_right(
         &self,
-        moment: check::Moment,
-        problems: Vec<check::Problem>,
+        moment: consistency::Moment,
+        problems: Vec<consistency::Problem>,
     ) -> Result<()> {
         let mend = Chore::Mend(moment, problems.into());
         self.chore(mend).await.map(drop)

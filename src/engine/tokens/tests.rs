@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::*;
-use crate::engine::chores::Chore;
-use crate::engine::keep::Part;
+use crate::engine::maintenance::Chore;
+use crate::engine::maintenance::tasks::Part;
 use crate::engine::quiet as engine;
+use crate::engine::tokens::*;
 
 /// The namespace of the token with this number, and its secret. Each request is compared with all tokens of a namespace,
 /// so each has few.

@@ -1,6 +1,6 @@
 //! Many jobs in several transactions.
 
-use crate::engine::work::Needs;
+use crate::engine::unit_of_work::Needs;
 
 /// Jobs that are moved out of a list in one transaction; more are moved in several.
 pub const MOVE_BATCH: usize = 250;

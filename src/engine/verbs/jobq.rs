@@ -1,13 +1,18 @@
 //! The verbs of Jobq.
 
+pub mod candidates;
+pub mod record;
+
 use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
-use crate::engine::job::{Protocol, QueueId, QueueKey};
-use crate::engine::queues::Queue;
-use crate::engine::record::{self, Candidate, Found, Record, Swap};
-use crate::engine::work::Needs;
+use crate::engine::model::job::{Protocol, QueueId, QueueKey};
+use crate::engine::model::queue::Queue;
+use crate::engine::queries::records::Found;
+use crate::engine::unit_of_work::Needs;
+use crate::engine::verbs::jobq::candidates::Candidate;
+use crate::engine::verbs::jobq::record::{Record, Swap};
 use crate::query::{self, Query};
 
 /// How many records one poll looks for, for all who poll the same; fewer if they have so many bytes.

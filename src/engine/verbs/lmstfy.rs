@@ -1,14 +1,16 @@
 //! The verbs of lmstfy.
 
-use super::{Batches, Each, MOVE_BATCH, named, of};
+pub mod publish;
+pub mod respawn;
+
 use crate::engine::Engine;
-use crate::engine::chores::Chore;
-use crate::engine::dead;
 use crate::engine::error::Result;
-use crate::engine::job::{JobKey, QueueKey};
-use crate::engine::keep::{self, Heap};
-use crate::engine::publish::{self, Publish};
-use crate::engine::work::{Needs, Oldest, Work};
+use crate::engine::maintenance::Chore;
+use crate::engine::maintenance::tasks::{self, Heap};
+use crate::engine::model::job::{JobKey, QueueKey};
+use crate::engine::unit_of_work::{Needs, Oldest, Work};
+use crate::engine::verbs::lmstfy::publish::Publish;
+use crate::engine::verbs::{Batches, Each, MOVE_BATCH, named, of};
 
 impl Engine {
     /// Publishes jobs, all of them or none. Their ids.
@@ -65,7 +67,7 @@ impl Engine {
                 let keys = work.take_oldest();
                 let respawned = keys
                     .iter()
-                    .filter(|key| dead::respawn(work, key, ttl_s).is_ok());
+                    .filter(|key| respawn::respawn(work, key, ttl_s).is_ok());
                 Ok(respawned.count())
             };
             batches.found(self.write(of(oldest), None, batch, verb).await?);
@@ -76,7 +78,7 @@ impl Engine {
     /// Takes these jobs out of the dead letter, as [`Engine::respawn`] does.
     pub async fn respawn_jobs(&self, keys: Vec<JobKey>, ttl_s: u32) -> Each<()> {
         self.each(keys, None, Needs::job, move |work, key| {
-            dead::respawn(work, key, ttl_s)
+            respawn::respawn(work, key, ttl_s)
         })
         .await
     }
@@ -93,10 +95,10 @@ impl Engine {
 
     async fn drop_of(&self, queue: QueueKey, heap: Heap, count: usize) -> Result<usize> {
         let until = self.now(None);
-        let mut batches = Batches::of(count, keep::DROP_BATCH);
+        let mut batches = Batches::of(count, tasks::DROP_BATCH);
         while let Some(count) = batches.next() {
             let queue = queue.clone();
-            let what = keep::Drop {
+            let what = tasks::Drop {
                 queue,
                 heap,
                 count,

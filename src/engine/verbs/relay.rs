@@ -1,14 +1,16 @@
 //! The verbs of Relay.
 
+pub mod enqueue;
+
 use std::collections::HashSet;
 
-use super::{Batches, Each, MOVE_BATCH};
 use crate::engine::Engine;
-use crate::engine::dead;
-use crate::engine::enqueue::{self, Enqueue, Mode, Run};
 use crate::engine::error::{Error, Result};
-use crate::engine::job::{Job, JobKey, QueueKey};
-use crate::engine::work::{Needs, Work};
+use crate::engine::model::job::{Job, JobKey, QueueKey};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::lmstfy::respawn;
+use crate::engine::verbs::relay::enqueue::{Enqueue, Mode, Run};
+use crate::engine::verbs::{Batches, Each, MOVE_BATCH};
 
 /// Jobs that one request enqueues all together or not at all, and the queues that it names. They share a transaction,
 /// for which all others wait.
@@ -171,7 +173,7 @@ impl Engine {
 
     /// Deletes these jobs, as far as they are in the queue's dead letter. How many there were.
     pub async fn drop_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Result<usize> {
-        let bury = move |work: &mut Work, key: &JobKey| Ok(dead::bury(work, &queue, key));
+        let bury = move |work: &mut Work, key: &JobKey| Ok(respawn::bury(work, &queue, key));
         let gone = self.each(dead, None, Needs::job, bury).await?;
         Ok(gone.iter().filter(|gone| matches!(gone, Ok(true))).count())
     }

@@ -1,0 +1,4 @@
+//! The verbs of the dashboard.
+
+pub mod saved_searches;
+pub mod sessions;

@@ -1,0 +1,131 @@
+//! The claim, and how far one may go.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{Job, QueueKey};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::claim::wait::LOOKED_AT_MAX;
+use crate::engine::verbs::claim::{self, Claim, Order};
+
+/// How often, and after what time, a claim is tried again that got nothing though there is something.
+const LOOKS_MAX: u32 = 3;
+const LOOK_AGAIN: Duration = Duration::from_millis(4);
+
+/// Queues that one transaction claims from.
+const QUEUES_MAX: usize = 8;
+
+/// Jobs that are claimed in one transaction.
+const CLAIM_MAX: usize = 250;
+
+/// Whether an answer has no room for more jobs.
+fn is_full(jobs: &[Job]) -> bool {
+    jobs.iter().map(|job| job.body.len()).sum::<usize>() >= claim::CLAIM_BYTES_MAX
+}
+
+impl Engine {
+    /// Gives a worker jobs; see `engine/claim.rs` for the order. If the caller hangs up meanwhile, none. Many are claimed
+    /// in several transactions.
+    pub async fn claim(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
+        if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {
+            return self.claim_of_many(&claim, now).await;
+        }
+        self.claim_of_few(claim, now).await
+    }
+
+    /// A claim that names many queues looks first in which of them there is something: a transaction that asked each of
+    /// them would be long, and on Postgres as many calls.
+    async fn claim_of_many(&self, claim: &Claim, now: Option<Time>) -> Result<Vec<Job>> {
+        self.freshen().await?;
+        let mut jobs = Vec::new();
+        for queues in claim.queues.chunks(LOOKED_AT_MAX) {
+            let found = self.available(queues, self.now(now)).await?;
+            let found = found.into_iter().filter(|(_, n)| *n > 0);
+            let found: HashSet<QueueKey> = found.map(|(queue, _)| queue).collect();
+            let there: Vec<_> = queues
+                .iter()
+                .filter(|queue| found.contains(*queue))
+                .collect();
+            for few in there.chunks(QUEUES_MAX) {
+                let few = Claim {
+                    queues: few.iter().copied().cloned().collect(),
+                    count: claim.count - jobs.len(),
+                    ..claim.clone()
+                };
+                match self.claim_of_few(few, now).await {
+                    Err(error) if jobs.is_empty() => return Err(error),
+                    some => jobs.extend(some.unwrap_or_default()),
+                }
+                if jobs.len() >= claim.count || is_full(&jobs) {
+                    return Ok(jobs);
+                }
+            }
+        }
+        if jobs.is_empty() {
+            // That the worker was there is noted, and its token looked at, though there is nothing for it.
+            let first = claim.queues.iter().take(1).cloned().collect();
+            let queues = Claim {
+                queues: first,
+                ..claim.clone()
+            };
+            return self.claim_of_few(queues, now).await;
+        }
+        Ok(jobs)
+    }
+
+    async fn claim_of_few(&self, mut claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
+        let count = claim.count;
+        let mut jobs = Vec::new();
+        let mut looks = 0;
+        while jobs.len() < count && !is_full(&jobs) {
+            claim.count = (count - jobs.len()).min(CLAIM_MAX);
+            let some = match self.claim_some(claim.clone(), now).await {
+                Ok(some) => some,
+                Err(error) if jobs.is_empty() => return Err(error),
+                // The jobs claimed so far belong to the caller.
+                Err(_) => break,
+            };
+            let is_all = some.len() < claim.count;
+            jobs.extend(some);
+            if is_all && !(jobs.is_empty() && self.others_hold_some(&claim, &mut looks).await) {
+                break;
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Whether a claim that got nothing is to be tried again after a moment: claims of other servers lock more jobs
+    /// than they take (lost leases, of which it is not known yet whether they are handed on), and others pass over
+    /// what is locked.
+    async fn others_hold_some(&self, claim: &Claim, looks: &mut u32) -> bool {
+        if *looks >= LOOKS_MAX || !self.peers().any() {
+            return false;
+        }
+        *looks += 1;
+        let available = self.available(&claim.queues, self.now(None)).await;
+        let are_there = available.is_ok_and(|found| found.iter().any(|(_, n)| *n > 0));
+        if are_there {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        are_there
+    }
+
+    async fn claim_some(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
+        let needs = Needs {
+            claim: claim.wanted(),
+            ..Needs::default()
+        };
+        let items = claim.count;
+        let in_turn = (claim.order == Order::RoundRobin).then(|| claim.clone());
+        let first = in_turn.as_ref().map_or(0, |claim| self.0.turns.next(claim));
+        let verb = move |work: &mut Work| claim::claim(work, &claim, first);
+        let (jobs, next) = self.write(needs, now, items, verb).await?;
+        if let Some(claim) = in_turn {
+            self.0.turns.set(&claim, next);
+        }
+        Ok(jobs)
+    }
+}
