@@ -46,42 +46,50 @@ pub use model::job::{
     QueueId, QueueKey, Standing, State,
 };
 pub use model::queue::{Queue, Queues};
-pub use model::recurring::{Change, RECURRING_ID_BYTES_MAX, Recur, Recurring};
+pub use model::record::Record;
+pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
+pub use model::tracked::Tracked;
 pub use operations::{
     Action, Asked, Counted, Operation, Refusal, Skip, Stage, Subject, UNDO_JOBS_MAX,
 };
 use peers::Peers;
 pub use queries::about::{Opened, Running};
+pub use queries::dead_letter::DeadLetter;
 pub use queries::due::{Due, HOURS};
 pub use queries::failure_times::{Failing, FailureTimes, TIMES_MAX};
+pub use queries::failures::FailureGroup;
 pub use queries::names::Names;
-pub use queries::queues::{Counts, FailureGroup, Page, QueueCounts, WorkerCounts};
+pub use queries::queues::{Counts, Page, QueueCounts};
 pub use queries::record_labels::{Labelled, Which};
 pub use queries::records::Records;
 pub use queries::search::{Reach, Searched};
 pub use queries::series::{BOUNDS_S, HOUR, HOURS_KEPT, MINUTES_KEPT, Sums, minute, within};
 pub use queries::stats::{Durations, Stats};
+pub use queries::workers::WorkerCounts;
 pub use tokens::expiry::Expiry;
 pub use tokens::{Flaw, Grant, Token, Tokens};
 pub use unit_of_work::counters::{Moments, SLOTS};
 use unit_of_work::transaction::{Runner, Seen, Step, Verb};
 use unit_of_work::{Needs, Shared, Work};
-pub use verbs::Revived;
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::sessions::{
     SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session,
 };
 use verbs::claim::wait::Waiters;
 pub use verbs::claim::{Claim, Order};
-pub use verbs::jobq::record::{Record, Swap, flaw_of_queue_name};
+pub use verbs::jobq::advance::Swap;
+pub use verbs::jobq::queues::flaw_of_queue_name;
+pub use verbs::leases::Holder;
 pub use verbs::lmstfy::publish::Publish;
-pub use verbs::lmstfy::respawn::DeadLetter;
-pub use verbs::qless::complete::{Fail, MESSAGE_BYTES_MAX, Next, Retry};
+pub use verbs::qless::complete::Next;
 pub use verbs::qless::depend::Depend;
-pub use verbs::qless::heartbeat::Holder;
+pub use verbs::qless::fail::{Fail, MESSAGE_BYTES_MAX};
 pub use verbs::qless::put::Put;
-pub use verbs::qless::track::Tracked;
-pub use verbs::relay::enqueue::{Enqueue, Mode, Run};
+pub use verbs::qless::recurring::{Change, Recur};
+pub use verbs::qless::retry::Retry;
+pub use verbs::relay::complete::Run;
+pub use verbs::relay::dead_letter::Revived;
+pub use verbs::relay::enqueue::{Enqueue, Mode};
 
 use crate::store::{self, Durability, Readers, Statement, Store, Writer};
 
@@ -127,7 +135,7 @@ struct Inner {
     waiters: Arc<Waiters>,
     peers: Arc<Peers>,
     operator: operations::Operator,
-    turns: verbs::claim::Turns,
+    turns: verbs::claim::turns::Turns,
     /// How many entries of the audit have been concluded.
     concluded: AtomicU64,
     choices: verbs::jobq::candidates::Choices,
@@ -202,7 +210,7 @@ impl Engine {
             waiters,
             peers,
             operator,
-            turns: verbs::claim::Turns::default(),
+            turns: verbs::claim::turns::Turns::default(),
             concluded: AtomicU64::new(0),
             choices: verbs::jobq::candidates::Choices::default(),
             changes,

@@ -17,7 +17,8 @@ use crate::engine::model::recurring;
 use crate::engine::tokens;
 use crate::engine::unit_of_work::Shared;
 use crate::engine::unit_of_work::transaction::Runner;
-use crate::engine::verbs::qless::track;
+
+use crate::engine::model::tracked;
 use crate::store::{Answer, Connection, Statement, StoreError};
 
 /// The statements that read everything. The revision comes first: what is read after it is as of this revision
@@ -27,7 +28,7 @@ pub fn all() -> Vec<Statement> {
         REVISION,
         queue::ALL,
         config::ALL,
-        track::ALL,
+        tracked::ALL,
         tokens::ALL,
         recurring::QUEUES,
     ]

@@ -1,8 +1,10 @@
-//! The shared types: jobs, queues, histories, options, recurring jobs.
+//! The shared types, and how they are stored as rows.
 
 pub mod config;
 pub mod history;
 pub mod job;
 pub mod job_rows;
 pub mod queue;
+pub mod record;
 pub mod recurring;
+pub mod tracked;

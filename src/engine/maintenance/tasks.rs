@@ -10,7 +10,8 @@ use crate::engine::tokens::FORGOTTEN_MAX;
 use crate::engine::unit_of_work::counters::{Kind, MOMENTS};
 use crate::engine::unit_of_work::{REVISE, Work};
 use crate::engine::verbs::admin::sessions;
-use crate::engine::verbs::lmstfy::respawn;
+
+use crate::engine::verbs::leases;
 use crate::store::{Answer, Connection, Statement, StoreError};
 
 /// Rows that one part of upkeep concerns in one transaction: no more than can be written within some 20 ms, so that
@@ -153,7 +154,7 @@ pub async fn upkeep(
                 let (job, version) = job_rows::job(row)?;
                 let key = job.key.clone();
                 work.prime(job, version);
-                respawn::lapse(work, &key);
+                leases::lapse(work, &key);
                 work.concerned += 1;
             }
             let writes = work.job_writes();

@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use crate::engine::error::{Error, Result};
-use crate::engine::events::Said;
 use crate::engine::model::job::NAME_BYTES_MAX;
-use crate::engine::unit_of_work::Work;
 use crate::store::{Row, Statement, StoreError};
 
 /// The longest name of an option in bytes: a queue's name and what is set for it.
@@ -16,9 +14,6 @@ pub const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
 
 /// The longest value in bytes, as JSON.
 const VALUE_BYTES_MAX: usize = 4_096;
-
-/// Options that may be set.
-const OPTIONS_MAX: usize = 10_000;
 
 /// Options that may be set for one queue, as `<queue>-<option>` (or, for a heartbeat, `heartbeat-<queue>`).
 const PER_QUEUE: [&str; 3] = ["heartbeat", "cutoff", "max-concurrency"];
@@ -109,7 +104,7 @@ impl Config {
     }
 
     /// How many options somebody has set.
-    fn number_set(&self) -> usize {
+    pub(in crate::engine) fn number_set(&self) -> usize {
         let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
         set.len()
     }
@@ -204,28 +199,6 @@ fn default(option: &str) -> Option<String> {
 )]
 fn whole(number: f64) -> usize {
     number as usize
-}
-
-/// Sets an option, or forgets it.
-///
-/// # Errors
-/// [`Error::BadOption`]; [`Error::TooMany`] are set.
-pub fn configure(work: &mut Work, option: &str, value: Option<String>) -> Result<()> {
-    match &value {
-        Some(value) => {
-            Config::check(option, value)?;
-            if !work.config.is_set(option) && work.config.number_set() >= OPTIONS_MAX {
-                return Err(Error::TooMany {
-                    what: "options",
-                    max: OPTIONS_MAX,
-                });
-            }
-            work.events.config_set(option, value);
-        }
-        None => work.events.log(&Said::ConfigUnset { option }),
-    }
-    work.configure(option, value);
-    Ok(())
 }
 
 /// The statement that stores a setting, or forgets it.

@@ -19,7 +19,7 @@ use crate::store::{ROWS_BOUND_MAX, Row, Statement, StoreError};
 macro_rules! job_columns {
     () => {
         concat!(
-            job_columns!(own),
+            $crate::engine::model::job_rows::job_columns!(own),
             ",
          CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE job = j.seq) THEN
             (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
@@ -32,7 +32,7 @@ macro_rules! job_columns {
     // With as many of the dependencies as the argument says, and without dependents.
     (some_dependencies: $limit:literal) => {
         concat!(
-            job_columns!(own),
+            $crate::engine::model::job_rows::job_columns!(own),
             ",
          (SELECT string_agg(o.id, '\n') FROM (SELECT needs FROM dependencies WHERE job = j.seq LIMIT ",
             $limit,

@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::engine::clock::Time;
-use crate::engine::events::Said;
 use crate::engine::model::job::{Protocol, QueueId, QueueKey};
-use crate::engine::unit_of_work::Work;
 use crate::store::{Row, Statement, StoreError};
 
 /// The statement that reads all queues.
@@ -142,7 +140,7 @@ impl Queues {
     }
 }
 
-fn queue(row: &Row) -> Result<Queue, StoreError> {
+pub fn queue(row: &Row) -> Result<Queue, StoreError> {
     let protocol: Protocol = row
         .text(1)?
         .parse()
@@ -158,39 +156,6 @@ fn queue(row: &Row) -> Result<Queue, StoreError> {
         paused: row.int(5)? != 0,
         forgotten: row.int(6)? != 0,
     })
-}
-
-/// Pauses a queue, or lets it go on. One that is not known is not listed before something is put into it.
-pub fn pause(work: &mut Work, key: &QueueKey, paused: bool) {
-    if work.queue(key).is_none() {
-        work.queue_for(key);
-        forget(work, key);
-    }
-    let Some(queue) = work.queue(key).filter(|queue| queue.paused != paused) else {
-        return;
-    };
-    let id = queue.id;
-    work.change_queue(Queue {
-        paused,
-        ..(*queue).clone()
-    });
-    let queue = key.name.as_str();
-    if paused {
-        work.events.log(&Said::Paused { queue });
-    } else {
-        work.events.log(&Said::Unpaused { queue });
-        work.rouse(id);
-    }
-}
-
-/// The queue is not listed any more, until something is put into it. What is in it stays.
-pub fn forget(work: &mut Work, key: &QueueKey) {
-    if let Some(queue) = work.queue(key) {
-        work.change_queue(Queue {
-            forgotten: true,
-            ..(*queue).clone()
-        });
-    }
 }
 
 /// The statement that stores queues that are new, or otherwise than before.

@@ -5,10 +5,8 @@ use crate::engine::model::queue::Queue;
 use crate::engine::operations::Action;
 use crate::engine::operations::changes::named;
 use crate::engine::unit_of_work::Work;
-use crate::engine::verbs::jobq::record;
-use crate::engine::verbs::lmstfy::{publish, respawn};
-use crate::engine::verbs::qless::{tag, track, unfail};
-use crate::engine::verbs::relay::enqueue;
+
+use crate::engine::verbs::{jobq, lmstfy, qless, relay};
 
 /// Whether the action can be done to a job that stands there, as far as that tells.
 pub fn is_able(action: &Action, protocol: Protocol, standing: Standing) -> bool {
@@ -38,27 +36,29 @@ pub fn act(work: &mut Work, action: &Action, key: &JobKey, queue: &Queue) -> Res
         Action::Cancel => cancel(work, key, queue),
         Action::Move { queue: to } => {
             only("jobs cannot be moved to another queue")?;
-            unfail::relocate(work, key, &QueueKey::qless(to)).map_err(say)
+            qless::relocate::relocate(work, key, &QueueKey::qless(to)).map_err(say)
         }
         Action::Priority { priority } => {
             only("jobs have no priority")?;
-            unfail::prioritize(work, key, *priority).map_err(say)
+            qless::prioritize::prioritize(work, key, *priority).map_err(say)
         }
         Action::Tag { tag } => {
             only("jobs have no tags")?;
-            tag::tag(work, key, one(tag)).map(drop).map_err(say)
+            qless::tag::tag(work, key, one(tag)).map(drop).map_err(say)
         }
         Action::Untag { tag } => {
             only("jobs have no tags")?;
-            tag::untag(work, key, one(tag)).map(drop).map_err(say)
+            qless::tag::untag(work, key, one(tag))
+                .map(drop)
+                .map_err(say)
         }
         Action::Track => {
             only("jobs cannot be tracked")?;
-            track::track(work, key, &[]).map_err(say)
+            qless::track::track(work, key, &[]).map_err(say)
         }
         Action::Untrack => {
             only("jobs cannot be tracked")?;
-            track::untrack(work, key);
+            qless::track::untrack(work, key);
             Ok(())
         }
     }
@@ -66,9 +66,9 @@ pub fn act(work: &mut Work, action: &Action, key: &JobKey, queue: &Queue) -> Res
 
 fn retry(work: &mut Work, key: &JobKey, queue: &Queue) -> Result<(), String> {
     let done = match queue.key.protocol {
-        Protocol::Qless => unfail::unfail_one(work, key),
-        Protocol::Lmstfy => respawn::respawn(work, key, 0),
-        Protocol::Relay => enqueue::revive(work, &queue.key, key),
+        Protocol::Qless => qless::unfail::unfail_one(work, key),
+        Protocol::Lmstfy => lmstfy::respawn::respawn(work, key, 0),
+        Protocol::Relay => relay::dead_letter::revive(work, &queue.key, key),
         Protocol::Jobq => return Err("Jobq records cannot be retried".to_owned()),
     };
     done.map_err(|error| error.to_string())
@@ -78,13 +78,15 @@ fn cancel(work: &mut Work, key: &JobKey, queue: &Queue) -> Result<(), String> {
     let say = |error: crate::engine::Error| error.to_string();
     let is_dead = work.job(key).is_some_and(|job| job.state == State::Dead);
     let gone = match queue.key.protocol {
-        Protocol::Qless => return unfail::cancel(work, std::slice::from_ref(key)).map_err(say),
-        Protocol::Lmstfy => publish::acknowledge(work, &queue.key, key),
-        Protocol::Relay if is_dead => respawn::bury(work, &queue.key, key),
-        Protocol::Relay => enqueue::delete(work, &queue.key, &key.id),
+        Protocol::Qless => {
+            return qless::cancel::cancel(work, std::slice::from_ref(key)).map_err(say);
+        }
+        Protocol::Lmstfy => lmstfy::acknowledge::acknowledge(work, &queue.key, key),
+        Protocol::Relay if is_dead => relay::dead_letter::bury(work, &queue.key, key),
+        Protocol::Relay => relay::delete::delete(work, &queue.key, &key.id),
         Protocol::Jobq => {
             let id = key.id.parse().unwrap_or_default();
-            record::delete(work, queue, id).map_err(say)?
+            jobq::delete::delete(work, queue, id).map_err(say)?
         }
     };
     if gone {

@@ -9,7 +9,7 @@ use crate::engine::model::job::{Job, JobKey, Protocol, QueueKey, State};
 use crate::engine::operations::run::BATCH;
 use crate::engine::operations::{Skip, Stage};
 use crate::engine::unit_of_work::Work;
-use crate::engine::verbs::qless::put::unmet;
+use crate::engine::verbs::qless::depend::unmet;
 
 /// A removed job, as it is kept.
 #[derive(Clone, Serialize, Deserialize)]

@@ -7,31 +7,31 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{ANSWER_BYTES_MAX, Error, Result};
 use crate::engine::model::job::{Job, JobKey, QueueKey, Standing, is_possible};
-use crate::engine::model::job_rows::{self, job_bytes, job_columns};
+use crate::engine::model::job_rows::{self};
 use crate::engine::queries::queues::Page;
 use crate::engine::unit_of_work::LOAD_JOBS;
 use crate::store::{Arg, Row, Statement, StoreError};
 
 /// The statements of one list.
-struct List {
+pub struct List {
     /// The jobs with all that belongs to them.
-    whole: &'static str,
+    pub whole: &'static str,
     /// The jobs with the beginning of their texts.
-    brief: &'static str,
-    ids: &'static str,
+    pub brief: &'static str,
+    pub ids: &'static str,
     /// How many bytes the whole jobs have.
-    bytes: &'static str,
+    pub bytes: &'static str,
 }
 
 macro_rules! list {
     ($from:literal) => {
         List {
-            whole: concat!("SELECT ", job_columns!(), " FROM ", $from),
-            brief: concat!("SELECT ", job_columns!(brief: "1000"), " FROM ", $from),
+            whole: concat!("SELECT ", $crate::engine::model::job_rows::job_columns!(), " FROM ", $from),
+            brief: concat!("SELECT ", $crate::engine::model::job_rows::job_columns!(brief: "1000"), " FROM ", $from),
             ids: concat!("SELECT j.id FROM ", $from),
             bytes: concat!(
                 "SELECT CAST(coalesce(sum(s.bytes), 0) AS BIGINT) FROM (SELECT ",
-                job_bytes!(),
+                $crate::engine::model::job_rows::job_bytes!(),
                 " AS bytes FROM ",
                 $from,
                 ") AS s"
@@ -39,6 +39,8 @@ macro_rules! list {
         }
     };
 }
+
+pub(crate) use list;
 
 impl Engine {
     /// The jobs, in the order of their keys; `None` where one is not there.
@@ -159,68 +161,10 @@ impl Engine {
         Ok(Some((list, args)))
     }
 
-    async fn whole(&self, list: &List, args: &[Arg]) -> Result<Vec<Job>> {
+    pub(in crate::engine) async fn whole(&self, list: &List, args: &[Arg]) -> Result<Vec<Job>> {
         let statement = |sql| Statement::new(sql, args.iter().cloned());
         fits(self.readers().rows(statement(list.bytes)).await?.first())?;
         jobs(&self.readers().rows(statement(list.whole)).await?)
-    }
-
-    /// The jobs that a claim of `count` would meet, in its order.
-    ///
-    /// # Errors
-    /// [`Error::AnswerTooLarge`].
-    pub(in crate::engine) async fn next_jobs(
-        &self,
-        queue: &QueueKey,
-        count: usize,
-        now: Option<Time>,
-    ) -> Result<Vec<Job>> {
-        let page = |limit| Page { offset: 0, limit };
-        let mut jobs = self
-            .jobs(Standing::Stalled, Some(queue), page(count), now)
-            .await?;
-        let rest = count - jobs.len();
-        if rest > 0 {
-            jobs.extend(
-                self.jobs(Standing::Waiting, Some(queue), page(rest), now)
-                    .await?,
-            );
-        }
-        Ok(jobs)
-    }
-
-    /// The jobs whose lease `worker` holds, as a list shows them, latest end first: those in time, and those lost.
-    pub async fn worker(&self, worker: &str, now: Option<Time>) -> Result<(Vec<Job>, Vec<Job>)> {
-        self.freshen().await?;
-        let now = self.now(now);
-        let statement = Statement::new(HELD_BY, [worker.into()]);
-        let jobs = jobs(&self.readers().rows(statement).await?)?;
-        Ok(jobs.into_iter().partition(|job| !job.is_stalled(now)))
-    }
-
-    /// How many jobs have failed with `group`, and some of them, newest failure first.
-    ///
-    /// # Errors
-    /// [`Error::AnswerTooLarge`].
-    pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
-        let (total, args) = self.failed_with(group, page).await?;
-        Ok((total, self.whole(&FAILED_WITH, &args).await?))
-    }
-
-    /// The same, as a list shows them.
-    pub async fn brief_failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
-        let (total, args) = self.failed_with(group, page).await?;
-        let statement = Statement::new(FAILED_WITH.brief, args);
-        Ok((total, jobs(&self.readers().rows(statement).await?)?))
-    }
-
-    async fn failed_with(&self, group: &str, page: Page) -> Result<(i64, Vec<Arg>)> {
-        self.freshen().await?;
-        let count = Statement::new(FAILURE_COUNT, [group.into()]);
-        let rows = self.readers().rows(count).await?;
-        let total = rows.first().map_or(Ok(0), |row| row.int(0))?;
-        let (limit, offset) = (page.limit as i64, page.offset as i64);
-        Ok((total, vec![limit.into(), offset.into(), group.into()]))
     }
 }
 
@@ -233,7 +177,7 @@ fn fits(row: Option<&Row>) -> Result<()> {
     Err(Error::AnswerTooLarge)
 }
 
-fn jobs(rows: &[Row]) -> Result<Vec<Job>> {
+pub fn jobs(rows: &[Row]) -> Result<Vec<Job>> {
     let jobs: Result<_, StoreError> = rows.iter().map(|row| Ok(job_rows::job(row)?.0)).collect();
     Ok(jobs?)
 }
@@ -263,51 +207,48 @@ const WAITING_IN: List = list!(
     ORDER BY CASE WHEN j.state = 7 THEN 0 ELSE 1 END, CASE WHEN j.state = 7 THEN 0 ELSE j.priority END,
         j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
+
 const SCHEDULED_IN: List = list!(
     "jobs AS j WHERE j.queue = $3 AND j.state = 2 AND j.ready_at > $4
      ORDER BY j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
+
 const DEPENDS_IN: List = list!(
     "jobs AS j WHERE j.queue = $3 AND j.state = 3 ORDER BY j.since, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
+
 const RUNNING_IN: List = list!(
     "jobs AS j WHERE j.queue = $3 AND j.state = 4 AND j.lease_until > $4
      ORDER BY j.lease_until, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
+
 const STALLED_IN: List = list!(
     "jobs AS j WHERE j.queue = $3 AND j.state = 4 AND j.lease_until <= $4
      ORDER BY j.lease_until, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
+
 const FAILED_IN: List = list!(
     "jobs AS j WHERE j.queue = $3 AND j.state = 5
      ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
 );
+
 const COMPLETE_IN: List = list!(
     "jobs AS j WHERE j.queue = $3 AND j.state = 6
      ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
 );
+
 const DEAD_IN: List = list!(
     "jobs AS j WHERE j.queue = $3 AND j.state = 8 ORDER BY j.since, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
+
 const RECORDS_IN: List = list!(
     "jobs AS j WHERE j.queue = $3 AND j.state = 9 ORDER BY j.updated_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
+
 const COMPLETE: List = list!(
     "jobs AS j WHERE j.state = 6 ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
 );
+
 const SCHEDULED: List = list!(
     "jobs AS j WHERE j.state = 2 AND j.ready_at > $3 ORDER BY j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
-const FAILED_WITH: List = list!(
-    "jobs AS j WHERE j.state = 5 AND j.failure_group = $3
-     ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
-);
-
-const HELD_BY: &str = concat!(
-    "SELECT ",
-    job_columns!(brief: "1000"),
-    " FROM jobs AS j WHERE j.state = 4 AND j.worker = $1 AND j.warned = 0 ORDER BY j.lease_until DESC, j.seq DESC LIMIT 10000"
-);
-
-const FAILURE_COUNT: &str =
-    "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM failure_counts WHERE failure_group = $1";

@@ -3,9 +3,9 @@
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::queue::Queue;
+use crate::engine::model::record::Record;
 use crate::engine::queries::queues::Page;
 use crate::engine::queries::records::{found, records};
-use crate::engine::verbs::jobq::record::Record;
 use crate::store::{Answer, Statement, StoreError};
 
 /// Labels of which records are counted; the rarest are left out.

@@ -10,9 +10,10 @@ use crate::engine::error::{ANSWER_BYTES_MAX, Error, Result};
 use crate::engine::model::history::History;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::queue::Queue;
+use crate::engine::model::record::Record;
 use crate::engine::queries::batch_size::Pace;
 use crate::engine::queries::evaluate::{Allowance, Evaluated};
-use crate::engine::verbs::jobq::record::{Record, no_such_queue};
+use crate::engine::verbs::jobq::changes::no_such_queue;
 use crate::query::{Hint, Query};
 use crate::store::{Row, Statement, StoreError};
 
@@ -102,6 +103,15 @@ fn matching(
 }
 
 impl Engine {
+    /// Up to `limit` records that match, longest untouched first.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`, `TooMuchWork`](Error).
+    pub async fn query(&self, queue: &Queue, query: &Query, limit: usize) -> Result<Vec<Record>> {
+        let found = self.find(queue, query, limit, usize::MAX).await?;
+        Ok(found.into_iter().map(|found| found.record).collect())
+    }
+
     /// Looks whether the queue is there still, and gives its number.
     ///
     /// # Errors

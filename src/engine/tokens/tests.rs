@@ -1,11 +1,13 @@
 //! How many tokens one transaction changes.
 
+use crate::engine::tokens::expiry::Expiry;
+use crate::engine::verbs::admin::tokens::create;
 use std::ops::Range;
 
+use super::*;
 use crate::engine::maintenance::Chore;
 use crate::engine::maintenance::tasks::Part;
 use crate::engine::quiet as engine;
-use crate::engine::tokens::*;
 
 /// The namespace of the token with this number, and its secret. Each request is compared with all tokens of a namespace,
 /// so each has few.

@@ -1,12 +1,13 @@
 //! What a group reads: the jobs its verbs name, and the next jobs of a queue.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use crate::engine::model::job::{
     Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_possible,
 };
-use crate::engine::model::job_rows::{self, job_columns};
-use crate::engine::model::recurring::{self, Due, Recurring};
+use crate::engine::model::job_rows::job_columns;
+use crate::engine::model::recurring::Recurring;
+use crate::engine::model::{job_rows, recurring};
 use crate::engine::operations;
 use crate::engine::unit_of_work::needs::only_awaited;
 use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, Slot, Work};
@@ -340,47 +341,6 @@ impl Work {
         ready.into()
     }
 
-    /// The statement that tells which ids are taken already, of those that the children of recurring jobs
-    /// might get.
-    pub fn loading_taken(due: &[Due]) -> Statement {
-        let ids: Vec<_> = due.iter().flat_map(recurring::ids_of_children).collect();
-        Statement::of_rows(TAKEN, &qless_keys(&ids))
-    }
-
-    /// Makes up to `wanted` children in each queue of the recurring jobs that are due, which then wait with
-    /// the other candidates.
-    pub fn spawn(&mut self, wanted: &[(QueueId, usize)], due: Vec<Due>, taken: &HashSet<String>) {
-        let left = |(queue, count): &(QueueId, usize)| {
-            let lost = self.candidates.get(queue).map_or(0, |it| it.lost.len());
-            (*queue, (*count).min(self.room(*queue)).saturating_sub(lost))
-        };
-        let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
-        for Due {
-            mut recurring,
-            children,
-        } in due
-        {
-            let Some(left) = left.get_mut(&recurring.queue) else {
-                continue;
-            };
-            let children = recurring::spawn(self, &mut recurring, taken, children.min(*left));
-            *left -= children.len();
-            let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
-            children.into_iter().for_each(|child| self.insert(child));
-            self.line_up(recurring.queue, keys);
-            self.respawned(recurring);
-        }
-    }
-
-    /// A recurring job has had children; that its queue has recurring jobs is known.
-    fn respawned(&mut self, recurring: Recurring) {
-        self.will_be(recurring.queue, recurring.next_at);
-        if let Some(slot) = self.recurring.get_mut(&recurring.id) {
-            slot.recurring = Some(recurring);
-            slot.changed = true;
-        }
-    }
-
     /// Puts a job under work as it stands in the database.
     pub fn prime(&mut self, job: Job, version: i64) {
         let slot = Slot {
@@ -395,7 +355,7 @@ impl Work {
 
 /// Pairs of scope and id. The scope goes with each id and not into the statement: given the scope alone, Postgres
 /// reads all the jobs of that scope and compares each with every id.
-fn qless_keys<T: AsRef<str>>(ids: &[T]) -> Vec<(i64, &str)> {
+pub fn qless_keys<T: AsRef<str>>(ids: &[T]) -> Vec<(i64, &str)> {
     ids.iter().map(|id| (QLESS_SCOPE, id.as_ref())).collect()
 }
 
@@ -467,10 +427,6 @@ const RUNNING: &str =
 /// Changes nothing, and keeps the rows until the end of the transaction.
 const TAKE_TURNS: &str = "
 UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)";
-
-/// Which of these pairs of scope and id are taken: the ids.
-const TAKEN: &str = "
-SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)";
 
 /// Of those whose time to live has not ended: lost leases, jobs taken from their workers, waiting jobs, and scheduled jobs that are due though upkeep has not made them waiting yet:
 /// of each the first few. If more than ten thousand are due at once, those due first go first.

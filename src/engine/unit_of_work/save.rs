@@ -8,9 +8,10 @@ use crate::engine::model::queue::{self, Queue};
 use crate::engine::model::{job_rows, recurring};
 use crate::engine::tokens::Change;
 use crate::engine::unit_of_work::{Slot, Work};
-use crate::engine::verbs::qless::{tag, track};
+use crate::engine::verbs::qless::tag;
 use crate::store::Statement;
 
+use crate::engine::model::tracked;
 use std::collections::HashMap;
 
 /// The version of a row that has just been inserted.
@@ -192,7 +193,7 @@ impl Work {
         let save =
             |(option, value): &(String, Option<String>)| config::save(option, value.as_deref());
         writes.extend(self.settings.iter().map(save));
-        let save = |(id, since): (&String, &Option<Time>)| track::save(id, *since);
+        let save = |(id, since): (&String, &Option<Time>)| tracked::save(id, *since);
         writes.extend(self.tracking.iter().map(save));
         writes.extend(self.tokens.writes());
         writes.extend(self.operating.writes());

@@ -17,11 +17,12 @@ use crate::engine::maintenance::Chore;
 use crate::engine::maintenance::empty_queues::Idle;
 use crate::engine::maintenance::tasks::{self, Part};
 use crate::engine::model::job::{JobKey, QueueId};
-use crate::engine::model::recurring;
+
 use crate::engine::peers::Peers;
 use crate::engine::queries::series;
 use crate::engine::unit_of_work::commit_times::Commits;
 use crate::engine::unit_of_work::job_cache::Held;
+use crate::engine::unit_of_work::spawn;
 use crate::engine::unit_of_work::{Audit, Seqs, Shared, Wanted, Work};
 use crate::engine::verbs::claim::wait::Waiters;
 use crate::store::{Connection, Group, Statement, StoreError};
@@ -399,7 +400,7 @@ async fn run_claims(
         let answers = answers.into_iter().skip(before);
         let due = work.candidates_loaded(&wanted, recurring_in, answers)?;
         if !due.is_empty() {
-            let due = recurring::planned(&wanted, due, work.now);
+            let due = spawn::planned(&wanted, due, work.now);
             let taken = Work::loading_taken(&due);
             let answers = connection.run(vec![taken]).await?;
             let rows = answers.iter().flat_map(|answer| &answer.rows);

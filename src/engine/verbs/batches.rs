@@ -49,7 +49,7 @@ impl Batches {
 mod tests {
     use super::*;
     use crate::engine::Put;
-    use crate::engine::verbs::need_of_put;
+    use crate::engine::verbs::qless::put::need_of_put;
 
     #[test]
     fn payloads_of_2_mib_fill_a_transaction() {

@@ -1,31 +1,23 @@
-//! Claim: handing jobs to a worker.
+//! Claim: gives jobs to a worker. All protocols with leases share it: `pop` of qless, `consume` of lmstfy, `next` of Relay.
 
-pub mod request;
+pub mod take;
+pub mod turns;
 pub mod wait;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashSet;
+use std::time::Duration;
 
+use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::{ANSWER_BYTES_MAX, Error, Result};
-use crate::engine::events::Said;
-use crate::engine::model::history::What;
-use crate::engine::model::job::{
-    Failure, Job, JobKey, Lease, Protocol, QLESS_SCOPE, QueueId, QueueKey, State,
-};
+use crate::engine::error::{ANSWER_BYTES_MAX, Result};
+use crate::engine::model::job::{Job, QueueKey};
 use crate::engine::tokens::Grant;
-use crate::engine::unit_of_work::counters::Kind;
-use crate::engine::unit_of_work::{Wanted, Work};
-use crate::engine::verbs::lmstfy::respawn;
-use crate::engine::verbs::qless::put::lock_lost;
+use crate::engine::unit_of_work::{Needs, Wanted, Work};
+use crate::engine::verbs::claim::wait::LOOKED_AT_MAX;
 
 /// How many bytes the bodies of the jobs of one claim may have, before the last: an answer must have room for all that is
 /// leased.
 pub const CLAIM_BYTES_MAX: usize = ANSWER_BYTES_MAX / 2;
-
-/// Workers and lists of queues of which is remembered whose turn it is.
-const TURNS_MAX: usize = 10_000;
 
 /// How a claim goes through several queues (qless-core, Queue Popping Order).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,250 +68,122 @@ impl Claim {
     }
 }
 
-/// Whose turn it is where workers take from several queues in turn, by a hash of the worker and the queues, which may
-/// be long. Kept in memory: after a restart, or when there are too many to remember, the first queue is the first
-/// again.
-#[derive(Debug, Default)]
-pub struct Turns {
-    hashes: RandomState,
-    turns: Mutex<HashMap<u64, usize>>,
+/// How often, and after what time, a claim is tried again that got nothing though there is something.
+const LOOKS_MAX: u32 = 3;
+
+const LOOK_AGAIN: Duration = Duration::from_millis(4);
+
+/// Queues that one transaction claims from.
+const QUEUES_MAX: usize = 8;
+
+/// Jobs that are claimed in one transaction.
+const CLAIM_MAX: usize = 250;
+
+/// Whether an answer has no room for more jobs.
+fn is_full(jobs: &[Job]) -> bool {
+    jobs.iter().map(|job| job.body.len()).sum::<usize>() >= CLAIM_BYTES_MAX
 }
 
-impl Turns {
-    /// The number of the queue that the worker's next claim begins with.
-    pub fn next(&self, claim: &Claim) -> usize {
-        let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.get(&self.hash(claim)).copied().unwrap_or_default()
-    }
-
-    /// Remembers it.
-    pub fn set(&self, claim: &Claim, next: usize) {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if turns.len() >= TURNS_MAX {
-            turns.clear();
+impl Engine {
+    /// Gives a worker jobs; see `engine/claim.rs` for the order. If the caller hangs up meanwhile, none. Many are claimed
+    /// in several transactions.
+    pub async fn claim(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
+        if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {
+            return self.claim_of_many(&claim, now).await;
         }
-        turns.insert(self.hash(claim), next);
+        self.claim_of_few(claim, now).await
     }
 
-    fn hash(&self, claim: &Claim) -> u64 {
-        self.hashes.hash_one((&claim.worker, &claim.queues))
-    }
-}
-
-/// Gives the worker up to `count` jobs. Those that it gets in turn begin with the queue numbered `first`.
-/// Returns them, and whose turn it is next.
-///
-/// # Errors
-/// [`Error::Revoked`].
-pub fn claim(work: &mut Work, claim: &Claim, first: usize) -> Result<(Vec<Job>, usize)> {
-    let (mut taken, mut turn) = (Vec::<Job>::new(), first);
-    if claim.grant.as_ref().is_some_and(|grant| !work.holds(grant)) {
-        return Err(Error::Revoked);
-    }
-    match claim.order {
-        Order::Ordered => {
-            let mut room = CLAIM_BYTES_MAX;
-            for queue in &claim.queues {
-                let rest = claim.count - taken.len();
-                taken.extend(take(work, claim, queue, rest, &mut room));
-            }
-        }
-        Order::RoundRobin => {
-            let (mut empty, mut room) = (0, CLAIM_BYTES_MAX);
-            while taken.len() < claim.count && empty < claim.queues.len() {
-                let Some(queue) = claim.queues.get(turn % claim.queues.len()) else {
-                    break;
+    /// A claim that names many queues looks first in which of them there is something: a transaction that asked each of
+    /// them would be long, and on Postgres as many calls.
+    async fn claim_of_many(&self, claim: &Claim, now: Option<Time>) -> Result<Vec<Job>> {
+        self.freshen().await?;
+        let mut jobs = Vec::new();
+        for queues in claim.queues.chunks(LOOKED_AT_MAX) {
+            let found = self.available(queues, self.now(now)).await?;
+            let found = found.into_iter().filter(|(_, n)| *n > 0);
+            let found: HashSet<QueueKey> = found.map(|(queue, _)| queue).collect();
+            let there: Vec<_> = queues
+                .iter()
+                .filter(|queue| found.contains(*queue))
+                .collect();
+            for few in there.chunks(QUEUES_MAX) {
+                let few = Claim {
+                    queues: few.iter().copied().cloned().collect(),
+                    count: claim.count - jobs.len(),
+                    ..claim.clone()
                 };
-                let got = take(work, claim, queue, 1, &mut room);
-                empty = if got.is_empty() { empty + 1 } else { 0 };
-                turn = (turn + 1) % claim.queues.len();
-                taken.extend(got);
+                match self.claim_of_few(few, now).await {
+                    Err(error) if jobs.is_empty() => return Err(error),
+                    some => jobs.extend(some.unwrap_or_default()),
+                }
+                if jobs.len() >= claim.count || is_full(&jobs) {
+                    return Ok(jobs);
+                }
             }
         }
+        if jobs.is_empty() {
+            // That the worker was there is noted, and its token looked at, though there is nothing for it.
+            let first = claim.queues.iter().take(1).cloned().collect();
+            let queues = Claim {
+                queues: first,
+                ..claim.clone()
+            };
+            return self.claim_of_few(queues, now).await;
+        }
+        Ok(jobs)
     }
-    Ok((taken, turn))
-}
 
-/// Gives the worker up to `count` jobs of `queue`, unless it is paused.
-///
-/// By qless's rules first those whose lease is lost, oldest first, each at the cost of one retry; then those
-/// that wait, in order. A lost job without retries left is failed instead. The worker counts as seen, even if
-/// there is nothing for it. By lmstfy's rules those whose lease is lost wait among the others.
-/// `room` is how many bytes their bodies may have; the last one may have more.
-fn take(
-    work: &mut Work,
-    claim: &Claim,
-    queue: &QueueKey,
-    count: usize,
-    room: &mut usize,
-) -> Vec<Job> {
-    let worker = claim.worker.as_str();
-    let by_qless = queue.protocol == Protocol::Qless;
-    let known = work.queue(queue);
-    if known.as_ref().is_some_and(|queue| queue.paused) {
-        return Vec::new();
-    }
-    if by_qless {
-        work.saw(worker);
-    }
-    let Some(id) = known.map(|queue| queue.id) else {
-        return Vec::new();
-    };
-    let count = count.min(work.room(id));
-    let lease_s = claim
-        .lease_s
-        .or_else(|| by_qless.then(|| lease_s(work, &queue.name)));
-    if !by_qless {
-        respawn::lapse_lost(work, id);
-    }
-    let mut taken = Vec::new();
-    let pay = |job: &Job, room: &mut usize| *room = room.saturating_sub(job.body.len());
-    for _ in 0..count {
-        if *room == 0 {
-            return taken;
+    async fn claim_of_few(&self, mut claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
+        let count = claim.count;
+        let mut jobs = Vec::new();
+        let mut looks = 0;
+        while jobs.len() < count && !is_full(&jobs) {
+            claim.count = (count - jobs.len()).min(CLAIM_MAX);
+            let some = match self.claim_some(claim.clone(), now).await {
+                Ok(some) => some,
+                Err(error) if jobs.is_empty() => return Err(error),
+                // The jobs claimed so far belong to the caller.
+                Err(_) => break,
+            };
+            let is_all = some.len() < claim.count;
+            jobs.extend(some);
+            if is_all && !(jobs.is_empty() && self.others_hold_some(&claim, &mut looks).await) {
+                break;
+            }
         }
-        let Some(key) = work.next_lost(id) else { break };
-        if lose(work, &key, &queue.name) {
-            let given = give(work, &key, id, worker, lease_s);
-            taken.extend(given.inspect(|job| pay(job, room)));
-        } else {
-            // The next expired job was not loaded, because this one took its place, and nothing else announces it.
-            work.wake(id, 1);
-        }
+        Ok(jobs)
     }
-    while taken.len() < count && *room > 0 {
-        let Some(key) = work.next_ready(id) else {
-            break;
+
+    /// Whether a claim that got nothing is to be tried again after a moment: claims of other servers lock more jobs
+    /// than they take (lost leases, of which it is not known yet whether they are handed on), and others pass over
+    /// what is locked.
+    async fn others_hold_some(&self, claim: &Claim, looks: &mut u32) -> bool {
+        if *looks >= LOOKS_MAX || !self.peers().any() {
+            return false;
+        }
+        *looks += 1;
+        let available = self.available(&claim.queues, self.now(None)).await;
+        let are_there = available.is_ok_and(|found| found.iter().any(|(_, n)| *n > 0));
+        if are_there {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        are_there
+    }
+
+    async fn claim_some(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
+        let needs = Needs {
+            claim: claim.wanted(),
+            ..Needs::default()
         };
-        let given = give(work, &key, id, worker, lease_s);
-        taken.extend(given.inspect(|job| pay(job, room)));
-    }
-    taken
-}
-
-/// Takes a lost lease away; where there is a grace period, only the second time. Whether the job may be
-/// given to somebody now.
-fn lose(work: &mut Work, key: &JobKey, queue_name: &str) -> bool {
-    let now = work.now;
-    let grace_s = work.config.known("grace-period");
-    let Some(lease) = work.job(key).and_then(|job| job.lease.clone()) else {
-        return false;
-    };
-    if grace_s > 0.0 && !lease.warned {
-        if let Some(job) = work.job_mut(key)
-            && let Some(lease) = &mut job.lease
-        {
-            lease.warned = true;
-            lease.until = now.plus_seconds(grace_s);
+        let items = claim.count;
+        let in_turn = (claim.order == Order::RoundRobin).then(|| claim.clone());
+        let first = in_turn.as_ref().map_or(0, |claim| self.0.turns.next(claim));
+        let verb = move |work: &mut Work| take::claim(work, &claim, first);
+        let (jobs, next) = self.write(needs, now, items, verb).await?;
+        if let Some(claim) = in_turn {
+            self.0.turns.set(&claim, next);
         }
-        warn(work, key, &lease.worker);
-        return false;
+        Ok(jobs)
     }
-    if grace_s <= 0.0 {
-        warn(work, key, &lease.worker);
-    }
-    let Some(job) = work.job_mut(key) else {
-        return false;
-    };
-    job.remaining -= 1;
-    if job.remaining >= 0 {
-        return true;
-    }
-    let queue = job.queue;
-    exhaust(job, queue_name, lease.worker, now);
-    let failure = job.failure.clone();
-    work.tally.failure(queue, now);
-    work.tell("failed", key);
-    if let Some(failure) = failure {
-        work.events.log(&Said::Failed {
-            id: &key.id,
-            group: &failure.group,
-            message: &failure.message,
-            worker: &failure.worker,
-        });
-    }
-    false
-}
-
-/// Notes that the lease was lost, and says so.
-fn warn(work: &mut Work, key: &JobKey, worker: &str) {
-    let now = work.now;
-    work.tell("stalled", key);
-    if let Some(job) = work.job_mut(key) {
-        job.history.push(What::TimedOut, now, None, None);
-        let queue = job.queue;
-        work.tally.lost(queue, now);
-    }
-    lock_lost(work, key, worker);
-}
-
-/// Fails a job that has no retries left.
-pub fn exhaust(job: &mut Job, queue_name: &str, worker: String, now: Time) {
-    let group = format!("failed-retries-{queue_name}");
-    let message = format!("Job exhausted retries in queue \"{queue_name}\"");
-    let failure = Failure {
-        group,
-        message,
-        worker,
-        at: now,
-    };
-    become_failed(job, failure, None);
-}
-
-/// Ends the job's turn with a failure. `by` is the worker that said so, if one did.
-pub fn become_failed(job: &mut Job, failure: Failure, by: Option<&str>) {
-    job.history
-        .push(What::Failed, failure.at, Some(&failure.group), by);
-    job.lease = None;
-    job.state = State::Failed;
-    job.since = failure.at;
-    job.failure = Some(failure);
-}
-
-/// For how many seconds a lease is given: until the next heartbeat is due, or until the cutoff.
-fn lease_s(work: &Work, queue_name: &str) -> f64 {
-    let heartbeat_s = work.config.heartbeat_s(queue_name);
-    work.config
-        .cutoff_s(queue_name)
-        .map_or(heartbeat_s, |cutoff_s| heartbeat_s.min(cutoff_s))
-}
-
-/// Gives the job to the worker, for so many seconds, or else for as long as the job says.
-fn give(
-    work: &mut Work,
-    key: &JobKey,
-    queue: QueueId,
-    worker: &str,
-    lease_s: Option<f64>,
-) -> Option<Job> {
-    let (now, history_max) = (work.now, work.history_max);
-    let job = work.job_mut(key)?;
-    // Another server may have put it a moment after this group began: nothing is taken before it is there.
-    let now = match key.scope {
-        QLESS_SCOPE => now,
-        _ => now.max(job.ready_at),
-    };
-    let waited = match key.scope {
-        QLESS_SCOPE => now.seconds_since(job.since),
-        // A delay is no waiting.
-        _ => now.seconds_since(job.ready_at.max(job.since)),
-    };
-    let named = (!worker.is_empty()).then_some(worker);
-    job.history.push(What::Popped, now, named, None);
-    job.history.shorten(history_max);
-    job.state = State::Running;
-    job.since = now;
-    job.updated_at = job.updated_at.map(|_| now);
-    let lease_s = lease_s.unwrap_or(job.timeout_s.unwrap_or_default() as f64);
-    job.lease = Some(Lease {
-        worker: worker.to_owned(),
-        id: uuid::Uuid::new_v4().simple().to_string(),
-        until: now.plus_seconds(lease_s),
-        warned: false,
-    });
-    let job = job.clone();
-    work.tally.duration(queue, Kind::Wait, waited, now);
-    work.take_room(queue);
-    work.tell("popped", key);
-    Some(job)
 }

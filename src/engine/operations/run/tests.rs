@@ -1,6 +1,6 @@
 //! How much of an operation shares a transaction.
 
-use crate::engine::operations::run::*;
+use super::*;
 
 /// How many jobs of these sizes are in the first batch.
 fn first_batch(sizes: impl IntoIterator<Item = i64>) -> usize {

@@ -1,11 +1,13 @@
-//! lmstfy's way in and out: publish and acknowledge.
+//! Publish: adds a job to a queue.
 
+use crate::engine::Engine;
+use crate::engine::error::Result;
 use crate::engine::model::history::What;
-use crate::engine::model::job::{JobKey, LMSTFY_SCOPE, QueueKey, State};
-use crate::engine::unit_of_work::Work;
-use crate::engine::unit_of_work::counters::Kind;
-use crate::engine::verbs::lmstfy::respawn::is_in;
-use crate::engine::verbs::qless::put::{made_up_id, new_job, place};
+use crate::engine::model::job::{JobKey, LMSTFY_SCOPE, QueueKey};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::lifecycle::{made_up_id, new_job, place};
+use crate::engine::verbs::lmstfy::acknowledge::acknowledge;
+use crate::engine::verbs::named;
 
 /// What stands before the id of a job whose publisher uses attributes, as in lmstfy's own versioned ids.
 const VERSION: &str = "1";
@@ -25,6 +27,34 @@ pub struct Publish {
     pub versioned: bool,
     /// The JSON text of an object.
     pub attributes: Option<String>,
+}
+
+impl Engine {
+    /// Publishes jobs, all of them or none. Their ids.
+    pub async fn publish(&self, queue: QueueKey, jobs: Vec<Publish>) -> Result<Vec<String>> {
+        let needs = Needs {
+            bytes: jobs.iter().map(|job| job.body.len()).sum(),
+            adds: true,
+            ..Needs::default()
+        };
+        self.write(needs, None, jobs.len(), move |work| {
+            let publish = |job| publish(work, &queue, job);
+            Ok(jobs.iter().map(publish).collect())
+        })
+        .await
+    }
+
+    /// Publishes a job in the place of another one, there or not, which is gone. Its id.
+    pub async fn republish(&self, queue: QueueKey, id: &str, job: Publish) -> Result<String> {
+        let key = JobKey::lmstfy(id);
+        let mut needs = named([&key]);
+        needs.bytes = job.body.len();
+        self.write(needs, None, 1, move |work| {
+            acknowledge(work, &queue, &key);
+            Ok(publish(work, &queue, &job))
+        })
+        .await
+    }
 }
 
 /// Publishes a job. Returns its id, which may be the name of a queue for replies.
@@ -57,19 +87,4 @@ pub fn publish(work: &mut Work, queue: &QueueKey, publish: &Publish) -> String {
 /// When a job ends that has so many seconds to live.
 pub fn ends_after(work: &Work, ttl_s: u32) -> Option<crate::engine::Time> {
     (ttl_s > 0).then(|| work.now.plus_seconds(f64::from(ttl_s)))
-}
-
-/// The job will never be consumed again, whatever its state; it is gone. Whether it was in this queue.
-pub fn acknowledge(work: &mut Work, queue: &QueueKey, key: &JobKey) -> bool {
-    if !is_in(work, queue, key) {
-        return false;
-    }
-    if let Some(job) = work.job(key)
-        && job.state == State::Running
-    {
-        let (queue, ran) = (job.queue, work.now.seconds_since(job.since));
-        work.tally.duration(queue, Kind::Run, ran, work.now);
-    }
-    work.remove(key);
-    true
 }

@@ -1,4 +1,4 @@
-//! Cancel, of a few jobs at once or of many in order.
+//! Cancel: deletes jobs, all of them or none.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::job::JobKey;
+use crate::engine::events::Said;
+use crate::engine::model::job::{JobKey, State};
 use crate::engine::unit_of_work::{Needs, Work};
-use crate::engine::verbs::qless::unfail;
+use crate::engine::verbs::lifecycle::leave;
 use crate::engine::verbs::{EACH_MAX, named};
 
 /// Dependencies among the jobs of one request, which are held in memory.
@@ -24,20 +25,73 @@ impl Engine {
     pub async fn cancel(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
         if keys.len() <= EACH_MAX {
             let (needs, count) = (named(&keys), keys.len());
-            let cancel = move |work: &mut Work| unfail::cancel(work, &keys);
+            let cancel = move |work: &mut Work| cancel(work, &keys);
             return self.write(needs, now, count, cancel).await;
         }
         let ids: Arc<HashSet<String>> = Arc::new(keys.iter().map(|key| key.id.clone()).collect());
-        let check =
-            move |work: &mut Work, key: &JobKey| unfail::dependents_if_cancellable(work, key, &ids);
+        let check = move |work: &mut Work, key: &JobKey| dependents_if_cancellable(work, key, &ids);
         let checked = self.each(keys.clone(), now, Needs::job, check).await?;
         let checked = checked.into_iter().collect::<Result<Vec<_>>>()?;
-        let cancel =
-            |work: &mut Work, key: &JobKey| unfail::cancel(work, std::slice::from_ref(key));
+        let cancel = |work: &mut Work, key: &JobKey| cancel(work, std::slice::from_ref(key));
         let keys = dependents_first(keys, &checked)?;
         let done = self.each(keys, now, Needs::job, cancel).await?;
         done.into_iter().collect()
     }
+}
+
+/// Cancels all of these jobs or none: they are gone, with everything that is known of them.
+/// Ids that are not there are passed over.
+///
+/// # Errors
+/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not among them waits for one.
+pub fn cancel(work: &mut Work, keys: &[JobKey]) -> Result<()> {
+    let ids = keys.iter().map(|key| key.id.clone()).collect();
+    for key in keys {
+        dependents_if_cancellable(work, key, &ids)?;
+    }
+    for key in keys {
+        let Some(job) = work.job(key) else { continue };
+        let (queue, lease) = (work.queue_name(job.queue), job.lease.clone());
+        leave(work, key);
+        work.remove(key);
+        let said = Said::Canceled {
+            id: &key.id,
+            queue: &queue,
+            worker: lease.as_ref().map(|lease| lease.worker.as_str()),
+        };
+        work.events.log(&said);
+        if let Some(lease) = &lease {
+            work.events.worker(&lease.worker, &said);
+        }
+        work.tell("canceled", key);
+    }
+    Ok(())
+}
+
+/// The jobs that wait for this one, if it may be cancelled together with those of `ids`.
+///
+/// # Errors
+/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not in `ids` waits for it.
+pub fn dependents_if_cancellable(
+    work: &Work,
+    key: &JobKey,
+    ids: &HashSet<String>,
+) -> Result<Vec<String>> {
+    let Some(job) = work.job(key) else {
+        return Ok(Vec::new());
+    };
+    if job.state == State::Complete {
+        return Err(Error::AlreadyComplete { id: key.id.clone() });
+    }
+    let others = job.dependents.iter().filter(|id| !ids.contains(*id));
+    let others: Vec<String> = others.cloned().collect();
+    if others.is_empty() {
+        return Ok(job.dependents.clone());
+    }
+    Err(Error::HasDependents {
+        id: key.id.clone(),
+        dependents: others,
+    })
 }
 
 /// The jobs in an order in which each comes after those that depend on it; `dependents` has their ids, job by job.

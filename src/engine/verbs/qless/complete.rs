@@ -1,19 +1,17 @@
-//! How a worker's turn at a job ends: complete, fail or retry.
+//! Complete: ends a run successfully, for good or to continue in another queue.
 
+use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::events::Said;
 use crate::engine::model::history::What;
-use crate::engine::model::job::{Failure, JobKey, QueueKey, State};
-use crate::engine::unit_of_work::Work;
+use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::counters::Kind;
-use crate::engine::verbs::claim::{become_failed, exhaust};
-use crate::engine::verbs::qless::depend::release_dependents;
-use crate::engine::verbs::qless::heartbeat::{Holder, held};
-use crate::engine::verbs::qless::put::{enter, place, unmet};
-
-/// How many bytes of a failure's message are kept: its beginning.
-pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+use crate::engine::verbs::leases::{Holder, held};
+use crate::engine::verbs::lifecycle::enter;
+use crate::engine::verbs::qless::depend::{release_dependents, unmet};
 
 /// Where a completed job goes on.
 #[derive(Clone, Debug)]
@@ -25,24 +23,26 @@ pub struct Next {
     pub depends: Vec<String>,
 }
 
-/// A job to be failed.
-#[derive(Clone, Debug)]
-pub struct Fail {
-    pub key: JobKey,
-    pub group: String,
-    pub message: String,
-    /// Replaces the job's body, if given.
-    pub body: Option<String>,
-}
-
-/// A job to be given back.
-#[derive(Clone, Debug)]
-pub struct Retry {
-    pub key: JobKey,
-    /// Seconds before it becomes available again; 0 or less means now.
-    pub delay: f64,
-    /// A failure's group and message.
-    pub reason: Option<(String, String)>,
+impl Engine {
+    /// Completes jobs with their bodies, each for good or to go on elsewhere. Per job, its state now.
+    pub async fn complete(
+        &self,
+        jobs: Vec<(JobKey, String, Option<Next>)>,
+        holder: Holder,
+        now: Option<Time>,
+    ) -> Each<State> {
+        let need = |needs: &mut Needs, (key, body, next): &(JobKey, String, Option<Next>)| {
+            needs.job(key);
+            needs.bytes += body.len();
+            if let Some(next) = next {
+                needs.depends(&next.depends);
+            }
+        };
+        self.each(jobs, now, need, move |work, (key, body, next)| {
+            complete(work, key, &holder, body, next.as_ref())
+        })
+        .await
+    }
 }
 
 /// Completes the job; for good, or to go on in another queue. Its failure is forgotten, its retries
@@ -94,101 +94,4 @@ pub fn complete(
     }
     enter(work, key, &next.queue.name, next.delay);
     Ok(work.job(key).map_or(State::Waiting, |job| job.state))
-}
-
-/// Fails the job: it stays, under `group`, until somebody retries or cancels it.
-///
-/// # Errors
-/// Those of [`held`].
-pub fn fail(work: &mut Work, holder: &Holder, fail: &Fail) -> Result<()> {
-    let (key, group, message) = (&fail.key, &fail.group, kept(&fail.message));
-    let queue = held(work, key, holder)?.queue;
-    let now = work.now;
-    work.tally.failure(queue, now);
-    let failure = failure(group, message, holder, now);
-    if let Some(job) = work.job_mut(key) {
-        if let Some(body) = &fail.body {
-            job.body.clone_from(body);
-        }
-        become_failed(job, failure, Some(&holder.worker));
-    }
-    work.events.log(&Said::Failed {
-        id: &key.id,
-        group,
-        message,
-        worker: &holder.worker,
-    });
-    work.tell("failed", key);
-    Ok(())
-}
-
-/// As much of a message as is kept: up to the last character that ends within the limit.
-fn kept(message: &str) -> &str {
-    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
-    message.get(..end).unwrap_or_default()
-}
-
-fn failure(group: &str, message: &str, holder: &Holder, at: Time) -> Failure {
-    let message = kept(message).to_owned();
-    let (group, worker) = (group.to_owned(), holder.worker.clone());
-    Failure {
-        group,
-        message,
-        worker,
-        at,
-    }
-}
-
-/// Gives the job back to its queue, at the cost of one retry; without one left it is failed. Returns the retries left; negative if it was failed.
-///
-/// # Errors
-/// Those of [`held`].
-pub fn retry(work: &mut Work, holder: &Holder, retry: &Retry) -> Result<i64> {
-    let key = &retry.key;
-    let queue = held(work, key, holder)?.queue;
-    let queue_name = work.queue_name(queue);
-    let now = work.now;
-    let Some(job) = work.job_mut(key) else {
-        return Ok(0);
-    };
-    job.remaining -= 1;
-    let remaining = job.remaining;
-    let reason = retry.reason.as_ref();
-    let failure = reason.map(|(group, message)| failure(group, message, holder, now));
-    if remaining >= 0 {
-        job.history.push(
-            What::Retried,
-            now,
-            failure.as_ref().map(|failure| failure.group.as_str()),
-            None,
-        );
-        if failure.is_some() {
-            job.failure = failure;
-        }
-        place(job, now, retry.delay);
-        return Ok(remaining);
-    }
-    match failure {
-        Some(failure) => become_failed(job, failure, None),
-        None => exhaust(job, &queue_name, holder.worker.clone(), now),
-    }
-    work.tally.failure(queue, now);
-    // As in qless-core's retry.lua: a tracked job announces this failure as it does that of `fail`.
-    work.tell("failed", key);
-    Ok(remaining)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_a_message_64_kib_are_kept() {
-        for (bytes, expected) in [(65_535, 65_535), (65_536, 65_536), (65_537, 65_536)] {
-            assert_eq!(kept(&"m".repeat(bytes)).len(), expected, "{bytes} bytes");
-        }
-        // The last character would end one byte behind the limit.
-        let wide = format!("{}é", "m".repeat(65_535));
-        assert_eq!(kept(&wide).len(), 65_535);
-    }
 }

@@ -1,44 +1,30 @@
-//! Who may do what with a running job, and heartbeats.
+//! Heartbeat: renews the lease of a running job.
 
-use crate::engine::error::{Error, Result};
-use crate::engine::model::history::What;
-use crate::engine::model::job::{Job, JobKey, State};
-use crate::engine::unit_of_work::Work;
-use crate::engine::verbs::qless::put::lock_lost;
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::JobKey;
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+use crate::engine::verbs::leases::{Holder, held};
 
-/// Who says something about a running job, and of which queue, if it names one.
-#[derive(Clone, Debug)]
-pub struct Holder {
-    pub worker: String,
-    pub queue: Option<String>,
-}
-
-/// The job, if it is running and `holder` has its lease.
-///
-/// # Errors
-/// In this order: [`Error::NoSuchJob`], [`Error::NotRunning`], [`Error::WrongWorker`], [`Error::WrongQueue`].
-pub fn held<'w>(work: &'w Work, key: &JobKey, holder: &Holder) -> Result<&'w Job> {
-    let id = || key.id.clone();
-    let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
-    let (Some(lease), State::Running) = (&job.lease, job.state) else {
-        return Err(Error::NotRunning {
-            id: id(),
-            state: job.standing(work.now),
-        });
-    };
-    if lease.worker != holder.worker {
-        return Err(Error::WrongWorker {
-            id: id(),
-            worker: lease.worker.clone(),
-        });
+impl Engine {
+    /// Renews leases. Each job may get a new body. Per job, the seconds until the next heartbeat.
+    pub async fn heartbeat(
+        &self,
+        jobs: Vec<(JobKey, Option<String>)>,
+        holder: Holder,
+        now: Option<Time>,
+    ) -> Each<f64> {
+        let need = |needs: &mut Needs, (key, body): &(JobKey, Option<String>)| {
+            needs.job(key);
+            needs.bytes += body.as_ref().map_or(0, String::len);
+        };
+        self.each(jobs, now, need, move |work, (key, body)| {
+            heartbeat(work, key, &holder, body.as_deref())
+        })
+        .await
     }
-    if let Some(name) = &holder.queue {
-        let queue = work.queue_name(job.queue);
-        if queue != *name {
-            return Err(Error::WrongQueue { id: id(), queue });
-        }
-    }
-    Ok(job)
 }
 
 /// Renews the lease; also one that is lost, as long as nobody else has claimed the job. A body
@@ -69,28 +55,4 @@ pub fn heartbeat(
         }
     }
     Ok(due_s)
-}
-
-/// Takes the job from its worker, at no cost: it waits for another, ahead of all others.
-///
-/// # Errors
-/// [`Error::NoSuchJob`], [`Error::NotRunning`].
-pub fn time_out(work: &mut Work, key: &JobKey) -> Result<()> {
-    let now = work.now;
-    let id = || key.id.clone();
-    let job = work
-        .job_mut(key)
-        .ok_or_else(|| Error::NoSuchJob { id: id() })?;
-    let (Some(lease), State::Running) = (job.lease.take(), job.state) else {
-        return Err(Error::NotRunning {
-            id: id(),
-            state: job.standing(now),
-        });
-    };
-    job.history.push(What::TimedOut, now, None, None);
-    job.state = State::Stalled;
-    job.since = now;
-    job.ready_at = now;
-    lock_lost(work, key, &lease.worker);
-    Ok(())
 }

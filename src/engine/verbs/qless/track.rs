@@ -1,66 +1,38 @@
-//! Tracked jobs: those whose events are public. A copy of the table `tracked` in memory, for every verb
-//! asks for it. A job stays tracked when it is gone, and is tracked again when it comes back.
-
-use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+//! Track: publishes the events of a job.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::job::{Job, JobKey};
+use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::Work;
+use crate::engine::verbs::Each;
 use crate::engine::verbs::qless::tag;
-use crate::store::{Row, Statement, StoreError};
+use crate::engine::verbs::qless::tag::need_of_tagged;
 
 /// How many jobs may be tracked: each costs memory, and people follow a handful.
 pub const TRACKED_MAX: usize = 10_000;
 
-/// The ids that are tracked, each since when.
-#[derive(Debug, Default)]
-pub struct Tracked(RwLock<HashMap<String, Time>>);
-
-impl Tracked {
-    /// Takes over what [`ALL`] has read, instead of what is there.
-    pub fn take_over(&self, rows: &[Row]) -> Result<(), StoreError> {
-        let since = rows.iter().map(|row| Ok((row.text(0)?, Time(row.int(1)?))));
-        let since: HashMap<_, _> = since.collect::<Result<_, StoreError>>()?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = since;
-        Ok(())
+impl Engine {
+    /// Makes the events of jobs public, and tags them.
+    pub async fn track(&self, jobs: Vec<(JobKey, Vec<String>)>, now: Option<Time>) -> Each<()> {
+        self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
+            track(work, key, tags)
+        })
+        .await
     }
 
-    pub fn contains(&self, id: &str) -> bool {
-        let tracked = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        !tracked.is_empty() && tracked.contains_key(id)
-    }
-
-    /// How many jobs are tracked.
-    pub fn count(&self) -> usize {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// The ids, by the time of tracking.
-    pub fn ids(&self) -> Vec<String> {
-        let tracked = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut ids: Vec<_> = tracked.iter().map(|(id, since)| (*since, id)).collect();
-        ids.sort();
-        ids.into_iter().map(|(_, id)| id.clone()).collect()
-    }
-
-    /// Takes over what has been committed.
-    pub fn apply(&self, id: &str, since: Option<Time>) {
-        let mut tracked = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        match since {
-            Some(since) => tracked.insert(id.to_owned(), since),
-            None => tracked.remove(id),
-        };
-    }
-
-    /// Everything has been emptied.
-    pub fn clear(&self) {
-        self.0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+    /// Tracks jobs, there or not, no longer.
+    pub async fn untrack(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
+        self.each(
+            keys,
+            now,
+            |_, _| {},
+            |work, key| {
+                untrack(work, key);
+                Ok(())
+            },
+        )
+        .await
     }
 }
 
@@ -92,62 +64,6 @@ pub fn untrack(work: &mut Work, key: &JobKey) {
         work.events.tracked("untrack", &key.id);
     }
 }
-
-impl Engine {
-    /// The tracked jobs by the time of tracking, and the ids of those that are gone.
-    ///
-    /// # Errors
-    /// [`Error::AnswerTooLarge`].
-    pub async fn tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
-        self.freshen().await?;
-        let keys = self.tracked_keys();
-        let found = self.jobs_by_key(&keys).await?;
-        Ok(there_and_gone(keys, found))
-    }
-
-    /// The same, as a list shows them.
-    pub async fn brief_tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
-        self.freshen().await?;
-        let keys = self.tracked_keys();
-        let found = self.brief_jobs_by_key(&keys).await?;
-        Ok(there_and_gone(keys, found))
-    }
-
-    fn tracked_keys(&self) -> Vec<JobKey> {
-        self.known_tracked()
-            .ids()
-            .iter()
-            .map(JobKey::qless)
-            .collect()
-    }
-}
-
-fn there_and_gone(keys: Vec<JobKey>, found: Vec<Option<Job>>) -> (Vec<Job>, Vec<String>) {
-    let (mut jobs, mut gone) = (Vec::new(), Vec::new());
-    for (key, job) in keys.into_iter().zip(found) {
-        match job {
-            Some(job) => jobs.push(job),
-            None => gone.push(key.id),
-        }
-    }
-    (jobs, gone)
-}
-
-/// The statement that stores what is tracked since when, or is so no longer.
-pub fn save(id: &str, since: Option<Time>) -> Statement {
-    match since {
-        Some(since) => Statement::new(ADD, [id.into(), since.0.into()]),
-        None => Statement::new(REMOVE, [id.into()]),
-    }
-}
-
-/// The statement that reads what is tracked.
-pub const ALL: &str = "SELECT id, since FROM tracked";
-
-const ADD: &str = "
-INSERT INTO tracked (id, since) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET since = excluded.since";
-
-const REMOVE: &str = "DELETE FROM tracked WHERE id = $1";
 
 #[cfg(test)]
 mod tests {

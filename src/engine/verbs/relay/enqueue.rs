@@ -1,14 +1,20 @@
-//! Relay's verbs: enqueue and requeue, and what a runner says of a job that it has.
+//! Enqueue: adds jobs, each with an id of the client.
 
 use std::collections::HashSet;
 
+use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::history::What;
 use crate::engine::model::job::{FOR_EVER, Job, JobKey, QueueKey, State};
-use crate::engine::unit_of_work::Work;
-use crate::engine::unit_of_work::counters::Kind;
-use crate::engine::verbs::qless::put::new_job;
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::lifecycle::new_job;
+
+/// Jobs that one request enqueues all together or not at all, and the queues that it names. They share a transaction,
+/// for which all others wait.
+const ATOMIC_MAX: usize = 6_400;
+
+const ATOMIC_QUEUES_MAX: usize = 1_000;
 
 /// What becomes of a job whose key is taken (document, Mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +44,47 @@ pub struct Enqueue {
     pub run_at: Option<Time>,
 }
 
-/// A run of a job: while it lasts, its runner may speak for the job.
-#[derive(Clone, Debug)]
-pub struct Run {
-    pub queue: QueueKey,
-    pub id: String,
-    /// 32 hex digits, as in [`Lease::id`](crate::engine::Lease).
-    pub run_id: String,
+impl Engine {
+    /// Enqueues jobs. In mode [`Mode::Unique`] all of them or none, at most [`ATOMIC_MAX`]; in the other modes, where
+    /// each job is independent, many go in several transactions.
+    ///
+    /// # Errors
+    /// [`AlreadyThere`, `TooMany`](crate::engine::Error).
+    pub async fn enqueue(&self, jobs: Vec<Enqueue>, mode: Mode) -> Result<()> {
+        if mode != Mode::Unique {
+            let put = move |work: &mut Work, job: &Enqueue| {
+                put(work, job, mode);
+                Ok(())
+            };
+            let done = self.each(jobs, None, need, put).await?;
+            return done.into_iter().collect();
+        }
+        check_atomic(&jobs)?;
+        let mut needs = Needs::default();
+        jobs.iter().for_each(|job| need(&mut needs, job));
+        self.write(needs, None, jobs.len(), move |work| enqueue(work, &jobs))
+            .await
+    }
+}
+
+pub fn check_atomic(jobs: &[Enqueue]) -> Result<()> {
+    let too_many = |what, max| Err(Error::TooMany { what, max });
+    if jobs.len() > ATOMIC_MAX {
+        return too_many("jobs in one atomic request", ATOMIC_MAX);
+    }
+    // Most requests have fewer jobs than that: their queues need no counting.
+    let queues = || jobs.iter().map(|job| &job.queue).collect::<HashSet<_>>();
+    if jobs.len() > ATOMIC_QUEUES_MAX && queues().len() > ATOMIC_QUEUES_MAX {
+        let what = "queues in one atomic request";
+        return too_many(what, ATOMIC_QUEUES_MAX);
+    }
+    Ok(())
+}
+
+pub fn need(needs: &mut Needs, job: &Enqueue) {
+    needs.in_queues.push((job.queue.clone(), job.id.clone()));
+    needs.bytes += job.payload.len() + job.state.as_ref().map_or(0, String::len);
+    needs.adds = true;
 }
 
 /// Enqueues jobs in mode [`Mode::Unique`], in order, all of them or (if one is refused) none.
@@ -59,26 +99,8 @@ pub fn enqueue(work: &mut Work, jobs: &[Enqueue]) -> Result<()> {
     Ok(())
 }
 
-/// Ends a run and the job with it, and enqueues others, or nothing of both. Whether there was that run.
-///
-/// # Errors
-/// [`Error::AlreadyThere`].
-pub fn requeue(work: &mut Work, run: &Run, jobs: &[Enqueue], mode: Mode) -> Result<bool> {
-    let Some(key) = running(work, run) else {
-        return Ok(false);
-    };
-    if mode == Mode::Unique {
-        check_unique(work, jobs, Some(&key))?;
-    }
-    end(work, &key);
-    for job in jobs {
-        put(work, job, mode);
-    }
-    Ok(true)
-}
-
 /// Whether all these keys are free, and no two of them the same. `leaving` counts as gone.
-fn check_unique(work: &Work, jobs: &[Enqueue], leaving: Option<&JobKey>) -> Result<()> {
+pub fn check_unique(work: &Work, jobs: &[Enqueue], leaving: Option<&JobKey>) -> Result<()> {
     let mut named = HashSet::new();
     for job in jobs {
         let key = work.key_in(&job.queue, &job.id);
@@ -131,96 +153,4 @@ fn fill(job: &mut Job, enqueue: &Enqueue, now: Time) {
     } else {
         State::Waiting
     };
-}
-
-/// Renews the lease of a run. `state` takes the place of what the job has; `Some(None)` takes that away.
-///
-/// # Errors
-/// [`Error::NoSuchJob`] if there is no such run.
-pub fn beat(work: &mut Work, run: &Run, state: Option<&Option<String>>) -> Result<()> {
-    let now = work.now;
-    let key = running(work, run);
-    let job = key.and_then(|key| work.job_mut(&key));
-    let job = job.ok_or_else(|| Error::NoSuchJob { id: run.id.clone() })?;
-    let timeout_s = job.timeout_s.unwrap_or_default() as f64;
-    if let Some(lease) = &mut job.lease {
-        lease.until = now.plus_seconds(timeout_s);
-    }
-    job.updated_at = Some(now);
-    if let Some(state) = state {
-        job.work_state.clone_from(state);
-    }
-    Ok(())
-}
-
-/// Ends a run, and the job with it. Whether there was that run.
-pub fn finish(work: &mut Work, run: &Run) -> bool {
-    let key = running(work, run);
-    if let Some(key) = &key {
-        end(work, key);
-    }
-    key.is_some()
-}
-
-/// Deletes a job, whatever its state. Whether it was there.
-pub fn delete(work: &mut Work, queue: &QueueKey, id: &str) -> bool {
-    let key = work.key_in(queue, id);
-    let Some(key) = key.filter(|key| work.job(key).is_some()) else {
-        return false;
-    };
-    work.remove(&key);
-    true
-}
-
-/// Enqueues a dead job anew, with its payload and its last state.
-///
-/// # Errors
-/// [`Error::NoSuchJob`], [`Error::NotDead`], [`Error::AlreadyThere`].
-pub fn revive(work: &mut Work, queue: &QueueKey, dead: &JobKey) -> Result<()> {
-    let now = work.now;
-    let id = || dead.id.clone();
-    let job = work
-        .job(dead)
-        .ok_or_else(|| Error::NoSuchJob { id: id() })?;
-    if job.state != State::Dead {
-        return Err(Error::NotDead {
-            id: id(),
-            state: job.standing(now),
-        });
-    }
-    let (history, created_at) = (job.history.clone(), job.created_at);
-    let again = Enqueue {
-        queue: queue.clone(),
-        id: id(),
-        timeout_s: job.timeout_s.unwrap_or_default(),
-        max_retries: (job.retries != FOR_EVER).then_some(job.retries),
-        payload: job.body.clone(),
-        state: job.work_state.clone(),
-        run_at: None,
-    };
-    enqueue(work, &[again])?;
-    work.remove(dead);
-    if let Some(key) = work.key_in(queue, &dead.id)
-        && let Some(job) = work.job_mut(&key)
-    {
-        job.history = history;
-        job.history.push(What::Respawned, now, None, None);
-        job.created_at = created_at;
-    }
-    Ok(())
-}
-
-/// The key of the job that is running, if it is in this run.
-fn running(work: &Work, run: &Run) -> Option<JobKey> {
-    let key = work.key_in(&run.queue, &run.id)?;
-    let lease = work.job(&key)?.lease.as_ref()?;
-    (lease.id == run.run_id).then_some(key)
-}
-
-fn end(work: &mut Work, key: &JobKey) {
-    if let Some(job) = work.job(key) {
-        let (queue, ran) = (job.queue, work.now.seconds_since(job.since));
-        work.tally.duration(queue, Kind::Run, ran, work.now);
-    }
-    work.remove(key);
 }

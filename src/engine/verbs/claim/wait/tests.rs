@@ -2,9 +2,9 @@
 
 use tokio::time::timeout;
 
+use super::*;
 use crate::engine::maintenance::Chore;
 use crate::engine::maintenance::tasks::Part;
-use crate::engine::verbs::claim::wait::*;
 use crate::engine::{JobKey, Put, quiet as engine};
 
 /// A guard against a wake-up that never comes.
