@@ -19,6 +19,7 @@ mod model;
 mod operations;
 mod peers;
 mod queries;
+mod subscriptions;
 mod tokens;
 mod unit_of_work;
 mod verbs;
@@ -37,7 +38,7 @@ pub use audit::{
 pub use clock::{Clock, Time};
 pub use consistency::Problem;
 pub use error::{ANSWER_BYTES_MAX, Error, Result};
-pub use events::Published;
+pub use maintenance::fold_series::{HOURS_KEPT, MINUTES_KEPT};
 use maintenance::{Chore, Duty};
 pub use model::config::{Config, OPTION_BYTES_MAX};
 pub use model::history::{Event, History, NOTE_BYTES_MAX, What};
@@ -45,6 +46,7 @@ pub use model::job::{
     FOR_EVER, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol, QLESS_SCOPE,
     QueueId, QueueKey, Standing, State,
 };
+pub use model::page::Page;
 pub use model::queue::{Queue, Queues};
 pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
@@ -56,26 +58,28 @@ use peers::Peers;
 pub use queries::about::{Opened, Running};
 pub use queries::dead_letter::DeadLetter;
 pub use queries::due::{Due, HOURS};
+pub use queries::events::Published;
 pub use queries::failure_times::{Failing, FailureTimes, TIMES_MAX};
 pub use queries::failures::FailureGroup;
 pub use queries::names::Names;
-pub use queries::queues::{Counts, Page, QueueCounts};
+pub use queries::queues::{Counts, QueueCounts};
 pub use queries::record_labels::{Labelled, Which};
 pub use queries::records::Records;
 pub use queries::search::{Reach, Searched};
-pub use queries::series::{BOUNDS_S, HOUR, HOURS_KEPT, MINUTES_KEPT, Sums, minute, within};
+pub use queries::series::{Sums, within};
 pub use queries::stats::{Durations, Stats};
 pub use queries::workers::WorkerCounts;
+use subscriptions::Waiters;
 pub use tokens::expiry::Expiry;
 pub use tokens::{Flaw, Grant, Token, Tokens};
 pub use unit_of_work::counters::{Moments, SLOTS};
+pub use unit_of_work::time_series::{BOUNDS_S, HOUR, minute};
 use unit_of_work::transaction::{Runner, Seen, Step, Verb};
 use unit_of_work::{Needs, Shared, Work};
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::sessions::{
     SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session,
 };
-use verbs::claim::wait::Waiters;
 pub use verbs::claim::{Claim, Order};
 pub use verbs::jobq::advance::Swap;
 pub use verbs::jobq::queues::flaw_of_queue_name;

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
+use crate::engine::maintenance::Chore;
 use crate::store::{Connection, Statement, StoreError};
 
 /// How often mending is followed by another look: to mend a job may change what it is counted as.
@@ -87,6 +88,12 @@ impl Engine {
         }
         let resolved = found.len().saturating_sub(left.len());
         Ok((found, resolved))
+    }
+
+    /// Sets right those of the problems that are still there.
+    async fn set_right(&self, moment: Moment, problems: Vec<Problem>) -> Result<()> {
+        let mend = Chore::Mend(moment, problems.into());
+        self.chore(mend).await.map(drop)
     }
 
     fn moment(&self, now: Option<Time>) -> Moment {

@@ -1,6 +1,8 @@
 //! What the server does of its own accord, or for the operator: each chore is a group of its own.
 
 pub mod empty_queues;
+pub mod fold_series;
+pub mod prune;
 pub mod tasks;
 
 use std::sync::Arc;

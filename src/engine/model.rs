@@ -4,6 +4,7 @@ pub mod config;
 pub mod history;
 pub mod job;
 pub mod job_rows;
+pub mod page;
 pub mod queue;
 pub mod record;
 pub mod recurring;

@@ -5,6 +5,7 @@ pub mod batch_size;
 pub mod dead_letter;
 pub mod due;
 pub mod evaluate;
+pub mod events;
 pub mod failure_times;
 pub mod failures;
 pub mod job_lists;

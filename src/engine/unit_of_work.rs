@@ -14,6 +14,7 @@ pub mod load;
 pub mod needs;
 pub mod save;
 pub mod spawn;
+pub mod time_series;
 pub mod transaction;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};

@@ -14,27 +14,16 @@ pub mod relay;
 
 use crate::engine::verbs::batches::EACH_MAX;
 
+use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::maintenance::Chore;
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, Oldest, Work};
-use crate::engine::{Engine, consistency};
 
 /// A result for each item.
 type Each<T> = Result<Vec<Result<T>>>;
 
 impl Engine {
-    /// Sets right those of the problems that are still there.
-    pub(in crate::engine) async fn set_right(
-        &self,
-        moment: consistency::Moment,
-        problems: Vec<consistency::Problem>,
-    ) -> Result<()> {
-        let mend = Chore::Mend(moment, problems.into());
-        self.chore(mend).await.map(drop)
-    }
-
     /// Does something to each of the items, in order. Many go in several transactions, so that other requests come in
     /// between; if one of those fails after others have been committed, that is the result of its items and of the
     /// rest.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::queue::Queue;
-use crate::engine::queries::series;
+
+use crate::engine::maintenance::fold_series;
 use crate::engine::unit_of_work::Work;
 use crate::store::{Connection, Statement, StoreError};
 
@@ -115,7 +116,7 @@ pub fn drop_queues(queues: &[QueueId]) -> Vec<Statement> {
     let rows: Vec<_> = queues.iter().map(|id| (*id,)).collect();
     vec![
         Statement::of_rows(DROP, &rows).exactly(rows.len()),
-        series::keep_of_gone(&rows),
+        fold_series::keep_of_gone(&rows),
         Statement::of_rows(DROP_TALLIES, &rows),
         Statement::of_rows(NOTE_GONE, &rows),
     ]

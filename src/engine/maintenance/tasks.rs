@@ -2,21 +2,18 @@
 
 use std::collections::HashMap;
 
-use crate::engine::audit;
 use crate::engine::clock::Time;
 use crate::engine::model::job::{JobKey, QueueKey, State};
-use crate::engine::model::job_rows::{self, job_columns};
+use crate::engine::model::job_rows;
+use crate::engine::model::job_rows::job_columns;
 use crate::engine::tokens::FORGOTTEN_MAX;
-use crate::engine::unit_of_work::counters::{Kind, MOMENTS};
 use crate::engine::unit_of_work::{REVISE, Work};
-use crate::engine::verbs::admin::sessions;
-
 use crate::engine::verbs::leases;
-use crate::store::{Answer, Connection, Statement, StoreError};
+use crate::store::{Connection, Statement, StoreError};
 
 /// Rows that one part of upkeep concerns in one transaction: no more than can be written within some 20 ms, so that
 /// no request waits long for it.
-const BATCH: i64 = 2_000;
+pub const BATCH: i64 = 2_000;
 
 /// For how many seconds a job is kept that is gone for Relay, for want of retries.
 const GONE_KEPT_S: f64 = 30.0 * 86_400.0;
@@ -270,41 +267,6 @@ async fn drop_jobs(
     Ok(())
 }
 
-/// Drops statistics older than `stats-history` days and histograms older than `histogram-history` days, today being
-/// the first; counts that count nothing any more; and, unless clients tell the time, what is old of the audit and of
-/// sessions. A bounded batch of each. Whether that was all.
-pub async fn prune(
-    connection: &mut Connection,
-    work: &Work,
-    clients_tell_time: bool,
-) -> Result<bool, StoreError> {
-    let statistics = work.past_keeping("stats-history");
-    let histograms = work.past_keeping("histogram-history");
-    let tallies = |kind: Kind, day: i64, slot: i64| {
-        let args = [kind as i64, day, slot, BATCH].map(Into::into);
-        Statement::new(PRUNE_TALLIES, args)
-    };
-    let mut batch = vec![
-        tallies(Kind::Wait, statistics, MOMENTS),
-        tallies(Kind::Run, statistics, MOMENTS),
-        tallies(Kind::Outcome, statistics, MOMENTS),
-        tallies(Kind::Wait, histograms, 0),
-        tallies(Kind::Run, histograms, 0),
-        Statement::new(PRUNE_TAG_COUNTS, [BATCH.into()]),
-        Statement::new(PRUNE_FAILURE_COUNTS, [BATCH.into()]),
-    ];
-    if !clients_tell_time {
-        batch.extend(audit::drop_old(work.now));
-        batch.extend(sessions::drop_old(work.now));
-    }
-    let answers = connection.run(batch).await?;
-    let is_full = |answer: &Answer| answer.affected >= BATCH as u64;
-    Ok(!answers.iter().take(PRUNED).any(is_full))
-}
-
-/// How many of the statements of [`prune`] have a batch; the others go by few rows.
-const PRUNED: usize = 7;
-
 /// Notes when workers were seen last, unless another server knows better; where clients tell the time, it may
 /// run backwards. In order, so that two servers that saw the same workers do not wait for each other.
 pub fn save_seen(seen: &HashMap<String, Time>, clients_tell_time: bool) -> Statement {
@@ -403,34 +365,6 @@ DELETE FROM jobs WHERE (seq, version) IN (
             {skip_locked}) AS oldest) AS counted
     WHERE before < 32768)
 RETURNING queue, seq, tags, state, scope, id";
-
-// The rows of each queue stand together.
-const PRUNE_TALLIES: &str = "
-DELETE FROM tallies WHERE kind = $1 AND day <= $2 AND slot >= $3 AND (queue, day, slot, server) IN (
-    SELECT t.queue, t.day, t.slot, t.server FROM queues AS q CROSS JOIN tallies AS t
-    WHERE t.kind = $1 AND t.queue = q.id AND t.day <= $2 AND t.slot >= $3 LIMIT $4 + 0)";
-
-// A count is the sum of one row for each server. Rows that are locked and add up to zero can be deleted, even while
-// another server adds to a row of its own.
-const PRUNE_TAG_COUNTS: &str = "
-WITH kept AS (
-    SELECT tag, server, n FROM tag_counts
-    WHERE tag IN (SELECT tag FROM tag_counts GROUP BY tag HAVING sum(n) = 0 LIMIT $1 + 0)
-    ORDER BY tag, server {locked}
-)
-DELETE FROM tag_counts WHERE (tag, server, n) IN (
-    SELECT tag, server, n FROM kept WHERE tag IN (SELECT tag FROM kept GROUP BY tag HAVING sum(n) = 0))";
-
-const PRUNE_FAILURE_COUNTS: &str = "
-WITH kept AS (
-    SELECT failure_group, queue, server, n FROM failure_counts
-    WHERE failure_group IN (
-        SELECT failure_group FROM failure_counts GROUP BY failure_group HAVING sum(n) = 0 LIMIT $1 + 0)
-    ORDER BY failure_group, queue, server {locked}
-)
-DELETE FROM failure_counts WHERE (failure_group, queue, server, n) IN (
-    SELECT failure_group, queue, server, n FROM kept
-    WHERE failure_group IN (SELECT failure_group FROM kept GROUP BY failure_group HAVING sum(n) = 0))";
 
 const FORGET_WORKERS: &str = "
 DELETE FROM workers WHERE last_seen <= $1 AND (protocol, name) IN (

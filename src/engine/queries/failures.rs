@@ -4,8 +4,8 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::Job;
+use crate::engine::model::page::{LISTED_MAX, Page};
 use crate::engine::queries::job_lists::{List, jobs, list};
-use crate::engine::queries::queues::{LISTED_MAX, Page};
 use crate::store::{Arg, Statement};
 
 /// A group of failures.

@@ -8,7 +8,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{ANSWER_BYTES_MAX, Error, Result};
 use crate::engine::model::job::{Job, JobKey, QueueKey, Standing, is_possible};
 use crate::engine::model::job_rows::{self};
-use crate::engine::queries::queues::Page;
+use crate::engine::model::page::Page;
 use crate::engine::unit_of_work::LOAD_JOBS;
 use crate::store::{Arg, Row, Statement, StoreError};
 

@@ -2,9 +2,9 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
+use crate::engine::model::page::Page;
 use crate::engine::operations::rows;
 use crate::engine::operations::{Operation, Skip};
-use crate::engine::queries::queues::Page;
 use crate::store::Statement;
 
 impl Engine {

@@ -10,13 +10,6 @@ use crate::engine::model::job::{QueueId, QueueKey, Standing, State};
 use crate::engine::model::queue::Queue;
 use crate::store::{Answer, Statement};
 
-/// Which part of a list is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
-    pub offset: usize,
-    pub limit: usize,
-}
-
 /// How many jobs of a queue stand where, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -193,6 +186,3 @@ const COUNT_DUE_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AN
 
 const OLDEST_WAITING_OF: &str = "
 SELECT queue, ready_at FROM jobs WHERE queue = $1 AND state = 1 ORDER BY priority, ready_at, seq LIMIT 1";
-
-/// Workers, and failure groups, of one list.
-pub const LISTED_MAX: usize = 10_000;

@@ -2,9 +2,9 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
+use crate::engine::model::page::Page;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
-use crate::engine::queries::queues::Page;
 use crate::engine::queries::records::{found, records};
 use crate::store::{Answer, Statement, StoreError};
 

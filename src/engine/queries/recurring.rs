@@ -3,8 +3,8 @@
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueKey;
+use crate::engine::model::page::Page;
 use crate::engine::model::recurring::{ALL, IN, LOAD, Recurring, recurring};
-use crate::engine::queries::queues::Page;
 use crate::store::Statement;
 
 impl Engine {

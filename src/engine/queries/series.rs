@@ -11,70 +11,11 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{QueueId, QueueKey};
-use crate::engine::unit_of_work::Work;
 use crate::engine::unit_of_work::counters::Kind;
-use crate::store::{Connection, Statement, StoreError};
-
-/// Microseconds of a minute; the minutes of an hour.
-const MINUTE_US: i64 = 60_000_000;
-pub const HOUR: i64 = 60;
-
-/// For how many minutes there are minutes; then they become hours.
-pub const MINUTES_KEPT: i64 = 25 * HOUR;
-
-/// For how many hours there are hours: a month, and the one before it to compare.
-pub const HOURS_KEPT: i64 = 62 * 24;
-
-/// Rows of each kind that one round of upkeep concerns.
-const BATCH: i64 = 5_000;
-
-/// Where all but the last of the classes of durations end, in seconds.
-pub const BOUNDS_S: [f64; CLASSES - 1] = [
-    0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 120.0, 600.0, 3_600.0,
-];
-pub const CLASSES: usize = 12;
-
-/// The queue under which stands what happened in queues that have gone.
-const GONE: QueueId = 0;
-
-/// What is counted, in the column `slot`. From [`WAITS`] and [`RUNS`] on stand the classes.
-const PUT: i64 = 0;
-const FAILED: i64 = 1;
-const WAITS: i64 = 10;
-const RUNS: i64 = 30;
-
-/// The number of the minute of a moment, counted from 1970.
-pub fn minute(at: Time) -> i64 {
-    at.0.div_euclid(MINUTE_US)
-}
-
-fn class(seconds: f64) -> usize {
-    BOUNDS_S.iter().filter(|bound| seconds >= **bound).count()
-}
-
-/// A number that grows in a minute.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mark {
-    /// A job came into the queue: put, moved, or put to work again by hand.
-    Put,
-    /// A job failed for good: it is failed or dead.
-    Failed,
-    /// A job was given to a worker after so many seconds.
-    Claimed(f64),
-    /// A worker was done with a job after so many seconds.
-    Completed(f64),
-}
-
-impl Mark {
-    pub(in crate::engine) fn slot(self) -> i64 {
-        match self {
-            Mark::Put => PUT,
-            Mark::Failed => FAILED,
-            Mark::Claimed(seconds) => WAITS + class(seconds) as i64,
-            Mark::Completed(seconds) => RUNS + class(seconds) as i64,
-        }
-    }
-}
+use crate::engine::unit_of_work::time_series::{
+    BOUNDS_S, CLASSES, FAILED, HOUR, MINUTE_US, PUT, RUNS, WAITS,
+};
+use crate::store::Statement;
 
 /// What happened in some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -226,44 +167,6 @@ impl Engine {
     }
 }
 
-/// Makes hours of minutes that are old, and drops hours that are; a bounded batch of each. Whether that was all. What
-/// was a minute is an hour in the same transaction, so none is counted twice or lost.
-pub async fn fold(connection: &mut Connection, work: &Work) -> Result<bool, StoreError> {
-    let hour = minute(work.now).div_euclid(HOUR);
-    let first_minute = (hour - MINUTES_KEPT / HOUR).saturating_mul(HOUR);
-    let take = |kind: Kind, before: i64| {
-        let args = [kind as i64, before, BATCH].map(Into::into);
-        Statement::new(TAKE, args)
-    };
-    let batch = vec![
-        take(Kind::Minute, first_minute),
-        take(Kind::Hour, hour - HOURS_KEPT),
-    ];
-    let answers = connection.run(batch).await?;
-    let is_all = answers.iter().all(|answer| answer.affected < BATCH as u64);
-    let mut hours: HashMap<(QueueId, i64, i64, i64), i64> = HashMap::new();
-    for row in answers.first().iter().flat_map(|answer| &answer.rows) {
-        let hour = row.int(1)?.div_euclid(HOUR);
-        let key = (row.int(0)?, hour, row.int(2)?, row.int(3)?);
-        *hours.entry(key).or_default() += row.int(4)?;
-    }
-    if !hours.is_empty() {
-        let rows: Vec<_> = hours
-            .into_iter()
-            .map(|((queue, hour, slot, server), n)| (queue, hour, slot, server, n))
-            .collect();
-        connection
-            .run(vec![Statement::of_rows(FOLD, &rows)])
-            .await?;
-    }
-    Ok(is_all)
-}
-
-/// What happened in these queues, which go, has happened all the same.
-pub fn keep_of_gone(queues: &[(QueueId,)]) -> Statement {
-    Statement::of_rows(KEEP, queues).with(GONE)
-}
-
 // Minutes and hours of one queue stand together, so each queue is asked for its own.
 const OF_ALL: &str = "
 SELECT (t.day - $2) / $4, t.slot, CAST(sum(t.n) AS BIGINT)
@@ -284,27 +187,10 @@ const LAST: &str = "
 SELECT max(t.day) FROM (SELECT id FROM queues UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t
 WHERE t.kind = $1 AND t.queue = q.id AND t.day >= $2 AND t.day < $3 AND t.slot = $4";
 
-const TAKE: &str = "
-DELETE FROM tallies WHERE kind = $1 AND (queue, day, slot, server) IN (
-    SELECT t.queue, t.day, t.slot, t.server
-    FROM (SELECT id FROM queues UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t
-    WHERE t.kind = $1 AND t.queue = q.id AND t.day < $2 LIMIT $3 + 0)
-RETURNING queue, day, slot, server, n";
-
-const FOLD: &str = "
-INSERT INTO tallies (kind, queue, day, slot, server, n)
-SELECT 5, int(0), int(1), int(2), int(3), int(4) FROM rows($1) WHERE true
-ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n";
-
-const KEEP: &str = "
-INSERT INTO tallies (kind, queue, day, slot, server, n)
-SELECT t.kind, $2, t.day, t.slot, t.server, CAST(sum(t.n) AS BIGINT) FROM tallies AS t
-WHERE t.kind IN (4, 5) AND t.queue IN (SELECT int(0) FROM rows($1)) GROUP BY t.kind, t.day, t.slot, t.server
-ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n";
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::unit_of_work::time_series::{Mark, class, minute};
 
     #[test]
     fn a_duration_belongs_to_the_class_that_ends_after_it() {

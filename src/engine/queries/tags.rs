@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::queries::queues::Page;
+use crate::engine::model::page::Page;
 use crate::store::{Row, Statement};
 
 impl Engine {

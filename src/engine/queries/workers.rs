@@ -8,8 +8,8 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::Job;
 use crate::engine::model::job_rows::job_columns;
+use crate::engine::model::page::LISTED_MAX;
 use crate::engine::queries::job_lists::jobs;
-use crate::engine::queries::queues::LISTED_MAX;
 use crate::store::Statement;
 
 /// A worker, and how many leases it holds.

@@ -7,7 +7,8 @@ use foldhash::fast::RandomState;
 
 use crate::engine::clock::Time;
 use crate::engine::model::job::{Job, QueueId, State};
-use crate::engine::queries::series::{self, Mark};
+use crate::engine::unit_of_work::time_series;
+use crate::engine::unit_of_work::time_series::Mark;
 use crate::store::Statement;
 
 /// Slots of a histogram: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last
@@ -183,7 +184,13 @@ impl Tally {
 
     /// Something happened at `now`, to be told by the minute.
     fn mark(&mut self, queue: QueueId, mark: Mark, now: Time) {
-        self.add(Kind::Minute, queue, series::minute(now), mark.slot(), 1);
+        self.add(
+            Kind::Minute,
+            queue,
+            time_series::minute(now),
+            mark.slot(),
+            1,
+        );
     }
 
     /// A job came into `queue` at `now`.

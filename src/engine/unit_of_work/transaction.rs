@@ -19,12 +19,14 @@ use crate::engine::maintenance::tasks::{self, Part};
 use crate::engine::model::job::{JobKey, QueueId};
 
 use crate::engine::peers::Peers;
-use crate::engine::queries::series;
+
+use crate::engine::maintenance::{fold_series, prune};
+use crate::engine::subscriptions::Waiters;
 use crate::engine::unit_of_work::commit_times::Commits;
 use crate::engine::unit_of_work::job_cache::Held;
 use crate::engine::unit_of_work::spawn;
+use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::{Audit, Seqs, Shared, Wanted, Work};
-use crate::engine::verbs::claim::wait::Waiters;
 use crate::store::{Connection, Group, Statement, StoreError};
 pub use request::{Step, Task, Verb};
 
@@ -206,12 +208,12 @@ impl Runner {
     /// that was all.
     async fn age(&self, connection: &mut Connection, work: &mut Work) -> Result<Aged, StoreError> {
         let mut aged = self.aged;
-        let hour = Some(series::minute(work.now).div_euclid(series::HOUR));
-        if aged.folded_in != hour && series::fold(connection, work).await? {
+        let hour = Some(time_series::minute(work.now).div_euclid(time_series::HOUR));
+        if aged.folded_in != hour && fold_series::fold(connection, work).await? {
             aged.folded_in = hour;
         }
         let day = Some(work.now.day());
-        if aged.pruned_on != day && tasks::prune(connection, work, self.clients_tell_time).await? {
+        if aged.pruned_on != day && prune::prune(connection, work, self.clients_tell_time).await? {
             aged.pruned_on = day;
         }
         Ok(aged)

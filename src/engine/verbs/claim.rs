@@ -11,9 +11,9 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{ANSWER_BYTES_MAX, Result};
 use crate::engine::model::job::{Job, QueueKey};
+use crate::engine::subscriptions::timer::LOOKED_AT_MAX;
 use crate::engine::tokens::Grant;
 use crate::engine::unit_of_work::{Needs, Wanted, Work};
-use crate::engine::verbs::claim::wait::LOOKED_AT_MAX;
 
 /// How many bytes the bodies of the jobs of one claim may have, before the last: an answer must have room for all that is
 /// leased.

@@ -1,8 +1,10 @@
 //! How much one transaction of the upkeep does, and how much it leaves.
 
 use super::*;
+use crate::engine::audit;
 use crate::engine::maintenance::Chore;
 use crate::engine::unit_of_work::Needs;
+use crate::engine::verbs::admin::sessions;
 use crate::engine::verbs::lmstfy::publish;
 use crate::engine::{Claim, Engine, Publish, Put, events, quiet as engine};
 

@@ -4,8 +4,8 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, QueueKey, Standing};
+use crate::engine::model::page::Page;
 use crate::engine::model::recurring::due;
-use crate::engine::queries::queues::Page;
 use crate::engine::unit_of_work::{Needs, Wanted};
 
 impl Engine {

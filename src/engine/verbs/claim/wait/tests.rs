@@ -5,7 +5,9 @@ use tokio::time::timeout;
 use super::*;
 use crate::engine::maintenance::Chore;
 use crate::engine::maintenance::tasks::Part;
+use crate::engine::subscriptions::{Rings, Seat, Waiters};
 use crate::engine::{JobKey, Put, quiet as engine};
+use std::sync::Arc;
 
 /// A guard against a wake-up that never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
