@@ -42,13 +42,15 @@ port=$(node -e 'const s=require("net").createServer().listen(0,"127.0.0.1",()=>{
     -o "-p $port -k $dir -c listen_addresses=127.0.0.1 -c max_connections=300 -c fsync=off ${POSTGRES_OPTIONS:-}" start
 )
 
-# Tests copy a template database that already has the tables.
+# Tests use copies of a template database that already has the tables.
 server=target/debug/switchyard
 if [ -x "$server" ]; then
   template=switchyard_template
   "$bin/createdb" --maintenance-db="postgres://switchyard@127.0.0.1:$port/postgres" "$template"
   "$server" token list --database "postgres://switchyard@127.0.0.1:$port/$template" >/dev/null
-  export SWITCHYARD_TEST_POSTGRES_TEMPLATE=$template
+  "$bin/psql" -q -v ON_ERROR_STOP=1 -f scripts/postgres.sql "postgres://switchyard@127.0.0.1:$port/$template"
+  mkdir "$dir/slots"
+  export SWITCHYARD_TEST_POSTGRES_TEMPLATE=$template SWITCHYARD_TEST_POSTGRES_SLOTS=$dir/slots
 fi
 
 export PATH="$bin:$PATH" SWITCHYARD_TEST_POSTGRES="postgres://switchyard@127.0.0.1:$port" SWITCHYARD_TEST_POSTGRES_DATA="$dir/data"

@@ -324,7 +324,7 @@ async fn finish(engine: &Engine, scene: &Scene, name: &str, job: Job) -> Result<
             depends: Vec::new(),
         });
         engine
-            .complete(vec![(key, job.body, next)], holder, None)
+            .complete(vec![(key, job.body.into(), next)], holder, None)
             .await?;
     }
     Ok(())

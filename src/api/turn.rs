@@ -196,7 +196,7 @@ pub async fn job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
         graph: graph::graph(engine, &job).await?,
         row: job_row(engine, &job, now),
         life: life(&job),
-        body: job.body,
+        body: job.body.into(),
         dependencies: relatives(engine, &job.dependencies).await?,
         dependents: relatives(engine, &job.dependents).await?,
         tracked: engine.known_tracked().contains(id),

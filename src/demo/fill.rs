@@ -135,7 +135,9 @@ async fn qless(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
         queue: None,
     };
     if matches!(fate, Fate::Complete) {
-        let jobs = claimed.into_iter().map(|job| (job.key, job.body, None));
+        let jobs = claimed
+            .into_iter()
+            .map(|job| (job.key, job.body.into(), None));
         engine.complete(jobs.collect(), holder, None).await?;
     } else {
         let jobs = claimed.into_iter().map(failed);

@@ -170,7 +170,7 @@ async fn run(engine: &Engine, scene: &Scene, of: Job) {
     if scene.retries.is_none() {
         let again = Enqueue {
             run_at: Some(engine.now(None).plus_seconds(15.0)),
-            ..job(scene, of.key.id, of.body)
+            ..job(scene, of.key.id, of.body.into())
         };
         // More and more of them would run for ever.
         if one_in(2) {

@@ -1,5 +1,6 @@
 //! The shared types, and how they are stored as rows.
 
+pub mod body;
 pub mod config;
 pub mod history;
 pub mod job;

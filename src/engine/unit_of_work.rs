@@ -6,6 +6,7 @@
 //! number of jobs in it. Counts follow from comparing each job before and after; no verb keeps them.
 
 pub mod audited;
+pub mod bodies;
 pub mod commit_times;
 pub mod counters;
 pub mod dependencies;
@@ -34,7 +35,6 @@ use crate::engine::tokens::{Changing, Tokens};
 use crate::engine::unit_of_work::counters::Tally;
 use crate::store::Statement;
 pub use audited::Audit;
-pub use load::LOAD_JOBS;
 pub use needs::{Needs, Oldest, Wanted};
 pub use save::REVISE;
 
@@ -64,6 +64,8 @@ struct Candidates {
     ready: VecDeque<JobKey>,
     /// How many more may run, where the queue has a limit.
     room: Option<usize>,
+    /// More were found than the transaction has memory for.
+    is_cut: bool,
 }
 
 /// What all groups of a server share.
@@ -234,6 +236,17 @@ impl Work {
         );
     }
 
+    /// Puts a job under work as it stands in the database.
+    pub fn prime(&mut self, job: Job, version: i64) {
+        let slot = Slot {
+            job,
+            version: Some(version),
+            before: None,
+            is_partial: false,
+        };
+        self.slots.insert(slot.job.key.clone(), slot);
+    }
+
     /// The number of a new record in the queue, if one was needed.
     pub fn next_number(&mut self, queue: QueueId) -> Option<i64> {
         self.numbers.get_mut(&queue)?.pop_front()
@@ -245,6 +258,12 @@ impl Work {
         candidates
             .and_then(|candidates| candidates.room)
             .unwrap_or(usize::MAX)
+    }
+
+    /// Whether jobs of the queue were left out because their bodies are too long for one transaction.
+    pub fn is_cut(&self, queue: QueueId) -> bool {
+        let candidates = self.candidates.get(&queue);
+        candidates.is_some_and(|candidates| candidates.is_cut)
     }
 
     /// One more job of the queue runs.

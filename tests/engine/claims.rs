@@ -96,7 +96,7 @@ async fn the_owner_of_a_lost_lease_may_go_on_while_nobody_has_taken_the_job() {
             .unwrap(),
         [Ok(60.0)]
     );
-    assert_eq!(job(&engine, "j").await.body, "[1]");
+    assert_eq!(&*job(&engine, "j").await.body, "[1]");
     assert_eq!(pop(&engine, 1_059.0, "other", 1).await, [""; 0]);
     assert_eq!(
         complete(&engine, 5_000.0, "w", "j").await,
@@ -159,7 +159,7 @@ async fn a_put_moves_a_job_and_keeps_what_is_not_said_anew() {
         (Some("K"), 3.0, 1)
     );
     assert_eq!(
-        (job.tags, job.body.as_str(), job.lease),
+        (job.tags, &*job.body, job.lease),
         (vec!["t".to_owned()], "2", None)
     );
     let refused = complete(&engine, 3.0, "w", "j").await;

@@ -51,7 +51,7 @@ async fn the_oldest_are_revived_in_any_number_and_what_is_taken_stays() {
     assert_eq!(size(&engine).await, 103);
     let job = engine.job_in(&queue, "j0001").await.unwrap().unwrap();
     assert_eq!((job.state, job.remaining), (State::Waiting, 0));
-    assert_eq!(job.body, r#"{"n": 1.0}"#);
+    assert_eq!(&*job.body, r#"{"n": 1.0}"#);
     assert_eq!(job.work_state.as_deref(), Some(r#"{"step":  2}"#));
     assert_eq!(revive(usize::MAX).await.unwrap(), revived(100, 3));
     assert_eq!(revive(usize::MAX).await.unwrap(), revived(0, 3));

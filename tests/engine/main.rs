@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod bodies;
 mod bounds;
 mod chains;
 mod claims;

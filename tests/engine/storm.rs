@@ -357,7 +357,7 @@ impl Actor {
                     delay: 0.0,
                     depends: Vec::new(),
                 };
-                let turn = (key, job.body, Some(next));
+                let turn = (key, job.body.into(), Some(next));
                 drop(
                     self.engine
                         .complete(vec![turn], holder, None)
@@ -370,11 +370,11 @@ impl Actor {
                     .engine
                     .heartbeat(vec![(key.clone(), None)], holder, None);
                 drop(renewed.await.unwrap());
-                self.complete(key, job.body, token).await;
+                self.complete(key, job.body.into(), token).await;
             }
             // Its worker forgets it.
             4 if lease_of(&job) == SHORT => {}
-            _ => self.complete(key, job.body, token).await,
+            _ => self.complete(key, job.body.into(), token).await,
         }
     }
 

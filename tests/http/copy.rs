@@ -271,11 +271,11 @@ async fn everything_moves_from_file_to_file() {
 
 /// The address of a database for a test, or `None` with a word about it.
 fn postgres(folder: &TempDir, name: &str) -> Option<String> {
-    if database::postgres().is_none() {
+    let Some(server) = database::postgres() else {
         println!("not run: SWITCHYARD_TEST_POSTGRES is not set (scripts/postgres.sh does that)");
         return None;
-    }
-    Some(database::made(&folder.path().join(name), None))
+    };
+    Some(database::created(&server, &folder.path().join(name)))
 }
 
 #[tokio::test]

@@ -1,44 +1,55 @@
-//! Which database a test uses: an SQLite file, or with `SWITCHYARD_TEST_POSTGRES` one of that server
-//! (`scripts/postgres.sh`), made for the test.
+//! The database of a test: an SQLite file, or with `SWITCHYARD_TEST_POSTGRES` a database of that server
+//! (`scripts/postgres.sh`).
 
 use std::path::Path;
 use std::process::Command;
 
-/// The address of the PostgreSQL server to use, if one is to be used.
+// The path is explicit because two test programs include this file in different ways.
+#[path = "slots.rs"]
+mod slots;
+
+/// The address of the PostgreSQL server to use, if the tests run on PostgreSQL.
 pub fn postgres() -> Option<String> {
     std::env::var("SWITCHYARD_TEST_POSTGRES").ok()
 }
 
-/// The address of the database that `path` stands for. With Postgres it is made if it is not there.
+/// The address of the database for this path: the file, or a PostgreSQL database that belongs to this path for the rest
+/// of the process. It has all tables, and they are empty at first.
 pub fn address(path: &Path) -> String {
-    let template = std::env::var("SWITCHYARD_TEST_POSTGRES_TEMPLATE");
-    made(path, template.ok())
+    match (postgres(), slots::template()) {
+        (None, _) => file(path),
+        (Some(server), Some(template)) => slots::address(&server, &template, path),
+        (Some(server), None) => created(&server, path),
+    }
 }
 
-/// The same, as a copy of the template; without one, with Postgres it has no tables.
-pub fn made(path: &Path, template: Option<String>) -> String {
-    let Some(server) = postgres() else {
-        return format!("sqlite://{}", path.display());
-    };
+fn file(path: &Path) -> String {
+    format!("sqlite://{}", path.display())
+}
+
+/// A PostgreSQL database without tables, named after this path. It is created unless it exists.
+pub fn created(server: &str, path: &Path) -> String {
     let name: String = path
         .to_string_lossy()
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
         .collect();
     let name = format!("t{}", name.to_lowercase());
-    let address = format!("{server}/{name}");
+    create(server, &name, None);
+    format!("{server}/{name}")
+}
+
+/// Creates a database unless it exists.
+pub fn create(server: &str, name: &str, template: Option<&str>) {
     let mut create = Command::new("createdb");
     create.arg(format!("--maintenance-db={server}/postgres"));
-    if let Some(template) = template {
-        create.args(["--template", &template]);
-    }
-    let made = create.arg(&name).output().expect("createdb runs");
-    let error = String::from_utf8_lossy(&made.stderr);
+    create.args(template.map(|template| format!("--template={template}")));
+    let created = create.arg(name).output().expect("createdb runs");
+    let error = String::from_utf8_lossy(&created.stderr);
     assert!(
-        made.status.success() || error.contains("already exists"),
+        created.status.success() || error.contains("already exists"),
         "{error}"
     );
-    address
 }
 
 /// Options of the server under test besides those of the test.

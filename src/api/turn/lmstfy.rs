@@ -20,21 +20,21 @@ pub async fn lmstfy_job(engine: &Engine, queue: &Place, id: &str) -> Result<Opti
     let Some((job, now)) = found else {
         return Ok(None);
     };
-    let bytes = BASE64.decode(&job.body).unwrap_or_default();
+    let bytes = BASE64.decode(job.body.as_bytes()).unwrap_or_default();
     Ok(Some(LmstfyJobView {
         row: job_row(engine, &job, now),
         life: life(&job),
         is_json: serde_json::from_slice::<IgnoredAny>(&bytes).is_ok(),
         bytes,
         attributes: attributes(job.attributes.as_deref()),
-        base64: job.body,
+        base64: job.body.into(),
     }))
 }
 
 /// The bytes of the job, if it is in that queue.
 pub async fn body(engine: &Engine, queue: &Place, id: &str) -> Result<Option<Vec<u8>>> {
     let found = engine.living(&key(queue), &JobKey::lmstfy(id)).await?;
-    Ok(found.map(|(job, _)| BASE64.decode(&job.body).unwrap_or_default()))
+    Ok(found.map(|(job, _)| BASE64.decode(job.body.as_bytes()).unwrap_or_default()))
 }
 
 fn attributes(text: Option<&str>) -> Vec<(String, String)> {

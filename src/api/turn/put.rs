@@ -25,7 +25,7 @@ pub async fn new_job(engine: &Engine, queue: String, like: &str) -> Result<NewJo
             queue: engine.known_queues().name(job.queue),
             id: String::new(),
             klass: job.klass.unwrap_or_default(),
-            data: job.body,
+            data: job.body.into(),
             priority: job.priority.to_string(),
             retries: job.retries.to_string(),
             delay: String::new(),

@@ -39,7 +39,7 @@ fn view(engine: &Engine, job: Job) -> RelayJobView {
     RelayJobView {
         row: job_row(engine, &job, engine.now(None)),
         life: life(&job),
-        payload: job.body,
+        payload: job.body.into(),
         state: job.work_state,
         timeout_s: job.timeout_s.unwrap_or_default(),
         run_id: run_id.map(|id| id.to_string()),

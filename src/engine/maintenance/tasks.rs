@@ -295,7 +295,7 @@ RETURNING queue";
 /// By qless's rules whoever lost a lease may go on until somebody else claims the job.
 const LOST: &str = concat!(
     "SELECT ",
-    job_columns!(),
+    job_columns!(short_bodies),
     " FROM (SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
             WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = 4 AND j.lease_until <= $1
             LIMIT $2 + 0 {skip_locked:j}) AS c

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::clock::Time;
+use crate::engine::model::body::Body;
 use crate::engine::model::history::History;
 
 /// The longest name or id in bytes, for qless (`spec` of the HTTP table, envelope).
@@ -324,7 +325,7 @@ pub struct Job {
     /// When it was enqueued, handed out or heartbeat last (Relay), or changed (Jobq).
     pub updated_at: Option<Time>,
     /// What the client gave: JSON text, as it was written (Jobq: without white space); for lmstfy the bytes in base64.
-    pub body: String,
+    pub body: Body,
     /// When the job ends, wherever it is; `None` for never.
     pub expires_at: Option<Time>,
     /// What lmstfy's clients give along with the bytes, as the JSON text of an object.

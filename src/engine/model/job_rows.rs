@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use crate::engine::clock::Time;
+use crate::engine::model::body::{self, Body};
 use crate::engine::model::history::History;
 use crate::engine::model::job::{Failure, Job, JobKey, Lease, State};
 use crate::query;
@@ -18,26 +19,22 @@ use crate::store::{ROWS_BOUND_MAX, Row, Statement, StoreError};
 /// to look costs less than to prepare to sort none.
 macro_rules! job_columns {
     () => {
-        concat!(
-            $crate::engine::model::job_rows::job_columns!(own),
-            ",
-         CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE job = j.seq) THEN
-            (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
-                JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq) END,
-         CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE needs = j.seq) THEN
-            (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
-                JOIN jobs AS o ON o.seq = d.job WHERE d.needs = j.seq) END"
-        )
+        concat!($crate::engine::model::job_rows::job_columns!(own: "j.body"), ", ", $crate::engine::model::job_rows::job_columns!(edges))
     };
-    // With as many of the dependencies as the argument says, and without dependents.
+    // Without the text of long bodies, but with their lengths.
+    (short_bodies) => {
+        concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(edges), ", ", $crate::engine::model::job_rows::job_columns!(length))
+    };
+    // The same, with as many of the dependencies as the argument says, and without dependents.
     (some_dependencies: $limit:literal) => {
         concat!(
-            $crate::engine::model::job_rows::job_columns!(own),
+            $crate::engine::model::job_rows::job_columns!(own: short),
             ",
          (SELECT string_agg(o.id, '\n') FROM (SELECT needs FROM dependencies WHERE job = j.seq LIMIT ",
             $limit,
             ") AS d JOIN jobs AS o ON o.seq = d.needs),
-         CAST(NULL AS TEXT)"
+         CAST(NULL AS TEXT), ",
+            $crate::engine::model::job_rows::job_columns!(length)
         )
     };
     // As a list shows a job: with the beginning of its texts, so many characters of the message among them, with its
@@ -55,11 +52,25 @@ macro_rules! job_columns {
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT job FROM dependencies WHERE needs = j.seq
             LIMIT 1000) AS d JOIN jobs AS o ON o.seq = d.job)")
     };
-    (own) => {
-        "j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
+    (own: short) => {
+        $crate::engine::model::job_rows::job_columns!(own: "CASE WHEN octet_length(j.body) <= 65536 THEN j.body END")
+    };
+    (own: $body:literal) => {
+        concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass, j.tags, j.history, j.failure_group,
-         j.failure_message, j.failure_worker, j.failure_at, j.body, j.created_at, j.version, j.warned, j.spawned_from,
-         j.expires_at, j.attributes, j.timeout_s, j.work_state, j.updated_at"
+         j.failure_message, j.failure_worker, j.failure_at, ", $body, ", j.created_at, j.version, j.warned, j.spawned_from,
+         j.expires_at, j.attributes, j.timeout_s, j.work_state, j.updated_at")
+    };
+    (edges) => {
+        "CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE job = j.seq) THEN
+            (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
+                JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq) END,
+         CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE needs = j.seq) THEN
+            (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
+                JOIN jobs AS o ON o.seq = d.job WHERE d.needs = j.seq) END"
+    };
+    (length) => {
+        "CAST(CASE WHEN octet_length(j.body) > 65536 THEN octet_length(j.body) END AS BIGINT)"
     };
 }
 pub(crate) use job_columns;
@@ -115,7 +126,10 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
         tags: tags(&row.text(14)?),
         history: History::from_text(row.text(15)?),
         failure,
-        body: row.text(20)?,
+        body: match row.text_or_null(20)? {
+            Some(text) => Body::from(text),
+            None => Body::unread(usize::try_from(row.int(32)?).unwrap_or(usize::MAX)),
+        },
         created_at: Time(row.int(21)?),
         spawned_from: row.text_or_null(24)?,
         expires_at: row.int_or_null(25)?.map(Time),
@@ -156,15 +170,13 @@ enum Extent {
     Identity,
 }
 
-/// A longer body is bound as an argument of its own ([`bodies`]) and left empty in the row's JSON, which the database
-/// copies once for each column.
-const BODY_IN_ROW_MAX: usize = 64 * 1024;
-
 /// The most rows of which the values are bound.
 const BOUND_MAX: usize = 8 * ROWS_BOUND_MAX;
 
-fn is_long(job: &Job) -> bool {
-    job.body.len() > BODY_IN_ROW_MAX
+/// A long body, if it is to be written. It is bound as an argument of its own ([`bodies`]) and left empty in the row's
+/// JSON, which the database copies once for each column.
+fn long_body(job: &Job) -> Option<&str> {
+    job.body.read().filter(|text| text.len() > body::LONG)
 }
 
 /// A job as a flat JSON array; the statements below name its elements by position.
@@ -207,7 +219,12 @@ impl Serialize for Values<'_> {
             row.serialize_element(&failure.map(|failure| &failure.message))?;
             row.serialize_element(&failure.map(|failure| &failure.worker))?;
             row.serialize_element(&failure.map(|failure| failure.at))?; // 20
-            row.serialize_element(if is_long(job) { "" } else { job.body.as_str() })?;
+            // Null leaves it as it is.
+            let short = job
+                .body
+                .read()
+                .map(|text| if text.len() > body::LONG { "" } else { text });
+            row.serialize_element(&short)?;
             row.serialize_element(&job.expires_at)?;
             row.serialize_element(&job.timeout_s)?;
             row.serialize_element(&job.work_state)?;
@@ -265,10 +282,10 @@ pub fn settings_differ(a: &Job, b: &Job) -> bool {
 
 /// Writes the long bodies, after [`insert`] or [`update`] has written the rest of these jobs.
 pub fn bodies(jobs: &[(&Job, i64)]) -> Vec<Statement> {
-    let long = jobs.iter().filter(|(job, _)| is_long(job));
-    let set = |(job, _): &(&Job, i64)| {
-        Statement::new(SET_BODY, [job.seq.into(), job.body.as_str().into()])
-    };
+    let long = jobs
+        .iter()
+        .filter_map(|(job, _)| Some((job.seq, long_body(job)?)));
+    let set = |(seq, text): (i64, &str)| Statement::new(SET_BODY, [seq.into(), text.into()]);
     long.map(set).collect()
 }
 
@@ -344,9 +361,13 @@ UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at 
     since = int(5), worker = text(6), lease_id = text(7), lease_until = int(8),
     remaining = int(9), history = text(10), warned = int(11), updated_at = int(12), priority = real(13),
     retries = int(14), klass = text(15), tags = text(16), failure_group = text(17),
-    failure_message = text(18), failure_worker = text(19), failure_at = int(20), body = text(21),
+    failure_message = text(18), failure_worker = text(19), failure_at = int(20), body = coalesce(text(21), body),
     expires_at = int(22), timeout_s = int(23), work_state = text(24), label = text(25)
 FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
+
+/// Bodies by `seq`.
+pub const BODIES: &str =
+    "SELECT j.seq, j.body FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
 
 const SET_BODY: &str = "UPDATE jobs SET body = $2 WHERE seq = $1";
 

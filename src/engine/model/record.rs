@@ -24,7 +24,7 @@ impl Record {
     pub fn of(job: &Job) -> Record {
         Record {
             id: job.key.id.parse().unwrap_or_default(),
-            payload: job.body.clone(),
+            payload: job.body.to_string(),
             state: job.work_state.clone(),
             history: job.history.clone(),
             modified: job.updated_at.unwrap_or(job.created_at),

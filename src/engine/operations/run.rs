@@ -298,6 +298,7 @@ impl Batch {
     fn needs(&self) -> Needs {
         let mut needs = Needs {
             operation: Some(self.id),
+            bodies: true,
             ..Needs::default()
         };
         for (key, queue) in self.met.iter().filter_map(|met| met.place.as_ref()) {

@@ -9,7 +9,6 @@ use crate::engine::error::{ANSWER_BYTES_MAX, Error, Result};
 use crate::engine::model::job::{Job, JobKey, QueueKey, Standing, is_possible};
 use crate::engine::model::job_rows::{self};
 use crate::engine::model::page::Page;
-use crate::engine::unit_of_work::LOAD_JOBS;
 use crate::store::{Arg, Row, Statement, StoreError};
 
 /// The statements of one list.
@@ -51,7 +50,7 @@ impl Engine {
         self.freshen().await?;
         let found = self.by_key(keys, BY_KEY.bytes).await?;
         fits(found.first())?;
-        let found = self.by_key(keys, LOAD_JOBS).await?;
+        let found = self.by_key(keys, BY_KEY.whole).await?;
         in_order(keys, &found)
     }
 

@@ -60,13 +60,14 @@ fn bytes(job: &Job) -> usize {
     let lists: usize = lists.into_iter().flatten().map(String::len).sum();
     let failure = job.failure.as_ref().map_or(0, |it| it.message.len());
     let id = job.key.id.len();
-    id + job.body.len() + job.history.as_text().len() + optional + lists + failure
+    id + job.body.bytes() + job.history.as_text().len() + optional + lists + failure
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::clock::Time;
+    use crate::engine::model::body::Body;
     use crate::engine::model::history::History;
     use crate::engine::model::job::{QLESS_SCOPE, State};
 
@@ -92,7 +93,7 @@ mod tests {
             timeout_s: None,
             work_state: Some("x".repeat(work_state)),
             updated_at: None,
-            body: String::new(),
+            body: Body::default(),
             expires_at: None,
             attributes: None,
             created_at: Time(0),

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use crate::engine::model::job::{
-    Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_possible,
+    JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_possible,
 };
 use crate::engine::model::job_rows::job_columns;
 use crate::engine::model::recurring::Recurring;
 use crate::engine::model::{job_rows, recurring};
 use crate::engine::operations;
 use crate::engine::unit_of_work::needs::only_awaited;
-use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, Slot, Work};
+use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, Work};
 use crate::store::{Answer, Row, Statement, StoreError};
 
 impl Work {
@@ -309,8 +309,15 @@ impl Work {
                 }
             }
             let ready = self.in_order(ready);
-            self.candidates
-                .insert(*queue, Candidates { lost, ready, room });
+            self.candidates.insert(
+                *queue,
+                Candidates {
+                    lost,
+                    ready,
+                    room,
+                    is_cut: false,
+                },
+            );
         }
         Ok(due)
     }
@@ -340,17 +347,6 @@ impl Work {
         ready.sort_by_cached_key(place);
         ready.into()
     }
-
-    /// Puts a job under work as it stands in the database.
-    pub fn prime(&mut self, job: Job, version: i64) {
-        let slot = Slot {
-            job,
-            version: Some(version),
-            before: None,
-            is_partial: false,
-        };
-        self.slots.insert(slot.job.key.clone(), slot);
-    }
 }
 
 /// Pairs of scope and id. The scope goes with each id and not into the statement: given the scope alone, Postgres
@@ -371,9 +367,9 @@ const REACH_COLUMNS: usize = 2;
 
 /// Jobs by pairs of scope and id.
 // CROSS JOIN keeps SQLite from walking through the jobs and looking each up in the list.
-pub const LOAD_JOBS: &str = concat!(
+const LOAD_JOBS: &str = concat!(
     "SELECT ",
-    job_columns!(),
+    job_columns!(short_bodies),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
 
@@ -386,7 +382,7 @@ const LOAD_NEIGHBOURS: &str = concat!(
 /// Records by `seq`.
 const LOAD_CHOICE: &str = concat!(
     "SELECT ",
-    job_columns!(),
+    job_columns!(short_bodies),
     " FROM (SELECT seq FROM jobs WHERE seq IN (SELECT int(0) FROM rows($1)) {skip_locked}) AS c
     CROSS JOIN jobs AS j WHERE j.seq = c.seq"
 );
@@ -399,13 +395,13 @@ WHERE queues.id = k.int(0) AND queues.forgotten = 0 RETURNING queues.id, queues.
 
 const LOAD_FAILURES: &str = concat!(
     "SELECT ",
-    job_columns!(),
+    job_columns!(short_bodies),
     " FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 ORDER BY j.since, j.seq LIMIT $2 + 0"
 );
 
 const LOAD_DEAD: &str = concat!(
     "SELECT ",
-    job_columns!(),
+    job_columns!(short_bodies),
     " FROM jobs AS j WHERE j.queue = $1 AND j.state = 8 AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
 );
 
@@ -432,7 +428,7 @@ UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)"
 /// of each the first few. If more than ten thousand are due at once, those due first go first.
 const NEXT: &str = concat!(
     "SELECT ",
-    job_columns!(),
+    job_columns!(short_bodies),
     " FROM (
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
                              AND (expires_at IS NULL OR expires_at > $2)

@@ -26,6 +26,8 @@ pub struct Needs {
     pub oldest: Option<Oldest>,
     /// An operation.
     pub operation: Option<i64>,
+    /// Whether the bodies of the named jobs are read. Long ones are not loaded otherwise.
+    pub bodies: bool,
     /// How many bytes are to be written or compared, about.
     pub bytes: usize,
     /// How many tags and edges may change, each of which is a row of its own.

@@ -114,7 +114,7 @@ fn child(work: &mut Work, recurring: &Recurring, id: String) -> Job {
         tags: recurring.tags.clone(),
         history,
         failure: None,
-        body: recurring.body.clone(),
+        body: recurring.body.as_str().into(),
         created_at: due,
         spawned_from: Some(recurring.id.clone()),
         expires_at: None,

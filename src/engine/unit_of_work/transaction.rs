@@ -361,6 +361,10 @@ async fn run_named(
         let answers = connection.look(vec![neighbours]).await?;
         work.neighbours_loaded(&answers, adds_edges)?;
     }
+    if let Some(bodies) = work.loading_bodies(steps.iter().map(|step| &step.needs)) {
+        let answers = connection.look(vec![bodies]).await?;
+        work.bodies_loaded(&answers)?;
+    }
     work.audit_begins();
     for step in steps.iter_mut().filter(|step| step.needs.claim.is_empty()) {
         step.task.run(work);
@@ -401,6 +405,10 @@ async fn run_claims(
         };
         let answers = answers.into_iter().skip(before);
         let due = work.candidates_loaded(&wanted, recurring_in, answers)?;
+        if let Some(bodies) = work.loading_claimed_bodies() {
+            let answers = connection.run(vec![bodies]).await?;
+            work.bodies_loaded(&answers)?;
+        }
         if !due.is_empty() {
             let due = spawn::planned(&wanted, due, work.now);
             let taken = Work::loading_taken(&due);

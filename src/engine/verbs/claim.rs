@@ -14,6 +14,7 @@ use crate::engine::model::job::{Job, QueueKey};
 use crate::engine::subscriptions::timer::LOOKED_AT_MAX;
 use crate::engine::tokens::Grant;
 use crate::engine::unit_of_work::{Needs, Wanted, Work};
+use crate::engine::verbs::claim::take::Claimed;
 
 /// How many bytes the bodies of the jobs of one claim may have, before the last: an answer must have room for all that is
 /// leased.
@@ -81,7 +82,7 @@ const CLAIM_MAX: usize = 250;
 
 /// Whether an answer has no room for more jobs.
 fn is_full(jobs: &[Job]) -> bool {
-    jobs.iter().map(|job| job.body.len()).sum::<usize>() >= CLAIM_BYTES_MAX
+    jobs.iter().map(|job| job.body.bytes()).sum::<usize>() >= CLAIM_BYTES_MAX
 }
 
 impl Engine {
@@ -146,8 +147,8 @@ impl Engine {
                 // The jobs claimed so far belong to the caller.
                 Err(_) => break,
             };
-            let is_all = some.len() < claim.count;
-            jobs.extend(some);
+            let is_all = some.jobs.len() < claim.count && !some.is_cut;
+            jobs.extend(some.jobs);
             if is_all && !(jobs.is_empty() && self.others_hold_some(&claim, &mut looks).await) {
                 break;
             }
@@ -171,7 +172,7 @@ impl Engine {
         are_there
     }
 
-    async fn claim_some(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
+    async fn claim_some(&self, claim: Claim, now: Option<Time>) -> Result<Claimed> {
         let needs = Needs {
             claim: claim.wanted(),
             ..Needs::default()
@@ -180,10 +181,10 @@ impl Engine {
         let in_turn = (claim.order == Order::RoundRobin).then(|| claim.clone());
         let first = in_turn.as_ref().map_or(0, |claim| self.0.turns.next(claim));
         let verb = move |work: &mut Work| take::claim(work, &claim, first);
-        let (jobs, next) = self.write(needs, now, items, verb).await?;
+        let claimed = self.write(needs, now, items, verb).await?;
         if let Some(claim) = in_turn {
-            self.0.turns.set(&claim, next);
+            self.0.turns.set(&claim, claimed.next);
         }
-        Ok(jobs)
+        Ok(claimed)
     }
 }

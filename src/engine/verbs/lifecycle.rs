@@ -3,6 +3,7 @@
 use uuid::{NoContext, Timestamp, Uuid};
 
 use crate::engine::clock::Time;
+use crate::engine::model::body::Body;
 use crate::engine::model::history::{History, What};
 use crate::engine::model::job::{Job, JobKey, State};
 use crate::engine::unit_of_work::Work;
@@ -36,7 +37,7 @@ pub fn new_job(work: &mut Work, key: &JobKey) -> Job {
         tags: Vec::new(),
         history: History::default(),
         failure: None,
-        body: String::new(),
+        body: Body::default(),
         created_at: work.now,
         spawned_from: None,
         expires_at: None,

@@ -10,10 +10,10 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, Protocol, State};
+use crate::engine::model::job_rows::BODIES;
 use crate::engine::model::queue::Queue;
 use crate::engine::queries::batch_size::Pace;
 use crate::engine::queries::evaluate::{Allowance, Evaluated};
-use crate::engine::queries::search::rows::BODIES;
 use crate::search::{Body, Search, Seen};
 use crate::store::Statement;
 

@@ -1,6 +1,7 @@
 //! The statements of a search, and as much of a job as it looks at.
 
 use crate::engine::clock::Time;
+use crate::engine::model::body::Body;
 use crate::engine::model::history::History;
 use crate::engine::model::job::{Failure, Job, JobKey, Lease, State};
 use crate::engine::model::job_rows::{self, job_bytes, job_columns};
@@ -48,7 +49,7 @@ pub fn looked_at(row: &Row) -> Result<Job, StoreError> {
         updated_at: row.int_or_null(16)?.map(Time),
         expires_at: row.int_or_null(17)?.map(Time),
         // Payloads are read separately.
-        body: String::new(),
+        body: Body::default(),
         timeout_s: None,
         work_state: None,
         attributes: None,
@@ -78,9 +79,6 @@ macro_rules! looked_at {
 pub const NEXT: &str = looked_at!("jobs AS j WHERE j.seq < $1 ORDER BY j.seq DESC LIMIT $2 + 0");
 pub const THESE: &str =
     looked_at!("rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC");
-
-pub const BODIES: &str =
-    "SELECT j.seq, j.body FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
 
 pub const BRIEF: &str = concat!(
     "SELECT ",

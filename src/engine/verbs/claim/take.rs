@@ -13,12 +13,20 @@ use crate::engine::verbs::leases;
 use crate::engine::verbs::leases::lock_lost;
 use crate::engine::verbs::qless::fail::exhaust;
 
+/// What a worker gets.
+pub struct Claimed {
+    pub jobs: Vec<Job>,
+    /// The number of the queue that the worker's next claim begins with.
+    pub next: usize,
+    /// Jobs are left that this transaction had no memory for.
+    pub is_cut: bool,
+}
+
 /// Gives the worker up to `count` jobs. Those that it gets in turn begin with the queue numbered `first`.
-/// Returns them, and whose turn it is next.
 ///
 /// # Errors
 /// [`Error::Revoked`].
-pub fn claim(work: &mut Work, claim: &Claim, first: usize) -> Result<(Vec<Job>, usize)> {
+pub fn claim(work: &mut Work, claim: &Claim, first: usize) -> Result<Claimed> {
     let (mut taken, mut turn) = (Vec::<Job>::new(), first);
     if claim.grant.as_ref().is_some_and(|grant| !work.holds(grant)) {
         return Err(Error::Revoked);
@@ -44,7 +52,15 @@ pub fn claim(work: &mut Work, claim: &Claim, first: usize) -> Result<(Vec<Job>, 
             }
         }
     }
-    Ok((taken, turn))
+    let is_cut = claim.queues.iter().any(|key| {
+        let queue = work.queue(key);
+        queue.is_some_and(|queue| work.is_cut(queue.id))
+    });
+    Ok(Claimed {
+        jobs: taken,
+        next: turn,
+        is_cut,
+    })
 }
 
 /// Gives the worker up to `count` jobs of `queue`, unless it is paused.
@@ -80,7 +96,7 @@ fn take(
         leases::lapse_lost(work, id);
     }
     let mut taken = Vec::new();
-    let pay = |job: &Job, room: &mut usize| *room = room.saturating_sub(job.body.len());
+    let pay = |job: &Job, room: &mut usize| *room = room.saturating_sub(job.body.bytes());
     for _ in 0..count {
         if *room == 0 {
             return taken;

@@ -50,7 +50,7 @@ pub fn create(work: &mut Work, queue: &Queue, payload: &str, state: &str) -> Res
     let mut job = new_job(work, &key);
     job.queue = queue.id;
     job.state = State::Record;
-    payload.clone_into(&mut job.body);
+    job.body = payload.into();
     job.work_state = kept(state);
     job.created_at = now;
     job.since = now;

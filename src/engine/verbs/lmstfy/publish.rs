@@ -74,7 +74,7 @@ pub fn publish(work: &mut Work, queue: &QueueKey, publish: &Publish) -> String {
     job.queue = queue_id;
     job.retries = i64::from(publish.tries) - 1;
     job.remaining = job.retries;
-    job.body.clone_from(&publish.body);
+    job.body = publish.body.as_str().into();
     job.attributes.clone_from(&publish.attributes);
     job.expires_at = ends_after(work, publish.ttl_s);
     job.history.push(What::Put, now, Some(&queue.name), None);

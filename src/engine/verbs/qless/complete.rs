@@ -67,7 +67,7 @@ pub fn complete(
     work.tally.duration(queue, Kind::Run, ran, now);
     if let Some(job) = work.job_mut(key) {
         job.history.push(What::Done, now, None, None);
-        body.clone_into(&mut job.body);
+        job.body = body.into();
         job.failure = None;
         job.lease = None;
         job.remaining = job.retries;

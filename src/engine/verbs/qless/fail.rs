@@ -47,7 +47,7 @@ pub fn fail(work: &mut Work, holder: &Holder, fail: &Fail) -> Result<()> {
     let failure = failure(group, message, holder, now);
     if let Some(job) = work.job_mut(key) {
         if let Some(body) = &fail.body {
-            job.body.clone_from(body);
+            job.body = body.as_str().into();
         }
         become_failed(job, failure, Some(&holder.worker));
     }

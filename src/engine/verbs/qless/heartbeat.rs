@@ -51,7 +51,7 @@ pub fn heartbeat(
             lease.warned = false;
         }
         if let Some(body) = body {
-            body.clone_into(&mut job.body);
+            job.body = body.into();
         }
     }
     Ok(due_s)

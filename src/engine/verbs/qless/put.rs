@@ -90,7 +90,7 @@ pub fn put(work: &mut Work, queue: &QueueKey, put: &Put, client: &str) -> Result
         work.insert(job);
     }
     if let Some(job) = work.job_mut(&key) {
-        job.body.clone_from(&put.body);
+        job.body = put.body.as_str().into();
         if put.klass.is_some() {
             job.klass.clone_from(&put.klass);
         }

@@ -118,7 +118,7 @@ pub fn recur(work: &mut Work, queue: &QueueKey, recur: &Recur) -> Result<String>
         retries: recur.retries,
         klass: recur.klass.clone(),
         tags,
-        body: recur.body.clone(),
+        body: recur.body.as_str().into(),
     };
     work.set_recurring(&id, Some(recurring));
     Ok(id)

@@ -11,6 +11,9 @@ use crate::engine::verbs::lmstfy::acknowledge::is_in;
 use crate::engine::verbs::relay::enqueue::{Enqueue, enqueue};
 use crate::engine::verbs::relay::named;
 
+/// What the unknown size of a job that is enqueued again counts in a transaction.
+const REVIVED_BYTES: usize = 128 * 1024;
+
 /// What became of dead jobs that were to be enqueued anew; those that are counted in neither were dead no longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Revived {
@@ -37,6 +40,7 @@ impl Engine {
     pub async fn revive(&self, queue: QueueKey, dead: JobKey) -> Result<()> {
         let needs = Needs {
             jobs: vec![dead.clone()],
+            bodies: true,
             ..named([(&queue, &dead.id)])
         };
         self.write(needs, None, 1, move |work| revive(work, &queue, &dead))
@@ -48,6 +52,8 @@ impl Engine {
         let of = queue.clone();
         let need = move |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
+            needs.bodies = true;
+            needs.bytes += REVIVED_BYTES;
             needs.in_queues.push((of.clone(), key.id.clone()));
         };
         self.each(dead, None, need, move |work, key| revive(work, &queue, key))
@@ -100,7 +106,7 @@ pub fn revive(work: &mut Work, queue: &QueueKey, dead: &JobKey) -> Result<()> {
         id: id(),
         timeout_s: job.timeout_s.unwrap_or_default(),
         max_retries: (job.retries != FOR_EVER).then_some(job.retries),
-        payload: job.body.clone(),
+        payload: job.body.to_string(),
         state: job.work_state.clone(),
         run_at: None,
     };

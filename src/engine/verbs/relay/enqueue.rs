@@ -140,7 +140,7 @@ fn fill(job: &mut Job, enqueue: &Enqueue, now: Time) {
     job.timeout_s = Some(enqueue.timeout_s);
     job.retries = enqueue.max_retries.unwrap_or(FOR_EVER);
     job.remaining = job.retries;
-    job.body.clone_from(&enqueue.payload);
+    job.body = enqueue.payload.as_str().into();
     job.work_state.clone_from(&enqueue.state);
     job.updated_at = Some(now);
     job.history

@@ -1,0 +1,113 @@
+//! Long bodies are read only for verbs that return them; no verb may lose them or return another job's.
+
+use switchyard::engine::{Claim, Fail, JobKey, Options, Put};
+
+use super::{Engine, at, complete, engine, holder, job, open, pop, q};
+
+/// Longer than what is read with every job.
+const LONG: usize = 100 * 1024;
+
+fn long(id: usize, bytes: usize) -> Put {
+    Put {
+        id: Some(format!("j{id:03}")),
+        body: format!("\"{id}{}\"", "x".repeat(bytes)),
+        retries: Some(5),
+        ..Put::default()
+    }
+}
+
+async fn add(engine: &Engine, jobs: impl IntoIterator<Item = Put>) {
+    let jobs = jobs.into_iter().collect();
+    let put = engine.put(q(), jobs, "client".to_owned(), None);
+    put.await
+        .unwrap()
+        .into_iter()
+        .for_each(|id| drop(id.unwrap()));
+}
+
+#[tokio::test]
+async fn verbs_that_change_a_job_keep_its_long_body() {
+    let engine = engine().await;
+    let body = long(1, LONG).body;
+    let put = engine.put(q(), vec![long(1, LONG)], "client".to_owned(), at(0.0));
+    put.await.unwrap().remove(0).unwrap();
+    let key = JobKey::qless("j001");
+    let holds = async |when: &str| assert_eq!(*job(&engine, "j001").await.body, *body, "{when}");
+    assert_eq!(pop(&engine, 1.0, "w", 1).await, ["j001"]);
+    let beats = vec![(key.clone(), None)];
+    engine
+        .heartbeat(beats, holder("w"), at(2.0))
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
+    holds("after a heartbeat").await;
+    let fail = Fail {
+        key: key.clone(),
+        group: "g".to_owned(),
+        message: "m".to_owned(),
+        body: None,
+    };
+    engine
+        .fail(vec![fail], holder("w"), at(3.0))
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
+    holds("after a failure").await;
+    let tags = vec![(key.clone(), vec!["t".to_owned()])];
+    engine.tag(tags, at(4.0)).await.unwrap().remove(0).unwrap();
+    holds("after a tag").await;
+    engine.unfail_one(key.clone(), at(5.0)).await.unwrap();
+    holds("after a retry").await;
+    let claimed = engine.claim(Claim::of(q(), "w", 1), at(6.0)).await.unwrap();
+    assert_eq!(*claimed[0].body, *body);
+    let heartbeat = vec![(key.clone(), Some("\"short\"".to_owned()))];
+    engine
+        .heartbeat(heartbeat, holder("w"), at(7.0))
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
+    assert_eq!(*job(&engine, "j001").await.body, *"\"short\"");
+    complete(&engine, 8.0, "w", "j001").await.unwrap();
+}
+
+/// The claims of a transaction read 8 MiB of long bodies, before the last one.
+#[tokio::test]
+async fn a_claim_gets_all_long_bodies_in_order() {
+    let options = Options {
+        brief: true,
+        ..super::options()
+    };
+    let engine = Engine::open(&options).await.unwrap();
+    add(&engine, (0..28).map(|n| long(n, 1 << 20))).await;
+    add(&engine, (28..40).map(|n| long(n, 10))).await;
+    let claimed = engine.claim(Claim::of(q(), "w", 40), None).await.unwrap();
+    assert_eq!(claimed.len(), 40);
+    for (n, job) in claimed.iter().enumerate() {
+        assert_eq!(job.key.id, format!("j{n:03}"));
+        let bytes = if n < 28 { 1 << 20 } else { 10 };
+        assert!(*job.body == *long(n, bytes).body, "{n}");
+    }
+    let mut moments: Vec<_> = claimed.iter().map(|job| job.since).collect();
+    moments.dedup();
+    assert_eq!(moments.len(), 4);
+}
+
+/// A claim that finds nothing because others of its transaction took what was read is not answered as if the queue were
+/// empty.
+#[tokio::test]
+async fn many_claims_at_once_get_a_long_body_each() {
+    let engine = open(false).await;
+    add(&engine, (0..24).map(|n| long(n, 1 << 20))).await;
+    let claims = (0..24).map(|n| engine.claim(Claim::of(q(), format!("w{n}"), 1), None));
+    let claimed = futures::future::join_all(claims).await;
+    let mut ids: Vec<_> = claimed
+        .into_iter()
+        .flat_map(Result::unwrap)
+        .map(|job| job.key.id)
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..24).map(|n| format!("j{n:03}")).collect::<Vec<_>>());
+}
