@@ -8,59 +8,21 @@
 //! Time is an argument: `now` is the client's time where that decides (`--trust-client-clock`), else
 //! `None`, and the server's clock decides. The engine knows neither HTTP nor any protocol's JSON.
 
-mod about;
 mod audit;
-mod body;
-mod check;
-mod chores;
-mod claim;
+mod cache;
 mod clock;
-mod config;
-mod copies;
-mod dead;
-mod depend;
-mod due;
-mod enqueue;
+mod consistency;
 mod error;
-mod evaluate;
 mod events;
-mod expiry;
-mod failing;
-mod finish;
-mod group;
-mod held;
-mod history;
-mod idle;
-mod job;
-mod keep;
-mod latency;
-mod lease;
-mod lists;
-mod look;
-mod mend;
-mod names;
+mod maintenance;
+mod model;
 mod operations;
-mod pace;
 mod peers;
-mod publish;
-mod put;
-mod queues;
-mod ready;
-mod record;
-mod recur;
-mod rows;
-mod search;
-mod searches;
-mod series;
-mod sessions;
-mod stats;
-mod tag;
-mod tally;
+mod queries;
+mod subscriptions;
 mod tokens;
-mod track;
+mod unit_of_work;
 mod verbs;
-mod wait;
-mod work;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,54 +31,70 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use about::{Opened, Running};
 pub use audit::{
     AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AUDIT_ENTRIES_OF_NAME_MAX, AUDIT_TEXT_BYTES_MAX, Actor,
     AuditEntry, AuditFilter,
 };
-pub use check::Problem;
-use chores::{Chore, Duty};
-pub use claim::{Claim, Order};
 pub use clock::{Clock, Time};
-pub use config::{Config, OPTION_BYTES_MAX};
-pub use dead::DeadLetter;
-pub use depend::Depend;
-pub use due::{Due, HOURS};
-pub use enqueue::{Enqueue, Mode, Run};
+pub use consistency::Problem;
 pub use error::{ANSWER_BYTES_MAX, Error, Result};
-pub use events::Published;
-pub use expiry::Expiry;
-pub use failing::{Failing, FailureTimes, TIMES_MAX};
-pub use finish::{Fail, MESSAGE_BYTES_MAX, Next, Retry};
-use group::{Runner, Seen, Step, Verb};
-pub use history::{Event, History, NOTE_BYTES_MAX, What};
-pub use job::{
+pub use maintenance::fold_series::{HOURS_KEPT, MINUTES_KEPT};
+use maintenance::{Chore, Duty};
+pub use model::config::{Config, OPTION_BYTES_MAX};
+pub use model::history::{Event, History, NOTE_BYTES_MAX, What};
+pub use model::job::{
     FOR_EVER, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol, QLESS_SCOPE,
     QueueId, QueueKey, Standing, State,
 };
-pub use lease::Holder;
-pub use look::{Counts, FailureGroup, Page, QueueCounts, WorkerCounts};
-pub use names::Names;
+pub use model::page::Page;
+pub use model::queue::{Queue, Queues};
+pub use model::record::Record;
+pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
+pub use model::tracked::Tracked;
 pub use operations::{
     Action, Asked, Counted, Operation, Refusal, Skip, Stage, Subject, UNDO_JOBS_MAX,
 };
 use peers::Peers;
-pub use publish::Publish;
-pub use put::Put;
-pub use queues::{Queue, Queues};
-pub use record::{Labelled, Record, Records, Swap, Which, flaw_of_queue_name};
-pub use recur::{Change, RECURRING_ID_BYTES_MAX, Recur, Recurring};
-pub use search::{Reach, Searched};
-pub use searches::{SEARCHES_MAX, Saved};
-pub use series::{BOUNDS_S, HOUR, HOURS_KEPT, MINUTES_KEPT, Sums, minute, within};
-pub use sessions::{SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session};
-pub use stats::{Durations, Stats};
-pub use tally::{Moments, SLOTS};
+pub use queries::about::{Opened, Running};
+pub use queries::dead_letter::DeadLetter;
+pub use queries::due::{Due, HOURS};
+pub use queries::evaluate::{Allowance, Evaluated};
+pub use queries::events::Published;
+pub use queries::failure_times::{Failing, FailureTimes, TIMES_MAX};
+pub use queries::failures::FailureGroup;
+pub use queries::names::Names;
+pub use queries::queues::{Counts, QueueCounts};
+pub use queries::record_labels::{Labelled, Which};
+pub use queries::records::Records;
+pub use queries::search::{Reach, Searched};
+pub use queries::series::{Sums, within};
+pub use queries::stats::{Durations, Stats};
+pub use queries::workers::WorkerCounts;
+use subscriptions::Waiters;
+pub use tokens::expiry::Expiry;
 pub use tokens::{Flaw, Grant, Token, Tokens};
-pub use track::Tracked;
-pub use verbs::Revived;
-use wait::Waiters;
-use work::{Needs, Shared, Work};
+pub use unit_of_work::counters::{Moments, SLOTS};
+pub use unit_of_work::time_series::{BOUNDS_S, HOUR, minute};
+use unit_of_work::transaction::{Runner, Seen, Step, Verb};
+use unit_of_work::{Needs, Shared, Work};
+pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
+pub use verbs::admin::sessions::{
+    SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session,
+};
+pub use verbs::claim::{Claim, Order};
+pub use verbs::jobq::advance::Swap;
+pub use verbs::jobq::queues::flaw_of_queue_name;
+pub use verbs::leases::Holder;
+pub use verbs::lmstfy::publish::Publish;
+pub use verbs::qless::complete::Next;
+pub use verbs::qless::depend::Depend;
+pub use verbs::qless::fail::{Fail, MESSAGE_BYTES_MAX};
+pub use verbs::qless::put::Put;
+pub use verbs::qless::recurring::{Change, Recur};
+pub use verbs::qless::retry::Retry;
+pub use verbs::relay::complete::Run;
+pub use verbs::relay::dead_letter::Revived;
+pub use verbs::relay::enqueue::{Enqueue, Mode};
 
 use crate::store::{self, Durability, Readers, Statement, Store, Writer};
 
@@ -162,12 +140,12 @@ struct Inner {
     waiters: Arc<Waiters>,
     peers: Arc<Peers>,
     operator: operations::Operator,
-    turns: claim::Turns,
+    turns: verbs::claim::turns::Turns,
     /// How many entries of the audit have been concluded.
     concluded: AtomicU64,
-    choices: record::Choices,
+    choices: verbs::jobq::candidates::Choices,
     changes: watch::Sender<u64>,
-    commits: Arc<latency::Commits>,
+    commits: Arc<unit_of_work::commit_times::Commits>,
     trust_client_clock: bool,
     opened: Opened,
     stop: CancellationToken,
@@ -196,14 +174,14 @@ impl Engine {
         if let Some(fresh) = readers.fresh().await? {
             clock.follow(fresh.now);
         }
-        let answers = readers.read(copies::all()).await?;
-        let taken = copies::take_over(&shared, answers)?;
+        let answers = readers.read(cache::all()).await?;
+        let taken = cache::take_over(&shared, answers)?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let seen = Arc::new(Seen::default());
         let waiters = Arc::new(Waiters::default());
         let changes = watch::Sender::new(0);
         let operator = operations::Operator::default();
-        let commits = Arc::<latency::Commits>::default();
+        let commits = Arc::<unit_of_work::commit_times::Commits>::default();
         let runner = Runner {
             shared: shared.clone(),
             clock: Arc::clone(&clock),
@@ -219,9 +197,13 @@ impl Engine {
             has_noticed: false,
             groups: 0,
             recurring_in: taken.recurring_in,
-            aged: group::Aged::default(),
-            held: held::Held::default(),
-            idle: idle::Idle::after(options.empty_queue_age.unwrap_or(idle::QUIET)),
+            aged: unit_of_work::transaction::Aged::default(),
+            held: unit_of_work::job_cache::Held::default(),
+            idle: maintenance::empty_queues::Idle::after(
+                options
+                    .empty_queue_age
+                    .unwrap_or(maintenance::empty_queues::QUIET),
+            ),
         };
         let inner = Arc::new(Inner {
             writer: Writer::start(store.connection, runner),
@@ -233,9 +215,9 @@ impl Engine {
             waiters,
             peers,
             operator,
-            turns: claim::Turns::default(),
+            turns: verbs::claim::turns::Turns::default(),
             concluded: AtomicU64::new(0),
-            choices: record::Choices::default(),
+            choices: verbs::jobq::candidates::Choices::default(),
             changes,
             commits,
             trust_client_clock: options.trust_client_clock,
@@ -374,7 +356,7 @@ impl Engine {
     }
 
     /// What polls for records choose from.
-    fn choices(&self) -> &record::Choices {
+    fn choices(&self) -> &verbs::jobq::candidates::Choices {
         &self.0.choices
     }
 
@@ -449,14 +431,14 @@ impl Engine {
             return Ok(());
         };
         self.0.clock.follow(fresh.now);
-        let known = copies::revision(&self.0.shared);
+        let known = cache::revision(&self.0.shared);
         if fresh.revision > known {
-            let answers = self.readers().read(copies::since(known)).await?;
-            if copies::take_in(&self.0.shared, known, &answers)?.is_some() {
+            let answers = self.readers().read(cache::since(known)).await?;
+            if cache::take_in(&self.0.shared, known, &answers)?.is_some() {
                 return Ok(());
             }
-            let answers = self.readers().read(copies::all()).await?;
-            if copies::take_over(&self.0.shared, answers)?.tokens_differ {
+            let answers = self.readers().read(cache::all()).await?;
+            if cache::take_over(&self.0.shared, answers)?.tokens_differ {
                 self.waiters().wake_all();
             }
         }

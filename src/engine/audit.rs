@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use super::Engine;
-use super::clock::Time;
-use super::error::Result;
-use super::work::Needs;
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::unit_of_work::Needs;
 use crate::store::{Row, Statement, StoreError};
 
 /// The longest text of an entry in bytes; what is longer is cut.
@@ -71,7 +71,13 @@ pub struct AuditFilter {
 
 impl Actor {
     /// The statement that notes a change, adding to what the action has changed before.
-    pub(super) fn note(&self, at: Time, before: String, after: String, items: i64) -> Statement {
+    pub(in crate::engine) fn note(
+        &self,
+        at: Time,
+        before: String,
+        after: String,
+        items: i64,
+    ) -> Statement {
         self.entry(ADD, at, before, after)
             .with(items)
             .with(1)

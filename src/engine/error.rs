@@ -1,7 +1,7 @@
 //! Why a verb refused. One enum for all protocols; each protocol has one table from it to its answers.
 
-use super::job::Standing;
-use super::tokens::Flaw;
+use crate::engine::model::job::Standing;
+use crate::engine::tokens::Flaw;
 
 /// How many bytes one answer may have. What lists many jobs counts them before it loads them.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;

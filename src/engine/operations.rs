@@ -3,52 +3,50 @@
 //! twice or left out whenever the server ends. `run.rs` is what goes on of its own accord, `act.rs` what is done to one
 //! job, `undo.rs` how what was removed comes back.
 
-mod act;
-mod rows;
-mod run;
-mod step;
-mod undo;
+pub mod apply;
+pub mod changes;
+pub mod rows;
+pub mod run;
+pub mod undo;
 
 use serde::{Deserialize, Serialize};
 
-use super::Engine;
-use super::clock::Time;
-use super::error::Result;
-use super::job::{Job, QueueKey};
-use super::look::Page;
-use super::search::{Hit, Reach};
-use super::work::{Needs, Work};
-use crate::search::Search;
-use crate::store::Statement;
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{Job, QueueKey};
+use crate::engine::queries::search::Reach;
+use crate::engine::unit_of_work::{Needs, Work};
+pub use changes::Operating;
 pub use rows::{COLUMNS, load, operation, tidy};
 pub use run::Operator;
-pub use step::Operating;
 
 /// How many jobs one operation concerns at the most.
 pub const JOBS_MAX: i64 = 10_000_000;
 
 /// Of how many jobs, and of how many bytes of them, what an operation removes is kept. Where there is more nothing is.
 pub const UNDO_JOBS_MAX: i64 = 100_000;
+
 const UNDO_BYTES_MAX: i64 = 64 << 20;
 
 /// For how long after its end an operation can be undone.
 const UNDO_S: f64 = 30.0;
 
 /// Operations that have not ended, running or waiting for their turn.
-const ACTIVE_MAX: i64 = 100;
+pub const ACTIVE_MAX: i64 = 100;
 
 /// Jobs that are named one by one.
-const LISTED_MAX: usize = 1_000;
+pub const LISTED_MAX: usize = 1_000;
 
 /// How far it is counted before it is asked whether that is meant.
-const COUNT_REACH: Reach = Reach {
+pub const COUNT_REACH: Reach = Reach {
     jobs: usize::MAX,
     looked_at: 1_000_000,
     time: std::time::Duration::from_secs(2),
 };
 
 /// Jobs that are shown of those that are counted.
-const SAMPLES: usize = 3;
+pub const SAMPLES: usize = 3;
 
 /// What is done to each job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,7 +155,7 @@ impl Operation {
     }
 
     /// Ends it at this moment.
-    fn end(&mut self, stage: Stage, now: Time) {
+    pub(in crate::engine) fn end(&mut self, stage: Stage, now: Time) {
         self.stage = stage;
         self.ended_at = Some(now);
         let kept = self.keeps && self.done > 0;
@@ -195,10 +193,17 @@ impl Counted {
         !self.is_least && self.jobs <= UNDO_JOBS_MAX && self.bytes <= UNDO_BYTES_MAX
     }
 
-    fn meet(&mut self, action: &Action, job: &Job, queue: &QueueKey, bytes: i64, now: Time) {
+    pub(in crate::engine) fn meet(
+        &mut self,
+        action: &Action,
+        job: &Job,
+        queue: &QueueKey,
+        bytes: i64,
+        now: Time,
+    ) {
         self.jobs += 1;
         self.bytes = self.bytes.saturating_add(bytes);
-        self.able += i64::from(act::is_able(action, queue.protocol, job.standing(now)));
+        self.able += i64::from(apply::is_able(action, queue.protocol, job.standing(now)));
     }
 }
 
@@ -232,105 +237,7 @@ pub struct Skip {
 }
 
 impl Engine {
-    /// Counts what an operation would concern: of a search up to a million jobs, for up to two seconds.
-    pub async fn count(
-        &self,
-        action: &Action,
-        subject: &Subject,
-    ) -> Result<Result<Counted, Refusal>> {
-        self.freshen().await?;
-        let (now, places) = (self.now(None), self.places());
-        let mut counted = Counted::default();
-        let mut newest = Vec::new();
-        let search = match subject {
-            Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
-                return Ok(Err(Refusal::TooLong));
-            }
-            Subject::Jobs(numbers) => {
-                let mut jobs = self.sized(numbers).await?;
-                jobs.retain(|(job, _)| places.contains_key(&job.queue) && !job.is_expired(now));
-                for (job, bytes) in &jobs {
-                    let queue = places.get(&job.queue).map(|queue| &queue.key);
-                    queue.inspect(|queue| counted.meet(action, job, queue, *bytes, now));
-                }
-                let samples = jobs.iter().take(SAMPLES).map(|(job, _)| job.seq);
-                let samples: Vec<i64> = samples.collect();
-                counted.samples = self.brief(&samples, &places, now).await?;
-                return Ok(Ok(counted));
-            }
-            Subject::Search(text) => match Search::parse(text) {
-                Ok(search) => search,
-                Err(mistake) => return Ok(Err(mistake.into())),
-            },
-        };
-        let mut meet = |hit: Hit<'_>| {
-            counted.meet(action, hit.job, &hit.queue.key, hit.bytes, now);
-            if newest.len() < SAMPLES {
-                newest.push(hit.job.seq);
-            }
-        };
-        let walk = self.walk(&search, &places, None, COUNT_REACH, now, &mut meet);
-        counted.is_least = walk.await?.is_cut;
-        counted.samples = self.brief(&newest, &places, now).await?;
-        Ok(Ok(counted))
-    }
-
-    /// Makes an operation, which begins when it is its turn. Its id.
-    pub async fn operate(&self, asked: Asked) -> Result<Result<i64, Refusal>> {
-        match &asked.subject {
-            Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
-                return Ok(Err(Refusal::TooLong));
-            }
-            Subject::Jobs(numbers) if numbers.is_empty() => return Ok(Err(Refusal::Nobody)),
-            Subject::Jobs(_) => {}
-            Subject::Search(text) => {
-                if let Err(mistake) = Search::parse(text) {
-                    return Ok(Err(mistake.into()));
-                }
-            }
-        }
-        let active = self.readers().rows(Statement::new(rows::COUNT_ACTIVE, []));
-        if active.await?.first().map_or(Ok(0), |row| row.int(0))? >= ACTIVE_MAX {
-            return Ok(Err(Refusal::TooMany));
-        }
-        let id = self.write(Needs::default(), None, 1, move |work| {
-            let id = work.next_seq();
-            let operation = made(id, work.now, &asked);
-            work.operating.make(operation);
-            Ok(id)
-        });
-        let id = id.await?;
-        self.operator().call();
-        Ok(Ok(id))
-    }
-
-    /// Ends an operation in the middle; what it has done stays.
-    pub async fn cancel_operation(&self, id: i64) -> Result<Result<(), Refusal>> {
-        self.change_operation(id, |operation, now| {
-            if operation.stage != Stage::Running {
-                return Err(Refusal::Ended);
-            }
-            operation.end(Stage::Cancelled, now);
-            Ok(())
-        })
-        .await
-    }
-
-    /// Puts back what an operation has removed.
-    pub async fn undo_operation(&self, id: i64) -> Result<Result<(), Refusal>> {
-        let done = self.change_operation(id, |operation, now| {
-            if !operation.can_be_undone(now) {
-                return Err(Refusal::TooLate);
-            }
-            operation.stage = Stage::Undoing;
-            Ok(())
-        });
-        let done = done.await?;
-        self.operator().call();
-        Ok(done)
-    }
-
-    async fn change_operation(
+    pub(in crate::engine) async fn change_operation(
         &self,
         id: i64,
         change: impl Fn(&mut Operation, Time) -> Result<(), Refusal> + Send + 'static,
@@ -352,62 +259,6 @@ impl Engine {
             Ok(done)
         })
         .await
-    }
-
-    /// The operation with that id.
-    pub async fn operation(&self, id: i64) -> Result<Option<Operation>> {
-        let rows = self.readers().rows(load(&[id])).await?;
-        let first = rows.first().map(operation).transpose()?;
-        Ok(first.map(|(operation, _)| operation))
-    }
-
-    /// How many operations are known, and some of them, newest first.
-    pub async fn operations(&self, page: Page) -> Result<(i64, Vec<Operation>)> {
-        let (limit, offset) = (page.limit as i64, page.offset as i64);
-        let batch = vec![
-            Statement::new(rows::COUNT, []),
-            Statement::new(rows::NEWEST, [limit.into(), offset.into()]),
-        ];
-        let mut answers = self.readers().read(batch).await?.into_iter();
-        let mut next = || answers.next().unwrap_or_default().rows;
-        let total = next().first().map_or(Ok(0), |row| row.int(0))?;
-        let found = next();
-        let found = found.iter().map(|row| Ok(operation(row)?.0));
-        Ok((total, found.collect::<Result<_>>()?))
-    }
-
-    /// The jobs to which the operation did nothing, in the order in which it met them; the first thousand are known.
-    pub async fn skips(&self, id: i64, page: Page) -> Result<Vec<Skip>> {
-        let args = [id, page.limit as i64, page.offset as i64];
-        let skips = Statement::new(rows::SKIPS, args.map(Into::into));
-        let rows = self.readers().rows(skips).await?;
-        rows.iter().map(|row| Ok(rows::skip(row)?)).collect()
-    }
-}
-
-/// The operation as it begins.
-fn made(id: i64, now: Time, asked: &Asked) -> Operation {
-    let counted = &asked.counted;
-    Operation {
-        id,
-        created_at: now,
-        who: asked.who.clone(),
-        action: asked.action.clone(),
-        subject: asked.subject.clone(),
-        stage: Stage::Running,
-        total: counted.jobs,
-        is_least: counted.is_least,
-        down_to: id,
-        done: 0,
-        skipped: 0,
-        restored: 0,
-        lost: 0,
-        keeps: asked.action.removes() && counted.can_be_kept(),
-        kept_bytes: 0,
-        started_at: None,
-        ended_at: None,
-        undo_until: None,
-        why: None,
     }
 }
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use super::Engine;
-use super::clock::Time;
-use super::error::Result;
-use super::job::{QueueId, QueueKey};
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{QueueId, QueueKey};
 use crate::store::{Connection, Readers, Statement, StoreError};
 
 /// For how long a server has its number, unless it renews it.
@@ -193,7 +193,7 @@ impl Peers {
 
 impl Engine {
     /// Tells the other servers what came in here.
-    pub(super) async fn tell_others(self) {
+    pub(in crate::engine) async fn tell_others(self) {
         loop {
             let word = self.peers().word().await;
             if let Err(error) = self.readers().notify(&word).await {
@@ -204,7 +204,7 @@ impl Engine {
 
     /// Once a second looks whether something of the others has been missed: a word of another server may have been
     /// lost.
-    pub(super) async fn look_for_news(self) {
+    pub(in crate::engine) async fn look_for_news(self) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -216,7 +216,7 @@ impl Engine {
     }
 
     /// Hears what came in at other servers.
-    pub(super) async fn hear_others(self) {
+    pub(in crate::engine) async fn hear_others(self) {
         loop {
             let mut listener = match self.readers().listen().await {
                 Ok(listener) => listener,
@@ -237,7 +237,7 @@ impl Engine {
 
     /// Something came in elsewhere: whoever waits for it here, or looks at a page, should know. `None`
     /// means that it may be anywhere.
-    pub(super) async fn look_again(&self, queues: Option<Vec<QueueId>>) {
+    pub(in crate::engine) async fn look_again(&self, queues: Option<Vec<QueueId>>) {
         if let Err(error) = self.freshen().await {
             tracing::debug!(%error, "failed to read changes of other servers");
             return;

@@ -1,18 +1,19 @@
 //! Tokens: who may use a namespace. Every request asks for them, so `known.rs` keeps a copy of the table `tokens` in
 //! memory. Only hashes are kept, so neither the database nor the memory reveals a secret.
 
-mod known;
-mod last_use;
+pub mod expiry;
+pub mod known;
+pub mod last_use;
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::Engine;
-use super::clock::Time;
-use super::error::{Error, Result};
-use super::expiry::{Expiry, LIFE_DAYS_MAX};
-use super::work::{Needs, Work};
-use crate::secret::{self, Hash};
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::tokens::expiry::LIFE_DAYS_MAX;
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::secret::Hash;
 use crate::store::Statement;
 pub use known::Tokens;
 
@@ -38,7 +39,7 @@ const NAMED: &str = "sha256:";
 const NAME_DIGITS: usize = 16;
 
 /// The namespace that cannot be used.
-const TAKEN: &str = "v0";
+pub const TAKEN: &str = "v0";
 
 /// What is wrong with a token that somebody wants to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -124,10 +125,10 @@ impl Made {
 #[derive(Clone, Debug)]
 pub struct Change {
     pub namespace: String,
-    hash: Hash,
+    pub hash: Hash,
     pub made: Option<Made>,
     /// The upkeep removes it, because it expired long ago.
-    is_forgotten: bool,
+    pub is_forgotten: bool,
 }
 
 impl Change {
@@ -140,7 +141,7 @@ impl Change {
 /// The tokens as a group leaves them.
 #[derive(Debug)]
 pub struct Changing {
-    known: Arc<Tokens>,
+    pub known: Arc<Tokens>,
     pub changes: Vec<Change>,
     /// Tokens that expired by this moment are removed if a change says so.
     forgotten_until: Time,
@@ -156,7 +157,7 @@ impl Changing {
     }
 
     /// Whether the namespace has a token with this hash, expired or not.
-    fn has(&self, namespace: &str, hash: &Hash) -> bool {
+    pub(in crate::engine) fn has(&self, namespace: &str, hash: &Hash) -> bool {
         match self.change(namespace, hash) {
             Some(change) => change.made.is_some(),
             None => self.known.has(namespace, hash),
@@ -179,7 +180,7 @@ impl Changing {
     }
 
     /// How many tokens the namespace has, about: those of this group are added, whatever it takes away.
-    fn count(&self, namespace: &str) -> usize {
+    pub(in crate::engine) fn count(&self, namespace: &str) -> usize {
         let of_it = |change: &&Change| change.namespace == namespace && change.made.is_some();
         self.known.count(namespace) + self.changes.iter().filter(of_it).count()
     }
@@ -240,108 +241,7 @@ impl Work {
     }
 }
 
-/// Makes a token of the namespace.
-///
-/// # Errors
-/// [`Flaw::Exists`], [`Flaw::Life`], [`Error::TooMany`].
-fn create(
-    work: &mut Work,
-    namespace: &str,
-    description: &str,
-    hash: Hash,
-    expires: Option<Expiry>,
-) -> Result<()> {
-    let expires_at = expires.map(|it| it.moment(work.now)).transpose()?;
-    if work.tokens.has(namespace, &hash) {
-        return Err(Flaw::Exists.into());
-    }
-    if work.tokens.count(namespace) >= TOKENS_MAX {
-        return Err(Error::TooMany {
-            what: "tokens in one namespace",
-            max: TOKENS_MAX,
-        });
-    }
-    work.tokens.changes.push(Change {
-        namespace: namespace.to_owned(),
-        hash,
-        made: Some(Made {
-            description: description.to_owned(),
-            created_at: work.now,
-            expires_at,
-        }),
-        is_forgotten: false,
-    });
-    Ok(())
-}
-
-/// Takes the token away. Whether it was there.
-fn revoke(work: &mut Work, namespace: &str, which: &str) -> bool {
-    let mut hashes = work.tokens.known.named(namespace, which);
-    if hashes.is_empty() {
-        hashes.push(Hash::of(which));
-    }
-    hashes.retain(|hash| work.tokens.has(namespace, hash));
-    let gone = hashes.iter().map(|hash| Change {
-        namespace: namespace.to_owned(),
-        hash: *hash,
-        made: None,
-        is_forgotten: false,
-    });
-    work.tokens.changes.extend(gone);
-    !hashes.is_empty()
-}
-
 impl Engine {
-    /// Makes a token of a namespace that does not expire; see [`Engine::create_token_until`].
-    ///
-    /// # Errors
-    /// [`Error::BadToken`], [`Error::TooMany`].
-    pub async fn create_token(
-        &self,
-        namespace: &str,
-        description: &str,
-        secret: Option<String>,
-    ) -> Result<String> {
-        self.create_token_until(namespace, description, secret, None)
-            .await
-    }
-
-    /// Makes a token of a namespace, with a random secret or a given one. Returns the secret, which is not kept.
-    ///
-    /// # Errors
-    /// [`Error::BadToken`], [`Error::TooMany`].
-    pub async fn create_token_until(
-        &self,
-        namespace: &str,
-        description: &str,
-        secret: Option<String>,
-        expires: Option<Expiry>,
-    ) -> Result<String> {
-        check(namespace, description, secret.as_deref())?;
-        let secret = match secret {
-            Some(secret) => secret,
-            None => secret::generate()
-                .map_err(|error| Error::Store(format!("no random numbers available: {error}")))?,
-        };
-        let (namespace, description) = (namespace.to_owned(), description.to_owned());
-        let hash = Hash::of(&secret);
-        self.write(Needs::default(), None, 1, move |work| {
-            create(work, &namespace, &description, hash, expires)
-        })
-        .await?;
-        Ok(secret)
-    }
-
-    /// Takes a token away: that with this secret, or with this public name. Whether there was one. Whoever waits
-    /// with it gets nothing.
-    pub async fn revoke_token(&self, namespace: &str, which: &str) -> Result<bool> {
-        let (namespace, which) = (namespace.to_owned(), which.to_owned());
-        self.write(Needs::default(), None, 1, move |work| {
-            Ok(revoke(work, &namespace, &which))
-        })
-        .await
-    }
-
     /// All tokens, by namespace, then by when they were made. Expired ones are included until the upkeep removes
     /// them.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
@@ -373,29 +273,6 @@ impl Engine {
             move |work| Ok(work.holds(&grant)),
         )
         .await
-    }
-}
-
-/// Whether a token may be made so.
-fn check(namespace: &str, description: &str, secret: Option<&str>) -> Result<(), Flaw> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    if !(1..=NAMESPACE_BYTES_MAX).contains(&namespace.len()) || !namespace.bytes().all(is_plain) {
-        return Err(Flaw::Namespace);
-    }
-    if namespace == TAKEN {
-        return Err(Flaw::Taken);
-    }
-    // Postgres can hold no NUL.
-    if description.len() > DESCRIPTION_BYTES_MAX || description.contains('\0') {
-        return Err(Flaw::Description);
-    }
-    let secret = secret.map(str::as_bytes);
-    let is_visible = |byte: &u8| byte.is_ascii_graphic() && *byte != b':';
-    match secret {
-        Some(secret) if secret.len() < SECRET_BYTES_MIN => Err(Flaw::TooShort),
-        Some(secret) if secret.len() > SECRET_BYTES_MAX => Err(Flaw::TooLong),
-        Some(secret) if !secret.iter().all(is_visible) => Err(Flaw::Characters),
-        _ => Ok(()),
     }
 }
 

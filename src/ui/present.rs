@@ -174,19 +174,6 @@ pub fn glimpse(body: &str) -> String {
     short
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_glimpse_is_one_short_line() {
-        assert_eq!(glimpse(" {\n  \"a\":\t1 }\n"), "{ \"a\": 1 }");
-        let long = glimpse(&"ä".repeat(1000));
-        assert_eq!(long.chars().count(), GLIMPSE_CHARS + 1);
-        assert!(long.ends_with('…'));
-    }
-}
-
 /// Bytes that are shown where they are no text.
 const GLIMPSE_BYTES: usize = 32;
 
@@ -224,4 +211,17 @@ pub fn glimpse_of_bytes(base64: &str) -> String {
 pub fn letter(job: &Job) -> Option<i64> {
     let is_apart = job.key == JobKey::of_the_dead(job.seq, &*job.key.id);
     (job.state == State::Dead && is_apart).then_some(job.seq)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glimpse_is_one_short_line() {
+        assert_eq!(glimpse(" {\n  \"a\":\t1 }\n"), "{ \"a\": 1 }");
+        let long = glimpse(&"ä".repeat(1000));
+        assert_eq!(long.chars().count(), GLIMPSE_CHARS + 1);
+        assert!(long.ends_with('…'));
+    }
 }

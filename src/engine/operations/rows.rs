@@ -1,8 +1,8 @@
 //! Operations as rows.
 
-use super::{Action, Operation, Skip, Stage, Subject, UNDO_S};
 use crate::engine::clock::Time;
-use crate::engine::job::QueueKey;
+use crate::engine::model::job::QueueKey;
+use crate::engine::operations::{Action, Operation, Skip, Stage, Subject, UNDO_S};
 use crate::store::{Connection, Row, Statement, StoreError};
 
 /// How many operations are kept, and for how many seconds after their end.

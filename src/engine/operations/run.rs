@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::undo::{self, Kept};
-use super::{JOBS_MAX, Operation, Skip, Stage, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, act, rows};
 use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
-use crate::engine::job::{Job, JobKey, Protocol, QLESS_SCOPE, QueueKey};
-use crate::engine::search::{Hit, Reach, is_meant};
-use crate::engine::work::{Needs, Work};
+use crate::engine::model::job::{Job, JobKey, Protocol, QLESS_SCOPE, QueueKey};
+use crate::engine::operations::undo::{self, Kept};
+use crate::engine::operations::{
+    JOBS_MAX, Operation, Skip, Stage, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, apply, rows,
+};
+use crate::engine::queries::search::{Hit, Reach, is_meant};
+use crate::engine::unit_of_work::{Needs, Work};
 use crate::search::Search;
 use crate::store::{Row, Statement};
 
@@ -24,7 +26,7 @@ use crate::store::{Row, Statement};
 const AT_ONCE_MAX: i64 = 4;
 
 /// Jobs of one batch, and what may be written in them.
-pub(super) const BATCH: usize = 500;
+pub const BATCH: usize = 500;
 const BATCH_BYTES: i64 = 4 << 20;
 
 /// How far one look ahead goes.
@@ -446,7 +448,7 @@ impl Batch {
                 Err(spent) => return Err(format!("cannot check it against the search: {spent}")),
             }
         }
-        act::act(work, &operation.action, key, &queue)
+        apply::act(work, &operation.action, key, &queue)
     }
 }
 

@@ -4,12 +4,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::run::BATCH;
-use super::{Skip, Stage};
 use crate::engine::events::Said;
-use crate::engine::job::{Job, JobKey, Protocol, QueueKey, State};
-use crate::engine::put::unmet;
-use crate::engine::work::Work;
+use crate::engine::model::job::{Job, JobKey, Protocol, QueueKey, State};
+use crate::engine::operations::run::BATCH;
+use crate::engine::operations::{Skip, Stage};
+use crate::engine::unit_of_work::Work;
+use crate::engine::verbs::qless::depend::unmet;
 
 /// A removed job, as it is kept.
 #[derive(Clone, Serialize, Deserialize)]

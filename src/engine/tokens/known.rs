@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use super::super::clock::Time;
-use super::{Change, Made, Token, name};
+use crate::engine::clock::Time;
+use crate::engine::tokens::{Change, Made, Token, name};
 use crate::secret::{Hash, last_match};
 use crate::store::{Row, StoreError};
 
@@ -84,7 +84,7 @@ type ByNamespace = BTreeMap<String, Vec<Kept>>;
 pub struct Tokens(RwLock<ByNamespace>);
 
 impl Tokens {
-    /// Replaces the tokens by what [`super::ALL`] has read. Whether they differ.
+    /// Replaces the tokens by what [`crate::engine::tokens::ALL`] has read. Whether they differ.
     pub fn take_over(&self, rows: &[Row]) -> Result<bool, StoreError> {
         let mut tokens = ByNamespace::new();
         for row in rows {
@@ -113,7 +113,7 @@ impl Tokens {
         Ok(differs)
     }
 
-    /// Notes the last uses that [`super::last_use::STORED`] has read, which other servers may have stored.
+    /// Notes the last uses that [`crate::engine::tokens::last_use::STORED`] has read, which other servers may have stored.
     pub fn take_uses(&self, rows: &[Row]) -> Result<(), StoreError> {
         let mut stored = HashMap::with_capacity(rows.len());
         for row in rows {

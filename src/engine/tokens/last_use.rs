@@ -1,8 +1,8 @@
 //! When tokens were last used: kept in memory, and stored once an hour and token.
 
-use super::super::Engine;
-use super::super::error::Result;
-use super::super::work::Needs;
+use crate::engine::Engine;
+use crate::engine::error::Result;
+use crate::engine::unit_of_work::Needs;
 use crate::store::Statement;
 
 /// Last uses stored in one transaction.
@@ -29,7 +29,7 @@ impl Engine {
     }
 
     /// Reads the last uses that other servers have stored.
-    pub(super) async fn read_token_uses(&self) -> Result<()> {
+    pub(in crate::engine) async fn read_token_uses(&self) -> Result<()> {
         let stored = self.readers().rows(Statement::new(STORED, [])).await?;
         Ok(self.known_tokens().take_uses(&stored)?)
     }

@@ -1,10 +1,12 @@
 //! How many tokens one transaction changes.
 
+use crate::engine::tokens::expiry::Expiry;
+use crate::engine::verbs::admin::tokens::create;
 use std::ops::Range;
 
 use super::*;
-use crate::engine::chores::Chore;
-use crate::engine::keep::Part;
+use crate::engine::maintenance::Chore;
+use crate::engine::maintenance::tasks::Part;
 use crate::engine::quiet as engine;
 
 /// The namespace of the token with this number, and its secret. Each request is compared with all tokens of a namespace,

@@ -1,6 +1,6 @@
 //! Many jobs in several transactions.
 
-use crate::engine::work::Needs;
+use crate::engine::unit_of_work::Needs;
 
 /// Jobs that are moved out of a list in one transaction; more are moved in several.
 pub const MOVE_BATCH: usize = 250;
@@ -49,7 +49,7 @@ impl Batches {
 mod tests {
     use super::*;
     use crate::engine::Put;
-    use crate::engine::verbs::need_of_put;
+    use crate::engine::verbs::qless::put::need_of_put;
 
     #[test]
     fn payloads_of_2_mib_fill_a_transaction() {

@@ -1,18 +1,77 @@
-//! The claim, and how far one may go.
+//! Claim: gives jobs to a worker. All protocols with leases share it: `pop` of qless, `consume` of lmstfy, `next` of Relay.
+
+pub mod take;
+pub mod turns;
+pub mod wait;
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::engine::claim::{self, Claim, Claimed, Order};
 use crate::engine::clock::Time;
-use crate::engine::error::Result;
-use crate::engine::job::{Job, QueueKey};
-use crate::engine::wait::LOOKED_AT_MAX;
-use crate::engine::work::{Needs, Work};
+use crate::engine::error::{ANSWER_BYTES_MAX, Result};
+use crate::engine::model::job::{Job, QueueKey};
+use crate::engine::subscriptions::timer::LOOKED_AT_MAX;
+use crate::engine::tokens::Grant;
+use crate::engine::unit_of_work::{Needs, Wanted, Work};
+use crate::engine::verbs::claim::take::Claimed;
+
+/// How many bytes the bodies of the jobs of one claim may have, before the last: an answer must have room for all that is
+/// leased.
+pub const CLAIM_BYTES_MAX: usize = ANSWER_BYTES_MAX / 2;
+
+/// How a claim goes through several queues (qless-core, Queue Popping Order).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// A queue's turn comes when there is nothing in those before it.
+    #[default]
+    Ordered,
+    /// One job of each queue after the other, going on where the worker's last claim ended.
+    RoundRobin,
+}
+
+/// What a worker asks for.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Empty where the protocol's workers have no names.
+    pub worker: String,
+    /// At least one; none twice, all of one protocol.
+    pub queues: Vec<QueueKey>,
+    pub count: usize,
+    pub order: Order,
+    /// What the worker has shown a token for; it must still be one when jobs are given.
+    pub grant: Option<Grant>,
+    /// For how many seconds each lease is given, where the worker says that (lmstfy's `ttr`).
+    pub lease_s: Option<f64>,
+}
+
+impl Claim {
+    /// Of one queue.
+    pub fn of(queue: QueueKey, worker: impl Into<String>, count: usize) -> Claim {
+        Claim {
+            worker: worker.into(),
+            queues: vec![queue],
+            count,
+            order: Order::Ordered,
+            grant: None,
+            lease_s: None,
+        }
+    }
+
+    /// What the group should have at hand.
+    pub(in crate::engine) fn wanted(&self) -> Vec<Wanted> {
+        let wanted = |queue: &QueueKey| Wanted {
+            queue: queue.clone(),
+            count: self.count,
+            paused_too: false,
+        };
+        self.queues.iter().map(wanted).collect()
+    }
+}
 
 /// How often, and after what time, a claim is tried again that got nothing though there is something.
 const LOOKS_MAX: u32 = 3;
+
 const LOOK_AGAIN: Duration = Duration::from_millis(4);
 
 /// Queues that one transaction claims from.
@@ -23,7 +82,7 @@ const CLAIM_MAX: usize = 250;
 
 /// Whether an answer has no room for more jobs.
 fn is_full(jobs: &[Job]) -> bool {
-    jobs.iter().map(|job| job.body.bytes()).sum::<usize>() >= claim::CLAIM_BYTES_MAX
+    jobs.iter().map(|job| job.body.bytes()).sum::<usize>() >= CLAIM_BYTES_MAX
 }
 
 impl Engine {
@@ -121,7 +180,7 @@ impl Engine {
         let items = claim.count;
         let in_turn = (claim.order == Order::RoundRobin).then(|| claim.clone());
         let first = in_turn.as_ref().map_or(0, |claim| self.0.turns.next(claim));
-        let verb = move |work: &mut Work| claim::claim(work, &claim, first);
+        let verb = move |work: &mut Work| take::claim(work, &claim, first);
         let claimed = self.write(needs, now, items, verb).await?;
         if let Some(claim) = in_turn {
             self.0.turns.set(&claim, claimed.next);

@@ -94,7 +94,6 @@ mod tests {
     use super::*;
     use crate::ui::components::paging::paged;
     use crate::ui::page_request::PageRequest;
-    
 
     #[test]
     fn different_names_have_different_ids() {

@@ -148,7 +148,6 @@ fn coloured(pieces: &[(Piece, String)]) -> AnyView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    
 
     #[test]
     fn the_first_200000_bytes_of_a_payload_are_shown() {

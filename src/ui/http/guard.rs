@@ -37,7 +37,7 @@ pub async fn guard(request: Request, next: Next) -> Response {
     let is_https = Https::is_set(request.extensions());
     let mut response = if is_ambiguous(request.uri().path()) {
         (StatusCode::NOT_FOUND, "No page at this address.\n").into_response()
-    } else if is_safe(request.method()) || is_ours(&request) {
+    } else if is_allowed(&request) {
         next.run(request).await
     } else {
         tracing::warn!(
@@ -83,9 +83,23 @@ pub fn is_safe(method: &Method) -> bool {
     [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
 }
 
-/// Whether the headers prove that the request comes from the dashboard's own pages or from the user. Programs, which send
-/// neither header, use the API instead.
-fn is_ours(request: &Request) -> bool {
+/// Whether the request may come from where it comes from. Forms must come from the dashboard's own pages; programs, which
+/// send neither header, use the API instead. Pages of other sites may link to the dashboard, but not load its pages in the
+/// background: that would let them cause work, and measure how long it takes.
+fn is_allowed(request: &Request) -> bool {
     let is_https = Https::is_set(request.extensions());
-    RequestOrigin::of(request.headers(), request.uri(), is_https) == RequestOrigin::SameOrigin
+    match RequestOrigin::of(request.headers(), request.uri(), is_https) {
+        RequestOrigin::SameOrigin => true,
+        RequestOrigin::CrossSite => is_safe(request.method()) && is_link(request.headers()),
+        RequestOrigin::Unknown => is_safe(request.method()),
+    }
+}
+
+/// Whether the browser shows the response as a page of its own. Browsers that send the site send mode and destination too.
+fn is_link(headers: &HeaderMap) -> bool {
+    let is = |name: &'static str, value: &str| {
+        let header = headers.get(HeaderName::from_static(name));
+        header.is_none_or(|header| header.as_bytes() == value.as_bytes())
+    };
+    is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document")
 }

@@ -105,13 +105,13 @@ fn facts(job: &JobView, request: &PageRequest) -> AnyView {
         EffectiveState::Waiting => facts.push(("Available", moment(life.ready))),
         // It may wait for others with a delay that is not over.
         EffectiveState::Depends if life.ready > now => {
-            facts.push(("Not before", moment(life.ready)))
+            facts.push(("Not before", moment(life.ready)));
         }
         EffectiveState::Running => {
-            facts.extend(life.expires.map(|end| ("Lease ends", moment(end))))
+            facts.extend(life.expires.map(|end| ("Lease ends", moment(end))));
         }
         EffectiveState::Stalled => {
-            facts.extend(life.expires.map(|end| ("Lease ended", moment(end))))
+            facts.extend(life.expires.map(|end| ("Lease ended", moment(end))));
         }
         EffectiveState::Depends
         | EffectiveState::Failed

@@ -69,8 +69,18 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
     let queues = &overview.queues;
     problems.extend(full_disk(&overview.recent));
     problems.extend(nobody_works(overview, now));
+    queue_problems(&mut problems, queues, now);
+    problems.extend(failed_groups(overview));
+    problems.extend(failing_more(&overview.recent));
+    problems.extend(slow_commits(&overview.recent));
+    dead(&mut problems, overview, now);
+    problems
+}
+
+/// Paused, stalled and waiting queues.
+fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
     per_queue(
-        &mut problems,
+        problems,
         queues,
         "paused",
         EffectiveState::Waiting,
@@ -86,7 +96,7 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
         },
     );
     per_queue(
-        &mut problems,
+        problems,
         queues,
         "stalled",
         EffectiveState::Stalled,
@@ -103,7 +113,7 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
         },
     );
     per_queue(
-        &mut problems,
+        problems,
         queues,
         "waiting",
         EffectiveState::Waiting,
@@ -118,10 +128,13 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
             })
         },
     );
+}
+
+fn failed_groups(overview: &OverviewView) -> Option<Problem> {
     let failed: i64 = overview.groups.iter().map(|group| group.count).sum();
-    if failed > 0 {
+    (failed > 0).then(|| {
         let groups = i64::try_from(overview.groups.len()).unwrap_or(i64::MAX);
-        problems.push(Problem {
+        Problem {
             shape: "failed",
             text: format!(
                 "{} in {}",
@@ -140,12 +153,8 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
                 [group] => Some(Remedy::RetryGroup(group.clone())),
                 _ => None,
             },
-        });
-    }
-    problems.extend(failing_more(&overview.recent));
-    problems.extend(slow_commits(&overview.recent));
-    dead(&mut problems, overview, now);
-    problems
+        }
+    })
 }
 
 fn full_disk(recent: &Recent) -> Option<Problem> {

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
     use crate::ui::model::queue_ref::QueueRef;
     use crate::ui::model::series::Asked;
-    
+
     use crate::ui::urls;
 
     /// 2026-11-01 02:26:40 UTC.

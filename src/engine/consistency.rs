@@ -1,0 +1,341 @@
+//! The consistency check: compares everything that is kept twice, on one snapshot, while the server goes
+//! on; and sets right what does not agree.
+//!
+//! Each kind of problem is a statement that finds it and one that mends it. To find gives a JSON array of
+//! what the problem concerns and a sentence; to mend takes a set of such arrays and looks again whether
+//! they are still so, for the server has gone on meanwhile.
+
+use std::collections::HashSet;
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::maintenance::Chore;
+use crate::store::{Connection, Statement, StoreError};
+
+/// How often mending is followed by another look: to mend a job may change what it is counted as.
+const ROUNDS_MAX: usize = 4;
+
+/// Something that is kept twice and does not agree.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Problem {
+    /// Which of [`KINDS`].
+    pub kind: &'static str,
+    /// What is wrong, as a sentence.
+    pub message: String,
+    /// What it concerns, as the JSON text of an array.
+    concerns: String,
+}
+
+/// What statements of the check may refer to.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// `$1` of a statement that finds, `$2` of one that mends.
+    pub now: Time,
+    /// The last UTC day whose histograms may have been dropped; `$2` and `$3`.
+    pub pruned: i64,
+    /// Whether clients tell the time, so that it may run backwards; `$3` and `$4`.
+    pub clients_tell_time: bool,
+}
+
+impl Moment {
+    fn args(self) -> [crate::store::Arg; 3] {
+        [
+            self.now.0.into(),
+            self.pruned.into(),
+            i64::from(self.clients_tell_time).into(),
+        ]
+    }
+}
+
+impl Engine {
+    /// Everything that is kept twice and does not agree; of each kind up to a thousand problems.
+    pub async fn check(&self, now: Option<Time>) -> Result<Vec<Problem>> {
+        self.freshen().await?;
+        let args = self.moment(now).args();
+        let find = |kind: &Kind| Statement::new(kind.find, args.clone());
+        let answers = self
+            .readers()
+            .read(KINDS.iter().map(find).collect())
+            .await?;
+        let mut problems = Vec::new();
+        for (kind, answer) in KINDS.iter().zip(answers) {
+            for row in answer.rows {
+                problems.push(Problem {
+                    kind: kind.name,
+                    concerns: row.text(0)?,
+                    message: row.text(1)?,
+                });
+            }
+        }
+        Ok(problems)
+    }
+
+    /// Checks, and sets right what it finds. Returns all that was found, and how much of it is right now.
+    pub async fn mend(&self, now: Option<Time>) -> Result<(Vec<Problem>, usize)> {
+        let (mut found, mut known) = (Vec::new(), HashSet::new());
+        let mut left = self.check(now).await?;
+        for _ in 0..ROUNDS_MAX {
+            let new = left
+                .iter()
+                .filter(|problem| known.insert((*problem).clone()));
+            found.extend(new.cloned().collect::<Vec<_>>());
+            if left.is_empty() {
+                break;
+            }
+            self.set_right(self.moment(now), left).await?;
+            left = self.check(now).await?;
+        }
+        let resolved = found.len().saturating_sub(left.len());
+        Ok((found, resolved))
+    }
+
+    /// Sets right those of the problems that are still there.
+    async fn set_right(&self, moment: Moment, problems: Vec<Problem>) -> Result<()> {
+        let mend = Chore::Mend(moment, problems.into());
+        self.chore(mend).await.map(drop)
+    }
+
+    fn moment(&self, now: Option<Time>) -> Moment {
+        let now = self.now(now);
+        let days = i64::try_from(self.config().count("histogram-history")).unwrap_or(i64::MAX);
+        Moment {
+            now,
+            pruned: now.day().saturating_sub(days),
+            clients_tell_time: self.trusts_client_clock(),
+        }
+    }
+}
+
+/// Sets right those of the problems that are still there.
+pub async fn mend(
+    connection: &mut Connection,
+    moment: Moment,
+    problems: &[Problem],
+) -> Result<(), StoreError> {
+    for kind in &KINDS {
+        let of_kind = problems.iter().filter(|problem| problem.kind == kind.name);
+        let concerns: Vec<_> = of_kind.map(|problem| problem.concerns.as_str()).collect();
+        if concerns.is_empty() {
+            continue;
+        }
+        let set = format!("[{}]", concerns.join(","));
+        let [now, pruned, clients] = moment.args();
+        let statement = Statement::new(kind.mend, [set.into(), now, pruned, clients]);
+        connection.run(vec![statement]).await?;
+    }
+    Ok(())
+}
+
+/// Something that is kept twice.
+struct Kind {
+    name: &'static str,
+    find: &'static str,
+    mend: &'static str,
+}
+
+/// What is looked at, in the order in which it is mended: jobs first, then what is counted of them.
+const KINDS: [Kind; 14] = [
+    Kind {
+        name: "queue",
+        find: "
+SELECT list(j.queue), 'jobs refer to queue number ' || j.queue || ', which does not exist'
+FROM (SELECT queue FROM jobs UNION SELECT queue FROM recurring) AS j
+LEFT JOIN queues AS q ON q.id = j.queue WHERE q.id IS NULL LIMIT 1000",
+        mend: "
+INSERT INTO queues (id, protocol, namespace, name, first_seen)
+SELECT k.int(0), 'qless', '', 'recovered-' || k.int(0), $2 FROM rows($1) AS k WHERE true
+ON CONFLICT DO NOTHING",
+    },
+    Kind {
+        name: "number",
+        find: "
+SELECT list(q.id), 'queue \"' || q.name || '\" records ' || q.last_number || ' as its last job ID, but has job '
+    || j.last
+FROM (SELECT queue, max(CAST(id AS BIGINT)) AS last FROM jobs WHERE state = 9 GROUP BY queue) AS j
+JOIN queues AS q ON q.id = j.queue WHERE j.last > q.last_number LIMIT 1000",
+        mend: "
+UPDATE queues SET last_number = (SELECT max(CAST(j.id AS BIGINT)) FROM jobs AS j WHERE j.queue = queues.id AND j.state = 9)
+WHERE id IN (SELECT k.int(0) FROM rows($1) AS k)
+    AND last_number < (SELECT max(CAST(j.id AS BIGINT)) FROM jobs AS j WHERE j.queue = queues.id AND j.state = 9)",
+    },
+    Kind {
+        name: "lease",
+        find: "
+SELECT list(seq), CASE WHEN state = 4 THEN 'job \"' || id || '\" is running without a lease'
+    ELSE 'job \"' || id || '\" is not running but has a lease' END
+FROM jobs WHERE (state = 4) <> (worker IS NOT NULL AND lease_id IS NOT NULL AND lease_until IS NOT NULL)
+    OR state <> 4 AND (worker IS NOT NULL OR lease_id IS NOT NULL OR lease_until IS NOT NULL) LIMIT 1000",
+        mend: "
+UPDATE jobs SET state = CASE WHEN jobs.state = 4 THEN 1 ELSE jobs.state END, worker = NULL, lease_id = NULL,
+    lease_until = NULL, warned = 0, version = jobs.version + 1
+FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
+    AND (jobs.state <> 4 OR jobs.worker IS NULL OR jobs.lease_id IS NULL OR jobs.lease_until IS NULL)",
+    },
+    Kind {
+        name: "failure",
+        find: "
+SELECT list(seq), 'job \"' || id || '\" is failed but has no failure group or time'
+FROM jobs WHERE state = 5 AND (failure_group IS NULL OR failure_at IS NULL) LIMIT 1000",
+        mend: "
+UPDATE jobs SET failure_group = coalesce(jobs.failure_group, 'unknown'),
+    failure_at = coalesce(jobs.failure_at, jobs.since), version = jobs.version + 1
+FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
+    AND jobs.state = 5",
+    },
+    Kind {
+        name: "dependency",
+        find: "
+SELECT list(d.job, d.needs),
+    CASE WHEN j.id IS NULL THEN 'a job that does not exist depends on \"' || coalesce(n.id, 'unknown') || '\"'
+         WHEN n.id IS NULL THEN 'job \"' || j.id || '\" depends on a job that does not exist'
+         WHEN n.state = 6 THEN 'job \"' || j.id || '\" depends on \"' || n.id || '\", which is complete'
+         ELSE 'job \"' || j.id || '\" has a dependency on \"' || n.id || '\" but is not in state depends' END
+FROM dependencies AS d LEFT JOIN jobs AS j ON j.seq = d.job LEFT JOIN jobs AS n ON n.seq = d.needs
+WHERE j.id IS NULL OR n.id IS NULL OR n.state = 6 OR j.state <> 3 LIMIT 1000",
+        mend: "
+DELETE FROM dependencies WHERE (job, needs) IN (
+    SELECT k.int(0), k.int(1) FROM rows($1) AS k
+    LEFT JOIN jobs AS j ON j.seq = k.int(0) LEFT JOIN jobs AS n ON n.seq = k.int(1)
+    WHERE j.id IS NULL OR n.id IS NULL OR n.state = 6 OR j.state <> 3)",
+    },
+    Kind {
+        name: "depends",
+        find: "
+SELECT list(seq), 'job \"' || id || '\" is in state depends but has no dependencies'
+FROM jobs WHERE state = 3 AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq) LIMIT 1000",
+        mend: "
+UPDATE jobs SET state = CASE WHEN jobs.ready_at > $2 THEN 2 ELSE 1 END, version = jobs.version + 1
+FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
+    AND jobs.state = 3
+    AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq)",
+    },
+    Kind {
+        name: "tag",
+        find: "
+SELECT list(j.seq, t.value), 'job \"' || j.id || '\" has the tag \"' || t.value || '\" but is missing from the tag index'
+FROM jobs AS j, elements(j.tags) AS t
+WHERE NOT EXISTS (SELECT 1 FROM tags AS x WHERE x.job = j.seq AND x.tag = t.value) LIMIT 1000",
+        mend: "
+INSERT INTO tags (job, tag, tagged_at, id)
+SELECT j.seq, k.text(1), $2, j.id FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0)
+WHERE EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = k.text(1))
+ON CONFLICT DO NOTHING",
+    },
+    Kind {
+        name: "tagged",
+        find: "
+SELECT list(x.job, x.tag), 'job \"' || x.id || '\" is in the tag index for \"' || x.tag || '\" but does not have the tag'
+FROM tags AS x LEFT JOIN jobs AS j ON j.seq = x.job
+WHERE j.id IS NULL OR NOT EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = x.tag) LIMIT 1000",
+        mend: "
+DELETE FROM tags WHERE (job, tag) IN (
+    SELECT k.int(0), k.text(1) FROM rows($1) AS k LEFT JOIN jobs AS j ON j.seq = k.int(0)
+    WHERE j.id IS NULL OR NOT EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = k.text(1)))",
+    },
+    Kind {
+        name: "tag-count",
+        find: "
+SELECT list(tag), 'tag \"' || tag || '\" has a stored count of ' || sum(kept) || ' jobs; actual: ' || sum(there)
+FROM (SELECT tag, n AS kept, 0 AS there FROM tag_counts UNION ALL SELECT tag, 0, 1 FROM tags) AS c
+GROUP BY tag HAVING sum(kept) <> sum(there) LIMIT 1000",
+        mend: "
+INSERT INTO tag_counts (tag, server, n)
+SELECT k.text(0), 0, (SELECT count(*) FROM tags AS t WHERE t.tag = k.text(0))
+    - (SELECT coalesce(sum(c.n), 0) FROM tag_counts AS c WHERE c.tag = k.text(0))
+FROM rows($1) AS k WHERE true
+ON CONFLICT (tag, server) DO UPDATE SET n = tag_counts.n + excluded.n",
+    },
+    Kind {
+        name: "failure-count",
+        find: "
+SELECT list(failure_group, queue),
+    'failure group \"' || failure_group || '\" has a stored count of ' || sum(kept) || ' jobs; actual: ' || sum(there)
+FROM (SELECT failure_group, queue, n AS kept, 0 AS there FROM failure_counts
+      UNION ALL SELECT failure_group, queue, 0, 1 FROM jobs WHERE state = 5 AND failure_group IS NOT NULL) AS c
+GROUP BY failure_group, queue HAVING sum(kept) <> sum(there) LIMIT 1000",
+        mend: "
+INSERT INTO failure_counts (failure_group, queue, server, n)
+SELECT k.text(0), k.int(1), 0,
+    (SELECT count(*) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = k.text(0) AND j.queue = k.int(1))
+    - (SELECT coalesce(sum(c.n), 0) FROM failure_counts AS c
+       WHERE c.failure_group = k.text(0) AND c.queue = k.int(1))
+FROM rows($1) AS k WHERE true
+ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + excluded.n",
+    },
+    Kind {
+        name: "count",
+        find: "
+SELECT list(c.queue, c.state),
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(kept) || ' jobs in state '
+    || CASE c.state WHEN 1 THEN 'waiting' WHEN 2 THEN 'scheduled' WHEN 3 THEN 'depends'
+            WHEN 4 THEN 'running' WHEN 5 THEN 'failed' WHEN 6 THEN 'complete' WHEN 8 THEN 'dead'
+            WHEN 9 THEN 'record'
+            ELSE 'stalled' END
+    || '; actual: ' || sum(there)
+FROM (SELECT queue, slot AS state, n AS kept, 0 AS there FROM tallies WHERE kind = 0
+      UNION ALL SELECT queue, state, 0, count(*) FROM jobs GROUP BY queue, state) AS c
+LEFT JOIN queues AS q ON q.id = c.queue
+GROUP BY c.queue, c.state HAVING sum(kept) <> sum(there) LIMIT 1000",
+        mend: "
+INSERT INTO tallies (kind, queue, day, slot, server, n)
+SELECT 0, k.int(0), 0, k.int(1), 0,
+    (SELECT count(*) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = k.int(1))
+    - (SELECT coalesce(sum(t.n), 0) FROM tallies AS t
+       WHERE t.kind = 0 AND t.queue = k.int(0) AND t.slot = k.int(1))
+FROM rows($1) AS k WHERE true
+ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n",
+    },
+    Kind {
+        name: "failed",
+        find: "
+SELECT list(c.queue, c.day),
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(kept)
+    || ' still-failed jobs for one day; actual: ' || sum(there)
+FROM (SELECT queue, day, n AS kept, 0 AS there FROM tallies WHERE kind = 3 AND slot = 1
+      UNION ALL SELECT queue, (failure_at - (failure_at % 86400000000 + 86400000000) % 86400000000) / 86400000000,
+          0, 1 FROM jobs WHERE state = 5 AND failure_at IS NOT NULL) AS c
+LEFT JOIN queues AS q ON q.id = c.queue
+WHERE EXISTS (SELECT 1 FROM tallies AS t WHERE t.kind = 3 AND t.queue = c.queue AND t.day = c.day)
+GROUP BY c.queue, c.day HAVING sum(kept) <> sum(there) LIMIT 1000",
+        mend: "
+INSERT INTO tallies (kind, queue, day, slot, server, n)
+SELECT 3, k.int(0), k.int(1), 1, 0,
+    (SELECT count(*) FROM jobs AS j WHERE j.state = 5 AND j.queue = k.int(0)
+         AND j.failure_at >= k.int(1) * 86400000000 AND j.failure_at < (k.int(1) + 1) * 86400000000)
+    - (SELECT coalesce(sum(t.n), 0) FROM tallies AS t
+       WHERE t.kind = 3 AND t.queue = k.int(0) AND t.day = k.int(1) AND t.slot = 1)
+FROM rows($1) AS k WHERE true
+ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n",
+    },
+    Kind {
+        name: "statistics",
+        find: "
+SELECT list(c.kind, c.queue, c.day),
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(kept) || ' jobs that '
+    || CASE c.kind WHEN 1 THEN 'waited' ELSE 'ran' END || ' on one day; its histogram has ' || sum(there)
+FROM (SELECT kind, queue, day, CASE WHEN slot < 0 THEN n ELSE 0 END AS kept,
+          CASE WHEN slot < 0 THEN 0 ELSE n END AS there
+      FROM tallies WHERE kind IN (1, 2) AND day > $2) AS c
+LEFT JOIN queues AS q ON q.id = c.queue
+GROUP BY c.kind, c.queue, c.day HAVING sum(kept) <> sum(there) LIMIT 1000",
+        mend: "
+INSERT INTO tallies (kind, queue, day, slot, server, n, mean, m2)
+SELECT k.int(0), k.int(1), k.int(2), -1, 0,
+    (SELECT coalesce(sum(CASE WHEN t.slot < 0 THEN -t.n ELSE t.n END), 0) FROM tallies AS t
+     WHERE t.kind = k.int(0) AND t.queue = k.int(1) AND t.day = k.int(2)), 0, 0
+FROM rows($1) AS k WHERE true
+ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n",
+    },
+    Kind {
+        name: "worker",
+        find: "
+SELECT list(w.name), 'worker \"' || w.name || '\" claimed a job after it was last seen'
+FROM workers AS w WHERE $3 = 0 AND w.protocol = 'qless' AND w.last_seen < (
+    SELECT max(j.since) FROM jobs AS j WHERE j.state = 4 AND j.worker = w.name) LIMIT 1000",
+        mend: "
+UPDATE workers SET last_seen = coalesce(
+    (SELECT max(j.since) FROM jobs AS j WHERE j.state = 4 AND j.worker = workers.name), last_seen)
+WHERE protocol = 'qless' AND name IN (SELECT k.text(0) FROM rows($1) AS k)",
+    },
+];

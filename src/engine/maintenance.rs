@@ -1,0 +1,159 @@
+//! What the server does of its own accord, or for the operator: each chore is a group of its own.
+
+pub mod empty_queues;
+pub mod fold_series;
+pub mod prune;
+pub mod tasks;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::engine::Engine;
+use crate::engine::consistency;
+use crate::engine::error::Result;
+use crate::engine::maintenance::tasks::Part;
+use crate::engine::operations;
+use crate::engine::unit_of_work::transaction::{Runner, Task};
+use crate::engine::unit_of_work::{REVISE, Work};
+use crate::store::{Connection, Statement, StoreError};
+
+/// What the server does of its own accord.
+#[derive(Clone, Debug)]
+pub enum Chore {
+    /// See what others have changed, and ask for the upkeep.
+    Attend,
+    /// A part of the upkeep, if it is ours to do.
+    Upkeep(Part),
+    /// Forget everything.
+    Flush,
+    /// Drop jobs of a queue: a bounded batch.
+    Drop(tasks::Drop),
+    /// Set right what is kept twice and does not agree.
+    Mend(consistency::Moment, Arc<[consistency::Problem]>),
+}
+
+/// A chore as a task; tells how many jobs it has changed or dropped.
+pub struct Duty {
+    pub chore: Chore,
+    pub concerned: usize,
+    pub tell: oneshot::Sender<Result<usize>>,
+}
+
+impl Task for Duty {
+    fn run(&mut self, work: &mut Work) {
+        self.concerned = work.concerned;
+    }
+
+    fn chore(&self) -> Option<Chore> {
+        Some(self.chore.clone())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<()>) {
+        drop(self.tell.send(outcome.map(|()| self.concerned)));
+    }
+}
+
+impl Runner {
+    /// Does a chore, except for what is written with the commit, which it gives.
+    pub async fn attend_to(
+        &mut self,
+        chore: &Chore,
+        connection: &mut Connection,
+        work: &mut Work,
+    ) -> Result<Vec<Statement>, StoreError> {
+        match chore {
+            Chore::Flush => return Ok(tasks::flush()),
+            Chore::Mend(moment, problems) => {
+                consistency::mend(connection, *moment, problems).await?;
+                return Ok(vec![Statement::new(REVISE, [])]);
+            }
+            Chore::Attend => {
+                let noticed = self.notice(connection).await?;
+                let leads = !self.peers.share() || self.peers.attend(connection, work.now).await?;
+                self.leads.store(leads, Ordering::Relaxed);
+                return Ok(noticed.into_iter().collect());
+            }
+            Chore::Upkeep(Part::Idle) => self.idle.look(connection, work).await?,
+            Chore::Upkeep(Part::Operations) => {
+                work.concerned += operations::tidy(connection, work.now).await?;
+            }
+            Chore::Upkeep(Part::Tokens) => work.forget_expired_tokens(),
+            Chore::Upkeep(part) => {
+                tasks::upkeep(connection, work, *part, self.clients_tell_time).await?;
+            }
+            Chore::Drop(what) => tasks::drop_of(connection, work, what).await?,
+        }
+        Ok(Vec::new())
+    }
+
+    /// What is in memory follows a chore that has been committed.
+    pub async fn attended(
+        &mut self,
+        chore: &Chore,
+        connection: &mut Connection,
+    ) -> Result<(), StoreError> {
+        match chore {
+            Chore::Flush => {
+                self.shared.queues.clear();
+                self.shared.config.clear();
+                self.shared.tracked.clear();
+                self.recurring_in.clear();
+                self.held.clear();
+            }
+            Chore::Mend(..) => {
+                self.held.clear();
+                self.take_over(connection).await?;
+            }
+            Chore::Attend | Chore::Upkeep(_) | Chore::Drop(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// How often upkeep looks for what is due or old.
+const UPKEEP_EVERY: Duration = Duration::from_millis(500);
+
+/// Old operations and tokens are looked for, and the last uses of tokens stored, in the first of so many rounds.
+const SELDOM: u64 = 20;
+
+/// Batches of one part of the upkeep in one round: then the other parts have their turn.
+const BATCHES_MAX: usize = 50;
+
+impl Engine {
+    /// The upkeep, as long as the server runs.
+    pub(in crate::engine) async fn keep_up(self) {
+        let mut ticks = tokio::time::interval(UPKEEP_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        for round in 0_u64.. {
+            ticks.tick().await;
+            // A failure has been logged by the writer; the next round tries again.
+            drop(self.chore(Chore::Attend).await);
+            self.operator().call();
+            let is_seldom = round.is_multiple_of(SELDOM);
+            if is_seldom {
+                // Each server stores what it has seen. A failure has been logged, and the next round tries again.
+                drop(self.save_token_uses().await);
+            }
+            if self.operator().leads().load(Ordering::Relaxed) {
+                self.keep(is_seldom).await;
+            }
+        }
+    }
+
+    /// Each part of the upkeep, again while there is more to do, so that what is due at once is done at once; other
+    /// writes come in between.
+    async fn keep(&self, seldom_too: bool) {
+        let parts = Part::all(self.trusts_client_clock());
+        for part in parts.filter(|part| seldom_too || !part.is_seldom()) {
+            for _ in 0..BATCHES_MAX {
+                match self.chore(Chore::Upkeep(part)).await {
+                    Ok(jobs) if part.may_go_on(jobs) => {}
+                    _ => break,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Queues that came into being by themselves go the same way: when they are empty and nothing has happened in
+//! them for some time. Replies are often sent to a queue of their own, so there may be many.
+//!
+//! A queue is marked as forgotten first. Whoever puts something into it meanwhile takes the mark away, and every
+//! server has heard of the mark before the queue goes.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::engine::clock::Time;
+use crate::engine::model::job::QueueId;
+use crate::engine::model::queue::Queue;
+
+use crate::engine::maintenance::fold_series;
+use crate::engine::unit_of_work::Work;
+use crate::store::{Connection, Statement, StoreError};
+
+/// For how long nothing has happened in a queue that goes, unless the server is told otherwise.
+pub const QUIET: Duration = Duration::from_secs(600);
+
+/// In that time somebody looks so many times.
+const LOOKS: u32 = 10;
+
+/// For how long a mark stands before the queue goes: longer than any transaction.
+const MARKED: Duration = Duration::from_secs(5);
+
+/// What is known of empty queues.
+#[derive(Debug)]
+pub struct Idle {
+    quiet_s: f64,
+    looked_at: Option<Time>,
+    quiet: HashMap<QueueId, Quiet>,
+}
+
+/// An empty queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Quiet {
+    /// How many jobs were taken from it.
+    taken: i64,
+    forgotten: bool,
+    since: Time,
+}
+
+impl Idle {
+    /// Queues go after they have been quiet for so long.
+    pub fn after(quiet: Duration) -> Idle {
+        Idle {
+            quiet_s: quiet.as_secs_f64(),
+            looked_at: None,
+            quiet: HashMap::new(),
+        }
+    }
+
+    /// Looks whether there are empty queues in which nothing has happened, if it is time to look. Marks them, or
+    /// takes away those that have been marked.
+    pub async fn look(
+        &mut self,
+        connection: &mut Connection,
+        work: &mut Work,
+    ) -> Result<(), StoreError> {
+        let now = work.now;
+        let is_early = |at: Time| now.seconds_from(at) < self.quiet_s / f64::from(LOOKS);
+        if self.looked_at.is_some_and(is_early) {
+            return Ok(());
+        }
+        self.looked_at = Some(now);
+        let answers = connection.run(vec![Statement::new(EMPTY, [])]).await?;
+        let mut quiet = HashMap::new();
+        for row in answers.into_iter().flat_map(|answer| answer.rows) {
+            let id = row.int(0)?;
+            let found = Quiet {
+                taken: row.int(1)?,
+                forgotten: row.int(2)? != 0,
+                since: now,
+            };
+            let is_as_before = |before: &&Quiet| {
+                (before.taken, before.forgotten) == (found.taken, found.forgotten)
+            };
+            let found = self
+                .quiet
+                .get(&id)
+                .filter(is_as_before)
+                .copied()
+                .unwrap_or(found);
+            let quiet_s = now.seconds_from(found.since);
+            if found.forgotten && quiet_s >= MARKED.as_secs_f64() {
+                work.drop_queue(id);
+                continue;
+            }
+            if !found.forgotten && quiet_s >= self.quiet_s {
+                work.mark_forgotten(id);
+            }
+            quiet.insert(id, found);
+        }
+        self.quiet = quiet;
+        Ok(())
+    }
+}
+
+impl Work {
+    fn mark_forgotten(&mut self, id: QueueId) {
+        if let Some(queue) = self.queue_by_id(id) {
+            self.change_queue(Queue {
+                forgotten: true,
+                ..(*queue).clone()
+            });
+        }
+    }
+}
+
+/// The statements that take queues away, with what was counted in them.
+pub fn drop_queues(queues: &[QueueId]) -> Vec<Statement> {
+    if queues.is_empty() {
+        return Vec::new();
+    }
+    let rows: Vec<_> = queues.iter().map(|id| (*id,)).collect();
+    vec![
+        Statement::of_rows(DROP, &rows).exactly(rows.len()),
+        fold_series::keep_of_gone(&rows),
+        Statement::of_rows(DROP_TALLIES, &rows),
+        Statement::of_rows(NOTE_GONE, &rows),
+    ]
+}
+
+// qless's queues stay until somebody forgets them, Jobq's until somebody deletes them.
+const EMPTY: &str = "
+SELECT q.id, CAST(coalesce((SELECT sum(t.n) FROM tallies AS t
+                            WHERE t.kind = 1 AND t.queue = q.id AND t.slot = -1), 0) AS BIGINT), q.forgotten
+FROM queues AS q
+WHERE q.protocol <> 'qless' AND (q.protocol <> 'jobq' OR q.forgotten = 1) AND q.paused = 0
+    AND coalesce((SELECT sum(t.n) FROM tallies AS t WHERE t.kind = 0 AND t.queue = q.id), 0) = 0";
+
+const DROP: &str = "DELETE FROM queues WHERE forgotten = 1 AND id IN (SELECT int(0) FROM rows($1))";
+
+const DROP_TALLIES: &str = "
+DELETE FROM tallies WHERE kind IN (0, 1, 2, 3, 4, 5) AND queue IN (SELECT int(0) FROM rows($1))";
+
+/// The numbers of queues that went are not given again.
+const NOTE_GONE: &str = "
+UPDATE state SET last_gone_queue = (SELECT max(int(0)) FROM rows($1))
+WHERE id = 1 AND last_gone_queue < (SELECT max(int(0)) FROM rows($1))";

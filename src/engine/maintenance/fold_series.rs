@@ -1,0 +1,78 @@
+//! Folds minute counters into hour counters, and keeps the counters of deleted queues.
+
+use std::collections::HashMap;
+
+use crate::engine::error::Result;
+use crate::engine::model::job::QueueId;
+use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::counters::Kind;
+use crate::engine::unit_of_work::time_series::{HOUR, minute};
+use crate::store::{Connection, Statement, StoreError};
+
+/// For how many minutes there are minutes; then they become hours.
+pub const MINUTES_KEPT: i64 = 25 * HOUR;
+
+/// For how many hours there are hours: a month, and the one before it to compare.
+pub const HOURS_KEPT: i64 = 62 * 24;
+
+/// Rows of each kind that one round of upkeep concerns.
+const BATCH: i64 = 5_000;
+
+/// The queue under which stands what happened in queues that have gone.
+const GONE: QueueId = 0;
+
+/// Makes hours of minutes that are old, and drops hours that are; a bounded batch of each. Whether that was all. What
+/// was a minute is an hour in the same transaction, so none is counted twice or lost.
+pub async fn fold(connection: &mut Connection, work: &Work) -> Result<bool, StoreError> {
+    let hour = minute(work.now).div_euclid(HOUR);
+    let first_minute = (hour - MINUTES_KEPT / HOUR).saturating_mul(HOUR);
+    let take = |kind: Kind, before: i64| {
+        let args = [kind as i64, before, BATCH].map(Into::into);
+        Statement::new(TAKE, args)
+    };
+    let batch = vec![
+        take(Kind::Minute, first_minute),
+        take(Kind::Hour, hour - HOURS_KEPT),
+    ];
+    let answers = connection.run(batch).await?;
+    let is_all = answers.iter().all(|answer| answer.affected < BATCH as u64);
+    let mut hours: HashMap<(QueueId, i64, i64, i64), i64> = HashMap::new();
+    for row in answers.first().iter().flat_map(|answer| &answer.rows) {
+        let hour = row.int(1)?.div_euclid(HOUR);
+        let key = (row.int(0)?, hour, row.int(2)?, row.int(3)?);
+        *hours.entry(key).or_default() += row.int(4)?;
+    }
+    if !hours.is_empty() {
+        let rows: Vec<_> = hours
+            .into_iter()
+            .map(|((queue, hour, slot, server), n)| (queue, hour, slot, server, n))
+            .collect();
+        connection
+            .run(vec![Statement::of_rows(FOLD, &rows)])
+            .await?;
+    }
+    Ok(is_all)
+}
+
+/// What happened in these queues, which go, has happened all the same.
+pub fn keep_of_gone(queues: &[(QueueId,)]) -> Statement {
+    Statement::of_rows(KEEP, queues).with(GONE)
+}
+
+const TAKE: &str = "
+DELETE FROM tallies WHERE kind = $1 AND (queue, day, slot, server) IN (
+    SELECT t.queue, t.day, t.slot, t.server
+    FROM (SELECT id FROM queues UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t
+    WHERE t.kind = $1 AND t.queue = q.id AND t.day < $2 LIMIT $3 + 0)
+RETURNING queue, day, slot, server, n";
+
+const FOLD: &str = "
+INSERT INTO tallies (kind, queue, day, slot, server, n)
+SELECT 5, int(0), int(1), int(2), int(3), int(4) FROM rows($1) WHERE true
+ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n";
+
+const KEEP: &str = "
+INSERT INTO tallies (kind, queue, day, slot, server, n)
+SELECT t.kind, $2, t.day, t.slot, t.server, CAST(sum(t.n) AS BIGINT) FROM tallies AS t
+WHERE t.kind IN (4, 5) AND t.queue IN (SELECT int(0) FROM rows($1)) GROUP BY t.kind, t.day, t.slot, t.server
+ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n";

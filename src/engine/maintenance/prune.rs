@@ -1,0 +1,71 @@
+//! Deletes old statistics, audit entries and sessions, and counts of nothing.
+
+use crate::engine::audit;
+use crate::engine::maintenance::tasks::BATCH;
+use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::counters::{Kind, MOMENTS};
+use crate::engine::verbs::admin::sessions;
+use crate::store::{Answer, Connection, Statement, StoreError};
+
+/// Drops statistics older than `stats-history` days and histograms older than `histogram-history` days, today being
+/// the first; counts that count nothing any more; and, unless clients tell the time, what is old of the audit and of
+/// sessions. A bounded batch of each. Whether that was all.
+pub async fn prune(
+    connection: &mut Connection,
+    work: &Work,
+    clients_tell_time: bool,
+) -> Result<bool, StoreError> {
+    let statistics = work.past_keeping("stats-history");
+    let histograms = work.past_keeping("histogram-history");
+    let tallies = |kind: Kind, day: i64, slot: i64| {
+        let args = [kind as i64, day, slot, BATCH].map(Into::into);
+        Statement::new(PRUNE_TALLIES, args)
+    };
+    let mut batch = vec![
+        tallies(Kind::Wait, statistics, MOMENTS),
+        tallies(Kind::Run, statistics, MOMENTS),
+        tallies(Kind::Outcome, statistics, MOMENTS),
+        tallies(Kind::Wait, histograms, 0),
+        tallies(Kind::Run, histograms, 0),
+        Statement::new(PRUNE_TAG_COUNTS, [BATCH.into()]),
+        Statement::new(PRUNE_FAILURE_COUNTS, [BATCH.into()]),
+    ];
+    if !clients_tell_time {
+        batch.extend(audit::drop_old(work.now));
+        batch.extend(sessions::drop_old(work.now));
+    }
+    let answers = connection.run(batch).await?;
+    let is_full = |answer: &Answer| answer.affected >= BATCH as u64;
+    Ok(!answers.iter().take(PRUNED).any(is_full))
+}
+
+/// How many of the statements of [`prune`] have a batch; the others go by few rows.
+const PRUNED: usize = 7;
+
+// The rows of each queue stand together.
+const PRUNE_TALLIES: &str = "
+DELETE FROM tallies WHERE kind = $1 AND day <= $2 AND slot >= $3 AND (queue, day, slot, server) IN (
+    SELECT t.queue, t.day, t.slot, t.server FROM queues AS q CROSS JOIN tallies AS t
+    WHERE t.kind = $1 AND t.queue = q.id AND t.day <= $2 AND t.slot >= $3 LIMIT $4 + 0)";
+
+// A count is the sum of one row for each server. Rows that are locked and add up to zero can be deleted, even while
+// another server adds to a row of its own.
+const PRUNE_TAG_COUNTS: &str = "
+WITH kept AS (
+    SELECT tag, server, n FROM tag_counts
+    WHERE tag IN (SELECT tag FROM tag_counts GROUP BY tag HAVING sum(n) = 0 LIMIT $1 + 0)
+    ORDER BY tag, server {locked}
+)
+DELETE FROM tag_counts WHERE (tag, server, n) IN (
+    SELECT tag, server, n FROM kept WHERE tag IN (SELECT tag FROM kept GROUP BY tag HAVING sum(n) = 0))";
+
+const PRUNE_FAILURE_COUNTS: &str = "
+WITH kept AS (
+    SELECT failure_group, queue, server, n FROM failure_counts
+    WHERE failure_group IN (
+        SELECT failure_group FROM failure_counts GROUP BY failure_group HAVING sum(n) = 0 LIMIT $1 + 0)
+    ORDER BY failure_group, queue, server {locked}
+)
+DELETE FROM failure_counts WHERE (failure_group, queue, server, n) IN (
+    SELECT failure_group, queue, server, n FROM kept
+    WHERE failure_group IN (SELECT failure_group FROM kept GROUP BY failure_group HAVING sum(n) = 0))";

@@ -1,0 +1,401 @@
+//! Upkeep: what the server does of its own accord, in bounded batches.
+
+use std::collections::HashMap;
+
+use crate::engine::clock::Time;
+use crate::engine::model::job::{JobKey, QueueKey, State};
+use crate::engine::model::job_rows;
+use crate::engine::model::job_rows::job_columns;
+use crate::engine::tokens::FORGOTTEN_MAX;
+use crate::engine::unit_of_work::{REVISE, Work};
+use crate::engine::verbs::leases;
+use crate::store::{Connection, Statement, StoreError};
+
+/// Rows that one part of upkeep concerns in one transaction: no more than can be written within some 20 ms, so that
+/// no request waits long for it.
+pub const BATCH: i64 = 2_000;
+
+/// For how many seconds a job is kept that is gone for Relay, for want of retries.
+const GONE_KEPT_S: f64 = 30.0 * 86_400.0;
+
+/// Jobs that are dropped in one transaction.
+pub const DROP_BATCH: usize = 2_000;
+
+/// Lost leases that are taken away in one transaction; the jobs are read with their bodies.
+const LAPSE_BATCH: i64 = 500;
+
+/// What is to be dropped of a queue.
+#[derive(Clone, Debug)]
+pub struct Drop {
+    pub queue: QueueKey,
+    pub heap: Heap,
+    /// At most so many, the first in line.
+    pub count: usize,
+    /// Only what has been there since this moment.
+    pub until: Time,
+}
+
+/// Which jobs of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heap {
+    /// Those that a consumer would get now.
+    Ready,
+    /// The dead letter.
+    Dead,
+}
+
+/// The parts of upkeep. Each is a transaction of its own, so that one that the database refuses or is slow with
+/// keeps back no other, and concerns a bounded number of rows; it is run again at once while there are more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Makes waiting what is due.
+    Promote,
+    /// Takes lost leases away, where the protocol asks for it.
+    Lapse,
+    /// Drops jobs whose time to live has ended.
+    Expire,
+    /// Drops jobs that have been gone for Relay for long.
+    Gone,
+    /// Drops what is in queues that were deleted.
+    Expunged,
+    /// Drops complete jobs older than `jobs-history`.
+    RetireOld,
+    /// Drops complete jobs that are more than `jobs-history-count`.
+    RetireSurplus,
+    /// Forgets workers that have been silent for long.
+    Workers,
+    /// Takes empty queues away.
+    Idle,
+    /// Drops old operations and what can be undone no longer.
+    Operations,
+    /// Removes tokens that expired long ago.
+    Tokens,
+    /// Drops old statistics once a day, and makes hours of old minutes once an hour.
+    Age,
+}
+
+impl Part {
+    const ALL: [Part; 12] = [
+        Part::Promote,
+        Part::Lapse,
+        Part::Expire,
+        Part::Gone,
+        Part::Expunged,
+        Part::RetireOld,
+        Part::RetireSurplus,
+        Part::Workers,
+        Part::Idle,
+        Part::Operations,
+        Part::Tokens,
+        Part::Age,
+    ];
+
+    /// What there is to do. Where clients tell the time, nothing of that happens to qless.
+    pub fn all(clients_tell_time: bool) -> impl Iterator<Item = Part> {
+        let is_by_clock = |part: &Part| {
+            use Part::{Age, RetireOld, RetireSurplus, Workers};
+            matches!(part, RetireOld | RetireSurplus | Workers | Age)
+        };
+        let all = Part::ALL.into_iter();
+        all.filter(move |part| !(clients_tell_time && is_by_clock(part)))
+    }
+
+    /// After so many jobs there may be more.
+    fn batch(self) -> i64 {
+        match self {
+            Part::Lapse => LAPSE_BATCH,
+            Part::Tokens => FORGOTTEN_MAX as i64,
+            _ => BATCH,
+        }
+    }
+
+    /// Whether it is done only in some of the rounds, because nothing waits for it.
+    pub fn is_seldom(self) -> bool {
+        matches!(self, Part::Operations | Part::Tokens)
+    }
+
+    /// Whether there may be more to do after a transaction that concerned so many jobs.
+    pub fn may_go_on(self, jobs: usize) -> bool {
+        match self {
+            // The tags of a few jobs may have filled a batch.
+            Part::RetireOld | Part::RetireSurplus => jobs > 0,
+            _ => i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch()),
+        }
+    }
+}
+
+/// Starts what is due, drops what is old, takes lost leases away: one part, one bounded batch.
+pub async fn upkeep(
+    connection: &mut Connection,
+    work: &mut Work,
+    part: Part,
+    clients_tell_time: bool,
+) -> Result<(), StoreError> {
+    let now = work.now;
+    let batch = part.batch().into();
+    let dropping = match part {
+        Part::Promote => {
+            let clients = i64::from(clients_tell_time);
+            let promote = Statement::new(PROMOTE, [now.0.into(), batch, clients.into()]);
+            let answers = connection.run(vec![promote]).await?;
+            for row in answers.iter().flat_map(|answer| &answer.rows) {
+                work.promoted(row.int(0)?, 1);
+                work.concerned += 1;
+            }
+            return Ok(());
+        }
+        Part::Lapse => {
+            let lost = Statement::new(LOST, [now.0.into(), batch]);
+            let answers = connection.run(vec![lost]).await?;
+            for row in answers.iter().flat_map(|answer| &answer.rows) {
+                let (job, version) = job_rows::job(row)?;
+                let key = job.key.clone();
+                work.prime(job, version);
+                leases::lapse(work, &key);
+                work.concerned += 1;
+            }
+            let writes = work.job_writes();
+            if !writes.is_empty() {
+                connection.run(writes).await?;
+            }
+            return Ok(());
+        }
+        Part::Workers => {
+            let gone = now.plus_seconds(-work.config.known("max-worker-age"));
+            let forget = Statement::new(FORGET_WORKERS, [gone.0.into(), batch]);
+            let answers = connection.run(vec![forget]).await?;
+            let forgotten: u64 = answers.iter().map(|answer| answer.affected).sum();
+            work.concerned += usize::try_from(forgotten).unwrap_or(usize::MAX);
+            return Ok(());
+        }
+        Part::Expire => Statement::new(EXPIRE, [now.0.into(), batch]),
+        Part::Gone => {
+            let forgotten = now.plus_seconds(-GONE_KEPT_S);
+            Statement::new(FORGET_GONE, [forgotten.0.into(), batch])
+        }
+        Part::Expunged => Statement::new(DROP_EXPUNGED, [batch]),
+        Part::RetireOld => retire_old(work),
+        Part::RetireSurplus => retire_surplus(work),
+        // Theirs is elsewhere: see `Runner::attend_to`.
+        Part::Idle | Part::Operations | Part::Tokens | Part::Age => return Ok(()),
+    };
+    drop_jobs(connection, work, dropping).await
+}
+
+/// Drops jobs of a queue, up to a bounded batch of them.
+pub async fn drop_of(
+    connection: &mut Connection,
+    work: &mut Work,
+    drop: &Drop,
+) -> Result<(), StoreError> {
+    let Some(queue) = work.queue(&drop.queue) else {
+        return Ok(());
+    };
+    let sql = match drop.heap {
+        Heap::Ready => FIND_READY,
+        Heap::Dead => FIND_DEAD,
+    };
+    let count = drop.count.min(DROP_BATCH) as i64;
+    let args = [queue.id.into(), drop.until.0.into(), count.into()];
+    let answers = connection.run(vec![Statement::new(sql, args)]).await?;
+    let rows = answers.iter().flat_map(|answer| &answer.rows);
+    let found: Vec<(i64, i64)> = rows
+        .map(|row| Ok((row.int(0)?, row.int(1)?)))
+        .collect::<Result<_, StoreError>>()?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let before = work.concerned;
+    drop_jobs(connection, work, Statement::of_rows(DROP_FOUND, &found)).await?;
+    // Another server was faster with one of them: there may be others in its place.
+    if work.concerned - before < found.len() {
+        return Err(StoreError::Conflict);
+    }
+    Ok(())
+}
+
+/// Drops complete jobs that are older than `jobs-history`, then those that are more than
+/// `jobs-history-count`; a bounded batch of each.
+pub async fn retire(connection: &mut Connection, work: &mut Work) -> Result<(), StoreError> {
+    let old = retire_old(work);
+    drop_jobs(connection, work, old).await?;
+    let surplus = retire_surplus(work);
+    drop_jobs(connection, work, surplus).await
+}
+
+fn retire_old(work: &Work) -> Statement {
+    let oldest = work.now.plus_seconds(-work.config.known("jobs-history"));
+    Statement::new(RETIRE_OLD, [oldest.0.into(), BATCH.into()])
+}
+
+fn retire_surplus(work: &Work) -> Statement {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a count; a cast that saturates is right"
+    )]
+    let kept = work.config.known("jobs-history-count") as i64;
+    // What this group has completed and dropped is not in the tallies yet.
+    let kept = kept
+        .max(0)
+        .saturating_sub(work.tally.pending(State::Complete));
+    Statement::new(RETIRE_SURPLUS, [kept.into(), BATCH.into()])
+}
+
+/// Runs a statement that deletes jobs without edges and returns of each the queue, `seq`, tags, state and key.
+async fn drop_jobs(
+    connection: &mut Connection,
+    work: &mut Work,
+    statement: Statement,
+) -> Result<(), StoreError> {
+    let answers = connection.run(vec![statement]).await?;
+    let mut tagged = Vec::new();
+    for row in answers.into_iter().next().unwrap_or_default().rows {
+        let state = State::from_code(row.int(3)?).ok_or(StoreError::Corrupt("an unknown state"))?;
+        work.tally.count(row.int(0)?, state, -1);
+        work.concerned += 1;
+        let (scope, id) = (row.int(4)?, row.text(5)?);
+        work.let_go(JobKey { scope, id });
+        let tags: Vec<String> = serde_json::from_str(&row.text(2)?).unwrap_or_default();
+        for tag in tags {
+            work.tally.tagged(&tag, -1);
+            tagged.push((row.int(1)?, tag));
+        }
+    }
+    if !tagged.is_empty() {
+        connection.run(vec![job_rows::remove_tags(&tagged)]).await?;
+    }
+    Ok(())
+}
+
+/// Notes when workers were seen last, unless another server knows better; where clients tell the time, it may
+/// run backwards. In order, so that two servers that saw the same workers do not wait for each other.
+pub fn save_seen(seen: &HashMap<String, Time>, clients_tell_time: bool) -> Statement {
+    let mut seen: Vec<_> = seen.iter().collect();
+    seen.sort_unstable();
+    Statement::of_rows(SAVE_SEEN, &seen).with(i64::from(clients_tell_time))
+}
+
+/// Empties every table.
+pub fn flush() -> Vec<Statement> {
+    let all = FLUSH.iter().chain([&REVISE]);
+    all.map(|sql| Statement::new(sql, [])).collect()
+}
+
+// Each statement that changes or deletes jobs which others may change at the same time names them by `seq` and
+// `version`: while it waits for a row that another server is writing, Postgres asks nothing again but the condition
+// outside the subselect, and a row that was written has another version.
+
+const PROMOTE: &str = "
+UPDATE jobs SET state = 1, version = version + 1 WHERE state = 2 AND (seq, version) IN (
+    SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
+    WHERE j.queue = q.id AND j.state = 2 AND j.ready_at <= $1 AND (q.protocol <> 'qless' OR $3 = 0)
+    LIMIT $2 + 0 {skip_locked:j})
+RETURNING queue";
+
+/// By qless's rules whoever lost a lease may go on until somebody else claims the job.
+const LOST: &str = concat!(
+    "SELECT ",
+    job_columns!(short_bodies),
+    " FROM (SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
+            WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = 4 AND j.lease_until <= $1
+            LIMIT $2 + 0 {skip_locked:j}) AS c
+    CROSS JOIN jobs AS j WHERE j.seq = c.seq AND j.version = c.version"
+);
+
+const EXPIRE: &str = "
+DELETE FROM jobs WHERE (seq, version) IN (
+    SELECT seq, version FROM jobs WHERE expires_at <= $1 ORDER BY expires_at, seq LIMIT $2 + 0 {skip_locked})
+RETURNING queue, seq, tags, state, scope, id";
+
+/// What a consumer would get now, whether or not anybody has looked; with versions.
+const FIND_READY: &str = "
+SELECT seq, version FROM (
+    SELECT seq, version FROM (
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = 1 AND ready_at <= $2
+        ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
+    UNION ALL
+    SELECT seq, version FROM (
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2
+        ORDER BY ready_at, seq LIMIT $3 + 0 {skip_locked}) AS due
+    UNION ALL
+    SELECT seq, version FROM (
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2 AND remaining > 0
+        ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
+) AS c LIMIT $3 + 0";
+
+const FIND_DEAD: &str = "
+SELECT seq, version FROM jobs WHERE queue = $1 AND state = 8 AND since <= $2
+ORDER BY since, seq LIMIT $3 + 0 {skip_locked}";
+
+const DROP_FOUND: &str = "
+DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))
+RETURNING queue, seq, tags, state, scope, id";
+
+const FORGET_GONE: &str = "
+DELETE FROM jobs WHERE (seq, version) IN (
+    SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
+    WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = 8 AND j.since <= $1 LIMIT $2 + 0 {skip_locked:j})
+RETURNING queue, seq, tags, state, scope, id";
+
+/// What is in queues that were deleted.
+const DROP_EXPUNGED: &str = "
+DELETE FROM jobs WHERE (seq, version) IN (
+    SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
+    WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = 9 LIMIT $1 + 0 {skip_locked:j})
+RETURNING queue, seq, tags, state, scope, id";
+
+// Each tag of a dropped job is a row that goes, too. So the jobs of a batch have 32 KiB of tags, or it is one job.
+const RETIRE_OLD: &str = "
+DELETE FROM jobs WHERE (seq, version) IN (
+    SELECT seq, version FROM (
+        SELECT seq, version, sum(octet_length(tags)) OVER (ORDER BY since, seq) - octet_length(tags) AS before FROM (
+            SELECT seq, version, since, tags FROM jobs WHERE state = 6 AND since <= $1
+            ORDER BY since, seq LIMIT $2 + 0 {skip_locked}) AS oldest) AS counted
+    WHERE before < 32768)
+RETURNING queue, seq, tags, state, scope, id";
+
+// A negative limit would mean none.
+const RETIRE_SURPLUS: &str = "
+DELETE FROM jobs WHERE (seq, version) IN (
+    SELECT seq, version FROM (
+        SELECT seq, version, sum(octet_length(tags)) OVER (ORDER BY since, seq) - octet_length(tags) AS before FROM (
+            SELECT seq, version, since, tags FROM jobs WHERE state = 6 ORDER BY since, seq
+            LIMIT (SELECT CASE WHEN s.n <= $1 THEN 0 WHEN s.n - $1 < $2 THEN s.n - $1 ELSE $2 END
+                   FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = 0 AND slot = 6) AS s)
+            {skip_locked}) AS oldest) AS counted
+    WHERE before < 32768)
+RETURNING queue, seq, tags, state, scope, id";
+
+const FORGET_WORKERS: &str = "
+DELETE FROM workers WHERE last_seen <= $1 AND (protocol, name) IN (
+    SELECT protocol, name FROM workers WHERE last_seen <= $1 LIMIT $2 + 0)";
+
+const SAVE_SEEN: &str = "
+INSERT INTO workers (protocol, name, last_seen)
+SELECT 'qless', text(0), int(1) FROM rows($1) WHERE true
+ON CONFLICT (protocol, name) DO UPDATE SET last_seen = excluded.last_seen
+WHERE workers.last_seen < excluded.last_seen OR $2 = 1";
+
+const FLUSH: &[&str] = &[
+    "UPDATE state SET last_gone_queue = (
+         SELECT coalesce(max(q.id), state.last_gone_queue) FROM queues AS q WHERE q.id > state.last_gone_queue)
+     WHERE id = 1",
+    "DELETE FROM jobs",
+    "DELETE FROM dependencies",
+    "DELETE FROM queues",
+    "DELETE FROM tallies",
+    "DELETE FROM failure_counts",
+    "DELETE FROM workers",
+    "DELETE FROM config",
+    "DELETE FROM tags",
+    "DELETE FROM tag_counts",
+    "DELETE FROM tracked",
+    "DELETE FROM recurring",
+    "DELETE FROM events",
+    "DELETE FROM operations",
+    "DELETE FROM operation_skips",
+    "DELETE FROM removed",
+];
+
+#[cfg(test)]
+mod tests;

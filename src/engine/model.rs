@@ -1,0 +1,12 @@
+//! The shared types, and how they are stored as rows.
+
+pub mod body;
+pub mod config;
+pub mod history;
+pub mod job;
+pub mod job_rows;
+pub mod page;
+pub mod queue;
+pub mod record;
+pub mod recurring;
+pub mod tracked;

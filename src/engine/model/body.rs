@@ -1,0 +1,99 @@
+//! The body of a job.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
+
+/// A longer body, in bytes, is read only for verbs that return it, and written apart from the rest of its row.
+pub const LONG: usize = 64 * 1024;
+
+/// Opaque text that the client of the job's protocol has written. Clones share it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Body(Text);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Text {
+    Read(Arc<str>),
+    /// So many bytes in the database that no verb of the group asked for.
+    Unread(usize),
+}
+
+impl Body {
+    /// A body of so many bytes that stays in the database.
+    pub fn unread(bytes: usize) -> Body {
+        Body(Text::Unread(bytes))
+    }
+
+    /// The text, unless it stays in the database.
+    pub fn read(&self) -> Option<&str> {
+        match &self.0 {
+            Text::Read(text) => Some(text),
+            Text::Unread(_) => None,
+        }
+    }
+
+    /// How many bytes it has, wherever it is.
+    pub fn bytes(&self) -> usize {
+        match &self.0 {
+            Text::Read(text) => text.len(),
+            Text::Unread(bytes) => *bytes,
+        }
+    }
+}
+
+/// The text. Only verbs that said so (`Needs::bodies`) may read a body that can be long.
+impl Deref for Body {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        debug_assert!(
+            self.read().is_some(),
+            "a verb reads a body that it did not ask for"
+        );
+        self.read().unwrap_or_default()
+    }
+}
+
+impl Default for Body {
+    fn default() -> Body {
+        Body::from("")
+    }
+}
+
+impl From<&str> for Body {
+    fn from(text: &str) -> Body {
+        Body(Text::Read(text.into()))
+    }
+}
+
+impl From<String> for Body {
+    fn from(text: String) -> Body {
+        Body(Text::Read(text.into()))
+    }
+}
+
+impl From<Body> for String {
+    fn from(body: Body) -> String {
+        body.to_string()
+    }
+}
+
+impl Serialize for Body {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let unread = || ser::Error::custom("the body was not read");
+        serializer.serialize_str(self.read().ok_or_else(unread)?)
+    }
+}
+
+impl<'de> Deserialize<'de> for Body {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Body, D::Error> {
+        String::deserialize(deserializer).map(Body::from)
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.bytes())
+    }
+}

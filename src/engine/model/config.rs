@@ -1,0 +1,243 @@
+//! Options: their defaults, what has been set, and what follows for a queue. A copy of the table
+//! `config` in memory. A change applies to the next claim, heartbeat or completion, not to leases that
+//! have been given (qless-core, Configuration Options).
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
+use crate::engine::error::{Error, Result};
+use crate::engine::model::job::NAME_BYTES_MAX;
+use crate::store::{Row, Statement, StoreError};
+
+/// The longest name of an option in bytes: a queue's name and what is set for it.
+pub const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
+
+/// The longest value in bytes, as JSON.
+const VALUE_BYTES_MAX: usize = 4_096;
+
+/// Options that may be set for one queue, as `<queue>-<option>` (or, for a heartbeat, `heartbeat-<queue>`).
+const PER_QUEUE: [&str; 3] = ["heartbeat", "cutoff", "max-concurrency"];
+
+/// The options that the server goes by; all of them are numbers.
+const DEFAULTS: [(&str, i64); 8] = [
+    ("grace-period", 0),
+    ("heartbeat", 60),
+    ("histogram-history", 7),
+    ("jobs-history", 604_800),
+    ("jobs-history-count", 50_000),
+    ("max-job-history", 100),
+    ("max-worker-age", 86_400),
+    ("stats-history", 30),
+];
+
+/// An option that clients of qless-core expect to find, and its value as JSON. Nothing follows from it.
+const APPLICATION: (&str, &str) = ("application", "\"qless\"");
+
+/// The options in force: what has been set, each value as the JSON text that was given.
+#[derive(Debug, Default)]
+pub struct Config(RwLock<BTreeMap<String, String>>);
+
+impl Config {
+    /// Takes over what [`ALL`] has read, instead of what is there.
+    pub fn take_over(&self, rows: &[Row]) -> Result<(), StoreError> {
+        let set = rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?)));
+        let set: BTreeMap<_, _> = set.collect::<Result<_, StoreError>>()?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = set;
+        Ok(())
+    }
+
+    /// The option's value, or its default, if it has one.
+    pub fn get(&self, option: &str) -> Option<String> {
+        let set = self
+            .0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(option)
+            .cloned();
+        set.or_else(|| default(option))
+    }
+
+    /// Every option that has a value.
+    pub fn all(&self) -> BTreeMap<String, String> {
+        let mut all = defaults();
+        all.extend(
+            self.0
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+        );
+        all
+    }
+
+    /// Refuses a value, which is JSON text, that the option cannot have.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`].
+    pub fn check(option: &str, value: &str) -> Result<()> {
+        let bad = |why: String| Err(Error::BadOption { why });
+        if option.is_empty() || option.len() > OPTION_BYTES_MAX {
+            return bad(format!(
+                "the option name must have 1 to {OPTION_BYTES_MAX} bytes"
+            ));
+        }
+        if value.len() > VALUE_BYTES_MAX {
+            return bad(format!("the value must not exceed {VALUE_BYTES_MAX} bytes"));
+        }
+        let is_number = || value.parse::<f64>().is_ok_and(f64::is_finite);
+        if Config::is_number(option) && !is_number() {
+            return bad(format!("{option} must be a number"));
+        }
+        Ok(())
+    }
+
+    /// The option's value where nobody has set it.
+    pub fn unset(option: &str) -> Option<String> {
+        default(option)
+    }
+
+    /// Whether somebody has set the option.
+    pub fn is_set(&self, option: &str) -> bool {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(option)
+    }
+
+    /// How many options somebody has set.
+    pub(in crate::engine) fn number_set(&self) -> usize {
+        let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        set.len()
+    }
+
+    /// Whether the option's value must be a number.
+    pub fn is_number(option: &str) -> bool {
+        let of_queue = |name: &&str| {
+            option
+                .strip_suffix(*name)
+                .is_some_and(|rest| rest.ends_with('-'))
+        };
+        DEFAULTS.iter().any(|(name, _)| *name == option)
+            || PER_QUEUE.iter().any(of_queue)
+            || option.starts_with("heartbeat-")
+    }
+
+    /// Seconds until a worker of the queue must heartbeat. Negative: the lease is lost at once.
+    pub fn heartbeat_s(&self, queue: &str) -> f64 {
+        let of_queue = [format!("{queue}-heartbeat"), format!("heartbeat-{queue}")];
+        of_queue
+            .iter()
+            .find_map(|option| self.number(option))
+            .unwrap_or_else(|| self.known("heartbeat"))
+    }
+
+    /// Seconds that a worker may spend on a job of the queue, however often it heartbeats.
+    pub fn cutoff_s(&self, queue: &str) -> Option<f64> {
+        self.number(&format!("{queue}-cutoff"))
+    }
+
+    /// How many jobs of the queue may run at once, if that is limited.
+    pub fn concurrency_max(&self, queue: &str) -> Option<usize> {
+        self.number(&format!("{queue}-max-concurrency"))
+            .filter(|max| *max > 0.0)
+            .map(whole)
+    }
+
+    /// An option that has a default, as a whole number; what is negative counts as 0.
+    pub fn count(&self, option: &str) -> usize {
+        whole(self.known(option))
+    }
+
+    /// An option that has a default.
+    pub fn known(&self, option: &str) -> f64 {
+        self.number(option).unwrap_or_default()
+    }
+
+    fn number(&self, option: &str) -> Option<f64> {
+        self.get(option)?.parse().ok()
+    }
+
+    /// Takes over a setting, or forgets it, once it has been committed.
+    pub fn apply(&self, option: &str, value: Option<String>) {
+        let mut set = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match value {
+            Some(value) => set.insert(option.to_owned(), value),
+            None => set.remove(option),
+        };
+    }
+
+    /// Everything has been emptied.
+    pub fn clear(&self) {
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+}
+
+/// The options that have a value though nobody has set them, each with that value as JSON text.
+fn defaults() -> BTreeMap<String, String> {
+    let numbers = DEFAULTS
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.to_string()));
+    let (name, value) = APPLICATION;
+    numbers
+        .chain([(name.to_owned(), value.to_owned())])
+        .collect()
+}
+
+fn default(option: &str) -> Option<String> {
+    let number = DEFAULTS.iter().find(|(name, _)| *name == option);
+    number
+        .map(|(_, value)| value.to_string())
+        .or_else(|| (option == APPLICATION.0).then(|| APPLICATION.1.to_owned()))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a count; a cast that saturates is right"
+)]
+fn whole(number: f64) -> usize {
+    number as usize
+}
+
+/// The statement that stores a setting, or forgets it.
+pub fn save(option: &str, value: Option<&str>) -> Statement {
+    match value {
+        Some(value) => Statement::new(SET, [option.into(), value.into()]),
+        None => Statement::new(UNSET, [option.into()]),
+    }
+}
+
+/// The statement that reads all settings.
+pub const ALL: &str = "SELECT option, value FROM config";
+
+const SET: &str = "
+INSERT INTO config (option, value) VALUES ($1, $2)
+ON CONFLICT (option) DO UPDATE SET value = excluded.value";
+
+const UNSET: &str = "DELETE FROM config WHERE option = $1";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_has_271_bytes_and_a_value_4096() {
+        let is_good = |option: usize, value: usize| {
+            Config::check(&"o".repeat(option), &"1".repeat(value)).is_ok()
+        };
+        for (option, expected) in [
+            (0, false),
+            (1, true),
+            (270, true),
+            (271, true),
+            (272, false),
+        ] {
+            assert_eq!(is_good(option, 1), expected, "{option} bytes");
+        }
+        for (value, expected) in [(4_095, true), (4_096, true), (4_097, false)] {
+            assert_eq!(is_good(1, value), expected, "{value} bytes");
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! A job as a row: how it is read, and how sets of jobs are written.
+
+use std::borrow::Cow;
+
+use serde::ser::{Serialize, SerializeSeq, Serializer};
+
+use crate::engine::clock::Time;
+use crate::engine::model::body::{self, Body};
+use crate::engine::model::history::History;
+use crate::engine::model::job::{Failure, Job, JobKey, Lease, State};
+use crate::query;
+use crate::store::{ROWS_BOUND_MAX, Row, Statement, StoreError};
+
+// A limit in these statements reads `LIMIT $1 + 0`: SQLite looks into a bare parameter there while it
+// compiles the statement, and then compiles it anew whenever one is bound.
+
+/// The columns of a job, in the order in which [`job`] reads them, out of `jobs AS j`.
+/// Ids hold no control characters, so a line break parts them. Most jobs have neither dependencies nor dependents, and
+/// to look costs less than to prepare to sort none.
+macro_rules! job_columns {
+    () => {
+        concat!($crate::engine::model::job_rows::job_columns!(own: "j.body"), ", ", $crate::engine::model::job_rows::job_columns!(edges))
+    };
+    // Without the text of long bodies, but with their lengths.
+    (short_bodies) => {
+        concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(edges), ", ", $crate::engine::model::job_rows::job_columns!(length))
+    };
+    // The same, with as many of the dependencies as the argument says, and without dependents.
+    (some_dependencies: $limit:literal) => {
+        concat!(
+            $crate::engine::model::job_rows::job_columns!(own: short),
+            ",
+         (SELECT string_agg(o.id, '\n') FROM (SELECT needs FROM dependencies WHERE job = j.seq LIMIT ",
+            $limit,
+            ") AS d JOIN jobs AS o ON o.seq = d.needs),
+         CAST(NULL AS TEXT), ",
+            $crate::engine::model::job_rows::job_columns!(length)
+        )
+    };
+    // As a list shows a job: with the beginning of its texts, so many characters of the message among them, with its
+    // history and tags only if these are short, and with 1,000 of its edges.
+    (brief: $message:literal) => {
+        concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
+         j.lease_until, j.retries, j.remaining, j.klass,
+         CASE WHEN octet_length(j.tags) <= 16384 THEN j.tags ELSE '[]' END,
+         CASE WHEN octet_length(j.history) <= 16384 THEN j.history ELSE '[]' END, j.failure_group,
+         substr(j.failure_message, 1, ", $message, "), j.failure_worker, j.failure_at, substr(j.body, 1, 1000), j.created_at,
+         j.version, j.warned, j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT),
+         j.updated_at,
+         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT needs FROM dependencies WHERE job = j.seq
+            LIMIT 1000) AS d JOIN jobs AS o ON o.seq = d.needs),
+         (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT job FROM dependencies WHERE needs = j.seq
+            LIMIT 1000) AS d JOIN jobs AS o ON o.seq = d.job)")
+    };
+    (own: short) => {
+        $crate::engine::model::job_rows::job_columns!(own: "CASE WHEN octet_length(j.body) <= 65536 THEN j.body END")
+    };
+    (own: $body:literal) => {
+        concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
+         j.lease_until, j.retries, j.remaining, j.klass, j.tags, j.history, j.failure_group,
+         j.failure_message, j.failure_worker, j.failure_at, ", $body, ", j.created_at, j.version, j.warned, j.spawned_from,
+         j.expires_at, j.attributes, j.timeout_s, j.work_state, j.updated_at")
+    };
+    (edges) => {
+        "CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE job = j.seq) THEN
+            (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
+                JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq) END,
+         CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE needs = j.seq) THEN
+            (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
+                JOIN jobs AS o ON o.seq = d.job WHERE d.needs = j.seq) END"
+    };
+    (length) => {
+        "CAST(CASE WHEN octet_length(j.body) > 65536 THEN octet_length(j.body) END AS BIGINT)"
+    };
+}
+pub(crate) use job_columns;
+
+/// The bytes of what is written in a job, out of `jobs AS j`; about as many as it has in an answer.
+macro_rules! job_bytes {
+    () => {
+        "CAST(octet_length(j.body) + octet_length(j.history) + octet_length(j.tags)
+             + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0) AS BIGINT)"
+    };
+}
+pub(crate) use job_bytes;
+
+/// A job and the version of its row.
+pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
+    let lease = match (
+        row.text_or_null(8)?,
+        row.text_or_null(9)?,
+        row.int_or_null(10)?,
+    ) {
+        (Some(worker), Some(id), Some(until)) => Some(Lease {
+            worker,
+            id,
+            until: Time(until),
+            warned: row.int(23)? != 0,
+        }),
+        _ => None,
+    };
+    let failure = match row.text_or_null(16)? {
+        Some(group) => Some(Failure {
+            group,
+            message: row.text_or_null(17)?.unwrap_or_default(),
+            worker: row.text_or_null(18)?.unwrap_or_default(),
+            at: Time(row.int_or_null(19)?.unwrap_or_default()),
+        }),
+        None => None,
+    };
+    let job = Job {
+        seq: row.int(0)?,
+        key: JobKey {
+            scope: row.int(1)?,
+            id: row.text(2)?,
+        },
+        queue: row.int(3)?,
+        state: State::from_code(row.int(4)?).ok_or(StoreError::Corrupt("an unknown state"))?,
+        priority: row.real(5)?,
+        ready_at: Time(row.int(6)?),
+        since: Time(row.int(7)?),
+        lease,
+        retries: row.int(11)?,
+        remaining: row.int(12)?,
+        klass: row.text_or_null(13)?,
+        tags: tags(&row.text(14)?),
+        history: History::from_text(row.text(15)?),
+        failure,
+        body: match row.text_or_null(20)? {
+            Some(text) => Body::from(text),
+            None => Body::unread(usize::try_from(row.int(32)?).unwrap_or(usize::MAX)),
+        },
+        created_at: Time(row.int(21)?),
+        spawned_from: row.text_or_null(24)?,
+        expires_at: row.int_or_null(25)?.map(Time),
+        attributes: row.text_or_null(26)?,
+        timeout_s: row.int_or_null(27)?,
+        work_state: row.text_or_null(28)?,
+        updated_at: row.int_or_null(29)?.map(Time),
+        dependencies: lines(row.text_or_null(30)?),
+        dependents: lines(row.text_or_null(31)?),
+    };
+    Ok((job, row.int(22)?))
+}
+
+/// Tags out of their column.
+pub fn tags(text: &str) -> Vec<String> {
+    if text == NO_TAGS {
+        Vec::new()
+    } else {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+}
+
+const NO_TAGS: &str = "[]";
+
+fn lines(text: Option<String>) -> Vec<String> {
+    text.map(|text| text.split('\n').map(str::to_owned).collect())
+        .unwrap_or_default()
+}
+
+/// How much of a job a row for the database holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Extent {
+    /// What a claim, a heartbeat or a completion changes: all that moves with a job's life.
+    Progress,
+    /// Also what a client may set, and the last failure.
+    Settings,
+    /// Also what never changes.
+    Identity,
+}
+
+/// The most rows of which the values are bound.
+const BOUND_MAX: usize = 8 * ROWS_BOUND_MAX;
+
+/// A long body, if it is to be written. It is bound as an argument of its own ([`bodies`]) and left empty in the row's
+/// JSON, which the database copies once for each column.
+fn long_body(job: &Job) -> Option<&str> {
+    job.body.read().filter(|text| text.len() > body::LONG)
+}
+
+/// A job as a flat JSON array; the statements below name its elements by position.
+struct Values<'a> {
+    job: &'a Job,
+    /// The version that was read.
+    version: i64,
+    extent: Extent,
+}
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Values {
+            job,
+            version,
+            extent,
+        } = self;
+        let lease = job.lease.as_ref();
+        let mut row = serializer.serialize_seq(None)?;
+        row.serialize_element(&job.seq)?; // 0
+        row.serialize_element(version)?;
+        row.serialize_element(&job.queue)?;
+        row.serialize_element(&job.state.code())?;
+        row.serialize_element(&job.ready_at)?;
+        row.serialize_element(&job.since)?; // 5
+        row.serialize_element(&lease.map(|lease| &lease.worker))?;
+        row.serialize_element(&lease.map(|lease| &lease.id))?;
+        row.serialize_element(&lease.map(|lease| lease.until))?;
+        row.serialize_element(&job.remaining)?;
+        row.serialize_element(job.history.as_text())?; // 10
+        row.serialize_element(&lease.map_or(0, |lease| u8::from(lease.warned)))?;
+        row.serialize_element(&job.updated_at)?;
+        if *extent >= Extent::Settings {
+            let failure = job.failure.as_ref();
+            row.serialize_element(&job.priority)?;
+            row.serialize_element(&job.retries)?;
+            row.serialize_element(&job.klass)?; // 15
+            row.serialize_element(&tags_text(&job.tags))?;
+            row.serialize_element(&failure.map(|failure| &failure.group))?;
+            row.serialize_element(&failure.map(|failure| &failure.message))?;
+            row.serialize_element(&failure.map(|failure| &failure.worker))?;
+            row.serialize_element(&failure.map(|failure| failure.at))?; // 20
+            // Null leaves it as it is.
+            let short = job
+                .body
+                .read()
+                .map(|text| if text.len() > body::LONG { "" } else { text });
+            row.serialize_element(&short)?;
+            row.serialize_element(&job.expires_at)?;
+            row.serialize_element(&job.timeout_s)?;
+            row.serialize_element(&job.work_state)?;
+            row.serialize_element(&label(job))?; // 25
+        }
+        if *extent >= Extent::Identity {
+            row.serialize_element(&job.key.scope)?;
+            row.serialize_element(&job.key.id)?;
+            row.serialize_element(&job.created_at)?;
+            row.serialize_element(&job.spawned_from)?;
+            row.serialize_element(&job.attributes)?;
+        }
+        row.end()
+    }
+}
+
+/// By what a record is found and counted among those of its queue.
+pub fn label(job: &Job) -> Option<String> {
+    match job.state {
+        State::Record => query::label(job.work_state.as_deref()),
+        _ => None,
+    }
+}
+
+fn tags_text(tags: &[String]) -> Cow<'static, str> {
+    if tags.is_empty() {
+        Cow::Borrowed(NO_TAGS)
+    } else {
+        Cow::Owned(serde_json::to_string(tags).unwrap_or_default())
+    }
+}
+
+fn values<'a>(jobs: &[(&'a Job, i64)], extent: Extent) -> Vec<Values<'a>> {
+    jobs.iter()
+        .map(|(job, version)| Values {
+            job,
+            version: *version,
+            extent,
+        })
+        .collect()
+}
+
+/// Whether a client's settings, the failure or the body differ, so that the row is to be written whole.
+pub fn settings_differ(a: &Job, b: &Job) -> bool {
+    a.body != b.body
+        || a.expires_at != b.expires_at
+        || a.timeout_s != b.timeout_s
+        || a.work_state != b.work_state
+        || a.failure != b.failure
+        || a.tags != b.tags
+        || a.klass != b.klass
+        || a.retries != b.retries
+        || a.priority.to_bits() != b.priority.to_bits()
+}
+
+/// Writes the long bodies, after [`insert`] or [`update`] has written the rest of these jobs.
+pub fn bodies(jobs: &[(&Job, i64)]) -> Vec<Statement> {
+    let long = jobs
+        .iter()
+        .filter_map(|(job, _)| Some((job.seq, long_body(job)?)));
+    let set = |(seq, text): (i64, &str)| Statement::new(SET_BODY, [seq.into(), text.into()]);
+    long.map(set).collect()
+}
+
+/// Inserts new jobs, except for long bodies: [`bodies`] must follow.
+pub fn insert(jobs: &[(&Job, i64)]) -> Vec<Statement> {
+    each_once(INSERT, &values(jobs, Extent::Identity))
+}
+
+/// Updates jobs of which only the progress has changed; with each the version that was read.
+pub fn update_progress(jobs: &[(&Job, i64)]) -> Vec<Statement> {
+    each_once(UPDATE_PROGRESS, &values(jobs, Extent::Progress))
+}
+
+/// Updates jobs whole, except for long bodies: [`bodies`] must follow. With each the version that was read.
+pub fn update(jobs: &[(&Job, i64)]) -> Vec<Statement> {
+    each_once(UPDATE, &values(jobs, Extent::Settings))
+}
+
+/// Deletes jobs; with each the version that was read.
+pub fn delete(jobs: &[(i64, i64)]) -> Vec<Statement> {
+    each_once(DELETE, jobs)
+}
+
+/// Statements that write the rows, and each must change exactly as many rows as it has. Up to 512 rows are bound, 64 in a
+/// statement. More rows travel as JSON in one statement, because preparing a hundred statements takes longer.
+fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
+    let at_once = match rows.len() {
+        0..=BOUND_MAX => ROWS_BOUND_MAX,
+        all => all,
+    };
+    let some = rows.chunks(at_once);
+    some.map(|some| Statement::of_rows(sql, some).exactly(some.len()))
+        .collect()
+}
+
+/// Adds edges `(job, needs)`.
+pub fn add_dependencies(edges: &[(i64, i64)]) -> Statement {
+    Statement::of_rows(ADD_DEPENDENCIES, edges)
+}
+
+/// Removes edges `(job, needs)`.
+pub fn remove_dependencies(edges: &[(i64, i64)]) -> Statement {
+    Statement::of_rows(REMOVE_DEPENDENCIES, edges)
+}
+
+/// Adds rows to the table of tags: job, tag, when, and the job's id.
+pub fn add_tags(tags: &[(i64, String, i64, String)]) -> Statement {
+    Statement::of_rows(ADD_TAGS, tags)
+}
+
+/// Removes rows from the table of tags: job and tag.
+pub fn remove_tags(tags: &[(i64, String)]) -> Statement {
+    Statement::of_rows(REMOVE_TAGS, tags)
+}
+
+const INSERT: &str = "
+INSERT INTO jobs (seq, version, queue, state, ready_at, since, worker, lease_id, lease_until, remaining,
+    history, warned, updated_at, priority, retries, klass, tags, failure_group, failure_message, failure_worker,
+    failure_at, body, expires_at, timeout_s, work_state, label, scope, id, created_at, spawned_from, attributes)
+SELECT int(0), int(1), int(2), int(3), int(4), int(5), text(6), text(7), int(8), int(9),
+    text(10), int(11), int(12), real(13), int(14), text(15), text(16), text(17), text(18), text(19),
+    int(20), text(21), int(22), int(23), text(24), text(25), int(26), text(27), int(28), text(29), text(30)
+FROM rows($1)";
+
+const UPDATE_PROGRESS: &str = "
+UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at = int(4),
+    since = int(5), worker = text(6), lease_id = text(7), lease_until = int(8),
+    remaining = int(9), history = text(10), warned = int(11), updated_at = int(12)
+FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
+
+const UPDATE: &str = "
+UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at = int(4),
+    since = int(5), worker = text(6), lease_id = text(7), lease_until = int(8),
+    remaining = int(9), history = text(10), warned = int(11), updated_at = int(12), priority = real(13),
+    retries = int(14), klass = text(15), tags = text(16), failure_group = text(17),
+    failure_message = text(18), failure_worker = text(19), failure_at = int(20), body = coalesce(text(21), body),
+    expires_at = int(22), timeout_s = int(23), work_state = text(24), label = text(25)
+FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
+
+/// Bodies by `seq`.
+pub const BODIES: &str =
+    "SELECT j.seq, j.body FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
+
+const SET_BODY: &str = "UPDATE jobs SET body = $2 WHERE seq = $1";
+
+// By both together, so that Postgres looks at the version again when it had to wait for another server.
+const DELETE: &str =
+    "DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))";
+
+const ADD_DEPENDENCIES: &str = "
+INSERT INTO dependencies (job, needs) SELECT int(0), int(1) FROM rows($1) WHERE true
+ON CONFLICT (job, needs) DO NOTHING";
+
+const REMOVE_DEPENDENCIES: &str = "
+DELETE FROM dependencies WHERE (job, needs) IN (SELECT int(0), int(1) FROM rows($1))";
+
+const ADD_TAGS: &str = "
+INSERT INTO tags (job, tag, tagged_at, id)
+SELECT int(0), text(1), int(2), text(3) FROM rows($1) WHERE true
+ON CONFLICT (job, tag) DO NOTHING";
+
+const REMOVE_TAGS: &str =
+    "DELETE FROM tags WHERE (job, tag) IN (SELECT int(0), text(1) FROM rows($1))";

@@ -1,0 +1,195 @@
+//! Which queues there are: a copy of the table `queues` in memory, for it is small and asked for in
+//! every request.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::engine::clock::Time;
+use crate::engine::model::job::{Protocol, QueueId, QueueKey};
+use crate::store::{Row, Statement, StoreError};
+
+/// The statement that reads all queues.
+pub const ALL: &str =
+    "SELECT id, protocol, namespace, name, first_seen, paused, forgotten FROM queues";
+
+/// The queues written after a revision.
+pub const SINCE: &str = "
+SELECT id, protocol, namespace, name, first_seen, paused, forgotten FROM queues WHERE revision > $1";
+
+/// A queue that is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queue {
+    pub id: QueueId,
+    pub key: QueueKey,
+    pub first_seen: Time,
+    /// Nobody gets a job of it.
+    pub paused: bool,
+    /// Not listed until something is put into it again.
+    pub forgotten: bool,
+}
+
+/// The queues that are known.
+#[derive(Debug, Default)]
+pub struct Queues(RwLock<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    by_key: HashMap<QueueKey, Arc<Queue>>,
+    by_id: HashMap<QueueId, Arc<Queue>>,
+    /// The highest number there is or has been: none is given again.
+    last: QueueId,
+}
+
+impl Inner {
+    fn add(&mut self, queue: Queue) {
+        self.last = self.last.max(queue.id);
+        let queue = Arc::new(queue);
+        let before = self.by_id.insert(queue.id, Arc::clone(&queue));
+        if let Some(before) = before.filter(|before| before.key != queue.key) {
+            self.by_key.remove(&before.key);
+        }
+        self.by_key.insert(queue.key.clone(), queue);
+    }
+}
+
+impl Queues {
+    /// Takes over what [`ALL`] has read, instead of what is there; and the highest number of those that went.
+    pub fn take_over(&self, rows: &[Row], last_gone: QueueId) -> Result<(), StoreError> {
+        let mut inner = Inner {
+            last: last_gone,
+            ..Inner::default()
+        };
+        for row in rows {
+            inner.add(queue(row)?);
+        }
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = inner;
+        Ok(())
+    }
+
+    /// Takes over what [`SINCE`] has read.
+    pub fn take_in(&self, rows: &[Row]) -> Result<(), StoreError> {
+        let queues: Vec<Queue> = rows.iter().map(queue).collect::<Result<_, _>>()?;
+        let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        queues.into_iter().for_each(|queue| inner.add(queue));
+        Ok(())
+    }
+
+    pub fn get(&self, key: &QueueKey) -> Option<Arc<Queue>> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .by_key
+            .get(key)
+            .cloned()
+    }
+
+    pub fn by_id(&self, id: QueueId) -> Option<Arc<Queue>> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .by_id
+            .get(&id)
+            .cloned()
+    }
+
+    /// The queue's name; empty if it is not known.
+    pub fn name(&self, id: QueueId) -> String {
+        self.by_id(id)
+            .map(|queue| queue.key.name.clone())
+            .unwrap_or_default()
+    }
+
+    /// All queues, by when they were first seen, then by name.
+    pub fn all(&self) -> Vec<Arc<Queue>> {
+        let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut queues: Vec<_> = inner.by_id.values().cloned().collect();
+        queues.sort_by(|a, b| {
+            (a.first_seen, &a.key.name, a.id).cmp(&(b.first_seen, &b.key.name, b.id))
+        });
+        queues
+    }
+
+    /// Another queue, once the group that made it has been committed.
+    pub fn add(&self, queue: Queue) {
+        let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        inner.add(queue);
+    }
+
+    /// A queue is there no longer.
+    pub fn remove(&self, id: QueueId) {
+        let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        inner.last = inner.last.max(id);
+        if let Some(queue) = inner.by_id.remove(&id) {
+            inner.by_key.remove(&queue.key);
+        }
+    }
+
+    /// Everything has been emptied.
+    pub fn clear(&self) {
+        let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *inner = Inner {
+            last: inner.last,
+            ..Inner::default()
+        };
+    }
+
+    /// A number for a new queue.
+    pub fn next_id(&self) -> QueueId {
+        let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        inner.last + 1
+    }
+}
+
+pub fn queue(row: &Row) -> Result<Queue, StoreError> {
+    let protocol: Protocol = row
+        .text(1)?
+        .parse()
+        .map_err(|()| StoreError::Corrupt("an unknown protocol"))?;
+    Ok(Queue {
+        id: row.int(0)?,
+        key: QueueKey {
+            protocol,
+            namespace: row.text(2)?,
+            name: row.text(3)?,
+        },
+        first_seen: Time(row.int(4)?),
+        paused: row.int(5)? != 0,
+        forgotten: row.int(6)? != 0,
+    })
+}
+
+/// The statement that stores queues that are new, or otherwise than before.
+pub fn save<'a>(queues: impl Iterator<Item = &'a Queue>, revision: i64) -> Statement {
+    let row = |queue: &Queue| {
+        (
+            queue.id,
+            queue.key.protocol.as_str(),
+            queue.key.namespace.clone(),
+            queue.key.name.clone(),
+            queue.first_seen,
+            u8::from(queue.paused),
+            u8::from(queue.forgotten),
+        )
+    };
+    let rows: Vec<_> = queues.map(row).collect();
+    // Another server may have given the number to another queue.
+    let save = Statement::of_rows(SAVE, &rows).with(revision);
+    save.exactly(rows.len())
+}
+
+/// The statement that takes qless workers off the list of workers.
+pub fn forget_workers(names: &[String]) -> Statement {
+    Statement::of_rows(FORGET_WORKERS, names)
+}
+
+const SAVE: &str = "
+INSERT INTO queues (id, protocol, namespace, name, first_seen, paused, forgotten, revision)
+SELECT int(0), text(1), text(2), text(3), int(4), int(5), int(6), $2
+FROM rows($1) WHERE true
+ON CONFLICT (id) DO UPDATE SET namespace = excluded.namespace, first_seen = excluded.first_seen,
+    paused = excluded.paused, forgotten = excluded.forgotten, revision = excluded.revision
+WHERE queues.protocol = excluded.protocol AND queues.name = excluded.name
+    AND (queues.namespace = excluded.namespace OR queues.protocol = 'jobq')";
+
+const FORGET_WORKERS: &str =
+    "DELETE FROM workers WHERE protocol = 'qless' AND name IN (SELECT item() FROM rows($1))";

@@ -1,0 +1,78 @@
+//! Records: the jobs of Jobq. A record has a payload, a state that any client may set by compare-and-set, and a log of
+//! events that only grows. It has no lease, and stays until somebody deletes it.
+
+use crate::engine::clock::Time;
+use crate::engine::model::history::{Event, History, What};
+use crate::engine::model::job::{Job, JobKey};
+use crate::engine::model::queue::Queue;
+
+/// A job of Jobq as its clients see it. Payload and state are JSON text without white space.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Of its queue; from 1.
+    pub id: i64,
+    pub payload: String,
+    /// Null is none.
+    pub state: Option<String>,
+    pub history: History,
+    /// When it was changed last.
+    pub modified: Time,
+    pub created_at: Time,
+}
+
+impl Record {
+    pub fn of(job: &Job) -> Record {
+        Record {
+            id: job.key.id.parse().unwrap_or_default(),
+            payload: job.body.to_string(),
+            state: job.work_state.clone(),
+            history: job.history.clone(),
+            modified: job.updated_at.unwrap_or(job.created_at),
+            created_at: job.created_at,
+        }
+    }
+
+    /// The state as JSON text.
+    pub fn state_text(&self) -> &str {
+        self.state.as_deref().unwrap_or(NULL)
+    }
+
+    /// The log as JSON text (document, Events): a list of `[kind, data]`, where every moment is a text, in seconds.
+    pub fn events(&self) -> String {
+        let events: Vec<_> = self.history.events().iter().filter_map(shown).collect();
+        format!("[{}]", events.join(","))
+    }
+}
+
+fn shown(event: &Event) -> Option<String> {
+    let timestamp = event.when.whole_seconds();
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| NULL.to_owned());
+    let (subject, detail) = (text(&event.subject), text(&event.detail));
+    Some(match event.what {
+        What::Created => format!(r#"["job_created",{{"timestamp":"{timestamp}"}}]"#),
+        What::Advanced => format!(
+            r#"["job_state_advanced",{{"old":{subject},"new":{detail},"timestamp":"{timestamp}"}}]"#
+        ),
+        What::Event => format!(r#"["user_event",{{"event":{detail},"timestamp":"{timestamp}"}}]"#),
+        _ => return None,
+    })
+}
+
+const NULL: &str = "null";
+
+pub fn state_text(job: &Job) -> &str {
+    job.work_state.as_deref().unwrap_or(NULL)
+}
+
+/// A state as it is kept.
+pub fn kept(state: &str) -> Option<String> {
+    (state != NULL).then(|| state.to_owned())
+}
+
+/// The key of the record of this number.
+pub fn key(queue: &Queue, id: i64) -> JobKey {
+    JobKey {
+        scope: queue.id,
+        id: id.to_string(),
+    }
+}

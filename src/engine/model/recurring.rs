@@ -1,0 +1,155 @@
+//! Recurring jobs: each creates a job, its child, at every interval. This file holds the type and its rows.
+
+use serde::ser::{Serialize, SerializeSeq, Serializer};
+
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{NAME_BYTES_MAX, QueueId};
+use crate::store::{Row, Statement, StoreError};
+
+/// The longest id of a recurring job in bytes: its children add a hyphen and a number.
+pub const RECURRING_ID_BYTES_MAX: usize = NAME_BYTES_MAX - 20;
+
+/// A job that is made again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recurring {
+    /// Order of insertion.
+    pub seq: i64,
+    pub id: String,
+    pub queue: QueueId,
+    /// When the next child is due.
+    pub next_at: Time,
+    /// Microseconds from one child to the next; at least 1.
+    pub interval: i64,
+    /// Children so far; the next one is `<id>-<made + 1>`.
+    pub made: i64,
+    /// How many missed children are made up for after a silence; 0: all.
+    pub backlog: i64,
+    /// What children get.
+    pub priority: f64,
+    pub retries: i64,
+    pub klass: Option<String>,
+    pub tags: Vec<String>,
+    pub body: String,
+}
+
+impl Recurring {
+    /// Seconds from one child to the next.
+    pub fn interval_s(&self) -> f64 {
+        Time(self.interval).seconds()
+    }
+}
+
+/// A recurring job and the version of its row.
+pub fn recurring(row: &Row) -> Result<(Recurring, i64), StoreError> {
+    let recurring = Recurring {
+        id: row.text(0)?,
+        seq: row.int(1)?,
+        queue: row.int(2)?,
+        next_at: Time(row.int(3)?),
+        interval: row.int(4)?,
+        made: row.int(5)?,
+        backlog: row.int(6)?,
+        priority: row.real(7)?,
+        retries: row.int(8)?,
+        klass: row.text_or_null(9)?,
+        tags: serde_json::from_str(&row.text(10)?)
+            .map_err(|_| StoreError::Corrupt("tags that are no list"))?,
+        body: row.text(11)?,
+    };
+    Ok((recurring, row.int(12)?))
+}
+
+/// How many columns a recurring job has; a job has more.
+pub const COLUMNS: usize = 13;
+
+/// A recurring job as a flat JSON array, with the version that it is to have.
+struct Values<'a>(&'a Recurring, i64);
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Values(recurring, version) = self;
+        let mut row = serializer.serialize_seq(Some(COLUMNS))?;
+        row.serialize_element(&recurring.id)?; // 0
+        row.serialize_element(&recurring.seq)?;
+        row.serialize_element(&recurring.queue)?;
+        row.serialize_element(&recurring.next_at)?;
+        row.serialize_element(&recurring.interval)?;
+        row.serialize_element(&recurring.made)?; // 5
+        row.serialize_element(&recurring.backlog)?;
+        row.serialize_element(&recurring.priority)?;
+        row.serialize_element(&recurring.retries)?;
+        row.serialize_element(&recurring.klass)?;
+        let tags = serde_json::to_string(&recurring.tags).unwrap_or_default();
+        row.serialize_element(&tags)?; // 10
+        row.serialize_element(&recurring.body)?;
+        row.serialize_element(version)?;
+        row.end()
+    }
+}
+
+/// Stores recurring jobs, each with the version that it is to have: one more than was read.
+pub fn save(recurring: &[(&Recurring, i64)]) -> Statement {
+    let rows: Vec<_> = recurring
+        .iter()
+        .map(|(recurring, version)| Values(recurring, *version))
+        .collect();
+    Statement::of_rows(SAVE, &rows)
+}
+
+/// Deletes recurring jobs, each with the version that was read.
+pub fn delete(recurring: &[(&String, i64)]) -> Statement {
+    Statement::of_rows(DELETE, recurring)
+}
+
+/// Reads recurring jobs by id.
+pub fn load(ids: &[&str]) -> Statement {
+    Statement::of_rows(LOAD, ids)
+}
+
+/// Reads those of a queue whose next child is due.
+pub fn due(queue: QueueId, now: Time, count: usize) -> Statement {
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    Statement::new(DUE, [queue.into(), now.0.into(), count.into()])
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT r.id, r.seq, r.queue, r.next_at, r.interval, r.made, r.backlog, r.priority, r.retries,
+             r.klass, r.tags, r.body, r.version FROM ",
+            $rest
+        )
+    };
+}
+
+pub const LOAD: &str = select!("rows($1) AS k CROSS JOIN recurring AS r WHERE r.id = k.item()");
+
+const DUE: &str = select!(
+    "recurring AS r WHERE r.queue = $1 AND r.next_at <= $2 ORDER BY r.next_at, r.seq LIMIT $3 + 0"
+);
+
+pub const IN: &str = select!(
+    "recurring AS r WHERE r.queue = $3 ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+pub const ALL: &str =
+    select!("recurring AS r ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
+
+/// The statement that tells in which queues there are any.
+pub const QUEUES: &str = "SELECT DISTINCT queue FROM recurring";
+
+const SAVE: &str = "
+INSERT INTO recurring (id, seq, queue, next_at, interval, made, backlog, priority, retries, klass, tags,
+    body, version)
+SELECT text(0), int(1), int(2), int(3), int(4), int(5), int(6), real(7), int(8),
+    text(9), text(10), text(11), int(12)
+FROM rows($1) WHERE true
+ON CONFLICT (id) DO UPDATE SET queue = excluded.queue, next_at = excluded.next_at,
+    interval = excluded.interval, made = excluded.made, backlog = excluded.backlog,
+    priority = excluded.priority, retries = excluded.retries, klass = excluded.klass,
+    tags = excluded.tags, body = excluded.body, version = excluded.version
+WHERE recurring.version = excluded.version - 1";
+
+const DELETE: &str = "
+DELETE FROM recurring WHERE (id, version) IN (SELECT text(0), int(1) FROM rows($1))";

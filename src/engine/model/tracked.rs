@@ -1,0 +1,74 @@
+//! Tracked jobs: those whose events are published. An in-memory copy of the table `tracked`, because every verb
+//! needs it. A job stays tracked after it is deleted, and is tracked again if its id is reused.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::store::{Row, Statement, StoreError};
+
+/// The ids that are tracked, each since when.
+#[derive(Debug, Default)]
+pub struct Tracked(RwLock<HashMap<String, Time>>);
+
+impl Tracked {
+    /// Takes over what [`ALL`] has read, instead of what is there.
+    pub fn take_over(&self, rows: &[Row]) -> Result<(), StoreError> {
+        let since = rows.iter().map(|row| Ok((row.text(0)?, Time(row.int(1)?))));
+        let since: HashMap<_, _> = since.collect::<Result<_, StoreError>>()?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = since;
+        Ok(())
+    }
+
+    pub fn contains(&self, id: &str) -> bool {
+        let tracked = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        !tracked.is_empty() && tracked.contains_key(id)
+    }
+
+    /// How many jobs are tracked.
+    pub fn count(&self) -> usize {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The ids, by the time of tracking.
+    pub fn ids(&self) -> Vec<String> {
+        let tracked = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut ids: Vec<_> = tracked.iter().map(|(id, since)| (*since, id)).collect();
+        ids.sort();
+        ids.into_iter().map(|(_, id)| id.clone()).collect()
+    }
+
+    /// Takes over what has been committed.
+    pub fn apply(&self, id: &str, since: Option<Time>) {
+        let mut tracked = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match since {
+            Some(since) => tracked.insert(id.to_owned(), since),
+            None => tracked.remove(id),
+        };
+    }
+
+    /// Everything has been emptied.
+    pub fn clear(&self) {
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+}
+
+/// The statement that stores what is tracked since when, or is so no longer.
+pub fn save(id: &str, since: Option<Time>) -> Statement {
+    match since {
+        Some(since) => Statement::new(ADD, [id.into(), since.0.into()]),
+        None => Statement::new(REMOVE, [id.into()]),
+    }
+}
+
+/// The statement that reads what is tracked.
+pub const ALL: &str = "SELECT id, since FROM tracked";
+
+const ADD: &str = "
+INSERT INTO tracked (id, since) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET since = excluded.since";
+
+const REMOVE: &str = "DELETE FROM tracked WHERE id = $1";

@@ -1,0 +1,97 @@
+//! What an operation does to one job.
+
+use crate::engine::model::job::{JobKey, Protocol, QueueKey, Standing, State};
+use crate::engine::model::queue::Queue;
+use crate::engine::operations::Action;
+use crate::engine::operations::changes::named;
+use crate::engine::unit_of_work::Work;
+
+use crate::engine::verbs::{jobq, lmstfy, qless, relay};
+
+/// Whether the action can be done to a job that stands there, as far as that tells.
+pub fn is_able(action: &Action, protocol: Protocol, standing: Standing) -> bool {
+    match action {
+        Action::Retry => matches!(standing, Standing::Failed | Standing::Dead),
+        Action::Cancel => standing != Standing::Complete,
+        _ => protocol == Protocol::Qless,
+    }
+}
+
+/// Does it to the job.
+///
+/// # Errors
+/// Why it was not done, as a clause.
+pub fn act(work: &mut Work, action: &Action, key: &JobKey, queue: &Queue) -> Result<(), String> {
+    let say = |error: crate::engine::Error| error.to_string();
+    let only = |what: &str| {
+        let protocol = queue.key.protocol;
+        match protocol {
+            Protocol::Qless => Ok(()),
+            _ => Err(format!("{} {what}", named(protocol))),
+        }
+    };
+    let one = std::slice::from_ref;
+    match action {
+        Action::Retry => retry(work, key, queue),
+        Action::Cancel => cancel(work, key, queue),
+        Action::Move { queue: to } => {
+            only("jobs cannot be moved to another queue")?;
+            qless::relocate::relocate(work, key, &QueueKey::qless(to)).map_err(say)
+        }
+        Action::Priority { priority } => {
+            only("jobs have no priority")?;
+            qless::prioritize::prioritize(work, key, *priority).map_err(say)
+        }
+        Action::Tag { tag } => {
+            only("jobs have no tags")?;
+            qless::tag::tag(work, key, one(tag)).map(drop).map_err(say)
+        }
+        Action::Untag { tag } => {
+            only("jobs have no tags")?;
+            qless::tag::untag(work, key, one(tag))
+                .map(drop)
+                .map_err(say)
+        }
+        Action::Track => {
+            only("jobs cannot be tracked")?;
+            qless::track::track(work, key, &[]).map_err(say)
+        }
+        Action::Untrack => {
+            only("jobs cannot be tracked")?;
+            qless::track::untrack(work, key);
+            Ok(())
+        }
+    }
+}
+
+fn retry(work: &mut Work, key: &JobKey, queue: &Queue) -> Result<(), String> {
+    let done = match queue.key.protocol {
+        Protocol::Qless => qless::unfail::unfail_one(work, key),
+        Protocol::Lmstfy => lmstfy::respawn::respawn(work, key, 0),
+        Protocol::Relay => relay::dead_letter::revive(work, &queue.key, key),
+        Protocol::Jobq => return Err("Jobq records cannot be retried".to_owned()),
+    };
+    done.map_err(|error| error.to_string())
+}
+
+fn cancel(work: &mut Work, key: &JobKey, queue: &Queue) -> Result<(), String> {
+    let say = |error: crate::engine::Error| error.to_string();
+    let is_dead = work.job(key).is_some_and(|job| job.state == State::Dead);
+    let gone = match queue.key.protocol {
+        Protocol::Qless => {
+            return qless::cancel::cancel(work, std::slice::from_ref(key)).map_err(say);
+        }
+        Protocol::Lmstfy => lmstfy::acknowledge::acknowledge(work, &queue.key, key),
+        Protocol::Relay if is_dead => relay::dead_letter::bury(work, &queue.key, key),
+        Protocol::Relay => relay::delete::delete(work, &queue.key, &key.id),
+        Protocol::Jobq => {
+            let id = key.id.parse().unwrap_or_default();
+            jobq::delete::delete(work, queue, id).map_err(say)?
+        }
+    };
+    if gone {
+        Ok(())
+    } else {
+        Err("the job is no longer in its queue".to_owned())
+    }
+}

@@ -1,0 +1,149 @@
+//! What a group knows and writes of operations.
+
+use std::collections::HashMap;
+
+use crate::engine::model::job::Protocol;
+use crate::engine::operations::rows;
+use crate::engine::operations::{Operation, Skip};
+use crate::store::Statement;
+
+/// Jobs of which it is kept why an operation did nothing to them.
+const SKIPS_MAX: i64 = 1_000;
+
+/// A row of what was skipped: operation, number, job, protocol, namespace, queue, id, reason.
+type Skipped = (i64, i64, i64, &'static str, String, String, String, String);
+
+/// An operation under work.
+struct Slot {
+    operation: Operation,
+    /// The version in the database; `None` for one that is not there yet.
+    version: Option<i64>,
+    changed: bool,
+}
+
+/// The operations under work, and what is to be written of them.
+#[derive(Default)]
+pub struct Operating {
+    slots: HashMap<i64, Slot>,
+    skips: Vec<Skipped>,
+    /// Operation, number, and the job as text.
+    kept: Vec<(i64, i64, String)>,
+    /// Operation and number.
+    kept_no_longer: Vec<(i64, i64)>,
+}
+
+impl Operating {
+    /// Puts an operation under work as it stands in the database.
+    pub fn take_in(&mut self, (operation, version): (Operation, i64)) {
+        self.slots.entry(operation.id).or_insert(Slot {
+            operation,
+            version: Some(version),
+            changed: false,
+        });
+    }
+
+    /// The operation, and the version that was read.
+    pub fn get(&self, id: i64) -> Option<(&Operation, i64)> {
+        let slot = self.slots.get(&id)?;
+        // What another has changed within the group is not as it was read.
+        let version = slot.version.filter(|_| !slot.changed).unwrap_or_default();
+        Some((&slot.operation, version))
+    }
+
+    /// Adds a new operation.
+    pub fn make(&mut self, operation: Operation) {
+        let slot = Slot {
+            operation,
+            version: None,
+            changed: true,
+        };
+        self.slots.insert(slot.operation.id, slot);
+    }
+
+    /// Writes how far an operation is that was read.
+    pub fn set(&mut self, operation: Operation) {
+        if let Some(slot) = self.slots.get_mut(&operation.id) {
+            slot.operation = operation;
+            slot.changed = true;
+        }
+    }
+
+    /// The operation did nothing to this job; `n` have been skipped before.
+    pub fn skip(&mut self, operation: i64, n: i64, skip: Skip) {
+        if n >= SKIPS_MAX {
+            return;
+        }
+        let (queue, id) = skip.place.unzip();
+        let protocol = queue.as_ref().map_or("", |queue| queue.protocol.as_str());
+        let (namespace, name) = queue.map(|it| (it.namespace, it.name)).unwrap_or_default();
+        let id = id.unwrap_or_default();
+        let row = (
+            operation, n, skip.job, protocol, namespace, name, id, skip.why,
+        );
+        self.skips.push(row);
+    }
+
+    /// Keeps what the operation has removed, the `n`th.
+    pub fn keep(&mut self, operation: i64, n: i64, job: String) {
+        self.kept.push((operation, n, job));
+    }
+
+    /// What was kept is there again, or never will be.
+    pub fn keep_no_longer(&mut self, operation: i64, n: i64) {
+        self.kept_no_longer.push((operation, n));
+    }
+
+    /// The statements that write all this.
+    pub fn writes(&mut self) -> Vec<Statement> {
+        let mut writes = Vec::new();
+        for slot in std::mem::take(&mut self.slots).into_values() {
+            match slot.version {
+                _ if !slot.changed => {}
+                Some(version) => writes.push(rows::save(&slot.operation, version)),
+                None => writes.push(rows::add(&slot.operation)),
+            }
+        }
+        let skips = std::mem::take(&mut self.skips);
+        if !skips.is_empty() {
+            writes.push(Statement::of_rows(rows::ADD_SKIPS, &skips));
+        }
+        let kept = std::mem::take(&mut self.kept);
+        if !kept.is_empty() {
+            writes.push(Statement::of_rows(rows::KEEP, &kept));
+        }
+        let gone = std::mem::take(&mut self.kept_no_longer);
+        if !gone.is_empty() {
+            writes.push(Statement::of_rows(rows::KEEP_NO_LONGER, &gone).exactly(gone.len()));
+        }
+        writes
+    }
+}
+
+/// A protocol as people call it.
+pub fn named(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Qless => "qless",
+        Protocol::Lmstfy => "lmstfy",
+        Protocol::Relay => "Relay",
+        Protocol::Jobq => "Jobq",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_1000_reasons_of_an_operation_are_kept() {
+        let mut operating = Operating::default();
+        for (n, kept) in [(998, 1), (999, 2), (1_000, 2), (1_001, 2)] {
+            let skip = Skip {
+                job: n,
+                place: None,
+                why: String::new(),
+            };
+            operating.skip(1, n, skip);
+            assert_eq!(operating.skips.len(), kept, "after {n} others");
+        }
+    }
+}

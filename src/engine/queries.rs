@@ -1,0 +1,26 @@
+//! Reads. They see what has been committed, and never wait for the writer.
+
+pub mod about;
+pub mod batch_size;
+pub mod dead_letter;
+pub mod due;
+pub mod evaluate;
+pub mod events;
+pub mod failure_times;
+pub mod failures;
+pub mod job_lists;
+pub mod jobs;
+pub mod lmstfy;
+pub mod names;
+pub mod operations;
+pub mod queues;
+pub mod record_labels;
+pub mod record_queues;
+pub mod records;
+pub mod recurring;
+pub mod search;
+pub mod series;
+pub mod stats;
+pub mod tags;
+pub mod tracked;
+pub mod workers;

@@ -1,0 +1,49 @@
+//! What there is to tell about the server that runs.
+
+use std::time::{Duration, Instant};
+
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::{Engine, Options};
+use crate::store::{About, Durability, shown};
+
+/// How an engine was opened, and when.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// Where its database is, without a password.
+    pub address: String,
+    pub durability: Durability,
+    pub at: Time,
+}
+
+impl Opened {
+    pub(in crate::engine) fn with(options: &Options, at: Time) -> Opened {
+        Opened {
+            address: shown(&options.database),
+            durability: options.durability,
+            at,
+        }
+    }
+}
+
+/// A running server, as whoever looks after it wants to know it.
+#[derive(Clone, Debug)]
+pub struct Running {
+    pub opened: Opened,
+    pub database: About,
+    /// How long the database took to say so.
+    pub took: Duration,
+}
+
+impl Engine {
+    /// Asks the database about itself, and says how the engine was opened.
+    pub async fn about(&self) -> Result<Running> {
+        let began = Instant::now();
+        let database = self.readers().about(self.now(None).0).await?;
+        Ok(Running {
+            opened: self.0.opened.clone(),
+            database,
+            took: began.elapsed(),
+        })
+    }
+}

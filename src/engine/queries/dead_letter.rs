@@ -1,0 +1,92 @@
+//! Dead letters: the dead jobs of a queue.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{Job, JobKey, QueueKey};
+use crate::engine::model::job_rows;
+use crate::engine::model::job_rows::job_columns;
+use crate::store::{Row, Statement};
+
+/// A queue's dead letter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadLetter {
+    pub size: i64,
+    /// The id of the job that has been there longest.
+    pub head: Option<String>,
+}
+
+impl Engine {
+    /// The jobs with these numbers, as far as they are in the queue's dead letter, oldest first.
+    pub async fn dead_jobs(&self, queue: &QueueKey, seqs: &[i64]) -> Result<Vec<Job>> {
+        self.freshen().await?;
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok(Vec::new());
+        };
+        let seqs: Vec<(i64,)> = seqs.iter().map(|seq| (*seq,)).collect();
+        let found = Statement::of_rows(DEAD_BY_SEQ, &seqs).with(queue.id);
+        let rows = self.readers().rows(found).await?;
+        let jobs: Result<Vec<Job>> = rows.iter().map(|row| Ok(job_rows::job(row)?.0)).collect();
+        let mut jobs = jobs?;
+        jobs.sort_by_key(|job| (job.since, job.seq));
+        Ok(jobs)
+    }
+
+    /// The keys of up to `count` jobs of a dead letter, oldest first, of those that came to it until a moment and
+    /// stand after a place in it; and the place of the last of them.
+    pub(in crate::engine) async fn dead_keys(
+        &self,
+        queue: &QueueKey,
+        after: Option<(i64, i64)>,
+        until: Time,
+        count: usize,
+    ) -> Result<(Vec<JobKey>, Option<(i64, i64)>)> {
+        self.freshen().await?;
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok((Vec::new(), None));
+        };
+        let (since, seq) = after.unwrap_or((i64::MIN, i64::MIN));
+        let args = [queue.id, until.0, since, seq, count as i64];
+        let found = Statement::new(DEAD_KEYS, args.map(Into::into));
+        let rows = self.readers().rows(found).await?;
+        let key = |row: &Row| {
+            Ok(JobKey {
+                scope: row.int(2)?,
+                id: row.text(3)?,
+            })
+        };
+        let place = |row: &Row| Ok((row.int(0)?, row.int(1)?));
+        let keys: Result<Vec<JobKey>> = rows.iter().map(key).collect();
+        let last: Result<Option<(i64, i64)>> = rows.last().map(place).transpose();
+        Ok((keys?, last?))
+    }
+
+    /// What the dead letter of a queue has.
+    pub async fn dead_letter(&self, queue: &QueueKey) -> Result<DeadLetter> {
+        self.freshen().await?;
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok(DeadLetter::default());
+        };
+        let batch = [COUNT, HEAD].map(|sql| Statement::new(sql, [queue.id.into()]));
+        let mut answers = self.readers().read(batch.into()).await?.into_iter();
+        let mut rows = || answers.next().unwrap_or_default().rows;
+        let size = rows().first().map_or(Ok(0), |row| row.int(0))?;
+        let head = rows().first().map(|row| row.text(0)).transpose()?;
+        Ok(DeadLetter { size, head })
+    }
+}
+
+const DEAD_BY_SEQ: &str = concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.queue = $2 AND j.state = 8"
+);
+
+const DEAD_KEYS: &str = "
+SELECT since, seq, scope, id FROM jobs
+WHERE queue = $1 AND state = 8 AND since <= $2 AND (since, seq) > ($3, $4) ORDER BY since, seq LIMIT $5 + 0";
+
+const COUNT: &str = "
+SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = 0 AND queue = $1 AND slot = 8";
+
+const HEAD: &str = "SELECT id FROM jobs WHERE queue = $1 AND state = 8 ORDER BY since, seq LIMIT 1";

@@ -1,0 +1,176 @@
+//! Looking at failures closely: when they happened, what they say, where. All of it within bounds.
+
+use std::collections::HashMap;
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{Job, QueueId};
+use crate::engine::model::job_rows::{self, job_columns};
+use crate::search::LOOKED_AT_MAX;
+use crate::store::{Row, Statement};
+
+/// Failed jobs of one group whose times are looked at.
+pub const TIMES_MAX: usize = 10_000;
+
+/// A failed job, as far as its failure goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failing {
+    pub seq: i64,
+    pub at: Time,
+    /// The beginning of the message, as far as a fingerprint looks at it.
+    pub message: String,
+    /// The worker that said so, or lost it.
+    pub worker: String,
+    pub queue: QueueId,
+}
+
+/// When the jobs of a group failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailureTimes {
+    /// By the span of time, as they were asked for.
+    pub spans: Vec<i64>,
+    /// Only so many of them, the newest, were looked at.
+    pub is_cut: bool,
+}
+
+impl Engine {
+    /// When the jobs failed that are failed in these groups: of each group, how many in each of `count` spans of `width`
+    /// microseconds from `from` on.
+    pub async fn failure_times(
+        &self,
+        groups: &[&str],
+        from: Time,
+        width: i64,
+        count: usize,
+    ) -> Result<Vec<FailureTimes>> {
+        let statement = |group: &&str| {
+            let max = TIMES_MAX as i64 + 1;
+            let args = [
+                (*group).into(),
+                from.0.into(),
+                width.max(1).into(),
+                max.into(),
+            ];
+            Statement::new(TIMES, args)
+        };
+        let answers = self.readers().read(groups.iter().map(statement).collect());
+        let mut found = Vec::new();
+        for answer in answers.await? {
+            let mut times = FailureTimes {
+                spans: vec![0; count],
+                is_cut: false,
+            };
+            let mut all = 0;
+            for row in answer.rows {
+                let (span, n) = (usize::try_from(row.int(0)?).ok(), row.int(1)?);
+                all += n;
+                // What failed meanwhile belongs to the last one.
+                let span = span.map(|span| span.min(count.saturating_sub(1)));
+                if let Some(of_span) = span.and_then(|span| times.spans.get_mut(span)) {
+                    *of_span += n;
+                }
+            }
+            times.is_cut = all > TIMES_MAX as i64;
+            found.push(times);
+        }
+        Ok(found)
+    }
+
+    /// Up to `count` failed jobs of each of these groups, newest failure first, of those that failed from `from` on.
+    pub async fn failing(
+        &self,
+        groups: &[&str],
+        from: Time,
+        count: usize,
+    ) -> Result<Vec<Vec<Failing>>> {
+        let statement = |group: &&str| {
+            let args = [
+                (*group).into(),
+                from.0.into(),
+                (count as i64).into(),
+                (LOOKED_AT_MAX as i64).into(),
+            ];
+            Statement::new(FAILING, args)
+        };
+        let answers = self.readers().read(groups.iter().map(statement).collect());
+        let failing = |row: &Row| {
+            Ok(Failing {
+                seq: row.int(0)?,
+                at: Time(row.int(1)?),
+                message: row.text(2)?,
+                worker: row.text(3)?,
+                queue: row.int(4)?,
+            })
+        };
+        let answers = answers.await?;
+        let groups = answers
+            .iter()
+            .map(|answer| answer.rows.iter().map(failing).collect());
+        groups.collect()
+    }
+
+    /// How many jobs are failed in each queue, by their group; the first 20,000 pairs of them.
+    pub async fn failing_queues(&self) -> Result<HashMap<String, Vec<(QueueId, i64)>>> {
+        let mut found: HashMap<String, Vec<(QueueId, i64)>> = HashMap::new();
+        for row in self
+            .readers()
+            .rows(Statement::new(QUEUES, [QUEUES_MAX.into()]))
+            .await?
+        {
+            let of_group = found.entry(row.text(0)?).or_default();
+            of_group.push((row.int(1)?, row.int(2)?));
+        }
+        Ok(found)
+    }
+
+    /// The jobs with these numbers, as a list shows them, as far as they are failed, newest failure first.
+    pub async fn failed_jobs(&self, seqs: &[i64]) -> Result<Vec<Job>> {
+        self.failed_by_seq(BY_SEQ, seqs).await
+    }
+
+    /// The job with this number, with its message, if it is failed.
+    pub async fn failed_job(&self, seq: i64) -> Result<Option<Job>> {
+        Ok(self.failed_by_seq(WITH_MESSAGE, &[seq]).await?.pop())
+    }
+
+    async fn failed_by_seq(&self, sql: &'static str, seqs: &[i64]) -> Result<Vec<Job>> {
+        let seqs: Vec<(i64,)> = seqs.iter().map(|seq| (*seq,)).collect();
+        let found = Statement::of_rows(sql, &seqs);
+        let rows = self.readers().rows(found).await?;
+        let jobs: Result<Vec<Job>> = rows.iter().map(|row| Ok(job_rows::job(row)?.0)).collect();
+        let mut jobs = jobs?;
+        jobs.sort_by_key(|job| std::cmp::Reverse((job.since, job.seq)));
+        Ok(jobs)
+    }
+}
+
+const TIMES: &str = "
+SELECT (since - $2) / $3, count(*) FROM (
+    SELECT j.since FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 AND j.since >= $2
+    ORDER BY j.since DESC LIMIT $4 + 0) AS newest GROUP BY 1";
+
+const FAILING: &str = "
+SELECT j.seq, j.since, substr(coalesce(j.failure_message, ''), 1, CAST($4 AS INTEGER)), coalesce(j.failure_worker, ''), j.queue
+FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 AND j.since >= $2
+ORDER BY j.since DESC, j.seq DESC LIMIT $3 + 0";
+
+/// Pairs of a failure group and a queue that are read at once.
+const QUEUES_MAX: i64 = 20_000;
+
+const QUEUES: &str = "
+SELECT failure_group, queue, CAST(sum(n) AS BIGINT) FROM failure_counts
+GROUP BY failure_group, queue HAVING sum(n) > 0 ORDER BY failure_group, queue LIMIT $1 + 0";
+
+const BY_SEQ: &str = concat!(
+    "SELECT ",
+    job_columns!(brief: "1000"),
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.state = 5"
+);
+
+// As many characters as a message may have bytes.
+const WITH_MESSAGE: &str = concat!(
+    "SELECT ",
+    job_columns!(brief: "65536"),
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.state = 5"
+);

@@ -1,0 +1,120 @@
+//! Failure groups, and the jobs that failed with one.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::Job;
+use crate::engine::model::page::{LISTED_MAX, Page};
+use crate::engine::queries::job_lists::{List, jobs, list};
+use crate::store::{Arg, Statement};
+
+/// A group of failures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureGroup {
+    pub group: String,
+    pub count: i64,
+    /// The oldest of its failures.
+    pub first: Option<Time>,
+    /// The newest of its failures, and its message.
+    pub last: Option<Time>,
+    pub message: Option<String>,
+}
+
+impl Engine {
+    /// The groups that have failed jobs, by name; the first 10,000 of them.
+    pub async fn failures(&self) -> Result<Vec<FailureGroup>> {
+        let rows = self
+            .readers()
+            .rows(Statement::new(FAILURES, [(LISTED_MAX as i64).into()]))
+            .await?;
+        let group = |row: &crate::store::Row| {
+            Ok(FailureGroup {
+                group: row.text(0)?,
+                count: row.int(1)?,
+                first: row.int_or_null(2)?.map(Time),
+                last: row.int_or_null(3)?.map(Time),
+                message: row.text_or_null(4)?,
+            })
+        };
+        rows.iter().map(group).collect()
+    }
+
+    /// How many jobs have failed with `group`, and some of them, newest failure first.
+    ///
+    /// # Errors
+    /// [`Error::AnswerTooLarge`].
+    pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
+        let (total, args) = self.failed_with(group, page).await?;
+        Ok((total, self.whole(&FAILED_WITH, &args).await?))
+    }
+
+    /// The same, as a list shows them.
+    pub async fn brief_failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
+        let (total, args) = self.failed_with(group, page).await?;
+        let statement = Statement::new(FAILED_WITH.brief, args);
+        Ok((total, jobs(&self.readers().rows(statement).await?)?))
+    }
+
+    async fn failed_with(&self, group: &str, page: Page) -> Result<(i64, Vec<Arg>)> {
+        self.freshen().await?;
+        let count = Statement::new(FAILURE_COUNT, [group.into()]);
+        let rows = self.readers().rows(count).await?;
+        let total = rows.first().map_or(Ok(0), |row| row.int(0))?;
+        let (limit, offset) = (page.limit as i64, page.offset as i64);
+        Ok((total, vec![limit.into(), offset.into(), group.into()]))
+    }
+}
+
+const FAILURES: &str = "
+SELECT c.failure_group, c.n,
+    (SELECT min(j.since) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group),
+    (SELECT max(j.since) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group),
+    (SELECT substr(j.failure_message, 1, 1000) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group
+     ORDER BY j.since DESC, j.seq DESC LIMIT 1)
+FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS c
+WHERE c.n > 0 ORDER BY c.failure_group LIMIT $1 + 0";
+
+const FAILED_WITH: List = list!(
+    "jobs AS j WHERE j.state = 5 AND j.failure_group = $3
+     ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+const FAILURE_COUNT: &str =
+    "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM failure_counts WHERE failure_group = $1";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Options;
+    use crate::engine::unit_of_work::Needs;
+
+    const GROUPS: &str = "
+INSERT INTO failure_counts (failure_group, queue, server, n)
+WITH RECURSIVE numbers (n) AS (SELECT $1 + 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
+SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
+
+    #[tokio::test]
+    async fn the_first_10000_failure_groups_are_listed() {
+        let options = Options {
+            database: "sqlite::memory:".to_owned(),
+            brief: true,
+            ..Options::default()
+        };
+        let engine = Engine::open(&options).await.unwrap();
+        for (from, to, listed) in [
+            (1_i64, 9_999_i64, 9_999),
+            (10_000, 10_000, 10_000),
+            (10_001, 10_001, 10_000),
+        ] {
+            let add = engine.write(Needs::default(), None, 1, move |work| {
+                let range = [from, to].map(i64::into);
+                work.also([Statement::new(GROUPS, range)]);
+                Ok(())
+            });
+            add.await.unwrap();
+            let groups = engine.failures().await.unwrap();
+            assert_eq!(groups.len(), listed, "of {to}");
+        }
+        engine.close().await;
+    }
+}

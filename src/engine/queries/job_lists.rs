@@ -1,0 +1,253 @@
+//! Lists of jobs: whole, as a page shows them, or only their ids. A list of whole jobs has as many bytes as an answer may
+//! have, which is seen before it is loaded.
+
+use std::collections::HashMap;
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{ANSWER_BYTES_MAX, Error, Result};
+use crate::engine::model::job::{Job, JobKey, QueueKey, Standing, is_possible};
+use crate::engine::model::job_rows::{self};
+use crate::engine::model::page::Page;
+use crate::store::{Arg, Row, Statement, StoreError};
+
+/// The statements of one list.
+pub struct List {
+    /// The jobs with all that belongs to them.
+    pub whole: &'static str,
+    /// The jobs with the beginning of their texts.
+    pub brief: &'static str,
+    pub ids: &'static str,
+    /// How many bytes the whole jobs have.
+    pub bytes: &'static str,
+}
+
+macro_rules! list {
+    ($from:literal) => {
+        List {
+            whole: concat!("SELECT ", $crate::engine::model::job_rows::job_columns!(), " FROM ", $from),
+            brief: concat!("SELECT ", $crate::engine::model::job_rows::job_columns!(brief: "1000"), " FROM ", $from),
+            ids: concat!("SELECT j.id FROM ", $from),
+            bytes: concat!(
+                "SELECT CAST(coalesce(sum(s.bytes), 0) AS BIGINT) FROM (SELECT ",
+                $crate::engine::model::job_rows::job_bytes!(),
+                " AS bytes FROM ",
+                $from,
+                ") AS s"
+            ),
+        }
+    };
+}
+
+pub(crate) use list;
+
+impl Engine {
+    /// The jobs, in the order of their keys; `None` where one is not there.
+    ///
+    /// # Errors
+    /// [`Error::AnswerTooLarge`].
+    pub async fn jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
+        self.freshen().await?;
+        let found = self.by_key(keys, BY_KEY.bytes).await?;
+        fits(found.first())?;
+        let found = self.by_key(keys, BY_KEY.whole).await?;
+        in_order(keys, &found)
+    }
+
+    /// The same, as a list shows them.
+    pub async fn brief_jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
+        self.freshen().await?;
+        let found = self.by_key(keys, BY_KEY.brief).await?;
+        in_order(keys, &found)
+    }
+
+    async fn by_key(&self, keys: &[JobKey], sql: &'static str) -> Result<Vec<Row>> {
+        let rows: Vec<_> = keys
+            .iter()
+            .filter(|key| is_possible(&key.id))
+            .map(|key| (key.scope, key.id.as_str()))
+            .collect();
+        Ok(self.readers().rows(Statement::of_rows(sql, &rows)).await?)
+    }
+
+    /// Jobs of one queue (or, complete and scheduled ones, of all) by where they are.
+    ///
+    /// # Errors
+    /// [`Error::AnswerTooLarge`].
+    pub async fn jobs(
+        &self,
+        standing: Standing,
+        queue: Option<&QueueKey>,
+        page: Page,
+        now: Option<Time>,
+    ) -> Result<Vec<Job>> {
+        let Some((list, args)) = self.list(standing, queue, page, now).await? else {
+            return Ok(Vec::new());
+        };
+        self.whole(list, &args).await
+    }
+
+    /// The same, as a list shows them.
+    pub async fn brief_jobs(
+        &self,
+        standing: Standing,
+        queue: Option<&QueueKey>,
+        page: Page,
+        now: Option<Time>,
+    ) -> Result<Vec<Job>> {
+        let Some((list, args)) = self.list(standing, queue, page, now).await? else {
+            return Ok(Vec::new());
+        };
+        let statement = Statement::new(list.brief, args);
+        jobs(&self.readers().rows(statement).await?)
+    }
+
+    /// The ids of the same.
+    pub async fn job_ids(
+        &self,
+        standing: Standing,
+        queue: Option<&QueueKey>,
+        page: Page,
+        now: Option<Time>,
+    ) -> Result<Vec<String>> {
+        let Some((list, args)) = self.list(standing, queue, page, now).await? else {
+            return Ok(Vec::new());
+        };
+        let rows = self.readers().rows(Statement::new(list.ids, args)).await?;
+        Ok(rows
+            .iter()
+            .map(|row| row.text(0))
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// The statements of a list, and their arguments; nothing if there is no such list.
+    async fn list(
+        &self,
+        standing: Standing,
+        queue: Option<&QueueKey>,
+        page: Page,
+        now: Option<Time>,
+    ) -> Result<Option<(&'static List, Vec<Arg>)>> {
+        self.freshen().await?;
+        let now = self.now(now).0;
+        let (limit, offset) = (page.limit as i64, page.offset as i64);
+        let mut args: Vec<Arg> = vec![limit.into(), offset.into()];
+        let Some(queue) = queue else {
+            return Ok(match standing {
+                Standing::Complete => Some((&COMPLETE, args)),
+                Standing::Scheduled => {
+                    args.push(now.into());
+                    Some((&SCHEDULED, args))
+                }
+                _ => None,
+            });
+        };
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok(None);
+        };
+        args.extend([queue.id.into(), now.into()]);
+        let list = match standing {
+            Standing::Waiting => &WAITING_IN,
+            Standing::Scheduled => &SCHEDULED_IN,
+            Standing::Depends => &DEPENDS_IN,
+            Standing::Running => &RUNNING_IN,
+            Standing::Stalled => &STALLED_IN,
+            Standing::Failed => &FAILED_IN,
+            Standing::Complete => &COMPLETE_IN,
+            Standing::Dead => &DEAD_IN,
+            Standing::Record => &RECORDS_IN,
+        };
+        Ok(Some((list, args)))
+    }
+
+    pub(in crate::engine) async fn whole(&self, list: &List, args: &[Arg]) -> Result<Vec<Job>> {
+        let statement = |sql| Statement::new(sql, args.iter().cloned());
+        fits(self.readers().rows(statement(list.bytes)).await?.first())?;
+        jobs(&self.readers().rows(statement(list.whole)).await?)
+    }
+}
+
+/// Whether an answer may have as many bytes as this row says.
+fn fits(row: Option<&Row>) -> Result<()> {
+    let bytes = row.map_or(Ok(0), |row| row.int(0))?;
+    if usize::try_from(bytes).is_ok_and(|bytes| bytes <= ANSWER_BYTES_MAX) {
+        return Ok(());
+    }
+    Err(Error::AnswerTooLarge)
+}
+
+pub fn jobs(rows: &[Row]) -> Result<Vec<Job>> {
+    let jobs: Result<_, StoreError> = rows.iter().map(|row| Ok(job_rows::job(row)?.0)).collect();
+    Ok(jobs?)
+}
+
+fn in_order(keys: &[JobKey], rows: &[Row]) -> Result<Vec<Option<Job>>> {
+    let found = jobs(rows)?.into_iter();
+    let found: HashMap<JobKey, Job> = found.map(|job| (job.key.clone(), job)).collect();
+    Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+}
+
+const BY_KEY: List =
+    list!("rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)");
+
+// Each half is cut off at the page's end before they are sorted together. The second is short: due jobs
+// that have not been promoted yet.
+const WAITING_IN: List = list!(
+    "(
+        SELECT seq FROM (SELECT w.seq FROM jobs AS w WHERE w.queue = $3 AND w.state = 1
+                         ORDER BY w.priority, w.ready_at, w.seq LIMIT $1 + $2) AS waiting
+        UNION ALL
+        SELECT seq FROM (SELECT t.seq FROM jobs AS t WHERE t.queue = $3 AND t.state = 7
+                         ORDER BY t.since, t.seq LIMIT $1 + $2) AS taken_away
+        UNION ALL
+        SELECT seq FROM (SELECT s.seq FROM jobs AS s WHERE s.queue = $3 AND s.state = 2 AND s.ready_at <= $4
+                         ORDER BY s.priority, s.ready_at, s.seq LIMIT $1 + $2) AS due
+    ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq
+    ORDER BY CASE WHEN j.state = 7 THEN 0 ELSE 1 END, CASE WHEN j.state = 7 THEN 0 ELSE j.priority END,
+        j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+const SCHEDULED_IN: List = list!(
+    "jobs AS j WHERE j.queue = $3 AND j.state = 2 AND j.ready_at > $4
+     ORDER BY j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+const DEPENDS_IN: List = list!(
+    "jobs AS j WHERE j.queue = $3 AND j.state = 3 ORDER BY j.since, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+const RUNNING_IN: List = list!(
+    "jobs AS j WHERE j.queue = $3 AND j.state = 4 AND j.lease_until > $4
+     ORDER BY j.lease_until, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+const STALLED_IN: List = list!(
+    "jobs AS j WHERE j.queue = $3 AND j.state = 4 AND j.lease_until <= $4
+     ORDER BY j.lease_until, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+const FAILED_IN: List = list!(
+    "jobs AS j WHERE j.queue = $3 AND j.state = 5
+     ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+const COMPLETE_IN: List = list!(
+    "jobs AS j WHERE j.queue = $3 AND j.state = 6
+     ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+const DEAD_IN: List = list!(
+    "jobs AS j WHERE j.queue = $3 AND j.state = 8 ORDER BY j.since, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+const RECORDS_IN: List = list!(
+    "jobs AS j WHERE j.queue = $3 AND j.state = 9 ORDER BY j.updated_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+const COMPLETE: List = list!(
+    "jobs AS j WHERE j.state = 6 ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
+);
+
+const SCHEDULED: List = list!(
+    "jobs AS j WHERE j.state = 2 AND j.ready_at > $3 ORDER BY j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+);

@@ -1,0 +1,43 @@
+//! Single jobs.
+
+use crate::engine::Engine;
+use crate::engine::error::Result;
+use crate::engine::model::job::{Job, JobKey, QueueKey, is_possible};
+use crate::engine::model::job_rows;
+use crate::engine::model::job_rows::job_columns;
+use crate::store::Statement;
+
+impl Engine {
+    /// The job; `None` if it is not there.
+    pub async fn job(&self, key: &JobKey) -> Result<Option<Job>> {
+        self.freshen().await?;
+        self.job_as_known(key).await
+    }
+
+    /// The same, for whoever has caught up with the other servers already.
+    pub(in crate::engine) async fn job_as_known(&self, key: &JobKey) -> Result<Option<Job>> {
+        if !is_possible(&key.id) {
+            return Ok(None);
+        }
+        let statement = Statement::new(JOB, [key.scope.into(), key.id.as_str().into()]);
+        let rows = self.readers().rows(statement).await?;
+        let job = rows.first().map(job_rows::job).transpose()?;
+        Ok(job.map(|(job, _)| job))
+    }
+
+    /// The job of this queue; `None` if it is not there.
+    pub async fn job_in(&self, queue: &QueueKey, id: &str) -> Result<Option<Job>> {
+        self.freshen().await?;
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok(None);
+        };
+        let (scope, id) = (queue.id, id.to_owned());
+        self.job_as_known(&JobKey { scope, id }).await
+    }
+}
+
+const JOB: &str = concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM jobs AS j WHERE j.scope = $1 AND j.id = $2"
+);

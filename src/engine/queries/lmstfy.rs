@@ -1,0 +1,77 @@
+//! What is ready in an lmstfy queue: jobs that a consumer would get now. What is due, and what has tries left
+//! and a lost lease, is ready whether or not anybody has looked; what has no time left to live is not.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{Job, JobKey, QueueKey};
+use crate::engine::model::job_rows::{self, job_columns};
+use crate::store::Statement;
+
+impl Engine {
+    /// How many jobs of the queue are ready.
+    pub async fn ready(&self, queue: &QueueKey) -> Result<i64> {
+        self.freshen().await?;
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok(0);
+        };
+        let now = self.now(None).0;
+        let statement = Statement::new(READY, [queue.id.into(), now.into()]);
+        let rows = self.readers().rows(statement).await?;
+        Ok(rows.first().map_or(Ok(0), |row| row.int(0))?)
+    }
+
+    /// The job that a consumer would get now.
+    pub async fn head(&self, queue: &QueueKey) -> Result<Option<(Job, Time)>> {
+        self.freshen().await?;
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok(None);
+        };
+        let now = self.now(None);
+        let statement = Statement::new(HEAD, [queue.id.into(), now.0.into()]);
+        let rows = self.readers().rows(statement).await?;
+        let job = rows.first().map(job_rows::job).transpose()?;
+        Ok(job.map(|(job, _)| (job, now)))
+    }
+
+    /// The job of that id, if it is in the queue and has time left to live.
+    pub async fn living(&self, queue: &QueueKey, key: &JobKey) -> Result<Option<(Job, Time)>> {
+        let job = self.job(key).await?;
+        let queue = self.known_queues().get(queue);
+        let now = self.now(None);
+        let is_there =
+            |job: &Job| !job.is_expired(now) && queue.is_some_and(|queue| queue.id == job.queue);
+        Ok(job.filter(is_there).map(|job| (job, now)))
+    }
+}
+
+/// Waiting jobs are counted, the few others are looked up. The plus keeps SQLite from walking through all that wait
+/// instead of the few that have expired.
+const READY: &str = "
+SELECT (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = 0 AND queue = $1 AND slot = 1)
+    + (SELECT count(*) FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2
+           AND (expires_at IS NULL OR expires_at > $2))
+    + (SELECT count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2 AND remaining > 0
+           AND (expires_at IS NULL OR expires_at > $2))
+    - (SELECT count(*) FROM jobs WHERE expires_at <= $2 AND +queue = $1 AND +state = 1)";
+
+const HEAD: &str = concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM (
+        SELECT seq, at FROM (
+            SELECT seq, ready_at AS at FROM jobs WHERE queue = $1 AND state = 1
+                AND (expires_at IS NULL OR expires_at > $2)
+            ORDER BY priority, ready_at, seq LIMIT 1) AS waiting
+        UNION ALL
+        SELECT seq, at FROM (
+            SELECT seq, ready_at AS at FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2
+                AND (expires_at IS NULL OR expires_at > $2)
+            ORDER BY ready_at, seq LIMIT 1) AS due
+        UNION ALL
+        SELECT seq, at FROM (
+            SELECT seq, lease_until AS at FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
+                AND remaining > 0 AND (expires_at IS NULL OR expires_at > $2)
+            ORDER BY lease_until, seq LIMIT 1) AS lost
+    ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq ORDER BY c.at, j.seq LIMIT 1"
+);

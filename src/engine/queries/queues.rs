@@ -1,0 +1,205 @@
+//! Looking: everything that reads and changes nothing. It sees what has been committed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{QueueId, QueueKey, Standing, State};
+use crate::engine::model::queue::Queue;
+use crate::store::{Answer, Statement};
+
+/// How many jobs of a queue stand where, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    pub waiting: i64,
+    pub scheduled: i64,
+    pub depends: i64,
+    pub running: i64,
+    pub stalled: i64,
+    pub failed: i64,
+    pub complete: i64,
+    pub dead: i64,
+    pub records: i64,
+}
+
+impl Counts {
+    /// The sum of both.
+    pub fn plus(self, other: Counts) -> Counts {
+        Counts {
+            waiting: self.waiting + other.waiting,
+            scheduled: self.scheduled + other.scheduled,
+            depends: self.depends + other.depends,
+            running: self.running + other.running,
+            stalled: self.stalled + other.stalled,
+            failed: self.failed + other.failed,
+            complete: self.complete + other.complete,
+            dead: self.dead + other.dead,
+            records: self.records + other.records,
+        }
+    }
+
+    pub fn of(&self, standing: Standing) -> i64 {
+        match standing {
+            Standing::Waiting => self.waiting,
+            Standing::Scheduled => self.scheduled,
+            Standing::Depends => self.depends,
+            Standing::Running => self.running,
+            Standing::Stalled => self.stalled,
+            Standing::Failed => self.failed,
+            Standing::Complete => self.complete,
+            Standing::Dead => self.dead,
+            Standing::Record => self.records,
+        }
+    }
+
+    fn slot(&mut self, state: State) -> &mut i64 {
+        match state {
+            State::Waiting | State::Stalled => &mut self.waiting,
+            State::Scheduled => &mut self.scheduled,
+            State::Depends => &mut self.depends,
+            State::Running => &mut self.running,
+            State::Failed => &mut self.failed,
+            State::Complete => &mut self.complete,
+            State::Dead => &mut self.dead,
+            State::Record => &mut self.records,
+        }
+    }
+}
+
+/// A queue and its counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueCounts {
+    pub queue: Arc<Queue>,
+    pub counts: Counts,
+    /// When the job that has waited longest became available; of those with the lowest priority number.
+    pub oldest_waiting: Option<Time>,
+    /// How many recurring jobs it has.
+    pub recurring: i64,
+}
+
+impl Engine {
+    /// All queues by when they were first seen, then by name.
+    pub async fn queues(&self, now: Option<Time>) -> Result<Vec<QueueCounts>> {
+        self.freshen().await?;
+        let now = self.now(now).0;
+        let batch = vec![
+            Statement::new(COUNTS, []),
+            Statement::new(COUNT_STALLED, [now.into()]),
+            Statement::new(COUNT_DUE, [now.into()]),
+            Statement::new(OLDEST_WAITING, []),
+            Statement::new(RECURRING, []),
+        ];
+        let (mut counts, oldest, recurring) = counts(self.readers().read(batch).await?)?;
+        let with_counts = |queue: Arc<Queue>| QueueCounts {
+            counts: counts.remove(&queue.id).unwrap_or_default(),
+            oldest_waiting: oldest.get(&queue.id).copied(),
+            recurring: recurring.get(&queue.id).copied().unwrap_or_default(),
+            queue,
+        };
+        Ok(self
+            .known_queues()
+            .all()
+            .into_iter()
+            .map(with_counts)
+            .collect())
+    }
+
+    /// One queue; `None` if it is not known.
+    pub async fn queue(&self, key: &QueueKey, now: Option<Time>) -> Result<Option<QueueCounts>> {
+        self.freshen().await?;
+        let now = self.now(now).0;
+        let Some(queue) = self.known_queues().get(key) else {
+            return Ok(None);
+        };
+        let batch = vec![
+            Statement::new(COUNTS_OF, [queue.id.into()]),
+            Statement::new(COUNT_STALLED_OF, [queue.id.into(), now.into()]),
+            Statement::new(COUNT_DUE_OF, [queue.id.into(), now.into()]),
+            Statement::new(OLDEST_WAITING_OF, [queue.id.into()]),
+            Statement::new(RECURRING_OF, [queue.id.into()]),
+        ];
+        let (mut counts, oldest, recurring) = counts(self.readers().read(batch).await?)?;
+        let counts = counts.remove(&queue.id).unwrap_or_default();
+        Ok(Some(QueueCounts {
+            counts,
+            oldest_waiting: oldest.get(&queue.id).copied(),
+            recurring: recurring.get(&queue.id).copied().unwrap_or_default(),
+            queue,
+        }))
+    }
+}
+
+type Found = (
+    HashMap<QueueId, Counts>,
+    HashMap<QueueId, Time>,
+    HashMap<QueueId, i64>,
+);
+
+/// The counts of every queue, when its oldest waiting job became available, and its recurring jobs.
+fn counts(answers: Vec<Answer>) -> Result<Found> {
+    let mut counts: HashMap<QueueId, Counts> = HashMap::new();
+    let (mut oldest, mut recurring) = (HashMap::new(), HashMap::new());
+    for (index, answer) in answers.into_iter().enumerate() {
+        for row in answer.rows {
+            let (queue, n) = (row.int(0)?, row.int(1)?);
+            let of_queue = counts.entry(queue).or_default();
+            match index {
+                0 => {
+                    if let Some(state) = State::from_code(row.int(2)?) {
+                        *of_queue.slot(state) += n;
+                    }
+                }
+                1 => {
+                    of_queue.stalled = n;
+                    of_queue.running -= n;
+                }
+                2 => {
+                    of_queue.waiting += n;
+                    of_queue.scheduled -= n;
+                }
+                3 => {
+                    oldest.insert(queue, Time(n));
+                }
+                _ => {
+                    recurring.insert(queue, n);
+                }
+            }
+        }
+    }
+    Ok((counts, oldest, recurring))
+}
+
+pub const COUNTS: &str =
+    "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies WHERE kind = 0 GROUP BY queue, slot";
+
+// A lost lease and a due job are found at the beginning of an index, queue by queue.
+const COUNT_STALLED: &str = "
+SELECT q.id, count(*) FROM queues AS q CROSS JOIN jobs AS j
+WHERE j.queue = q.id AND j.state = 4 AND j.lease_until <= $1 GROUP BY q.id";
+
+const COUNT_DUE: &str = "
+SELECT q.id, count(*) FROM queues AS q CROSS JOIN jobs AS j
+WHERE j.queue = q.id AND j.state = 2 AND j.ready_at <= $1 GROUP BY q.id";
+
+const OLDEST_WAITING: &str = "
+SELECT queue, ready_at FROM (
+    SELECT q.id AS queue, (SELECT j.ready_at FROM jobs AS j WHERE j.queue = q.id AND j.state = 1
+                           ORDER BY j.priority, j.ready_at, j.seq LIMIT 1) AS ready_at
+    FROM queues AS q) AS o WHERE ready_at IS NOT NULL";
+
+const RECURRING: &str = "SELECT queue, count(*) FROM recurring GROUP BY queue";
+
+const RECURRING_OF: &str = "SELECT queue, count(*) FROM recurring WHERE queue = $1 GROUP BY queue";
+
+const COUNTS_OF: &str = "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies WHERE kind = 0 AND queue = $1 GROUP BY queue, slot";
+
+const COUNT_STALLED_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2 GROUP BY queue";
+
+const COUNT_DUE_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2 GROUP BY queue";
+
+const OLDEST_WAITING_OF: &str = "
+SELECT queue, ready_at FROM jobs WHERE queue = $1 AND state = 1 ORDER BY priority, ready_at, seq LIMIT 1";

@@ -1,0 +1,91 @@
+//! Records by label, for whoever looks at a queue as a whole.
+
+use crate::engine::Engine;
+use crate::engine::error::Result;
+use crate::engine::model::page::Page;
+use crate::engine::model::queue::Queue;
+use crate::engine::model::record::Record;
+use crate::engine::queries::records::{found, records};
+use crate::store::{Answer, Statement, StoreError};
+
+/// Labels of which records are counted; the rarest are left out.
+const LABELS_MAX: i64 = 200;
+
+/// How many records have a label; those with none are counted together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Labelled {
+    /// See [`crate::query::label`].
+    pub label: Option<String>,
+    pub count: i64,
+}
+
+/// Which records of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    All,
+    Labelled(String),
+    /// Those without a label.
+    Others,
+}
+
+impl Engine {
+    /// How many records of the queue have which label, most frequent first.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`](crate::engine::Error).
+    pub async fn labels(&self, queue: &Queue) -> Result<Vec<Labelled>> {
+        let args = [self.known(queue).await?.into(), LABELS_MAX.into()];
+        let rows = self.readers().rows(Statement::new(LABELS, args)).await?;
+        let labelled = |row: &crate::store::Row| {
+            Ok(Labelled {
+                label: row.text_or_null(0)?,
+                count: row.int(1)?,
+            })
+        };
+        rows.iter().map(labelled).collect()
+    }
+
+    /// A page of records, as a list shows them, longest untouched first; and how many there are of them in all.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`](crate::engine::Error).
+    pub async fn records_of(
+        &self,
+        queue: &Queue,
+        which: &Which,
+        page: Page,
+    ) -> Result<(Vec<Record>, i64)> {
+        let (list, count) = match which {
+            Which::All => (ALL, COUNT_ALL),
+            Which::Labelled(_) => (LABELLED, COUNT_LABELLED),
+            Which::Others => (OTHERS, COUNT_OTHERS),
+        };
+        let id = self.known(queue).await?;
+        let page = [(page.limit as i64).into(), (page.offset as i64).into()];
+        let mut list = Statement::new(list, [id.into()].into_iter().chain(page));
+        let mut count = Statement::new(count, [id.into()]);
+        if let Which::Labelled(label) = which {
+            (list, count) = (list.with(label.as_str()), count.with(label.as_str()));
+        }
+        let mut answers = self.readers().read(vec![list, count]).await?.into_iter();
+        let mut rows = || answers.next().unwrap_or_else(Answer::default).rows;
+        let records: Result<_, StoreError> =
+            rows().iter().map(|row| Ok(found(row)?.record)).collect();
+        let count = rows().first().map_or(Ok(0), |row| row.int(0))?;
+        Ok((records?, count))
+    }
+}
+
+const LABELS: &str = "
+SELECT label, count(*) FROM jobs WHERE queue = $1 AND state = 9
+GROUP BY label ORDER BY count(*) DESC, label LIMIT $2 + 0";
+
+const ALL: &str = records!(brief: "queue = $1 ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
+const LABELLED: &str = records!(brief: "queue = $1 AND label = $4 ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
+const OTHERS: &str = records!(brief: "queue = $1 AND label IS NULL ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
+
+const COUNT_ALL: &str = "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 9";
+const COUNT_LABELLED: &str =
+    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 9 AND label = $2";
+const COUNT_OTHERS: &str =
+    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 9 AND label IS NULL";

@@ -1,0 +1,45 @@
+//! The queues of Jobq.
+
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::job::{Protocol, QueueKey};
+use crate::engine::model::queue::Queue;
+
+impl Engine {
+    /// The queues, by number.
+    pub async fn record_queues(&self) -> Result<Vec<Arc<Queue>>> {
+        self.freshen().await?;
+        let mut queues = self.known_queues().all();
+        queues.retain(|queue| queue.key.protocol == Protocol::Jobq && !queue.forgotten);
+        queues.sort_by_key(|queue| queue.id);
+        Ok(queues)
+    }
+
+    /// The queue of this number or this name. What is asked of it later is asked of this one, and not of another
+    /// that has come to its name.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub async fn record_queue(&self, name: &str) -> Result<Arc<Queue>> {
+        let known = || {
+            let queues = self.known_queues();
+            // No name is a number.
+            let queue = if name.bytes().all(|byte| byte.is_ascii_digit()) {
+                queues.by_id(name.parse().unwrap_or_default())
+            } else {
+                queues.get(&QueueKey::jobq(name))
+            };
+            queue.filter(|queue| queue.key.protocol == Protocol::Jobq && !queue.forgotten)
+        };
+        if let Some(queue) = known() {
+            return Ok(queue);
+        }
+        // It may be another server's, and new.
+        self.freshen().await?;
+        known().ok_or_else(|| Error::NoSuchQueue {
+            name: name.to_owned(),
+        })
+    }
+}

@@ -1,0 +1,400 @@
+//! Finding records: by number, and by a query. What of a query an index can answer is asked of the database; the
+//! rest is decided here, over what that leaves, batch by batch.
+
+use std::sync::Arc;
+
+use crate::budget::{Budget, Spent};
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{ANSWER_BYTES_MAX, Error, Result};
+use crate::engine::model::history::History;
+use crate::engine::model::job::QueueId;
+use crate::engine::model::queue::Queue;
+use crate::engine::model::record::Record;
+use crate::engine::queries::batch_size::Pace;
+use crate::engine::queries::evaluate::{Allowance, Evaluated};
+use crate::engine::verbs::jobq::changes::no_such_queue;
+use crate::query::{Hint, Query};
+use crate::store::{Row, Statement, StoreError};
+
+/// Records that one query may look at.
+const LOOKED_AT_MAX: usize = 200_000;
+
+/// How much work it may be to see which of them match: steps, and bytes that are looked at; and how much of it for one
+/// record.
+const WORK_MAX: u64 = 200_000_000;
+const WORK_MAX_EACH: u64 = 5_000_000;
+
+/// Records that are read at once without a look at their sizes, each of which is at most what a request's body may be.
+const A_FEW: usize = 64;
+
+/// A record that was found.
+#[derive(Clone)]
+pub struct Found {
+    pub seq: i64,
+    pub record: Record,
+}
+
+/// Where a page of records begins and ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Records {
+    /// By number.
+    pub records: Vec<Record>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+/// Whether the record matches at this moment.
+fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Result<bool, Spent> {
+    let events = if query.needs().events {
+        record.events()
+    } else {
+        String::new()
+    };
+    let row = crate::query::Record {
+        id: record.id,
+        payload: &record.payload,
+        state: record.state.as_deref(),
+        events: &events,
+        modified: record.modified.whole_seconds(),
+    };
+    budget.part(WORK_MAX_EACH, |budget| {
+        query.matches(&row, now.whole_seconds(), budget)
+    })
+}
+
+/// What is still wanted of the records that match.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    records: usize,
+    /// Fewer, if they have so many bytes.
+    bytes: usize,
+}
+
+/// The places of the first records that match, as many as are wanted.
+fn matching(
+    records: &[Found],
+    query: &Query,
+    now: Time,
+    mut wanted: Wanted,
+    budget: &mut Budget,
+) -> Evaluated<Vec<usize>> {
+    let mut found = Vec::new();
+    for (place, row) in records.iter().enumerate() {
+        match matches(&row.record, query, now, budget) {
+            Err(spent) => {
+                return Evaluated {
+                    value: found,
+                    spent: Some(spent),
+                };
+            }
+            Ok(false) => continue,
+            Ok(true) => found.push(place),
+        }
+        wanted.bytes = wanted.bytes.saturating_sub(row.record.bytes());
+        if found.len() == wanted.records || wanted.bytes == 0 {
+            break;
+        }
+    }
+    Evaluated {
+        value: found,
+        spent: None,
+    }
+}
+
+impl Engine {
+    /// Up to `limit` records that match, longest untouched first.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`, `TooMuchWork`](Error).
+    pub async fn query(&self, queue: &Queue, query: &Query, limit: usize) -> Result<Vec<Record>> {
+        let found = self.find(queue, query, limit, usize::MAX).await?;
+        Ok(found.into_iter().map(|found| found.record).collect())
+    }
+
+    /// Looks whether the queue is there still, and gives its number.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub(in crate::engine) async fn known(&self, queue: &Queue) -> Result<QueueId> {
+        self.freshen().await?;
+        let found = self.known_queues().by_id(queue.id);
+        let found = found.filter(|queue| !queue.forgotten);
+        found
+            .map(|queue| queue.id)
+            .ok_or_else(|| no_such_queue(queue))
+    }
+
+    /// The record of this number.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub async fn record_by_id(&self, queue: &Queue, id: i64) -> Result<Option<Record>> {
+        let queue = self.known(queue).await?;
+        let rows = self.readers().rows(by_id(queue, id)).await?;
+        let found = rows.first().map(found).transpose()?;
+        Ok(found.map(|found| found.record))
+    }
+
+    /// Up to `limit` records with a number above `after`, by number; fewer if they are large.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub async fn records(&self, queue: &Queue, after: i64, limit: usize) -> Result<Records> {
+        let id = self.known(queue).await?;
+        let mut records: Vec<Record> = Vec::new();
+        let mut pace = Pace::default();
+        loop {
+            let after = records.last().map_or(after, |record| record.id);
+            // One more than is wanted tells whether there are more.
+            let batch = pace.next().min(limit + 1 - records.len());
+            let args = |batch: usize| [id.into(), after.into(), (batch as i64).into()];
+            let sizes = |batch| Statement::new(LIST.sizes, args(batch));
+            let batch = self.fitting(batch, sizes).await?;
+            let statement = Statement::new(LIST.records, args(batch));
+            let rows = self.readers().rows(statement).await?;
+            for row in &rows {
+                let record = found(row)?.record;
+                pace.read(record.bytes());
+                records.push(record);
+            }
+            let more = records.len() > limit;
+            if more || rows.len() < batch || pace.bytes >= ANSWER_BYTES_MAX {
+                let more = more || rows.len() == batch;
+                records.truncate(limit);
+                return Ok(Records { records, more });
+            }
+        }
+    }
+
+    /// Of a batch of records as many as are not too large together, at least one; `sizes` reads their sizes. A batch of
+    /// a few is small enough: most walks end with it, and to read the sizes costs as much as to read the records.
+    async fn fitting(&self, batch: usize, sizes: impl FnOnce(usize) -> Statement) -> Result<usize> {
+        if batch <= A_FEW {
+            return Ok(batch);
+        }
+        let rows = self.readers().rows(sizes(batch)).await?;
+        let sizes: Vec<i64> = rows
+            .iter()
+            .map(|row| row.int(0))
+            .collect::<Result<_, _>>()?;
+        let fitting = Pace::fitting(&sizes);
+        // Fewer than a batch are the last ones.
+        Ok(if fitting == sizes.len() {
+            batch
+        } else {
+            fitting
+        })
+    }
+
+    /// Up to `limit` records that match, longest untouched first; fewer if they have `enough` bytes.
+    pub(in crate::engine) async fn find(
+        &self,
+        queue: &Queue,
+        query: &Query,
+        limit: usize,
+        enough: usize,
+    ) -> Result<Vec<Found>> {
+        let id = self.known(queue).await?;
+        let (now, hint) = (self.now(None), query.hint());
+        let (mut all, mut bytes) = (Vec::new(), 0);
+        let (mut pace, mut allowance) = (Pace::default(), Allowance::new(WORK_MAX));
+        let mut after = (micros(*hint.modified.start()), -1);
+        loop {
+            let batch = pace.next();
+            let sizes = |batch| next(id, hint, after, batch, |walk| walk.sizes);
+            let batch = self.fitting(batch, sizes).await?;
+            let statement = next(id, hint, after, batch, |walk| walk.records);
+            let rows = self.readers().rows(statement).await?;
+            let is_all = rows.len() < batch || is_one(hint);
+            let rows: Vec<Found> = rows.iter().map(found).collect::<Result<_, _>>()?;
+            for row in &rows {
+                after = (row.record.modified.0, row.seq);
+                pace.read(row.record.bytes());
+            }
+            let wanted = Wanted {
+                records: limit - all.len(),
+                bytes: enough.min(ANSWER_BYTES_MAX + 1) - bytes,
+            };
+            let (rows, query) = (Arc::new(rows), query.clone());
+            let evaluated = Arc::clone(&rows);
+            let matching = allowance
+                .run(move |budget| matching(&evaluated, &query, now, wanted, budget))
+                .await;
+            if matching.spent.is_some() {
+                return Err(too_much(pace));
+            }
+            let mut places = matching.value.into_iter().peekable();
+            let rows = Arc::unwrap_or_clone(rows).into_iter().enumerate();
+            for (_, row) in rows.filter(|(place, _)| places.next_if_eq(place).is_some()) {
+                bytes += row.record.bytes();
+                all.push(row);
+            }
+            if bytes > ANSWER_BYTES_MAX {
+                return Err(Error::AnswerTooLarge);
+            }
+            if all.len() == limit || bytes >= enough || is_all {
+                return Ok(all);
+            }
+            if pace.rows >= LOOKED_AT_MAX {
+                return Err(too_much(pace));
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Record {
+    fn bytes(&self) -> usize {
+        self.payload.len() + self.state_text().len() + self.history.as_text().len()
+    }
+}
+
+fn too_much(pace: Pace) -> Error {
+    Error::TooMuchWork {
+        looked_at: pace.rows,
+    }
+}
+
+fn micros(seconds: i64) -> i64 {
+    seconds.saturating_mul(1_000_000)
+}
+
+fn is_one(hint: &Hint) -> bool {
+    hint.ids.start() == hint.ids.end()
+}
+
+/// The statement that reads the next records that may match, or their sizes.
+fn next(
+    queue: QueueId,
+    hint: &Hint,
+    after: (i64, i64),
+    batch: usize,
+    what: fn(&Walk) -> &'static str,
+) -> Statement {
+    let (first, last) = (*hint.ids.start(), *hint.ids.end());
+    if is_one(hint) {
+        return by_id(queue, first);
+    }
+    let until = micros(hint.modified.end().saturating_add(1)).saturating_sub(1);
+    let args = [
+        queue.into(),
+        after.0.into(),
+        after.1.into(),
+        until.into(),
+        first.into(),
+        last.into(),
+        (batch as i64).into(),
+    ];
+    match crate::query::label_of(hint) {
+        Some(label) => Statement::new(what(&NEXT_LABELLED), args).with(label),
+        None => Statement::new(what(&NEXT), args),
+    }
+}
+
+fn by_id(queue: QueueId, id: i64) -> Statement {
+    Statement::new(BY_ID, [queue.into(), id.to_string().into()])
+}
+
+pub fn found(row: &Row) -> Result<Found, StoreError> {
+    let id = row.text(0)?.parse();
+    Ok(Found {
+        seq: row.int(1)?,
+        record: Record {
+            id: id.map_err(|_| StoreError::Corrupt("a record without a number"))?,
+            payload: row.text(2)?,
+            state: row.text_or_null(3)?,
+            history: History::from_text(row.text(4)?),
+            modified: Time(row.int(5)?),
+            created_at: Time(row.int(6)?),
+        },
+    })
+}
+
+macro_rules! records {
+    // As a list shows them: with the beginning of payload and state.
+    (brief: $rest:literal) => {
+        concat!(
+            "SELECT id, seq, substr(body, 1, 1000), substr(work_state, 1, 1000), history, updated_at, created_at
+             FROM jobs WHERE state = 9 AND ",
+            $rest
+        )
+    };
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, seq, body, work_state, history, updated_at, created_at FROM jobs WHERE state = 9 AND ",
+            $rest
+        )
+    };
+}
+
+pub(crate) use records;
+
+/// The statements that read the next records, and only their sizes.
+struct Walk {
+    records: &'static str,
+    sizes: &'static str,
+}
+
+macro_rules! walk {
+    ($rest:literal) => {
+        Walk {
+            records: records!($rest),
+            sizes: concat!(
+                "SELECT CAST(octet_length(body) + octet_length(history) + coalesce(octet_length(work_state), 0) AS BIGINT)
+                 FROM jobs WHERE state = 9 AND ",
+                $rest
+            ),
+        }
+    };
+}
+
+const BY_ID: &str = records!("scope = $1 AND id = $2");
+
+const LIST: Walk =
+    walk!("queue = $1 AND CAST(id AS BIGINT) > $2 ORDER BY CAST(id AS BIGINT) LIMIT $3 + 0");
+
+// The sign keeps SQLite from going by number, and sorting.
+const NEXT: Walk = walk!(
+    "queue = $1 AND (updated_at, seq) > ($2, $3) AND updated_at <= $4
+     AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
+);
+
+// The sign before the end keeps it by label: of two spans it would take the one without.
+const NEXT_LABELLED: Walk = walk!(
+    "queue = $1 AND label = $8 AND (updated_at, seq) > ($2, $3) AND +updated_at <= $4
+     AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(payload: usize) -> Record {
+        Record {
+            id: 1,
+            payload: format!("\"{}\"", "x".repeat(payload - 2)),
+            state: None,
+            history: History::default(),
+            modified: Time(0),
+            created_at: Time(0),
+        }
+    }
+
+    #[test]
+    fn a_query_spends_up_to_5_million_on_a_record() {
+        let query = Query::parse(r#"[["=", "length(payload)", 1]]"#).unwrap();
+        let work = |payload: usize| {
+            let mut budget = Budget::unlimited();
+            let before = budget.left();
+            let done = matches(&record(payload), &query, Time(0), &mut budget);
+            done.map(|_| before - budget.left())
+        };
+        let around = work(1_000).unwrap() - 1_000;
+        let payload = |work: u64| usize::try_from(work - around).unwrap();
+        for spent in [4_999_999, 5_000_000] {
+            assert_eq!(work(payload(spent)), Ok(spent));
+        }
+        assert_eq!(work(payload(5_000_001)), Err(Spent::Work));
+    }
+}

@@ -1,0 +1,443 @@
+//! Searching all jobs. What of a search an index can answer is asked of the database: the numbers of the jobs that
+//! may be meant. The rest is decided here, newest job first, batch by batch, within bounds; whoever meets them is told
+//! how far the search has come, and goes on from there.
+
+pub mod judge;
+pub mod rows;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{Job, Protocol, QueueId, Standing, State};
+use crate::engine::model::queue::Queue;
+use crate::engine::queries::batch_size::Pace;
+use crate::engine::queries::queues::COUNTS;
+use crate::search::Search;
+use crate::store::{Row, Statement, StoreError};
+
+pub use judge::is_meant;
+use judge::{LookedAt, Spending};
+use rows::{
+    BRIEF, EXACT, FAILED_WITH, GROUP_COUNT, NEXT, SIZE, TAG_COUNT, TAGGED, THESE, in_state,
+    looked_at,
+};
+
+/// So many entries of an index are sorted by number at the most; where there are more, the jobs themselves are
+/// looked at, newest first.
+const INDEXED_MAX: i64 = 200_000;
+
+/// No index has complete jobs by queue, so looking for them is looking at all that are complete.
+const COMPLETE_COST: i64 = 4;
+
+/// Jobs with one id that are shown ahead of the others.
+const EXACT_MAX: i64 = 20;
+
+/// How far one search may go.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// Jobs to find.
+    pub jobs: usize,
+    /// Jobs to look at.
+    pub looked_at: usize,
+    /// No further batch is read after this time, but for the first few hundred jobs: what is found in a small database
+    /// does not depend on how busy the machine is.
+    pub time: Duration,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Reach {
+            jobs: 50,
+            looked_at: 20_000,
+            time: Duration::from_millis(200),
+        }
+    }
+}
+
+/// What a search has found.
+#[derive(Clone, Debug, Default)]
+pub struct Searched {
+    /// Newest first.
+    pub jobs: Vec<Job>,
+    /// If the search is but one word: those whose id that is.
+    pub exact: Vec<Job>,
+    pub looked_at: usize,
+    /// Among about how many jobs.
+    pub among: i64,
+    /// From where to go on, if there may be more.
+    pub next: Option<i64>,
+    /// The search stopped because it had looked at as many jobs, or for as long, as it may.
+    pub is_cut: bool,
+    /// The last job that was looked at was put at this time.
+    pub down_to: Option<Time>,
+}
+
+/// A job that is meant, as far as a search looks at it.
+pub struct Hit<'a> {
+    pub job: &'a Job,
+    pub queue: &'a Queue,
+    /// Of what is written in it, about.
+    pub bytes: i64,
+}
+
+/// Which jobs are to be looked at.
+enum Among {
+    /// All, newest first.
+    All,
+    /// Those with these numbers, highest first; and whether there are more.
+    These(Vec<i64>, bool),
+}
+
+/// The queues that are there, by number.
+pub type Places = HashMap<QueueId, Arc<Queue>>;
+
+impl Engine {
+    /// Jobs of all protocols that are meant, newest first; with a number, only those that are older than that one.
+    pub async fn search(
+        &self,
+        search: &Search,
+        after: Option<i64>,
+        reach: Reach,
+        now: Option<Time>,
+    ) -> Result<Searched> {
+        self.freshen().await?;
+        let now = self.now(now);
+        let places = self.places();
+        let mut hits = Vec::new();
+        let mut meet = |hit: Hit<'_>| hits.push(hit.job.seq);
+        let walk = self.walk(search, &places, after, reach, now, &mut meet);
+        let mut found = walk.await?;
+        found.exact = self.exact(search, &places, now).await?;
+        found.jobs = self.brief(&hits, &places, now).await?;
+        // Some may have changed since they were looked at.
+        found
+            .jobs
+            .retain(|job| search.may_stand(job.standing(now).as_str()));
+        Ok(found)
+    }
+
+    /// Goes through all jobs that are meant, newest first, and says how far it has come; what it found is for `meet`.
+    pub(in crate::engine) async fn walk(
+        &self,
+        search: &Search,
+        places: &Places,
+        after: Option<i64>,
+        reach: Reach,
+        now: Time,
+        meet: &mut (dyn FnMut(Hit<'_>) + Send),
+    ) -> Result<Searched> {
+        let mut spending = Spending::within(reach.time);
+        let mut after = after.unwrap_or(i64::MAX);
+        let (mut among, of) = self.among(search, places, after, reach).await?;
+        let mut found = Searched {
+            among: of,
+            ..Searched::default()
+        };
+        let (mut hits, mut last, mut pace) = (0, None, Pace::default());
+        'all: loop {
+            let wanted = pace.next().min(reach.looked_at - found.looked_at);
+            let (batch, read) = self.batch(&mut among, after, wanted).await?;
+            let rows = Arc::new(looked_at_in(places, &batch)?);
+            for row in rows.iter() {
+                pace.read(match search.needs_body() {
+                    true => usize::try_from(row.bytes).unwrap_or_default(),
+                    false => row.loaded_bytes(),
+                });
+            }
+            // One more than is wanted tells whether there are more.
+            let more = (reach.jobs - hits).saturating_add(1);
+            let judged = self.judge(search, &rows, now, more, &mut spending);
+            let judged = judged.await?;
+            for (row, is_meant) in rows.iter().zip(&judged) {
+                let job = &row.job;
+                if let (true, Some(queue)) = (is_meant, &row.queue) {
+                    if hits == reach.jobs {
+                        found.next = last;
+                        break 'all;
+                    }
+                    (hits, last) = (hits + 1, Some(job.seq));
+                    let bytes = row.bytes;
+                    meet(Hit { job, queue, bytes });
+                }
+                found.looked_at += 1;
+                found.down_to = Some(job.created_at);
+                after = job.seq;
+            }
+            if judged.len() < rows.len() {
+                // What alone is too much for a search is passed over, so that the next one gets further.
+                if let (0, Some(first)) = (found.looked_at, rows.first()) {
+                    found.looked_at = 1;
+                    after = first.job.seq;
+                }
+                found.next = Some(after);
+                found.is_cut = true;
+                break;
+            }
+            // Of the numbers that an index gave, some may be no job's any more.
+            after = after.min(read.last);
+            if read.is_all {
+                break;
+            }
+            let is_over = found.looked_at >= reach.looked_at || spending.is_over();
+            if is_over || read.is_out {
+                found.next = Some(after);
+                found.is_cut = true;
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(found)
+    }
+
+    /// The queues whose jobs anybody may see: not those that have been deleted, while upkeep drops what was in them.
+    pub(in crate::engine) fn places(&self) -> Places {
+        let all = self.known_queues().all().into_iter();
+        let all = all.filter(|queue| !queue.forgotten || queue.key.protocol != Protocol::Jobq);
+        all.map(|queue| (queue.id, queue)).collect()
+    }
+
+    /// Among which jobs to look, and about how many these are.
+    async fn among(
+        &self,
+        search: &Search,
+        places: &Places,
+        after: i64,
+        reach: Reach,
+    ) -> Result<(Among, i64)> {
+        let mut batch = vec![Statement::new(COUNTS, [])];
+        batch.extend(
+            search
+                .tag()
+                .map(|tag| Statement::new(TAG_COUNT, [tag.into()])),
+        );
+        // The last failure of a job that is not failed any more is in no index.
+        let states = states(search);
+        let group = search.failure().filter(|_| states == [State::Failed]);
+        batch.extend(group.map(|group| Statement::new(GROUP_COUNT, [group.into()])));
+        let mut answers = self.readers().read(batch).await?.into_iter();
+        let counts = answers.next().unwrap_or_default().rows;
+        let of_states = OfStates::count(&counts, search, &states, places)?;
+        let (args, limit) = ([after.into()], (reach.looked_at + 1) as i64);
+        let mut plans = vec![of_states.plan(after, limit)];
+        let mut one = |name: &str, sql| -> Result<()> {
+            let rows = answers.next().unwrap_or_default().rows;
+            let count = rows.first().map_or(Ok(0), |row| row.int(0))?;
+            let statement = Statement::new(sql, args.clone()).with(name).with(limit);
+            plans.push((count, count, vec![statement]));
+            Ok(())
+        };
+        search.tag().map_or(Ok(()), |tag| one(tag, TAGGED))?;
+        group.map_or(Ok(()), |group| one(group, FAILED_WITH))?;
+        let best = plans.into_iter().min_by_key(|(cost, ..)| *cost);
+        let best = best.filter(|(cost, ..)| *cost <= INDEXED_MAX && *cost < of_states.all);
+        let Some((_, count, statements)) = best else {
+            return Ok((Among::All, of_states.all));
+        };
+        if statements.is_empty() {
+            return Ok((Among::These(Vec::new(), false), count));
+        }
+        let mut numbers: Vec<i64> = Vec::new();
+        for answer in self.readers().read(statements).await? {
+            for row in &answer.rows {
+                numbers.push(row.int(0)?);
+            }
+        }
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        let more = numbers.len() > reach.looked_at;
+        numbers.truncate(reach.looked_at);
+        Ok((Among::These(numbers, more), count))
+    }
+
+    /// The next jobs, as far as the search looks at them.
+    async fn batch(
+        &self,
+        among: &mut Among,
+        after: i64,
+        wanted: usize,
+    ) -> Result<(Vec<Row>, Read)> {
+        match among {
+            Among::All => {
+                let args = [after.into(), (wanted as i64).into()];
+                let rows = self.readers().rows(Statement::new(NEXT, args)).await?;
+                let read = Read {
+                    is_all: rows.len() < wanted,
+                    is_out: false,
+                    last: after,
+                };
+                Ok((rows, read))
+            }
+            Among::These(numbers, more) => {
+                let rest = numbers.split_off(wanted.min(numbers.len()));
+                let these = std::mem::replace(numbers, rest);
+                let read = Read {
+                    is_all: numbers.is_empty() && !*more,
+                    is_out: numbers.is_empty(),
+                    last: these.last().copied().unwrap_or(after),
+                };
+                let set: Vec<_> = these.into_iter().map(|number| (number,)).collect();
+                let rows = self.readers().rows(Statement::of_rows(THESE, &set)).await?;
+                Ok((rows, read))
+            }
+        }
+    }
+
+    /// The jobs with these numbers, as a list shows them.
+    pub(in crate::engine) async fn brief(
+        &self,
+        numbers: &[i64],
+        places: &Places,
+        now: Time,
+    ) -> Result<Vec<Job>> {
+        let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
+        let rows = self.readers().rows(Statement::of_rows(BRIEF, &set)).await?;
+        let mut jobs = all_of(&rows)?;
+        jobs.retain(|job| places.contains_key(&job.queue) && !job.is_expired(now));
+        Ok(jobs)
+    }
+
+    /// The jobs with these numbers, as a search looks at them, and their sizes in bytes.
+    pub(in crate::engine) async fn sized(&self, numbers: &[i64]) -> Result<Vec<(Job, i64)>> {
+        let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
+        let rows = self.readers().rows(Statement::of_rows(THESE, &set)).await?;
+        let sized = |row: &Row| Ok((looked_at(row)?, row.int(SIZE)?));
+        rows.iter().map(sized).collect()
+    }
+
+    /// The jobs whose whole id the search is.
+    async fn exact(&self, search: &Search, places: &Places, now: Time) -> Result<Vec<Job>> {
+        match search.id() {
+            Some(id) => self.of_id(id, places, now).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Jobs of all protocols with this id, newest first; a few at most.
+    pub async fn with_id(&self, id: &str, now: Option<Time>) -> Result<Vec<Job>> {
+        self.freshen().await?;
+        self.of_id(id, &self.places(), self.now(now)).await
+    }
+
+    async fn of_id(&self, id: &str, places: &Places, now: Time) -> Result<Vec<Job>> {
+        let statement = Statement::new(EXACT, [id.into(), EXACT_MAX.into()]);
+        let rows = self.readers().rows(statement).await?;
+        let mut jobs = all_of(&rows)?;
+        jobs.retain(|job| !job.is_expired(now) && places.contains_key(&job.queue));
+        Ok(jobs)
+    }
+}
+
+fn looked_at_in(places: &Places, rows: &[Row]) -> Result<Vec<LookedAt>, StoreError> {
+    let row = |row: &Row| {
+        let job = looked_at(row)?;
+        Ok(LookedAt {
+            queue: places.get(&job.queue).cloned(),
+            bytes: row.int(SIZE)?,
+            job,
+        })
+    };
+    rows.iter().map(row).collect()
+}
+
+fn all_of(rows: &[Row]) -> Result<Vec<Job>, StoreError> {
+    rows.iter()
+        .map(|row| Ok(crate::engine::model::job_rows::job(row)?.0))
+        .collect()
+}
+
+/// What was read of those that are to be looked at.
+struct Read {
+    /// There are no more.
+    is_all: bool,
+    /// Others must be asked for anew.
+    is_out: bool,
+    /// The last number that was asked for.
+    last: i64,
+}
+
+/// How many jobs there are, of those queues and states that may be meant.
+struct OfStates {
+    /// Of all jobs.
+    all: i64,
+    /// Of those that may be meant.
+    count: i64,
+    /// How many entries of indexes must be read to have their numbers.
+    cost: i64,
+    /// The states, each with its queues.
+    places: HashMap<State, Vec<(QueueId,)>>,
+}
+
+impl OfStates {
+    fn count(
+        counts: &[Row],
+        search: &Search,
+        states: &[State],
+        places: &Places,
+    ) -> Result<OfStates, StoreError> {
+        let (mut all, mut count, mut complete) = (0, 0, 0);
+        let mut of_states: HashMap<State, Vec<(QueueId,)>> = HashMap::new();
+        for row in counts {
+            let (queue, n, state) = (row.int(0)?, row.int(1)?, State::from_code(row.int(2)?));
+            all += n;
+            if state == Some(State::Complete) {
+                complete += n;
+            }
+            let state = state.filter(|state| n > 0 && states.contains(state));
+            let may_be_meant = places.get(&queue).is_some_and(|queue| {
+                let key = &queue.key;
+                search.is_of_queue(key.protocol.as_str(), &key.namespace, &key.name)
+            });
+            if let Some(state) = state.filter(|_| may_be_meant) {
+                count += n;
+                of_states.entry(state).or_default().push((queue,));
+            }
+        }
+        let has_complete = of_states.contains_key(&State::Complete);
+        Ok(OfStates {
+            all,
+            count,
+            cost: if has_complete {
+                count.saturating_add(complete * COMPLETE_COST)
+            } else {
+                count
+            },
+            places: of_states,
+        })
+    }
+
+    /// What it costs, how many there are, and the statements.
+    fn plan(&self, after: i64, limit: i64) -> (i64, i64, Vec<Statement>) {
+        let statement = |(state, queues): (&State, &Vec<(QueueId,)>)| {
+            let statement = Statement::of_rows(in_state(*state), queues);
+            statement.with(after).with(limit)
+        };
+        let statements = self.places.iter().map(statement).collect();
+        (self.cost, self.count, statements)
+    }
+}
+
+/// The states in the database in which jobs that are meant can be.
+fn states(search: &Search) -> Vec<State> {
+    let mut states: HashSet<State> = HashSet::new();
+    let may_stand = |standing: &Standing| search.may_stand(standing.as_str());
+    for standing in Standing::ALL.into_iter().filter(may_stand) {
+        states.extend(match standing {
+            Standing::Waiting => [State::Waiting, State::Scheduled],
+            Standing::Scheduled => [State::Scheduled; 2],
+            Standing::Depends => [State::Depends; 2],
+            Standing::Running => [State::Running; 2],
+            Standing::Stalled => [State::Stalled, State::Running],
+            Standing::Failed => [State::Failed; 2],
+            Standing::Complete => [State::Complete; 2],
+            Standing::Dead => [State::Dead; 2],
+            Standing::Record => [State::Record; 2],
+        });
+    }
+    if search.is_held() {
+        states.retain(|state| *state == State::Running);
+    }
+    states.into_iter().collect()
+}

@@ -1,0 +1,139 @@
+//! The statements of a search, and as much of a job as it looks at.
+
+use crate::engine::clock::Time;
+use crate::engine::model::body::Body;
+use crate::engine::model::history::History;
+use crate::engine::model::job::{Failure, Job, JobKey, Lease, State};
+use crate::engine::model::job_rows::{self, job_bytes, job_columns};
+use crate::store::{Row, StoreError};
+
+/// As much of a job as a search looks at.
+pub fn looked_at(row: &Row) -> Result<Job, StoreError> {
+    let lease = match (row.text_or_null(8)?, row.int_or_null(9)?) {
+        (Some(worker), Some(until)) => Some(Lease {
+            worker,
+            id: String::new(),
+            until: Time(until),
+            warned: false,
+        }),
+        _ => None,
+    };
+    let failure = match row.text_or_null(13)? {
+        Some(group) => Some(Failure {
+            group,
+            message: row.text_or_null(14)?.unwrap_or_default(),
+            worker: String::new(),
+            at: Time(0),
+        }),
+        None => None,
+    };
+    Ok(Job {
+        seq: row.int(0)?,
+        key: JobKey {
+            scope: row.int(1)?,
+            id: row.text(2)?,
+        },
+        queue: row.int(3)?,
+        state: State::from_code(row.int(4)?).ok_or(StoreError::Corrupt("an unknown state"))?,
+        priority: row.real(5)?,
+        ready_at: Time(row.int(6)?),
+        since: Time(row.int(7)?),
+        lease,
+        retries: 0,
+        remaining: row.int(10)?,
+        klass: row.text_or_null(11)?,
+        tags: job_rows::tags(&row.text(12)?),
+        history: History::default(),
+        failure,
+        created_at: Time(row.int(15)?),
+        updated_at: row.int_or_null(16)?.map(Time),
+        expires_at: row.int_or_null(17)?.map(Time),
+        // Payloads are read separately.
+        body: Body::default(),
+        timeout_s: None,
+        work_state: None,
+        attributes: None,
+        spawned_from: None,
+        dependencies: Vec::new(),
+        dependents: Vec::new(),
+    })
+}
+
+/// The column with the bytes of what is written in a job; [`looked_at`] reads those before it.
+pub const SIZE: usize = 18;
+
+/// The columns that [`looked_at`] reads, and [`SIZE`]. A message is read as far as one is kept.
+macro_rules! looked_at {
+    ($rest:literal) => {
+        concat!(
+            "SELECT j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_until,
+             j.remaining, j.klass, j.tags, j.failure_group, substr(j.failure_message, 1, 65536), j.created_at,
+             j.updated_at, j.expires_at, ",
+            job_bytes!(),
+            " FROM ",
+            $rest
+        )
+    };
+}
+
+pub const NEXT: &str = looked_at!("jobs AS j WHERE j.seq < $1 ORDER BY j.seq DESC LIMIT $2 + 0");
+pub const THESE: &str =
+    looked_at!("rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC");
+
+pub const BRIEF: &str = concat!(
+    "SELECT ",
+    job_columns!(brief: "1000"),
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC"
+);
+
+// The scopes of all jobs but those that are dead in Relay, each of which is alone in one.
+pub const EXACT: &str = concat!(
+    "SELECT ",
+    job_columns!(brief: "1000"),
+    " FROM (SELECT 0 AS scope UNION ALL SELECT -1 UNION ALL
+       SELECT id FROM (SELECT q.id FROM queues AS q WHERE q.protocol IN ('relay', 'jobq') LIMIT 10000) AS o) AS s
+      CROSS JOIN jobs AS j WHERE j.scope = s.scope AND j.id = $1 ORDER BY j.seq DESC LIMIT $2 + 0"
+);
+
+pub const TAG_COUNT: &str =
+    "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tag_counts WHERE tag = $1";
+
+pub const GROUP_COUNT: &str =
+    "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM failure_counts WHERE failure_group = $1";
+
+// Here and below the signs keep SQLite from going by number through all there are.
+pub const TAGGED: &str = "SELECT t.job FROM tags AS t WHERE +t.job < $1 AND t.tag = $2 ORDER BY +t.job DESC LIMIT $3 + 0";
+
+pub const FAILED_WITH: &str = "
+SELECT j.seq FROM jobs AS j WHERE +j.seq < $1 AND j.state = 5 AND j.failure_group = $2
+ORDER BY +j.seq DESC LIMIT $3 + 0";
+
+// The state stands in the statement, for each state has an index of its own.
+macro_rules! in_state {
+    ($state:literal) => {
+        concat!(
+            "SELECT j.seq FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.queue = k.int(0) AND j.state = ",
+            $state,
+            " AND +j.seq < $2 ORDER BY +j.seq DESC LIMIT $3 + 0"
+        )
+    };
+}
+
+/// The statement that gives the numbers of the jobs of some queues that are in that state.
+pub fn in_state(state: State) -> &'static str {
+    match state {
+        State::Waiting => in_state!("1"),
+        State::Scheduled => in_state!("2"),
+        State::Depends => in_state!("3"),
+        State::Running => in_state!("4"),
+        State::Failed => in_state!("5"),
+        State::Complete => IN_COMPLETE,
+        State::Stalled => in_state!("7"),
+        State::Dead => in_state!("8"),
+        State::Record => in_state!("9"),
+    }
+}
+
+const IN_COMPLETE: &str = "
+SELECT j.seq FROM jobs AS j WHERE j.state = 6 AND +j.seq < $2 AND j.queue IN (SELECT int(0) FROM rows($1))
+ORDER BY +j.seq DESC LIMIT $3 + 0";

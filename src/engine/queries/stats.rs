@@ -1,0 +1,84 @@
+//! Statistics of one queue on one day, read out of `tallies`.
+
+use crate::engine::error::Result;
+use crate::engine::model::job::QueueKey;
+use crate::engine::unit_of_work::counters::{Kind, MOMENTS, Moments, Outcome, SLOTS};
+use crate::engine::{Engine, Time};
+use crate::store::Statement;
+
+/// How long jobs took for something, in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Durations {
+    pub moments: Moments,
+    /// [`SLOTS`] numbers: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (the last: or more).
+    pub histogram: Vec<i64>,
+}
+
+impl Default for Durations {
+    fn default() -> Self {
+        Durations {
+            moments: Moments::default(),
+            histogram: vec![0; SLOTS],
+        }
+    }
+}
+
+/// What happened in one queue on one UTC day.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// From put to claim, by the day of the claim.
+    pub wait: Durations,
+    /// From claim to completion, by the day of the completion.
+    pub run: Durations,
+    /// How many times a job failed.
+    pub failures: i64,
+    /// Of these, how many are failed still.
+    pub failed: i64,
+    /// How many leases were lost and handed on.
+    pub retries: i64,
+}
+
+impl Engine {
+    /// The statistics of the UTC day in which `moment` lies; all zeros for a queue that is not known.
+    pub async fn stats(&self, queue: &QueueKey, moment: Time) -> Result<Stats> {
+        self.freshen().await?;
+        let mut stats = Stats::default();
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok(stats);
+        };
+        let statement = Statement::new(OF_DAY, [queue.id.into(), moment.day().into()]);
+        for row in self.readers().rows(statement).await? {
+            let (kind, slot, n) = (row.int(0)?, row.int(1)?, row.int(2)?);
+            let durations = match Kind::from_code(kind) {
+                Some(Kind::Wait) => &mut stats.wait,
+                Some(Kind::Run) => &mut stats.run,
+                Some(Kind::Outcome) => {
+                    match Outcome::from_slot(slot) {
+                        Some(Outcome::Failures) => stats.failures += n,
+                        Some(Outcome::Failed) => stats.failed += n,
+                        Some(Outcome::Retries) => stats.retries += n,
+                        None => {}
+                    }
+                    continue;
+                }
+                Some(Kind::State | Kind::Minute | Kind::Hour) | None => continue,
+            };
+            if slot == MOMENTS {
+                durations.moments.merge(Moments {
+                    n,
+                    mean: row.real(3)?,
+                    m2: row.real(4)?,
+                });
+            } else if let Some(count) = usize::try_from(slot)
+                .ok()
+                .and_then(|slot| durations.histogram.get_mut(slot))
+            {
+                *count += n;
+            }
+        }
+        Ok(stats)
+    }
+}
+
+const OF_DAY: &str = "
+SELECT kind, slot, n, mean, m2 FROM tallies WHERE kind IN (1, 2, 3) AND queue = $1 AND day = $2";

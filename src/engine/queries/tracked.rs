@@ -1,0 +1,45 @@
+//! The tracked jobs.
+
+use crate::engine::Engine;
+use crate::engine::error::Result;
+use crate::engine::model::job::{Job, JobKey};
+
+impl Engine {
+    /// The tracked jobs by the time of tracking, and the ids of those that are gone.
+    ///
+    /// # Errors
+    /// [`Error::AnswerTooLarge`].
+    pub async fn tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
+        self.freshen().await?;
+        let keys = self.tracked_keys();
+        let found = self.jobs_by_key(&keys).await?;
+        Ok(there_and_gone(keys, found))
+    }
+
+    /// The same, as a list shows them.
+    pub async fn brief_tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
+        self.freshen().await?;
+        let keys = self.tracked_keys();
+        let found = self.brief_jobs_by_key(&keys).await?;
+        Ok(there_and_gone(keys, found))
+    }
+
+    fn tracked_keys(&self) -> Vec<JobKey> {
+        self.known_tracked()
+            .ids()
+            .iter()
+            .map(JobKey::qless)
+            .collect()
+    }
+}
+
+fn there_and_gone(keys: Vec<JobKey>, found: Vec<Option<Job>>) -> (Vec<Job>, Vec<String>) {
+    let (mut jobs, mut gone) = (Vec::new(), Vec::new());
+    for (key, job) in keys.into_iter().zip(found) {
+        match job {
+            Some(job) => jobs.push(job),
+            None => gone.push(key.id),
+        }
+    }
+    (jobs, gone)
+}

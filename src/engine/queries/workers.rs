@@ -1,0 +1,99 @@
+//! Workers, and the jobs they hold.
+
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::Job;
+use crate::engine::model::job_rows::job_columns;
+use crate::engine::model::page::LISTED_MAX;
+use crate::engine::queries::job_lists::jobs;
+use crate::store::Statement;
+
+/// A worker, and how many leases it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerCounts {
+    pub name: String,
+    pub last_seen: Time,
+    /// Leases that are not lost.
+    pub jobs: i64,
+    /// Leases that are lost, of jobs that nobody has taken over.
+    pub stalled: i64,
+}
+
+impl Engine {
+    /// Workers that showed themselves within `max-worker-age`, last seen first; the first 10,000 of them.
+    pub async fn workers(&self, now: Option<Time>) -> Result<Vec<WorkerCounts>> {
+        self.freshen().await?;
+        let now = self.now(now);
+        // Before the database is read: a worker that is saved in between would be in neither.
+        let unsaved = self
+            .seen()
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let mut seen: HashMap<String, Time> = HashMap::new();
+        let mut held: HashMap<String, (i64, i64)> = HashMap::new();
+        let answers = self
+            .readers()
+            .read(vec![
+                Statement::new(WORKERS, [(LISTED_MAX as i64).into()]),
+                Statement::new(HELD, [now.0.into()]),
+            ])
+            .await?;
+        let mut answers = answers.into_iter();
+        for row in answers.next().unwrap_or_default().rows {
+            seen.insert(row.text(0)?, Time(row.int(1)?));
+        }
+        for row in answers.next().unwrap_or_default().rows {
+            held.insert(row.text(0)?, (row.int(1)?, row.int(2)?));
+        }
+        seen.extend(unsaved);
+        let forgotten = now.plus_seconds(-self.config().known("max-worker-age"));
+        let mut workers: Vec<_> = seen
+            .into_iter()
+            .filter(|(_, last_seen)| *last_seen > forgotten)
+            .map(|(name, last_seen)| {
+                let (jobs, stalled) = held.remove(&name).unwrap_or_default();
+                WorkerCounts {
+                    name,
+                    last_seen,
+                    jobs,
+                    stalled,
+                }
+            })
+            .collect();
+        workers.sort_by(|a, b| {
+            b.last_seen
+                .cmp(&a.last_seen)
+                .then_with(|| a.name.cmp(&b.name))
+        });
+        workers.truncate(LISTED_MAX);
+        Ok(workers)
+    }
+
+    /// The jobs whose lease `worker` holds, as a list shows them, latest end first: those in time, and those lost.
+    pub async fn worker(&self, worker: &str, now: Option<Time>) -> Result<(Vec<Job>, Vec<Job>)> {
+        self.freshen().await?;
+        let now = self.now(now);
+        let statement = Statement::new(HELD_BY, [worker.into()]);
+        let jobs = jobs(&self.readers().rows(statement).await?)?;
+        Ok(jobs.into_iter().partition(|job| !job.is_stalled(now)))
+    }
+}
+
+const WORKERS: &str = "
+SELECT name, last_seen FROM workers WHERE protocol = 'qless' ORDER BY last_seen DESC LIMIT $1 + 0";
+
+// There are only as many running jobs as workers can hold, and the index has all that is asked for.
+const HELD: &str = "
+SELECT worker, count(CASE WHEN lease_until > $1 THEN 1 END), count(CASE WHEN lease_until <= $1 THEN 1 END)
+FROM jobs WHERE state = 4 AND warned = 0 GROUP BY worker";
+
+const HELD_BY: &str = concat!(
+    "SELECT ",
+    job_columns!(brief: "1000"),
+    " FROM jobs AS j WHERE j.state = 4 AND j.worker = $1 AND j.warned = 0 ORDER BY j.lease_until DESC, j.seq DESC LIMIT 10000"
+);

@@ -1,0 +1,168 @@
+//! When a token expires, as people write it: a duration from now, or a moment.
+
+use std::str::FromStr;
+
+use chrono::DateTime;
+
+use crate::engine::clock::Time;
+use crate::engine::tokens::Flaw;
+use crate::search::span;
+
+/// The longest life of a token, in days.
+pub const LIFE_DAYS_MAX: i64 = 3_650;
+
+/// The shortest life of a token, in microseconds: a second.
+const LIFE_MIN: i64 = 1_000_000;
+
+const LIFE_MAX: i64 = LIFE_DAYS_MAX * 86_400 * 1_000_000;
+
+/// The longest text, in bytes.
+const TEXT_BYTES_MAX: usize = 64;
+
+/// When a token expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// So many microseconds after the token is created.
+    After(i64),
+    At(Time),
+}
+
+impl FromStr for Expiry {
+    type Err = Flaw;
+
+    /// # Errors
+    /// [`Flaw::Expiry`].
+    fn from_str(text: &str) -> Result<Expiry, Flaw> {
+        let text = text.trim();
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(Flaw::Expiry);
+        }
+        if let Some(micros) = span(text) {
+            return Ok(Expiry::After(micros));
+        }
+        let moment = DateTime::parse_from_rfc3339(text).map_err(|_| Flaw::Expiry)?;
+        Ok(Expiry::At(Time(moment.timestamp_micros())))
+    }
+}
+
+impl Expiry {
+    /// The moment at which a token that is created now expires.
+    ///
+    /// # Errors
+    /// [`Flaw::Life`].
+    pub fn moment(self, now: Time) -> Result<Time, Flaw> {
+        let life = match self {
+            Expiry::After(micros) => micros,
+            Expiry::At(moment) => moment.0.saturating_sub(now.0),
+        };
+        if !(LIFE_MIN..=LIFE_MAX).contains(&life) {
+            return Err(Flaw::Life);
+        }
+        Ok(Time(now.0.saturating_add(life)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time(1_800_000_000_000_000);
+
+    fn moment(text: &str) -> Result<i64, Flaw> {
+        let moment = text.parse::<Expiry>()?.moment(NOW)?;
+        Ok(moment.0 - NOW.0)
+    }
+
+    #[test]
+    fn durations_have_a_unit() {
+        for (text, seconds) in [
+            ("1s", 1),
+            ("90s", 90),
+            ("5m", 300),
+            ("12h", 43_200),
+            ("30d", 30 * 86_400),
+            (" 30d ", 30 * 86_400),
+            ("007d", 7 * 86_400),
+        ] {
+            assert_eq!(moment(text), Ok(seconds * 1_000_000), "{text:?}");
+        }
+        for text in [
+            "",
+            " ",
+            "d",
+            "30",
+            "30 d",
+            "-1d",
+            "+1d",
+            "1.5h",
+            "1D",
+            "1y",
+            "1d2h",
+            "１d",
+            "never",
+            "99999999999999999999d",
+            &"0".repeat(65),
+        ] {
+            assert_eq!(moment(text), Err(Flaw::Expiry), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_life_is_from_one_second_to_ten_years_of_days() {
+        let day = 86_400;
+        let longest = LIFE_DAYS_MAX * day;
+        for (seconds, is_allowed) in [
+            (0, false),
+            (1, true),
+            (2, true),
+            (longest - 1, true),
+            (longest, true),
+            (longest + 1, false),
+        ] {
+            let expected = if is_allowed {
+                Ok(seconds * 1_000_000)
+            } else {
+                Err(Flaw::Life)
+            };
+            assert_eq!(moment(&format!("{seconds}s")), expected, "{seconds} s");
+        }
+        for (days, is_allowed) in [(-1, true), (0, true), (1, false)] {
+            let text = format!("{}d", LIFE_DAYS_MAX + days);
+            assert_eq!(moment(&text).is_ok(), is_allowed, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_moment_is_held_to_the_same_limits() {
+        for (life, is_allowed) in [
+            (i64::MIN, false),
+            (-1, false),
+            (0, false),
+            (LIFE_MIN - 1, false),
+            (LIFE_MIN, true),
+            (LIFE_MIN + 1, true),
+            (LIFE_MAX - 1, true),
+            (LIFE_MAX, true),
+            (LIFE_MAX + 1, false),
+        ] {
+            let expiry = Expiry::At(Time(NOW.0.saturating_add(life)));
+            let expected = if is_allowed {
+                Ok(Time(NOW.0 + life))
+            } else {
+                Err(Flaw::Life)
+            };
+            assert_eq!(expiry.moment(NOW), expected, "{life}");
+        }
+    }
+
+    #[test]
+    fn moments_are_rfc_3339() {
+        let parsed = |text: &str| text.parse::<Expiry>();
+        let at = |seconds: i64| Ok(Expiry::At(Time(seconds * 1_000_000)));
+        assert_eq!(parsed("2030-01-31T00:00:00Z"), at(1_896_048_000));
+        assert_eq!(parsed("2030-01-31T02:00:00+02:00"), at(1_896_048_000));
+        for text in ["2030-01-31", "2030-01-31T00:00:00", "2030-02-30T00:00:00Z"] {
+            assert_eq!(parsed(text), Err(Flaw::Expiry), "{text}");
+        }
+    }
+}

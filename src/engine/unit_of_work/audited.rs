@@ -1,0 +1,254 @@
+//! What a group notes for the audit that is an actor's: the things that it changes, before and after.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::engine::audit::Actor;
+use crate::engine::model::config::Config;
+use crate::engine::model::job::{Job, JobKey};
+use crate::engine::model::job_rows;
+use crate::engine::model::queue::Queue;
+use crate::engine::model::recurring::Recurring;
+use crate::engine::unit_of_work::transaction::Step;
+use crate::engine::unit_of_work::{Slot, Work};
+use crate::store::Statement;
+
+/// The most that is kept of the things before, and of those after, in bytes.
+const FACTS_BYTES_MAX: usize = 4_000;
+
+/// Tags of a job that are kept, and characters of a value.
+const TAGS_MAX: usize = 20;
+const VALUE_CHARS_MAX: usize = 500;
+
+/// What has been noted so far.
+pub struct Audit {
+    actor: Arc<Actor>,
+    /// Recurring jobs as they were read.
+    recurring: HashMap<String, Recurring>,
+    before: Vec<String>,
+    after: Vec<String>,
+    /// Bytes of the longer of both.
+    bytes: usize,
+    items: i64,
+}
+
+/// A thing as it was or became. Of payloads nothing is here, and of tokens their public names only.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Fact<'a> {
+    Job {
+        job: &'a str,
+        state: &'a str,
+        queue: String,
+        priority: f64,
+        tags: &'a [String],
+        tracked: bool,
+        /// What the state of a record begins with.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        label: Option<String>,
+    },
+    Tracked {
+        job: &'a str,
+        tracked: bool,
+    },
+    Queue {
+        queue: &'a str,
+        paused: bool,
+        listed: bool,
+    },
+    Recurring {
+        recurring: &'a str,
+        queue: String,
+        interval: f64,
+        priority: f64,
+        retries: i64,
+        backlog: i64,
+        tags: &'a [String],
+    },
+    Option {
+        option: &'a str,
+        value: String,
+    },
+    Token {
+        token: &'a str,
+        namespace: &'a str,
+    },
+    Worker {
+        worker: &'a str,
+    },
+    Deleted {
+        deleted: usize,
+    },
+}
+
+impl Audit {
+    /// What the actor of this group, if there is one, will have changed.
+    pub fn of_first(steps: &[Step]) -> Option<Box<Audit>> {
+        let actor = steps.first()?.actor.as_ref()?;
+        Some(Box::new(Audit {
+            actor: Arc::clone(actor),
+            recurring: HashMap::new(),
+            before: Vec::new(),
+            after: Vec::new(),
+            bytes: 0,
+            items: 0,
+        }))
+    }
+
+    /// So many things were changed; the first are kept, as many as there is room for.
+    fn note(&mut self, items: i64, before: Option<&Fact<'_>>, after: Option<&Fact<'_>>) {
+        self.items += items;
+        let text = |fact: Option<&Fact<'_>>| serde_json::to_string(&fact).unwrap_or_default();
+        let (before, after) = (text(before), text(after));
+        let bytes = self.bytes + before.len().max(after.len()) + 1;
+        if bytes <= FACTS_BYTES_MAX {
+            self.bytes = bytes;
+            self.before.push(before);
+            self.after.push(after);
+        }
+    }
+}
+
+fn short(value: &str) -> String {
+    let mut chars = value.chars();
+    let mut short: String = chars.by_ref().take(VALUE_CHARS_MAX).collect();
+    if chars.next().is_some() {
+        short.push('…');
+    }
+    short
+}
+
+fn some(tags: &[String]) -> &[String] {
+    tags.get(..TAGS_MAX).unwrap_or(tags)
+}
+
+impl Work {
+    /// What the verbs of an actor change is noted from here on.
+    pub fn audit_begins(&mut self) {
+        if let Some(audit) = &mut self.audit {
+            let read = self.recurring.iter();
+            let read = read.filter_map(|(id, slot)| Some((id.clone(), slot.recurring.clone()?)));
+            audit.recurring = read.collect();
+        }
+    }
+
+    /// Notes the jobs and recurring jobs that have been changed, before they are written.
+    pub fn audit_jobs(&mut self) {
+        let Some(mut audit) = self.audit.take() else {
+            return;
+        };
+        let changed = |slot: &&Slot| slot.version.is_none() || slot.before.is_some();
+        let mut slots: Vec<&Slot> = self.slots.values().filter(changed).collect();
+        slots.sort_by_key(|slot| slot.job.seq);
+        for (job, _) in &self.removed {
+            audit.note(1, Some(&self.job_fact(job, false)), None);
+        }
+        for slot in slots {
+            let before = slot.before.as_ref().map(|job| self.job_fact(job, false));
+            let after = self.job_fact(&slot.job, true);
+            audit.note(1, before.as_ref(), Some(&after));
+        }
+        for (id, since) in &self.tracking {
+            let key = JobKey::qless(id.as_str());
+            let is_noted = |slot: &Slot| changed(&slot);
+            if self.slots.get(&key).is_some_and(is_noted) {
+                continue;
+            }
+            let fact = |tracked| Fact::Tracked { job: id, tracked };
+            let was = fact(self.tracked.contains(id));
+            audit.note(1, Some(&was), Some(&fact(since.is_some())));
+        }
+        for (id, slot) in self.recurring.iter().filter(|(_, slot)| slot.changed) {
+            let before = audit.recurring.get(id).cloned();
+            let before = before.as_ref().map(|it| self.recurring_fact(it));
+            let after = slot.recurring.as_ref().map(|it| self.recurring_fact(it));
+            audit.note(1, before.as_ref(), after.as_ref());
+        }
+        self.audit = Some(audit);
+    }
+
+    /// The statement that writes what was noted, with what else the group has changed, if anything.
+    pub(in crate::engine) fn audit_write(&mut self) -> Option<Statement> {
+        let mut audit = self.audit.take()?;
+        for queue in self.changed_queues.values() {
+            let before = self.queues.by_id(queue.id);
+            let before = before.as_deref().map(queue_fact);
+            audit.note(1, before.as_ref(), Some(&queue_fact(queue)));
+        }
+        for (option, value) in &self.settings {
+            let fact = |value: String| Fact::Option {
+                option,
+                value: short(&value),
+            };
+            let was = self.config.get(option).map(fact);
+            let is = value.clone().or_else(|| Config::unset(option)).map(fact);
+            audit.note(1, was.as_ref(), is.as_ref());
+        }
+        for change in &self.tokens.changes {
+            let (token, namespace) = (change.name(), change.namespace.as_str());
+            let token = Some(Fact::Token {
+                token: &token,
+                namespace,
+            });
+            let (before, after) = if change.made.is_some() {
+                (None, token)
+            } else {
+                (token, None)
+            };
+            audit.note(1, before.as_ref(), after.as_ref());
+        }
+        for worker in &self.forgotten_workers {
+            audit.note(1, Some(&Fact::Worker { worker }), None);
+        }
+        if self.concerned > 0 {
+            let deleted = self.concerned;
+            let items = i64::try_from(deleted).unwrap_or(i64::MAX);
+            audit.note(items, None, Some(&Fact::Deleted { deleted }));
+        }
+        if audit.items == 0 {
+            return None;
+        }
+        let list = |facts: &[String]| format!("[{}]", facts.join(","));
+        let (before, after) = (list(&audit.before), list(&audit.after));
+        Some(audit.actor.note(self.now, before, after, audit.items))
+    }
+
+    fn job_fact<'a>(&self, job: &'a Job, is_after: bool) -> Fact<'a> {
+        let id = &job.key.id;
+        Fact::Job {
+            job: id,
+            state: job.state.as_str(),
+            queue: self.queue_name(job.queue),
+            priority: job.priority,
+            tags: some(&job.tags),
+            tracked: if is_after {
+                self.is_tracked(id)
+            } else {
+                self.tracked.contains(id)
+            },
+            label: job_rows::label(job),
+        }
+    }
+
+    fn recurring_fact<'a>(&self, recurring: &'a Recurring) -> Fact<'a> {
+        Fact::Recurring {
+            recurring: &recurring.id,
+            queue: self.queue_name(recurring.queue),
+            interval: recurring.interval_s(),
+            priority: recurring.priority,
+            retries: recurring.retries,
+            backlog: recurring.backlog,
+            tags: some(&recurring.tags),
+        }
+    }
+}
+
+fn queue_fact(queue: &Queue) -> Fact<'_> {
+    Fact::Queue {
+        queue: &queue.key.name,
+        paused: queue.paused,
+        listed: !queue.forgotten,
+    }
+}

@@ -1,0 +1,97 @@
+//! Long bodies, which are read only for verbs that return them: a few hundred jobs of a transaction could have several
+//! gigabytes of them.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::engine::model::job::JobKey;
+use crate::engine::model::job_rows::BODIES;
+use crate::engine::unit_of_work::{Candidates, Needs, Work};
+use crate::store::{Answer, Statement, StoreError};
+
+/// Bytes of long bodies that the claims of a transaction read, before the last one.
+const CLAIMED_MAX: usize = 8 * 1024 * 1024;
+
+impl Work {
+    /// The statement that reads the long bodies that verbs need, if there are any.
+    pub fn loading_bodies<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Option<Statement> {
+        let mut missing = Vec::new();
+        let mut chosen: HashSet<i64> = HashSet::new();
+        for need in needs {
+            chosen.extend(&need.choice);
+            if need.bodies {
+                let slots = self.keys_of(need).filter_map(|(scope, id)| {
+                    let id = id.to_owned();
+                    self.slots.get(&JobKey { scope, id })
+                });
+                missing.extend(
+                    slots
+                        .filter(|slot| slot.job.body.read().is_none())
+                        .map(|slot| slot.job.seq),
+                );
+            }
+        }
+        if !chosen.is_empty() {
+            let slots = self.slots.values().map(|slot| &slot.job);
+            let unread = slots.filter(|job| job.body.read().is_none() && chosen.contains(&job.seq));
+            missing.extend(unread.map(|job| job.seq));
+        }
+        reading(missing)
+    }
+
+    /// Leaves out candidates of claims whose bodies are too long for one transaction, and gives the statement that reads
+    /// those of the others.
+    pub fn loading_claimed_bodies(&mut self) -> Option<Statement> {
+        let mut missing = Vec::new();
+        let mut bytes = 0;
+        let Work {
+            slots, candidates, ..
+        } = self;
+        let mut fits = |key: &JobKey| {
+            let Some(job) = slots.get(key).map(|slot| &slot.job) else {
+                return true;
+            };
+            if job.body.read().is_none() {
+                if bytes >= CLAIMED_MAX {
+                    return false;
+                }
+                bytes += job.body.bytes();
+                missing.push(job.seq);
+            }
+            true
+        };
+        for Candidates {
+            lost,
+            ready,
+            is_cut,
+            ..
+        } in candidates.values_mut()
+        {
+            for list in [lost, ready] {
+                let fitting = list.iter().take_while(|key| !*is_cut && fits(key)).count();
+                *is_cut |= fitting < list.len();
+                list.truncate(fitting);
+            }
+        }
+        reading(missing)
+    }
+
+    /// Takes in what these statements have read.
+    pub fn bodies_loaded(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
+        let rows = answers.iter().flat_map(|answer| &answer.rows);
+        let mut texts = HashMap::new();
+        for row in rows {
+            texts.insert(row.int(0)?, row.text(1)?);
+        }
+        for slot in self.slots.values_mut() {
+            if let Some(text) = texts.remove(&slot.job.seq) {
+                slot.job.body = text.into();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn reading(jobs: Vec<i64>) -> Option<Statement> {
+    let rows: Vec<_> = jobs.into_iter().map(|seq| (seq,)).collect();
+    (!rows.is_empty()).then(|| Statement::of_rows(BODIES, &rows))
+}

@@ -1,0 +1,356 @@
+//! Counts and statistics: gathered as deltas while a group runs, folded in by a handful of statements
+//! when it commits. Nobody ever counts the job table.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use crate::engine::clock::Time;
+use crate::engine::model::job::{Job, QueueId, State};
+use crate::engine::unit_of_work::time_series;
+use crate::engine::unit_of_work::time_series::Mark;
+use crate::store::Statement;
+
+/// Slots of a histogram: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last
+/// one holds all that is longer). qless-core, "Stats", as its code has it.
+pub const SLOTS: usize = 148;
+
+/// What is counted; the codes are those of the table `tallies`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Jobs by state.
+    State = 0,
+    /// Seconds from put to claim.
+    Wait = 1,
+    /// Seconds from claim to completion.
+    Run = 2,
+    /// Failures and lost leases.
+    Outcome = 3,
+    /// What happened by the minute, whose number stands in the column of the day (`engine/series.rs`).
+    Minute = 4,
+    /// The same by the hour.
+    Hour = 5,
+}
+
+impl Kind {
+    pub fn from_code(code: i64) -> Option<Kind> {
+        [Kind::State, Kind::Wait, Kind::Run, Kind::Outcome]
+            .into_iter()
+            .find(|kind| *kind as i64 == code)
+    }
+}
+
+/// The slots of [`Kind::Outcome`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// How many times a job failed.
+    Failures = 0,
+    /// Of these, how many are failed still.
+    Failed = 1,
+    /// How many leases were lost and handed on, or ended the job.
+    Retries = 2,
+}
+
+impl Outcome {
+    pub fn from_slot(slot: i64) -> Option<Outcome> {
+        [Outcome::Failures, Outcome::Failed, Outcome::Retries]
+            .into_iter()
+            .find(|outcome| *outcome as i64 == slot)
+    }
+}
+
+/// The slot that holds the moments of a duration, beside those of its histogram.
+pub const MOMENTS: i64 = -1;
+
+/// Count, mean and sum of squared distances of some numbers (Welford), without the numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    pub n: i64,
+    pub mean: f64,
+    pub m2: f64,
+}
+
+impl Moments {
+    /// Takes one more number in.
+    pub fn add(&mut self, value: f64) {
+        self.n += 1;
+        let distance = value - self.mean;
+        self.mean += distance / self.n as f64;
+        self.m2 += distance * (value - self.mean);
+    }
+}
+
+impl Moments {
+    /// Takes the numbers of another set in (Chan's formula).
+    pub fn merge(&mut self, other: Moments) {
+        let n = self.n + other.n;
+        if n == 0 {
+            return;
+        }
+        let distance = other.mean - self.mean;
+        self.mean += distance * other.n as f64 / n as f64;
+        self.m2 += other.m2 + distance * distance * self.n as f64 * other.n as f64 / n as f64;
+        self.n = n;
+    }
+
+    /// The sample variance (n − 1); 0 below two numbers.
+    pub fn variance(&self) -> f64 {
+        if self.n < 2 {
+            0.0
+        } else {
+            self.m2 / (self.n - 1) as f64
+        }
+    }
+}
+
+/// The slot of a duration in seconds; what is negative belongs to the first.
+#[expect(clippy::cast_possible_truncation, reason = "whole seconds; saturates")]
+pub fn slot(seconds: f64) -> i64 {
+    let seconds = if seconds > 0.0 { seconds as u64 } else { 0 };
+    let slot = match seconds {
+        0..60 => seconds,
+        60..3_600 => 59 + seconds / 60,
+        3_600..86_400 => 118 + seconds / 3_600,
+        _ => (141 + seconds / 86_400).min(SLOTS as u64 - 1),
+    };
+    slot as i64
+}
+
+/// The deltas of one group.
+#[derive(Debug, Default)]
+pub struct Tally {
+    counters: HashMap<Counter, i64, RandomState>,
+    moments: HashMap<Counter, Moments, RandomState>,
+    failures: HashMap<(String, QueueId), i64>,
+    tags: HashMap<String, i64>,
+}
+
+/// The key of something that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Counter {
+    kind: Kind,
+    queue: QueueId,
+    day: i64,
+    slot: i64,
+}
+
+impl Tally {
+    fn add(&mut self, kind: Kind, queue: QueueId, day: i64, slot: i64, n: i64) {
+        *self
+            .counters
+            .entry(Counter {
+                kind,
+                queue,
+                day,
+                slot,
+            })
+            .or_default() += n;
+    }
+
+    /// `n` more (or fewer) jobs of `queue` are in `state`.
+    pub fn count(&mut self, queue: QueueId, state: State, n: i64) {
+        self.add(Kind::State, queue, 0, state.code(), n);
+    }
+
+    /// How many more jobs are in `state`, in all queues, than has been folded in.
+    pub fn pending(&self, state: State) -> i64 {
+        let of_state = |key: &Counter| key.kind == Kind::State && key.slot == state.code();
+        self.counters
+            .iter()
+            .filter(|(key, _)| of_state(key))
+            .map(|(_, n)| n)
+            .sum()
+    }
+
+    /// A job was this before the group, and is that after it.
+    pub fn recount(&mut self, before: Option<&Job>, after: Option<&Job>) {
+        for (job, n) in [(before, -1), (after, 1)] {
+            let Some(job) = job else { continue };
+            self.count(job.queue, job.state, n);
+            if let (State::Failed, Some(failure)) = (job.state, &job.failure) {
+                *self
+                    .failures
+                    .entry((failure.group.clone(), job.queue))
+                    .or_default() += n;
+            }
+            job.tags.iter().for_each(|tag| self.tagged(tag, n));
+        }
+    }
+
+    /// `n` more (or fewer) jobs have the tag.
+    pub fn tagged(&mut self, tag: &str, n: i64) {
+        *self.tags.entry(tag.to_owned()).or_default() += n;
+    }
+
+    /// Something happened at `now`, to be told by the minute.
+    fn mark(&mut self, queue: QueueId, mark: Mark, now: Time) {
+        self.add(
+            Kind::Minute,
+            queue,
+            time_series::minute(now),
+            mark.slot(),
+            1,
+        );
+    }
+
+    /// A job came into `queue` at `now`.
+    pub fn put(&mut self, queue: QueueId, now: Time) {
+        self.mark(queue, Mark::Put, now);
+    }
+
+    /// A job went to the dead letter at `now`.
+    pub fn died(&mut self, queue: QueueId, now: Time) {
+        self.mark(queue, Mark::Failed, now);
+    }
+
+    /// A job waited or ran for `seconds`, and ceased to do so at `now`.
+    pub fn duration(&mut self, queue: QueueId, kind: Kind, seconds: f64, now: Time) {
+        let day = now.day();
+        self.add(kind, queue, day, slot(seconds), 1);
+        match kind {
+            Kind::Wait => self.mark(queue, Mark::Claimed(seconds), now),
+            Kind::Run => self.mark(queue, Mark::Completed(seconds), now),
+            Kind::State | Kind::Outcome | Kind::Minute | Kind::Hour => {}
+        }
+        self.moments
+            .entry(Counter {
+                kind,
+                queue,
+                day,
+                slot: MOMENTS,
+            })
+            .or_default()
+            .add(seconds);
+    }
+
+    /// A job failed at `now`.
+    pub fn failure(&mut self, queue: QueueId, now: Time) {
+        self.add(Kind::Outcome, queue, now.day(), Outcome::Failures as i64, 1);
+        self.add(Kind::Outcome, queue, now.day(), Outcome::Failed as i64, 1);
+        self.mark(queue, Mark::Failed, now);
+    }
+
+    /// A job that failed at `failed_at` is failed no longer.
+    pub fn failure_undone(&mut self, queue: QueueId, failed_at: Time) {
+        let slot = Outcome::Failed as i64;
+        self.add(Kind::Outcome, queue, failed_at.day(), slot, -1);
+    }
+
+    /// A job that failed at `failed_at` is failed again, because what became of it is undone.
+    pub fn failure_restored(&mut self, queue: QueueId, failed_at: Time) {
+        let slot = Outcome::Failed as i64;
+        self.add(Kind::Outcome, queue, failed_at.day(), slot, 1);
+    }
+
+    /// A lost lease was handed on, or ended the job, at `now`.
+    pub fn lost(&mut self, queue: QueueId, now: Time) {
+        self.add(Kind::Outcome, queue, now.day(), Outcome::Retries as i64, 1);
+    }
+
+    /// The statements that fold everything into the rows of `server`.
+    pub fn into_statements(self, server: i64) -> Vec<Statement> {
+        let row = |key: Counter, n, moments: Option<Moments>| {
+            let (mean, m2) = moments.map(|moments| (moments.mean, moments.m2)).unzip();
+            (key.kind as u8, key.queue, key.day, key.slot, n, mean, m2)
+        };
+        let counters = self
+            .counters
+            .into_iter()
+            .filter(|(_, n)| *n != 0)
+            .map(|(key, n)| row(key, n, None));
+        let moments = self
+            .moments
+            .into_iter()
+            .map(|(key, moments)| row(key, moments.n, Some(moments)));
+        // In order, as all servers lock rows.
+        let mut tallies: Vec<_> = counters.chain(moments).collect();
+        tallies.sort_unstable_by_key(|(kind, queue, day, slot, ..)| (*kind, *queue, *day, *slot));
+        let mut failures: Vec<_> = (self.failures.into_iter())
+            .filter(|(_, n)| *n != 0)
+            .map(|((group, queue), n)| (group, queue, n))
+            .collect();
+        failures.sort_unstable();
+        let mut tags: Vec<_> = self.tags.into_iter().filter(|(_, n)| *n != 0).collect();
+        tags.sort_unstable();
+        let mut statements = Vec::new();
+        if !tallies.is_empty() {
+            statements.push(Statement::of_rows(FOLD, &tallies).with(server));
+        }
+        if !failures.is_empty() {
+            statements.push(Statement::of_rows(FOLD_FAILURES, &failures).with(server));
+        }
+        if !tags.is_empty() {
+            statements.push(Statement::of_rows(FOLD_TAGS, &tags).with(server));
+        }
+        statements
+    }
+}
+
+// Two sets of numbers become one by Chan's formula for the sum of squared distances; plain counters have
+// neither mean nor m2. `WHERE true` keeps SQLite from reading ON CONFLICT as the condition of a join.
+const FOLD: &str = "
+INSERT INTO tallies (kind, queue, day, slot, server, n, mean, m2)
+SELECT int(0), int(1), int(2), int(3), $2, int(4), real(5), real(6)
+FROM rows($1) WHERE true
+ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET
+    n    = tallies.n + excluded.n,
+    mean = CASE WHEN excluded.mean IS NOT NULL THEN
+               tallies.mean + (excluded.mean - tallies.mean) * excluded.n / (tallies.n + excluded.n) END,
+    m2   = CASE WHEN excluded.m2 IS NOT NULL THEN
+               tallies.m2 + excluded.m2 + (excluded.mean - tallies.mean) * (excluded.mean - tallies.mean)
+               * tallies.n * excluded.n / (tallies.n + excluded.n) END";
+
+const FOLD_FAILURES: &str = "
+INSERT INTO failure_counts (failure_group, queue, server, n)
+SELECT text(0), int(1), $2, int(2) FROM rows($1) WHERE true
+ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + excluded.n";
+
+const FOLD_TAGS: &str = "
+INSERT INTO tag_counts (tag, server, n)
+SELECT text(0), $2, int(1) FROM rows($1) WHERE true
+ON CONFLICT (tag, server) DO UPDATE SET n = tag_counts.n + excluded.n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_follow_seconds_minutes_hours_and_days() {
+        assert_eq!(slot(-5.0), 0);
+        assert_eq!(slot(0.9), 0);
+        assert_eq!(slot(59.9), 59);
+        assert_eq!(slot(60.0), 60);
+        assert_eq!(slot(3_599.0), 118);
+        assert_eq!(slot(3_600.0), 119);
+        assert_eq!(slot(86_399.0), 141);
+        assert_eq!(slot(86_400.0), 142);
+        assert_eq!(slot(6.0 * 86_400.0), 147);
+        assert_eq!(slot(1e12), SLOTS as i64 - 1);
+    }
+
+    #[test]
+    fn moments_are_those_of_the_textbook() {
+        let mut moments = Moments::default();
+        (0..20).for_each(|value| moments.add(f64::from(value)));
+        assert_eq!(moments.n, 20);
+        assert!((moments.mean - 9.5).abs() < 1e-9);
+        assert!((moments.variance().sqrt() - 5.916_079_783).abs() < 1e-6);
+    }
+
+    #[test]
+    fn two_sets_merge_into_what_they_would_be_as_one() {
+        let set = |range: std::ops::Range<i32>| {
+            let mut moments = Moments::default();
+            range.for_each(|value| moments.add(f64::from(value * value)));
+            moments
+        };
+        let mut merged = Moments::default();
+        for part in [set(0..3), set(3..4), Moments::default(), set(4..50)] {
+            merged.merge(part);
+        }
+        let whole = set(0..50);
+        assert_eq!(merged.n, whole.n);
+        assert!((merged.mean - whole.mean).abs() < 1e-9);
+        assert!((merged.variance() - whole.variance()).abs() < 1e-6);
+    }
+}

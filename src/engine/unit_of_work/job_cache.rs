@@ -1,0 +1,185 @@
+//! Running jobs at hand: what a claim has just read and written need not be read again by the
+//! completion that follows. The version in every write's guard says if somebody else was there
+//! meanwhile; then the group is run again, and reads.
+
+use std::collections::HashMap;
+
+use crate::engine::model::job::{Job, JobKey};
+
+/// Jobs in one of the two halves.
+const JOBS_MAX: usize = 4_096;
+
+/// Bytes of text in one of the two halves.
+const BYTES_MAX: usize = 32 << 20;
+
+/// A larger job is read again.
+const JOB_BYTES_MAX: usize = 16 << 10;
+
+/// Jobs with their versions. When the young half is full the old one is forgotten, so what nobody asks
+/// for again does not stay.
+#[derive(Debug, Default)]
+pub struct Held {
+    young: HashMap<JobKey, (Job, i64)>,
+    /// Bytes added to the young half since it was last empty; bytes taken out are not subtracted.
+    bytes: usize,
+    old: HashMap<JobKey, (Job, i64)>,
+}
+
+impl Held {
+    /// Takes a job out; whoever changes it brings it back as it then is.
+    pub fn take(&mut self, key: &JobKey) -> Option<(Job, i64)> {
+        let young = self.young.remove(key);
+        let old = self.old.remove(key);
+        young.or(old)
+    }
+
+    pub fn keep(&mut self, job: Job, version: i64) {
+        let bytes = bytes(&job);
+        if bytes > JOB_BYTES_MAX {
+            self.take(&job.key);
+            return;
+        }
+        if self.young.len() >= JOBS_MAX || self.bytes + bytes > BYTES_MAX {
+            self.old = std::mem::take(&mut self.young);
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
+        self.young.insert(job.key.clone(), (job, version));
+    }
+
+    pub fn clear(&mut self) {
+        *self = Held::default();
+    }
+}
+
+/// Bytes of all the texts of a job that a client may make long.
+fn bytes(job: &Job) -> usize {
+    let optional = [&job.work_state, &job.attributes, &job.klass];
+    let optional: usize = optional.into_iter().flatten().map(String::len).sum();
+    let lists = [&job.tags, &job.dependencies, &job.dependents];
+    let lists: usize = lists.into_iter().flatten().map(String::len).sum();
+    let failure = job.failure.as_ref().map_or(0, |it| it.message.len());
+    let id = job.key.id.len();
+    id + job.body.bytes() + job.history.as_text().len() + optional + lists + failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::clock::Time;
+    use crate::engine::model::body::Body;
+    use crate::engine::model::history::History;
+    use crate::engine::model::job::{QLESS_SCOPE, State};
+
+    fn job(id: &str, work_state: usize) -> Job {
+        Job {
+            seq: 1,
+            key: JobKey {
+                scope: QLESS_SCOPE,
+                id: id.to_owned(),
+            },
+            queue: 1,
+            state: State::Running,
+            priority: 0.0,
+            ready_at: Time(0),
+            since: Time(0),
+            lease: None,
+            retries: 0,
+            remaining: 0,
+            klass: None,
+            tags: Vec::new(),
+            history: History::default(),
+            failure: None,
+            timeout_s: None,
+            work_state: Some("x".repeat(work_state)),
+            updated_at: None,
+            body: Body::default(),
+            expires_at: None,
+            attributes: None,
+            created_at: Time(0),
+            spawned_from: None,
+            dependencies: Vec::new(),
+            dependents: Vec::new(),
+        }
+    }
+
+    fn key(id: &str) -> JobKey {
+        job(id, 0).key
+    }
+
+    #[test]
+    fn what_workers_keep_with_a_job_counts_as_its_body_does() {
+        let mut held = Held::default();
+        held.keep(job("small", 100), 1);
+        held.keep(job("large", JOB_BYTES_MAX), 1);
+        assert!(held.take(&key("small")).is_some());
+        assert!(held.take(&key("large")).is_none());
+    }
+
+    /// A job whose texts have so many bytes together.
+    fn of_bytes(id: &str, all: usize) -> Job {
+        let around = bytes(&job(id, 0));
+        let job = job(id, all - around);
+        assert_eq!(bytes(&job), all);
+        job
+    }
+
+    #[test]
+    fn a_job_of_up_to_16_kib_is_at_hand() {
+        let mut held = Held::default();
+        for (bytes, is_kept) in [(16_383, true), (16_384, true), (16_385, false)] {
+            held.keep(of_bytes("a", bytes), 1);
+            assert_eq!(held.take(&key("a")).is_some(), is_kept, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_half_holds_4096_jobs() {
+        let mut held = Held::default();
+        for n in 1..=3 * 4_096 {
+            held.keep(job(&n.to_string(), 0), 1);
+            // The half that is full becomes the old one when the next job comes.
+            let old = (n - 1) / 4_096 * 4_096;
+            assert_eq!(held.young.len(), n - old, "{n} jobs");
+            assert_eq!(held.old.len(), old.min(4_096), "{n} jobs");
+        }
+    }
+
+    #[test]
+    fn a_half_holds_32_mib() {
+        let full = (32 << 20) / (16 << 10);
+        for left in [1, 0] {
+            let mut held = Held::default();
+            for n in 1..full {
+                held.keep(of_bytes(&n.to_string(), 16_384), 1);
+            }
+            held.keep(of_bytes("last", 16_384 - left), 1);
+            assert_eq!((held.young.len(), held.old.len()), (full, 0), "{left} left");
+            // With one byte left this is one too many.
+            held.keep(of_bytes("", 2), 1);
+            assert_eq!((held.young.len(), held.old.len()), (1, full), "{left} left");
+        }
+    }
+
+    #[test]
+    fn a_job_that_has_grown_too_large_is_not_at_hand_as_it_was() {
+        let mut held = Held::default();
+        held.keep(job("grows", 1), 1);
+        held.keep(job("grows", JOB_BYTES_MAX), 2);
+        assert!(held.take(&key("grows")).is_none());
+    }
+
+    #[test]
+    fn both_halves_together_hold_a_bounded_number_of_bytes() {
+        let mut held = Held::default();
+        let each = JOB_BYTES_MAX - 100;
+        let many = 3 * BYTES_MAX / each;
+        (0..many).for_each(|n| held.keep(job(&n.to_string(), each), 1));
+        let kept = (0..many).filter(|n| held.take(&key(&n.to_string())).is_some());
+        let kept = kept.count();
+        assert!(
+            kept >= BYTES_MAX / each && kept * each <= 2 * BYTES_MAX,
+            "{kept}"
+        );
+    }
+}

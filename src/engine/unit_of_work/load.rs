@@ -1,0 +1,451 @@
+//! What a group reads: the jobs its verbs name, and the next jobs of a queue.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+use crate::engine::model::job::{
+    JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_possible,
+};
+use crate::engine::model::job_rows::job_columns;
+use crate::engine::model::recurring::Recurring;
+use crate::engine::model::{job_rows, recurring};
+use crate::engine::operations;
+use crate::engine::unit_of_work::needs::only_awaited;
+use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, Work};
+use crate::store::{Answer, Row, Statement, StoreError};
+
+impl Work {
+    /// Statements that read what the verbs need, except for claims.
+    pub fn loading<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
+        let mut keys = HashSet::new();
+        let mut reach: Vec<&str> = Vec::new();
+        let mut recurring: Vec<&str> = Vec::new();
+        let mut choice: Vec<i64> = Vec::new();
+        let mut operations: Vec<i64> = Vec::new();
+        let mut batch = Vec::new();
+        for need in needs {
+            let wanted = self.keys_of(need);
+            let missing = wanted.filter(|(scope, id)| is_possible(id) && !self.has(*scope, id));
+            keys.extend(missing);
+            reach.extend(need.reach.iter().map(String::as_str));
+            recurring.extend(need.recurring.iter().map(String::as_str));
+            choice.extend(&need.choice);
+            operations.extend(need.operation);
+            batch.extend(
+                need.oldest
+                    .as_ref()
+                    .and_then(|oldest| self.loading_oldest(oldest)),
+            );
+        }
+        if !keys.is_empty() {
+            batch.push(Statement::of_rows(
+                LOAD_JOBS,
+                &keys.into_iter().collect::<Vec<_>>(),
+            ));
+        }
+        if !reach.is_empty() {
+            batch.push(Statement::of_rows(LOAD_REACH, &qless_keys(&reach)));
+        }
+        if !recurring.is_empty() {
+            batch.push(recurring::load(&recurring));
+        }
+        if !operations.is_empty() {
+            batch.push(operations::load(&operations));
+        }
+        if !choice.is_empty() {
+            choice.sort_unstable();
+            choice.dedup();
+            batch.push(Statement::of_rows(
+                LOAD_CHOICE,
+                &choice.into_iter().map(|seq| (seq,)).collect::<Vec<_>>(),
+            ));
+        }
+        batch
+    }
+
+    /// How many numbers for new records are needed in which queues.
+    pub fn numbers_wanted<'a>(
+        &self,
+        needs: impl Iterator<Item = &'a Needs>,
+    ) -> BTreeMap<QueueId, i64> {
+        let mut wanted = BTreeMap::new();
+        for key in needs.filter_map(|needs| needs.number.as_ref()) {
+            if let Some(queue) = self.queue(key) {
+                *wanted.entry(queue.id).or_default() += 1;
+            }
+        }
+        wanted
+    }
+
+    /// The statement that takes these numbers.
+    pub fn taking_numbers(wanted: &BTreeMap<QueueId, i64>) -> Statement {
+        Statement::of_rows(TAKE_NUMBERS, &wanted.iter().collect::<Vec<_>>())
+    }
+
+    /// Takes in what [`Work::taking_numbers`] has given.
+    pub fn numbers_taken(
+        &mut self,
+        wanted: &BTreeMap<QueueId, i64>,
+        answers: Vec<Answer>,
+    ) -> Result<(), StoreError> {
+        for row in answers.into_iter().flat_map(|answer| answer.rows) {
+            let (queue, last) = (row.int(0)?, row.int(1)?);
+            let count = wanted.get(&queue).copied().unwrap_or_default();
+            self.numbers
+                .insert(queue, (last - count + 1..=last).collect());
+        }
+        Ok(())
+    }
+
+    /// The scopes and ids of the jobs that are named.
+    pub fn keys_of<'a>(&self, needs: &'a Needs) -> impl Iterator<Item = (i64, &'a str)> {
+        let by_key = needs.jobs.iter().map(|key| (key.scope, key.id.as_str()));
+        let in_queue =
+            |(queue, id): &'a (QueueKey, String)| Some((self.queue(queue)?.id, id.as_str()));
+        let reach = needs.reach.iter().map(|id| (QLESS_SCOPE, id.as_str()));
+        by_key
+            .chain(needs.in_queues.iter().filter_map(in_queue))
+            .chain(reach)
+    }
+
+    fn has(&self, scope: i64, id: &str) -> bool {
+        let key = || JobKey {
+            scope,
+            id: id.to_owned(),
+        };
+        !self.slots.is_empty() && self.slots.contains_key(&key())
+    }
+
+    /// The statement that reads the oldest jobs of a list, if it is known.
+    fn loading_oldest(&self, oldest: &Oldest) -> Option<Statement> {
+        let count = |count: &usize| (*count as i64).into();
+        Some(match oldest {
+            Oldest::Failed { group, count: max } => {
+                Statement::new(LOAD_FAILURES, [group.as_str().into(), count(max)])
+            }
+            Oldest::Dead {
+                queue,
+                count: max,
+                until,
+            } => {
+                let queue = self.queue(queue)?.id;
+                Statement::new(LOAD_DEAD, [queue.into(), count(max), until.0.into()])
+            }
+        })
+    }
+
+    /// The statement that reads the neighbours of the loaded jobs, if any are missing. `whole` if edges may be added.
+    ///
+    /// A group without new edges takes some away at most, and asks of a neighbour nothing but whether any of its
+    /// dependencies are left. No more than one of them for each job of the group goes, so one more than that is
+    /// enough to know; a job that waits for thousands is not read whole each time that one of them is complete.
+    ///
+    /// A job that others are to wait for gets edges and is not changed otherwise: its neighbours are not asked for, of
+    /// which there may be thousands.
+    pub fn loading_neighbours<'a>(
+        &self,
+        needs: impl Iterator<Item = &'a Needs> + Clone,
+        whole: bool,
+    ) -> Option<Statement> {
+        let awaited = if whole {
+            only_awaited(needs)
+        } else {
+            HashSet::new()
+        };
+        let mut missing = HashSet::new();
+        let is_awaited =
+            |key: &JobKey| key.scope == QLESS_SCOPE && awaited.contains(key.id.as_str());
+        for (key, slot) in self.slots.iter().filter(|(key, _)| !is_awaited(key)) {
+            for id in slot.job.dependencies.iter().chain(&slot.job.dependents) {
+                if !self.has(key.scope, id) {
+                    missing.insert((key.scope, id.as_str()));
+                }
+            }
+        }
+        if missing.is_empty() {
+            return None;
+        }
+        let missing: Vec<_> = missing.into_iter().collect();
+        if whole {
+            return Some(Statement::of_rows(LOAD_JOBS, &missing));
+        }
+        let enough = self.slots.len() as i64 + 1;
+        Some(Statement::of_rows(LOAD_NEIGHBOURS, &missing).with(enough))
+    }
+
+    /// Takes in what [`Work::loading`] has read. The oldest of a list come first in the batch; what else a row
+    /// is, is told by its columns.
+    pub fn loaded(&mut self, answers: Vec<Answer>, oldest: bool) -> Result<(), StoreError> {
+        for (index, answer) in answers.into_iter().enumerate() {
+            for row in answer.rows {
+                match row.columns() {
+                    REACH_COLUMNS => self
+                        .reach
+                        .entry(row.text(0)?)
+                        .or_default()
+                        .push(row.text(1)?),
+                    recurring::COLUMNS => self.load_recurring(&row)?,
+                    operations::COLUMNS => self.operating.take_in(operations::operation(&row)?),
+                    _ => {
+                        let key = self.load(&row)?;
+                        if oldest && index == 0 {
+                            self.oldest.push(key);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what [`Work::loading_neighbours`] has read.
+    pub fn neighbours_loaded(&mut self, answers: &[Answer], whole: bool) -> Result<(), StoreError> {
+        for row in answers.iter().flat_map(|answer| &answer.rows) {
+            let key = self.load(row)?;
+            if let Some(slot) = self.slots.get_mut(&key) {
+                slot.is_partial = !whole;
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, row: &Row) -> Result<JobKey, StoreError> {
+        let (job, version) = job_rows::job(row)?;
+        let key = job.key.clone();
+        if !self.slots.contains_key(&key) {
+            self.prime(job, version);
+        }
+        Ok(key)
+    }
+
+    fn load_recurring(&mut self, row: &Row) -> Result<(), StoreError> {
+        let (recurring, version) = recurring::recurring(row)?;
+        let slot = RecurringSlot {
+            recurring: Some(recurring.clone()),
+            version,
+            changed: false,
+        };
+        self.recurring.insert(recurring.id, slot);
+        Ok(())
+    }
+
+    /// Statements that read the next jobs of each queue, how many run where that is limited, and what is to
+    /// be made of recurring jobs in the queues that have some.
+    pub fn loading_candidates(
+        &self,
+        wanted: &[(QueueId, usize)],
+        recurring: &HashSet<QueueId>,
+    ) -> Vec<Statement> {
+        let mut batch = Vec::with_capacity(wanted.len());
+        for (queue, count) in wanted {
+            batch.push(Statement::new(
+                NEXT,
+                [(*queue).into(), self.now.0.into(), (*count as i64).into()],
+            ));
+            if self.limit(*queue).is_some() {
+                batch.push(Statement::new(
+                    RUNNING,
+                    [(*queue).into(), self.now.0.into()],
+                ));
+            }
+            if recurring.contains(queue) || self.recurring_in.contains(queue) {
+                batch.push(recurring::due(*queue, self.now, *count));
+            }
+        }
+        batch
+    }
+
+    /// The statement that lets other servers wait with their claims in those of the queues where it is limited
+    /// how many jobs run, if there are any.
+    pub fn taking_turns(&self, wanted: &[(QueueId, usize)]) -> Option<Statement> {
+        let queues = wanted.iter().map(|(queue, _)| *queue);
+        let limited = queues.filter(|id| self.limit(*id).is_some());
+        let mut rows: Vec<_> = limited.map(|id| (id,)).collect();
+        rows.sort_unstable();
+        (!rows.is_empty()).then(|| Statement::of_rows(TAKE_TURNS, &rows))
+    }
+
+    /// How many jobs of the queue may run at once, if that is limited.
+    fn limit(&self, queue: QueueId) -> Option<usize> {
+        let key = self.queue_key(queue)?;
+        match key.protocol {
+            Protocol::Qless => self.config.concurrency_max(&key.name),
+            Protocol::Lmstfy | Protocol::Relay | Protocol::Jobq => None,
+        }
+    }
+
+    /// Takes in what [`Work::loading_candidates`] has read, in the order in which claims take it. Gives the
+    /// recurring jobs that are due.
+    pub fn candidates_loaded(
+        &mut self,
+        wanted: &[(QueueId, usize)],
+        recurring: &HashSet<QueueId>,
+        mut answers: impl Iterator<Item = Answer>,
+    ) -> Result<Vec<Recurring>, StoreError> {
+        let mut due = Vec::new();
+        for (queue, _) in wanted {
+            let (mut lost, mut ready) = (Vec::new(), Vec::new());
+            for row in answers.next().unwrap_or_default().rows {
+                let (job, version) = job_rows::job(&row)?;
+                match &job.lease {
+                    Some(lease) => lost.push((lease.until, job.seq, job.key.clone())),
+                    None => ready.push(job.key.clone()),
+                }
+                self.prime(job, version);
+            }
+            lost.sort_by_key(|(until, seq, _)| (*until, *seq));
+            let lost = lost.into_iter().map(|(.., key)| key).collect();
+            let room = match self.limit(*queue) {
+                Some(max) => {
+                    let answer = answers.next().unwrap_or_default();
+                    let running = answer.rows.first().map_or(Ok(0), |row| row.int(0))?;
+                    Some(max.saturating_sub(usize::try_from(running).unwrap_or(usize::MAX)))
+                }
+                None => None,
+            };
+            if recurring.contains(queue) || self.recurring_in.contains(queue) {
+                for row in answers.next().unwrap_or_default().rows {
+                    self.load_recurring(&row)?;
+                    due.push(recurring::recurring(&row)?.0);
+                }
+            }
+            let ready = self.in_order(ready);
+            self.candidates.insert(
+                *queue,
+                Candidates {
+                    lost,
+                    ready,
+                    room,
+                    is_cut: false,
+                },
+            );
+        }
+        Ok(due)
+    }
+
+    /// Lets these jobs wait among the candidates of the queue.
+    pub fn line_up(&mut self, queue: QueueId, more: Vec<JobKey>) {
+        if more.is_empty() {
+            return;
+        }
+        if let Some(mut candidates) = self.candidates.remove(&queue) {
+            let ready = candidates.ready.drain(..).chain(more).collect();
+            candidates.ready = self.in_order(ready);
+            self.candidates.insert(queue, candidates);
+        }
+    }
+
+    /// Jobs that wait, in the order in which they are claimed.
+    fn in_order(&self, mut ready: Vec<JobKey>) -> VecDeque<JobKey> {
+        let place = |key: &JobKey| {
+            let job = self.job(key)?;
+            let priority = match job.state {
+                State::Stalled => None,
+                _ => Some(rank(job.priority)),
+            };
+            Some((priority, job.ready_at, job.seq))
+        };
+        ready.sort_by_cached_key(place);
+        ready.into()
+    }
+}
+
+/// Pairs of scope and id. The scope goes with each id and not into the statement: given the scope alone, Postgres
+/// reads all the jobs of that scope and compares each with every id.
+pub fn qless_keys<T: AsRef<str>>(ids: &[T]) -> Vec<(i64, &str)> {
+    ids.iter().map(|id| (QLESS_SCOPE, id.as_ref())).collect()
+}
+
+/// An integer that is the larger, the larger the number.
+fn rank(number: f64) -> i64 {
+    // Adding 0 makes one of both zeros. The bits of a negative number rise as it falls.
+    let bits = (number + 0.0).to_bits().cast_signed();
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
+/// Columns of an answer to [`LOAD_REACH`]; a job has many more.
+const REACH_COLUMNS: usize = 2;
+
+/// Jobs by pairs of scope and id.
+// CROSS JOIN keeps SQLite from walking through the jobs and looking each up in the list.
+const LOAD_JOBS: &str = concat!(
+    "SELECT ",
+    job_columns!(short_bodies),
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
+);
+
+const LOAD_NEIGHBOURS: &str = concat!(
+    "SELECT ",
+    job_columns!(some_dependencies: "$2 + 0"),
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
+);
+
+/// Records by `seq`.
+const LOAD_CHOICE: &str = concat!(
+    "SELECT ",
+    job_columns!(short_bodies),
+    " FROM (SELECT seq FROM jobs WHERE seq IN (SELECT int(0) FROM rows($1)) {skip_locked}) AS c
+    CROSS JOIN jobs AS j WHERE j.seq = c.seq"
+);
+
+/// As many numbers in each queue as there are new records for it. Other servers wait for the queue's row, so
+/// numbers follow each other.
+const TAKE_NUMBERS: &str = "
+UPDATE queues SET last_number = last_number + k.int(1) FROM rows($1) AS k
+WHERE queues.id = k.int(0) AND queues.forgotten = 0 RETURNING queues.id, queues.last_number";
+
+const LOAD_FAILURES: &str = concat!(
+    "SELECT ",
+    job_columns!(short_bodies),
+    " FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 ORDER BY j.since, j.seq LIMIT $2 + 0"
+);
+
+const LOAD_DEAD: &str = concat!(
+    "SELECT ",
+    job_columns!(short_bodies),
+    " FROM jobs AS j WHERE j.queue = $1 AND j.state = 8 AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
+);
+
+/// All edges that can be reached from some jobs by pairs of scope and id, as pairs of ids.
+// CROSS JOIN keeps SQLite from reading every edge there is.
+const LOAD_REACH: &str = "
+WITH RECURSIVE reached (seq) AS (
+    SELECT j.seq FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)
+    UNION
+    SELECT d.needs FROM reached AS r CROSS JOIN dependencies AS d WHERE d.job = r.seq
+)
+SELECT a.id, b.id FROM reached AS r CROSS JOIN dependencies AS d CROSS JOIN jobs AS a CROSS JOIN jobs AS b
+WHERE d.job = r.seq AND a.seq = d.job AND b.seq = d.needs";
+
+/// How many jobs of a queue run with a lease that is not lost.
+const RUNNING: &str =
+    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until > $2";
+
+/// Changes nothing, and keeps the rows until the end of the transaction.
+const TAKE_TURNS: &str = "
+UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)";
+
+/// Of those whose time to live has not ended: lost leases, jobs taken from their workers, waiting jobs, and scheduled jobs that are due though upkeep has not made them waiting yet:
+/// of each the first few. If more than ten thousand are due at once, those due first go first.
+const NEXT: &str = concat!(
+    "SELECT ",
+    job_columns!(short_bodies),
+    " FROM (
+        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
+                             AND (expires_at IS NULL OR expires_at > $2)
+                         ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
+        UNION ALL
+        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 7
+                         ORDER BY since, seq LIMIT $3 + 0 {skip_locked}) AS taken_away
+        UNION ALL
+        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 1
+                             AND (expires_at IS NULL OR expires_at > $2)
+                         ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
+        UNION ALL
+        SELECT seq FROM (SELECT seq FROM (
+                             SELECT seq, priority, ready_at FROM jobs
+                             WHERE queue = $1 AND state = 2 AND ready_at <= $2
+                                 AND (expires_at IS NULL OR expires_at > $2)
+                             ORDER BY ready_at, seq LIMIT 10000) AS soonest
+                         ORDER BY priority, ready_at, seq LIMIT $3 + 0) AS due
+    ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq"
+);

@@ -1,0 +1,307 @@
+//! What a group writes: everything that its verbs have changed, each kind of thing in one statement.
+
+use crate::engine::clock::Time;
+use crate::engine::maintenance::empty_queues;
+use crate::engine::model::config;
+use crate::engine::model::job::{Job, JobKey, QueueId, State};
+use crate::engine::model::queue::{self, Queue};
+use crate::engine::model::{job_rows, recurring};
+use crate::engine::tokens::Change;
+use crate::engine::unit_of_work::{Slot, Work};
+use crate::engine::verbs::qless::tag;
+use crate::store::Statement;
+
+use crate::engine::model::tracked;
+use std::collections::HashMap;
+
+/// The version of a row that has just been inserted.
+const NEW: i64 = 1;
+
+impl Work {
+    /// `n` due jobs of the queue were found waiting instead of scheduled.
+    pub fn promoted(&mut self, queue: QueueId, n: u64) {
+        let n = n as i64;
+        if n > 0 {
+            self.tally.count(queue, State::Scheduled, -n);
+            self.tally.count(queue, State::Waiting, n);
+        }
+        // The alarm is not enough: a waiter sets it after its claim, and if the job became due in between it is no longer
+        // among the scheduled ones.
+        if self.watched {
+            self.wake(queue, usize::try_from(n).unwrap_or_default());
+        }
+    }
+
+    /// What the verbs have changed in jobs and edges. Afterwards nothing is under work any more.
+    pub fn job_writes(&mut self) -> Vec<Statement> {
+        self.audit_jobs();
+        let mut slots: Vec<Slot> = self.slots.drain().map(|(_, slot)| slot).collect();
+        // All groups of all servers lock rows in this order, so that no two wait for each other.
+        slots.sort_unstable_by_key(|slot| slot.job.seq);
+        for slot in &mut slots {
+            let changed = slot.version.is_none() || slot.before.is_some();
+            if changed && slot.job.state != State::Record {
+                slot.job.history.shorten(self.history_max);
+            }
+        }
+        let mut writes = self.rows_of(&slots);
+        let (added, cut) = self.edges.drain().partition::<Vec<_>, _>(|(_, add)| *add);
+        let edges = |edges: Vec<((i64, i64), bool)>| {
+            let mut edges: Vec<_> = edges.into_iter().map(|(edge, _)| edge).collect();
+            edges.sort_unstable();
+            edges
+        };
+        let (added, cut) = (edges(added), edges(cut));
+        if !cut.is_empty() {
+            writes.push(job_rows::remove_dependencies(&cut));
+        }
+        if !added.is_empty() {
+            writes.push(job_rows::add_dependencies(&added));
+        }
+        writes.extend(self.recurring_writes());
+        for slot in slots {
+            let rewritten = i64::from(slot.before.is_some());
+            let version = slot.version.map_or(NEW, |version| version + rewritten);
+            match slot.job.state {
+                State::Running if !slot.is_partial => {
+                    let key = slot.job.key.clone();
+                    self.running.push((key, Some((slot.job, version))));
+                }
+                _ => self.let_go(slot.job.key),
+            }
+        }
+        writes
+    }
+
+    /// The rows of the jobs and their tags; counts them, and notes what became available.
+    fn rows_of(&mut self, slots: &[Slot]) -> Vec<Statement> {
+        let mut removed = std::mem::take(&mut self.removed);
+        removed.sort_unstable_by_key(|(job, _)| job.seq);
+        let (mut new, mut moved, mut changed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut tags = TagRows::default();
+        for slot in slots {
+            match (&slot.before, slot.version) {
+                (_, None) => new.push((&slot.job, NEW)),
+                (Some(before), Some(version)) if job_rows::settings_differ(before, &slot.job) => {
+                    changed.push((&slot.job, version));
+                }
+                (Some(_), Some(version)) => moved.push((&slot.job, version)),
+                (None, Some(_)) => continue,
+            }
+            self.tally.recount(slot.before.as_ref(), Some(&slot.job));
+            // One that is restored has had its tags, as far as anybody knows, since it was put; as others have.
+            let tagged_at = match slot.version {
+                None => slot.job.created_at,
+                Some(_) => self.now,
+            };
+            tags.compare(slot.before.as_ref(), Some(&slot.job), tagged_at);
+            if self.watched {
+                self.look_out(slot.before.as_ref(), &slot.job);
+            }
+        }
+        let mut gone = Vec::new();
+        for (job, version) in &removed {
+            gone.push((job.seq, *version));
+            self.let_go(job.key.clone());
+            self.tally.recount(Some(job), None);
+            tags.compare(Some(job), None, self.now);
+            if self.watched {
+                self.make_room(job);
+            }
+        }
+        let mut writes = Vec::new();
+        writes.extend(job_rows::delete(&gone));
+        writes.extend(job_rows::insert(&new));
+        writes.extend(job_rows::bodies(&new));
+        writes.extend(job_rows::update_progress(&moved));
+        writes.extend(job_rows::update(&changed));
+        writes.extend(job_rows::bodies(&changed));
+        if !tags.off.is_empty() {
+            writes.push(job_rows::remove_tags(&tags.off));
+        }
+        if !tags.on.is_empty() {
+            writes.push(job_rows::add_tags(&tags.on));
+        }
+        writes
+    }
+
+    /// Notes what whoever waits for jobs wants to know: that one became available or will be, or that one
+    /// less runs where their number is limited.
+    fn look_out(&mut self, before: Option<&Job>, after: &Job) {
+        let is_ready = |job: &Job| matches!(job.state, State::Waiting | State::Stalled);
+        let was_ready = before.is_some_and(|job| is_ready(job) && job.queue == after.queue);
+        match after.state {
+            _ if is_ready(after) && !was_ready => {
+                self.wake(after.queue, 1);
+            }
+            State::Scheduled => self.will_be(after.queue, after.ready_at),
+            State::Running => {
+                if let Some(lease) = &after.lease {
+                    self.will_be(after.queue, lease.until);
+                }
+            }
+            _ => {}
+        }
+        if let Some(before) = before
+            && after.state != State::Running
+        {
+            self.make_room(before);
+        }
+    }
+
+    /// Wakes a waiter if this job was running in a queue with a limit on running jobs.
+    fn make_room(&mut self, before: &Job) {
+        if before.state != State::Running {
+            return;
+        }
+        let name = self.queue_name(before.queue);
+        if self.config.concurrency_max(&name).is_some() {
+            self.wake(before.queue, 1);
+        }
+    }
+
+    fn recurring_writes(&mut self) -> Vec<Statement> {
+        let (mut saved, mut gone) = (Vec::new(), Vec::new());
+        let mut slots: Vec<_> = self.recurring.drain().collect();
+        slots.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        for (id, slot) in &slots {
+            match &slot.recurring {
+                _ if !slot.changed => {}
+                Some(recurring) => saved.push((recurring, slot.version + 1)),
+                None if slot.version > 0 => gone.push((id, slot.version)),
+                None => {}
+            }
+        }
+        let mut writes = Vec::new();
+        if !saved.is_empty() {
+            writes.push(recurring::save(&saved).exactly(saved.len()));
+        }
+        if !gone.is_empty() {
+            writes.push(recurring::delete(&gone).exactly(gone.len()));
+        }
+        writes
+    }
+
+    /// What is to be written when the group ends: queues, options, counts, statistics, and events.
+    pub fn closing_writes(&mut self, server: i64) -> Vec<Statement> {
+        let mut writes = Vec::new();
+        if !self.changed_queues.is_empty() {
+            let revision = self.revision.unwrap_or_default() + 1;
+            writes.push(queue::save(self.changed_queues.values(), revision));
+        }
+        writes.extend(empty_queues::drop_queues(&self.gone_queues));
+        let save =
+            |(option, value): &(String, Option<String>)| config::save(option, value.as_deref());
+        writes.extend(self.settings.iter().map(save));
+        let save = |(id, since): (&String, &Option<Time>)| tracked::save(id, *since);
+        writes.extend(self.tracking.iter().map(save));
+        writes.extend(self.tokens.writes());
+        writes.extend(self.operating.writes());
+        if !self.forgotten_workers.is_empty() {
+            writes.push(queue::forget_workers(&self.forgotten_workers));
+        }
+        writes.extend(self.audit_write());
+        writes.append(&mut self.more);
+        let tally = std::mem::take(&mut self.tally);
+        writes.extend(tally.into_statements(server));
+        let events = std::mem::take(&mut self.events);
+        writes.extend(self.revision_write());
+        writes.extend(events.into_statements(self.now));
+        writes
+    }
+
+    /// The statement that tells other servers that something has changed of which they keep a copy in memory.
+    fn revision_write(&self) -> Option<Statement> {
+        let others = i64::from(self.changes_others());
+        let queues = !self.changed_queues.is_empty();
+        if others == 0 && !queues {
+            return None;
+        }
+        Some(match self.revision {
+            // Queues are written whole: nobody else may have changed one meanwhile.
+            Some(revision) if queues || !self.gone_queues.is_empty() => {
+                Statement::new(REVISE_UNCHANGED, [others.into(), revision.into()]).exactly(1)
+            }
+            _ => Statement::new(REVISE, []),
+        })
+    }
+
+    /// Whether something changes of which servers keep a copy in memory.
+    pub fn changes_what_is_kept(&self) -> bool {
+        !self.changed_queues.is_empty() || self.changes_others()
+    }
+
+    /// Whether more of that changes than queues.
+    fn changes_others(&self) -> bool {
+        !(self.gone_queues.is_empty()
+            && self.settings.is_empty()
+            && self.tracking.is_empty()
+            && self.tokens.changes.is_empty()
+            && self.recurring_in.is_empty())
+    }
+
+    /// What the group leaves behind once it has been committed.
+    pub fn finish(self) -> Finished {
+        Finished {
+            changed_queues: self.changed_queues.into_values().collect(),
+            gone_queues: self.gone_queues,
+            running: self.running,
+            settings: self.settings,
+            tracking: self.tracking,
+            tokens: self.tokens.changes,
+            recurring_in: self.recurring_in.into_iter().collect(),
+            woken: self.woken,
+            ahead: self.ahead,
+            last_seq: self.seqs.last,
+        }
+    }
+}
+
+/// Servers that share the database read their copies again.
+pub const REVISE: &str =
+    "UPDATE state SET revision = revision + 1, others_revision = revision + 1 WHERE id = 1";
+
+const REVISE_UNCHANGED: &str = "
+UPDATE state SET revision = revision + 1,
+    others_revision = CASE WHEN $1 = 1 THEN revision + 1 ELSE others_revision END
+WHERE id = 1 AND revision = $2";
+
+/// Rows of the table of tags that are to be added or removed.
+#[derive(Default)]
+struct TagRows {
+    on: Vec<(i64, String, i64, String)>,
+    off: Vec<(i64, String)>,
+}
+
+impl TagRows {
+    /// A job was this before the group, and is that after it.
+    fn compare(&mut self, before: Option<&Job>, after: Option<&Job>, now: Time) {
+        let tags = |job: Option<&Job>| job.map(|job| job.tags.clone()).unwrap_or_default();
+        let (had, has) = (tags(before), tags(after));
+        let Some(job) = after.or(before).filter(|_| had != has) else {
+            return;
+        };
+        let (mut gone, mut come) = (had.clone(), has.clone());
+        tag::remove(&mut gone, &has);
+        tag::remove(&mut come, &had);
+        self.off.extend(gone.into_iter().map(|tag| (job.seq, tag)));
+        let rows = come.into_iter();
+        self.on
+            .extend(rows.map(|tag| (job.seq, tag, now.0, job.key.id.clone())));
+    }
+}
+
+/// See [`Work::finish`].
+pub struct Finished {
+    pub changed_queues: Vec<Queue>,
+    pub gone_queues: Vec<QueueId>,
+    /// In order: a job that is named twice is as the last one says.
+    pub running: Vec<(JobKey, Option<(Job, i64)>)>,
+    pub settings: Vec<(String, Option<String>)>,
+    pub tracking: HashMap<String, Option<Time>>,
+    pub tokens: Vec<Change>,
+    pub recurring_in: Vec<QueueId>,
+    pub woken: HashMap<QueueId, usize>,
+    pub ahead: HashMap<QueueId, Time>,
+    pub last_seq: i64,
+}

@@ -1,0 +1,175 @@
+//! Children of recurring jobs. They are created when a client claims or peeks, and only as many as it asks for; each
+//! is put as of the time at which it was due.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::engine::clock::Time;
+use crate::engine::model::history::{History, What};
+use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, State};
+use crate::engine::model::recurring::Recurring;
+use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::load::qless_keys;
+use crate::store::Statement;
+
+/// A recurring job that is due, and how many children it is to have at most.
+#[derive(Clone, Debug)]
+pub struct Due {
+    pub recurring: Recurring,
+    pub children: usize,
+}
+
+/// The ids that up to `count` children might get; as many again, for some may be taken.
+pub fn ids_of_children(due: &Due) -> impl Iterator<Item = String> {
+    let ahead = i64::try_from(due.children)
+        .unwrap_or(i64::MAX)
+        .saturating_mul(2);
+    let recurring = &due.recurring;
+    (1..=ahead).map(|n| format!("{}-{}", recurring.id, recurring.made + n))
+}
+
+/// Which of the recurring jobs that are due get how many children when `wanted` jobs are wanted in each queue: in order,
+/// no more than are due, and together no more than are wanted.
+pub fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> Vec<Due> {
+    let mut left: HashMap<QueueId, usize> = wanted.iter().copied().collect();
+    let mut planned = Vec::new();
+    for recurring in due {
+        let behind = now.0.saturating_sub(recurring.next_at.0);
+        let missed = usize::try_from(behind / recurring.interval.max(1)).unwrap_or(usize::MAX);
+        let left = left.entry(recurring.queue).or_default();
+        let children = missed.saturating_add(1).min(*left);
+        *left -= children;
+        if children > 0 {
+            planned.push(Due {
+                recurring,
+                children,
+            });
+        }
+    }
+    planned
+}
+
+/// Makes up to `count` children that are due. `taken` are those of [`ids_of_children`] that some job has: they
+/// are passed over.
+pub fn spawn(
+    work: &mut Work,
+    recurring: &mut Recurring,
+    taken: &HashSet<String>,
+    count: usize,
+) -> Vec<Job> {
+    let now = work.now;
+    skip_missed(recurring, now);
+    let mut children = Vec::new();
+    let last = recurring.made + i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(2);
+    while recurring.next_at <= now && children.len() < count && recurring.made < last {
+        recurring.made += 1;
+        let id = format!("{}-{}", recurring.id, recurring.made);
+        if taken.contains(&id) {
+            continue;
+        }
+        children.push(child(work, recurring, id));
+        work.tally.put(recurring.queue, now);
+        recurring.next_at = Time(recurring.next_at.0.saturating_add(recurring.interval));
+    }
+    children
+}
+
+/// After a silence: of the children that were missed, only the last `backlog` are made.
+fn skip_missed(recurring: &mut Recurring, now: Time) {
+    if recurring.backlog <= 0 || recurring.next_at > now {
+        return;
+    }
+    let behind = now.0.saturating_sub(recurring.next_at.0);
+    let backlog = recurring.backlog.saturating_mul(recurring.interval);
+    if behind > backlog {
+        let surplus = (behind - backlog + recurring.interval - 1) / recurring.interval;
+        let skipped = surplus.saturating_mul(recurring.interval);
+        recurring.next_at = Time(recurring.next_at.0.saturating_add(skipped));
+    }
+}
+
+fn child(work: &mut Work, recurring: &Recurring, id: String) -> Job {
+    let due = recurring.next_at;
+    let mut history = History::default();
+    history.push(
+        What::Put,
+        due,
+        Some(&work.queue_name(recurring.queue)),
+        None,
+    );
+    Job {
+        seq: work.next_seq(),
+        key: JobKey {
+            scope: QLESS_SCOPE,
+            id,
+        },
+        queue: recurring.queue,
+        state: State::Waiting,
+        priority: recurring.priority,
+        ready_at: due,
+        since: due,
+        lease: None,
+        retries: recurring.retries,
+        remaining: recurring.retries,
+        klass: recurring.klass.clone(),
+        tags: recurring.tags.clone(),
+        history,
+        failure: None,
+        body: recurring.body.as_str().into(),
+        created_at: due,
+        spawned_from: Some(recurring.id.clone()),
+        expires_at: None,
+        attributes: None,
+        timeout_s: None,
+        work_state: None,
+        updated_at: None,
+        dependencies: Vec::new(),
+        dependents: Vec::new(),
+    }
+}
+
+impl Work {
+    /// The statement that tells which ids are taken already, of those that the children of recurring jobs
+    /// might get.
+    pub fn loading_taken(due: &[Due]) -> Statement {
+        let ids: Vec<_> = due.iter().flat_map(ids_of_children).collect();
+        Statement::of_rows(TAKEN, &qless_keys(&ids))
+    }
+
+    /// Makes up to `wanted` children in each queue of the recurring jobs that are due, which then wait with
+    /// the other candidates.
+    pub fn spawn(&mut self, wanted: &[(QueueId, usize)], due: Vec<Due>, taken: &HashSet<String>) {
+        let left = |(queue, count): &(QueueId, usize)| {
+            let lost = self.candidates.get(queue).map_or(0, |it| it.lost.len());
+            (*queue, (*count).min(self.room(*queue)).saturating_sub(lost))
+        };
+        let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
+        for Due {
+            mut recurring,
+            children,
+        } in due
+        {
+            let Some(left) = left.get_mut(&recurring.queue) else {
+                continue;
+            };
+            let children = spawn(self, &mut recurring, taken, children.min(*left));
+            *left -= children.len();
+            let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
+            children.into_iter().for_each(|child| self.insert(child));
+            self.line_up(recurring.queue, keys);
+            self.respawned(recurring);
+        }
+    }
+
+    /// A recurring job has had children; that its queue has recurring jobs is known.
+    fn respawned(&mut self, recurring: Recurring) {
+        self.will_be(recurring.queue, recurring.next_at);
+        if let Some(slot) = self.recurring.get_mut(&recurring.id) {
+            slot.recurring = Some(recurring);
+            slot.changed = true;
+        }
+    }
+}
+
+/// Which of these pairs of scope and id are taken: the ids.
+const TAKEN: &str = "
+SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)";

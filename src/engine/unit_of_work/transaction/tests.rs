@@ -1,0 +1,56 @@
+//! That a group never fails as a whole for the sake of one of its steps.
+
+use futures::future::join_all;
+
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::{Engine, Error, Put, QueueKey, Result, quiet as engine};
+use crate::store::Statement;
+
+async fn put(engine: &Engine, id: String) -> Result<String> {
+    let job = Put {
+        id: Some(id),
+        body: "1".to_owned(),
+        ..Put::default()
+    };
+    let put = engine.put(QueueKey::qless("q"), vec![job], String::new(), None);
+    put.await?.remove(0)
+}
+
+async fn write(engine: &Engine, verb: fn(&mut Work) -> Result<()>) -> Result<()> {
+    engine.write(Needs::default(), None, 1, verb).await
+}
+
+/// Many puts at once, and among them one step that fails: all puts are done, and the step is refused.
+async fn refused_alone(verb: fn(&mut Work) -> Result<()>) {
+    let engine = engine().await;
+    for round in 0..5 {
+        let some = |half: &str| {
+            let ids = (0..40).map(|n| format!("{round}-{half}-{n}"));
+            join_all(ids.map(|id| put(&engine, id)).collect::<Vec<_>>())
+        };
+        let (before, refused, after) =
+            futures::join!(some("before"), write(&engine, verb), some("after"));
+        assert!(matches!(refused, Err(Error::Store(_))), "{refused:?}");
+        for done in before.into_iter().chain(after) {
+            done.unwrap();
+        }
+    }
+    let jobs = engine.queue(&QueueKey::qless("q"), None).await.unwrap();
+    assert_eq!(jobs.unwrap().counts.waiting, 400);
+    assert_eq!(engine.check(None).await.unwrap(), []);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_step_that_the_database_refuses_is_refused_alone() {
+    refused_alone(|work| {
+        work.also([Statement::new("INSERT INTO tags (job) VALUES (NULL)", [])]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_verb_that_panics_fails_alone_and_the_writer_lives() {
+    refused_alone(|_| panic!("a verb that is wrong")).await;
+}

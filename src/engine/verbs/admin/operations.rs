@@ -1,0 +1,140 @@
+//! Bulk operations: count, start, cancel, undo.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::operations::rows;
+use crate::engine::operations::{
+    ACTIVE_MAX, Action, Asked, COUNT_REACH, Counted, LISTED_MAX, Operation, Refusal, SAMPLES,
+    Stage, Subject,
+};
+use crate::engine::queries::search::Hit;
+use crate::engine::unit_of_work::Needs;
+use crate::search::Search;
+use crate::store::Statement;
+
+impl Engine {
+    /// Counts what an operation would concern: of a search up to a million jobs, for up to two seconds.
+    pub async fn count(
+        &self,
+        action: &Action,
+        subject: &Subject,
+    ) -> Result<Result<Counted, Refusal>> {
+        self.freshen().await?;
+        let (now, places) = (self.now(None), self.places());
+        let mut counted = Counted::default();
+        let mut newest = Vec::new();
+        let search = match subject {
+            Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
+                return Ok(Err(Refusal::TooLong));
+            }
+            Subject::Jobs(numbers) => {
+                let mut jobs = self.sized(numbers).await?;
+                jobs.retain(|(job, _)| places.contains_key(&job.queue) && !job.is_expired(now));
+                for (job, bytes) in &jobs {
+                    let queue = places.get(&job.queue).map(|queue| &queue.key);
+                    queue.inspect(|queue| counted.meet(action, job, queue, *bytes, now));
+                }
+                let samples = jobs.iter().take(SAMPLES).map(|(job, _)| job.seq);
+                let samples: Vec<i64> = samples.collect();
+                counted.samples = self.brief(&samples, &places, now).await?;
+                return Ok(Ok(counted));
+            }
+            Subject::Search(text) => match Search::parse(text) {
+                Ok(search) => search,
+                Err(mistake) => return Ok(Err(mistake.into())),
+            },
+        };
+        let mut meet = |hit: Hit<'_>| {
+            counted.meet(action, hit.job, &hit.queue.key, hit.bytes, now);
+            if newest.len() < SAMPLES {
+                newest.push(hit.job.seq);
+            }
+        };
+        let walk = self.walk(&search, &places, None, COUNT_REACH, now, &mut meet);
+        counted.is_least = walk.await?.is_cut;
+        counted.samples = self.brief(&newest, &places, now).await?;
+        Ok(Ok(counted))
+    }
+
+    /// Makes an operation, which begins when it is its turn. Its id.
+    pub async fn operate(&self, asked: Asked) -> Result<Result<i64, Refusal>> {
+        match &asked.subject {
+            Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
+                return Ok(Err(Refusal::TooLong));
+            }
+            Subject::Jobs(numbers) if numbers.is_empty() => return Ok(Err(Refusal::Nobody)),
+            Subject::Jobs(_) => {}
+            Subject::Search(text) => {
+                if let Err(mistake) = Search::parse(text) {
+                    return Ok(Err(mistake.into()));
+                }
+            }
+        }
+        let active = self.readers().rows(Statement::new(rows::COUNT_ACTIVE, []));
+        if active.await?.first().map_or(Ok(0), |row| row.int(0))? >= ACTIVE_MAX {
+            return Ok(Err(Refusal::TooMany));
+        }
+        let id = self.write(Needs::default(), None, 1, move |work| {
+            let id = work.next_seq();
+            let operation = made(id, work.now, &asked);
+            work.operating.make(operation);
+            Ok(id)
+        });
+        let id = id.await?;
+        self.operator().call();
+        Ok(Ok(id))
+    }
+
+    /// Ends an operation in the middle; what it has done stays.
+    pub async fn cancel_operation(&self, id: i64) -> Result<Result<(), Refusal>> {
+        self.change_operation(id, |operation, now| {
+            if operation.stage != Stage::Running {
+                return Err(Refusal::Ended);
+            }
+            operation.end(Stage::Cancelled, now);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Puts back what an operation has removed.
+    pub async fn undo_operation(&self, id: i64) -> Result<Result<(), Refusal>> {
+        let done = self.change_operation(id, |operation, now| {
+            if !operation.can_be_undone(now) {
+                return Err(Refusal::TooLate);
+            }
+            operation.stage = Stage::Undoing;
+            Ok(())
+        });
+        let done = done.await?;
+        self.operator().call();
+        Ok(done)
+    }
+}
+
+/// The operation as it begins.
+fn made(id: i64, now: Time, asked: &Asked) -> Operation {
+    let counted = &asked.counted;
+    Operation {
+        id,
+        created_at: now,
+        who: asked.who.clone(),
+        action: asked.action.clone(),
+        subject: asked.subject.clone(),
+        stage: Stage::Running,
+        total: counted.jobs,
+        is_least: counted.is_least,
+        down_to: id,
+        done: 0,
+        skipped: 0,
+        restored: 0,
+        lost: 0,
+        keeps: asked.action.removes() && counted.can_be_kept(),
+        kept_bytes: 0,
+        started_at: None,
+        ended_at: None,
+        undo_until: None,
+        why: None,
+    }
+}

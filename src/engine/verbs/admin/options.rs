@@ -1,0 +1,50 @@
+//! Options: set and unset.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::events::Said;
+use crate::engine::model::config::Config;
+use crate::engine::unit_of_work::{Needs, Work};
+
+impl Engine {
+    /// Sets an option to a value, which is JSON text, or forgets it (`None`), so that its default is in
+    /// force again.
+    pub async fn configure(
+        &self,
+        option: &str,
+        value: Option<String>,
+        now: Option<Time>,
+    ) -> Result<()> {
+        let option = option.to_owned();
+        self.write(Needs::default(), now, 1, move |work| {
+            configure(work, &option, value.clone())
+        })
+        .await
+    }
+}
+
+/// Options that may be set.
+const OPTIONS_MAX: usize = 10_000;
+
+/// Sets an option, or forgets it.
+///
+/// # Errors
+/// [`Error::BadOption`]; [`Error::TooMany`] are set.
+pub fn configure(work: &mut Work, option: &str, value: Option<String>) -> Result<()> {
+    match &value {
+        Some(value) => {
+            Config::check(option, value)?;
+            if !work.config.is_set(option) && work.config.number_set() >= OPTIONS_MAX {
+                return Err(Error::TooMany {
+                    what: "options",
+                    max: OPTIONS_MAX,
+                });
+            }
+            work.events.config_set(option, value);
+        }
+        None => work.events.log(&Said::ConfigUnset { option }),
+    }
+    work.configure(option, value);
+    Ok(())
+}

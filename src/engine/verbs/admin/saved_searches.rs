@@ -1,0 +1,71 @@
+//! Searches that somebody has saved under a name, for everybody.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::unit_of_work::Needs;
+use crate::store::Statement;
+
+/// The most searches that are kept; beyond them those go that were saved first.
+pub const SEARCHES_MAX: i64 = 200;
+
+/// A search with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    pub name: String,
+    pub text: String,
+    pub who: String,
+    pub at: Time,
+}
+
+impl Engine {
+    /// All that are saved, by name.
+    pub async fn searches(&self) -> Result<Vec<Saved>> {
+        let rows = self.readers().rows(Statement::new(ALL, [])).await?;
+        let saved = |row: &crate::store::Row| {
+            Ok(Saved {
+                name: row.text(0)?,
+                text: row.text(1)?,
+                who: row.text(2)?,
+                at: Time(row.int(3)?),
+            })
+        };
+        rows.iter().map(saved).collect()
+    }
+
+    /// Saves a search under a name, in the place of what has that name.
+    pub async fn save_search(&self, name: &str, text: &str, who: &str) -> Result<()> {
+        let words = [name, text, who].map(str::to_owned);
+        self.write(Needs::default(), None, 1, move |work| {
+            let [name, text, who] = words.clone();
+            let args = [name.into(), text.into(), who.into(), work.now.0.into()];
+            work.also([
+                Statement::new(SAVE, args),
+                Statement::new(DROP_SURPLUS, [SEARCHES_MAX.into()]),
+            ]);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Forgets a search, there or not.
+    pub async fn forget_search(&self, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.write(Needs::default(), None, 1, move |work| {
+            work.also([Statement::new(FORGET, [name.as_str().into()])]);
+            Ok(())
+        })
+        .await
+    }
+}
+
+const ALL: &str = "SELECT name, text, who, saved_at FROM searches ORDER BY name";
+
+const SAVE: &str = "
+INSERT INTO searches (name, text, who, saved_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (name) DO UPDATE SET text = excluded.text, who = excluded.who, saved_at = excluded.saved_at";
+
+const DROP_SURPLUS: &str = "
+DELETE FROM searches WHERE saved_at < (SELECT saved_at FROM searches ORDER BY saved_at DESC LIMIT 1 OFFSET $1 - 1)";
+
+const FORGET: &str = "DELETE FROM searches WHERE name = $1";

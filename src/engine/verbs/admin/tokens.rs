@@ -1,0 +1,138 @@
+//! Tokens: create and revoke.
+
+use crate::engine::Engine;
+use crate::engine::error::{Error, Result};
+use crate::engine::tokens::expiry::Expiry;
+use crate::engine::tokens::{
+    Change, DESCRIPTION_BYTES_MAX, Flaw, Made, NAMESPACE_BYTES_MAX, SECRET_BYTES_MAX,
+    SECRET_BYTES_MIN, TAKEN, TOKENS_MAX,
+};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::secret;
+use crate::secret::Hash;
+
+impl Engine {
+    /// Makes a token of a namespace that does not expire; see [`Engine::create_token_until`].
+    ///
+    /// # Errors
+    /// [`Error::BadToken`], [`Error::TooMany`].
+    pub async fn create_token(
+        &self,
+        namespace: &str,
+        description: &str,
+        secret: Option<String>,
+    ) -> Result<String> {
+        self.create_token_until(namespace, description, secret, None)
+            .await
+    }
+
+    /// Makes a token of a namespace, with a random secret or a given one. Returns the secret, which is not kept.
+    ///
+    /// # Errors
+    /// [`Error::BadToken`], [`Error::TooMany`].
+    pub async fn create_token_until(
+        &self,
+        namespace: &str,
+        description: &str,
+        secret: Option<String>,
+        expires: Option<Expiry>,
+    ) -> Result<String> {
+        check(namespace, description, secret.as_deref())?;
+        let secret = match secret {
+            Some(secret) => secret,
+            None => secret::generate()
+                .map_err(|error| Error::Store(format!("no random numbers available: {error}")))?,
+        };
+        let (namespace, description) = (namespace.to_owned(), description.to_owned());
+        let hash = Hash::of(&secret);
+        self.write(Needs::default(), None, 1, move |work| {
+            create(work, &namespace, &description, hash, expires)
+        })
+        .await?;
+        Ok(secret)
+    }
+
+    /// Takes a token away: that with this secret, or with this public name. Whether there was one. Whoever waits
+    /// with it gets nothing.
+    pub async fn revoke_token(&self, namespace: &str, which: &str) -> Result<bool> {
+        let (namespace, which) = (namespace.to_owned(), which.to_owned());
+        self.write(Needs::default(), None, 1, move |work| {
+            Ok(revoke(work, &namespace, &which))
+        })
+        .await
+    }
+}
+
+/// Whether a token may be made so.
+fn check(namespace: &str, description: &str, secret: Option<&str>) -> Result<(), Flaw> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if !(1..=NAMESPACE_BYTES_MAX).contains(&namespace.len()) || !namespace.bytes().all(is_plain) {
+        return Err(Flaw::Namespace);
+    }
+    if namespace == TAKEN {
+        return Err(Flaw::Taken);
+    }
+    // Postgres can hold no NUL.
+    if description.len() > DESCRIPTION_BYTES_MAX || description.contains('\0') {
+        return Err(Flaw::Description);
+    }
+    let secret = secret.map(str::as_bytes);
+    let is_visible = |byte: &u8| byte.is_ascii_graphic() && *byte != b':';
+    match secret {
+        Some(secret) if secret.len() < SECRET_BYTES_MIN => Err(Flaw::TooShort),
+        Some(secret) if secret.len() > SECRET_BYTES_MAX => Err(Flaw::TooLong),
+        Some(secret) if !secret.iter().all(is_visible) => Err(Flaw::Characters),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a token of the namespace.
+///
+/// # Errors
+/// [`Flaw::Exists`], [`Flaw::Life`], [`Error::TooMany`].
+pub fn create(
+    work: &mut Work,
+    namespace: &str,
+    description: &str,
+    hash: Hash,
+    expires: Option<Expiry>,
+) -> Result<()> {
+    let expires_at = expires.map(|it| it.moment(work.now)).transpose()?;
+    if work.tokens.has(namespace, &hash) {
+        return Err(Flaw::Exists.into());
+    }
+    if work.tokens.count(namespace) >= TOKENS_MAX {
+        return Err(Error::TooMany {
+            what: "tokens in one namespace",
+            max: TOKENS_MAX,
+        });
+    }
+    work.tokens.changes.push(Change {
+        namespace: namespace.to_owned(),
+        hash,
+        made: Some(Made {
+            description: description.to_owned(),
+            created_at: work.now,
+            expires_at,
+        }),
+        is_forgotten: false,
+    });
+    Ok(())
+}
+
+/// Takes the token away. Whether it was there.
+fn revoke(work: &mut Work, namespace: &str, which: &str) -> bool {
+    let mut hashes = work.tokens.known.named(namespace, which);
+    if hashes.is_empty() {
+        hashes.push(Hash::of(which));
+    }
+    hashes.retain(|hash| work.tokens.has(namespace, hash));
+    let gone = hashes.iter().map(|hash| Change {
+        namespace: namespace.to_owned(),
+        hash: *hash,
+        made: None,
+        is_forgotten: false,
+    });
+    work.tokens.changes.extend(gone);
+    !hashes.is_empty()
+}

@@ -1,0 +1,225 @@
+//! What a claim does within its transaction: which jobs it takes, in which order, and their new leases.
+
+use crate::engine::error::{Error, Result};
+use crate::engine::events::Said;
+use crate::engine::model::history::What;
+use crate::engine::model::job::{
+    Job, JobKey, Lease, Protocol, QLESS_SCOPE, QueueId, QueueKey, State,
+};
+use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::counters::Kind;
+use crate::engine::verbs::claim::{CLAIM_BYTES_MAX, Claim, Order};
+use crate::engine::verbs::leases;
+use crate::engine::verbs::leases::lock_lost;
+use crate::engine::verbs::qless::fail::exhaust;
+
+/// What a worker gets.
+pub struct Claimed {
+    pub jobs: Vec<Job>,
+    /// The number of the queue that the worker's next claim begins with.
+    pub next: usize,
+    /// Jobs are left that this transaction had no memory for.
+    pub is_cut: bool,
+}
+
+/// Gives the worker up to `count` jobs. Those that it gets in turn begin with the queue numbered `first`.
+///
+/// # Errors
+/// [`Error::Revoked`].
+pub fn claim(work: &mut Work, claim: &Claim, first: usize) -> Result<Claimed> {
+    let (mut taken, mut turn) = (Vec::<Job>::new(), first);
+    if claim.grant.as_ref().is_some_and(|grant| !work.holds(grant)) {
+        return Err(Error::Revoked);
+    }
+    match claim.order {
+        Order::Ordered => {
+            let mut room = CLAIM_BYTES_MAX;
+            for queue in &claim.queues {
+                let rest = claim.count - taken.len();
+                taken.extend(take(work, claim, queue, rest, &mut room));
+            }
+        }
+        Order::RoundRobin => {
+            let (mut empty, mut room) = (0, CLAIM_BYTES_MAX);
+            while taken.len() < claim.count && empty < claim.queues.len() {
+                let Some(queue) = claim.queues.get(turn % claim.queues.len()) else {
+                    break;
+                };
+                let got = take(work, claim, queue, 1, &mut room);
+                empty = if got.is_empty() { empty + 1 } else { 0 };
+                turn = (turn + 1) % claim.queues.len();
+                taken.extend(got);
+            }
+        }
+    }
+    let is_cut = claim.queues.iter().any(|key| {
+        let queue = work.queue(key);
+        queue.is_some_and(|queue| work.is_cut(queue.id))
+    });
+    Ok(Claimed {
+        jobs: taken,
+        next: turn,
+        is_cut,
+    })
+}
+
+/// Gives the worker up to `count` jobs of `queue`, unless it is paused.
+///
+/// By qless's rules first those whose lease is lost, oldest first, each at the cost of one retry; then those
+/// that wait, in order. A lost job without retries left is failed instead. The worker counts as seen, even if
+/// there is nothing for it. By lmstfy's rules those whose lease is lost wait among the others.
+/// `room` is how many bytes their bodies may have; the last one may have more.
+fn take(
+    work: &mut Work,
+    claim: &Claim,
+    queue: &QueueKey,
+    count: usize,
+    room: &mut usize,
+) -> Vec<Job> {
+    let worker = claim.worker.as_str();
+    let by_qless = queue.protocol == Protocol::Qless;
+    let known = work.queue(queue);
+    if known.as_ref().is_some_and(|queue| queue.paused) {
+        return Vec::new();
+    }
+    if by_qless {
+        work.saw(worker);
+    }
+    let Some(id) = known.map(|queue| queue.id) else {
+        return Vec::new();
+    };
+    let count = count.min(work.room(id));
+    let lease_s = claim
+        .lease_s
+        .or_else(|| by_qless.then(|| lease_s(work, &queue.name)));
+    if !by_qless {
+        leases::lapse_lost(work, id);
+    }
+    let mut taken = Vec::new();
+    let pay = |job: &Job, room: &mut usize| *room = room.saturating_sub(job.body.bytes());
+    for _ in 0..count {
+        if *room == 0 {
+            return taken;
+        }
+        let Some(key) = work.next_lost(id) else { break };
+        if lose(work, &key, &queue.name) {
+            let given = give(work, &key, id, worker, lease_s);
+            taken.extend(given.inspect(|job| pay(job, room)));
+        } else {
+            // The next expired job was not loaded, because this one took its place, and nothing else announces it.
+            work.wake(id, 1);
+        }
+    }
+    while taken.len() < count && *room > 0 {
+        let Some(key) = work.next_ready(id) else {
+            break;
+        };
+        let given = give(work, &key, id, worker, lease_s);
+        taken.extend(given.inspect(|job| pay(job, room)));
+    }
+    taken
+}
+
+/// Takes a lost lease away; where there is a grace period, only the second time. Whether the job may be
+/// given to somebody now.
+fn lose(work: &mut Work, key: &JobKey, queue_name: &str) -> bool {
+    let now = work.now;
+    let grace_s = work.config.known("grace-period");
+    let Some(lease) = work.job(key).and_then(|job| job.lease.clone()) else {
+        return false;
+    };
+    if grace_s > 0.0 && !lease.warned {
+        if let Some(job) = work.job_mut(key)
+            && let Some(lease) = &mut job.lease
+        {
+            lease.warned = true;
+            lease.until = now.plus_seconds(grace_s);
+        }
+        warn(work, key, &lease.worker);
+        return false;
+    }
+    if grace_s <= 0.0 {
+        warn(work, key, &lease.worker);
+    }
+    let Some(job) = work.job_mut(key) else {
+        return false;
+    };
+    job.remaining -= 1;
+    if job.remaining >= 0 {
+        return true;
+    }
+    let queue = job.queue;
+    exhaust(job, queue_name, lease.worker, now);
+    let failure = job.failure.clone();
+    work.tally.failure(queue, now);
+    work.tell("failed", key);
+    if let Some(failure) = failure {
+        work.events.log(&Said::Failed {
+            id: &key.id,
+            group: &failure.group,
+            message: &failure.message,
+            worker: &failure.worker,
+        });
+    }
+    false
+}
+
+/// Notes that the lease was lost, and says so.
+fn warn(work: &mut Work, key: &JobKey, worker: &str) {
+    let now = work.now;
+    work.tell("stalled", key);
+    if let Some(job) = work.job_mut(key) {
+        job.history.push(What::TimedOut, now, None, None);
+        let queue = job.queue;
+        work.tally.lost(queue, now);
+    }
+    lock_lost(work, key, worker);
+}
+
+/// For how many seconds a lease is given: until the next heartbeat is due, or until the cutoff.
+fn lease_s(work: &Work, queue_name: &str) -> f64 {
+    let heartbeat_s = work.config.heartbeat_s(queue_name);
+    work.config
+        .cutoff_s(queue_name)
+        .map_or(heartbeat_s, |cutoff_s| heartbeat_s.min(cutoff_s))
+}
+
+/// Gives the job to the worker, for so many seconds, or else for as long as the job says.
+fn give(
+    work: &mut Work,
+    key: &JobKey,
+    queue: QueueId,
+    worker: &str,
+    lease_s: Option<f64>,
+) -> Option<Job> {
+    let (now, history_max) = (work.now, work.history_max);
+    let job = work.job_mut(key)?;
+    // Another server may have put it a moment after this group began: nothing is taken before it is there.
+    let now = match key.scope {
+        QLESS_SCOPE => now,
+        _ => now.max(job.ready_at),
+    };
+    let waited = match key.scope {
+        QLESS_SCOPE => now.seconds_since(job.since),
+        // A delay is no waiting.
+        _ => now.seconds_since(job.ready_at.max(job.since)),
+    };
+    let named = (!worker.is_empty()).then_some(worker);
+    job.history.push(What::Popped, now, named, None);
+    job.history.shorten(history_max);
+    job.state = State::Running;
+    job.since = now;
+    job.updated_at = job.updated_at.map(|_| now);
+    let lease_s = lease_s.unwrap_or(job.timeout_s.unwrap_or_default() as f64);
+    job.lease = Some(Lease {
+        worker: worker.to_owned(),
+        id: uuid::Uuid::new_v4().simple().to_string(),
+        until: now.plus_seconds(lease_s),
+        warned: false,
+    });
+    let job = job.clone();
+    work.tally.duration(queue, Kind::Wait, waited, now);
+    work.take_room(queue);
+    work.tell("popped", key);
+    Some(job)
+}

@@ -1,0 +1,76 @@
+//! Advance: sets the state of a record by compare-and-set.
+
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::queue::Queue;
+use crate::engine::model::record::{Record, state_text};
+use crate::engine::unit_of_work::Work;
+use crate::engine::verbs::jobq::changes::{found, one, set_state};
+use crate::query;
+
+/// What became of a compare-and-set.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Swap {
+    /// The record in its new state.
+    Done(Record),
+    /// The state is another than was expected, and nothing has changed.
+    Differs(Record),
+}
+
+/// How often a poll that comes too late for all that it has found looks again.
+pub const ATTEMPTS_MAX: usize = 100;
+
+impl Engine {
+    /// Sets the state of a record from `old` to `new`, if it is `old` or the same JSON written otherwise; all of it JSON
+    /// text without white space.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error), and [`Unavailable`](Error::Unavailable) as long as others keep
+    /// writing the same state in other ways.
+    pub async fn advance(
+        &self,
+        queue: &Arc<Queue>,
+        id: i64,
+        old: String,
+        new: String,
+    ) -> Result<Swap> {
+        let (mut old, new) = (Arc::<str>::from(old), Arc::<str>::from(new));
+        for _ in 0..ATTEMPTS_MAX {
+            let needs = one(queue, id, old.len() + new.len());
+            let (queue, expected, new) = (Arc::clone(queue), Arc::clone(&old), Arc::clone(&new));
+            let swap = self.write(needs, None, 1, move |work| {
+                advance(work, &queue, id, &expected, &new)
+            });
+            let record = match swap.await? {
+                Swap::Differs(record) => record,
+                done @ Swap::Done(_) => return Ok(done),
+            };
+            // Most states are written as they were read. Comparing others takes a while, so no transaction waits for it.
+            let state = Arc::<str>::from(record.state_text());
+            let compare = {
+                let state = Arc::clone(&state);
+                move || query::same(&state, &old)
+            };
+            match tokio::task::spawn_blocking(compare).await {
+                Ok(true) => old = state,
+                Ok(false) => return Ok(Swap::Differs(record)),
+                Err(_) => return Err(Error::Unavailable),
+            }
+        }
+        Err(Error::Unavailable)
+    }
+}
+
+/// Sets the state from `old` to `new`, if it is the text `old`.
+///
+/// # Errors
+/// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].
+pub fn advance(work: &mut Work, queue: &Queue, id: i64, old: &str, new: &str) -> Result<Swap> {
+    let (key, job) = found(work, queue, id)?;
+    if state_text(job) != old {
+        return Ok(Swap::Differs(Record::of(job)));
+    }
+    set_state(work, &key, new).map(Swap::Done)
+}

@@ -1,0 +1,34 @@
+//! Append: adds an event of the user to a record's log.
+
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::engine::error::Result;
+use crate::engine::model::history::What;
+use crate::engine::model::queue::Queue;
+use crate::engine::model::record::Record;
+use crate::engine::unit_of_work::Work;
+use crate::engine::verbs::jobq::changes::{found, log, one};
+
+impl Engine {
+    /// Appends an event, which is JSON text without white space, to the log of a record.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error).
+    pub async fn append(&self, queue: &Arc<Queue>, id: i64, event: String) -> Result<Record> {
+        let (needs, queue) = (one(queue, id, event.len()), Arc::clone(queue));
+        self.write(needs, None, 1, move |work| append(work, &queue, id, &event))
+            .await
+    }
+}
+
+/// Appends an event of the user.
+///
+/// # Errors
+/// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].
+pub fn append(work: &mut Work, queue: &Queue, id: i64, event: &str) -> Result<Record> {
+    let (key, _) = found(work, queue, id)?;
+    log(work, &key, |job, now| {
+        job.history.push(What::Event, now, None, Some(event));
+    })
+}

@@ -1,0 +1,121 @@
+//! What all verbs on records share: finding one, and changing it with an entry in its log.
+
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::history::{History, What};
+use crate::engine::model::job::{Job, JobKey};
+use crate::engine::model::queue::Queue;
+use crate::engine::model::record::{Record, kept, key, state_text};
+use crate::engine::unit_of_work::{Needs, Work};
+
+/// How long a log may get.
+const LOG_EVENTS_MAX: usize = 10_000;
+
+const LOG_BYTES_MAX: usize = 1 << 20;
+
+/// Whether the queue is there still; another of its name is another.
+pub fn known(work: &Work, queue: &Queue) -> Result<()> {
+    match work.queue(&queue.key) {
+        Some(found) if found.id == queue.id => Ok(()),
+        _ => Err(no_such_queue(queue)),
+    }
+}
+
+pub fn no_such_queue(queue: &Queue) -> Error {
+    let name = queue.key.name.clone();
+    Error::NoSuchQueue { name }
+}
+
+pub fn found<'w>(work: &'w Work, queue: &Queue, id: i64) -> Result<(JobKey, &'w Job)> {
+    known(work, queue)?;
+    let key = key(queue, id);
+    match work.job(&key) {
+        Some(job) => Ok((key, job)),
+        None => Err(Error::NoSuchJob { id: key.id }),
+    }
+}
+
+pub fn set_state(work: &mut Work, key: &JobKey, new: &str) -> Result<Record> {
+    log(work, key, |job, now| {
+        let old = state_text(job).to_owned();
+        job.history.push(What::Advanced, now, Some(&old), Some(new));
+        job.work_state = kept(new);
+    })
+}
+
+/// Changes a record, by which its log grows.
+pub fn log(work: &mut Work, key: &JobKey, change: impl FnOnce(&mut Job, Time)) -> Result<Record> {
+    let id = || key.id.clone();
+    let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
+    let mut changed = job.clone();
+    // Another server may have touched it a moment after this group began: a log does not go back.
+    let touched = changed.updated_at.map(|at| Time(at.0.saturating_add(1)));
+    let now = work.tick().max(touched.unwrap_or_default());
+    change(&mut changed, now);
+    changed.updated_at = Some(now);
+    if let Some(max) = exceeded(&changed.history) {
+        return Err(Error::LogFull { id: id(), max });
+    }
+    let record = Record::of(&changed);
+    if let Some(job) = work.job_mut(key) {
+        *job = changed;
+    }
+    Ok(record)
+}
+
+/// The limit of a log that this one exceeds.
+fn exceeded(log: &History) -> Option<&'static str> {
+    if log.as_text().len() > LOG_BYTES_MAX {
+        Some("1 MiB")
+    } else if log.is_longer_than(LOG_EVENTS_MAX) {
+        Some("10,000 events")
+    } else {
+        None
+    }
+}
+
+pub fn one(queue: &Queue, id: i64, bytes: usize) -> Needs {
+    Needs {
+        jobs: vec![key(queue, id)],
+        bodies: true,
+        bytes,
+        ..Needs::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_up_to_10000_events() {
+        let mut log = History::default();
+        for n in 1..=10_001 {
+            log.push(What::Event, Time(n), None, Some("1"));
+            if n >= 9_999 {
+                let expected = (n > 10_000).then_some("10,000 events");
+                assert_eq!(exceeded(&log), expected, "{n} events");
+            }
+        }
+    }
+
+    #[test]
+    fn a_log_has_up_to_1_mib() {
+        let log = |detail: usize| {
+            let mut log = History::default();
+            log.push(What::Created, Time(1), None, None);
+            log.push(What::Event, Time(2), None, Some(&"x".repeat(detail)));
+            log
+        };
+        let around = log(0).as_text().len();
+        for (bytes, expected) in [
+            (1_048_575, None),
+            (1_048_576, None),
+            (1_048_577, Some("1 MiB")),
+        ] {
+            let log = log(bytes - around);
+            assert_eq!(log.as_text().len(), bytes);
+            assert_eq!(exceeded(&log), expected, "{bytes} bytes");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Create: adds a record.
+
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::engine::error::Result;
+use crate::engine::model::history::What;
+use crate::engine::model::job::State;
+use crate::engine::model::queue::Queue;
+use crate::engine::model::record::{Record, kept, key};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::jobq::changes::{known, no_such_queue};
+use crate::engine::verbs::lifecycle::new_job;
+
+impl Engine {
+    /// Records a job; payload and state are JSON text without white space.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub async fn record(
+        &self,
+        queue: &Arc<Queue>,
+        payload: String,
+        state: String,
+    ) -> Result<Record> {
+        let needs = Needs {
+            number: Some(queue.key.clone()),
+            bytes: payload.len() + state.len(),
+            adds: true,
+            ..Needs::default()
+        };
+        let queue = Arc::clone(queue);
+        self.write(needs, None, 1, move |work| {
+            create(work, &queue, &payload, &state)
+        })
+        .await
+    }
+}
+
+/// Records a job in a state.
+///
+/// # Errors
+/// [`Error::NoSuchQueue`].
+pub fn create(work: &mut Work, queue: &Queue, payload: &str, state: &str) -> Result<Record> {
+    known(work, queue)?;
+    // Another server may have deleted it.
+    let number = work.next_number(queue.id);
+    let number = number.ok_or_else(|| no_such_queue(queue))?;
+    let (now, key) = (work.tick(), key(queue, number));
+    let mut job = new_job(work, &key);
+    job.queue = queue.id;
+    job.state = State::Record;
+    job.body = payload.into();
+    job.work_state = kept(state);
+    job.created_at = now;
+    job.since = now;
+    job.updated_at = Some(now);
+    job.history.push(What::Created, now, None, None);
+    let record = Record::of(&job);
+    work.insert(job);
+    work.tally.put(queue.id, work.now);
+    Ok(record)
+}

@@ -1,0 +1,36 @@
+//! Delete: removes a record.
+
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::engine::error::Result;
+use crate::engine::model::queue::Queue;
+use crate::engine::model::record::key;
+use crate::engine::unit_of_work::Work;
+use crate::engine::verbs::jobq::changes::{known, one};
+
+impl Engine {
+    /// Deletes a record. Whether it was there.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchQueue`].
+    pub async fn delete_record(&self, queue: &Arc<Queue>, id: i64) -> Result<bool> {
+        let (needs, queue) = (one(queue, id, 0), Arc::clone(queue));
+        self.write(needs, None, 1, move |work| delete(work, &queue, id))
+            .await
+    }
+}
+
+/// Deletes a record. Whether it was there.
+///
+/// # Errors
+/// [`Error::NoSuchQueue`].
+pub fn delete(work: &mut Work, queue: &Queue, id: i64) -> Result<bool> {
+    known(work, queue)?;
+    let key = key(queue, id);
+    let is_there = work.job(&key).is_some();
+    if is_there {
+        work.remove(&key);
+    }
+    Ok(is_there)
+}

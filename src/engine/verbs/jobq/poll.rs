@@ -1,0 +1,81 @@
+//! Poll: sets the state of the oldest record that matches a query.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::job::{Job, JobKey};
+use crate::engine::model::queue::Queue;
+use crate::engine::model::record::{Record, key};
+use crate::engine::queries::records::Found;
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::jobq::advance::ATTEMPTS_MAX;
+use crate::engine::verbs::jobq::candidates::Candidate;
+use crate::engine::verbs::jobq::changes::set_state;
+use crate::query::Query;
+
+/// How many records one poll looks for, for all who poll the same; fewer if they have so many bytes.
+const CANDIDATES: usize = 200;
+
+const CANDIDATES_BYTES: usize = 4 << 20;
+
+impl Engine {
+    /// Sets the state of the longest untouched record that matches, if there is one. Whoever polls at the same
+    /// time gets another.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`, `LogFull`, `TooMuchWork`](Error).
+    pub async fn poll(
+        &self,
+        queue: &Queue,
+        query: &Query,
+        state: String,
+    ) -> Result<Option<Record>> {
+        let choice = self.choices().of(queue.id, query.text());
+        for attempt in 0..ATTEMPTS_MAX {
+            let find = || self.candidates(queue, query);
+            // What matched before this poll came need not match at its time.
+            let anew = attempt > 0 || query.needs().time;
+            let Some(trying) = choice.next(anew, find).await? else {
+                return Ok(None);
+            };
+            let candidate = trying.candidate;
+            let needs = Needs {
+                choice: vec![candidate.seq],
+                bytes: state.len(),
+                ..Needs::default()
+            };
+            let key = key(queue, candidate.id);
+            let state = state.clone();
+            let taken = self.write(needs, None, 1, move |work| {
+                poll(work, &key, candidate.modified, &state)
+            });
+            if let Some(record) = taken.await? {
+                return Ok(Some(record));
+            }
+        }
+        Err(Error::Unavailable)
+    }
+
+    async fn candidates(&self, queue: &Queue, query: &Query) -> Result<Vec<Candidate>> {
+        let found = self.find(queue, query, CANDIDATES, CANDIDATES_BYTES);
+        let candidate = |found: Found| Candidate {
+            seq: found.seq,
+            id: found.record.id,
+            modified: found.record.modified,
+        };
+        Ok(found.await?.into_iter().map(candidate).collect())
+    }
+}
+
+/// Sets the state of a record that matched when it had been changed last at `since`. Each change of a record moves that
+/// moment, so a record that has it still is the one that matched, and nothing is evaluated here while others wait.
+///
+/// # Errors
+/// [`Error::LogFull`].
+pub fn poll(work: &mut Work, key: &JobKey, since: Time, state: &str) -> Result<Option<Record>> {
+    let modified = |job: &Job| job.updated_at.unwrap_or(job.created_at);
+    match work.job(key).map(modified) {
+        Some(at) if at == since => set_state(work, key, state).map(Some),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,119 @@
+//! Leases: who holds one, and what happens when it expires.
+
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::events::Said;
+use crate::engine::model::history::What;
+use crate::engine::model::job::{FOR_EVER, Job, JobKey, LMSTFY_SCOPE, QueueId, State};
+use crate::engine::unit_of_work::Work;
+
+/// Who says something about a running job, and of which queue, if it names one.
+#[derive(Clone, Debug)]
+pub struct Holder {
+    pub worker: String,
+    pub queue: Option<String>,
+}
+
+/// The job, if it is running and `holder` has its lease.
+///
+/// # Errors
+/// In this order: [`Error::NoSuchJob`], [`Error::NotRunning`], [`Error::WrongWorker`], [`Error::WrongQueue`].
+pub fn held<'w>(work: &'w Work, key: &JobKey, holder: &Holder) -> Result<&'w Job> {
+    let id = || key.id.clone();
+    let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
+    let (Some(lease), State::Running) = (&job.lease, job.state) else {
+        return Err(Error::NotRunning {
+            id: id(),
+            state: job.standing(work.now),
+        });
+    };
+    if lease.worker != holder.worker {
+        return Err(Error::WrongWorker {
+            id: id(),
+            worker: lease.worker.clone(),
+        });
+    }
+    if let Some(name) = &holder.queue {
+        let queue = work.queue_name(job.queue);
+        if queue != *name {
+            return Err(Error::WrongQueue { id: id(), queue });
+        }
+    }
+    Ok(job)
+}
+
+/// Says, to the worker first, that it has lost the job.
+pub fn lock_lost(work: &mut Work, key: &JobKey, worker: &str) {
+    let said = Said::LockLost {
+        id: &key.id,
+        worker,
+    };
+    work.events.worker(worker, &said);
+    work.events.log(&said);
+}
+
+/// Takes lost leases away, before jobs of the queue are given to anybody: what has tries left waits among the
+/// others, since its lease ended.
+pub fn lapse_lost(work: &mut Work, queue: QueueId) {
+    let mut back = Vec::new();
+    while let Some(key) = work.next_lost(queue) {
+        if lapse(work, &key) {
+            back.push(key);
+        }
+    }
+    work.line_up(queue, back);
+}
+
+/// Takes a lost lease away. A job with tries left waits again: by lmstfy's rules since the lease ended, by Relay's
+/// where it was in line. One without tries goes to the dead letter, where it stays. One whose time to live ended
+/// before is gone. Whether it waits.
+pub fn lapse(work: &mut Work, key: &JobKey) -> bool {
+    let now = work.now;
+    let Some(lease) = work.job_mut(key).and_then(|job| job.lease.take()) else {
+        return false;
+    };
+    let Some(job) = work.job_mut(key) else {
+        return false;
+    };
+    if job.is_expired(lease.until) {
+        work.remove(key);
+        return false;
+    }
+    job.history.push(What::TimedOut, lease.until, None, None);
+    if job.remaining != FOR_EVER {
+        job.remaining -= 1;
+    }
+    let (queue, waits) = (job.queue, job.remaining >= 0);
+    if waits {
+        job.state = State::Waiting;
+        job.since = lease.until;
+        if key.scope == LMSTFY_SCOPE {
+            job.ready_at = lease.until;
+        }
+    } else {
+        die(work, key, lease.until);
+        work.tally.died(queue, now);
+    }
+    work.tally.lost(queue, now);
+    waits
+}
+
+/// Puts a job into the dead letter. By Relay's rules it is gone, so another may have its key.
+fn die(work: &mut Work, key: &JobKey, at: Time) {
+    let Some(job) = work.job_mut(key) else { return };
+    job.history.push(What::Died, at, None, None);
+    job.state = State::Dead;
+    job.since = at;
+    job.expires_at = None;
+    if key.scope == LMSTFY_SCOPE {
+        return;
+    }
+    let job = job.clone();
+    work.remove(key);
+    let seq = work.next_seq();
+    work.insert(Job {
+        seq,
+        key: JobKey::of_the_dead(seq, &*key.id),
+        ..job
+    });
+}

@@ -1,0 +1,43 @@
+//! Acknowledge: deletes a job, usually because its consumer is done with it.
+
+use crate::engine::Engine;
+use crate::engine::error::Result;
+use crate::engine::model::job::{JobKey, QueueKey, State};
+use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::counters::Kind;
+use crate::engine::verbs::named;
+
+impl Engine {
+    /// These jobs of the queue, whatever their state, will never be consumed again; they are gone. How many
+    /// there were.
+    pub async fn acknowledge(&self, queue: QueueKey, ids: Vec<String>) -> Result<usize> {
+        let keys: Vec<_> = ids.into_iter().map(JobKey::lmstfy).collect();
+        self.write(named(&keys), None, keys.len(), move |work| {
+            let gone = keys.iter().filter(|key| acknowledge(work, &queue, key));
+            Ok(gone.count())
+        })
+        .await
+    }
+}
+
+/// The job will never be consumed again, whatever its state; it is gone. Whether it was in this queue.
+pub fn acknowledge(work: &mut Work, queue: &QueueKey, key: &JobKey) -> bool {
+    if !is_in(work, queue, key) {
+        return false;
+    }
+    if let Some(job) = work.job(key)
+        && job.state == State::Running
+    {
+        let (queue, ran) = (job.queue, work.now.seconds_since(job.since));
+        work.tally.duration(queue, Kind::Run, ran, work.now);
+    }
+    work.remove(key);
+    true
+}
+
+/// Whether the job is there, and in this queue.
+pub fn is_in(work: &Work, queue: &QueueKey, key: &JobKey) -> bool {
+    let queue = work.queue(queue);
+    let job = work.job(key);
+    job.is_some_and(|job| queue.is_some_and(|queue| queue.id == job.queue))
+}

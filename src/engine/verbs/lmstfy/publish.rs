@@ -1,0 +1,90 @@
+//! Publish: adds a job to a queue.
+
+use crate::engine::Engine;
+use crate::engine::error::Result;
+use crate::engine::model::history::What;
+use crate::engine::model::job::{JobKey, LMSTFY_SCOPE, QueueKey};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::lifecycle::{made_up_id, new_job, place};
+use crate::engine::verbs::lmstfy::acknowledge::acknowledge;
+use crate::engine::verbs::named;
+
+/// What stands before the id of a job whose publisher uses attributes, as in lmstfy's own versioned ids.
+const VERSION: &str = "1";
+
+/// A job to be published.
+#[derive(Clone, Debug)]
+pub struct Publish {
+    /// The bytes in base64.
+    pub body: String,
+    /// Seconds before it becomes available.
+    pub delay_s: u32,
+    /// Seconds from now until it ends, wherever it is; 0 for never.
+    pub ttl_s: u32,
+    /// How many times it may be consumed; at least 1.
+    pub tries: u16,
+    /// Whether its publisher uses attributes.
+    pub versioned: bool,
+    /// The JSON text of an object.
+    pub attributes: Option<String>,
+}
+
+impl Engine {
+    /// Publishes jobs, all of them or none. Their ids.
+    pub async fn publish(&self, queue: QueueKey, jobs: Vec<Publish>) -> Result<Vec<String>> {
+        let needs = Needs {
+            bytes: jobs.iter().map(|job| job.body.len()).sum(),
+            adds: true,
+            ..Needs::default()
+        };
+        self.write(needs, None, jobs.len(), move |work| {
+            let publish = |job| publish(work, &queue, job);
+            Ok(jobs.iter().map(publish).collect())
+        })
+        .await
+    }
+
+    /// Publishes a job in the place of another one, there or not, which is gone. Its id.
+    pub async fn republish(&self, queue: QueueKey, id: &str, job: Publish) -> Result<String> {
+        let key = JobKey::lmstfy(id);
+        let mut needs = named([&key]);
+        needs.bytes = job.body.len();
+        self.write(needs, None, 1, move |work| {
+            acknowledge(work, &queue, &key);
+            Ok(publish(work, &queue, &job))
+        })
+        .await
+    }
+}
+
+/// Publishes a job. Returns its id, which may be the name of a queue for replies.
+pub fn publish(work: &mut Work, queue: &QueueKey, publish: &Publish) -> String {
+    let now = work.now;
+    let generate = made_up_id(now);
+    let id = match publish.versioned {
+        true => format!("{VERSION}{generate}"),
+        false => generate,
+    };
+    let key = JobKey {
+        scope: LMSTFY_SCOPE,
+        id: id.clone(),
+    };
+    let queue_id = work.queue_for(queue);
+    let mut job = new_job(work, &key);
+    job.queue = queue_id;
+    job.retries = i64::from(publish.tries) - 1;
+    job.remaining = job.retries;
+    job.body = publish.body.as_str().into();
+    job.attributes.clone_from(&publish.attributes);
+    job.expires_at = ends_after(work, publish.ttl_s);
+    job.history.push(What::Put, now, Some(&queue.name), None);
+    place(&mut job, now, f64::from(publish.delay_s));
+    work.insert(job);
+    work.tally.put(queue_id, now);
+    id
+}
+
+/// When a job ends that has so many seconds to live.
+pub fn ends_after(work: &Work, ttl_s: u32) -> Option<crate::engine::Time> {
+    (ttl_s > 0).then(|| work.now.plus_seconds(f64::from(ttl_s)))
+}

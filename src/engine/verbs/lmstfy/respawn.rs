@@ -1,0 +1,70 @@
+//! Respawn: takes jobs out of the dead letter.
+
+use crate::engine::Engine;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::history::What;
+use crate::engine::model::job::{JobKey, QueueKey, State};
+use crate::engine::unit_of_work::{Needs, Oldest, Work};
+use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
+use crate::engine::verbs::lmstfy::publish::ends_after;
+use crate::engine::verbs::{Each, of};
+
+impl Engine {
+    /// Takes up to `count` jobs out of the queue's dead letter, oldest first, each for one try and with so
+    /// many seconds to live (0: for ever). How many. Large numbers go in several transactions.
+    pub async fn respawn(&self, queue: QueueKey, count: usize, ttl_s: u32) -> Result<usize> {
+        let until = self.now(None);
+        let mut batches = Batches::of(count, MOVE_BATCH);
+        while let Some(batch) = batches.next() {
+            let oldest = Oldest::Dead {
+                queue: queue.clone(),
+                count: batch,
+                until,
+            };
+            let verb = move |work: &mut Work| {
+                let keys = work.take_oldest();
+                let respawned = keys.iter().filter(|key| respawn(work, key, ttl_s).is_ok());
+                Ok(respawned.count())
+            };
+            batches.found(self.write(of(oldest), None, batch, verb).await?);
+        }
+        Ok(batches.done)
+    }
+
+    /// Takes these jobs out of the dead letter, as [`Engine::respawn`] does.
+    pub async fn respawn_jobs(&self, keys: Vec<JobKey>, ttl_s: u32) -> Each<()> {
+        self.each(keys, None, Needs::job, move |work, key| {
+            respawn(work, key, ttl_s)
+        })
+        .await
+    }
+}
+
+/// Takes a job out of the dead letter: it waits behind all others, and those that came out before it, for one try.
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::NotDead`].
+pub fn respawn(work: &mut Work, key: &JobKey, ttl_s: u32) -> Result<()> {
+    let (now, expires_at) = (work.now, ends_after(work, ttl_s));
+    let place = work.tick();
+    let id = || key.id.clone();
+    let job = work
+        .job_mut(key)
+        .ok_or_else(|| Error::NoSuchJob { id: id() })?;
+    if job.state != State::Dead {
+        return Err(Error::NotDead {
+            id: id(),
+            state: job.standing(now),
+        });
+    }
+    job.history.push(What::Respawned, now, None, None);
+    job.state = State::Waiting;
+    job.ready_at = place;
+    job.since = now;
+    job.retries = 0;
+    job.remaining = 0;
+    job.expires_at = expires_at;
+    let queue = job.queue;
+    work.tally.put(queue, now);
+    Ok(())
+}

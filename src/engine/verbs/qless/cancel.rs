@@ -1,0 +1,189 @@
+//! Cancel: deletes jobs, all of them or none.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::events::Said;
+use crate::engine::model::job::{JobKey, State};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::lifecycle::leave;
+use crate::engine::verbs::{EACH_MAX, named};
+
+/// Dependencies among the jobs of one request, which are held in memory.
+const EDGES_MAX: usize = 1_000_000;
+
+impl Engine {
+    /// Cancels jobs: all of them, or none if one of them may not be cancelled (qless-core's `cancel`). Jobs that share
+    /// no transaction, because there are more than [`EACH_MAX`], are all checked before the first one goes, and those
+    /// that depend on others go before these. Only a change by somebody else in between can stop it half-way.
+    ///
+    /// # Errors
+    /// [`AlreadyComplete`, `HasDependents`, `TooMany`](crate::engine::Error).
+    pub async fn cancel(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
+        if keys.len() <= EACH_MAX {
+            let (needs, count) = (named(&keys), keys.len());
+            let cancel = move |work: &mut Work| cancel(work, &keys);
+            return self.write(needs, now, count, cancel).await;
+        }
+        let ids: Arc<HashSet<String>> = Arc::new(keys.iter().map(|key| key.id.clone()).collect());
+        let check = move |work: &mut Work, key: &JobKey| dependents_if_cancellable(work, key, &ids);
+        let checked = self.each(keys.clone(), now, Needs::job, check).await?;
+        let checked = checked.into_iter().collect::<Result<Vec<_>>>()?;
+        let cancel = |work: &mut Work, key: &JobKey| cancel(work, std::slice::from_ref(key));
+        let keys = dependents_first(keys, &checked)?;
+        let done = self.each(keys, now, Needs::job, cancel).await?;
+        done.into_iter().collect()
+    }
+}
+
+/// Cancels all of these jobs or none: they are gone, with everything that is known of them.
+/// Ids that are not there are passed over.
+///
+/// # Errors
+/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not among them waits for one.
+pub fn cancel(work: &mut Work, keys: &[JobKey]) -> Result<()> {
+    let ids = keys.iter().map(|key| key.id.clone()).collect();
+    for key in keys {
+        dependents_if_cancellable(work, key, &ids)?;
+    }
+    for key in keys {
+        let Some(job) = work.job(key) else { continue };
+        let (queue, lease) = (work.queue_name(job.queue), job.lease.clone());
+        leave(work, key);
+        work.remove(key);
+        let said = Said::Canceled {
+            id: &key.id,
+            queue: &queue,
+            worker: lease.as_ref().map(|lease| lease.worker.as_str()),
+        };
+        work.events.log(&said);
+        if let Some(lease) = &lease {
+            work.events.worker(&lease.worker, &said);
+        }
+        work.tell("canceled", key);
+    }
+    Ok(())
+}
+
+/// The jobs that wait for this one, if it may be cancelled together with those of `ids`.
+///
+/// # Errors
+/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not in `ids` waits for it.
+pub fn dependents_if_cancellable(
+    work: &Work,
+    key: &JobKey,
+    ids: &HashSet<String>,
+) -> Result<Vec<String>> {
+    let Some(job) = work.job(key) else {
+        return Ok(Vec::new());
+    };
+    if job.state == State::Complete {
+        return Err(Error::AlreadyComplete { id: key.id.clone() });
+    }
+    let others = job.dependents.iter().filter(|id| !ids.contains(*id));
+    let others: Vec<String> = others.cloned().collect();
+    if others.is_empty() {
+        return Ok(job.dependents.clone());
+    }
+    Err(Error::HasDependents {
+        id: key.id.clone(),
+        dependents: others,
+    })
+}
+
+/// The jobs in an order in which each comes after those that depend on it; `dependents` has their ids, job by job.
+fn dependents_first(keys: Vec<JobKey>, dependents: &[Vec<String>]) -> Result<Vec<JobKey>> {
+    if dependents.iter().map(Vec::len).sum::<usize>() > EDGES_MAX {
+        return Err(Error::TooMany {
+            what: "dependencies in one request",
+            max: EDGES_MAX,
+        });
+    }
+    let ids = keys.iter().map(|key| key.id.as_str());
+    let places: HashMap<&str, usize> = ids.enumerate().map(|(place, id)| (id, place)).collect();
+    let of = |place: usize| dependents.get(place).into_iter().flatten();
+    let mut order = Vec::with_capacity(keys.len());
+    let mut seen = vec![false; keys.len()];
+    for place in places.values() {
+        // With the second value set, all that depend on the job are in order before it.
+        let mut open = vec![(*place, false)];
+        while let Some((place, is_next)) = open.pop() {
+            if is_next {
+                order.push(place);
+                continue;
+            }
+            let Some(seen) = seen.get_mut(place) else {
+                continue;
+            };
+            if std::mem::replace(seen, true) {
+                continue;
+            }
+            open.push((place, true));
+            let others = of(place).filter_map(|id| places.get(id.as_str()));
+            open.extend(others.map(|other| (*other, false)));
+        }
+    }
+    drop(places);
+    let mut keys: Vec<Option<JobKey>> = keys.into_iter().map(Some).collect();
+    let taken = order
+        .into_iter()
+        .filter_map(|place| keys.get_mut(place)?.take());
+    Ok(taken.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(dependents: &[(&str, &[&str])]) -> Vec<String> {
+        let keys = dependents.iter().map(|(id, _)| JobKey::qless(*id));
+        let lists = dependents.iter().map(|(_, ids)| ids.iter());
+        let lists: Vec<Vec<String>> = lists
+            .map(|ids| ids.map(|id| (*id).to_owned()).collect())
+            .collect();
+        let keys = dependents_first(keys.collect(), &lists).unwrap();
+        keys.into_iter().map(|key| key.id).collect()
+    }
+
+    #[test]
+    fn each_job_comes_after_those_that_depend_on_it() {
+        let jobs: [(&str, &[&str]); 5] = [
+            ("a", &["b", "c"]),
+            ("b", &["c", "d"]),
+            ("c", &["d"]),
+            ("d", &[]),
+            ("e", &["a"]),
+        ];
+        let found = order(&jobs);
+        assert_eq!(found.len(), jobs.len());
+        let place = |id: &str| found.iter().position(|found| found == id);
+        for (id, dependents) in jobs {
+            for dependent in dependents {
+                assert!(place(dependent) < place(id), "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_of_ten_thousand_is_no_deeper_than_one() {
+        let ids: Vec<String> = (0..10_000).map(|n| n.to_string()).collect();
+        let keys = ids.iter().map(JobKey::qless).collect();
+        let mut dependents: Vec<Vec<String>> =
+            ids.iter().skip(1).map(|id| vec![id.clone()]).collect();
+        dependents.push(Vec::new());
+        let found = dependents_first(keys, &dependents).unwrap();
+        assert!(found.iter().map(|key| &key.id).eq(ids.iter().rev()));
+    }
+
+    #[test]
+    fn a_job_named_twice_goes_once_and_too_many_edges_are_refused() {
+        assert_eq!(order(&[("a", &[]), ("a", &[])]), ["a"]);
+        let many = vec!["b".to_owned(); EDGES_MAX];
+        let keys = || vec![JobKey::qless("a"), JobKey::qless("b")];
+        assert!(dependents_first(keys(), &[many.clone(), vec![]]).is_ok());
+        assert!(dependents_first(keys(), &[many, vec!["a".to_owned()]]).is_err());
+    }
+}

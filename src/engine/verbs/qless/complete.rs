@@ -1,0 +1,97 @@
+//! Complete: ends a run successfully, for good or to continue in another queue.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::events::Said;
+use crate::engine::model::history::What;
+use crate::engine::model::job::{JobKey, QueueKey, State};
+use crate::engine::unit_of_work::counters::Kind;
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+use crate::engine::verbs::leases::{Holder, held};
+use crate::engine::verbs::lifecycle::enter;
+use crate::engine::verbs::qless::depend::{release_dependents, unmet};
+
+/// Where a completed job goes on.
+#[derive(Clone, Debug)]
+pub struct Next {
+    pub queue: QueueKey,
+    /// Seconds before it becomes available there; 0 or less means now.
+    pub delay: f64,
+    /// Ids of jobs to wait for there.
+    pub depends: Vec<String>,
+}
+
+impl Engine {
+    /// Completes jobs with their bodies, each for good or to go on elsewhere. Per job, its state now.
+    pub async fn complete(
+        &self,
+        jobs: Vec<(JobKey, String, Option<Next>)>,
+        holder: Holder,
+        now: Option<Time>,
+    ) -> Each<State> {
+        let need = |needs: &mut Needs, (key, body, next): &(JobKey, String, Option<Next>)| {
+            needs.job(key);
+            needs.bytes += body.len();
+            if let Some(next) = next {
+                needs.depends(&next.depends);
+            }
+        };
+        self.each(jobs, now, need, move |work, (key, body, next)| {
+            complete(work, key, &holder, body, next.as_ref())
+        })
+        .await
+    }
+}
+
+/// Completes the job; for good, or to go on in another queue. Its failure is forgotten, its retries
+/// start anew. Jobs that wait for it are released only when it is complete for good.
+/// Returns the state it is in now.
+///
+/// # Errors
+/// Those of [`held`], and [`crate::engine::Error::DependencyCycle`].
+pub fn complete(
+    work: &mut Work,
+    key: &JobKey,
+    holder: &Holder,
+    body: &str,
+    next: Option<&Next>,
+) -> Result<State> {
+    let job = held(work, key, holder)?;
+    let (queue, ran, now) = (job.queue, work.now.seconds_since(job.since), work.now);
+    let depends = match next {
+        Some(next) => unmet(work, key, &next.depends)?,
+        None => Vec::new(),
+    };
+    work.tally.duration(queue, Kind::Run, ran, now);
+    if let Some(job) = work.job_mut(key) {
+        job.history.push(What::Done, now, None, None);
+        job.body = body.into();
+        job.failure = None;
+        job.lease = None;
+        job.remaining = job.retries;
+        job.since = now;
+        job.state = State::Complete;
+    }
+    let (id, from) = (key.id.as_str(), work.queue_name(queue));
+    work.tell("completed", key);
+    let Some(next) = next else {
+        work.events.log(&Said::Completed { id, queue: &from });
+        work.completed = true;
+        release_dependents(work, key);
+        return Ok(State::Complete);
+    };
+    work.events.log(&Said::Advanced {
+        id,
+        queue: &from,
+        to: &next.queue.name,
+    });
+    let queue = work.queue_for(&next.queue);
+    work.set_dependencies(key, depends);
+    if let Some(job) = work.job_mut(key) {
+        job.queue = queue;
+    }
+    enter(work, key, &next.queue.name, next.delay);
+    Ok(work.job(key).map_or(State::Waiting, |job| job.state))
+}

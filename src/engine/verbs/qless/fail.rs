@@ -1,0 +1,117 @@
+//! Fail: a job stays failed under a group until somebody retries or cancels it.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::events::Said;
+use crate::engine::model::history::What;
+use crate::engine::model::job::{Failure, Job, JobKey, State};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+use crate::engine::verbs::leases::{Holder, held};
+
+/// How many bytes of a failure's message are kept: its beginning.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// A job to be failed.
+#[derive(Clone, Debug)]
+pub struct Fail {
+    pub key: JobKey,
+    pub group: String,
+    pub message: String,
+    /// Replaces the job's body, if given.
+    pub body: Option<String>,
+}
+
+impl Engine {
+    /// Fails jobs.
+    pub async fn fail(&self, jobs: Vec<Fail>, holder: Holder, now: Option<Time>) -> Each<()> {
+        let need = |needs: &mut Needs, job: &Fail| {
+            needs.job(&job.key);
+            needs.bytes += job.message.len() + job.body.as_ref().map_or(0, String::len);
+        };
+        self.each(jobs, now, need, move |work, job| fail(work, &holder, job))
+            .await
+    }
+}
+
+/// Fails the job: it stays, under `group`, until somebody retries or cancels it.
+///
+/// # Errors
+/// Those of [`held`].
+pub fn fail(work: &mut Work, holder: &Holder, fail: &Fail) -> Result<()> {
+    let (key, group, message) = (&fail.key, &fail.group, kept(&fail.message));
+    let queue = held(work, key, holder)?.queue;
+    let now = work.now;
+    work.tally.failure(queue, now);
+    let failure = failure(group, message, holder, now);
+    if let Some(job) = work.job_mut(key) {
+        if let Some(body) = &fail.body {
+            job.body = body.as_str().into();
+        }
+        become_failed(job, failure, Some(&holder.worker));
+    }
+    work.events.log(&Said::Failed {
+        id: &key.id,
+        group,
+        message,
+        worker: &holder.worker,
+    });
+    work.tell("failed", key);
+    Ok(())
+}
+
+/// As much of a message as is kept: up to the last character that ends within the limit.
+fn kept(message: &str) -> &str {
+    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+    message.get(..end).unwrap_or_default()
+}
+
+pub fn failure(group: &str, message: &str, holder: &Holder, at: Time) -> Failure {
+    let message = kept(message).to_owned();
+    let (group, worker) = (group.to_owned(), holder.worker.clone());
+    Failure {
+        group,
+        message,
+        worker,
+        at,
+    }
+}
+
+/// Fails a job that has no retries left.
+pub fn exhaust(job: &mut Job, queue_name: &str, worker: String, now: Time) {
+    let group = format!("failed-retries-{queue_name}");
+    let message = format!("Job exhausted retries in queue \"{queue_name}\"");
+    let failure = Failure {
+        group,
+        message,
+        worker,
+        at: now,
+    };
+    become_failed(job, failure, None);
+}
+
+/// Ends the job's turn with a failure. `by` is the worker that said so, if one did.
+pub fn become_failed(job: &mut Job, failure: Failure, by: Option<&str>) {
+    job.history
+        .push(What::Failed, failure.at, Some(&failure.group), by);
+    job.lease = None;
+    job.state = State::Failed;
+    job.since = failure.at;
+    job.failure = Some(failure);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_message_64_kib_are_kept() {
+        for (bytes, expected) in [(65_535, 65_535), (65_536, 65_536), (65_537, 65_536)] {
+            assert_eq!(kept(&"m".repeat(bytes)).len(), expected, "{bytes} bytes");
+        }
+        // The last character would end one byte behind the limit.
+        let wide = format!("{}é", "m".repeat(65_535));
+        assert_eq!(kept(&wide).len(), 65_535);
+    }
+}

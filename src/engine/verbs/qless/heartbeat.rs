@@ -1,0 +1,58 @@
+//! Heartbeat: renews the lease of a running job.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::JobKey;
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+use crate::engine::verbs::leases::{Holder, held};
+
+impl Engine {
+    /// Renews leases. Each job may get a new body. Per job, the seconds until the next heartbeat.
+    pub async fn heartbeat(
+        &self,
+        jobs: Vec<(JobKey, Option<String>)>,
+        holder: Holder,
+        now: Option<Time>,
+    ) -> Each<f64> {
+        let need = |needs: &mut Needs, (key, body): &(JobKey, Option<String>)| {
+            needs.job(key);
+            needs.bytes += body.as_ref().map_or(0, String::len);
+        };
+        self.each(jobs, now, need, move |work, (key, body)| {
+            heartbeat(work, key, &holder, body.as_deref())
+        })
+        .await
+    }
+}
+
+/// Renews the lease; also one that is lost, as long as nobody else has claimed the job. A body
+/// replaces the job's. Returns the seconds until the next heartbeat is due: those of the queue's
+/// `heartbeat`, but never beyond its `cutoff`.
+pub fn heartbeat(
+    work: &mut Work,
+    key: &JobKey,
+    holder: &Holder,
+    body: Option<&str>,
+) -> Result<f64> {
+    let job = held(work, key, holder)?;
+    let (queue, since) = (work.queue_name(job.queue), job.since);
+    work.saw(&holder.worker);
+    let next = work.now.plus_seconds(work.config.heartbeat_s(&queue));
+    let until = match work.config.cutoff_s(&queue) {
+        Some(cutoff_s) => next.min(since.plus_seconds(cutoff_s)),
+        None => next,
+    };
+    let due_s = until.seconds_from(work.now);
+    if let Some(job) = work.job_mut(key) {
+        if let Some(lease) = &mut job.lease {
+            lease.until = until;
+            lease.warned = false;
+        }
+        if let Some(body) = body {
+            job.body = body.into();
+        }
+    }
+    Ok(due_s)
+}

@@ -1,0 +1,40 @@
+//! Note: adds an entry to a job's history.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::history::What;
+use crate::engine::model::job::JobKey;
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+
+impl Engine {
+    /// Adds a word to the histories of jobs: a message, and the JSON text of an object with more.
+    pub async fn note(
+        &self,
+        notes: Vec<(JobKey, String, Option<String>)>,
+        now: Option<Time>,
+    ) -> Each<()> {
+        let need = |needs: &mut Needs, (key, message, data): &(JobKey, String, Option<String>)| {
+            needs.job(key);
+            needs.bytes += message.len() + data.as_ref().map_or(0, String::len);
+        };
+        self.each(notes, now, need, |work, (key, message, data)| {
+            note(work, key, message, data.as_deref())
+        })
+        .await
+    }
+}
+
+/// Adds a word to the history of a job, whatever its state; `data` is the JSON text of an object.
+///
+/// # Errors
+/// [`Error::NoSuchJob`].
+pub fn note(work: &mut Work, key: &JobKey, message: &str, data: Option<&str>) -> Result<()> {
+    let now = work.now;
+    let job = work
+        .job_mut(key)
+        .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
+    job.history.push(What::Note, now, Some(message), data);
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Peek: the next jobs of a queue, in the order in which a claim takes them.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{Job, QueueKey, Standing};
+use crate::engine::model::page::Page;
+use crate::engine::model::recurring::due;
+use crate::engine::unit_of_work::{Needs, Wanted};
+
+impl Engine {
+    /// The jobs that a claim of `count` would meet, in its order. Makes the children of recurring jobs
+    /// that are due, as a claim does, and changes nothing else.
+    pub async fn peek(
+        &self,
+        queue: &QueueKey,
+        count: usize,
+        now: Option<Time>,
+    ) -> Result<Vec<Job>> {
+        if self.child_is_due(queue, self.now(now)).await? {
+            let needs = Needs {
+                claim: vec![Wanted {
+                    queue: queue.clone(),
+                    count,
+                    paused_too: true,
+                }],
+                ..Needs::default()
+            };
+            self.write(needs, now, count, |_| Ok(())).await?;
+        }
+        self.next_jobs(queue, count, now).await
+    }
+
+    /// The jobs that a claim of `count` would meet, in its order.
+    ///
+    /// # Errors
+    /// [`Error::AnswerTooLarge`].
+    pub(in crate::engine) async fn next_jobs(
+        &self,
+        queue: &QueueKey,
+        count: usize,
+        now: Option<Time>,
+    ) -> Result<Vec<Job>> {
+        let page = |limit| Page { offset: 0, limit };
+        let mut jobs = self
+            .jobs(Standing::Stalled, Some(queue), page(count), now)
+            .await?;
+        let rest = count - jobs.len();
+        if rest > 0 {
+            jobs.extend(
+                self.jobs(Standing::Waiting, Some(queue), page(rest), now)
+                    .await?,
+            );
+        }
+        Ok(jobs)
+    }
+
+    /// Whether a child of the queue is due.
+    pub(in crate::engine) async fn child_is_due(
+        &self,
+        queue: &QueueKey,
+        now: Time,
+    ) -> Result<bool> {
+        self.freshen().await?;
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok(false);
+        };
+        let statement = due(queue.id, now, 1);
+        Ok(!self.readers().rows(statement).await?.is_empty())
+    }
+}

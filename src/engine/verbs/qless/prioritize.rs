@@ -1,0 +1,32 @@
+//! Prioritize: changes the priority of a job.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::job::JobKey;
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+
+impl Engine {
+    /// Gives jobs other priorities.
+    pub async fn prioritize(&self, jobs: Vec<(JobKey, f64)>, now: Option<Time>) -> Each<()> {
+        let need = |needs: &mut Needs, (key, _): &(JobKey, f64)| needs.job(key);
+        self.each(jobs, now, need, |work, (key, priority)| {
+            prioritize(work, key, *priority)
+        })
+        .await
+    }
+}
+
+/// Gives a job another priority; where it waits, its place changes at once, among equals by the moment at
+/// which it became available.
+///
+/// # Errors
+/// [`Error::NoSuchJob`].
+pub fn prioritize(work: &mut Work, key: &JobKey, priority: f64) -> Result<()> {
+    let job = work
+        .job_mut(key)
+        .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
+    job.priority = priority;
+    Ok(())
+}

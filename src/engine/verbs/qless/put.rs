@@ -1,0 +1,131 @@
+//! Put: creates a job, or moves an existing one to a queue.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::events::Said;
+use crate::engine::model::job::{JobKey, QueueKey};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+use crate::engine::verbs::leases::lock_lost;
+use crate::engine::verbs::lifecycle::{enter, leave, made_up_id, new_job};
+use crate::engine::verbs::qless::depend::unmet;
+use crate::engine::verbs::qless::tag;
+
+/// A job to be put. What is `None` stays as it is on a job that exists, and has its default on a new one.
+#[derive(Clone, Debug, Default)]
+pub struct Put {
+    /// Made up (32 hex digits) if there is none.
+    pub id: Option<String>,
+    /// As it was written.
+    pub body: String,
+    pub klass: Option<String>,
+    /// Seconds before the job becomes available; 0 or less means now.
+    pub delay: Option<f64>,
+    /// Lowest first.
+    pub priority: Option<f64>,
+    pub tags: Option<Vec<String>>,
+    /// Tries after the first.
+    pub retries: Option<i64>,
+    /// Ids of jobs to wait for; those that are complete or not there are passed over.
+    pub depends: Option<Vec<String>>,
+}
+
+impl Engine {
+    /// Puts jobs into `queue` for `client`. Per job, its id.
+    pub async fn put(
+        &self,
+        queue: QueueKey,
+        jobs: Vec<Put>,
+        client: String,
+        now: Option<Time>,
+    ) -> Each<String> {
+        self.each(jobs, now, need_of_put, move |work, job| {
+            put(work, &queue, job, &client)
+        })
+        .await
+    }
+
+    /// Puts jobs that are there into `queue` for `client`. Per job, its id.
+    pub async fn requeue(
+        &self,
+        queue: QueueKey,
+        jobs: Vec<Put>,
+        client: String,
+        now: Option<Time>,
+    ) -> Each<String> {
+        self.each(jobs, now, need_of_put, move |work, job| {
+            requeue(work, &queue, job, &client)
+        })
+        .await
+    }
+}
+
+pub fn need_of_put(needs: &mut Needs, job: &Put) {
+    needs.jobs.extend(job.id.iter().map(JobKey::qless));
+    needs.depends(job.depends.as_deref().unwrap_or_default());
+    needs.tags(job.tags.as_deref().unwrap_or_default());
+    needs.bytes += job.body.len();
+    needs.adds = true;
+}
+
+/// Puts a job into `queue` for `client`, or moves the job that has this id there: its lease is lost, its
+/// retries start anew, its failure is undone. Returns its id.
+///
+/// # Errors
+/// [`Error::DependencyCycle`] if it would wait for itself; [`Error::TooMany`] tags.
+pub fn put(work: &mut Work, queue: &QueueKey, put: &Put, client: &str) -> Result<String> {
+    let tags = tag::added(&[], put.tags.as_deref().unwrap_or_default())?;
+    let key = JobKey::qless(put.id.clone().unwrap_or_else(|| made_up_id(work.now)));
+    let depends = match &put.depends {
+        Some(ids) => Some(unmet(work, &key, ids)?),
+        None => None,
+    };
+    let queue_id = work.queue_for(queue);
+    let mut loser = None;
+    if work.job(&key).is_some() {
+        loser = leave(work, &key).filter(|worker| worker != client);
+    } else {
+        let job = new_job(work, &key);
+        work.insert(job);
+    }
+    if let Some(job) = work.job_mut(&key) {
+        job.body = put.body.as_str().into();
+        if put.klass.is_some() {
+            job.klass.clone_from(&put.klass);
+        }
+        job.priority = put.priority.unwrap_or(job.priority);
+        job.retries = put.retries.unwrap_or(job.retries);
+        if put.tags.is_some() {
+            job.tags = tags;
+        }
+        job.queue = queue_id;
+    }
+    if let Some(depends) = depends {
+        work.set_dependencies(&key, depends);
+    }
+    enter(work, &key, &queue.name, put.delay.unwrap_or(0.0));
+    announce(work, &key, &queue.name, loser.as_deref());
+    Ok(key.id)
+}
+
+/// [`put`], of a job that is there.
+///
+/// # Errors
+/// Those of [`put`], and [`Error::NoSuchJob`].
+pub fn requeue(work: &mut Work, queue: &QueueKey, job: &Put, client: &str) -> Result<String> {
+    let id = job.id.clone().unwrap_or_default();
+    if work.job(&JobKey::qless(&id)).is_none() {
+        return Err(Error::NoSuchJob { id });
+    }
+    put(work, queue, job, client)
+}
+
+/// Says that the job was put, and to the worker that had it that it has lost it.
+pub fn announce(work: &mut Work, key: &JobKey, queue: &str, loser: Option<&str>) {
+    work.events.log(&Said::Put { id: &key.id, queue });
+    if let Some(worker) = loser {
+        lock_lost(work, key, worker);
+    }
+    work.tell("put", key);
+}

@@ -1,0 +1,169 @@
+//! Recurring jobs: create, change, delete.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::job::QueueKey;
+use crate::engine::model::recurring::Recurring;
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+use crate::engine::verbs::lifecycle::made_up_id;
+use crate::engine::verbs::qless::tag;
+
+/// A recurring job to be put; what is `None` has its default.
+#[derive(Clone, Debug, Default)]
+pub struct Recur {
+    /// Made up (32 hex digits) if there is none.
+    pub id: Option<String>,
+    pub body: String,
+    pub klass: Option<String>,
+    /// More than 0.
+    pub interval_s: f64,
+    /// Seconds until the first child.
+    pub offset_s: f64,
+    pub priority: f64,
+    pub tags: Vec<String>,
+    pub retries: i64,
+    pub backlog: i64,
+}
+
+/// What is to become of a recurring job; what is `None` stays.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    pub priority: Option<f64>,
+    /// The next child is due sooner or later by the difference.
+    pub interval_s: Option<f64>,
+    pub retries: Option<i64>,
+    pub backlog: Option<i64>,
+    pub body: Option<String>,
+    pub klass: Option<String>,
+    pub queue: Option<QueueKey>,
+    pub tag: Vec<String>,
+    pub untag: Vec<String>,
+}
+
+impl Engine {
+    /// Puts recurring jobs into `queue`. Per job, its id.
+    pub async fn recur(
+        &self,
+        queue: QueueKey,
+        jobs: Vec<Recur>,
+        now: Option<Time>,
+    ) -> Each<String> {
+        let need = |needs: &mut Needs, job: &Recur| {
+            needs.recurring.extend(job.id.clone());
+            needs.tags(&job.tags);
+            needs.bytes += job.body.len();
+            needs.adds = true;
+        };
+        self.each(jobs, now, need, move |work, job| recur(work, &queue, job))
+            .await
+    }
+
+    /// Changes a recurring job. Returns it.
+    pub async fn change_recurring(
+        &self,
+        id: &str,
+        change: Change,
+        now: Option<Time>,
+    ) -> Result<Recurring> {
+        let id = id.to_owned();
+        let mut needs = recurring(&id);
+        needs.bytes = change.body.as_ref().map_or(0, String::len);
+        needs.tags(&change.tag);
+        needs.tags(&change.untag);
+        self.write(needs, now, 1, move |work| {
+            change_recurring(work, &id, &change)
+        })
+        .await
+    }
+
+    /// Ends a recurring job, there or not; its children stay.
+    pub async fn unrecur(&self, id: &str, now: Option<Time>) -> Result<()> {
+        let id = id.to_owned();
+        self.write(recurring(&id), now, 1, move |work| {
+            unrecur(work, &id);
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn recurring(id: &str) -> Needs {
+    Needs {
+        recurring: vec![id.to_owned()],
+        ..Needs::default()
+    }
+}
+
+/// Puts a recurring job, or puts it anew; then it goes on to number its children. Returns its id.
+pub fn recur(work: &mut Work, queue: &QueueKey, recur: &Recur) -> Result<String> {
+    let queue = work.queue_for(queue);
+    let id = recur.id.clone().unwrap_or_else(|| made_up_id(work.now));
+    let (seq, made) = match work.recurring(&id) {
+        Some(old) => (old.seq, old.made),
+        None => (work.next_seq(), 0),
+    };
+    let mut tags = Vec::new();
+    tag::add(&mut tags, &recur.tags);
+    let recurring = Recurring {
+        seq,
+        id: id.clone(),
+        queue,
+        next_at: work.now.plus_seconds(recur.offset_s),
+        interval: interval(recur.interval_s),
+        made,
+        backlog: recur.backlog,
+        priority: recur.priority,
+        retries: recur.retries,
+        klass: recur.klass.clone(),
+        tags,
+        body: recur.body.as_str().into(),
+    };
+    work.set_recurring(&id, Some(recurring));
+    Ok(id)
+}
+
+/// Microseconds, at least one.
+fn interval(seconds: f64) -> i64 {
+    Time(0).plus_seconds(seconds).0.max(1)
+}
+
+/// Changes a recurring job. Returns it.
+///
+/// # Errors
+/// [`Error::NoSuchRecurring`].
+pub fn change_recurring(work: &mut Work, id: &str, change: &Change) -> Result<Recurring> {
+    let found = work.recurring(id).cloned();
+    let mut recurring = found.ok_or_else(|| Error::NoSuchRecurring { id: id.to_owned() })?;
+    recurring.priority = change.priority.unwrap_or(recurring.priority);
+    recurring.retries = change.retries.unwrap_or(recurring.retries);
+    recurring.backlog = change.backlog.unwrap_or(recurring.backlog);
+    if let Some(body) = &change.body {
+        recurring.body.clone_from(body);
+    }
+    if change.klass.is_some() {
+        recurring.klass.clone_from(&change.klass);
+    }
+    if let Some(seconds) = change.interval_s {
+        let interval = interval(seconds);
+        let shifted = recurring
+            .next_at
+            .0
+            .saturating_add(interval - recurring.interval);
+        recurring.next_at = Time(shifted);
+        recurring.interval = interval;
+    }
+    if let Some(queue) = &change.queue {
+        recurring.queue = work.queue_for(queue);
+    }
+    tag::add(&mut recurring.tags, &change.tag);
+    tag::remove(&mut recurring.tags, &change.untag);
+    work.set_recurring(id, Some(recurring.clone()));
+    Ok(recurring)
+}
+
+/// Ends a recurring job, there or not; its children stay.
+pub fn unrecur(work: &mut Work, id: &str) {
+    work.set_recurring(id, None);
+}

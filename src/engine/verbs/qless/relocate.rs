@@ -1,0 +1,31 @@
+//! Relocate: moves a job to another queue, whatever its state.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::job::{JobKey, QueueKey};
+use crate::engine::unit_of_work::Work;
+use crate::engine::verbs::named;
+use crate::engine::verbs::qless::unfail::revive;
+
+impl Engine {
+    /// Moves a job, whatever its state, to `queue`, where it is put anew with what it has.
+    pub async fn relocate(&self, key: JobKey, queue: QueueKey, now: Option<Time>) -> Result<()> {
+        self.write(named([&key]), now, 1, move |work| {
+            relocate(work, &key, &queue)
+        })
+        .await
+    }
+}
+
+/// Moves a job, whatever its state, to another queue, where it is put anew with what it has.
+///
+/// # Errors
+/// [`Error::NoSuchJob`].
+pub fn relocate(work: &mut Work, key: &JobKey, queue: &QueueKey) -> Result<()> {
+    if work.job(key).is_none() {
+        return Err(Error::NoSuchJob { id: key.id.clone() });
+    }
+    revive(work, key, Some(queue));
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! Tag: adds tags to a job, or removes them.
+
+use std::collections::HashSet;
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::job::{Job, JobKey};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+
+/// How many tags a job may have.
+const TAGS_MAX: usize = 10_000;
+
+impl Engine {
+    /// Gives jobs tags. Per job, all it has.
+    pub async fn tag(
+        &self,
+        jobs: Vec<(JobKey, Vec<String>)>,
+        now: Option<Time>,
+    ) -> Each<Vec<String>> {
+        self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
+            tag(work, key, tags)
+        })
+        .await
+    }
+
+    /// Takes tags off jobs. Per job, those it has left.
+    pub async fn untag(
+        &self,
+        jobs: Vec<(JobKey, Vec<String>)>,
+        now: Option<Time>,
+    ) -> Each<Vec<String>> {
+        self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
+            untag(work, key, tags)
+        })
+        .await
+    }
+}
+
+pub fn need_of_tagged(needs: &mut Needs, (key, tags): &(JobKey, Vec<String>)) {
+    needs.job(key);
+    needs.tags(tags);
+}
+
+/// Gives a job tags, after those it has. Returns all of them.
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::TooMany`].
+pub fn tag(work: &mut Work, key: &JobKey, tags: &[String]) -> Result<Vec<String>> {
+    let all = added(&find(work, key)?.tags, tags)?;
+    Ok(set(work, key, all))
+}
+
+/// Takes tags off a job; those it does not have are passed over. Returns the others.
+///
+/// # Errors
+/// [`Error::NoSuchJob`].
+pub fn untag(work: &mut Work, key: &JobKey, tags: &[String]) -> Result<Vec<String>> {
+    let mut left = find(work, key)?.tags.clone();
+    remove(&mut left, tags);
+    Ok(set(work, key, left))
+}
+
+/// Adds to a list of tags those it does not have yet.
+pub fn add(list: &mut Vec<String>, tags: &[String]) {
+    let mut known: HashSet<String> = list.iter().cloned().collect();
+    let new = tags.iter().filter(|tag| known.insert((*tag).clone()));
+    list.extend(new.cloned());
+}
+
+/// A job's tags with those added that it does not have yet.
+///
+/// # Errors
+/// [`Error::TooMany`].
+pub fn added(had: &[String], tags: &[String]) -> Result<Vec<String>> {
+    let mut all = had.to_vec();
+    add(&mut all, tags);
+    if all.len() > TAGS_MAX {
+        return Err(Error::TooMany {
+            what: "tags on one job",
+            max: TAGS_MAX,
+        });
+    }
+    Ok(all)
+}
+
+/// Takes tags off a list.
+pub fn remove(list: &mut Vec<String>, tags: &[String]) {
+    let gone: HashSet<&String> = tags.iter().collect();
+    list.retain(|tag| !gone.contains(tag));
+}
+
+fn find<'w>(work: &'w Work, key: &JobKey) -> Result<&'w Job> {
+    work.job(key)
+        .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })
+}
+
+fn set(work: &mut Work, key: &JobKey, tags: Vec<String>) -> Vec<String> {
+    if let Some(job) = work.job_mut(key) {
+        job.tags.clone_from(&tags);
+    }
+    tags
+}

@@ -1,0 +1,41 @@
+//! Timeout: takes a running job from its worker.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::history::What;
+use crate::engine::model::job::{JobKey, State};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+use crate::engine::verbs::leases::lock_lost;
+
+impl Engine {
+    /// Takes jobs from their workers; each is first in line for another.
+    pub async fn time_out(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
+        self.each(keys, now, Needs::job, time_out).await
+    }
+}
+
+/// Takes the job from its worker, at no cost: it waits for another, ahead of all others.
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::NotRunning`].
+pub fn time_out(work: &mut Work, key: &JobKey) -> Result<()> {
+    let now = work.now;
+    let id = || key.id.clone();
+    let job = work
+        .job_mut(key)
+        .ok_or_else(|| Error::NoSuchJob { id: id() })?;
+    let (Some(lease), State::Running) = (job.lease.take(), job.state) else {
+        return Err(Error::NotRunning {
+            id: id(),
+            state: job.standing(now),
+        });
+    };
+    job.history.push(What::TimedOut, now, None, None);
+    job.state = State::Stalled;
+    job.since = now;
+    job.ready_at = now;
+    lock_lost(work, key, &lease.worker);
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Track: publishes the events of a job.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::job::JobKey;
+use crate::engine::unit_of_work::Work;
+use crate::engine::verbs::Each;
+use crate::engine::verbs::qless::tag;
+use crate::engine::verbs::qless::tag::need_of_tagged;
+
+/// How many jobs may be tracked: each costs memory, and people follow a handful.
+pub const TRACKED_MAX: usize = 10_000;
+
+impl Engine {
+    /// Makes the events of jobs public, and tags them.
+    pub async fn track(&self, jobs: Vec<(JobKey, Vec<String>)>, now: Option<Time>) -> Each<()> {
+        self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
+            track(work, key, tags)
+        })
+        .await
+    }
+
+    /// Tracks jobs, there or not, no longer.
+    pub async fn untrack(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
+        self.each(
+            keys,
+            now,
+            |_, _| {},
+            |work, key| {
+                untrack(work, key);
+                Ok(())
+            },
+        )
+        .await
+    }
+}
+
+/// Tracks a job, and tags it. Tracking it again changes nothing.
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::TooMany`].
+pub fn track(work: &mut Work, key: &JobKey, tags: &[String]) -> Result<()> {
+    if work.job(key).is_none() {
+        return Err(Error::NoSuchJob { id: key.id.clone() });
+    }
+    if !work.is_tracked(&key.id) {
+        if work.tracked_count() >= TRACKED_MAX {
+            return Err(Error::TooMany {
+                what: "tracked jobs",
+                max: TRACKED_MAX,
+            });
+        }
+        work.set_tracked(&key.id, Some(work.now));
+        work.events.tracked("track", &key.id);
+    }
+    tag::tag(work, key, tags).map(drop)
+}
+
+/// Tracks a job, there or not, no longer.
+pub fn untrack(work: &mut Work, key: &JobKey) {
+    if work.is_tracked(&key.id) {
+        work.set_tracked(&key.id, None);
+        work.events.tracked("untrack", &key.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Options, Put, QueueKey};
+
+    #[tokio::test]
+    async fn up_to_10000_jobs_are_tracked() {
+        let options = Options {
+            database: "sqlite::memory:".to_owned(),
+            brief: true,
+            ..Options::default()
+        };
+        let engine = Engine::open(&options).await.unwrap();
+        let job = |id: &str| Put {
+            id: Some(id.to_owned()),
+            body: "1".to_owned(),
+            ..Put::default()
+        };
+        let jobs = ["a", "b", "c"].map(job).into();
+        let put = engine.put(QueueKey::qless("q"), jobs, String::new(), None);
+        put.await.unwrap();
+        for n in 0..9_998 {
+            engine.known_tracked().apply(&n.to_string(), Some(Time(n)));
+        }
+        let track = async |id: &str| {
+            let jobs = vec![(JobKey::qless(id), Vec::new())];
+            engine.track(jobs, None).await.unwrap().remove(0)
+        };
+        let too_many = Err(Error::TooMany {
+            what: "tracked jobs",
+            max: 10_000,
+        });
+        assert_eq!((track("a").await, track("b").await), (Ok(()), Ok(())));
+        assert_eq!(track("c").await, too_many);
+        // One that is tracked already is not one more.
+        assert_eq!(track("a").await, Ok(()));
+        engine
+            .untrack(vec![JobKey::qless("a")], None)
+            .await
+            .unwrap();
+        assert_eq!(track("c").await, Ok(()));
+        engine.close().await;
+    }
+}

@@ -1,0 +1,91 @@
+//! Unfail: puts failed jobs back into a queue.
+
+use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::job::{JobKey, QueueKey, State};
+use crate::engine::unit_of_work::{Oldest, Work};
+use crate::engine::verbs::lifecycle::{enter, leave};
+use crate::engine::verbs::qless::put::announce;
+use crate::engine::verbs::{named, of};
+
+impl Engine {
+    /// Puts the oldest `count` failures of `group` back to work, into `queue` or else each into its
+    /// own. Returns how many. Large numbers go in several transactions.
+    pub async fn unfail(
+        &self,
+        group: &str,
+        queue: Option<QueueKey>,
+        count: usize,
+        now: Option<Time>,
+    ) -> Result<usize> {
+        let mut batches = Batches::of(count, MOVE_BATCH);
+        while let Some(batch) = batches.next() {
+            let oldest = Oldest::Failed {
+                group: group.to_owned(),
+                count: batch,
+            };
+            let queue = queue.clone();
+            let verb = move |work: &mut Work| {
+                let keys = work.take_oldest();
+                Ok(unfail(work, &keys, queue.as_ref()))
+            };
+            batches.found(self.write(of(oldest), now, batch, verb).await?);
+        }
+        Ok(batches.done)
+    }
+
+    /// Puts one failed job back to work in its own queue.
+    pub async fn unfail_one(&self, key: JobKey, now: Option<Time>) -> Result<()> {
+        self.write(named([&key]), now, 1, move |work| unfail_one(work, &key))
+            .await
+    }
+}
+
+/// Puts failed jobs back to work, into `queue` or else each into its own, with all their retries.
+/// What is not failed any more is passed over. Returns how many were moved.
+pub fn unfail(work: &mut Work, keys: &[JobKey], queue: Option<&QueueKey>) -> usize {
+    let failed: Vec<&JobKey> = keys.iter().filter(|key| is_failed(work, key)).collect();
+    for key in &failed {
+        revive(work, key, queue);
+    }
+    failed.len()
+}
+
+/// Puts one failed job back to work in its own queue.
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::NotFailed`].
+pub fn unfail_one(work: &mut Work, key: &JobKey) -> Result<()> {
+    let job = work
+        .job(key)
+        .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
+    if job.state != State::Failed {
+        return Err(Error::NotFailed {
+            id: key.id.clone(),
+            state: job.standing(work.now),
+        });
+    }
+    revive(work, key, None);
+    Ok(())
+}
+
+fn is_failed(work: &Work, key: &JobKey) -> bool {
+    work.job(key).is_some_and(|job| job.state == State::Failed)
+}
+
+pub fn revive(work: &mut Work, key: &JobKey, queue: Option<&QueueKey>) {
+    let Some(job) = work.job(key) else { return };
+    let (id, name) = match queue {
+        Some(queue) => (work.queue_for(queue), queue.name.clone()),
+        None => (job.queue, work.queue_name(job.queue)),
+    };
+    let loser = leave(work, key);
+    if let Some(job) = work.job_mut(key) {
+        job.queue = id;
+    }
+    enter(work, key, &name, 0.0);
+    announce(work, key, &name, loser.as_deref());
+}

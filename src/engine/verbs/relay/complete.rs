@@ -1,0 +1,50 @@
+//! Complete: ends a run, and its job with it.
+
+use crate::engine::Engine;
+use crate::engine::error::Result;
+use crate::engine::model::job::{JobKey, QueueKey};
+use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::counters::Kind;
+use crate::engine::verbs::relay::named;
+
+/// A run of a job: while it lasts, its runner may speak for the job.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub queue: QueueKey,
+    pub id: String,
+    /// 32 hex digits, as in [`Lease::id`](crate::engine::Lease).
+    pub run_id: String,
+}
+
+impl Engine {
+    /// Ends a run, and its job with it. Whether there was that run.
+    pub async fn finish(&self, run: Run) -> Result<bool> {
+        let needs = named([(&run.queue, &run.id)]);
+        self.write(needs, None, 1, move |work| Ok(finish(work, &run)))
+            .await
+    }
+}
+
+/// Ends a run, and the job with it. Whether there was that run.
+pub fn finish(work: &mut Work, run: &Run) -> bool {
+    let key = running(work, run);
+    if let Some(key) = &key {
+        end(work, key);
+    }
+    key.is_some()
+}
+
+/// The key of the job that is running, if it is in this run.
+pub fn running(work: &Work, run: &Run) -> Option<JobKey> {
+    let key = work.key_in(&run.queue, &run.id)?;
+    let lease = work.job(&key)?.lease.as_ref()?;
+    (lease.id == run.run_id).then_some(key)
+}
+
+pub fn end(work: &mut Work, key: &JobKey) {
+    if let Some(job) = work.job(key) {
+        let (queue, ran) = (job.queue, work.now.seconds_since(job.since));
+        work.tally.duration(queue, Kind::Run, ran, work.now);
+    }
+    work.remove(key);
+}

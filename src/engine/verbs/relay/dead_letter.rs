@@ -1,0 +1,133 @@
+//! The dead letter: enqueues dead jobs again, or deletes them.
+
+use crate::engine::Engine;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::history::What;
+use crate::engine::model::job::{FOR_EVER, JobKey, QueueKey, State};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::Each;
+use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
+use crate::engine::verbs::lmstfy::acknowledge::is_in;
+use crate::engine::verbs::relay::enqueue::{Enqueue, enqueue};
+use crate::engine::verbs::relay::named;
+
+/// What the unknown size of a job that is enqueued again counts in a transaction.
+const REVIVED_BYTES: usize = 128 * 1024;
+
+/// What became of dead jobs that were to be enqueued anew; those that are counted in neither were dead no longer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Revived {
+    pub done: usize,
+    /// They stay dead, for there is a job of the same id in the queue.
+    pub taken: usize,
+}
+
+impl Revived {
+    pub fn of(each: &[Result<()>]) -> Revived {
+        let is_taken = |done: &Result<()>| matches!(done, Err(Error::AlreadyThere { .. }));
+        Revived {
+            done: each.iter().filter(|done| done.is_ok()).count(),
+            taken: each.iter().filter(|done| is_taken(done)).count(),
+        }
+    }
+}
+
+impl Engine {
+    /// Enqueues a dead job anew, with its payload and its last state.
+    ///
+    /// # Errors
+    /// [`NoSuchJob`, `NotDead`, `AlreadyThere`](crate::engine::Error).
+    pub async fn revive(&self, queue: QueueKey, dead: JobKey) -> Result<()> {
+        let needs = Needs {
+            jobs: vec![dead.clone()],
+            bodies: true,
+            ..named([(&queue, &dead.id)])
+        };
+        self.write(needs, None, 1, move |work| revive(work, &queue, &dead))
+            .await
+    }
+
+    /// Enqueues dead jobs anew, as [`Engine::revive`] does, one after the other.
+    pub async fn revive_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Each<()> {
+        let of = queue.clone();
+        let need = move |needs: &mut Needs, key: &JobKey| {
+            needs.job(key);
+            needs.bodies = true;
+            needs.bytes += REVIVED_BYTES;
+            needs.in_queues.push((of.clone(), key.id.clone()));
+        };
+        self.each(dead, None, need, move |work, key| revive(work, &queue, key))
+            .await
+    }
+
+    /// Enqueues up to `count` dead jobs of the queue anew, oldest first. Large numbers go in several transactions.
+    pub async fn revive_oldest(&self, queue: QueueKey, count: usize) -> Result<Revived> {
+        let until = self.now(None);
+        let mut batches = Batches::of(count, MOVE_BATCH);
+        let (mut all, mut after) = (Revived::default(), None);
+        while let Some(batch) = batches.next() {
+            let (keys, last) = self.dead_keys(&queue, after, until, batch).await?;
+            after = last;
+            batches.found(keys.len());
+            let some = Revived::of(&self.revive_jobs(queue.clone(), keys).await?);
+            all.done += some.done;
+            all.taken += some.taken;
+        }
+        Ok(all)
+    }
+
+    /// Deletes these jobs, as far as they are in the queue's dead letter. How many there were.
+    pub async fn drop_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Result<usize> {
+        let bury = move |work: &mut Work, key: &JobKey| Ok(bury(work, &queue, key));
+        let gone = self.each(dead, None, Needs::job, bury).await?;
+        Ok(gone.iter().filter(|gone| matches!(gone, Ok(true))).count())
+    }
+}
+
+/// Enqueues a dead job anew, with its payload and its last state.
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::NotDead`], [`Error::AlreadyThere`].
+pub fn revive(work: &mut Work, queue: &QueueKey, dead: &JobKey) -> Result<()> {
+    let now = work.now;
+    let id = || dead.id.clone();
+    let job = work
+        .job(dead)
+        .ok_or_else(|| Error::NoSuchJob { id: id() })?;
+    if job.state != State::Dead {
+        return Err(Error::NotDead {
+            id: id(),
+            state: job.standing(now),
+        });
+    }
+    let (history, created_at) = (job.history.clone(), job.created_at);
+    let again = Enqueue {
+        queue: queue.clone(),
+        id: id(),
+        timeout_s: job.timeout_s.unwrap_or_default(),
+        max_retries: (job.retries != FOR_EVER).then_some(job.retries),
+        payload: job.body.to_string(),
+        state: job.work_state.clone(),
+        run_at: None,
+    };
+    enqueue(work, &[again])?;
+    work.remove(dead);
+    if let Some(key) = work.key_in(queue, &dead.id)
+        && let Some(job) = work.job_mut(&key)
+    {
+        job.history = history;
+        job.history.push(What::Respawned, now, None, None);
+        job.created_at = created_at;
+    }
+    Ok(())
+}
+
+/// Deletes a job if it is in the dead letter of this queue. Whether it was.
+pub fn bury(work: &mut Work, queue: &QueueKey, key: &JobKey) -> bool {
+    let is_dead = work.job(key).is_some_and(|job| job.state == State::Dead);
+    let found = is_dead && is_in(work, queue, key);
+    if found {
+        work.remove(key);
+    }
+    found
+}

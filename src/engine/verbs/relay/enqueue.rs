@@ -1,0 +1,156 @@
+//! Enqueue: adds jobs, each with an id of the client.
+
+use std::collections::HashSet;
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::history::What;
+use crate::engine::model::job::{FOR_EVER, Job, JobKey, QueueKey, State};
+use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::verbs::lifecycle::new_job;
+
+/// Jobs that one request enqueues all together or not at all, and the queues that it names. They share a transaction,
+/// for which all others wait.
+const ATOMIC_MAX: usize = 6_400;
+
+const ATOMIC_QUEUES_MAX: usize = 1_000;
+
+/// What becomes of a job whose key is taken (document, Mode).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing is enqueued at all.
+    Unique,
+    /// It is passed over.
+    Ignore,
+    /// It takes the place of the other one, whose runner loses it.
+    Replace,
+}
+
+/// A job to be enqueued.
+#[derive(Clone, Debug)]
+pub struct Enqueue {
+    pub queue: QueueKey,
+    pub id: String,
+    /// Seconds that a runner has until it must heartbeat.
+    pub timeout_s: i64,
+    /// Runs allowed after the first; `None` for any number.
+    pub max_retries: Option<i64>,
+    /// JSON text.
+    pub payload: String,
+    /// JSON text.
+    pub state: Option<String>,
+    /// Now, if not said.
+    pub run_at: Option<Time>,
+}
+
+impl Engine {
+    /// Enqueues jobs. In mode [`Mode::Unique`] all of them or none, at most [`ATOMIC_MAX`]; in the other modes, where
+    /// each job is independent, many go in several transactions.
+    ///
+    /// # Errors
+    /// [`AlreadyThere`, `TooMany`](crate::engine::Error).
+    pub async fn enqueue(&self, jobs: Vec<Enqueue>, mode: Mode) -> Result<()> {
+        if mode != Mode::Unique {
+            let put = move |work: &mut Work, job: &Enqueue| {
+                put(work, job, mode);
+                Ok(())
+            };
+            let done = self.each(jobs, None, need, put).await?;
+            return done.into_iter().collect();
+        }
+        check_atomic(&jobs)?;
+        let mut needs = Needs::default();
+        jobs.iter().for_each(|job| need(&mut needs, job));
+        self.write(needs, None, jobs.len(), move |work| enqueue(work, &jobs))
+            .await
+    }
+}
+
+pub fn check_atomic(jobs: &[Enqueue]) -> Result<()> {
+    let too_many = |what, max| Err(Error::TooMany { what, max });
+    if jobs.len() > ATOMIC_MAX {
+        return too_many("jobs in one atomic request", ATOMIC_MAX);
+    }
+    // Most requests have fewer jobs than that: their queues need no counting.
+    let queues = || jobs.iter().map(|job| &job.queue).collect::<HashSet<_>>();
+    if jobs.len() > ATOMIC_QUEUES_MAX && queues().len() > ATOMIC_QUEUES_MAX {
+        let what = "queues in one atomic request";
+        return too_many(what, ATOMIC_QUEUES_MAX);
+    }
+    Ok(())
+}
+
+pub fn need(needs: &mut Needs, job: &Enqueue) {
+    needs.in_queues.push((job.queue.clone(), job.id.clone()));
+    needs.bytes += job.payload.len() + job.state.as_ref().map_or(0, String::len);
+    needs.adds = true;
+}
+
+/// Enqueues jobs in mode [`Mode::Unique`], in order, all of them or (if one is refused) none.
+///
+/// # Errors
+/// [`Error::AlreadyThere`].
+pub fn enqueue(work: &mut Work, jobs: &[Enqueue]) -> Result<()> {
+    check_unique(work, jobs, None)?;
+    for job in jobs {
+        put(work, job, Mode::Unique);
+    }
+    Ok(())
+}
+
+/// Whether all these keys are free, and no two of them the same. `leaving` counts as gone.
+pub fn check_unique(work: &Work, jobs: &[Enqueue], leaving: Option<&JobKey>) -> Result<()> {
+    let mut named = HashSet::new();
+    for job in jobs {
+        let key = work.key_in(&job.queue, &job.id);
+        let is_taken = key.is_some_and(|key| leaving != Some(&key) && work.job(&key).is_some());
+        if is_taken || !named.insert((&job.queue, &job.id)) {
+            return Err(Error::AlreadyThere {
+                id: job.id.clone(),
+                queue: job.queue.name.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Enqueues a job; `mode` says what happens to one of the same key.
+pub fn put(work: &mut Work, enqueue: &Enqueue, mode: Mode) {
+    let key = JobKey {
+        scope: work.queue_for(&enqueue.queue),
+        id: enqueue.id.clone(),
+    };
+    if work.job(&key).is_none() {
+        let mut job = new_job(work, &key);
+        job.queue = key.scope;
+        work.insert(job);
+    } else if mode == Mode::Ignore {
+        return;
+    }
+    let now = work.now;
+    if let Some(job) = work.job_mut(&key) {
+        fill(job, enqueue, now);
+        work.tally.put(key.scope, now);
+    }
+}
+
+/// Makes of a job what is to be enqueued; only when it was created stays.
+fn fill(job: &mut Job, enqueue: &Enqueue, now: Time) {
+    job.timeout_s = Some(enqueue.timeout_s);
+    job.retries = enqueue.max_retries.unwrap_or(FOR_EVER);
+    job.remaining = job.retries;
+    job.body = enqueue.payload.as_str().into();
+    job.work_state.clone_from(&enqueue.state);
+    job.updated_at = Some(now);
+    job.history
+        .push(What::Put, now, Some(&enqueue.queue.name), None);
+    job.lease = None;
+    job.since = now;
+    job.ready_at = enqueue.run_at.unwrap_or(now);
+    job.state = if job.ready_at > now {
+        State::Scheduled
+    } else {
+        State::Waiting
+    };
+}

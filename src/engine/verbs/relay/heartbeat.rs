@@ -1,0 +1,40 @@
+//! Heartbeat: renews the lease of a run.
+
+use crate::engine::Engine;
+use crate::engine::error::{Error, Result};
+use crate::engine::unit_of_work::Work;
+use crate::engine::verbs::relay::complete::{Run, running};
+use crate::engine::verbs::relay::named;
+
+impl Engine {
+    /// Renews the lease of a run; `state`, if given, takes the place of what the job has.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchJob`](crate::engine::Error) if there is no such run.
+    pub async fn beat(&self, run: Run, state: Option<Option<String>>) -> Result<()> {
+        let mut needs = named([(&run.queue, &run.id)]);
+        needs.bytes = state.iter().flatten().map(String::len).sum();
+        self.write(needs, None, 1, move |work| beat(work, &run, state.as_ref()))
+            .await
+    }
+}
+
+/// Renews the lease of a run. `state` takes the place of what the job has; `Some(None)` takes that away.
+///
+/// # Errors
+/// [`Error::NoSuchJob`] if there is no such run.
+pub fn beat(work: &mut Work, run: &Run, state: Option<&Option<String>>) -> Result<()> {
+    let now = work.now;
+    let key = running(work, run);
+    let job = key.and_then(|key| work.job_mut(&key));
+    let job = job.ok_or_else(|| Error::NoSuchJob { id: run.id.clone() })?;
+    let timeout_s = job.timeout_s.unwrap_or_default() as f64;
+    if let Some(lease) = &mut job.lease {
+        lease.until = now.plus_seconds(timeout_s);
+    }
+    job.updated_at = Some(now);
+    if let Some(state) = state {
+        job.work_state.clone_from(state);
+    }
+    Ok(())
+}
