@@ -2,7 +2,6 @@
 
 pub mod actions;
 pub mod curl;
-pub mod dependencies;
 pub mod graph;
 pub mod load;
 pub mod model;

@@ -3,8 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Result};
-use crate::store::Durability;
+use crate::engine::{Durability, Engine, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::pages::about::model::AboutView;

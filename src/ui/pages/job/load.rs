@@ -1,12 +1,13 @@
 //! Loads a qless job.
 
+mod dependencies;
+
 use leptos::prelude::*;
 
 use crate::auth::Role;
 use crate::engine::{Engine, Job, JobKey, Result};
 use crate::ui::context::read_or_missing;
 use crate::ui::error::PageError;
-use crate::ui::pages::job::dependencies;
 use crate::ui::pages::job::model::{JobView, Origin, Relative, Relatives};
 use crate::ui::present::{job_row, life};
 
