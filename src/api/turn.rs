@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use crate::engine::{
-    Counts, Engine, FailureGroup, Job, JobKey, Page, Queue, QueueCounts, Result, Standing, Time,
-    What, WorkerCounts,
+    Counts, EffectiveState, Engine, EventKind, FailureGroup, Job, JobKey, Page, Queue, QueueCounts,
+    Result, Time, WorkerCounts,
 };
 
 use super::read::PAGE_JOBS;
@@ -286,17 +286,17 @@ pub async fn worker(engine: &Engine, name: &str) -> Result<Option<WorkerView>> {
     }))
 }
 
-fn standing(stand: Stand) -> Standing {
+fn standing(stand: Stand) -> EffectiveState {
     match stand {
-        Stand::Waiting => Standing::Waiting,
-        Stand::Scheduled => Standing::Scheduled,
-        Stand::Depends => Standing::Depends,
-        Stand::Running => Standing::Running,
-        Stand::Stalled => Standing::Stalled,
-        Stand::Failed => Standing::Failed,
-        Stand::Complete => Standing::Complete,
-        Stand::Dead => Standing::Dead,
-        Stand::Record => Standing::Record,
+        Stand::Waiting => EffectiveState::Waiting,
+        Stand::Scheduled => EffectiveState::Scheduled,
+        Stand::Depends => EffectiveState::Depends,
+        Stand::Running => EffectiveState::Running,
+        Stand::Stalled => EffectiveState::Stalled,
+        Stand::Failed => EffectiveState::Failed,
+        Stand::Complete => EffectiveState::Complete,
+        Stand::Dead => EffectiveState::Dead,
+        Stand::Record => EffectiveState::Record,
     }
 }
 
@@ -388,35 +388,35 @@ fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
     }
 }
 
-fn stand(standing: Standing) -> Stand {
+fn stand(standing: EffectiveState) -> Stand {
     match standing {
-        Standing::Waiting => Stand::Waiting,
-        Standing::Scheduled => Stand::Scheduled,
-        Standing::Depends => Stand::Depends,
-        Standing::Running => Stand::Running,
-        Standing::Stalled => Stand::Stalled,
-        Standing::Failed => Stand::Failed,
-        Standing::Complete => Stand::Complete,
-        Standing::Dead => Stand::Dead,
-        Standing::Record => Stand::Record,
+        EffectiveState::Waiting => Stand::Waiting,
+        EffectiveState::Scheduled => Stand::Scheduled,
+        EffectiveState::Depends => Stand::Depends,
+        EffectiveState::Running => Stand::Running,
+        EffectiveState::Stalled => Stand::Stalled,
+        EffectiveState::Failed => Stand::Failed,
+        EffectiveState::Complete => Stand::Complete,
+        EffectiveState::Dead => Stand::Dead,
+        EffectiveState::Record => Stand::Record,
     }
 }
 
 fn entry(event: crate::engine::Event) -> Entry {
     Entry {
         what: match event.what {
-            What::Put => Happening::Put,
-            What::Popped => Happening::Popped,
-            What::TimedOut => Happening::TimedOut,
-            What::Retried => Happening::Retried,
-            What::Failed => Happening::Failed,
-            What::Done => Happening::Done,
-            What::Died => Happening::Died,
-            What::Respawned => Happening::Respawned,
-            What::Note => Happening::Note,
-            What::Created => Happening::Created,
-            What::Advanced => Happening::Advanced,
-            What::Event => Happening::Event,
+            EventKind::Put => Happening::Put,
+            EventKind::Popped => Happening::Popped,
+            EventKind::TimedOut => Happening::TimedOut,
+            EventKind::Retried => Happening::Retried,
+            EventKind::Failed => Happening::Failed,
+            EventKind::Done => Happening::Done,
+            EventKind::Died => Happening::Died,
+            EventKind::Respawned => Happening::Respawned,
+            EventKind::Note => Happening::Note,
+            EventKind::Created => Happening::Created,
+            EventKind::Advanced => Happening::Advanced,
+            EventKind::Event => Happening::Event,
         },
         when: event.when.0,
         subject: event.subject,

@@ -5,7 +5,7 @@ use super::job_row;
 use super::jobq::delete_record;
 use super::places::{key, place};
 use crate::api::read::PAGE_JOBS;
-use crate::engine::{Engine, JobKey, Page, QueueCounts, Result, Standing};
+use crate::engine::{EffectiveState, Engine, JobKey, Page, QueueCounts, Result};
 
 /// Characters of an id that a sentence holds.
 const ID_CHARS: usize = 80;
@@ -67,7 +67,7 @@ async fn row(engine: &Engine, letter: QueueCounts) -> Result<DeadRow> {
     };
     let key = &letter.queue.key;
     let head = engine
-        .brief_jobs(Standing::Dead, Some(key), first, None)
+        .brief_jobs(EffectiveState::Dead, Some(key), first, None)
         .await?;
     let now = engine.now(None);
     Ok(DeadRow {
@@ -199,7 +199,7 @@ pub async fn dead_of(
     let now = engine.now(None);
     Ok(found
         .into_iter()
-        .filter(|job| Some(job.queue) == id && job.standing(now) == Standing::Dead)
+        .filter(|job| Some(job.queue) == id && job.standing(now) == EffectiveState::Dead)
         .map(|job| job.key)
         .collect())
 }

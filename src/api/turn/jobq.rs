@@ -12,7 +12,8 @@ use super::dead::only_of;
 use super::places::place;
 use super::{entry, glimpse};
 use crate::engine::{
-    Engine, Error, Labelled, Page, Queue, Record, Result, Swap, Which, flaw_of_queue_name,
+    CompareAndSet, Engine, Error, LabelCounts, LabelFilter, Page, Queue, Record, Result,
+    flaw_of_queue_name,
 };
 use crate::query::{self, Malformed, NO_STATE, Query};
 
@@ -58,11 +59,11 @@ async fn of_queue(
         limit: PAGE_JOBS,
     };
     let list = match wanted {
-        Wanted::All => listed(engine, &queue, &Which::All, page).await?,
+        Wanted::All => listed(engine, &queue, &LabelFilter::All, page).await?,
         Wanted::Labelled(label) => {
-            listed(engine, &queue, &Which::Labelled(label.clone()), page).await?
+            listed(engine, &queue, &LabelFilter::Labelled(label.clone()), page).await?
         }
-        Wanted::Others => listed(engine, &queue, &Which::Others, page).await?,
+        Wanted::Others => listed(engine, &queue, &LabelFilter::Others, page).await?,
         Wanted::Found(query) => asked(engine, &queue, query).await?,
         Wanted::Nothing => RecordList::Nothing,
     };
@@ -76,7 +77,12 @@ async fn of_queue(
     })
 }
 
-async fn listed(engine: &Engine, queue: &Queue, which: &Which, page: Page) -> Result<RecordList> {
+async fn listed(
+    engine: &Engine,
+    queue: &Queue,
+    which: &LabelFilter,
+    page: Page,
+) -> Result<RecordList> {
     let (records, count) = engine.records_of(queue, which, page).await?;
     Ok(RecordList::Page(records.iter().map(row).collect(), count))
 }
@@ -89,7 +95,7 @@ async fn asked(engine: &Engine, queue: &Queue, text: &str) -> Result<RecordList>
     };
     match engine.query(queue, &query, FOUND_MAX).await {
         Ok(records) => Ok(RecordList::Found(records.iter().map(row).collect())),
-        Err(error @ (Error::TooMuchWork { .. } | Error::AnswerTooLarge)) => {
+        Err(error @ (Error::TooMuchWork { .. } | Error::ResponseTooLarge)) => {
             Ok(RecordList::Refused(RefusedQuery {
                 why: sentence(&error),
                 mark: None,
@@ -175,7 +181,7 @@ fn row(record: &Record) -> RecordRow {
     }
 }
 
-fn state_row(labelled: Labelled) -> StateRow {
+fn state_row(labelled: LabelCounts) -> StateRow {
     StateRow {
         word: word(labelled.label.as_deref()),
         label: labelled.label,
@@ -324,11 +330,11 @@ async fn advance(
         Err(why) => Err(why),
     };
     match done {
-        Ok(Swap::Done(record)) => Ok(format!(
+        Ok(CompareAndSet::Done(record)) => Ok(format!(
             "State of job {id} set to {}.",
             short(record.state_text())
         )),
-        Ok(Swap::Differs(record)) => Err(Undone::Conflict(Conflict {
+        Ok(CompareAndSet::Differs(record)) => Err(Undone::Conflict(Conflict {
             shown: old,
             now: record.state_text().to_owned(),
             wanted: new,

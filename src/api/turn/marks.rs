@@ -3,7 +3,7 @@
 use super::super::read::{PAGE_JOBS, PAGE_TAGS};
 use super::super::views::{TagRow, TagView, TagsView, TrackedEvent, TrackedView};
 use super::{entry, job_row, rows};
-use crate::engine::{Engine, JobKey, Page, Published, Result};
+use crate::engine::{Engine, JobKey, Page, PublishedEvent, Result};
 
 /// Among so many newest events of the server those of tracked jobs are looked for. Nothing has them by
 /// job, and a page is made too often to read all.
@@ -88,7 +88,7 @@ pub async fn tracked(engine: &Engine) -> Result<TrackedView> {
 }
 
 /// An event of a tracked job says nothing but the job's id; the others are objects.
-fn of_tracked(event: Published) -> Option<TrackedEvent> {
+fn of_tracked(event: PublishedEvent) -> Option<TrackedEvent> {
     let id = serde_json::from_str::<String>(&event.data).ok()?;
     Some(TrackedEvent {
         seq: event.seq,

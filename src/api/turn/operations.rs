@@ -8,7 +8,7 @@ use super::deeds::{check_name, number};
 use super::places::{place, queue_names};
 use super::rows;
 use crate::engine::{
-    Action, Asked, Counted, Engine, Operation, Page, Result, Skip, Stage, Subject,
+    Action, Engine, NewOperation, Operation, OperationEstimate, Page, Result, Skip, Stage, Subject,
 };
 
 /// Above so many jobs their number must be typed.
@@ -46,7 +46,7 @@ pub async fn confirm(engine: &Engine, wish: &Wish) -> Result<Result<ConfirmView,
     }))
 }
 
-fn must_type(counted: &Counted) -> bool {
+fn must_type(counted: &OperationEstimate) -> bool {
     counted.jobs > TYPED_ABOVE || counted.is_least
 }
 
@@ -85,7 +85,7 @@ pub async fn operate(
             "there are now too many jobs to undo this; review and confirm again".to_owned(),
         );
     }
-    let asked = Asked {
+    let asked = NewOperation {
         who: who.to_owned(),
         action,
         subject,

@@ -7,7 +7,8 @@ use super::super::views::{RecurringForm, RecurringRow, RecurringView, Recurrings
 use super::deeds::{check_name, number, only};
 use super::{queue_names, rows};
 use crate::engine::{
-    Change, Engine, JobKey, Page, QueueKey, RECURRING_ID_BYTES_MAX, Recur, Recurring, Result,
+    Engine, JobKey, Page, QueueKey, RECURRING_ID_BYTES_MAX, Recur, Recurring, RecurringChange,
+    Result,
 };
 
 /// Children that the page of a recurring job shows.
@@ -136,13 +137,13 @@ pub async fn recur(engine: &Engine, typed: &RecurringForm) -> Result<String, Str
 /// Changes a recurring job to what somebody has typed.
 pub async fn change_recurring(engine: &Engine, typed: &RecurringForm) -> Result<(), String> {
     check_name("the queue name", &typed.queue)?;
-    let change = Change {
+    let change = RecurringChange {
         priority: Some(number("priority", &typed.priority)?),
         interval_s: Some(interval(typed)?),
         retries: Some(count("retries", &typed.retries)?),
         backlog: Some(count("backlog", &typed.backlog)?),
         queue: Some(QueueKey::qless(&typed.queue)),
-        ..Change::default()
+        ..RecurringChange::default()
     };
     let changed = engine.change_recurring(&typed.id, change, None).await;
     changed.map(drop).map_err(|error| error.to_string())

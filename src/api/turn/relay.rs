@@ -6,7 +6,7 @@ use super::super::views::{Api, Place, RelayJobView};
 use super::dead::{dead_of, jobs, only_of};
 use super::places::key;
 use super::{job_row, life};
-use crate::engine::{Engine, Error, Job, JobKey, Result, Revived, State};
+use crate::engine::{Engine, Error, Job, JobKey, Reenqueued, Result, State};
 
 /// The number of a dead job. It has left its queue's scope, so that its id is free.
 pub fn letter(job: &Job) -> Option<i64> {
@@ -58,7 +58,7 @@ pub async fn revive_job(engine: &Engine, queue: &Place, letter: &str) -> Result<
     let done = engine.revive(key(queue), dead).await;
     done.map_err(|error| match error {
         Error::NoSuchJob { .. } => gone(),
-        Error::AlreadyThere { .. } => {
+        Error::JobExists { .. } => {
             format!("{error}; nothing was changed")
         }
         other => other.to_string(),
@@ -77,7 +77,7 @@ pub async fn revive_jobs(
     let dead = dead_of(engine, queue, letters).await?;
     let each = engine.revive_jobs(key(queue), dead).await;
     let each = each.map_err(|error| error.to_string())?;
-    Ok(told(Revived::of(&each), count, queue))
+    Ok(told(Reenqueued::of(&each), count, queue))
 }
 
 /// Enqueues the oldest `count` jobs of the dead letter anew. Says what came of it.
@@ -89,8 +89,8 @@ pub async fn revive(engine: &Engine, queue: &Place, count: usize) -> Result<Stri
 }
 
 /// `count` were meant.
-fn told(done: Revived, count: usize, queue: &Place) -> String {
-    let Revived { done, taken } = done;
+fn told(done: Reenqueued, count: usize, queue: &Place) -> String {
+    let Reenqueued { done, taken } = done;
     let label = queue.label();
     if done == count {
         return format!("Requeued {} in {label}.", jobs(done, "dead "));
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn what_was_not_enqueued_is_said_with_its_reason() {
         let queue = Place::relay("mail");
-        let said = |done, taken, count| told(Revived { done, taken }, count, &queue);
+        let said = |done, taken, count| told(Reenqueued { done, taken }, count, &queue);
         assert_eq!(said(1, 0, 1), "Requeued 1 dead job in mail.");
         assert_eq!(
             said(1, 1, 2),

@@ -3,7 +3,7 @@
 use super::super::read::PAGE_JOBS;
 use super::super::views::ScheduledView;
 use super::{rows, there};
-use crate::engine::{Engine, Page, Result, Standing};
+use crate::engine::{EffectiveState, Engine, Page, Result};
 
 /// The scheduled jobs that are due next, from `offset` on.
 pub async fn scheduled(engine: &Engine, offset: usize) -> Result<ScheduledView> {
@@ -14,7 +14,7 @@ pub async fn scheduled(engine: &Engine, offset: usize) -> Result<ScheduledView> 
     let (queues, due, jobs) = futures::try_join!(
         there(engine),
         engine.due(None),
-        engine.brief_jobs(Standing::Scheduled, None, page, None)
+        engine.brief_jobs(EffectiveState::Scheduled, None, page, None)
     )?;
     Ok(ScheduledView {
         total: queues.iter().map(|queue| queue.counts.scheduled).sum(),

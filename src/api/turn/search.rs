@@ -2,7 +2,7 @@
 
 use super::super::views::{Chip, Finds, Mistaken, Outcome, SearchView};
 use super::rows;
-use crate::engine::{Engine, Reach, Result};
+use crate::engine::{Engine, Result, SearchLimits};
 use crate::search::Search;
 
 /// A page of the jobs that are meant, newest first: those before the one with the number `after`, or the first.
@@ -19,7 +19,9 @@ pub async fn search(engine: &Engine, text: String, after: Option<i64>) -> Result
 }
 
 async fn found(engine: &Engine, search: &Search, after: Option<i64>) -> Result<Finds> {
-    let found = engine.search(search, after, Reach::default(), None).await?;
+    let found = engine
+        .search(search, after, SearchLimits::default(), None)
+        .await?;
     let chip = |(told, without)| Chip { told, without };
     Ok(Finds {
         chips: search.terms().into_iter().map(chip).collect(),

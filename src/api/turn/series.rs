@@ -6,7 +6,7 @@ use super::super::views::{Api, Asked, Place, RangeView, Recent, Series, Span, Sp
 use super::places::{key, place};
 use crate::app::visit::Visit;
 use crate::engine::{
-    Engine, HOUR, HOURS_KEPT, MINUTES_KEPT, QueueKey, Result, Sums, Time, minute, within,
+    Engine, HOUR, HOURS_KEPT, MINUTES_KEPT, QueueKey, Result, SeriesTotals, Time, minute, within,
 };
 
 const MINUTE_US: i64 = 60_000_000;
@@ -237,7 +237,7 @@ fn moment(field: &str, text: &str) -> std::result::Result<i64, String> {
     })
 }
 
-fn series(sums: &[Sums], from: i64, width: i64) -> Series {
+fn series(sums: &[SeriesTotals], from: i64, width: i64) -> Series {
     let spans = sums.iter().zip(0..);
     Series {
         width: width.saturating_mul(MINUTE_US),
@@ -248,12 +248,14 @@ fn series(sums: &[Sums], from: i64, width: i64) -> Series {
     }
 }
 
-fn total(sums: &[Sums], from: i64) -> Span {
-    let all = sums.iter().fold(Sums::default(), Sums::plus);
+fn total(sums: &[SeriesTotals], from: i64) -> Span {
+    let all = sums
+        .iter()
+        .fold(SeriesTotals::default(), SeriesTotals::plus);
     span(&all, from)
 }
 
-fn span(sums: &Sums, from: i64) -> Span {
+fn span(sums: &SeriesTotals, from: i64) -> Span {
     Span {
         from: from.saturating_mul(MINUTE_US),
         put: sums.put,
