@@ -8,10 +8,10 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, Request};
 use axum::http::header::{HOST, HeaderName, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
-use switchyard::doors::{Admin, Credentials, Doors, Secrets};
+use switchyard::auth::{Admin, Auth, Credentials, Secrets};
 use switchyard::engine::{Engine, Options};
+use switchyard::http::{Settings, router};
 use switchyard::secret::Hash;
-use switchyard::server::{Settings, router};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -59,7 +59,7 @@ impl Server {
             ..Settings::default()
         };
         let locked = Settings {
-            doors: Doors::new(credentials, None),
+            auth: Auth::new(credentials, None),
             ..Settings::default()
         };
         let routers = [open, locked].map(|settings| router(&engine, &settings, &stop));

@@ -9,11 +9,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser};
 
-use crate::doors::Hosts;
+use crate::auth::Hosts;
 use crate::engine::{Expiry, Options};
-use crate::server::Settings;
+use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, RELAY_BODY_MAX, Settings};
 use crate::store::Durability;
 pub use access::Access;
 pub use network::Network;
@@ -24,31 +24,35 @@ pub use secrets::{read_file, read_stdin};
 #[command(version, about)]
 pub struct Command {
     #[command(subcommand)]
-    pub action: Action,
+    pub subcommand: Subcommand,
 }
 
-#[derive(Debug, Subcommand)]
-pub enum Action {
+#[derive(Debug, clap::Subcommand)]
+pub enum Subcommand {
     /// Run the server.
     Serve(Serve),
     /// Run the server on a temporary database with generated queues, workers, jobs and failures.
-    Dev {
-        /// Address to listen on; port 0 picks a free port.
-        #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
-        listen: SocketAddr,
-        /// Number of jobs to add first, of all protocols and in all states; a million takes a minute or two.
-        #[arg(long, default_value_t = 0, value_name = "N")]
-        jobs: usize,
-        #[command(flatten)]
-        access: Access,
-        #[command(flatten)]
-        network: Network,
-    },
+    Dev(Dev),
     /// Manage the tokens of lmstfy namespaces, also while a server uses the database.
     #[command(subcommand)]
     Token(Token),
     /// Copy everything from one database to another, empty one, while no server uses either.
     Copy(Databases),
+}
+
+/// The options of `switchyard dev`.
+#[derive(Debug, Args)]
+pub struct Dev {
+    /// Address to listen on; port 0 picks a free port.
+    #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
+    pub listen: SocketAddr,
+    /// Number of jobs to add first, of all protocols and in all states; a million takes a minute or two.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub jobs: usize,
+    #[command(flatten)]
+    pub access: Access,
+    #[command(flatten)]
+    pub network: Network,
 }
 
 /// The source and the target of a copy.
@@ -62,12 +66,12 @@ pub struct Databases {
     pub to: String,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, clap::Subcommand)]
 pub enum Token {
     /// Create a token for a namespace and print it. Only its hash is stored, so it is not shown again.
     Create {
         #[command(flatten)]
-        place: Place,
+        database: Database,
         /// Namespace that the token gives access to: 1 to 255 letters, digits, hyphens and underscores.
         namespace: String,
         /// Who or what uses the token.
@@ -96,14 +100,14 @@ pub enum Token {
     /// creation time, description, expiry, and hour of the last use.
     List {
         #[command(flatten)]
-        place: Place,
+        database: Database,
         /// Namespace whose tokens to list [default: all].
         namespace: Option<String>,
     },
     /// Revoke a token. When the command succeeds, every server refuses it.
     Revoke {
         #[command(flatten)]
-        place: Place,
+        database: Database,
         /// Namespace of the token.
         namespace: String,
         /// The token, or its public name from the list (sha256:…). A hyphen reads it from standard input.
@@ -114,7 +118,7 @@ pub enum Token {
 
 /// The database of a command.
 #[derive(Debug, Args)]
-pub struct Place {
+pub struct Database {
     /// Database: sqlite://FILE or postgres://USER@HOST/DATABASE.
     #[arg(
         long,
@@ -192,20 +196,11 @@ fn environment(text: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// Maximum size of a Relay request body, as in the original.
-pub const RELAY_BODY_MAX: usize = 2 << 20;
-
-/// Maximum size of a Jobq request body; its document sets no limit.
-pub const JOBQ_BODY_MAX: usize = 2 << 20;
-
-/// Maximum size of an lmstfy job body: less than 64 kB (lmstfy's document, The limits on parameters).
-pub const LMSTFY_BODY_MAX: usize = 65_535;
-
 impl Serve {
     /// The server's settings.
     ///
     /// # Errors
-    /// See [`Access::doors`], [`Network::tls`] and [`Network::hsts`].
+    /// See [`Access::auth`], [`Network::tls`] and [`Network::hsts`].
     pub fn settings(&self) -> Result<Settings, String> {
         Ok(Settings {
             engine: Options {
@@ -218,7 +213,7 @@ impl Serve {
                 brief: false,
             },
             allow_flush: self.allow_flush,
-            doors: self.access.doors()?,
+            auth: self.access.auth()?,
             hosts: Hosts::default(),
             environment: self.environment.clone(),
             no_auth: self.access.no_auth,
@@ -237,12 +232,12 @@ impl Serve {
 mod tests {
     use super::*;
 
-    /// What the server makes of these flags, beyond reading each of them.
+    /// Whether the flags parse and the credentials that they configure are valid.
     fn accepts(flags: impl IntoIterator<Item = String>) -> bool {
         let words = ["switchyard", "serve"].map(str::to_owned);
         let command = Command::try_parse_from(words.into_iter().chain(flags));
-        match command.map(|command| command.action) {
-            Ok(Action::Serve(serve)) => serve.access.doors().is_ok(),
+        match command.map(|command| command.subcommand) {
+            Ok(Subcommand::Serve(serve)) => serve.access.auth().is_ok(),
             _ => false,
         }
     }

@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tower_http::{CompressionLevel, compression::CompressionLayer, limit::RequestBodyLimitLayer};
 
 pub use audit::Noted;
-use entry::{Entry, Visitor};
+use entry::{Entry, Principal};
 pub use feed::Feed;
 use shared::Shared;
 
@@ -44,11 +44,12 @@ use crate::{
         App,
         display::Display,
         shell,
-        visit::{self, Entrance, Flash, Visit},
+        visit::{self, AuthMethod, Flash, Visit},
     },
     assets::Assets,
+    auth::Auth,
     engine::Engine,
-    server::{Https, Settings},
+    request::Https,
 };
 
 /// Sent by the live island when it fetches the page anew.
@@ -85,16 +86,18 @@ impl Dashboard {
     pub fn new(
         engine: Engine,
         assets: Assets,
-        settings: &Settings,
+        auth: &Auth,
+        environment: Option<&str>,
+        no_auth: bool,
         stop: CancellationToken,
     ) -> Self {
-        let entry = Entry::new(&settings.doors, settings.environment.as_deref());
+        let entry = Entry::new(auth, environment);
         Self {
             entry: Arc::new(entry),
             feed: Feed::start(engine.clone(), stop),
             shared: Shared::default(),
             engine,
-            no_auth: settings.no_auth,
+            no_auth,
             leptos: assets.leptos_options(),
             assets,
         }
@@ -139,7 +142,7 @@ pub fn router(state: Dashboard) -> Router {
         ))
         .layer(middleware::from_fn_with_state(state.clone(), shared::share))
         .layer(middleware::from_fn(in_time))
-        // Outside of what is shared: a page that was made for one is handed to others.
+        // Unauthenticated of what is shared: a page that was made for one is handed to others.
         .layer(middleware::from_fn_with_state(state.clone(), entry::enter));
     Router::new()
         .route("/ui/favicon.svg", get(favicon))
@@ -220,8 +223,8 @@ fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
     let cookies = header("cookie").unwrap_or_default();
     let refresh = header(REFRESH).is_some();
     let shows_a_page = request.method == Method::GET && !refresh;
-    let visitor = request.extensions.get::<Visitor>();
-    let who = visitor.map(|visitor| visitor.who.clone());
+    let principal = request.extensions.get::<Principal>();
+    let who = principal.map(|principal| principal.identity.clone());
     Visit {
         path: request.uri.path().to_owned(),
         query: request.uri.query().unwrap_or_default().to_owned(),
@@ -231,7 +234,7 @@ fn visit(request: &Parts, dashboard: &Dashboard) -> Visit {
         seq: dashboard.feed.seq(),
         role: who.as_ref().map(|who| who.role).unwrap_or_default(),
         who: who.map(|who| who.name).unwrap_or_default(),
-        entrance: visitor.map_or(Entrance::Outside, |visitor| visitor.entrance),
+        method: principal.map_or(AuthMethod::Unauthenticated, |principal| principal.method),
         environment: dashboard.entry.environment.clone(),
         display: Display::of(|name| cookie(cookies, name)),
         flash: cookie(cookies, visit::FLASH_COOKIE)

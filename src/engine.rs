@@ -60,6 +60,7 @@ use peers::Peers;
 pub use queries::about::{Opened, ServerInfo};
 pub use queries::dead_letter::DeadLetter;
 pub use queries::due::{Due, HOURS};
+pub use queries::evaluate::{Allowance, Evaluated};
 pub use queries::events::PublishedEvent;
 pub use queries::failure_times::{Failing, FailureTimes, TIMES_MAX};
 pub use queries::failures::FailureGroup;

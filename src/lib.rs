@@ -12,10 +12,16 @@ pub mod app;
 /// The files of the page: style sheet, script, WebAssembly, icon.
 #[cfg(feature = "ssr")]
 pub mod assets;
+/// Authentication and authorization.
+#[cfg(feature = "ssr")]
+pub mod auth;
 /// How much work a request may do.
 #[cfg(feature = "ssr")]
 pub mod budget;
-/// The command line's settings.
+/// The command line: one file per subcommand.
+#[cfg(feature = "ssr")]
+pub mod cli;
+/// The settings, from flags, environment variables and files.
 #[cfg(feature = "ssr")]
 pub mod config;
 /// The dashboard's router: pages, files, headers.
@@ -24,13 +30,13 @@ pub mod dashboard;
 /// Made-up queues and workers, to look at the dashboard with.
 #[cfg(feature = "ssr")]
 pub mod demo;
-/// Who may come in.
-#[cfg(feature = "ssr")]
-pub mod doors;
 /// The queues and jobs behind every protocol and the dashboard.
 #[cfg(feature = "ssr")]
 pub mod engine;
-/// What runs in the browser.
+/// The HTTP server: listener, limits, TLS, and the routes of all APIs.
+#[cfg(feature = "ssr")]
+pub mod http;
+/// Components that run in the browser.
 pub mod islands;
 /// The fronts: one file per protocol.
 #[cfg(feature = "ssr")]
@@ -38,15 +44,15 @@ pub mod protocol;
 /// The query language of Jobq.
 #[cfg(feature = "ssr")]
 pub mod query;
+/// Facts about a request that the listener records.
+#[cfg(feature = "ssr")]
+pub mod request;
 /// The language of the search over all jobs.
 #[cfg(feature = "ssr")]
 pub mod search;
 /// What is kept of secrets, and how they are compared.
 #[cfg(feature = "ssr")]
 pub mod secret;
-/// The HTTP server: which front answers which path, start and stop.
-#[cfg(feature = "ssr")]
-pub mod server;
 /// The database: transactions, group commit, readers.
 #[cfg(feature = "ssr")]
 pub mod store;

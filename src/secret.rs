@@ -75,7 +75,7 @@ pub fn last_match(all: impl Iterator<Item = Choice>) -> Option<usize> {
 ///
 /// # Errors
 /// If the system has none.
-pub fn made_up() -> Result<String, getrandom::Error> {
+pub fn generate() -> Result<String, getrandom::Error> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn secrets_that_are_made_up_are_long_and_differ() {
-        let (one, other) = (made_up().unwrap(), made_up().unwrap());
+        let (one, other) = (generate().unwrap(), generate().unwrap());
         assert_eq!(one.len(), 43);
         assert_ne!(one, other);
         let is_safe = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';

@@ -95,7 +95,7 @@ fn the_engine_and_the_store_know_neither_http_nor_pages() {
 fn nobody_looks_upwards() {
     let above = [
         "crate::protocol",
-        "crate::server",
+        "crate::http",
         "crate::api",
         "crate::app",
         "crate::dashboard",
@@ -113,7 +113,7 @@ fn nobody_looks_upwards() {
     let behind = [
         "crate::engine",
         "crate::store",
-        "crate::server",
+        "crate::http",
         "crate::protocol",
     ];
     forbid(&["app"], &behind, "pages ask the api");
@@ -145,7 +145,7 @@ fn only_the_store_names_the_database_driver() {
 
 #[test]
 fn only_the_handshake_names_the_tls_library() {
-    confine(&["server/tls"], &["rustls"], "TLS is the server's");
+    confine(&["http/tls"], &["rustls"], "TLS is the server's");
 }
 
 #[test]

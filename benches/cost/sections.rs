@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use switchyard::engine::{Engine, Options};
-use switchyard::server::{Settings, serve_engine};
+use switchyard::http::{Settings, serve_engine};
 use switchyard::store::Durability;
 use tokio::net::TcpListener;
 

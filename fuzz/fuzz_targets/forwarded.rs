@@ -8,22 +8,29 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderName, HeaderValue, header};
-use doors::host::Hosts;
-use doors::sender::Sender;
+use auth::hosts::Hosts;
+use auth::origin::RequestOrigin;
 use libfuzzer_sys::fuzz_target;
-use server::client::{ClientAddress, Https, Proxies};
+use http::proxies::Proxies;
+use request::client::{ClientAddress, Https};
 
 #[allow(dead_code, reason = "the server uses all of it")]
-#[path = "../../src/server"]
-mod server {
+#[path = "../../src/request"]
+mod request {
     pub mod client;
 }
 
 #[allow(dead_code, reason = "the server uses all of it")]
-#[path = "../../src/doors"]
-mod doors {
-    pub mod host;
-    pub mod sender;
+#[path = "../../src/http"]
+mod http {
+    pub mod proxies;
+}
+
+#[allow(dead_code, reason = "the server uses all of it")]
+#[path = "../../src/auth"]
+mod auth {
+    pub mod hosts;
+    pub mod origin;
 
     /// Why a request is turned away; the server knows more reasons.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,9 +92,9 @@ fuzz_target!(|data: &[u8]| {
             || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
         assert!(is_local || is_address, "{host}");
     }
-    let sender = |is_https| Sender::of(request.headers(), request.uri(), is_https);
+    let sender = |is_https| RequestOrigin::of(request.headers(), request.uri(), is_https);
     // What is accepted from a page over HTTPS is accepted without it.
-    if sender(true) == Sender::Ours {
-        assert_eq!(sender(false), Sender::Ours);
+    if sender(true) == RequestOrigin::SameOrigin {
+        assert_eq!(sender(false), RequestOrigin::SameOrigin);
     }
 });

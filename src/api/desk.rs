@@ -10,12 +10,12 @@ use leptos_axum::ResponseOptions;
 
 use super::Trouble;
 use super::roles;
-use super::views::{Entrance, Role};
+use super::views::{AuthMethod, Role};
 use crate::app::display::Setting;
 use crate::app::visit::{self, Flash};
 use crate::dashboard::{Dashboard, Feed, Noted};
 use crate::engine::{Engine, Error, JobKey};
-use crate::server::RequestId;
+use crate::request::RequestId;
 
 /// Seconds for which a browser keeps what was chosen.
 const CHOICE_AGE_S: u32 = 31_536_000;
@@ -52,7 +52,7 @@ impl Desk {
     /// If the principal lacks the role, or the context is missing.
     pub fn here(least: Role) -> Result<Desk, Trouble> {
         let visit = visit::visit();
-        if visit.entrance == Entrance::Outside || !visit.may(least) {
+        if visit.method == AuthMethod::Unauthenticated || !visit.may(least) {
             if let Some(response) = use_context::<ResponseOptions>().filter(|_| !visit.refresh) {
                 response.set_status(StatusCode::FORBIDDEN);
             }

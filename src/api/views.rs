@@ -14,7 +14,6 @@ mod place;
 mod put;
 mod recurring;
 mod relay;
-mod role;
 mod scheduled;
 mod search;
 mod searches;
@@ -23,6 +22,7 @@ mod worker;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::auth::{AuthMethod, Role};
 pub use about::AboutView;
 pub use audit::{AuditQuery, AuditRow, AuditView, Fact, Fate, SignIn, Thing};
 pub use check::{CheckView, CheckedKind};
@@ -43,7 +43,6 @@ pub use place::{Api, Place};
 pub use put::{NewJob, NewJobView, NotPut};
 pub use recurring::{RecurringForm, RecurringRow, RecurringView, RecurringsView};
 pub use relay::RelayJobView;
-pub use role::{Entrance, Role};
 pub use scheduled::ScheduledView;
 pub use search::{Chip, Finds, Mistaken, Outcome, SearchView, in_quotes};
 pub use searches::{SavedRow, SearchesView};

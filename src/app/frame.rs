@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use super::display;
 use super::icons::{icon, sprite};
 use super::keys;
-use super::visit::{Entrance, Visit, encode, visit};
+use super::visit::{AuthMethod, Visit, encode, visit};
 use crate::api::read;
 use crate::api::roles;
 use crate::api::views::{Role, Tally};
@@ -129,17 +129,17 @@ fn identity(visit: &Visit) -> AnyView {
     let name = visit.who.clone();
     let who =
         view! { <p><span class="name">{name}</span> <span class="aside">" · " {role}</span></p> };
-    match visit.entrance {
-        Entrance::Open if visit.may(Role::Admin) => ().into_any(),
-        Entrance::Open | Entrance::Key => view! { <div class="identity">{who}</div> }.into_any(),
-        Entrance::Session => view! {
+    match visit.method {
+        AuthMethod::Open if visit.may(Role::Admin) => ().into_any(),
+        AuthMethod::Open | AuthMethod::Key => view! { <div class="identity">{who}</div> }.into_any(),
+        AuthMethod::Session => view! {
             <div class="identity">
                 {who}
                 <form method="post" action="/ui/logout"><button type="submit" class="button">"Sign out"</button></form>
             </div>
         }
         .into_any(),
-        Entrance::Guest | Entrance::Outside => {
+        AuthMethod::Guest | AuthMethod::Unauthenticated => {
             let mut address = format!("{LOGIN}?next=");
             encode(&visit.here(), &mut address);
             view! { <div class="identity">{who} <a class="button" href=address>"Sign in"</a></div> }

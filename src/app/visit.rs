@@ -8,7 +8,7 @@ use leptos::prelude::use_context;
 pub use address::{decode, encode, is_ambiguous, is_ours, name_of, segment};
 
 use super::display::Display;
-pub use crate::api::views::Entrance;
+pub use crate::api::views::AuthMethod;
 use crate::api::views::{Api, Asked, Place, Role};
 pub use crate::time::iso;
 
@@ -40,7 +40,7 @@ pub struct Visit {
     /// Who asks, as audits and operations name them.
     pub who: String,
     pub role: Role,
-    pub entrance: Entrance,
+    pub method: AuthMethod,
     /// What the dashboard calls this server; may be empty.
     pub environment: String,
 }

@@ -7,8 +7,7 @@ use super::secrets::{
     Secret, SecretFile, UiKeys, UiKeysFile, password, password_file, token, token_file, ui_keys,
     ui_keys_file,
 };
-use crate::api::views::Role;
-use crate::doors::{Admin, Credentials, Doors, Secrets};
+use crate::auth::{Admin, Auth, Credentials, Role, Secrets};
 use crate::secret::Hash;
 
 /// Authentication, authorization and allowed hosts.
@@ -109,14 +108,14 @@ impl Access {
     ///
     /// # Errors
     /// See [`Access::credentials`]; also if there are too many host names.
-    pub fn doors(&self) -> Result<Doors, String> {
+    pub fn auth(&self) -> Result<Auth, String> {
         if self.allowed_hosts.len() > ALLOWED_HOSTS_MAX {
             return Err(format!(
                 "--allowed-host: {} names; the limit is {ALLOWED_HOSTS_MAX}",
                 self.allowed_hosts.len()
             ));
         }
-        Ok(Doors::new(self.credentials()?, self.ui_open_as))
+        Ok(Auth::new(self.credentials()?, self.ui_open_as))
     }
 
     /// All credentials.
@@ -145,7 +144,7 @@ impl Access {
             .collect();
         for key in &ui {
             if known.contains(&key.secret) {
-                let name = &key.who.name;
+                let name = &key.identity.name;
                 return Err(format!(
                     "--ui-key: the secret of {name} is already used by another credential; choose another one"
                 ));

@@ -4,17 +4,17 @@ use std::net::SocketAddr;
 
 use super::Access;
 use super::secrets::{FromFile, SECRET_CHARS_MIN, Secret, SecretFile};
-use crate::doors::{Api, Credentials, Doors, Hosts, is_loopback};
+use crate::auth::{Api, Auth, Credentials, Hosts, is_loopback};
 
 impl Access {
     /// Checks what others can reach when the server listens on this address. Returns warnings if it may listen.
     ///
     /// # Errors
     /// If an API would be open beyond loopback without a flag that says so, or if a secret is too short.
-    pub fn check(&self, listen: SocketAddr, doors: &Doors) -> Result<Vec<String>, String> {
+    pub fn check(&self, listen: SocketAddr, auth: &Auth) -> Result<Vec<String>, String> {
         let mut warnings = Vec::new();
-        let open = doors.open(self.no_auth);
-        if !open.is_empty() && (doors.any_key() || !is_loopback(listen)) {
+        let open = auth.open_apis(self.no_auth);
+        if !open.is_empty() && (auth.has_credentials() || !is_loopback(listen)) {
             let open = open.join("; ");
             warnings.push(format!(
                 "accepting unauthenticated requests at {listen}: {open}"
@@ -29,7 +29,7 @@ impl Access {
             warnings.extend((!short.is_empty()).then_some(are_short));
             return Ok(warnings);
         }
-        let omitted = self.open_by_omission(doors);
+        let omitted = self.open_by_omission(auth);
         if !omitted.is_empty() && !self.insecure {
             return Err(format!(
                 "cannot listen on {listen}: these APIs would accept unauthenticated requests: {}; set a token for \
@@ -48,17 +48,17 @@ impl Access {
     ///
     /// # Errors
     /// If a file cannot be read or has no valid secret, or if a secret is too short.
-    pub fn reread(&self, listen: SocketAddr) -> Result<Credentials, String> {
+    pub fn reload(&self, listen: SocketAddr) -> Result<Credentials, String> {
         let access = Access {
-            admin_token_file: reread("--admin-token-file", self.admin_token_file.as_ref())?,
-            admin_password_file: reread(
+            admin_token_file: reload("--admin-token-file", self.admin_token_file.as_ref())?,
+            admin_password_file: reload(
                 "--admin-password-file",
                 self.admin_password_file.as_ref(),
             )?,
-            ui_keys_file: reread("--ui-keys-file", self.ui_keys_file.as_ref())?,
-            qless_token_file: reread("--qless-token-file", self.qless_token_file.as_ref())?,
-            relay_token_file: reread("--relay-token-file", self.relay_token_file.as_ref())?,
-            jobq_token_file: reread("--jobq-token-file", self.jobq_token_file.as_ref())?,
+            ui_keys_file: reload("--ui-keys-file", self.ui_keys_file.as_ref())?,
+            qless_token_file: reload("--qless-token-file", self.qless_token_file.as_ref())?,
+            relay_token_file: reload("--relay-token-file", self.relay_token_file.as_ref())?,
+            jobq_token_file: reload("--jobq-token-file", self.jobq_token_file.as_ref())?,
             ..self.clone()
         };
         let credentials = access.credentials()?;
@@ -73,9 +73,9 @@ impl Access {
     }
 
     /// The hosts that requests may name. If every API needs credentials, only `--allowed-host` limits them.
-    pub fn hosts(&self, listen: SocketAddr, doors: &Doors) -> Hosts {
+    pub fn hosts(&self, listen: SocketAddr, auth: &Auth) -> Hosts {
         let is_limited = is_loopback(listen)
-            || !doors.open(self.no_auth).is_empty()
+            || !auth.open_apis(self.no_auth).is_empty()
             || !self.allowed_hosts.is_empty();
         if is_limited {
             Hosts::Only(self.allowed_hosts.clone())
@@ -85,22 +85,22 @@ impl Access {
     }
 
     /// The APIs that neither a key protects nor a flag opens, each with the flags that do.
-    fn open_by_omission(&self, doors: &Doors) -> Vec<&'static str> {
+    fn open_by_omission(&self, auth: &Auth) -> Vec<&'static str> {
         let apis = [
             (
-                !doors.ui_has_keys() && self.ui_open_as.is_none(),
+                !auth.ui_has_keys() && self.ui_open_as.is_none(),
                 "the dashboard and /token (--admin-token or --ui-open-as)",
             ),
             (
-                !doors.has_own(Api::Qless) && !self.open_qless,
+                !auth.has_token(Api::Qless) && !self.open_qless,
                 "qless (--qless-token or --open-qless)",
             ),
             (
-                !doors.has_own(Api::Relay) && !self.open_relay,
+                !auth.has_token(Api::Relay) && !self.open_relay,
                 "Relay (--relay-token or --open-relay)",
             ),
             (
-                !doors.has_own(Api::Jobq) && !self.open_jobq,
+                !auth.has_token(Api::Jobq) && !self.open_jobq,
                 "Jobq (--jobq-token or --open-jobq)",
             ),
         ];
@@ -137,7 +137,7 @@ impl Access {
 }
 
 /// Reloads the file of this flag, if there is one.
-fn reread<T: Clone>(flag: &str, file: Option<&FromFile<T>>) -> Result<Option<FromFile<T>>, String> {
-    let file = file.map(FromFile::reread).transpose();
+fn reload<T: Clone>(flag: &str, file: Option<&FromFile<T>>) -> Result<Option<FromFile<T>>, String> {
+    let file = file.map(FromFile::reload).transpose();
     file.map_err(|why| format!("{flag}: {why}"))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use ipnet::IpNet;
 
-use crate::server::{Limits, Proxies, Tls};
+use crate::http::{Limits, Proxies, Tls};
 
 /// Maximum of `--hsts`: two years, in seconds.
 const HSTS_MAX_S: i64 = 63_072_000;

@@ -3,8 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 
-use crate::api::views::Role;
-use crate::doors::{SECRETS_MAX, UiKey, Who};
+use crate::auth::{Identity, Role, SECRETS_MAX, UiKey};
 use crate::secret::Hash;
 
 /// Minimum length of a secret beyond loopback, in characters.
@@ -59,7 +58,7 @@ impl<T> FromFile<T> {
     ///
     /// # Errors
     /// If it is not a regular file, cannot be read, or has no valid content.
-    pub fn reread(&self) -> Result<FromFile<T>, String> {
+    pub fn reload(&self) -> Result<FromFile<T>, String> {
         let path = &self.path;
         let is_regular = fs::metadata(path).map(|found| found.is_file());
         let read = match is_regular {
@@ -113,7 +112,7 @@ fn ui_key(text: &str) -> Result<ConfiguredKey, String> {
     let name = name.to_owned();
     Ok(ConfiguredKey {
         key: UiKey {
-            who: Who { name, role },
+            identity: Identity { name, role },
             secret: secret.hash,
         },
         is_short: secret.is_short,

@@ -16,10 +16,10 @@ use super::entry::{Asked, forbid};
 use super::{Dashboard, FORM_BYTES_MAX};
 use crate::api::turn::{self, Target};
 use crate::api::views::{AuditQuery, Role};
-use crate::app::visit::{Entrance, Visit};
-use crate::doors::Who;
+use crate::app::visit::{AuthMethod, Visit};
+use crate::auth::Identity;
 use crate::engine::{Actor, Engine};
-use crate::server::RequestId;
+use crate::request::RequestId;
 
 /// Somebody's action while it is done, and what became of it.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl Noted {
 }
 
 /// Who asks for what by this request.
-pub fn actor_of(asked: &Asked, who: &Who, action: &str) -> Actor {
+pub fn actor_of(asked: &Asked, who: &Identity, action: &str) -> Actor {
     let id = asked.request_id.clone();
     Actor {
         id: Uuid::now_v7().simple().to_string(),
@@ -57,7 +57,7 @@ pub fn actor_of(asked: &Asked, who: &Who, action: &str) -> Actor {
 /// Lets somebody act whose role suffices, and notes it either way.
 pub async fn note(dashboard: Dashboard, request: Request, least: Role, next: Next) -> Response {
     let asked = Asked::by(&request);
-    let Some(visitor) = asked.visitor.clone() else {
+    let Some(principal) = asked.principal.clone() else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
     let (mut request, fields) = match fields_of(request).await {
@@ -72,19 +72,19 @@ pub async fn note(dashboard: Dashboard, request: Request, least: Role, next: Nex
     let actor = Actor {
         target: words,
         link,
-        ..actor_of(&asked, &visitor.who, &action)
+        ..actor_of(&asked, &principal.identity, &action)
     };
     let noted = Noted {
         actor: Arc::new(actor),
         said: Arc::default(),
     };
     request.extensions_mut().insert(noted.clone());
-    let is_allowed = visitor.who.role >= least;
+    let is_allowed = principal.identity.role >= least;
     let (engine, entry) = (dashboard.engine.clone(), Arc::clone(&dashboard.entry));
     let response = answer(dashboard, request, asked, least, next).await;
     if !is_allowed {
         // Guests are many and have no name.
-        if matches!(visitor.entrance, Entrance::Key | Entrance::Session) {
+        if matches!(principal.method, AuthMethod::Key | AuthMethod::Session) {
             let why = format!("Requires the {} role.", least.as_str());
             entry.refused.note(&engine, &noted.actor, &why).await;
         }
@@ -112,7 +112,10 @@ async fn answer(
     least: Role,
     next: Next,
 ) -> Response {
-    let role = asked.visitor.as_ref().map(|visitor| visitor.who.role);
+    let role = asked
+        .principal
+        .as_ref()
+        .map(|principal| principal.identity.role);
     if role.is_some_and(|role| role >= least) {
         next.run(request).await
     } else {

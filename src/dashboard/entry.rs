@@ -20,12 +20,15 @@ use super::{Dashboard, REFRESH, cookie, forms, guard, login};
 use crate::api::Trouble;
 use crate::api::roles;
 use crate::api::views::Role;
-use crate::app::visit::{self, Entrance, is_ours};
-use crate::doors::{By, Doors, Keyring, Shown, Throttle, Who, tell_of_wrong_key};
+use crate::app::visit::{self, AuthMethod, is_ours};
+use crate::auth::{
+    Auth, CredentialSource, Identity, Keyring, LoginThrottle, PresentedCredentials,
+    log_wrong_credentials,
+};
 use crate::engine::{Engine, Result};
-use crate::protocol::request::drain;
+use crate::request::drain;
+use crate::request::{ClientAddress, Https, RequestId};
 use crate::secret::Hash;
-use crate::server::{ClientAddress, Https, RequestId};
 
 /// The name of those who show no key.
 const ANYBODY: &str = "anybody";
@@ -42,25 +45,25 @@ pub struct Entry {
     guests: Option<Role>,
     /// What the dashboard calls this server; may be empty.
     pub environment: String,
-    pub throttle: Arc<Throttle>,
+    pub throttle: Arc<LoginThrottle>,
     pub refused: Refused,
 }
 
 /// Whoever has come in.
 #[derive(Clone, Debug)]
-pub struct Visitor {
-    pub who: Who,
-    pub entrance: Entrance,
+pub struct Principal {
+    pub identity: Identity,
+    pub method: AuthMethod,
 }
 
 impl Entry {
-    pub fn new(doors: &Doors, environment: Option<&str>) -> Entry {
+    pub fn new(auth: &Auth, environment: Option<&str>) -> Entry {
         Entry {
-            keyring: doors.keyring.clone(),
-            has_keys: doors.ui_has_keys(),
-            guests: doors.guests(),
+            keyring: auth.keyring.clone(),
+            has_keys: auth.ui_has_keys(),
+            guests: auth.guest_role(),
             environment: environment.unwrap_or_default().to_owned(),
-            throttle: Arc::clone(&doors.throttle),
+            throttle: Arc::clone(&auth.throttle),
             refused: Refused::default(),
         }
     }
@@ -71,53 +74,56 @@ impl Entry {
         engine: &Engine,
         headers: &HeaderMap,
         from: Option<IpAddr>,
-    ) -> Result<Principal> {
-        let came = |who: &Who, entrance| Visitor {
-            who: who.clone(),
-            entrance,
+    ) -> Result<Authentication> {
+        let came = |who: &Identity, method| Principal {
+            identity: who.clone(),
+            method,
         };
         if self.has_keys {
-            let in_force = self.keyring.in_force();
-            if let Some(shown) = Shown::by(headers) {
-                let check = || in_force.ui.who(&shown);
+            let active = self.keyring.active();
+            if let Some(shown) = PresentedCredentials::from_headers(headers) {
+                let check = || active.ui.identify(&shown);
                 // Tokens are too long to be guessed, and programs behind an address must not lock each other out.
                 let who = match shown.name() {
-                    Some(name) => self.throttle.attempt(from, name, By::Header, check),
+                    Some(name) => {
+                        self.throttle
+                            .attempt(from, name, CredentialSource::Header, check)
+                    }
                     None => Ok(check()),
                 };
                 return Ok(match who {
-                    Ok(Some(who)) => Principal::Known(came(who, Entrance::Key)),
-                    Ok(None) => Principal::Unknown,
-                    Err(wait) => Principal::Throttled(wait),
+                    Ok(Some(who)) => Authentication::Known(came(who, AuthMethod::Key)),
+                    Ok(None) => Authentication::Unknown,
+                    Err(wait) => Authentication::Throttled(wait),
                 });
             }
             if let Some(secret) = session(headers)
                 && let Some(session) = engine.session(Hash::of(secret), None).await?
-                && let Some(who) = in_force
+                && let Some(who) = active
                     .ui
-                    .in_session(&session.name, secret, &session.proof)
+                    .session_user(&session.name, secret, &session.proof)
             {
-                return Ok(Principal::Known(came(who, Entrance::Session)));
+                return Ok(Authentication::Known(came(who, AuthMethod::Session)));
             }
         }
-        let entrance = if self.has_keys {
-            Entrance::Guest
+        let method = if self.has_keys {
+            AuthMethod::Guest
         } else {
-            Entrance::Open
+            AuthMethod::Open
         };
         let name = ANYBODY.to_owned();
         Ok(match self.guests {
-            Some(role) => Principal::Known(came(&Who { name, role }, entrance)),
-            None => Principal::Unknown,
+            Some(role) => Authentication::Known(came(&Identity { name, role }, method)),
+            None => Authentication::Unknown,
         })
     }
 }
 
 /// Who sends a request.
 #[derive(Debug)]
-pub enum Principal {
+pub enum Authentication {
     /// Somebody who may look around.
-    Known(Visitor),
+    Known(Principal),
     /// The request has no credentials, or wrong ones.
     Unknown,
     /// Credentials were not checked, because there were too many wrong ones; and for how long they will not be.
@@ -137,7 +143,7 @@ pub struct Asked {
     pub headers: HeaderMap,
     pub from: Option<IpAddr>,
     pub https: bool,
-    pub visitor: Option<Visitor>,
+    pub principal: Option<Principal>,
     pub noted: Option<Noted>,
     pub request_id: Option<RequestId>,
 }
@@ -150,7 +156,7 @@ impl Asked {
             headers: request.headers().clone(),
             from: ClientAddress::of(extensions),
             https: Https::is_set(extensions),
-            visitor: extensions.get().cloned(),
+            principal: extensions.get().cloned(),
             noted: extensions.get().cloned(),
             request_id: extensions.get().cloned(),
         }
@@ -173,8 +179,8 @@ impl Asked {
 
     /// Whether the principal has at least this role.
     pub fn may(&self, least: Role) -> bool {
-        let visitor = self.visitor.as_ref();
-        visitor.is_some_and(|visitor| visitor.who.role >= least)
+        let principal = self.principal.as_ref();
+        principal.is_some_and(|principal| principal.identity.role >= least)
     }
 
     /// Whether a page refreshes itself.
@@ -206,10 +212,10 @@ pub async fn enter(
         .entry
         .principal(&dashboard.engine, request.headers(), from)
         .await;
-    let visitor = match found {
-        Ok(Principal::Known(visitor)) => Some(visitor),
-        Ok(Principal::Unknown) => None,
-        Ok(Principal::Throttled(wait)) => {
+    let principal = match found {
+        Ok(Authentication::Known(principal)) => Some(principal),
+        Ok(Authentication::Unknown) => None,
+        Ok(Authentication::Throttled(wait)) => {
             drain(request).await;
             let later = [(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1))];
             let why = "Too many failed sign-in attempts. Try again later.\n";
@@ -222,7 +228,7 @@ pub async fn enter(
         }
     };
     let path = request.uri().path().to_owned();
-    let Some(visitor) = visitor else {
+    let Some(principal) = principal else {
         if path == LOGIN {
             return next.run(request).await;
         }
@@ -231,8 +237,8 @@ pub async fn enter(
     if path == LOGIN && !dashboard.entry.has_keys {
         return Redirect::to("/ui").into_response();
     }
-    let role = visitor.who.role;
-    request.extensions_mut().insert(visitor);
+    let role = principal.identity.role;
+    request.extensions_mut().insert(principal);
     if is_safe(request.method()) {
         let least = roles::to_see(&path);
         if role >= least {
@@ -249,7 +255,10 @@ pub async fn enter(
 
 /// The page that says which role it takes.
 pub async fn forbid(dashboard: Dashboard, asked: Asked, least: Role) -> Response {
-    let has = asked.visitor.as_ref().map(|visitor| visitor.who.role);
+    let has = asked
+        .principal
+        .as_ref()
+        .map(|principal| principal.identity.role);
     let why = roles::forbidden(least, has.unwrap_or_default());
     let is_refresh = asked.is_refresh();
     let mut response = forms::page(dashboard, asked, Trouble::Forbidden(why)).await;
@@ -263,8 +272,8 @@ pub async fn forbid(dashboard: Dashboard, asked: Asked, least: Role) -> Response
 /// The answer to whoever is not let in. A person is led to where one signs in, and back from there; a program is
 /// challenged.
 async fn turn_away(dashboard: Dashboard, request: Request) -> Response {
-    if Shown::by(request.headers()).is_some() {
-        tell_of_wrong_key(&request);
+    if PresentedCredentials::from_headers(request.headers()).is_some() {
+        log_wrong_credentials(&request);
     }
     let asked = Asked::by(&request);
     let (is_get, accepts) = (

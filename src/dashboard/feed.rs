@@ -19,13 +19,13 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::Dashboard;
-use super::entry::{Asked, Principal, session};
+use super::entry::{Asked, Authentication, session};
 use crate::api::turn;
 use crate::api::views::Tally;
-use crate::app::visit::Entrance;
+use crate::app::visit::AuthMethod;
 use crate::engine::{Engine, Result};
+use crate::request::network;
 use crate::secret::Hash;
-use crate::server::network;
 
 /// The least time between two events, and for how long a measurement counts as fresh.
 const PACE: Duration = Duration::from_secs(1);
@@ -214,11 +214,11 @@ impl Drop for Counted {
 
 /// The key under which the streams of a request are counted.
 fn listener(asked: &Asked) -> String {
-    let visitor = asked.visitor.as_ref();
-    let entrance = visitor.map(|visitor| (visitor.entrance, &visitor.who.name));
-    match (entrance, session(&asked.headers), asked.from) {
-        (Some((Entrance::Session, _)), Some(secret), _) => Hash::of(secret).hex(),
-        (Some((Entrance::Key, name)), ..) => format!("key {name}"),
+    let principal = asked.principal.as_ref();
+    let method = principal.map(|principal| (principal.method, &principal.identity.name));
+    match (method, session(&asked.headers), asked.from) {
+        (Some((AuthMethod::Session, _)), Some(secret), _) => Hash::of(secret).hex(),
+        (Some((AuthMethod::Key, name)), ..) => format!("key {name}"),
         (.., from) => from
             .map(network)
             .map(|it| it.to_string())
@@ -238,7 +238,10 @@ async fn is_out(dashboard: Dashboard, asked: Asked) {
         let (engine, headers) = (&dashboard.engine, &asked.headers);
         let principal = dashboard.entry.principal(engine, headers, asked.from).await;
         // Without an answer of the database nothing is known.
-        if matches!(principal, Ok(Principal::Unknown | Principal::Throttled(_))) {
+        if matches!(
+            principal,
+            Ok(Authentication::Unknown | Authentication::Throttled(_))
+        ) {
             return;
         }
     }

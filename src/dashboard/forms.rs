@@ -18,7 +18,7 @@ use crate::api::Trouble;
 use crate::api::desk::flash_cookie;
 use crate::app::shell;
 use crate::app::visit::{self, Flash, is_ours};
-use crate::server::Https;
+use crate::request::Https;
 
 /// The longest error that is read.
 const ERROR_BYTES_MAX: usize = 64 << 10;
@@ -103,8 +103,8 @@ pub async fn answer(
     let mut request = Request::new(axum::body::Body::empty());
     *request.uri_mut() = uri.clone();
     *request.headers_mut() = asked.headers;
-    if let Some(visitor) = asked.visitor {
-        request.extensions_mut().insert(visitor);
+    if let Some(principal) = asked.principal {
+        request.extensions_mut().insert(principal);
     }
     if let Some(id) = asked.request_id {
         request.extensions_mut().insert(id);

@@ -7,8 +7,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::app::visit::is_ambiguous;
-use crate::doors::{BASIC, Sender};
-use crate::server::Https;
+use crate::auth::{BASIC, RequestOrigin};
+use crate::request::Https;
 
 /// What every answer carries, besides a page's Content-Security-Policy.
 const HEADERS: [(HeaderName, HeaderValue); 5] = [
@@ -38,7 +38,7 @@ pub async fn guard(request: Request, next: Next) -> Response {
     let is_https = Https::is_set(request.extensions());
     let mut response = if is_ambiguous(request.uri().path()) {
         (StatusCode::NOT_FOUND, "No page at this address.\n").into_response()
-    } else if is_safe(request.method()) || is_ours(&request) {
+    } else if is_allowed(&request) {
         next.run(request).await
     } else {
         tracing::warn!(
@@ -84,9 +84,23 @@ pub fn is_safe(method: &Method) -> bool {
     [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
 }
 
-/// Whether a browser says that the request came from our own page, or from the person at its keyboard; who says
-/// nothing is no browser, and has the API.
-fn is_ours(request: &Request) -> bool {
+/// Whether the origin of the request may do what it asks. Forms come from our own pages; a request that does not say where
+/// it comes from is not from a browser, and has the API. Pages of other sites may link here, but not load our pages in the
+/// background: that would let them cause work, and measure how long it takes.
+fn is_allowed(request: &Request) -> bool {
     let is_https = Https::is_set(request.extensions());
-    Sender::of(request.headers(), request.uri(), is_https) == Sender::Ours
+    match RequestOrigin::of(request.headers(), request.uri(), is_https) {
+        RequestOrigin::SameOrigin => true,
+        RequestOrigin::CrossSite => is_safe(request.method()) && is_link(request.headers()),
+        RequestOrigin::Unknown => is_safe(request.method()),
+    }
+}
+
+/// Whether the browser shows the response as a page of its own. Browsers that name the site name mode and destination too.
+fn is_link(headers: &HeaderMap) -> bool {
+    let is = |name: &'static str, value: &str| {
+        let header = headers.get(HeaderName::from_static(name));
+        header.is_none_or(|header| header.as_bytes() == value.as_bytes())
+    };
+    is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document")
 }

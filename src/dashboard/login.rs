@@ -12,7 +12,7 @@ use super::forms::Filled;
 use super::{Dashboard, forms};
 use crate::api::views::{Role, SignIn};
 use crate::app::visit::{self, is_ours};
-use crate::doors::{By, Shown, Who};
+use crate::auth::{CredentialSource, Identity, PresentedCredentials};
 use crate::engine::{Actor, Error, SESSION_AGE_S, Session};
 use crate::secret::{self, Hash};
 
@@ -37,18 +37,23 @@ pub async fn sign_in(
     asked: Asked,
     Filled(typed): Filled<Typed>,
 ) -> Response {
-    let shown = Shown::typed(&typed.name, typed.secret.trim());
-    let Ok(secret) = secret::made_up() else {
+    let shown = PresentedCredentials::from_form(&typed.name, typed.secret.trim());
+    let Ok(secret) = secret::generate() else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let in_force = dashboard.entry.keyring.in_force();
-    let keys = &in_force.ui;
+    let active = dashboard.entry.keyring.active();
+    let keys = &active.ui;
     let attempt = || {
         let (who, proof) = keys.proof(&shown, &secret)?;
         Some((who.clone(), proof))
     };
     let throttle = &dashboard.entry.throttle;
-    let found = throttle.attempt(asked.from, Hash::of(&typed.name), By::Form, attempt);
+    let found = throttle.attempt(
+        asked.from,
+        Hash::of(&typed.name),
+        CredentialSource::Form,
+        attempt,
+    );
     // Each sign-in is a session and an entry of the audit.
     let found = found.and_then(|found| match &found {
         Some((who, _)) => throttle
@@ -61,8 +66,8 @@ pub async fn sign_in(
         Ok(None) => {
             tracing::warn!(from = ?asked.from, "failed sign-in: wrong name or key");
             // Names that no key has are not kept: strangers could write into the audit with them.
-            let who = keys.named(&typed.name).unwrap_or(UNKNOWN);
-            let who = Who {
+            let who = keys.known_name(&typed.name).unwrap_or(UNKNOWN);
+            let who = Identity {
                 name: who.to_owned(),
                 role: Role::default(),
             };
@@ -103,7 +108,7 @@ pub async fn sign_in(
 async fn begin(
     dashboard: &Dashboard,
     asked: &Asked,
-    who: &Who,
+    who: &Identity,
     secret: &str,
     proof: Hash,
 ) -> Result<(), Error> {
@@ -126,8 +131,8 @@ pub async fn sign_out(State(dashboard): State<Dashboard>, asked: Asked) -> Respo
     if let Some(secret) = session(&asked.headers) {
         let engine = &dashboard.engine;
         let mut ended = engine.end_session(Hash::of(secret)).await;
-        if let (Ok(()), Some(visitor)) = (&ended, &asked.visitor) {
-            let actor = actor_of(&asked, &visitor.who, "sign_out");
+        if let (Ok(()), Some(principal)) = (&ended, &asked.principal) {
+            let actor = actor_of(&asked, &principal.identity, "sign_out");
             ended = engine.conclude(&actor, true, "Signed out.").await;
         }
         if let Err(error) = ended {

@@ -15,10 +15,10 @@ use bytes::Bytes;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::entry::Visitor;
+use super::entry::Principal;
 use super::{Dashboard, REFRESH, cookie};
 use crate::app::display::Display;
-use crate::server::Https;
+use crate::request::Https;
 
 /// How long a rendering is handed out. Who refreshes knows that it sees the state of a second.
 const FRESH: Duration = Duration::from_secs(1);
@@ -89,16 +89,19 @@ fn key(request: &Request) -> String {
             .unwrap_or_default()
     };
     let display = Display::of(|name| cookie(text("cookie"), name));
-    let visitor = request.extensions().get::<Visitor>();
-    let (role, name) = match visitor {
-        Some(visitor) => (visitor.who.role.as_str(), visitor.who.name.as_str()),
+    let principal = request.extensions().get::<Principal>();
+    let (role, name) = match principal {
+        Some(principal) => (
+            principal.identity.role.as_str(),
+            principal.identity.name.as_str(),
+        ),
         None => ("", ""),
     };
-    let entrance = visitor.map(|visitor| visitor.entrance);
+    let method = principal.map(|principal| principal.method);
     let https = Https::is_set(request.extensions());
     // No name has white space in it that is given with a role.
     format!(
-        "{} {} {https} {display:?} {role} {entrance:?} {name}",
+        "{} {} {https} {display:?} {role} {method:?} {name}",
         request.uri(),
         text("host")
     )

@@ -18,9 +18,10 @@ use answer::{QueueView, job, jobs};
 use call::Call;
 use refusal::Refusal;
 
-use crate::doors::{BEARER, Rejected};
+use crate::auth::{BEARER, Rejected};
 use crate::engine::{CompareAndSet, Engine};
-use crate::protocol::request::{self, drain, json, on};
+use crate::protocol::request::{self, json, on};
+use crate::request::drain;
 
 const GET: MethodFilter = MethodFilter::GET;
 const POST: MethodFilter = MethodFilter::POST;

@@ -22,9 +22,10 @@ use dead_letter::{drop_dead, head, respawn};
 use publishing::{publish, publish_several, republish};
 use refusal::Refusal;
 
-use crate::doors::Rejected;
+use crate::auth::Rejected;
 use crate::engine::Engine;
-use crate::protocol::request::{self, drain, on};
+use crate::protocol::request::{self, on};
+use crate::request::drain;
 
 const GET: MethodFilter = MethodFilter::GET;
 const PUT: MethodFilter = MethodFilter::PUT;

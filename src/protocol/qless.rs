@@ -40,9 +40,9 @@ use refusal::Refusal;
 use upkeep::{check, flush, mend};
 use working::{add, complete, fail, heartbeat, requeue, retry};
 
-use crate::doors::{BEARER, Rejected};
+use crate::auth::{BEARER, Rejected};
 use crate::engine::{Engine, Job, Time};
-use crate::protocol::request::drain;
+use crate::request::drain;
 
 const GET: MethodFilter = MethodFilter::GET;
 const POST: MethodFilter = MethodFilter::POST;

@@ -17,9 +17,10 @@ use answer::views;
 use call::Call;
 use refusal::Refusal;
 
-use crate::doors::{BEARER, Rejected};
+use crate::auth::{BEARER, Rejected};
 use crate::engine::{Claim, Engine, QueueKey};
-use crate::protocol::request::{self, drain, json, on};
+use crate::protocol::request::{self, json, on};
+use crate::request::drain;
 
 const GET: MethodFilter = MethodFilter::GET;
 const HEAD: MethodFilter = MethodFilter::HEAD;

@@ -4,7 +4,6 @@
 use std::error::Error;
 use std::future::Future;
 use std::ops::Deref;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
@@ -15,17 +14,12 @@ use axum::routing::{self, MethodFilter, MethodRouter};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde::Serialize;
-use tokio::time::timeout;
 
-use crate::server::Late;
+use crate::request::{BodyTimeout, discard};
 
 /// How much of a body that is too large is read and thrown away, in bodies of the largest size, so that the
 /// client, which is still writing, gets to read our answer.
 const DRAINED: usize = 4;
-
-/// The same of a request that is turned away whatever its body: so many bytes, within this time.
-const TURNED_AWAY_BYTES: usize = 16 << 20;
-const TURNED_AWAY_WITHIN: Duration = Duration::from_secs(5);
 
 /// What the handlers of a protocol work with.
 pub trait Front: Clone + Send + Sync + 'static {
@@ -146,7 +140,7 @@ impl Asked {
                 Ok((Asked { head, body }, admitted))
             }
             Err(refused) => {
-                throw_away(body, asks_first).await;
+                discard(body, asks_first).await;
                 Err(refused)
             }
         }
@@ -234,36 +228,11 @@ pub fn pairs(query: &str) -> Option<Vec<(String, String)>> {
 
 fn why_none(error: &(dyn Error + 'static)) -> NoBody {
     let mut causes = std::iter::successors(Some(error), |error| (*error).source());
-    if causes.any(<dyn Error>::is::<Late>) {
+    if causes.any(<dyn Error>::is::<BodyTimeout>) {
         NoBody::Late
     } else {
         NoBody::BrokeOff
     }
-}
-
-/// Reads the body of a request that is turned away, and throws it away.
-pub async fn drain(request: Request) {
-    let asks_first = request.headers().contains_key(header::EXPECT);
-    throw_away(request.into_body(), asks_first).await;
-}
-
-/// Reads a body without keeping any of it, so that the client, which is still writing, gets to read the answer. A
-/// client that asks first has not begun to send; one that is too slow has to do without the answer.
-async fn throw_away(body: Body, asks_first: bool) {
-    if asks_first {
-        return;
-    }
-    let reading = async {
-        let mut stream = body.into_data_stream();
-        let mut length = 0;
-        while let Some(Ok(part)) = stream.next().await {
-            length += part.len();
-            if length > TURNED_AWAY_BYTES {
-                break;
-            }
-        }
-    };
-    drop(timeout(TURNED_AWAY_WITHIN, reading).await);
 }
 
 #[cfg(test)]
@@ -309,15 +278,5 @@ mod tests {
         let (parts, read) = in_parts(vec![39, 1, 1, 1]);
         assert_eq!(body(parts, 10).await, Err(NoBody::TooLarge));
         assert_eq!(read.load(Ordering::Relaxed), 3, "41 bytes are too many");
-    }
-
-    #[tokio::test]
-    async fn up_to_16_mib_of_a_refused_request_are_thrown_away() {
-        let lengths = vec![(16 << 20) - 1, 1, 1, 1];
-        for (asks_first, expected) in [(false, 3), (true, 0)] {
-            let (parts, read) = in_parts(lengths.clone());
-            throw_away(parts, asks_first).await;
-            assert_eq!(read.load(Ordering::Relaxed), expected);
-        }
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::request::{self, NoBody};
-use crate::doors::{BASIC, Rejected};
+use crate::auth::{BASIC, Rejected};
 use crate::engine::{Engine, Error, Expiry, Time, Token, TokenError};
 use crate::time;
 

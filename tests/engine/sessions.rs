@@ -1,6 +1,7 @@
 //! Sessions of the dashboard, and the audit, as time goes on.
 
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use futures::{StreamExt, stream};
 use switchyard::engine::{
@@ -74,10 +75,16 @@ async fn a_session_that_was_ended_is_gone() {
 #[tokio::test]
 async fn beyond_the_most_the_oldest_sessions_go() {
     let engine = engine().await;
+    let now = UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
     let begin = |n: i64| {
-        // Those that begin at the engine's time share transactions.
-        let (at, name) = ((n < 200).then_some(Time(n)), format!("name-{n}"));
-        engine.begin_session(Hash::of(n.to_string()), session(&name), at)
+        // Sessions that begin at the engine's time share transactions.
+        let first = || Time((now - 60) * 1_000_000 + n);
+        let name = format!("name-{n}");
+        engine.begin_session(
+            Hash::of(n.to_string()),
+            session(&name),
+            (n < 200).then(first),
+        )
     };
     let begin_some = async |from: i64, to: i64| {
         for n in (from..to).step_by(100) {
@@ -86,11 +93,11 @@ async fn beyond_the_most_the_oldest_sessions_go() {
         }
     };
     begin_some(0, SESSIONS_MAX).await;
-    assert!(holds(&engine, "0", 1).await);
+    assert!(holds(&engine, "0", now).await);
     begin_some(SESSIONS_MAX, SESSIONS_MAX + 200).await;
-    assert!(!holds(&engine, "0", 1).await);
-    assert!(holds(&engine, "200", 1).await);
-    assert!(holds(&engine, &(SESSIONS_MAX + 199).to_string(), 1).await);
+    assert!(!holds(&engine, "0", now).await);
+    assert!(holds(&engine, "200", now).await);
+    assert!(holds(&engine, &(SESSIONS_MAX + 199).to_string(), now).await);
 }
 
 #[tokio::test]

@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
+use sqlx::Connection;
+use sqlx::postgres::PgConnection;
 use tempfile::TempDir;
 
 use crate::support::jobq::{self, Jobq};
 use crate::support::lmstfy::{Lmstfy, eventually};
+use crate::support::postgres::Postgres;
 use crate::support::relay::{self, Relay};
 use crate::support::{Answer, Server, database};
 
@@ -59,8 +62,15 @@ impl Disk {
     }
 }
 
+/// A job whose payload Postgres cannot compress.
 fn job(id: &str, bytes: usize) -> Value {
-    json!({"id": id, "meta": "x".repeat(bytes)})
+    let mut state = 1_u32;
+    let letter = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'0' + (state >> 24) as u8 % 64)
+    };
+    let meta: String = std::iter::repeat_with(letter).take(bytes).collect();
+    json!({"id": id, "meta": meta.replace('\\', "~")})
 }
 
 /// Adds jobs until one is refused.
@@ -165,6 +175,68 @@ async fn a_full_disk_refuses_new_jobs_and_lets_workers_finish() {
     let mut found = worker.pop_ids("work", 1_000).await;
     found.sort();
     assert_eq!(found, expected);
+    let check = worker.get("/check").await.ok();
+    assert_eq!(check["problems"], json!([]));
+}
+
+/// 24 MiB and a half page: the file of the payloads is full in the middle of a page, which Postgres reports as a full disk.
+const FILE_MAX: u32 = 2 * 24 * 1024 + 8;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_of_postgres_refuses_new_jobs_and_lets_workers_finish() {
+    let Some(postgres) = Postgres::with_files_up_to(Some(FILE_MAX)) else {
+        return;
+    };
+    let server = Server::at_url(&postgres.address(), &["--no-auth"]);
+    let worker = server.by("w");
+    worker.add_ids("work", &["a", "b", "c"]).await;
+    worker.pop_ids("work", 3).await;
+    let (mut jobs, refused) = fill(&server, "first").await;
+    assert!(jobs.len() > 40, "{} jobs fit the disk", jobs.len());
+    assert_eq!(refused.status, 507, "{refused:?}");
+
+    // Everything else works, while new jobs are refused.
+    worker.complete("work", "a").await;
+    worker.fail("b", "group").await;
+    worker.post("/heartbeat", json!({"id": "c"})).await.ok();
+    for _ in 0..10 {
+        let refused = server
+            .anyone()
+            .post("/add/work", job("more", 200_000))
+            .await;
+        assert_eq!(refused.status, 507, "{refused:?}");
+        let ids = worker.pop_ids("work", 2).await;
+        assert_eq!(ids.len(), 2);
+        worker.complete("work", &ids[0]).await;
+        worker.fail(&ids[1], "group").await;
+        jobs.retain(|id| !ids.contains(id));
+    }
+
+    // Postgres reuses the space of deleted jobs after a vacuum.
+    let cancelled = jobs.split_off(jobs.len() / 4);
+    worker.post("/cancel", json!(cancelled)).await.ok();
+    let mut admin = PgConnection::connect(&postgres.address()).await.unwrap();
+    sqlx::raw_sql("VACUUM jobs")
+        .execute(&mut admin)
+        .await
+        .unwrap();
+    recovers(&server).await;
+    eventually("a long payload is accepted again", async || {
+        let added = server
+            .anyone()
+            .post("/add/work", job("after", 200_000))
+            .await;
+        added.status == 200
+    })
+    .await;
+
+    // What was acknowledged is there, once.
+    jobs.push("after".to_owned());
+    jobs.sort();
+    let mut found = worker.pop_ids("work", 1_000).await;
+    found.sort();
+    assert_eq!(found, jobs);
+    worker.complete("work", "c").await;
     let check = worker.get("/check").await.ok();
     assert_eq!(check["problems"], json!([]));
 }

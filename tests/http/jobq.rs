@@ -3,10 +3,10 @@
 
 mod alone;
 mod apart;
+mod auth;
 mod bodies;
 mod crowd;
 mod docs;
-mod doors;
 mod durable;
 mod events;
 mod grammar;

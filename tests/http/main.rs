@@ -8,6 +8,8 @@ mod support;
 #[cfg(test)]
 mod add;
 #[cfg(test)]
+mod auth;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod check;
@@ -35,8 +37,6 @@ mod crowd;
 mod depends;
 #[cfg(test)]
 mod disk;
-#[cfg(test)]
-mod doors;
 #[cfg(test)]
 mod due;
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //! how fast, and whatever takes time is waited for.
 
 mod apart;
+mod auth;
 mod beat;
 mod bodies;
 mod crowd;
-mod doors;
 mod durable;
 mod enqueue;
 mod expiry;

@@ -31,11 +31,18 @@ pub struct Postgres {
     port: Port,
     /// It refuses to run as root, so it runs as the owner of the one that all tests share.
     owner: (u32, u32),
+    /// No file grows beyond this size, in units of 512 bytes. A write that crosses it stops halfway, as on a full disk.
+    file_max: Option<u32>,
 }
 
 impl Postgres {
     /// A new one with an empty database. Without PostgreSQL there is none, and the test has nothing to run on.
     pub fn start() -> Option<Postgres> {
+        Postgres::with_files_up_to(None)
+    }
+
+    /// The same, where no file grows beyond so many units of 512 bytes.
+    pub fn with_files_up_to(file_max: Option<u32>) -> Option<Postgres> {
         let Ok(other) = std::env::var("SWITCHYARD_TEST_POSTGRES_DATA") else {
             println!("not run: it needs PostgreSQL (scripts/postgres.sh)");
             return None;
@@ -48,6 +55,7 @@ impl Postgres {
             folder,
             port: Port::reserve(),
             owner,
+            file_max,
         };
         let data = postgres.data();
         let mut made = postgres.program("initdb");
@@ -114,7 +122,15 @@ impl Postgres {
             "-p {} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off",
             self.port.number
         );
-        let mut command = self.program("pg_ctl");
+        let mut command = match self.file_max {
+            None => self.program("pg_ctl"),
+            Some(max) => {
+                let mut limited = self.program("sh");
+                let script = format!("ulimit -f {max} && exec pg_ctl \"$@\"");
+                limited.args(["-c", &script, "sh"]);
+                limited
+            }
+        };
         command.arg("-D").arg(self.data()).args(["-s", "-w", "-o"]);
         command.arg(options).arg("-l");
         run(command.arg(self.folder.path().join("log")).args(what));

@@ -3,13 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use super::super::read::{FAILURES_COUNTED_MAX, PAGE_JOBS};
 use super::super::views::{FailingGroup, FailingView, FailuresView, GroupRow, Place, Said};
 use super::places::place_of;
 use super::{failures, job_row};
-use crate::engine::{Engine, Failing, FailureTimes, Page, QueueId, Result, TIMES_MAX, Time};
-use crate::search::Fingerprint;
+use crate::budget::Budget;
+use crate::engine::{
+    Allowance, Engine, Evaluated, Failing, FailureTimes, Page, QueueId, Result, TIMES_MAX, Time,
+};
+use crate::search::{Fingerprint, LOOKED_AT_MAX};
 
 const HOUR_US: i64 = 3_600_000_000;
 
@@ -22,6 +26,9 @@ const LISTED_MESSAGES: usize = 200;
 
 /// The newest jobs of one group that its page is about.
 const GROUP_JOBS_MAX: usize = 10_000;
+
+/// Characters of messages of which a page computes fingerprints: all of the newest jobs, in up to a second.
+const MESSAGES_WORK: u64 = (GROUP_JOBS_MAX * LOOKED_AT_MAX) as u64;
 
 /// Kinds of messages, queues and workers that its page names.
 const SAID_MAX: usize = 20;
@@ -88,10 +95,12 @@ async fn look_at(
     let first = since.unwrap_or(Time(i64::MIN));
     let newest = engine.failing(&names, first, LISTED_MESSAGES).await?;
     let mut queues = engine.failing_queues().await?;
+    let mut allowance = Allowance::new(MESSAGES_WORK);
     let mut groups = Vec::new();
     let mut of_each = day.into_iter().zip(newest).enumerate();
     for row in rows {
         let (index, (day, newest)) = of_each.next().unwrap_or_default();
+        let (newest, prints) = fingerprints(newest, &mut allowance).await;
         let queues = queues.remove(&row.group).unwrap_or_default();
         let in_range = |times: &FailureTimes| times.spans.iter().sum();
         groups.push(FailingGroup {
@@ -99,7 +108,7 @@ async fn look_at(
             day: day.spans,
             queues: named(engine, queues),
             looked_at: count(newest.len()),
-            most: said(&newest).into_iter().next(),
+            most: said(&prints).into_iter().next(),
             row,
         });
     }
@@ -125,7 +134,9 @@ pub async fn failing(
     let first = since.unwrap_or(Time(i64::MIN));
     let newest = engine.failing(&[group], first, GROUP_JOBS_MAX).await?;
     let newest = newest.into_iter().next().unwrap_or_default();
-    let mut kinds = said(&newest);
+    let mut allowance = Allowance::new(MESSAGES_WORK);
+    let (newest, prints) = fingerprints(newest, &mut allowance).await;
+    let mut kinds = said(&prints);
     let is_chosen = |said: &&Said| said.hash == fingerprint;
     let chosen = match fingerprint {
         "" => None,
@@ -137,7 +148,9 @@ pub async fn failing(
     };
     let meant: Vec<&Failing> = newest
         .iter()
-        .filter(|job| fingerprint.is_empty() || Fingerprint::of(&job.message).hash == fingerprint)
+        .zip(&prints)
+        .filter(|(_, print)| fingerprint.is_empty() || print.hash == fingerprint)
+        .map(|(job, _)| job)
         .collect();
     let others = kinds.len().saturating_sub(SAID_MAX);
     kinds.truncate(SAID_MAX);
@@ -216,20 +229,49 @@ async fn page(
     Ok((total, rows.collect()))
 }
 
+/// The newest of the jobs, as many as the allowance reaches, and the fingerprints of their messages.
+async fn fingerprints(
+    jobs: Vec<Failing>,
+    allowance: &mut Allowance,
+) -> (Vec<Failing>, Vec<Fingerprint>) {
+    let jobs = Arc::new(jobs);
+    let evaluate = {
+        let jobs = Arc::clone(&jobs);
+        move |budget: &mut Budget| {
+            let mut prints = Vec::with_capacity(jobs.len());
+            for job in jobs.iter() {
+                if let Err(spent) = budget.spend(job.message.len().min(LOOKED_AT_MAX)) {
+                    return Evaluated {
+                        value: prints,
+                        spent: Some(spent),
+                    };
+                }
+                prints.push(Fingerprint::of(&job.message));
+            }
+            Evaluated {
+                value: prints,
+                spent: None,
+            }
+        }
+    };
+    let prints = allowance.run(evaluate).await.value;
+    let mut jobs = Arc::unwrap_or_clone(jobs);
+    jobs.truncate(prints.len());
+    (jobs, prints)
+}
+
 /// What the messages say, most frequent first; of equals the newest.
-fn said(newest: &[Failing]) -> Vec<Said> {
-    let mut kinds: HashMap<Fingerprint, (i64, usize)> = HashMap::new();
-    for (place, job) in newest.iter().enumerate() {
-        let kind = kinds
-            .entry(Fingerprint::of(&job.message))
-            .or_insert((0, place));
+fn said(newest: &[Fingerprint]) -> Vec<Said> {
+    let mut kinds: HashMap<&Fingerprint, (i64, usize)> = HashMap::new();
+    for (place, print) in newest.iter().enumerate() {
+        let kind = kinds.entry(print).or_insert((0, place));
         kind.0 += 1;
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, (count, place))| (Reverse(*count), *place));
-    let said = |(kind, (count, _)): (Fingerprint, (i64, usize))| Said {
-        hash: kind.hash,
-        text: kind.text,
+    let said = |(kind, (count, _)): (&Fingerprint, (i64, usize))| Said {
+        hash: kind.hash.clone(),
+        text: kind.text.clone(),
         count,
     };
     kinds.into_iter().map(said).collect()
@@ -262,20 +304,7 @@ mod tests {
 
     #[test]
     fn what_most_say_comes_first_and_then_what_is_newest() {
-        let job = |seq, message: &str| Failing {
-            seq,
-            at: Time(seq),
-            message: message.to_owned(),
-            worker: String::new(),
-            queue: 1,
-        };
-        let newest = [
-            job(5, "c"),
-            job(4, "no 1"),
-            job(3, "b"),
-            job(2, "no 22"),
-            job(1, "b 'x'"),
-        ];
+        let newest = ["c", "no 1", "b", "no 22", "b 'x'"].map(Fingerprint::of);
         let told: Vec<_> = said(&newest)
             .into_iter()
             .map(|said| (said.text, said.count))

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::doors::Rejected;
+use crate::auth::Rejected;
 use crate::engine::Error;
 use crate::protocol::request::NotText;
 use crate::query;

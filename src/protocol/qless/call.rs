@@ -20,7 +20,7 @@ use super::refusal::Refusal;
 use crate::engine::{NAME_BYTES_MAX, Page, Time};
 use crate::protocol::body;
 use crate::protocol::request::{self, NoBody};
-use crate::server::ClientAddress;
+use crate::request::ClientAddress;
 
 /// The largest request body.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use crate::doors::Rejected;
+use crate::auth::Rejected;
 use crate::engine::Error;
 
 /// Why a request, or an item of it, was not done.

@@ -40,7 +40,7 @@ impl Engine {
         check(namespace, description, secret.as_deref())?;
         let secret = match secret {
             Some(secret) => secret,
-            None => secret::made_up()
+            None => secret::generate()
                 .map_err(|error| Error::Store(format!("no random numbers available: {error}")))?,
         };
         let (namespace, description) = (namespace.to_owned(), description.to_owned());

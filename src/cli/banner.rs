@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use switchyard::doors::{Api, is_loopback};
-use switchyard::engine::{Engine, Result};
-use switchyard::server::Settings;
-use switchyard::store::FIRST_TOKEN;
+use crate::auth::{Api, is_loopback};
+use crate::engine::{Engine, Result};
+use crate::http::Settings;
+use crate::store::FIRST_TOKEN;
 
 /// The namespace for which a first start creates a token.
 const NAMESPACE: &str = "default";
@@ -26,7 +26,7 @@ pub async fn first_token(
 }
 
 /// The startup banner. Its first line has the address, which programs may parse.
-pub fn greeting(
+pub fn banner(
     address: SocketAddr,
     database: &str,
     settings: &Settings,
@@ -36,7 +36,7 @@ pub fn greeting(
         Some(_) => "https",
         None => "http",
     };
-    let key = if settings.doors.has_own(Api::Qless) {
+    let key = if settings.auth.has_token(Api::Qless) {
         r#" -H "Authorization: Bearer $SWITCHYARD_QLESS_TOKEN""#
     } else {
         ""

@@ -1,23 +1,18 @@
-//! `switchyard token`: creates, lists and revokes tokens in the database itself, whether or not a server has it
-//! open.
-
-use std::error::Error;
-use std::io::Write;
+//! `switchyard token`: creates, lists and revokes tokens directly in the database, whether or not a server has it open.
 
 use chrono::{DateTime, SecondsFormat};
-use switchyard::config::{Token, read_stdin};
-use switchyard::engine::{self, Engine, Options, Time};
-use switchyard::store::shown;
 
-use crate::say;
+use super::{Outcome, print, print_notice};
+use crate::config::{Token, read_stdin};
+use crate::engine::{self, Engine, Options, Time};
+use crate::store::shown;
 
-type Outcome = Result<(), Box<dyn Error>>;
-
-/// Does what the command says.
 pub async fn run(command: Token) -> Outcome {
-    let (Token::Create { place, .. } | Token::List { place, .. } | Token::Revoke { place, .. }) =
-        &command;
-    let database = shown(&place.database);
+    let (Token::Create { database, .. }
+    | Token::List { database, .. }
+    | Token::Revoke { database, .. }) = &command;
+    let url = database.database.clone();
+    let database = shown(&url);
     if database.contains(":memory:") {
         return Err(format!(
             "{database} is a temporary database that only its server can open; use POST /token/NAMESPACE of that server instead"
@@ -25,19 +20,19 @@ pub async fn run(command: Token) -> Outcome {
         .into());
     }
     let options = Options {
-        database: place.database.clone(),
+        database: url,
         brief: true,
         ..Options::default()
     };
     let engine = Engine::open(&options)
         .await
         .map_err(|error| format!("cannot open {database}: {}", error.detail()))?;
-    let outcome = on(&engine, command).await;
+    let outcome = run_on(&engine, command).await;
     engine.close().await;
     outcome
 }
 
-async fn on(engine: &Engine, command: Token) -> Outcome {
+async fn run_on(engine: &Engine, command: Token) -> Outcome {
     match command {
         Token::Create {
             namespace,
@@ -47,48 +42,48 @@ async fn on(engine: &Engine, command: Token) -> Outcome {
             expires,
             ..
         } => {
-            let token = token.or(token_file).map(given).transpose()?;
+            let token = token.or(token_file).map(read_argument).transpose()?;
             let token = engine
                 .create_token_until(&namespace, &description, token, expires)
                 .await?;
-            let noticed = noticed(engine).await;
-            tell(&format!(
+            let applied = wait_until_applied(engine).await;
+            print_notice(&format!(
                 "the token of namespace {namespace}, shown only once because only its hash is stored:"
             ));
-            say(&format!("{token}\n"));
-            noticed?;
+            print(&format!("{token}\n"));
+            applied?;
         }
         Token::List { namespace, .. } => {
             for token in engine.tokens().await? {
                 if namespace.as_ref().is_none_or(|it| *it == token.namespace) {
-                    say(&line(&token));
+                    print(&line(&token));
                 }
             }
         }
         Token::Revoke {
             namespace, token, ..
         } => {
-            let token = given(token)?;
+            let token = read_argument(token)?;
             if !engine.revoke_token(&namespace, &token).await? {
                 return Err(format!("namespace {namespace} has no such token").into());
             }
-            noticed(engine).await?;
-            tell("revoked: every server refuses the token from now on");
+            wait_until_applied(engine).await?;
+            print_notice("revoked: every server refuses the token from now on");
         }
     }
     Ok(())
 }
 
-/// The token that an argument means: a hyphen means standard input.
-fn given(argument: String) -> Result<String, String> {
+/// The token of an argument; a hyphen reads it from standard input.
+fn read_argument(argument: String) -> Result<String, String> {
     if argument == "-" {
         return read_stdin();
     }
     Ok(argument)
 }
 
-/// Waits until the server that has the file open knows.
-async fn noticed(engine: &Engine) -> Outcome {
+/// Waits until the server that has the file open, if any, applies the change.
+async fn wait_until_applied(engine: &Engine) -> Outcome {
     if engine.noticed().await? {
         return Ok(());
     }
@@ -98,21 +93,21 @@ async fn noticed(engine: &Engine) -> Outcome {
     )
 }
 
-/// A moment, to the second.
-fn moment(at: Time) -> String {
+/// RFC 3339 in UTC, to the second.
+fn timestamp(at: Time) -> String {
     let at = DateTime::from_timestamp_micros(at.0).unwrap_or_default();
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// A token in one line, for people and for programs. A description may hold anything.
+/// A line of `token list`, separated by tabs. Control characters in the description become spaces.
 fn line(token: &engine::Token) -> String {
-    let made = moment(token.created_at);
-    let expires = match token.expires_at.map(moment) {
+    let created = timestamp(token.created_at);
+    let expires = match token.expires_at.map(timestamp) {
         Some(at) if token.is_expired => format!("expired {at}"),
         Some(at) => format!("expires {at}"),
         None => "never expires".to_owned(),
     };
-    let used = match token.last_used_at.map(moment) {
+    let used = match token.last_used_at.map(timestamp) {
         Some(at) => format!("used {at}"),
         None => "not used".to_owned(),
     };
@@ -123,12 +118,7 @@ fn line(token: &engine::Token) -> String {
         .map(|c| if is_safe(c) { c } else { ' ' })
         .collect();
     format!(
-        "{}\t{}\t{made}\t{description}\t{expires}\t{used}\n",
+        "{}\t{}\t{created}\t{description}\t{expires}\t{used}\n",
         token.namespace, token.name
     )
-}
-
-/// Says it beside the output, which programs read. Whoever has closed the pipe does not want to know.
-fn tell(text: &str) {
-    drop(writeln!(std::io::stderr(), "{text}"));
 }

@@ -1,5 +1,5 @@
-//! What keeps hostile pages from using a browser against this server, before anything is routed: the host that a request
-//! names, and the site that made the browser send it.
+//! Checks every request before routing: the host that it names, and whether a page of another site caused a browser to send
+//! it.
 
 use std::sync::Arc;
 
@@ -8,9 +8,10 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use tower_http::validate_request::{ValidateRequest, ValidateRequestHeaderLayer};
 
-use super::{Https, Owner};
-use crate::doors::{Hosts, Rejected, Sender};
+use super::Owner;
+use crate::auth::{Hosts, Rejected, RequestOrigin};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
+use crate::request::Https;
 
 /// The layer that checks every request.
 pub fn layer(hosts: &Hosts) -> ValidateRequestHeaderLayer<Guard> {
@@ -33,15 +34,15 @@ impl ValidateRequest<axum::body::Body> for Guard {
     }
 }
 
-/// Rejects what a page of another site asks for, wherever a browser might do it on its behalf: even a GET may take a
-/// job. Links lead into the dashboard, which has a stricter check of its own for forms. A bearer token is never added by
-/// a browser, and a page of another site cannot set one.
+/// Rejects requests of other sites' pages to every API: even a GET can claim a job. Links to the dashboard are allowed; it
+/// has a stricter check for forms. A request with a bearer token is accepted, because browsers add none, and a page of
+/// another site cannot set one.
 fn check_site(request: &Request) -> Result<(), Rejected> {
     let is_https = Https::is_set(request.extensions());
-    let is_cross_site = match Sender::of(request.headers(), request.uri(), is_https) {
-        Sender::Ours => false,
-        Sender::AnotherSite => true,
-        Sender::Unknown => is_browser(request) && !is_for_browsers(request.uri().path()),
+    let is_cross_site = match RequestOrigin::of(request.headers(), request.uri(), is_https) {
+        RequestOrigin::SameOrigin => false,
+        RequestOrigin::CrossSite => true,
+        RequestOrigin::Unknown => is_browser(request) && !is_for_browsers(request.uri().path()),
     };
     if is_cross_site && Owner::of(request.uri().path()) != Owner::Dashboard && !has_bearer(request)
     {
@@ -50,8 +51,8 @@ fn check_site(request: &Request) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// Whether a browser sent the request. Over plain HTTP, browsers do not say which site made them follow a link or load
-/// an image. Clients that only name themselves like a browser send no `Accept-Language`.
+/// Whether a browser sent the request. Over plain HTTP, browsers do not say from which site a link or an image comes.
+/// Other clients with a browser's user agent send no `Accept-Language`.
 fn is_browser(request: &Request) -> bool {
     let headers = request.headers();
     let agent = headers.get(header::USER_AGENT);
@@ -59,7 +60,7 @@ fn is_browser(request: &Request) -> bool {
     is_named && headers.contains_key(header::ACCEPT_LANGUAGE)
 }
 
-/// Paths beside the dashboard that people open; they change nothing.
+/// Paths outside the dashboard that people open in browsers. They change nothing.
 fn is_for_browsers(path: &str) -> bool {
     path == "/" || path == "/health"
 }
@@ -70,7 +71,7 @@ fn has_bearer(request: &Request) -> bool {
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "))
 }
 
-/// The rejection in the shape of whose path it is.
+/// The rejection in the form of the API that owns the path.
 fn response(owner: Owner, why: Rejected) -> Response {
     match owner {
         Owner::Dashboard => (why.status(), format!("{}\n", why.message())).into_response(),

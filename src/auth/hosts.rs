@@ -1,4 +1,4 @@
-//! Which hosts a request may name.
+//! The hosts that a request may name.
 //!
 //! A browser lets a page read everything of the page's own origin, and an origin is a name, not an address. If the owner
 //! of a name points it at this server (DNS rebinding), the page becomes same-origin with the server. It cannot do that
@@ -13,7 +13,7 @@ use super::Rejected;
 /// The hosts that requests may name.
 #[derive(Clone, Debug)]
 pub enum Hosts {
-    /// Every host: a request proves its origin by its credentials.
+    /// Every host: all APIs require credentials, which pages of other origins lack.
     Any,
     /// IP addresses, `localhost`, and these names; each with any port.
     Only(Vec<String>),

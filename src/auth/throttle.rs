@@ -1,8 +1,8 @@
-//! The login throttle: how often a client has shown wrong credentials. A client that guesses has to wait.
+//! The login throttle: a client that sends too many wrong credentials has to wait.
 //!
-//! Failures count for the address and the name together, so that wrong passwords of one person do not lock out another
-//! person behind the same address. They also count for the address alone, with a higher limit, because names are free to
-//! make up. Right credentials end the count of both.
+//! Failures count per address and name, so that wrong passwords of one user do not lock out another user behind the same
+//! address. They also count per address, with a higher limit, because a client can invent names. Correct credentials
+//! reset both counts.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,30 +11,29 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::request::network;
 use crate::secret::Hash;
-use crate::server::network;
 
-/// Wrong credentials of a name from an address within [`WITHIN`]: typed into the sign-in form, and sent by programs,
-/// which repeat a request.
-const TYPED_MAX: u32 = 10;
-const SENT_MAX: u32 = 30;
+/// Failures per name and address within [`WINDOW`]: in the login form, and in request headers, where the limit is higher
+/// because programs repeat requests.
+const FORM_FAILURES_MAX: u32 = 10;
+const HEADER_FAILURES_MAX: u32 = 30;
 
-/// Wrong credentials of all names from an address within [`WITHIN`].
-const OF_ADDRESS_MAX: u32 = 100;
+/// Failures per address within [`WINDOW`].
+const ADDRESS_FAILURES_MAX: u32 = 100;
 
-const WITHIN: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_secs(60);
 
-/// Sign-ins of a name from an address within [`WITHIN`].
+/// Sign-ins per name and address within [`WINDOW`].
 const SIGN_INS_MAX: u32 = 30;
 
-/// The most counters that are kept.
 const COUNTERS_MAX: usize = 10_000;
 
-/// What happened in the last minute.
+/// Counts failures and sign-ins of the last minute.
 #[derive(Debug, Default)]
-pub struct Throttle(Mutex<HashMap<Key, Counter>>);
+pub struct LoginThrottle(Mutex<HashMap<Key, Counter>>);
 
-/// What is counted: failures of an address, failures of a name (its hash) from an address, sign-ins of such a name.
+/// What a counter counts: failures of an address, or failures or sign-ins of a name (its hash) from an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Address(IpAddr),
@@ -42,12 +41,12 @@ enum Key {
     SignIn(IpAddr, String),
 }
 
-/// How credentials came.
+/// Where a request has its credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// The sign-in form.
+pub enum CredentialSource {
+    /// In the login form.
     Form,
-    /// The request's `Authorization`.
+    /// In the `Authorization` header.
     Header,
 }
 
@@ -57,27 +56,26 @@ struct Counter {
     n: u32,
 }
 
-impl Throttle {
-    /// Checks credentials with `check`, unless there were too many failures. `name` is the hash of whom they
-    /// name.
+impl LoginThrottle {
+    /// Runs `check` on credentials, unless there were too many failures. `name` is the hash of the user name.
     ///
     /// # Errors
-    /// How long the client has to wait. Then `check` has not been called.
+    /// How long the client has to wait; `check` was not run.
     pub fn attempt<T>(
         &self,
         from: Option<IpAddr>,
         name: Hash,
-        by: By,
+        source: CredentialSource,
         check: impl FnOnce() -> Option<T>,
     ) -> Result<Option<T>, Duration> {
         let from = address(from);
         let keys = [Key::Address(from), Key::Name(from, name.hex())];
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_name_max = match by {
-            By::Form => TYPED_MAX,
-            By::Header => SENT_MAX,
+        let name_max = match source {
+            CredentialSource::Form => FORM_FAILURES_MAX,
+            CredentialSource::Header => HEADER_FAILURES_MAX,
         };
-        let waits = keys.iter().zip([OF_ADDRESS_MAX, of_name_max]);
+        let waits = keys.iter().zip([ADDRESS_FAILURES_MAX, name_max]);
         if let Some(wait) = waits.filter_map(|(key, max)| wait(&all, key, max)).max() {
             return Err(wait);
         }
@@ -94,7 +92,7 @@ impl Throttle {
     /// Counts a sign-in of `name`.
     ///
     /// # Errors
-    /// How long the client has to wait, if it signs in all the time.
+    /// How long the client has to wait, if it signs in too often.
     pub fn sign_in(&self, from: Option<IpAddr>, name: Hash) -> Result<(), Duration> {
         let key = Key::SignIn(address(from), name.hex());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,10 +109,10 @@ fn address(from: Option<IpAddr>) -> IpAddr {
     network(from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
 }
 
-/// How long until the counter begins again, if it is at its limit.
+/// The time until the counter restarts, if it is at its limit.
 fn wait(all: &HashMap<Key, Counter>, key: &Key, max: u32) -> Option<Duration> {
     let counter = all.get(key).filter(|counter| counter.n >= max)?;
-    let wait = WITHIN.checked_sub(counter.since.elapsed())?;
+    let wait = WINDOW.checked_sub(counter.since.elapsed())?;
     (!wait.is_zero()).then_some(wait)
 }
 
@@ -127,15 +125,15 @@ fn count(all: &mut HashMap<Key, Counter>, key: Key) {
         n: 0,
     };
     let counter = all.entry(key).or_insert_with(new);
-    if counter.since.elapsed() >= WITHIN {
+    if counter.since.elapsed() >= WINDOW {
         *counter = new();
     }
     counter.n += 1;
 }
 
-/// Drops counters that are over; if none is, the one that began first.
+/// Removes expired counters, or else the oldest one.
 fn make_room(all: &mut HashMap<Key, Counter>) {
-    all.retain(|_, counter| counter.since.elapsed() < WITHIN);
+    all.retain(|_, counter| counter.since.elapsed() < WINDOW);
     if all.len() >= COUNTERS_MAX {
         let first = all.iter().min_by_key(|(_, counter)| counter.since);
         if let Some(first) = first.map(|(key, _)| key.clone()) {
@@ -150,25 +148,27 @@ mod tests {
 
     /// An attempt of `name` from `from`, with the right key or not.
     fn attempt(
-        throttle: &Throttle,
+        throttle: &LoginThrottle,
         from: &str,
         name: &str,
         right: bool,
     ) -> Result<Option<()>, Duration> {
         let from = from.parse().ok();
-        throttle.attempt(from, Hash::of(name), By::Form, || right.then_some(()))
+        throttle.attempt(from, Hash::of(name), CredentialSource::Form, || {
+            right.then_some(())
+        })
     }
 
     #[tokio::test(start_paused = true)]
     async fn after_ten_failures_in_a_minute_a_name_has_to_wait() {
-        let throttle = Throttle::default();
+        let throttle = LoginThrottle::default();
         let try_as = |from, name, right| attempt(&throttle, from, name, right);
         let from = "192.0.2.1";
         for _ in 0..10 {
             assert_eq!(try_as(from, "ada", false), Ok(None));
         }
-        assert_eq!(try_as(from, "ada", false), Err(WITHIN));
-        assert_eq!(try_as(from, "ada", true), Err(WITHIN), "nor the right key");
+        assert_eq!(try_as(from, "ada", false), Err(WINDOW));
+        assert_eq!(try_as(from, "ada", true), Err(WINDOW), "nor the right key");
         assert_eq!(try_as(from, "bob", false), Ok(None), "another name");
         assert_eq!(try_as("192.0.2.2", "ada", true), Ok(Some(())));
         tokio::time::advance(Duration::from_secs(59)).await;
@@ -179,10 +179,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn programs_have_more_attempts_and_right_credentials_end_the_count() {
-        let throttle = Throttle::default();
+        let throttle = LoginThrottle::default();
         let send = |right: bool| {
             let from = "192.0.2.1".parse().ok();
-            throttle.attempt(from, Hash::of("ada"), By::Header, || right.then_some(()))
+            throttle.attempt(from, Hash::of("ada"), CredentialSource::Header, || {
+                right.then_some(())
+            })
         };
         for _ in 0..10 {
             for _ in 0..29 {
@@ -193,19 +195,19 @@ mod tests {
         for _ in 0..30 {
             assert_eq!(send(false), Ok(None));
         }
-        assert_eq!(send(true), Err(WITHIN));
+        assert_eq!(send(true), Err(WINDOW));
     }
 
     #[tokio::test(start_paused = true)]
     async fn names_that_are_made_up_do_not_help() {
-        let throttle = Throttle::default();
+        let throttle = LoginThrottle::default();
         for n in 0..100 {
             let name = format!("name-{n}");
             assert_eq!(attempt(&throttle, "192.0.2.1", &name, false), Ok(None));
         }
         assert_eq!(
             attempt(&throttle, "192.0.2.1", "another", true),
-            Err(WITHIN)
+            Err(WINDOW)
         );
         assert_eq!(
             attempt(&throttle, "192.0.2.2", "another", true),
@@ -215,7 +217,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_network_of_version_6_counts_as_one_address() {
-        let throttle = Throttle::default();
+        let throttle = LoginThrottle::default();
         for host in 0..10 {
             let from = format!("2001:db8:1:2::{host}");
             assert_eq!(attempt(&throttle, &from, "ada", false), Ok(None));
@@ -229,21 +231,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn sign_ins_are_limited() {
-        let throttle = Throttle::default();
+        let throttle = LoginThrottle::default();
         let from = "192.0.2.1".parse().ok();
         for _ in 0..30 {
             assert_eq!(throttle.sign_in(from, Hash::of("vera")), Ok(()));
         }
-        assert_eq!(throttle.sign_in(from, Hash::of("vera")), Err(WITHIN));
+        assert_eq!(throttle.sign_in(from, Hash::of("vera")), Err(WINDOW));
         assert_eq!(throttle.sign_in(from, Hash::of("olga")), Ok(()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_number_of_counters_is_limited() {
-        let throttle = Throttle::default();
+        let throttle = LoginThrottle::default();
         for n in 0..6_000_u32 {
             let from = Some(IpAddr::from(n.to_be_bytes()));
-            let wrong = throttle.attempt(from, Hash::of("ada"), By::Form, || None::<()>);
+            let wrong =
+                throttle.attempt(from, Hash::of("ada"), CredentialSource::Form, || None::<()>);
             assert_eq!(wrong, Ok(None));
             tokio::time::advance(Duration::from_millis(1)).await;
         }

@@ -1,13 +1,14 @@
-//! The server: which front answers which path, and how it starts and stops.
+//! The HTTP server: the listener, limits on connections, TLS, proxies, request IDs, the routes of all APIs, and graceful
+//! shutdown.
 
 mod accept;
-mod client;
 mod connections;
 mod guard;
 mod io;
-mod label;
 mod limits;
+mod proxies;
 mod reload;
+mod request_id;
 mod tls;
 
 use std::any::Any;
@@ -25,51 +26,55 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-pub use client::{ClientAddress, Https, Proxies, network};
-pub use io::Late;
-pub use label::RequestId;
 pub use limits::{Limits, raise_open_files};
+pub use proxies::Proxies;
 pub use reload::{Reload, hangups, reload_on};
 pub use tls::Tls;
 
 use self::accept::Transport;
 use crate::assets::Assets;
-use crate::config::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, RELAY_BODY_MAX};
+use crate::auth::{Auth, Hosts};
 use crate::dashboard::{self, Dashboard};
-use crate::doors::{Doors, Hosts};
 use crate::engine::{Engine, Options, Result};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
 
-/// How long requests that are under way may take to end once the server has been told to stop.
+/// How long requests may run after the stop signal.
 const GRACE: Duration = Duration::from_secs(8);
 
-/// How a server is to behave.
+/// Maximum size of a Relay request body, as in the original.
+pub const RELAY_BODY_MAX: usize = 2 << 20;
+
+/// Maximum size of a Jobq request body; its document sets no limit.
+pub const JOBQ_BODY_MAX: usize = 2 << 20;
+
+/// Maximum size of an lmstfy job body: less than 64 kB (lmstfy's document, The limits on parameters).
+pub const LMSTFY_BODY_MAX: usize = 65_535;
+
+/// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub engine: Options,
-    /// Whether `/flush` may empty everything.
+    /// Whether `/flush` is enabled.
     pub allow_flush: bool,
-    /// Who may come in.
-    pub doors: Doors,
-    /// Which hosts requests may name.
+    pub auth: Auth,
+    /// The hosts that requests may name.
     pub hosts: Hosts,
-    /// What the dashboard calls this server.
+    /// The name of this server on dashboard pages.
     pub environment: Option<String>,
-    /// lmstfy's namespaces need no token.
+    /// Whether lmstfy namespaces need no token.
     pub no_auth: bool,
-    /// The longest body of a job of lmstfy.
+    /// Maximum size of an lmstfy job body, in bytes.
     pub lmstfy_body_max: usize,
-    /// The largest body of a request of Relay.
+    /// Maximum size of a Relay request body, in bytes.
     pub relay_body_max: usize,
-    /// The largest body of a request of Jobq.
+    /// Maximum size of a Jobq request body, in bytes.
     pub jobq_body_max: usize,
-    /// Limits on connections.
     pub limits: Limits,
-    /// Proxies whose word about clients is taken.
+    /// Trusted proxies.
     pub proxies: Proxies,
-    /// The certificate and key of HTTPS; without them connections are plain.
+    /// The certificate and key of HTTPS; `None` for plain HTTP.
     pub tls: Option<Arc<Tls>>,
-    /// Seconds of `Strict-Transport-Security` in answers over HTTPS; without them, no such header.
+    /// Seconds of `Strict-Transport-Security` in responses over HTTPS; `None` omits the header.
     pub hsts: Option<u32>,
 }
 
@@ -78,7 +83,7 @@ impl Default for Settings {
         Settings {
             engine: Options::default(),
             allow_flush: false,
-            doors: Doors::default(),
+            auth: Auth::default(),
             hosts: Hosts::default(),
             environment: None,
             no_auth: false,
@@ -93,8 +98,8 @@ impl Default for Settings {
     }
 }
 
-/// Opens the database and serves on `listener` until `stop` ends. Then running requests finish, long
-/// polls and live feeds end, and the database is closed.
+/// Opens the database and serves on `listener` until `stop` completes. Then running requests finish, long polls and live
+/// feeds end, and the database is closed.
 ///
 /// # Errors
 /// If the database cannot be opened.
@@ -107,10 +112,10 @@ pub async fn serve(
     serve_engine(listener, engine, settings, stop).await
 }
 
-/// [`serve`] with an engine that is open already.
+/// [`serve`] with an open engine.
 ///
 /// # Errors
-/// None now; callers handle one because serving may fail.
+/// None at present.
 pub async fn serve_engine(
     listener: TcpListener,
     engine: Engine,
@@ -149,7 +154,7 @@ pub async fn serve_engine(
     Ok(())
 }
 
-/// The whole server as one service. Its live feeds end when `stop` is cancelled.
+/// The routes of the whole server. Live feeds end when `stop` is canceled.
 pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) -> Router {
     let front = qless::Front {
         engine: engine.clone(),
@@ -169,39 +174,44 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
         engine: engine.clone(),
         body_max: settings.jobq_body_max,
     };
-    let dashboard = Dashboard::new(engine.clone(), Assets::load(), settings, stop.clone());
-    let doors = &settings.doors;
+    let dashboard = Dashboard::new(
+        engine.clone(),
+        Assets::load(),
+        &settings.auth,
+        settings.environment.as_deref(),
+        settings.no_auth,
+        stop.clone(),
+    );
+    let auth = &settings.auth;
     let routes = Router::new()
         .route("/health", get(health).with_state(engine.clone()))
         .merge(dashboard::router(dashboard))
         .merge(lmstfy::router(namespaces))
-        .merge(doors.relay(relay::unauthorized).before(relay::router(runs)))
-        .merge(doors.jobq(jobq::unauthorized).before(jobq::router(records)))
+        .merge(auth.relay(relay::unauthorized).protect(relay::router(runs)))
+        .merge(auth.jobq(jobq::unauthorized).protect(jobq::router(records)))
         .merge(
-            doors
-                .admin(token::unauthorized)
-                .before(token::router(engine.clone())),
+            auth.admin(token::unauthorized)
+                .protect(token::router(engine.clone())),
         )
         .merge(
-            doors
-                .qless(qless::unauthorized)
-                .before(qless::router(front)),
+            auth.qless(qless::unauthorized)
+                .protect(qless::router(front)),
         )
         .fallback(no_such_endpoint);
-    finished(routes, &settings.hosts)
+    with_layers(routes, &settings.hosts)
 }
 
-/// What goes around everything, outermost first: every request has its number, one that panics is answered, and one
-/// that a hostile page makes a browser send reaches no route. It is one layer, because axum allocates for each.
-fn finished(routes: Router, hosts: &Hosts) -> Router {
+/// Adds the layers around all routes, outermost first: the request ID, the response to panics, and the checks of host and
+/// site. They are one layer, because axum allocates for each.
+fn with_layers(routes: Router, hosts: &Hosts) -> Router {
     routes.layer((
-        middleware::from_fn(label::label),
+        middleware::from_fn(request_id::assign_request_id),
         CatchPanicLayer::custom(panicked),
         guard::layer(hosts),
     ))
 }
 
-/// Whose a path is.
+/// The API that owns a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     Dashboard,
@@ -209,7 +219,7 @@ enum Owner {
     Relay,
     Jobq,
     Lmstfy,
-    /// And of everything else.
+    /// Also owns all other paths.
     Qless,
 }
 
@@ -235,7 +245,7 @@ impl Owner {
     }
 }
 
-/// The answer to a path that nobody serves, by whose it would be.
+/// 404 in the form of the API that owns the path.
 async fn no_such_endpoint(request: Request) -> Response {
     match Owner::of(request.uri().path()) {
         Owner::Relay => relay::no_such_endpoint(request).await,
@@ -247,9 +257,9 @@ async fn no_such_endpoint(request: Request) -> Response {
     }
 }
 
-/// Whether the database answers, and can be written.
+/// Whether the database responds and is writable.
 async fn health(State(engine): State<Engine>) -> Response {
-    let trouble = match engine.ping().await {
+    let problem = match engine.ping().await {
         Ok(()) if !engine.can_write() => "the database cannot be written\n",
         Ok(()) if engine.is_full() => "the disk is full; new jobs are refused\n",
         Ok(()) => return "ok\n".into_response(),
@@ -258,10 +268,10 @@ async fn health(State(engine): State<Engine>) -> Response {
             "the database is unavailable\n"
         }
     };
-    (StatusCode::SERVICE_UNAVAILABLE, trouble).into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, problem).into_response()
 }
 
-/// A bug ends its request, not the server.
+/// A panic ends its request, not the server.
 fn panicked(_: Box<dyn Any + Send>) -> Response {
     tracing::error!("a request panicked");
     qless::internal_error().into_response()
@@ -276,9 +286,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_request_that_panics_is_answered_with_its_number() {
+    async fn a_request_that_panics_gets_a_response_with_its_id() {
         let panics = get(async || -> &'static str { panic!("a bug") });
-        let routes = finished(Router::new().route("/", panics), &Hosts::default());
+        let routes = with_layers(Router::new().route("/", panics), &Hosts::default());
         let request = Request::builder().header("host", "localhost");
         let request = request.body(Body::empty()).unwrap();
         let response = routes.oneshot(request).await.unwrap();

@@ -1,5 +1,5 @@
-//! A number for every request: in the answer's `X-Request-ID`, and in whatever is logged while the request is
-//! handled. It is always ours: one that a client might choose could be that of somebody else's request.
+//! An ID for every request: in the response's `X-Request-ID`, and in each log line of the request. The server ignores IDs
+//! from clients, because a client could repeat the ID of another request.
 
 use std::fmt;
 
@@ -10,21 +10,17 @@ use axum::response::Response;
 use tracing::Instrument;
 use uuid::Uuid;
 
-/// The number of a request, for those who keep it.
-#[derive(Clone, Debug)]
-pub struct RequestId(pub String);
+use crate::request::RequestId;
 
-/// The header that tells the number.
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Where secrets stand in the path, behind a namespace.
-const TOKENS: &str = "token";
+/// The first segment of `/token/{namespace}/{token}`.
+const TOKEN: &str = "token";
 
-/// Gives the request its number.
-pub async fn label(mut request: Request, next: Next) -> Response {
+pub async fn assign_request_id(mut request: Request, next: Next) -> Response {
     let mut id = [0; 32];
     let id = &*Uuid::now_v7().simple().encode_lower(&mut id);
-    // Of the highest level, so that it is there whatever is logged. Nothing of the query: tokens stand in it.
+    // At the highest level, so that the ID is logged at every level. Without the query, which can contain tokens.
     let span = tracing::error_span!(
         "request",
         id,
@@ -42,14 +38,14 @@ pub async fn label(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// A path as it may be logged: without the token of `/token/{namespace}/{token}`.
+/// A path for the log, without the token of `/token/{namespace}/{token}`.
 struct Path<'a>(&'a str);
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = self.0.trim_start_matches('/').splitn(3, '/');
         match (parts.next(), parts.next(), parts.next()) {
-            (Some(TOKENS), Some(namespace), Some(_)) => write!(f, "/{TOKENS}/{namespace}/…"),
+            (Some(TOKEN), Some(namespace), Some(_)) => write!(f, "/{TOKEN}/{namespace}/…"),
             _ => f.write_str(self.0),
         }
     }

@@ -22,11 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
-use super::client::{Https, Proxies};
 use super::connections::{Admitted, Connections};
 use super::io::{Answered, Timed, Watched};
 use super::limits::Limits;
+use super::proxies::Proxies;
 use super::tls::{Tls, is_plain, refuse_plain};
+use crate::request::Https;
 
 /// The pause after the system could not accept a connection, for example because no file is left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);

@@ -120,7 +120,7 @@ fn paths() -> BTreeSet<String> {
     let mut all: BTreeSet<String> = pages().into_iter().collect();
     assert!(all.len() > 40, "{all:?}");
     for source in [
-        "server.rs",
+        "http.rs",
         "dashboard.rs",
         "protocol/token.rs",
         "protocol/qless.rs",
@@ -135,7 +135,7 @@ fn paths() -> BTreeSet<String> {
 
 /// The rows of the table: path, method and what it takes.
 fn rows() -> Vec<(String, String, String)> {
-    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/doors/routes.txt");
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/auth/routes.txt");
     let table = fs::read_to_string(table).unwrap();
     let lines = table.lines().filter(|line| !line.starts_with('#'));
     let rows = lines.flat_map(|line| {

@@ -1,4 +1,4 @@
-//! Who may come in: the doors, the keys that open them, and a start that would leave them open.
+//! Authentication: the credentials of each API, and the checks at startup.
 
 mod keys;
 mod matrix;

@@ -1,7 +1,6 @@
 //! What travels over a connection: its bytes, the bodies of its requests and of its answers. Each notes in the
 //! [`Connection`] what the connection waits for.
 
-use std::fmt;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use super::connections::Connection;
+use crate::request::BodyTimeout;
 
 /// A connection's bytes as they are on the network: with TLS, the encrypted ones.
 pub struct Watched {
@@ -90,18 +90,6 @@ impl AsyncWrite for Watched {
     }
 }
 
-/// A request's body did not arrive in time.
-#[derive(Debug)]
-pub struct Late;
-
-impl fmt::Display for Late {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the body did not arrive in time")
-    }
-}
-
-impl std::error::Error for Late {}
-
 /// A request's body, which must arrive in time. The time begins when the server first waits for it.
 pub struct Timed {
     body: Incoming,
@@ -142,7 +130,7 @@ impl HttpBody for Timed {
             Box::pin(sleep(this.within))
         });
         match deadline.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Some(Err(Late.into()))),
+            Poll::Ready(()) => Poll::Ready(Some(Err(BodyTimeout.into()))),
             Poll::Pending => Poll::Pending,
         }
     }

@@ -1,12 +1,15 @@
-//! Who may come in. A door stands before some of the routes, and opens for whoever shows a key of it; what its
-//! front answers to the others is the front's. Where no key is set it is no door at all.
+//! Authentication and authorization: credentials, principals and roles, sessions' proofs, the login throttle, allowed
+//! hosts, and protection against requests of other sites.
 //!
-//! The administrator's keys open every door. Keys are kept as hashes, and compared in constant time.
+//! An [`AuthLayer`] in front of the routes of an API accepts requests with valid credentials; the API itself writes the
+//! response to all others. An API without configured credentials is open. The admin's credentials are valid for every
+//! API but lmstfy. Credentials are stored as hashes and compared in constant time.
 
 mod credentials;
-mod host;
+mod hosts;
 mod keys;
-mod sender;
+mod origin;
+mod role;
 mod stream;
 mod throttle;
 
@@ -20,126 +23,133 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 
-use crate::api::views::Role;
-use crate::protocol::request::drain;
-use crate::server::ClientAddress;
-pub use credentials::{Api, Credentials, InForce, Keyring, SECRETS_MAX, Secrets};
-pub use host::Hosts;
-pub use keys::{Admin, Keys, Shown, UiKey, Who};
-pub use sender::Sender;
-use stream::ends_with_key;
-pub use throttle::{By, Throttle};
+use crate::request::{ClientAddress, drain};
+pub use credentials::{ActiveCredentials, Api, Credentials, Keyring, SECRETS_MAX, Secrets};
+pub use hosts::Hosts;
+pub use keys::{Admin, Identity, Keys, PresentedCredentials, UiKey};
+pub use origin::RequestOrigin;
+pub use role::{AuthMethod, Role};
+use stream::end_with_credentials;
+pub use throttle::{CredentialSource, LoginThrottle};
 
-/// The challenge of a door that people come to with browsers.
+/// The challenge of APIs that people use with browsers.
 pub const BASIC: &str = r#"Basic realm="Switchyard", charset="UTF-8""#;
 
-/// The challenge of a door that only programs come to.
+/// The challenge of APIs that only programs use.
 pub const BEARER: &str = r#"Bearer realm="Switchyard""#;
 
-/// Who may come in: the credentials in force, and what may be done without any.
+/// The credentials in force, and the access without credentials.
 #[derive(Clone, Debug, Default)]
-pub struct Doors {
+pub struct Auth {
     pub keyring: Keyring,
-    /// What the dashboard lets those do who show no key, if that is said.
+    /// The role of dashboard users without credentials (`--ui-open-as`).
     pub ui_open_as: Option<Role>,
-    /// Wrong credentials, at all doors together.
-    pub throttle: Arc<Throttle>,
+    /// Counts wrong credentials of all APIs together.
+    pub throttle: Arc<LoginThrottle>,
 }
 
-impl Doors {
-    pub fn new(credentials: Credentials, ui_open_as: Option<Role>) -> Doors {
-        Doors {
+impl Auth {
+    pub fn new(credentials: Credentials, ui_open_as: Option<Role>) -> Auth {
+        Auth {
             keyring: Keyring::new(credentials),
             ui_open_as,
             throttle: Arc::default(),
         }
     }
 
-    /// Whether a key opens the dashboard. A reload does not change that: no source of keys can become empty.
+    /// Whether the dashboard has keys. A reload cannot change that, because a source of keys cannot become empty.
     pub fn ui_has_keys(&self) -> bool {
-        !self.keyring.in_force().ui.is_empty()
+        !self.keyring.active().ui.is_empty()
     }
 
-    /// Whether the API has a token of its own. A reload does not change that.
-    pub fn has_own(&self, api: Api) -> bool {
-        self.keyring.in_force().has_own(api)
+    /// Whether the API has a token of its own. A reload cannot change that.
+    pub fn has_token(&self, api: Api) -> bool {
+        self.keyring.active().has_token(api)
     }
 
-    /// What the dashboard lets those do who show no key; `None` if they are not let in.
-    pub fn guests(&self) -> Option<Role> {
+    /// The role of dashboard users without credentials; `None` if they have no access.
+    pub fn guest_role(&self) -> Option<Role> {
         let open = (!self.ui_has_keys()).then_some(Role::Admin);
         self.ui_open_as.or(open)
     }
 
-    /// The door of what is the administrator's besides the dashboard. It is open only if the dashboard lets everybody
-    /// act as an admin: a guest with a lesser role must not find more there.
-    pub fn admin(&self, refuse: Refuse) -> Door {
-        self.door(Api::Admin, self.admin_is_open(), refuse)
+    /// The layer in front of the admin API (`/token`). It is open only if every dashboard user is an admin, so that a
+    /// guest with a lesser role cannot do more there.
+    pub fn admin(&self, unauthorized: UnauthorizedResponse) -> AuthLayer {
+        self.layer(Api::Admin, self.admin_is_open(), unauthorized)
     }
 
     fn admin_is_open(&self) -> bool {
-        !self.ui_has_keys() && self.guests() == Some(Role::Admin)
+        !self.ui_has_keys() && self.guest_role() == Some(Role::Admin)
     }
 
-    /// The door of qless.
-    pub fn qless(&self, refuse: Refuse) -> Door {
-        self.of_protocol(Api::Qless, refuse)
+    /// The layer in front of qless.
+    pub fn qless(&self, unauthorized: UnauthorizedResponse) -> AuthLayer {
+        self.protocol(Api::Qless, unauthorized)
     }
 
-    /// The door of Relay.
-    pub fn relay(&self, refuse: Refuse) -> Door {
-        self.of_protocol(Api::Relay, refuse)
+    /// The layer in front of Relay.
+    pub fn relay(&self, unauthorized: UnauthorizedResponse) -> AuthLayer {
+        self.protocol(Api::Relay, unauthorized)
     }
 
-    /// The door of Jobq.
-    pub fn jobq(&self, refuse: Refuse) -> Door {
-        self.of_protocol(Api::Jobq, refuse)
+    /// The layer in front of Jobq.
+    pub fn jobq(&self, unauthorized: UnauthorizedResponse) -> AuthLayer {
+        self.protocol(Api::Jobq, unauthorized)
     }
 
-    /// The door of a protocol that has a token for all its clients.
-    fn of_protocol(&self, api: Api, refuse: Refuse) -> Door {
-        self.door(api, !self.has_own(api), refuse)
+    fn protocol(&self, api: Api, unauthorized: UnauthorizedResponse) -> AuthLayer {
+        self.layer(api, !self.has_token(api), unauthorized)
     }
 
-    fn door(&self, api: Api, stands_open: bool, refuse: Refuse) -> Door {
-        Door(Arc::new(Inner {
-            stands_open,
+    fn layer(&self, api: Api, is_open: bool, unauthorized: UnauthorizedResponse) -> AuthLayer {
+        AuthLayer(Arc::new(Inner {
+            is_open,
             api,
             keyring: self.keyring.clone(),
             throttle: Arc::clone(&self.throttle),
-            refuse,
+            unauthorized,
         }))
     }
 
-    /// The doors that stand open, each with what would close it; lmstfy's is opened by `no_auth`, for its
+    /// The APIs that accept unauthenticated requests, each with the flag that changes that. `no_auth` opens lmstfy, whose
     /// namespaces have tokens of their own.
-    pub fn open(&self, no_auth: bool) -> Vec<&'static str> {
+    pub fn open_apis(&self, no_auth: bool) -> Vec<&'static str> {
         let all = [
             (
                 self.admin_is_open(),
-                "/ui and /token (--admin-token closes them)",
+                "/ui and /token (set --admin-token to require credentials)",
             ),
             (
                 !self.admin_is_open() && self.ui_open_as.is_some(),
-                "/ui, as far as --ui-open-as says",
+                "/ui (with the role of --ui-open-as)",
             ),
-            (!self.has_own(Api::Qless), "qless (--qless-token closes it)"),
-            (!self.has_own(Api::Relay), "Relay (--relay-token closes it)"),
-            (!self.has_own(Api::Jobq), "Jobq (--jobq-token closes it)"),
-            (no_auth, "lmstfy (--no-auth opens it)"),
+            (
+                !self.has_token(Api::Qless),
+                "qless (set --qless-token to require a token)",
+            ),
+            (
+                !self.has_token(Api::Relay),
+                "Relay (set --relay-token to require a token)",
+            ),
+            (
+                !self.has_token(Api::Jobq),
+                "Jobq (set --jobq-token to require a token)",
+            ),
+            (no_auth, "lmstfy (because of --no-auth)"),
         ];
-        let open = all.into_iter().filter(|(open, _)| *open);
-        open.map(|(_, door)| door).collect()
+        let open = all.into_iter().filter(|(is_open, _)| *is_open);
+        open.map(|(_, api)| api).collect()
     }
 
-    /// Whether any key is set.
-    pub fn any_key(&self) -> bool {
+    /// Whether any credentials are configured.
+    pub fn has_credentials(&self) -> bool {
         let protocols = [Api::Qless, Api::Relay, Api::Jobq];
-        self.ui_has_keys() || protocols.into_iter().any(|api| self.has_own(api))
+        self.ui_has_keys() || protocols.into_iter().any(|api| self.has_token(api))
     }
 }
 
-/// Whether only programs of this machine can reach the address.
+/// Whether the address is reachable from this machine only.
 pub fn is_loopback(address: SocketAddr) -> bool {
     match address.ip() {
         IpAddr::V4(ip) => ip.is_loopback(),
@@ -147,7 +157,7 @@ pub fn is_loopback(address: SocketAddr) -> bool {
     }
 }
 
-/// Why a request is rejected before any front reads it. Each front answers in its own shape.
+/// Why a request is rejected before it reaches an API. Each API has its own form of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejected {
     /// An HTTP/1.1 request without a host.
@@ -156,12 +166,11 @@ pub enum Rejected {
     SeveralHosts,
     /// A host that is not this server's; see [`Hosts`].
     UnknownHost,
-    /// A page of another site made a browser send it.
+    /// A page of another site caused a browser to send the request.
     CrossSite,
 }
 
 impl Rejected {
-    /// The status of the response.
     pub fn status(self) -> StatusCode {
         match self {
             Rejected::NoHost | Rejected::SeveralHosts => StatusCode::BAD_REQUEST,
@@ -170,7 +179,7 @@ impl Rejected {
         }
     }
 
-    /// A word for programs.
+    /// The code in responses and logs.
     pub fn code(self) -> &'static str {
         match self {
             Rejected::NoHost | Rejected::SeveralHosts => "bad_host",
@@ -179,7 +188,6 @@ impl Rejected {
         }
     }
 
-    /// What happened, and what to do.
     pub fn message(self) -> &'static str {
         match self {
             Rejected::NoHost => "the request has no Host header",
@@ -193,68 +201,69 @@ impl Rejected {
     }
 }
 
-/// How a front turns away whoever shows no key of its door.
-pub type Refuse = fn() -> Response;
+/// Creates an API's response to a request without valid credentials.
+pub type UnauthorizedResponse = fn() -> Response;
 
-/// A door before some routes.
+/// Requires credentials of one API.
 #[derive(Clone)]
-pub struct Door(Arc<Inner>);
+pub struct AuthLayer(Arc<Inner>);
 
 struct Inner {
-    stands_open: bool,
+    is_open: bool,
     api: Api,
     keyring: Keyring,
-    throttle: Arc<Throttle>,
-    refuse: Refuse,
+    throttle: Arc<LoginThrottle>,
+    unauthorized: UnauthorizedResponse,
 }
 
-impl Door {
-    /// The routes behind this door.
-    pub fn before<S: Clone + Send + Sync + 'static>(self, routes: Router<S>) -> Router<S> {
-        if self.0.stands_open {
+impl AuthLayer {
+    /// The routes with this layer in front of them.
+    pub fn protect<S: Clone + Send + Sync + 'static>(self, routes: Router<S>) -> Router<S> {
+        if self.0.is_open {
             return routes;
         }
-        routes.layer(middleware::from_fn_with_state(self, keep))
+        routes.layer(middleware::from_fn_with_state(self, authenticate))
     }
 
-    /// Whether the door opens. Passwords are subject to the login throttle. Tokens are not: they are too long to be
-    /// guessed, and clients behind the same address must not lock each other out.
+    /// Whether the credentials are valid. Passwords are subject to the login throttle. Tokens are not: they are too long
+    /// to guess, and clients behind the same address must not lock each other out.
     ///
     /// # Errors
-    /// How long the client has to wait before it may show another password.
-    fn check(&self, request: &Request, shown: &Shown) -> Result<bool, Duration> {
-        let in_force = self.0.keyring.in_force();
-        let check = || in_force.opens_for(self.0.api, shown);
-        let has_passwords = in_force.has_passwords(self.0.api);
-        let Some(name) = shown.name().filter(|_| has_passwords) else {
+    /// How long the client has to wait before it can send another password.
+    fn check(&self, request: &Request, presented: &PresentedCredentials) -> Result<bool, Duration> {
+        let active = self.0.keyring.active();
+        let check = || active.accept(self.0.api, presented);
+        let has_passwords = active.has_passwords(self.0.api);
+        let Some(name) = presented.name().filter(|_| has_passwords) else {
             return Ok(check());
         };
         let from = ClientAddress::of(request.extensions());
         let throttle = &self.0.throttle;
-        let found = throttle.attempt(from, name, By::Header, || check().then_some(()))?;
+        let found = throttle.attempt(from, name, CredentialSource::Header, || {
+            check().then_some(())
+        })?;
         Ok(found.is_some())
     }
 }
 
-/// Lets in whoever shows a key.
-async fn keep(State(door): State<Door>, request: Request, next: Next) -> Response {
-    let wait = match Shown::by(request.headers()) {
+async fn authenticate(State(layer): State<AuthLayer>, request: Request, next: Next) -> Response {
+    let wait = match PresentedCredentials::from_headers(request.headers()) {
         None => None,
-        Some(shown) => match door.check(&request, &shown) {
+        Some(presented) => match layer.check(&request, &presented) {
             Ok(true) => {
                 let response = next.run(request).await;
-                let Inner { keyring, api, .. } = &*door.0;
-                return ends_with_key(response, keyring, *api, shown);
+                let Inner { keyring, api, .. } = &*layer.0;
+                return end_with_credentials(response, keyring, *api, presented);
             }
             Ok(false) => {
-                tell_of_wrong_key(&request);
+                log_wrong_credentials(&request);
                 None
             }
             Err(wait) => Some(wait),
         },
     };
     drain(request).await;
-    let mut response = (door.0.refuse)();
+    let mut response = (layer.0.unauthorized)();
     if let Some(wait) = wait {
         *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
         let headers = response.headers_mut();
@@ -264,8 +273,7 @@ async fn keep(State(door): State<Door>, request: Request, next: Next) -> Respons
     response
 }
 
-/// Notes that somebody has shown what is no key.
-pub fn tell_of_wrong_key(request: &Request) {
+pub fn log_wrong_credentials(request: &Request) {
     let from = ClientAddress::of(request.extensions()).map(|from| from.to_string());
     tracing::warn!(from, "rejected a request with wrong credentials");
 }
@@ -305,28 +313,29 @@ mod tests {
         }
     }
 
-    fn doors(token: bool, login: bool, qless: bool) -> Doors {
-        Doors::new(credentials(token, login, qless), None)
+    fn auth(token: bool, login: bool, qless: bool) -> Auth {
+        Auth::new(credentials(token, login, qless), None)
     }
 
-    fn opens(door: &Door, authorization: &str) -> bool {
+    fn accepts(layer: &AuthLayer, authorization: &str) -> bool {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_bytes(authorization.as_bytes()).unwrap();
         headers.insert(header::AUTHORIZATION, value);
-        let in_force = door.0.keyring.in_force();
-        Shown::by(&headers).is_some_and(|shown| in_force.opens_for(door.0.api, &shown))
+        let active = layer.0.keyring.active();
+        PresentedCredentials::from_headers(&headers)
+            .is_some_and(|shown| active.accept(layer.0.api, &shown))
     }
 
     fn basic(user: &str, password: &str) -> String {
         format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
     }
 
-    fn refuse() -> Response {
+    fn unauthorized() -> Response {
         "no".into_response()
     }
 
     #[test]
-    fn a_door_opens_for_its_keys_and_the_administrators() {
+    fn an_api_accepts_its_own_token_and_the_credentials_of_the_admin() {
         let bearer = |token: &str| format!("Bearer {token}");
         for (token, login, qless) in [
             (true, false, true),
@@ -334,7 +343,7 @@ mod tests {
             (true, true, true),
             (true, false, false),
         ] {
-            let doors = doors(token, login, qless);
+            let auth = auth(token, login, qless);
             for (shown, admin, own) in [
                 (bearer(TOKEN), token, false),
                 (format!("bEARER   {TOKEN} "), token, false),
@@ -357,34 +366,38 @@ mod tests {
                 ("Basic ".to_owned(), false, false),
                 (String::new(), false, false),
             ] {
-                let seen = opens(&doors.admin(refuse), &shown);
-                assert_eq!(seen, admin, "{shown} at the administrator's of {doors:?}");
-                let seen = opens(&doors.qless(refuse), &shown);
-                assert_eq!(seen, admin || own, "{shown} at qless's of {doors:?}");
+                let accepted = accepts(&auth.admin(unauthorized), &shown);
+                assert_eq!(accepted, admin, "{shown} at the admin API of {auth:?}");
+                let accepted = accepts(&auth.qless(unauthorized), &shown);
+                assert_eq!(accepted, admin || own, "{shown} at qless of {auth:?}");
             }
         }
     }
 
     #[test]
-    fn the_admin_door_is_open_only_where_guests_are_admins() {
+    fn the_admin_api_is_open_only_if_guests_are_admins() {
         for (ui_open_as, is_open) in [
             (None, true),
             (Some(Role::Admin), true),
             (Some(Role::Operator), false),
             (Some(Role::Viewer), false),
         ] {
-            let doors = Doors {
+            let auth = Auth {
                 ui_open_as,
-                ..Doors::default()
+                ..Auth::default()
             };
-            assert_eq!(doors.admin(refuse).0.stands_open, is_open, "{ui_open_as:?}");
-            let closed = Doors::new(credentials(true, false, false), ui_open_as);
-            assert!(!closed.admin(refuse).0.stands_open, "{ui_open_as:?}");
+            assert_eq!(
+                auth.admin(unauthorized).0.is_open,
+                is_open,
+                "{ui_open_as:?}"
+            );
+            let closed = Auth::new(credentials(true, false, false), ui_open_as);
+            assert!(!closed.admin(unauthorized).0.is_open, "{ui_open_as:?}");
         }
     }
 
     #[test]
-    fn loopback_is_this_machine_and_nothing_else() {
+    fn loopback_addresses_are_recognized() {
         for (address, expected) in [
             ("127.0.0.1:1", true),
             ("127.9.9.9:1", true),
@@ -400,19 +413,19 @@ mod tests {
     }
 
     #[test]
-    fn open_doors_are_named() {
-        let none = Doors::default();
-        assert!(none.open(true).len() == 5 && none.open(false).len() == 4);
-        assert!(!none.any_key());
+    fn open_apis_are_listed() {
+        let none = Auth::default();
+        assert!(none.open_apis(true).len() == 5 && none.open_apis(false).len() == 4);
+        assert!(!none.has_credentials());
         let closed = Credentials {
             relay: secrets("the-token-of-relay"),
             jobq: secrets("the-token-of-jobq"),
             ..credentials(true, false, true)
         };
-        let doors = Doors::new(closed.clone(), None);
-        assert!(doors.any_key());
-        assert_eq!(doors.open(false), [""; 0]);
-        assert_eq!(doors.open(true).len(), 1);
+        let auth = Auth::new(closed.clone(), None);
+        assert!(auth.has_credentials());
+        assert_eq!(auth.open_apis(false), [""; 0]);
+        assert_eq!(auth.open_apis(true).len(), 1);
         for name in ["Relay", "Jobq", "qless", "/ui"] {
             let mut credentials = closed.clone();
             match name {
@@ -421,8 +434,8 @@ mod tests {
                 "qless" => credentials.qless = Secrets::default(),
                 _ => credentials.admin = Admin::default(),
             }
-            let doors = Doors::new(credentials, None);
-            let open = doors.open(false);
+            let auth = Auth::new(credentials, None);
+            let open = auth.open_apis(false);
             assert!(open.len() == 1 && open[0].starts_with(name), "{open:?}");
         }
     }
@@ -433,18 +446,18 @@ mod tests {
             qless: ["old", "new"].map(Hash::of).into_iter().collect(),
             ..Credentials::default()
         };
-        let doors = Doors::new(both, None);
-        let door = doors.qless(refuse);
-        let opened = |door: &Door| {
-            ["Bearer old", "Bearer new", "Bearer other"].map(|shown| opens(door, shown))
+        let auth = Auth::new(both, None);
+        let layer = auth.qless(unauthorized);
+        let opened = |layer: &AuthLayer| {
+            ["Bearer old", "Bearer new", "Bearer other"].map(|shown| accepts(layer, shown))
         };
-        assert_eq!(opened(&door), [true, true, false]);
-        let mut replacements = doors.keyring.replacements();
-        doors.keyring.replace(Credentials {
+        assert_eq!(opened(&layer), [true, true, false]);
+        let mut replacements = auth.keyring.replacements();
+        auth.keyring.replace(Credentials {
             qless: secrets("new"),
             ..Credentials::default()
         });
-        assert_eq!(opened(&door), [false, true, false]);
+        assert_eq!(opened(&layer), [false, true, false]);
         assert!(replacements.has_changed().unwrap());
         replacements.mark_unchanged();
     }

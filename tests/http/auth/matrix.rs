@@ -70,7 +70,7 @@ pub fn routes(source: &str) -> Vec<String> {
 fn all() -> Vec<(String, Behind)> {
     let mut all = Vec::new();
     for (source, behind) in [
-        ("server.rs", Behind::Nothing),
+        ("http.rs", Behind::Nothing),
         ("dashboard.rs", Behind::Admin),
         ("protocol/token.rs", Behind::Admin),
         ("protocol/qless.rs", Behind::Qless),
@@ -123,12 +123,12 @@ fn no_source_with_routes_is_forgotten() {
     found.sort();
     let known = [
         "dashboard.rs",
+        "http.rs",
         "protocol/jobq.rs",
         "protocol/lmstfy.rs",
         "protocol/qless.rs",
         "protocol/relay.rs",
         "protocol/token.rs",
-        "server.rs",
     ];
     assert_eq!(found, known);
 }

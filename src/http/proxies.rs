@@ -1,60 +1,24 @@
-//! Who the client of a request is. Behind a proxy the connection's peer is the proxy, which says in headers whom it
-//! speaks for. Only trusted proxies are believed; from all other peers these headers mean nothing.
+//! Reads the client's address, scheme and host from the headers of trusted proxies. The headers of other peers are
+//! ignored.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::{ConnectInfo, Request};
-use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, header};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use ipnet::IpNet;
+
+use crate::request::client::{ClientAddress, Https};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The most hops that are read. A longer chain is malformed.
+/// A longer chain of hops is malformed.
 const HOPS_MAX: usize = 32;
 
-/// The longest host that is taken over, in bytes.
 const HOST_BYTES_MAX: usize = 255;
 
-/// The address of a request's client: the connection's peer, or whom a trusted proxy names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientAddress(pub IpAddr);
-
-impl ClientAddress {
-    /// The client of the request with these extensions; `None` if it did not come over a connection.
-    pub fn of(extensions: &Extensions) -> Option<IpAddr> {
-        if let Some(ClientAddress(address)) = extensions.get() {
-            return Some(*address);
-        }
-        let peer = extensions.get::<ConnectInfo<SocketAddr>>();
-        peer.map(|ConnectInfo(peer)| peer.ip().to_canonical())
-    }
-}
-
-/// The client uses HTTPS: on the connection, or as a trusted proxy says.
-#[derive(Clone, Copy, Debug)]
-pub struct Https;
-
-impl Https {
-    /// Whether the request with these extensions came over HTTPS.
-    pub fn is_set(extensions: &Extensions) -> bool {
-        extensions.get::<Https>().is_some()
-    }
-}
-
-/// What one client has of addresses: an IPv4 address, or an IPv6 network of 64 bits.
-pub fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(ip) => {
-            let bits = ip.to_bits() & !u128::from(u64::MAX);
-            IpAddr::V6(Ipv6Addr::from_bits(bits))
-        }
-        old @ IpAddr::V4(_) => old,
-    }
-}
-
-/// The proxies whose word is taken.
+/// The trusted proxies.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies(pub Vec<IpNet>);
 
@@ -65,32 +29,35 @@ impl Proxies {
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Reads what a trusted proxy says about a request: the client's address and scheme become extensions, and the
-    /// host replaces the `Host` header. Nothing is taken over from other peers. Without a word about the scheme it is
-    /// that of the connection.
+    /// Applies the headers of a trusted proxy: the client's address and scheme become extensions, and the host replaces
+    /// the `Host` header. If no header names a scheme, it is that of the connection.
     pub fn read(&self, peer: IpAddr, is_tls: bool, request: &mut Request) {
-        let said = self.by_proxy(peer, request.headers());
-        if said.as_ref().and_then(|said| said.https).unwrap_or(is_tls) {
+        let forwarded = self.by_proxy(peer, request.headers());
+        if forwarded
+            .as_ref()
+            .and_then(|forwarded| forwarded.https)
+            .unwrap_or(is_tls)
+        {
             request.extensions_mut().insert(Https);
         }
-        let Some(said) = said else {
+        let Some(forwarded) = forwarded else {
             return;
         };
-        if let Some(client) = said.client {
+        if let Some(client) = forwarded.client {
             request.extensions_mut().insert(ClientAddress(client));
         }
-        if let Some(host) = said.host {
+        if let Some(host) = forwarded.host {
             request.headers_mut().insert(header::HOST, host);
         }
     }
 
-    /// What this peer says, if it is a trusted proxy.
-    fn by_proxy(&self, peer: IpAddr, headers: &HeaderMap) -> Option<Said> {
-        (!self.0.is_empty() && self.trust(peer)).then(|| self.said(headers))?
+    /// The forwarded facts, if the peer is a trusted proxy.
+    fn by_proxy(&self, peer: IpAddr, headers: &HeaderMap) -> Option<Forwarded> {
+        (!self.0.is_empty() && self.trust(peer)).then(|| self.forwarded(headers))?
     }
 
-    /// What the headers say; `None` if they are malformed or contradict each other.
-    fn said(&self, headers: &HeaderMap) -> Option<Said> {
+    /// The forwarded facts; `None` if the headers are malformed or contradict each other.
+    fn forwarded(&self, headers: &HeaderMap) -> Option<Forwarded> {
         let hops = elements(headers, &header::FORWARDED)?;
         let hops: Vec<Option<Hop<'_>>> = hops.into_iter().map(Hop::parse).collect();
         let named = hops.iter().map(|hop| address(hop.as_ref()?.client?));
@@ -98,7 +65,7 @@ impl Proxies {
         let listed = elements(headers, &X_FORWARDED_FOR)?;
         let listed = self.client(listed.into_iter().map(address).collect())?;
         let (client, at) = match (named, listed) {
-            // A proxy that sets one of them may pass on the other as the client has sent it.
+            // A proxy that sets one of them may pass on the other one from the client.
             (Some(one), Some(other)) if one.0 != other.0 => return None,
             (Some(client), _) | (None, Some(client)) => (Some(client.0), client.1),
             (None, None) => (None, 0),
@@ -114,7 +81,7 @@ impl Proxies {
         let scheme = scheme.or_else(|| hop?.scheme.map(str::to_owned));
         let host = of_hop(&elements(headers, &X_FORWARDED_HOST)?);
         let host = host.or_else(|| hop?.host.map(str::to_owned));
-        Some(Said {
+        Some(Forwarded {
             client,
             https: scheme.map(|scheme| scheme.eq_ignore_ascii_case("https")),
             host: host
@@ -123,8 +90,8 @@ impl Proxies {
         })
     }
 
-    /// The client is the last hop that is not a trusted proxy itself, or else the first one; with its place counted
-    /// from the last. `Some(None)` without any hop, `None` if a hop up to it has no address.
+    /// The client is the last hop that is not a trusted proxy itself, or else the first hop; with its index from the end.
+    /// `Some(None)` without hops; `None` if a hop up to the client has no address.
     #[expect(clippy::option_option, reason = "malformed is not the same as absent")]
     fn client(&self, hops: Vec<Option<IpAddr>>) -> Option<Option<(IpAddr, usize)>> {
         let mut found = None;
@@ -140,7 +107,7 @@ impl Proxies {
 }
 
 /// What a trusted proxy says about a request.
-struct Said {
+struct Forwarded {
     client: Option<IpAddr>,
     https: Option<bool>,
     host: Option<HeaderValue>,
@@ -181,8 +148,8 @@ impl<'a> Hop<'a> {
     }
 }
 
-/// The elements of a list in a header, in the order in which the proxies added them; `None` if they are too many or no
-/// text. Neither addresses nor hosts hold a comma, so quotes need no care.
+/// The elements of a list header, in the order in which the proxies added them; `None` if there are too many or if one is
+/// not text. Addresses and hosts contain no commas, so quoted commas need no handling.
 fn elements<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Vec<&'a str>> {
     let mut elements = Vec::new();
     for value in headers.get_all(name) {
@@ -201,7 +168,7 @@ fn elements<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Vec<&'a str
     Some(elements)
 }
 
-/// The address of a hop, which may have a port and, with version 6, brackets.
+/// The address of a hop: with an optional port, and IPv6 with optional brackets.
 fn address(text: &str) -> Option<IpAddr> {
     let address = match text.strip_prefix('[') {
         Some(rest) => {
@@ -224,6 +191,8 @@ fn is_host(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::extract::ConnectInfo;
+
     use super::*;
 
     fn client(peer: &str, headers: &[(&'static str, &'static str)]) -> (String, bool, String) {
@@ -248,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_the_last_hop_that_is_no_trusted_proxy() {
+    fn the_client_is_the_last_hop_that_is_not_a_trusted_proxy() {
         for (headers, expected) in [
             (&[][..], "10.0.0.1"),
             (&[("x-forwarded-for", "192.0.2.7")], "192.0.2.7"),
@@ -296,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_of_a_connection_holds_unless_a_trusted_proxy_names_another() {
+    fn the_scheme_is_that_of_the_connection_unless_a_trusted_proxy_names_another() {
         let proxies = Proxies(vec!["10.0.0.0/8".parse().unwrap()]);
         let is_https = |peer: [u8; 4], scheme: Option<&'static str>, is_tls| {
             let mut request = Request::new(axum::body::Body::empty());
@@ -318,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_or_contradicts_itself_means_nothing() {
+    fn malformed_or_contradictory_headers_are_ignored() {
         for headers in [
             &[
                 ("x-forwarded-for", "nonsense"),
@@ -350,8 +319,8 @@ mod tests {
                 let hops = vec![hop; count].join(",");
                 long.clear();
                 long.insert(name, HeaderValue::try_from(hops).unwrap());
-                let said = Proxies::default().said(&long);
-                assert_eq!(said.is_some(), is_read, "{name}: {count} hops");
+                let forwarded = Proxies::default().forwarded(&long);
+                assert_eq!(forwarded.is_some(), is_read, "{name}: {count} hops");
             }
         }
     }

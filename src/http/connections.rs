@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::client::network;
 use super::limits::Limits;
+use crate::request::network;
 
 /// The time between two looks at all connections.
 const TICK: Duration = Duration::from_millis(500);

@@ -1,24 +1,24 @@
-//! What somebody may do in the dashboard.
+//! What a user may do in the dashboard, and how a request was authenticated.
 
 use serde::{Deserialize, Serialize};
 
-/// Each may do what those before it may.
+/// A role of the dashboard. Each role includes the ones before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Sees everything but secrets, and changes nothing.
+    /// Reads everything but secrets.
     #[default]
     Viewer,
-    /// Does everything with jobs, queues and workers.
+    /// Also changes jobs, queues and workers.
     Operator,
-    /// Also sets options and tokens, deletes queues, mends the database, and reads the audit.
+    /// Also sets options, manages tokens, deletes queues, repairs the database, and reads the audit log.
     Admin,
 }
 
 impl Role {
     pub const ALL: [Role; 3] = [Role::Viewer, Role::Operator, Role::Admin];
 
-    /// As it stands on the command line, in the database and on pages.
+    /// The name on the command line, in the database and on pages.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Viewer => "viewer",
@@ -32,18 +32,18 @@ impl Role {
     }
 }
 
-/// How somebody has come in.
+/// How a request to the dashboard was authenticated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Entrance {
-    /// There is no key, so that nobody shows one.
+pub enum AuthMethod {
+    /// No keys are configured, so every request is accepted.
     Open,
-    /// Without a key, though there are some.
+    /// Without credentials, although keys are configured (`--ui-open-as`).
     Guest,
-    /// With a key that comes with every request.
+    /// With a key in the `Authorization` header.
     Key,
-    /// By a session, which can be ended.
+    /// With the cookie of a session.
     Session,
-    /// Not at all.
+    /// Not authenticated.
     #[default]
-    Outside,
+    Unauthenticated,
 }

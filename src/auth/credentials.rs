@@ -1,16 +1,15 @@
-//! The credentials in force. A reload replaces all of them at once, and requests that come after it are compared with
-//! the new ones only.
+//! The credentials in force. A reload replaces all of them at once.
 
 use std::sync::Arc;
 
 use subtle::Choice;
 use tokio::sync::watch;
 
-use super::keys::{Admin, Keys, Shown, UiKey};
-use crate::api::views::Role;
+use super::keys::{Admin, Keys, PresentedCredentials, UiKey};
+use super::role::Role;
 use crate::secret::Hash;
 
-/// The most values of one secret that are accepted at the same time, so that it can be rotated.
+/// Values of one secret that are accepted at the same time, for rotation.
 pub const SECRETS_MAX: usize = 2;
 
 /// The values of one secret that are accepted, as hashes.
@@ -27,8 +26,8 @@ impl Secrets {
     }
 
     /// Whether one of them matches. Compares with all of them, each in constant time.
-    fn matches(&self, shown: &Hash) -> Choice {
-        let all = self.0.iter().map(|secret| secret.matches(shown));
+    fn matches(&self, presented: &Hash) -> Choice {
+        let all = self.0.iter().map(|secret| secret.matches(presented));
         all.fold(Choice::from(0), |found, matches| found | matches)
     }
 }
@@ -43,7 +42,7 @@ impl FromIterator<Hash> for Secrets {
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     pub admin: Admin,
-    /// More keys of the dashboard, each with a role.
+    /// Keys of dashboard users.
     pub ui: Vec<UiKey>,
     pub qless: Secrets,
     pub relay: Secrets,
@@ -60,35 +59,35 @@ pub enum Api {
     Jobq,
 }
 
-/// Credentials, arranged by what they open.
+/// Credentials, arranged by API.
 #[derive(Debug, Default)]
-pub struct InForce {
-    /// Opens the dashboard.
+pub struct ActiveCredentials {
+    /// Valid for the dashboard.
     pub ui: Keys,
-    /// Opens `/token`: the administrator's keys, and keys of the dashboard with the role admin.
+    /// Valid for `/token`: the admin's credentials, and dashboard keys with the role admin.
     admins: Keys,
-    /// The administrator's keys, which open every API but lmstfy.
+    /// The admin's credentials, valid for every API but lmstfy.
     owner: Keys,
     credentials: Credentials,
 }
 
-impl InForce {
-    fn new(credentials: Credentials) -> InForce {
+impl ActiveCredentials {
+    fn new(credentials: Credentials) -> ActiveCredentials {
         let owner = Keys::of_admin(&credentials.admin);
         let admins = credentials
             .ui
             .iter()
-            .filter(|key| key.who.role == Role::Admin);
-        InForce {
-            ui: owner.clone().and(&credentials.ui),
-            admins: owner.clone().and(admins),
+            .filter(|key| key.identity.role == Role::Admin);
+        ActiveCredentials {
+            ui: owner.clone().with(&credentials.ui),
+            admins: owner.clone().with(admins),
             owner,
             credentials,
         }
     }
 
-    /// The token of the API itself; `/token` has none.
-    pub fn own(&self, api: Api) -> Option<&Secrets> {
+    /// The token of the API; `/token` has none.
+    pub fn token_of(&self, api: Api) -> Option<&Secrets> {
         match api {
             Api::Admin => None,
             Api::Qless => Some(&self.credentials.qless),
@@ -98,23 +97,25 @@ impl InForce {
     }
 
     /// Whether the API has a token of its own.
-    pub fn has_own(&self, api: Api) -> bool {
-        self.own(api).is_some_and(|own| !own.is_empty())
+    pub fn has_token(&self, api: Api) -> bool {
+        self.token_of(api)
+            .is_some_and(|token_of| !token_of.is_empty())
     }
 
-    /// Whether names and passwords may open the API.
+    /// Whether the API accepts passwords.
     pub fn has_passwords(&self, api: Api) -> bool {
         !self.keys(api).is_empty()
     }
 
-    pub fn opens_for(&self, api: Api, shown: &Shown) -> bool {
-        let own = match (shown, self.own(api)) {
-            (Shown::Bearer(token), Some(own)) => own.matches(token).into(),
+    /// Whether the credentials are valid for the API.
+    pub fn accept(&self, api: Api, presented: &PresentedCredentials) -> bool {
+        let token = match (presented, self.token_of(api)) {
+            (PresentedCredentials::Bearer(token), Some(secrets)) => secrets.matches(token).into(),
             _ => false,
         };
-        // Both are compared, so the time does not tell which one matched.
-        let keys = self.keys(api).opens_for(shown);
-        own | keys
+        // Compares with both, so that the response time does not reveal which one matched.
+        let keys = self.keys(api).accept(presented);
+        token | keys
     }
 
     fn keys(&self, api: Api) -> &Keys {
@@ -125,28 +126,28 @@ impl InForce {
     }
 }
 
-/// The credentials in force; cheap to clone. All clones see what a reload has replaced.
+/// The credentials in force. Clones are cheap, and all see the same reloads.
 #[derive(Clone, Debug)]
-pub struct Keyring(Arc<watch::Sender<Arc<InForce>>>);
+pub struct Keyring(Arc<watch::Sender<Arc<ActiveCredentials>>>);
 
 impl Keyring {
     pub fn new(credentials: Credentials) -> Keyring {
-        let in_force = Arc::new(InForce::new(credentials));
-        Keyring(Arc::new(watch::Sender::new(in_force)))
+        let active = Arc::new(ActiveCredentials::new(credentials));
+        Keyring(Arc::new(watch::Sender::new(active)))
     }
 
-    pub fn in_force(&self) -> Arc<InForce> {
+    pub fn active(&self) -> Arc<ActiveCredentials> {
         Arc::clone(&self.0.borrow())
     }
 
-    /// Puts these credentials in force instead of the ones before. Sessions hold only while the key that opened them
-    /// is in force, so those of a removed key end.
+    /// Replaces all credentials. Sessions of removed keys end.
     pub fn replace(&self, credentials: Credentials) {
-        self.0.send_replace(Arc::new(InForce::new(credentials)));
+        self.0
+            .send_replace(Arc::new(ActiveCredentials::new(credentials)));
     }
 
-    /// Tells of each replacement from now on.
-    pub fn replacements(&self) -> watch::Receiver<Arc<InForce>> {
+    /// Notifies of each replacement from now on.
+    pub fn replacements(&self) -> watch::Receiver<Arc<ActiveCredentials>> {
         self.0.subscribe()
     }
 }

@@ -156,6 +156,23 @@ async fn another_sites_page_cannot_use_what_the_browser_knows() {
         let ours = ours && headers != [("origin", origin.as_str())];
         assert_eq!(seen.status(), if ours { 201 } else { 403 }, "{headers:?}");
     }
+    // A page of another site loads a page of ours as an image, a script or a frame, or fetches it.
+    for (mode, dest, expected) in [
+        ("no-cors", "image", 403),
+        ("cors", "empty", 403),
+        ("navigate", "iframe", 403),
+        ("navigate", "document", 200),
+    ] {
+        for path in ["/ui", "/ui/check?run=1", "/ui/jobs?q=state:failed"] {
+            let headers = [
+                ("sec-fetch-site", "cross-site"),
+                ("sec-fetch-mode", mode),
+                ("sec-fetch-dest", dest),
+            ];
+            let seen = ask_from(&closed, Method::GET, path, basic, &headers).await;
+            assert_eq!(seen.status(), expected, "{path} {mode} {dest}");
+        }
+    }
     // No browser adds a token by itself.
     let evil = [("sec-fetch-site", "cross-site")];
     let seen = ask_from(&closed, Method::GET, "/queues", Shown::Bearer(QLESS), &evil).await;

@@ -1,27 +1,27 @@
-//! Whose page made a browser send a request.
+//! Whether a browser sent a request on behalf of a page of another site.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Who sent a request, as far as the request tells.
+/// The origin of a request, from its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sender {
-    /// A page of ours, or the person at the browser's keyboard.
-    Ours,
+pub enum RequestOrigin {
+    /// A page of this server, or the user (address bar, bookmark).
+    SameOrigin,
     /// A page of another site.
-    AnotherSite,
-    /// It does not say: no browser, or an old one that follows a link.
+    CrossSite,
+    /// The headers do not say: not a browser, or an old one that follows a link.
     Unknown,
 }
 
-impl Sender {
-    /// Browsers send `Sec-Fetch-Site` over HTTPS and to this machine, and `Origin` with every form. A plain page is
-    /// another site than the same host over HTTPS, because anyone on the network can change it. A request that is not
-    /// known to use HTTPS may come from an HTTPS page all the same: through a proxy that is not trusted.
-    pub fn of(headers: &HeaderMap, uri: &Uri, is_https: bool) -> Sender {
+impl RequestOrigin {
+    /// Browsers send `Sec-Fetch-Site` over HTTPS and to loopback, and `Origin` with every form. A page over plain HTTP
+    /// counts as another site than the same host over HTTPS, because anyone on the network can change it. A request that
+    /// is not known to use HTTPS can still come from an HTTPS page, through a proxy that is not trusted.
+    pub fn of(headers: &HeaderMap, uri: &Uri, is_https: bool) -> RequestOrigin {
         let text = |name: HeaderName| headers.get(name).map(HeaderValue::to_str);
-        let is_ours = match (text(SEC_FETCH_SITE), text(header::ORIGIN)) {
+        let is_same_origin = match (text(SEC_FETCH_SITE), text(header::ORIGIN)) {
             (Some(site), _) => matches!(site, Ok("same-origin" | "none")),
             (None, Some(Ok(origin))) => {
                 // HTTP/2 has no Host header but an authority.
@@ -34,12 +34,12 @@ impl Sender {
                 origin.is_some() && origin == host
             }
             (None, Some(Err(_))) => false,
-            (None, None) => return Sender::Unknown,
+            (None, None) => return RequestOrigin::Unknown,
         };
-        if is_ours {
-            Sender::Ours
+        if is_same_origin {
+            RequestOrigin::SameOrigin
         } else {
-            Sender::AnotherSite
+            RequestOrigin::CrossSite
         }
     }
 }
@@ -48,11 +48,11 @@ impl Sender {
 mod tests {
     use super::*;
 
-    fn sender(headers: &[(&'static str, &'static str)]) -> Sender {
+    fn origin(headers: &[(&'static str, &'static str)]) -> RequestOrigin {
         over(false, headers)
     }
 
-    fn over(is_https: bool, headers: &[(&'static str, &'static str)]) -> Sender {
+    fn over(is_https: bool, headers: &[(&'static str, &'static str)]) -> RequestOrigin {
         let headers = headers
             .iter()
             .map(|(name, value)| {
@@ -62,23 +62,23 @@ mod tests {
                 )
             })
             .collect();
-        Sender::of(&headers, &Uri::from_static("/ui/fn/retry"), is_https)
+        RequestOrigin::of(&headers, &Uri::from_static("/ui/fn/retry"), is_https)
     }
 
     #[test]
-    fn our_own_pages_are_ours() {
+    fn requests_of_own_pages_have_the_same_origin() {
         for headers in [
             &[("sec-fetch-site", "same-origin"), ("host", "q:3000")][..],
             &[("sec-fetch-site", "none")],
             &[("origin", "http://q:3000"), ("host", "q:3000")],
             &[("origin", "https://q.example"), ("host", "q.example")],
         ] {
-            assert_eq!(sender(headers), Sender::Ours, "{headers:?}");
+            assert_eq!(origin(headers), RequestOrigin::SameOrigin, "{headers:?}");
         }
     }
 
     #[test]
-    fn nobody_elses_are() {
+    fn requests_of_other_sites_are_cross_site() {
         for headers in [
             &[
                 ("sec-fetch-site", "cross-site"),
@@ -91,22 +91,22 @@ mod tests {
             &[("origin", "null"), ("host", "q:3000")],
             &[("origin", "null")],
         ] {
-            assert_eq!(sender(headers), Sender::AnotherSite, "{headers:?}");
+            assert_eq!(origin(headers), RequestOrigin::CrossSite, "{headers:?}");
         }
     }
 
     #[test]
-    fn over_https_a_plain_page_of_the_same_host_is_another_site() {
+    fn over_https_a_plain_page_of_the_same_host_is_cross_site() {
         let plain = [("origin", "http://q.example"), ("host", "q.example")];
         let secure = [("origin", "https://q.example"), ("host", "q.example")];
-        assert_eq!(over(true, &plain), Sender::AnotherSite);
-        assert_eq!(over(true, &secure), Sender::Ours);
-        assert_eq!(over(false, &secure), Sender::Ours);
+        assert_eq!(over(true, &plain), RequestOrigin::CrossSite);
+        assert_eq!(over(true, &secure), RequestOrigin::SameOrigin);
+        assert_eq!(over(false, &secure), RequestOrigin::SameOrigin);
     }
 
     #[test]
-    fn who_says_nothing_is_unknown() {
-        assert_eq!(sender(&[]), Sender::Unknown);
-        assert_eq!(sender(&[("host", "q:3000")]), Sender::Unknown);
+    fn requests_without_both_headers_have_an_unknown_origin() {
+        assert_eq!(origin(&[]), RequestOrigin::Unknown);
+        assert_eq!(origin(&[("host", "q:3000")]), RequestOrigin::Unknown);
     }
 }
