@@ -89,7 +89,11 @@ fn confine(rooms: &[&str], words: &[&str], rule: &str) {
 #[test]
 fn the_engine_and_the_store_know_neither_http_nor_pages() {
     let words = ["axum", "leptos", "hyper", "tower", "http::", "StatusCode"];
-    forbid(&["engine", "store"], &words, "the engine and the store know no HTTP");
+    forbid(
+        &["engine", "store"],
+        &words,
+        "the engine and the store know no HTTP",
+    );
 }
 
 /// The allowed imports of each room: the table under "Rooms" in `ARCHITECTURE.md`.
@@ -103,7 +107,11 @@ fn allowed_imports() -> BTreeMap<String, BTreeSet<String>> {
         .skip(2)
         .take_while(|line| line.starts_with('|'));
     let names = |cell: &str| -> BTreeSet<String> {
-        cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+        cell.split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect()
     };
     let rows = rows.flat_map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').collect();
@@ -111,7 +119,9 @@ fn allowed_imports() -> BTreeMap<String, BTreeSet<String>> {
             panic!("not a row: {line}");
         };
         let imports = names(imports);
-        names(rooms).into_iter().map(move |room| (room, imports.clone()))
+        names(rooms)
+            .into_iter()
+            .map(move |room| (room, imports.clone()))
     });
     rows.collect()
 }

@@ -20,7 +20,6 @@ use tokio_rustls::server::TlsStream;
 use super::io::Watched;
 use crate::secret::read_file;
 
-
 /// The protocols that connections speak, in the words of ALPN (RFC 7301).
 const ALPN: [&[u8]; 1] = [b"http/1.1"];
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 use reqwest::Method;
 use reqwest::redirect::Policy;
 use serde_json::json;
-use switchyard::engine::{Engine, Options, Reach, What};
+use switchyard::engine::{Engine, EventKind, Options, SearchLimits};
 use switchyard::search::Search;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 use crate::support::{HOSTILE_NAMES, Server, database, escape};
 
-/// What takes longer hangs.
+/// EventKind takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Somebody with a browser.
@@ -236,7 +236,7 @@ async fn many_jobs_are_not_touched_by_accident() {
             "{}",
             led.flash
         );
-        // What was typed is there still.
+        // EventKind was typed is there still.
         let again = form(&person.page(&led.to).await, "operate");
         let field = |name: &str| {
             again
@@ -401,7 +401,7 @@ async fn kill_9_in_the_middle_repeats_and_loses_nothing() {
         ..Options::default()
     };
     let engine = Engine::open(&options).await.unwrap();
-    let reach = Reach {
+    let reach = SearchLimits {
         jobs: JOBS + 1,
         looked_at: JOBS + 1,
         time: PATIENCE,
@@ -413,7 +413,7 @@ async fn kill_9_in_the_middle_repeats_and_loses_nothing() {
         let events = job.history.events();
         let puts: Vec<_> = events
             .iter()
-            .filter(|event| event.what == What::Put)
+            .filter(|event| event.what == EventKind::Put)
             .collect();
         assert_eq!(puts.len(), 2, "{}", job.key.id);
     }

@@ -1,4 +1,4 @@
-//! What happened to a job, kept as text in its row.
+//! EventKind happened to a job, kept as text in its row.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,10 +10,10 @@ pub const NOTE_BYTES_MAX: usize = 4_096;
 /// An event has at least so many bytes; a text that is short enough need not be counted.
 const EVENT_BYTES_MIN: usize = 16;
 
-/// What kind of thing happened.
+/// EventKind kind of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum EventKind {
     /// Put, moved, retried by hand or advanced into the queue that `subject` names.
     Put,
     /// Claimed by the worker that `subject` names.
@@ -31,7 +31,7 @@ pub enum What {
     Died,
     /// Taken out of the dead letter, to be tried again.
     Respawned,
-    /// What somebody had to say: the message is `subject`, and `detail` a JSON object, if there is one.
+    /// EventKind somebody had to say: the message is `subject`, and `detail` a JSON object, if there is one.
     Note,
     /// Recorded (Jobq).
     Created,
@@ -44,7 +44,7 @@ pub enum What {
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    pub what: What,
+    pub what: EventKind,
     pub when: Time,
     pub subject: Option<String>,
     pub detail: Option<String>,
@@ -73,7 +73,7 @@ impl History {
 
     /// The events, oldest first.
     pub fn events(&self) -> Vec<Event> {
-        let rows: Vec<(What, Time, Option<String>, Option<String>)> =
+        let rows: Vec<(EventKind, Time, Option<String>, Option<String>)> =
             serde_json::from_str(&self.0).unwrap_or_default();
         rows.into_iter()
             .map(|(what, when, subject, detail)| Event {
@@ -91,7 +91,13 @@ impl History {
     }
 
     /// Appends an event.
-    pub fn push(&mut self, what: What, when: Time, subject: Option<&str>, detail: Option<&str>) {
+    pub fn push(
+        &mut self,
+        what: EventKind,
+        when: Time,
+        subject: Option<&str>,
+        detail: Option<&str>,
+    ) {
         let Ok(event) = serde_json::to_string(&(what, when, subject, detail)) else {
             return;
         };
@@ -128,8 +134,8 @@ mod tests {
     #[test]
     fn events_come_back_in_order() {
         let mut history = History::default();
-        history.push(What::Put, Time(1), Some("a \"queue\""), None);
-        history.push(What::Failed, Time(2), Some("group"), Some("worker"));
+        history.push(EventKind::Put, Time(1), Some("a \"queue\""), None);
+        history.push(EventKind::Failed, Time(2), Some("group"), Some("worker"));
         let events = history.events();
         assert_eq!(events.len(), 2);
         assert_eq!(events[0].subject.as_deref(), Some("a \"queue\""));
@@ -140,7 +146,7 @@ mod tests {
     fn the_first_event_and_the_newest_survive() {
         let mut history = History::default();
         for moment in 0..250 {
-            history.push(What::Put, Time(moment), Some("q"), None);
+            history.push(EventKind::Put, Time(moment), Some("q"), None);
         }
         let times = |history: &History| -> Vec<i64> {
             history.events().iter().map(|event| event.when.0).collect()

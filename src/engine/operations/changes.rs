@@ -1,4 +1,4 @@
-//! What a group knows and writes of operations.
+//! EventKind a group knows and writes of operations.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ struct Slot {
 
 /// The operations under work, and what is to be written of them.
 #[derive(Default)]
-pub struct Operating {
+pub struct OperationChanges {
     slots: HashMap<i64, Slot>,
     skips: Vec<Skipped>,
     /// Operation, number, and the job as text.
@@ -32,7 +32,7 @@ pub struct Operating {
     kept_no_longer: Vec<(i64, i64)>,
 }
 
-impl Operating {
+impl OperationChanges {
     /// Puts an operation under work as it stands in the database.
     pub fn take_in(&mut self, (operation, version): (Operation, i64)) {
         self.slots.entry(operation.id).or_insert(Slot {
@@ -45,7 +45,7 @@ impl Operating {
     /// The operation, and the version that was read.
     pub fn get(&self, id: i64) -> Option<(&Operation, i64)> {
         let slot = self.slots.get(&id)?;
-        // What another has changed within the group is not as it was read.
+        // EventKind another has changed within the group is not as it was read.
         let version = slot.version.filter(|_| !slot.changed).unwrap_or_default();
         Some((&slot.operation, version))
     }
@@ -88,7 +88,7 @@ impl Operating {
         self.kept.push((operation, n, job));
     }
 
-    /// What was kept is there again, or never will be.
+    /// EventKind was kept is there again, or never will be.
     pub fn keep_no_longer(&mut self, operation: i64, n: i64) {
         self.kept_no_longer.push((operation, n));
     }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_first_1000_reasons_of_an_operation_are_kept() {
-        let mut operating = Operating::default();
+        let mut operating = OperationChanges::default();
         for (n, kept) in [(998, 1), (999, 2), (1_000, 2), (1_001, 2)] {
             let skip = Skip {
                 job: n,

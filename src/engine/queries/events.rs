@@ -1,4 +1,4 @@
-//! Published events, for the event stream.
+//! PublishedEvent events, for the event stream.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -10,7 +10,7 @@ const GROUPS_READ: usize = 200;
 
 /// An event, as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedEvent {
     /// Its number; they rise by one.
     pub seq: i64,
     pub when: Time,
@@ -27,7 +27,7 @@ impl Engine {
         after: i64,
         limit: usize,
         channel: Option<&str>,
-    ) -> Result<(Vec<Published>, i64)> {
+    ) -> Result<(Vec<PublishedEvent>, i64)> {
         let mut found = Vec::new();
         let mut last = after;
         loop {
@@ -68,7 +68,7 @@ impl Engine {
     }
 }
 
-fn events(rows: &[Row]) -> Result<Vec<Published>, StoreError> {
+fn events(rows: &[Row]) -> Result<Vec<PublishedEvent>, StoreError> {
     let mut events = Vec::new();
     for row in rows {
         let (first, when, entries) = (row.int(0)?, Time(row.int(1)?), row.text(2)?);
@@ -77,7 +77,7 @@ fn events(rows: &[Row]) -> Result<Vec<Published>, StoreError> {
         events.extend(
             (first..)
                 .zip(entries)
-                .map(|(seq, (channel, data))| Published {
+                .map(|(seq, (channel, data))| PublishedEvent {
                     seq,
                     when,
                     channel,

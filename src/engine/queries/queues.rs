@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::model::job::{QueueId, QueueKey, Standing, State};
+use crate::engine::model::job::{EffectiveState, QueueId, QueueKey, State};
 use crate::engine::model::queue::Queue;
 use crate::store::{Answer, Statement};
 
@@ -42,17 +42,17 @@ impl Counts {
         }
     }
 
-    pub fn of(&self, standing: Standing) -> i64 {
+    pub fn of(&self, standing: EffectiveState) -> i64 {
         match standing {
-            Standing::Waiting => self.waiting,
-            Standing::Scheduled => self.scheduled,
-            Standing::Depends => self.depends,
-            Standing::Running => self.running,
-            Standing::Stalled => self.stalled,
-            Standing::Failed => self.failed,
-            Standing::Complete => self.complete,
-            Standing::Dead => self.dead,
-            Standing::Record => self.records,
+            EffectiveState::Waiting => self.waiting,
+            EffectiveState::Scheduled => self.scheduled,
+            EffectiveState::Depends => self.depends,
+            EffectiveState::Running => self.running,
+            EffectiveState::Stalled => self.stalled,
+            EffectiveState::Failed => self.failed,
+            EffectiveState::Complete => self.complete,
+            EffectiveState::Dead => self.dead,
+            EffectiveState::Record => self.records,
         }
     }
 

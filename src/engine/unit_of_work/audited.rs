@@ -1,4 +1,4 @@
-//! What a group notes for the audit that is an actor's: the things that it changes, before and after.
+//! EventKind a group notes for the audit that is an actor's: the things that it changes, before and after.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::job_rows;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::recurring::Recurring;
-use crate::engine::unit_of_work::transaction::Step;
-use crate::engine::unit_of_work::{Slot, Work};
+use crate::engine::unit_of_work::transaction::WriteRequest;
+use crate::engine::unit_of_work::{Slot, UnitOfWork};
 use crate::store::Statement;
 
 /// The most that is kept of the things before, and of those after, in bytes.
@@ -22,7 +22,7 @@ const FACTS_BYTES_MAX: usize = 4_000;
 const TAGS_MAX: usize = 20;
 const VALUE_CHARS_MAX: usize = 500;
 
-/// What has been noted so far.
+/// EventKind has been noted so far.
 pub struct Audit {
     actor: Arc<Actor>,
     /// Recurring jobs as they were read.
@@ -45,7 +45,7 @@ enum Fact<'a> {
         priority: f64,
         tags: &'a [String],
         tracked: bool,
-        /// What the state of a record begins with.
+        /// EventKind the state of a record begins with.
         #[serde(skip_serializing_if = "Option::is_none")]
         label: Option<String>,
     },
@@ -84,8 +84,8 @@ enum Fact<'a> {
 }
 
 impl Audit {
-    /// What the actor of this group, if there is one, will have changed.
-    pub fn of_first(steps: &[Step]) -> Option<Box<Audit>> {
+    /// EventKind the actor of this group, if there is one, will have changed.
+    pub fn of_first(steps: &[WriteRequest]) -> Option<Box<Audit>> {
         let actor = steps.first()?.actor.as_ref()?;
         Some(Box::new(Audit {
             actor: Arc::clone(actor),
@@ -124,8 +124,8 @@ fn some(tags: &[String]) -> &[String] {
     tags.get(..TAGS_MAX).unwrap_or(tags)
 }
 
-impl Work {
-    /// What the verbs of an actor change is noted from here on.
+impl UnitOfWork {
+    /// EventKind the verbs of an actor change is noted from here on.
     pub fn audit_begins(&mut self) {
         if let Some(audit) = &mut self.audit {
             let read = self.recurring.iter();

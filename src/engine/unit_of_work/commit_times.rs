@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Commits that are remembered, for how long, and of how many at least anything is said.
+/// CommitTimes that are remembered, for how long, and of how many at least anything is said.
 const KEPT_MAX: usize = 512;
 const KEPT: Duration = Duration::from_secs(60);
 const TOLD_MIN: usize = 5;
 
 /// The last commits.
 #[derive(Debug, Default)]
-pub struct Commits(Mutex<VecDeque<(Instant, Duration)>>);
+pub struct CommitTimes(Mutex<VecDeque<(Instant, Duration)>>);
 
-impl Commits {
+impl CommitTimes {
     /// A commit has just ended, which began then.
     pub fn took(&self, began: Instant) {
         let now = Instant::now();
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn nineteen_of_twenty_commits_are_told_of() {
-        let commits = Commits::default();
+        let commits = CommitTimes::default();
         let now = Instant::now();
         for ms in 1..=100 {
             assert_eq!(commits.p95().is_some(), ms > TOLD_MIN as u64);

@@ -10,7 +10,7 @@ use leptos::server_fn::ServerFn;
 use super::input::check_protocol;
 use super::{Action, Done, Target, act};
 use crate::auth::Role;
-use crate::engine::{Engine, Error, JobKey, Revived, Standing};
+use crate::engine::{EffectiveState, Engine, Error, JobKey, Reenqueued};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::present::queue_refs::key;
@@ -128,7 +128,7 @@ pub async fn requeue_jobs(
         let count = ids.len();
         let dead = dead_jobs(&context.engine, &queue, ids).await?;
         let results = context.engine.revive_jobs(key(&queue), dead).await?;
-        Ok(requeue_message(Revived::of(&results), count, &queue).into())
+        Ok(requeue_message(Reenqueued::of(&results), count, &queue).into())
     })
     .await
 }
@@ -160,7 +160,7 @@ pub async fn requeue_job(
         let requeued = context.engine.revive(key(&queue), dead).await;
         requeued.map_err(|error| match error {
             Error::NoSuchJob { .. } => gone(),
-            Error::AlreadyThere { .. } => format!("{error}; nothing was changed"),
+            Error::JobExists { .. } => format!("{error}; nothing was changed"),
             other => other.to_string(),
         })?;
         let message = "Job requeued with its payload and last state.";
@@ -192,7 +192,7 @@ async fn dead_jobs(
     let now = engine.now(None);
     Ok(found
         .into_iter()
-        .filter(|job| Some(job.queue) == id && job.standing(now) == Standing::Dead)
+        .filter(|job| Some(job.queue) == id && job.standing(now) == EffectiveState::Dead)
         .map(|job| job.key)
         .collect())
 }
@@ -223,8 +223,8 @@ fn message(verb: &str, done: usize, count: usize, queue: &QueueRef) -> String {
     }
 }
 
-fn requeue_message(done: Revived, count: usize, queue: &QueueRef) -> String {
-    let Revived { done, taken } = done;
+fn requeue_message(done: Reenqueued, count: usize, queue: &QueueRef) -> String {
+    let Reenqueued { done, taken } = done;
     let label = queue.label();
     if done == count {
         return format!("Requeued {} in {label}.", jobs_text(done, "dead "));
@@ -278,7 +278,8 @@ mod tests {
     #[test]
     fn the_message_says_why_jobs_were_not_requeued() {
         let queue = QueueRef::relay("mail");
-        let message = |done, taken, count| requeue_message(Revived { done, taken }, count, &queue);
+        let message =
+            |done, taken, count| requeue_message(Reenqueued { done, taken }, count, &queue);
         assert_eq!(message(1, 0, 1), "Requeued 1 dead job in mail.");
         assert_eq!(
             message(1, 1, 2),

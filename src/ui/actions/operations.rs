@@ -6,7 +6,7 @@ use leptos::server_fn::ServerFn;
 use super::input::{check_name, number};
 use super::{Action, Done, Target, act};
 use crate::auth::Role;
-use crate::engine::{self, Asked, Counted, Engine, Subject};
+use crate::engine::{self, Engine, NewOperation, OperationEstimate, Subject};
 use crate::ui::error::PageError;
 use crate::ui::model::operation::{BulkAction, BulkRequest, Confirmation};
 use crate::ui::urls;
@@ -85,7 +85,7 @@ async fn start(
             "there are now too many jobs to undo this; review and confirm again".to_owned(),
         );
     }
-    let asked = Asked {
+    let asked = NewOperation {
         who: user.to_owned(),
         action,
         subject,
@@ -102,7 +102,7 @@ async fn start(
 }
 
 /// Whether the user must type the number of jobs.
-pub fn must_type(counted: &Counted) -> bool {
+pub fn must_type(counted: &OperationEstimate) -> bool {
     counted.jobs > TYPED_ABOVE || counted.is_least
 }
 

@@ -3,7 +3,7 @@
 use super::input::shortened;
 use super::{Action, Target};
 use crate::auth::Role;
-use crate::engine::{Engine, Error, Result, Swap};
+use crate::engine::{CompareAndSet, Engine, Error, Result};
 use crate::query::{self, Malformed, NO_STATE};
 use crate::ui::context::sentence;
 use crate::ui::model::queue_ref::QueueRef;
@@ -97,11 +97,11 @@ async fn set_state(
         Err(why) => Err(why),
     };
     match done {
-        Ok(Swap::Done(record)) => Ok(format!(
+        Ok(CompareAndSet::Done(record)) => Ok(format!(
             "State of job {id} set to {}.",
             shortened(record.state_text(), STATE_CHARS)
         )),
-        Ok(Swap::Differs(record)) => Err(Undone::Conflict(Conflict {
+        Ok(CompareAndSet::Differs(record)) => Err(Undone::Conflict(Conflict {
             shown: old,
             now: record.state_text().to_owned(),
             wanted: new,

@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use super::input::{check_name, count, number, only, optional, seconds};
 use super::{Action, Done, Target, act};
 use crate::auth::Role;
-use crate::engine::{Change, Engine, QueueKey, RECURRING_ID_BYTES_MAX};
+use crate::engine::{Engine, QueueKey, RECURRING_ID_BYTES_MAX, RecurringChange};
 use crate::ui::error::PageError;
 use crate::ui::model::recurring::RecurringForm;
 use crate::ui::urls;
@@ -82,13 +82,13 @@ pub static CHANGE_RECURRING: Action = Action::new(
 pub async fn change_recurring(form: RecurringForm, back: String) -> Result<(), PageError> {
     act(&CHANGE_RECURRING, &back, async |context| {
         check_name("the queue name", &form.queue)?;
-        let change = Change {
+        let change = RecurringChange {
             priority: Some(number("priority", &form.priority)?),
             interval_s: Some(interval(&form)?),
             retries: Some(count("retries", &form.retries)?),
             backlog: Some(count("backlog", &form.backlog)?),
             queue: Some(QueueKey::qless(&form.queue)),
-            ..Change::default()
+            ..RecurringChange::default()
         };
         let engine = &context.engine;
         engine.change_recurring(&form.id, change, None).await?;

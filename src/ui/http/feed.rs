@@ -181,7 +181,7 @@ struct Streams(Arc<StdMutex<HashMap<String, usize>>>);
 
 impl Streams {
     /// Counts a stream; `None` at the limit.
-    fn open(&self, listener: String) -> Option<Counted> {
+    fn open(&self, listener: String) -> Option<OperationEstimate> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = all.entry(listener.clone()).or_default();
         if *count >= STREAMS_MAX {
@@ -189,17 +189,17 @@ impl Streams {
         }
         *count += 1;
         let streams = self.clone();
-        Some(Counted { streams, listener })
+        Some(OperationEstimate { streams, listener })
     }
 }
 
 /// An open stream; dropping it decrements the count.
-struct Counted {
+struct OperationEstimate {
     streams: Streams,
     listener: String,
 }
 
-impl Drop for Counted {
+impl Drop for OperationEstimate {
     fn drop(&mut self) {
         let all = &self.streams.0;
         let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);

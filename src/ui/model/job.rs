@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::state::EffectiveState;
 
-pub use crate::engine::What as EventKind;
+pub use crate::engine::EventKind;
 
 /// A job in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

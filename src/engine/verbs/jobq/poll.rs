@@ -7,7 +7,7 @@ use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, key};
 use crate::engine::queries::records::Found;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::advance::ATTEMPTS_MAX;
 use crate::engine::verbs::jobq::candidates::Candidate;
 use crate::engine::verbs::jobq::changes::set_state;
@@ -33,7 +33,7 @@ impl Engine {
         let choice = self.choices().of(queue.id, query.text());
         for attempt in 0..ATTEMPTS_MAX {
             let find = || self.candidates(queue, query);
-            // What matched before this poll came need not match at its time.
+            // EventKind matched before this poll came need not match at its time.
             let anew = attempt > 0 || query.needs().time;
             let Some(trying) = choice.next(anew, find).await? else {
                 return Ok(None);
@@ -72,7 +72,12 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::LogFull`].
-pub fn poll(work: &mut Work, key: &JobKey, since: Time, state: &str) -> Result<Option<Record>> {
+pub fn poll(
+    work: &mut UnitOfWork,
+    key: &JobKey,
+    since: Time,
+    state: &str,
+) -> Result<Option<Record>> {
     let modified = |job: &Job| job.updated_at.unwrap_or(job.created_at);
     match work.job(key).map(modified) {
         Some(at) if at == since => set_state(work, key, state).map(Some),

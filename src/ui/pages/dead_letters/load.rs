@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Page, QueueCounts, Result, Standing};
+use crate::engine::{EffectiveState, Engine, Page, QueueCounts, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
@@ -78,7 +78,7 @@ async fn row(engine: &Engine, letter: QueueCounts) -> Result<DeadRow> {
     };
     let key = &letter.queue.key;
     let head = engine
-        .brief_jobs(Standing::Dead, Some(key), first, None)
+        .brief_jobs(EffectiveState::Dead, Some(key), first, None)
         .await?;
     let now = engine.now(None);
     Ok(DeadRow {

@@ -70,15 +70,15 @@ impl BulkAction {
     }
 
     /// The server function.
-    fn path(self, protocol: Protocol, which: &Which) -> &'static str {
+    fn path(self, protocol: Protocol, which: &LabelFilter) -> &'static str {
         match (self, which) {
-            (BulkAction::Again, Which::Ticked(_)) if protocol == Protocol::Relay => {
+            (BulkAction::Again, LabelFilter::Ticked(_)) if protocol == Protocol::Relay => {
                 RequeueJobs::PATH
             }
             (BulkAction::Again, _) if protocol == Protocol::Relay => Requeue::PATH,
-            (BulkAction::Again, Which::Ticked(_)) => RespawnJobs::PATH,
+            (BulkAction::Again, LabelFilter::Ticked(_)) => RespawnJobs::PATH,
             (BulkAction::Again, _) => Respawn::PATH,
-            (BulkAction::Delete, Which::Ticked(_)) => DeleteDeadJobs::PATH,
+            (BulkAction::Delete, LabelFilter::Ticked(_)) => DeleteDeadJobs::PATH,
             (BulkAction::Delete, _) => DeleteDead::PATH,
         }
     }
@@ -86,7 +86,7 @@ impl BulkAction {
 
 /// To which jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Which {
+enum LabelFilter {
     Ticked(Vec<String>),
     /// So many of the oldest.
     Oldest(i64),
@@ -94,15 +94,15 @@ enum Which {
 }
 
 /// What the address asks for.
-fn asked(protocol: Protocol, request: &PageRequest) -> (Option<BulkAction>, Which) {
+fn asked(protocol: Protocol, request: &PageRequest) -> (Option<BulkAction>, LabelFilter) {
     let word = request.param("do").unwrap_or_default();
     let deed = [BulkAction::Again, BulkAction::Delete];
     let deed = deed.into_iter().find(|deed| deed.word(protocol) == word);
     let n = request.param("n").and_then(|n| n.trim().parse().ok());
     let which = match request.param("of").as_deref() {
-        Some("all") => Which::All,
-        Some("oldest") => Which::Oldest(n.unwrap_or(0)),
-        _ => Which::Ticked(request.params("id")),
+        Some("all") => LabelFilter::All,
+        Some("oldest") => LabelFilter::Oldest(n.unwrap_or(0)),
+        _ => LabelFilter::Ticked(request.params("id")),
     };
     (deed, which)
 }
@@ -124,15 +124,15 @@ pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
     };
     let back = plain(queue_ref, request);
     let (count, mut fields) = match &which {
-        Which::Ticked(ids) => {
+        LabelFilter::Ticked(ids) => {
             let fields = ids.iter().map(|id| ("ids[]", id.clone()));
             (
                 i64::try_from(ids.len()).unwrap_or(i64::MAX),
                 fields.collect(),
             )
         }
-        Which::Oldest(n) => (size.min(*n), Vec::new()),
-        Which::All => (size, Vec::new()),
+        LabelFilter::Oldest(n) => (size.min(*n), Vec::new()),
+        LabelFilter::All => (size, Vec::new()),
     };
     if !may(deed.path(queue_ref.protocol, &which)) {
         return ().into_any();
@@ -140,7 +140,7 @@ pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
     if count <= 0 {
         return nothing(&which, &back);
     }
-    if !matches!(which, Which::Ticked(_)) {
+    if !matches!(which, LabelFilter::Ticked(_)) {
         fields.push(("count", count.to_string()));
     }
     fields.extend(queue_ref.fields());
@@ -204,7 +204,7 @@ pub fn all_again(queue_ref: &QueueRef, count: i64, request: &PageRequest) -> Any
         danger: false,
         title: format!("{}?", BulkAction::Again.to(protocol, &jobs)),
         text: effect(BulkAction::Again, queue_ref, count),
-        action: BulkAction::Again.path(protocol, &Which::All),
+        action: BulkAction::Again.path(protocol, &LabelFilter::All),
         fields: [
             queue_ref.fields(),
             vec![("count", count.to_string()), ("back", request.here())],
@@ -221,13 +221,13 @@ pub fn all_again(queue_ref: &QueueRef, count: i64, request: &PageRequest) -> Any
 }
 
 /// Instead of a question about no job.
-fn nothing(which: &Which, back: &str) -> AnyView {
+fn nothing(which: &LabelFilter, back: &str) -> AnyView {
     let why = match which {
-        Which::Ticked(_) => {
+        LabelFilter::Ticked(_) => {
             "No jobs selected. Select jobs in the list, or choose the oldest or all."
         }
-        Which::Oldest(_) => "No number given. Enter how many of the oldest jobs, 1 or more.",
-        Which::All => "No dead jobs are left in this queue.",
+        LabelFilter::Oldest(_) => "No number given. Enter how many of the oldest jobs, 1 or more.",
+        LabelFilter::All => "No dead jobs are left in this queue.",
     };
     view! {
         <p id="question" class="notice s-stalled">
@@ -238,9 +238,9 @@ fn nothing(which: &Which, back: &str) -> AnyView {
 }
 
 /// The jobs in words.
-fn amount(which: &Which, count: i64, size: i64) -> String {
+fn amount(which: &LabelFilter, count: i64, size: i64) -> String {
     match which {
-        Which::Ticked(_) => many(count, "selected job", "selected jobs"),
+        LabelFilter::Ticked(_) => many(count, "selected job", "selected jobs"),
         _ if count == size && count > 1 => format!("all {} dead jobs", time::number(count)),
         _ if count == size => "the only dead job".to_owned(),
         _ if count == 1 => "the oldest dead job".to_owned(),
@@ -249,10 +249,10 @@ fn amount(which: &Which, count: i64, size: i64) -> String {
 }
 
 /// The first of the jobs, if they are on this page of the list.
-fn samples(which: &Which, count: i64, view: &QueueView, request: &PageRequest) -> AnyView {
+fn samples(which: &LabelFilter, count: i64, view: &QueueView, request: &PageRequest) -> AnyView {
     let meant = |job: &&JobRow| match which {
-        Which::Ticked(ids) => ids.contains(&job.handle()),
-        Which::Oldest(_) | Which::All => request.offset() == 0,
+        LabelFilter::Ticked(ids) => ids.contains(&job.handle()),
+        LabelFilter::Oldest(_) | LabelFilter::All => request.offset() == 0,
     };
     let shown: Vec<&JobRow> = view.jobs.iter().filter(meant).take(SAMPLES).collect();
     if shown.is_empty() {
@@ -273,7 +273,7 @@ fn samples(which: &Which, count: i64, view: &QueueView, request: &PageRequest) -
 
 /// Whether dead jobs may be ticked at all: who may do one thing with them may do the other.
 fn may_act(protocol: Protocol) -> bool {
-    may(BulkAction::Again.path(protocol, &Which::All))
+    may(BulkAction::Again.path(protocol, &LabelFilter::All))
 }
 
 /// The jobs, each with a box to tick, and what can be done with them.
@@ -284,8 +284,8 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         .param("select")
         .is_some_and(|select| select == "all");
     let ticked = |id: &String| match &which {
-        Which::Ticked(ids) => all || ids.contains(id),
-        Which::Oldest(_) | Which::All => all,
+        LabelFilter::Ticked(ids) => all || ids.contains(id),
+        LabelFilter::Oldest(_) | LabelFilter::All => all,
     };
     let (tries, body) = match queue_ref.protocol {
         Protocol::Relay => ("Retries", "Payload"),
@@ -366,7 +366,7 @@ fn row(job: &JobRow, ticked: bool, request: &PageRequest) -> AnyView {
 }
 
 /// Which jobs, and what is to be done with them.
-fn choice(view: &QueueView, which: &Which, all: bool, request: &PageRequest) -> AnyView {
+fn choice(view: &QueueView, which: &LabelFilter, all: bool, request: &PageRequest) -> AnyView {
     let (size, protocol) = (view.queue.counts.dead, view.queue.queue_ref.protocol);
     let radio = |value: &'static str, checked: bool, label: AnyView| {
         view! {
@@ -374,8 +374,8 @@ fn choice(view: &QueueView, which: &Which, all: bool, request: &PageRequest) -> 
         }
     };
     let n = match which {
-        Which::Oldest(n) => *n,
-        Which::Ticked(_) | Which::All => OLDEST.min(size),
+        LabelFilter::Oldest(n) => *n,
+        LabelFilter::Ticked(_) | LabelFilter::All => OLDEST.min(size),
     };
     let list = plain(&view.queue.queue_ref, request);
     let select = if all {
@@ -392,12 +392,12 @@ fn choice(view: &QueueView, which: &Which, all: bool, request: &PageRequest) -> 
         <div class="choices">
             <fieldset class="row">
                 <legend class="unseen">"Which dead jobs"</legend>
-                {radio("ticked", matches!(which, Which::Ticked(_)), "selected jobs".into_any())}
+                {radio("ticked", matches!(which, LabelFilter::Ticked(_)), "selected jobs".into_any())}
                 <span class="row">
-                    {radio("oldest", matches!(which, Which::Oldest(_)), "the oldest".into_any())}
+                    {radio("oldest", matches!(which, LabelFilter::Oldest(_)), "the oldest".into_any())}
                     <input type="number" name="n" min="1" step="1" value=n.to_string() aria-label="How many of the oldest" class="few" />
                 </span>
-                {radio("all", *which == Which::All, format!("all {}", time::number(size)).into_any())}
+                {radio("all", *which == LabelFilter::All, format!("all {}", time::number(size)).into_any())}
             </fieldset>
             <div class="row">
                 <button type="submit" name="do" value=BulkAction::Again.word(protocol) class="button">{icon("retry")} {BulkAction::Again.button(protocol)}</button>
@@ -425,22 +425,25 @@ mod tests {
     #[test]
     fn the_address_says_what_is_to_be_done_to_which_jobs() {
         let asked = |query: &str| asked(Protocol::Lmstfy, &visit(query));
-        assert_eq!(asked(""), (None, Which::Ticked(vec![])));
+        assert_eq!(asked(""), (None, LabelFilter::Ticked(vec![])));
         assert_eq!(
             asked("of=ticked&n=10&do=delete&id=a&id=b"),
             (
                 Some(BulkAction::Delete),
-                Which::Ticked(vec!["a".to_owned(), "b".to_owned()])
+                LabelFilter::Ticked(vec!["a".to_owned(), "b".to_owned()])
             )
         );
         assert_eq!(
             asked("id=a&of=oldest&n=7&do=respawn"),
-            (Some(BulkAction::Again), Which::Oldest(7))
+            (Some(BulkAction::Again), LabelFilter::Oldest(7))
         );
-        assert_eq!(asked("of=oldest&n=many&do=respawn").1, Which::Oldest(0));
+        assert_eq!(
+            asked("of=oldest&n=many&do=respawn").1,
+            LabelFilter::Oldest(0)
+        );
         assert_eq!(
             asked("of=all&n=&do=delete"),
-            (Some(BulkAction::Delete), Which::All)
+            (Some(BulkAction::Delete), LabelFilter::All)
         );
     }
 
@@ -462,12 +465,15 @@ mod tests {
 
     #[test]
     fn a_question_names_the_jobs() {
-        let ticked = Which::Ticked(vec![]);
+        let ticked = LabelFilter::Ticked(vec![]);
         assert_eq!(amount(&ticked, 3, 9), "3 selected jobs");
-        assert_eq!(amount(&Which::All, 1200, 1200), "all 1,200 dead jobs");
-        assert_eq!(amount(&Which::All, 1, 1), "the only dead job");
-        assert_eq!(amount(&Which::Oldest(1), 1, 9), "the oldest dead job");
-        assert_eq!(amount(&Which::Oldest(5), 5, 9), "the 5 oldest dead jobs");
-        assert_eq!(amount(&Which::Oldest(9), 9, 9), "all 9 dead jobs");
+        assert_eq!(amount(&LabelFilter::All, 1200, 1200), "all 1,200 dead jobs");
+        assert_eq!(amount(&LabelFilter::All, 1, 1), "the only dead job");
+        assert_eq!(amount(&LabelFilter::Oldest(1), 1, 9), "the oldest dead job");
+        assert_eq!(
+            amount(&LabelFilter::Oldest(5), 5, 9),
+            "the 5 oldest dead jobs"
+        );
+        assert_eq!(amount(&LabelFilter::Oldest(9), 9, 9), "all 9 dead jobs");
     }
 }

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use serde_json::value::RawValue;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Error, Labelled, Page, Queue, Record, Result, Which};
+use crate::engine::{Engine, Error, LabelCounts, LabelFilter, Page, Queue, Record, Result};
 use crate::query::{self, Malformed, NO_STATE, Query};
 use crate::ui::context::{read_or_missing, sentence};
 use crate::ui::error::PageError;
@@ -94,11 +94,11 @@ async fn of_queue(
         limit: PAGE_JOBS,
     };
     let list = match wanted {
-        Wanted::All => listed(engine, &queue, &Which::All, page).await?,
+        Wanted::All => listed(engine, &queue, &LabelFilter::All, page).await?,
         Wanted::Labelled(label) => {
-            listed(engine, &queue, &Which::Labelled(label.clone()), page).await?
+            listed(engine, &queue, &LabelFilter::Labelled(label.clone()), page).await?
         }
-        Wanted::Others => listed(engine, &queue, &Which::Others, page).await?,
+        Wanted::Others => listed(engine, &queue, &LabelFilter::Others, page).await?,
         Wanted::Found(query) => asked(engine, &queue, query).await?,
         Wanted::Nothing => RecordList::Nothing,
     };
@@ -112,7 +112,12 @@ async fn of_queue(
     })
 }
 
-async fn listed(engine: &Engine, queue: &Queue, which: &Which, page: Page) -> Result<RecordList> {
+async fn listed(
+    engine: &Engine,
+    queue: &Queue,
+    which: &LabelFilter,
+    page: Page,
+) -> Result<RecordList> {
     let (records, count) = engine.records_of(queue, which, page).await?;
     Ok(RecordList::Page(records.iter().map(row).collect(), count))
 }
@@ -125,7 +130,7 @@ async fn asked(engine: &Engine, queue: &Queue, text: &str) -> Result<RecordList>
     };
     match engine.query(queue, &query, FOUND_MAX).await {
         Ok(records) => Ok(RecordList::Found(records.iter().map(row).collect())),
-        Err(error @ (Error::TooMuchWork { .. } | Error::AnswerTooLarge)) => {
+        Err(error @ (Error::TooMuchWork { .. } | Error::ResponseTooLarge)) => {
             Ok(RecordList::Refused(RefusedQuery {
                 why: sentence(&error),
                 mark: None,
@@ -211,7 +216,7 @@ fn row(record: &Record) -> RecordRow {
     }
 }
 
-fn state_row(labelled: Labelled) -> StateRow {
+fn state_row(labelled: LabelCounts) -> StateRow {
     StateRow {
         word: word(labelled.label.as_deref()),
         label: labelled.label,

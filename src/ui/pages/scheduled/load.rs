@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Page, Result, Standing};
+use crate::engine::{EffectiveState, Engine, Page, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
@@ -28,7 +28,7 @@ pub async fn load_scheduled(engine: &Engine, offset: usize) -> Result<ScheduledV
     let (queues, due, jobs) = futures::try_join!(
         listed_queues(engine),
         engine.due(None),
-        engine.brief_jobs(Standing::Scheduled, None, page, None)
+        engine.brief_jobs(EffectiveState::Scheduled, None, page, None)
     )?;
     Ok(ScheduledView {
         total: queues.iter().map(|queue| queue.counts.scheduled).sum(),

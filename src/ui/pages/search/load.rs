@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Page, Reach, Result};
+use crate::engine::{Engine, Page, Result, SearchLimits};
 use crate::search::Search;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
@@ -86,7 +86,9 @@ pub async fn load_search(engine: &Engine, text: String, after: Option<i64>) -> R
 }
 
 async fn found(engine: &Engine, search: &Search, after: Option<i64>) -> Result<Finds> {
-    let found = engine.search(search, after, Reach::default(), None).await?;
+    let found = engine
+        .search(search, after, SearchLimits::default(), None)
+        .await?;
     let chip = |(told, without)| Chip { told, without };
     Ok(Finds {
         chips: search.terms().into_iter().map(chip).collect(),

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use crate::auth::Role;
 use crate::engine::{
-    Engine, HOUR, HOURS_KEPT, MINUTES_KEPT, QueueKey, Result, Sums, Time, minute, within,
+    Engine, HOUR, HOURS_KEPT, MINUTES_KEPT, QueueKey, Result, SeriesTotals, Time, minute, within,
 };
 use crate::ui::context::{read, read_or_missing};
 use crate::ui::error::PageError;
@@ -266,7 +266,7 @@ fn moment(field: &str, text: &str) -> std::result::Result<i64, String> {
     })
 }
 
-fn series(sums: &[Sums], from: i64, width: i64) -> Series {
+fn series(sums: &[SeriesTotals], from: i64, width: i64) -> Series {
     let spans = sums.iter().zip(0..);
     Series {
         width: width.saturating_mul(MINUTE_US),
@@ -277,12 +277,14 @@ fn series(sums: &[Sums], from: i64, width: i64) -> Series {
     }
 }
 
-fn total(sums: &[Sums], from: i64) -> Span {
-    let all = sums.iter().fold(Sums::default(), Sums::plus);
+fn total(sums: &[SeriesTotals], from: i64) -> Span {
+    let all = sums
+        .iter()
+        .fold(SeriesTotals::default(), SeriesTotals::plus);
     span(&all, from)
 }
 
-fn span(sums: &Sums, from: i64) -> Span {
+fn span(sums: &SeriesTotals, from: i64) -> Span {
     Span {
         from: from.saturating_mul(MINUTE_US),
         put: sums.put,

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Published, Result};
+use crate::engine::{Engine, PublishedEvent, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::pages::tracked::model::{TrackedEvent, TrackedView};
@@ -62,7 +62,7 @@ pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
 }
 
 /// An event of a tracked job says nothing but the job's id; the others are objects.
-fn of_tracked(event: Published) -> Option<TrackedEvent> {
+fn of_tracked(event: PublishedEvent) -> Option<TrackedEvent> {
     let id = serde_json::from_str::<String>(&event.data).ok()?;
     Some(TrackedEvent {
         seq: event.seq,
