@@ -77,7 +77,7 @@ impl Runner {
                 return Ok(noticed.into_iter().collect());
             }
             SystemTask::Upkeep(MaintenanceTask::EmptyQueues) => {
-                self.idle.look(connection, work).await?
+                self.idle.look(connection, work).await?;
             }
             SystemTask::Upkeep(MaintenanceTask::Operations) => {
                 work.concerned += operations::tidy(connection, work.now).await?;

@@ -125,7 +125,7 @@ impl Display {
     }
 
     /// Whether times are told by how far away they are.
-    pub fn tells_distances(self) -> bool {
+    pub fn is_relative(self) -> bool {
         CLOCK.is_default(self.clock)
     }
 }
@@ -147,7 +147,7 @@ mod tests {
         let display = Display::of(|cookie| (cookie == DENSITY.cookie).then_some("compact"));
         assert_eq!(display.data_density(), Some("compact"));
         assert_eq!(display.data_theme(), None);
-        assert!(display.tells_distances());
+        assert!(display.is_relative());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use leptos::prelude::use_context;
 use crate::auth::{AuthMethod, Role};
 use crate::ui::display::Display;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
-use crate::ui::model::series::Asked;
+use crate::ui::model::series::StatisticsQuery;
 use crate::ui::urls::encoding::{decode, name_of};
 
 /// The request, as far as pages want to know it. The server puts it into the context.
@@ -65,9 +65,9 @@ impl PageRequest {
     }
 
     /// What of the statistics is asked for; see [`to::statistics`].
-    pub fn asked(&self) -> Asked {
+    pub fn statistics_query(&self) -> StatisticsQuery {
         let text = |name: &str| self.param(name).unwrap_or_default();
-        Asked {
+        StatisticsQuery {
             queue: text("queue"),
             range: text("range"),
             from: text("from"),
@@ -182,7 +182,7 @@ mod tests {
             QueueRef::jobq("a/b"),
         ] {
             let request = PageRequest {
-                path: urls::stand(&queue_ref, EffectiveState::Dead),
+                path: urls::state(&queue_ref, EffectiveState::Dead),
                 ..PageRequest::default()
             };
             let (found, next) = request.queue();

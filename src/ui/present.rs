@@ -9,7 +9,7 @@ use crate::engine::{
     Engine, FailureGroup, Job, JobKey, Queue, QueueCounts, Result, State, Time, WorkerCounts,
 };
 use crate::ui::model::failure::GroupRow;
-use crate::ui::model::job::{Entry, FailureNote, JobRow, Life};
+use crate::ui::model::job::{Entry, FailureNote, JobRow, JobTimes};
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::state::{Counts, EffectiveState};
@@ -17,7 +17,7 @@ use crate::ui::model::worker::WorkerRow;
 use crate::ui::present::queue_refs::{queue_of, queue_ref};
 
 /// Characters of a payload that a list shows.
-pub const GLIMPSE_CHARS: usize = 160;
+pub const PREVIEW_CHARS: usize = 160;
 
 /// All queues, but for those of Jobq that have been deleted, and only wait for their records to go.
 pub async fn listed_queues(engine: &Engine) -> Result<Vec<QueueCounts>> {
@@ -52,8 +52,8 @@ pub fn counts_of(queue: &QueueCounts) -> Counts {
     queue.counts
 }
 
-pub fn life(job: &Job) -> Life {
-    Life {
+pub fn times(job: &Job) -> JobTimes {
+    JobTimes {
         created: job.created_at.0,
         since: job.since.0,
         ready: job.ready_at.0,
@@ -98,9 +98,9 @@ pub fn rows(engine: &Engine, jobs: &[Job]) -> Vec<JobRow> {
 }
 
 pub fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
-    let stand = job.standing(now);
+    let state = job.standing(now);
     let lease = job.lease.as_ref();
-    let when = match stand {
+    let when = match state {
         EffectiveState::Waiting | EffectiveState::Scheduled => job.ready_at,
         EffectiveState::Running | EffectiveState::Stalled => {
             lease.map_or(job.since, |lease| lease.until)
@@ -112,23 +112,23 @@ pub fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
         EffectiveState::Record => job.updated_at.unwrap_or(job.since),
     };
     let queue_ref = queue_of(engine, job.queue);
-    let glimpse = match queue_ref.protocol {
-        Protocol::Qless | Protocol::Relay | Protocol::Jobq => glimpse(&job.body),
-        Protocol::Lmstfy => glimpse_of_bytes(&job.body),
+    let preview = match queue_ref.protocol {
+        Protocol::Qless | Protocol::Relay | Protocol::Jobq => preview(&job.body),
+        Protocol::Lmstfy => bytes_preview(&job.body),
     };
     JobRow {
         seq: job.seq,
         id: job.key.id.clone(),
         queue_ref,
         klass: job.klass.clone(),
-        stand,
+        state,
         priority: job.priority,
         retries: job.retries,
         remaining: job.remaining,
         tags: job.tags.clone(),
         worker: lease.map(|lease| lease.worker.clone()),
         when: when.0,
-        glimpse,
+        preview,
         failure: job.failure.as_ref().map(|failure| FailureNote {
             group: failure.group.clone(),
             message: failure.message.clone(),
@@ -151,7 +151,7 @@ pub fn entry(event: crate::engine::Event) -> Entry {
 }
 
 /// The beginning of a payload, its white space made single.
-pub fn glimpse(body: &str) -> String {
+pub fn preview(body: &str) -> String {
     let mut short = String::new();
     let mut space = false;
     let mut length = 0;
@@ -160,7 +160,7 @@ pub fn glimpse(body: &str) -> String {
             space = length > 0;
             continue;
         }
-        if length >= GLIMPSE_CHARS {
+        if length >= PREVIEW_CHARS {
             short.push('…');
             break;
         }
@@ -175,13 +175,13 @@ pub fn glimpse(body: &str) -> String {
 }
 
 /// Bytes that are shown where they are no text.
-const GLIMPSE_BYTES: usize = 32;
+const PREVIEW_BYTES: usize = 32;
 
 /// The beginning of a body on one line: of a text as it is, of other bytes in hex.
-pub fn glimpse_of_bytes(base64: &str) -> String {
+pub fn bytes_preview(base64: &str) -> String {
     // Four characters are three bytes, and a character has four bytes at most.
     let some = base64
-        .get(..(GLIMPSE_CHARS + 2) * 4 / 3 * 4)
+        .get(..(PREVIEW_CHARS + 2) * 4 / 3 * 4)
         .unwrap_or(base64);
     let bytes = BASE64.decode(some).unwrap_or_default();
     let text = match str::from_utf8(&bytes) {
@@ -193,11 +193,11 @@ pub fn glimpse_of_bytes(base64: &str) -> String {
         Err(_) => None,
     };
     match text.filter(|text| !text.contains('\0')) {
-        Some(text) => glimpse(text),
+        Some(text) => preview(text),
         None => {
-            let shown = bytes.iter().take(GLIMPSE_BYTES);
+            let shown = bytes.iter().take(PREVIEW_BYTES);
             let shown: Vec<String> = shown.map(|byte| format!("{byte:02x}")).collect();
-            let more = if bytes.len() > GLIMPSE_BYTES {
+            let more = if bytes.len() > PREVIEW_BYTES {
                 " …"
             } else {
                 ""
@@ -219,9 +219,9 @@ mod tests {
 
     #[test]
     fn a_glimpse_is_one_short_line() {
-        assert_eq!(glimpse(" {\n  \"a\":\t1 }\n"), "{ \"a\": 1 }");
-        let long = glimpse(&"ä".repeat(1000));
-        assert_eq!(long.chars().count(), GLIMPSE_CHARS + 1);
+        assert_eq!(preview(" {\n  \"a\":\t1 }\n"), "{ \"a\": 1 }");
+        let long = preview(&"ä".repeat(1000));
+        assert_eq!(long.chars().count(), PREVIEW_CHARS + 1);
         assert!(long.ends_with('…'));
     }
 }

@@ -7,7 +7,7 @@ use crate::ui::model::job::JobRow;
 use crate::ui::model::operation::BulkRequest;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::recurring::RecurringForm;
-use crate::ui::model::series::Asked;
+use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::urls::encoding::{encode, segment};
 
@@ -26,12 +26,12 @@ pub fn queue(queue_ref: &QueueRef) -> String {
 }
 
 /// The jobs of a queue in a state.
-pub fn stand(queue_ref: &QueueRef, stand: EffectiveState) -> String {
+pub fn state(queue_ref: &QueueRef, state: EffectiveState) -> String {
     match queue_ref.protocol {
         // A record has a state of its own.
         Protocol::Jobq => queue(queue_ref),
         Protocol::Qless | Protocol::Lmstfy | Protocol::Relay => {
-            format!("{}/{}", queue(queue_ref), stand.as_str())
+            format!("{}/{}", queue(queue_ref), state.as_str())
         }
     }
 }
@@ -82,13 +82,13 @@ pub fn handle(queue_ref: &QueueRef) -> String {
 }
 
 /// Statistics over hours, days and weeks.
-pub fn statistics(asked: &Asked) -> String {
-    let compare = if asked.compare { "1" } else { "" };
+pub fn statistics(query: &StatisticsQuery) -> String {
+    let compare = if query.compare { "1" } else { "" };
     let fields = [
-        ("queue", asked.queue.as_str()),
-        ("range", &asked.range),
-        ("from", &asked.from),
-        ("to", &asked.to),
+        ("queue", query.queue.as_str()),
+        ("range", &query.range),
+        ("from", &query.from),
+        ("to", &query.to),
         ("compare", compare),
     ];
     filled("/ui/stats", fields)

@@ -7,7 +7,7 @@ use crate::engine::{Engine, JobKey, Put, QueueKey};
 use crate::query::minified;
 use crate::ui::context::sentence;
 use crate::ui::model::queue_ref::QueueRef;
-use crate::ui::pages::put::model::{NewJob, NotPut};
+use crate::ui::pages::put::model::{NewJob, RejectedJob};
 
 /// `POST /ui/put`
 pub static PUT: Action = Action::new("put", "/ui/put", Role::Operator, |form| {
@@ -26,7 +26,7 @@ const NAMES_MAX: usize = 100;
 
 /// Adds the job of a form and returns its ID. Refuses the ID of an existing job, because a put would take it from its
 /// worker.
-pub async fn put(engine: &Engine, form: NewJob) -> Result<String, NotPut> {
+pub async fn put(engine: &Engine, form: NewJob) -> Result<String, RejectedJob> {
     let put = async {
         let job = read(&form)?;
         if let Some(id) = &job.id {
@@ -38,7 +38,7 @@ pub async fn put(engine: &Engine, form: NewJob) -> Result<String, NotPut> {
         let queue = QueueKey::qless(&form.queue);
         only(engine.put(queue, vec![job], CLIENT.to_owned(), None).await)
     };
-    put.await.map_err(|why: String| NotPut {
+    put.await.map_err(|why: String| RejectedJob {
         why: sentence(&why),
         typed: form,
     })

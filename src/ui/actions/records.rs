@@ -8,7 +8,9 @@ use crate::query::{self, Malformed, NO_STATE};
 use crate::ui::context::sentence;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::pages::records::load::{line_at, number};
-use crate::ui::pages::records::model::{Change, Conflict, NewRecord, Undone, WrongRecord};
+use crate::ui::pages::records::model::{
+    Change, Conflict, NewRecord, RecordFieldErrors, RecordFormError,
+};
 
 /// Characters of a state in a message.
 const STATE_CHARS: usize = 60;
@@ -37,8 +39,8 @@ pub async fn create_record(
     engine: &Engine,
     queue: &QueueRef,
     form: &NewRecord,
-) -> Result<i64, Undone> {
-    let refuse = |wrong: WrongRecord| Undone::Create(form.clone(), wrong);
+) -> Result<i64, RecordFormError> {
+    let refuse = |wrong: RecordFieldErrors| RecordFormError::Create(form.clone(), wrong);
     let state = match form.state.trim() {
         "" => NO_STATE,
         state => state,
@@ -46,7 +48,7 @@ pub async fn create_record(
     let (payload, state) = match (minified(&form.payload), minified(state)) {
         (Ok(payload), Ok(state)) => (payload, state),
         (payload, state) => {
-            return Err(refuse(WrongRecord {
+            return Err(refuse(RecordFieldErrors {
                 payload: payload.err(),
                 state: state.err(),
             }));
@@ -57,7 +59,7 @@ pub async fn create_record(
         engine.record(&queue, payload, state).await
     };
     let created = created.await.map_err(|error| {
-        refuse(WrongRecord {
+        refuse(RecordFieldErrors {
             payload: Some(sentence(&error)),
             state: None,
         })
@@ -71,7 +73,7 @@ pub async fn change_record(
     queue: &QueueRef,
     id: &str,
     change: Change,
-) -> Result<String, Undone> {
+) -> Result<String, RecordFormError> {
     match change {
         Change::State { old, new } => set_state(engine, queue, id, old, new).await,
         Change::Event { event } => append_event(engine, queue, id, event).await,
@@ -84,7 +86,7 @@ async fn set_state(
     id: &str,
     old: String,
     new: String,
-) -> Result<String, Undone> {
+) -> Result<String, RecordFormError> {
     let texts = minified(&old).and_then(|old| Ok((old, minified(&new)?)));
     let done = match texts {
         Ok((old, new)) => {
@@ -101,12 +103,12 @@ async fn set_state(
             "State of job {id} set to {}.",
             shortened(record.state_text(), STATE_CHARS)
         )),
-        Ok(CompareAndSet::Differs(record)) => Err(Undone::Conflict(Conflict {
+        Ok(CompareAndSet::Differs(record)) => Err(RecordFormError::Conflict(Conflict {
             shown: old,
             now: record.state_text().to_owned(),
             wanted: new,
         })),
-        Err(why) => Err(Undone::Advance { old, new, why }),
+        Err(why) => Err(RecordFormError::Advance { old, new, why }),
     }
 }
 
@@ -115,7 +117,7 @@ async fn append_event(
     queue: &QueueRef,
     id: &str,
     event: String,
-) -> Result<String, Undone> {
+) -> Result<String, RecordFormError> {
     let done = match minified(&event) {
         Ok(text) => {
             let append = async {
@@ -128,7 +130,7 @@ async fn append_event(
     };
     match done {
         Ok(_) => Ok("Event added to the log.".to_owned()),
-        Err(why) => Err(Undone::Append { event, why }),
+        Err(why) => Err(RecordFormError::Append { event, why }),
     }
 }
 

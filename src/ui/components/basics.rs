@@ -8,7 +8,7 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::components::commands::copy;
 use crate::ui::components::error;
-use crate::ui::components::forms::hot;
+use crate::ui::components::forms::shortcut;
 use crate::ui::components::links::{queue_link, visible};
 use crate::ui::components::state::badge;
 use crate::ui::error::PageError;
@@ -16,13 +16,13 @@ use crate::ui::model::queue_ref::QueueRef;
 
 /// A page that asks the server first: what `show` makes of the answer, or what went wrong.
 pub fn loaded<T: Send + 'static>(
-    ask: impl Future<Output = Result<T, PageError>> + Send + 'static,
+    confirm_dialog: impl Future<Output = Result<T, PageError>> + Send + 'static,
     show: impl FnOnce(T) -> AnyView + Send + 'static,
 ) -> AnyView {
     Suspend::new(async move {
-        match ask.await {
+        match confirm_dialog.await {
             Ok(found) => show(found),
-            Err(trouble) => error::trouble(&trouble),
+            Err(error_view) => error::error_view(&error_view),
         }
     })
     .into_any()
@@ -34,7 +34,7 @@ pub fn job_head(
     queue_ref: &QueueRef,
     id: &str,
     below: Option<AnyView>,
-    stands: AnyView,
+    states: AnyView,
     actions: AnyView,
 ) -> AnyView {
     let separator = || view! { <span aria-hidden="true">" › "</span> };
@@ -48,14 +48,14 @@ pub fn job_head(
         </p>
         <div class="head-row">
             <div class="row">
-                <h1><span class="name">"Job"</span> {stands}</h1>
+                <h1><span class="name">"Job"</span> {states}</h1>
                 {badge(queue_ref.protocol)}
             </div>
             <div class="row">{actions}</div>
         </div>
         <p class="lead row">
             <code id="jid" class="id">{shown}</code>
-            {is_itself.then(|| hot("y", copy("jid".to_owned(), "Copy ID".to_owned())))}
+            {is_itself.then(|| shortcut("y", copy("jid".to_owned(), "Copy ID".to_owned())))}
         </p>
     }
     .into_any()
@@ -85,7 +85,7 @@ pub fn element_id(prefix: &str, name: &str) -> String {
 }
 
 /// What a number counts: `1 job`, `2 jobs`.
-pub fn many(n: i64, one: &str, more: &str) -> String {
+pub fn plural(n: i64, one: &str, more: &str) -> String {
     format!("{} {}", time::number(n), if n == 1 { one } else { more })
 }
 

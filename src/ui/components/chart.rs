@@ -9,7 +9,7 @@ use leptos::prelude::*;
 
 use crate::time;
 use crate::ui::components::chart::geometry::{
-    ACROSS, FLOOR, LETTERS, TOP, UPRIGHT, apart, area, ceiling, moment, paths, told, upright,
+    ACROSS, FLOOR, LETTERS, TOP, UPRIGHT, apart, area, ceiling, labels, moment, paths, upright,
 };
 use crate::ui::components::tables;
 
@@ -31,7 +31,7 @@ pub enum Unit {
 
 impl Unit {
     /// A value as text.
-    pub fn told(self, value: f64) -> String {
+    pub fn text(self, value: f64) -> String {
         match self {
             Unit::Rate if value >= 100.0 => time::number(whole(value)),
             Unit::Rate if value > 0.0 && value < 0.1 => "< 0.1".to_owned(),
@@ -152,9 +152,9 @@ fn description(chart: &Chart) -> String {
             Some(last) => format!(
                 "{}: minimum {}, maximum {}, latest {}.",
                 line.name,
-                chart.unit.told(low),
-                chart.unit.told(high),
-                chart.unit.told(*last)
+                chart.unit.text(low),
+                chart.unit.text(high),
+                chart.unit.text(*last)
             ),
         });
     }
@@ -190,10 +190,10 @@ pub fn chart(chart: &Chart) -> AnyView {
         let y = TOP + upright(level, top) / UPRIGHT * (FLOOR - TOP);
         view! {
             <line class="level" x1="0" x2="100%" y1=format!("{y:.1}") y2=format!("{y:.1}") />
-            <text class="level-n" x="0" y=format!("{:.1}", y - 4.0)>{chart.unit.told(level)}</text>
+            <text class="level-n" x="0" y=format!("{:.1}", y - 4.0)>{chart.unit.text(level)}</text>
         }
     });
-    let times = told(chart.from, chart.width, count).into_iter().map(|(index, word)| {
+    let times = labels(chart.from, chart.width, count).into_iter().map(|(index, word)| {
         let share = index as f64 / count.max(1) as f64 * 100.0;
         let x = format!("{share:.2}%");
         let class = match share {
@@ -284,7 +284,7 @@ pub fn numbers(caption: &str, charts: &[&Chart]) -> AnyView {
             } else {
                 "n"
             };
-            let text = value.map_or("–".to_owned(), |value| chart.unit.told(value));
+            let text = value.map_or("–".to_owned(), |value| chart.unit.text(value));
             view! { <td class=look>{text}</td> }
         });
         view! {
@@ -337,11 +337,11 @@ mod tests {
     #[test]
     fn values_are_told_in_their_unit() {
         assert_eq!(
-            [0.0, 0.04, 1.25, 12.0, 1_234.4].map(|n| Unit::Rate.told(n)),
+            [0.0, 0.04, 1.25, 12.0, 1_234.4].map(|n| Unit::Rate.text(n)),
             ["0", "< 0.1", "1.2", "12", "1,234"]
         );
-        assert_eq!(Unit::Share.told(0.125), "12.5%");
-        assert_eq!(Unit::Seconds.told(0.25), "250 ms");
+        assert_eq!(Unit::Share.text(0.125), "12.5%");
+        assert_eq!(Unit::Seconds.text(0.25), "250 ms");
     }
 
     #[test]

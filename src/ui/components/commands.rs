@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::ui::components::forms::hot;
+use crate::ui::components::forms::shortcut;
 use crate::ui::page_request::PageRequest;
 
 /// Commands to copy, each with what it does.
@@ -15,7 +15,7 @@ pub fn commands(id: &'static str, lines: Vec<(&'static str, String)>) -> AnyView
                 <dd>
                     <code id=line_id.clone() tabindex="0">{line}</code>
                     {match i {
-                        0 => hot(".", copy(line_id, format!("Copy the command: {what}"))),
+                        0 => shortcut(".", copy(line_id, format!("Copy the command: {what}"))),
                         _ => copy(line_id, format!("Copy the command: {what}")),
                     }}
                 </dd>

@@ -12,7 +12,7 @@ use crate::ui::page_request::PageRequest;
 /// The button that opens the panel.
 pub fn button() -> AnyView {
     view! {
-        <button type="button" class="button quiet to-display" popovertarget="display" aria-label="Display" data-hot="">
+        <button type="button" class="button quiet to-display" popovertarget="display" aria-label="Display" data-shortcut="">
             {icon("theme")} <span>"Display"</span>
         </button>
     }
@@ -28,7 +28,7 @@ pub fn panel(request: &PageRequest) -> AnyView {
             {form(Theme::PATH, &THEME, display.theme, request)}
             {form(SetClock::PATH, &CLOCK, display.clock, request)}
             {form(SetDensity::PATH, &DENSITY, display.density, request)}
-            <button type="button" class="button" popovertarget="keys" data-hot="?">"Keyboard shortcuts…"</button>
+            <button type="button" class="button" popovertarget="keys" data-shortcut="?">"Keyboard shortcuts…"</button>
         </div>
     }
     .into_any()
@@ -62,7 +62,7 @@ fn form(
                 class:by-script=*value == "local"
                 aria-pressed=is_chosen.to_string()
                 aria-label=format!("{}: {word}", setting.title)
-                data-hot=key
+                data-shortcut=key
             >
                 {*word}
             </button>

@@ -12,14 +12,14 @@ pub const NO_PAGE: &str = "No page at this address.";
 #[component]
 pub fn MissingPage() -> impl IntoView {
     match use_context::<PageError>() {
-        Some(why) => trouble(&why),
+        Some(why) => error_view(&why),
         None => missing(NO_PAGE),
     }
 }
 
 /// Instead of a page whose server function had nothing to show.
-pub fn trouble(trouble: &PageError) -> AnyView {
-    match trouble {
+pub fn error_view(error_view: &PageError) -> AnyView {
+    match error_view {
         PageError::Missing(what) => missing(what),
         PageError::Forbidden(why) => view! {
             <Title text="Not allowed" />

@@ -19,7 +19,7 @@ pub fn allowed(action: &str, show: impl FnOnce() -> AnyView) -> AnyView {
 }
 
 /// A question before something is done. It opens above the page without any script.
-pub struct Ask {
+pub struct ConfirmDialog {
     /// Of this question on its page.
     pub id: String,
     /// On the button that opens it.
@@ -37,17 +37,17 @@ pub struct Ask {
 }
 
 /// The button, and the question behind it.
-pub fn ask(ask: Ask) -> AnyView {
-    ask_with(ask, ().into_any())
+pub fn confirm_dialog(confirm_dialog: ConfirmDialog) -> AnyView {
+    confirm_dialog_with(confirm_dialog, ().into_any())
 }
 
-/// [`ask`] with fields to fill in.
-pub fn ask_with(ask: Ask, inputs: AnyView) -> AnyView {
-    allowed(ask.action, || asking(ask, inputs))
+/// [`confirm_dialog`] with fields to fill in.
+pub fn confirm_dialog_with(confirm_dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
+    allowed(confirm_dialog.action, || dialog(confirm_dialog, inputs))
 }
 
-fn asking(ask: Ask, inputs: AnyView) -> AnyView {
-    let Ask {
+fn dialog(confirm_dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
+    let ConfirmDialog {
         id,
         button,
         danger,
@@ -57,7 +57,7 @@ fn asking(ask: Ask, inputs: AnyView) -> AnyView {
         fields,
         yes,
         no,
-    } = ask;
+    } = confirm_dialog;
     let look = if danger { "button danger" } else { "button" };
     let title_id = format!("{id}-title");
     view! {
@@ -80,14 +80,14 @@ fn asking(ask: Ask, inputs: AnyView) -> AnyView {
 
 /// The question before a job of a queue is deleted, as its clients delete one; `text` says what that means, and
 /// `after` is where one is then.
-pub fn deleting(
+pub fn delete_dialog(
     queue_ref: &QueueRef,
     id: &str,
     after: String,
     text: String,
     request: &PageRequest,
 ) -> AnyView {
-    ask(Ask {
+    confirm_dialog(ConfirmDialog {
         id: "delete".to_owned(),
         button: "Delete…".to_owned(),
         danger: true,
@@ -118,7 +118,7 @@ pub fn hidden(fields: Vec<(&'static str, String)>) -> AnyView {
 }
 
 /// A button that does one thing at once.
-pub fn deed(
+pub fn action_button(
     action: &'static str,
     fields: Vec<(&'static str, String)>,
     label: &'static str,
@@ -137,8 +137,8 @@ pub fn deed(
 
 /// What a key presses (`app/keys.rs`), and the palette offers: the first button or link in `what`. An empty key is for
 /// the palette only.
-pub fn hot(key: &'static str, what: AnyView) -> AnyView {
-    view! { <span class="hot" data-hot=key>{what}</span> }.into_any()
+pub fn shortcut(key: &'static str, what: AnyView) -> AnyView {
+    view! { <span class="hot" data-shortcut=key>{what}</span> }.into_any()
 }
 
 /// Names of queues for a field whose `list` is `id`.

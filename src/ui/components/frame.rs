@@ -182,7 +182,7 @@ fn rail_link(request: &PageRequest, (address, shape, name): Page) -> AnyView {
         is_within(request, address).then_some("true")
     };
     view! {
-        <a href=address aria-current=current data-hot=keyboard::going_to(address)>
+        <a href=address aria-current=current data-shortcut=keyboard::going_to(address)>
             {icon(shape)} <span>{name}</span>
             {match shape {
                 "failures" => badge(|counts| counts.failed, " failed jobs", "s-failed"),

@@ -211,7 +211,7 @@ fn description(bars: &[Bar], slots: &[i64]) -> String {
 }
 
 fn jobs(n: i64) -> String {
-    basics::many(n, "job", "jobs")
+    basics::plural(n, "job", "jobs")
 }
 
 /// Where the bars of a drawing stand: upright in pixels, across in percent, so that its letters keep their size.

@@ -42,7 +42,7 @@ pub fn tag_link(tag: &str) -> AnyView {
 }
 
 /// A link to a page that not everybody may see; whoever may not sees the words.
-pub fn link_if_seen(address: String, words: String) -> AnyView {
+pub fn link_if_allowed(address: String, words: String) -> AnyView {
     if page_request().may(role_to_read(&address)) {
         view! { <a class="name" href=address>{words}</a> }.into_any()
     } else {

@@ -9,22 +9,22 @@ use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::state::{Counts, EffectiveState};
 
 /// The word for a state.
-pub fn word(stand: EffectiveState) -> &'static str {
-    stand.as_str()
+pub fn word(state: EffectiveState) -> &'static str {
+    state.as_str()
 }
 
 /// A state as icon, word and colour.
-pub fn chip(stand: EffectiveState) -> AnyView {
-    view! { <span class=format!("chip s-{}", stand.as_str())>{icon(stand.as_str())} {word(stand)}</span> }
+pub fn chip(state: EffectiveState) -> AnyView {
+    view! { <span class=format!("chip s-{}", state.as_str())>{icon(state.as_str())} {word(state)}</span> }
         .into_any()
 }
 
 /// How a job stands: its state, and what the word alone would hide.
-pub fn standing(job: &JobRow) -> AnyView {
-    let more = job.is_taken_away().then(|| {
+pub fn state_view(job: &JobRow) -> AnyView {
+    let more = job.is_timed_out().then(|| {
         view! { <span class="aside">" · timed out, first in line"</span> }
     });
-    view! { {chip(job.stand)} {more} }.into_any()
+    view! { {chip(job.state)} {more} }.into_any()
 }
 
 /// That a queue is paused.
@@ -33,11 +33,11 @@ pub fn paused() -> AnyView {
 }
 
 /// A cell with a count; zeros step back, and what needs eyes has its state's colour.
-pub fn count_cell(n: i64, stand: EffectiveState, class: &str) -> AnyView {
-    let look = match (n, stand) {
+pub fn count_cell(n: i64, state: EffectiveState, class: &str) -> AnyView {
+    let look = match (n, state) {
         (0, _) => "zero".to_owned(),
         (_, EffectiveState::Failed | EffectiveState::Stalled | EffectiveState::Dead) => {
-            format!("s-{}", stand.as_str())
+            format!("s-{}", state.as_str())
         }
         _ => String::new(),
     };
@@ -48,18 +48,18 @@ pub fn count_cell(n: i64, stand: EffectiveState, class: &str) -> AnyView {
 pub fn bar(counts: &Counts) -> AnyView {
     let shown: Vec<(EffectiveState, i64)> = EffectiveState::ALL
         .into_iter()
-        .filter(|stand| *stand != EffectiveState::Complete)
-        .map(|stand| (stand, counts.of(stand)))
+        .filter(|state| *state != EffectiveState::Complete)
+        .map(|state| (state, counts.of(state)))
         .filter(|(_, n)| *n > 0)
         .collect();
     let total: i64 = shown.iter().map(|(_, n)| n).sum();
     let mut at = 0.0;
     let mut parts = Vec::new();
-    for (stand, n) in &shown {
+    for (state, n) in &shown {
         let width = *n as f64 / total.max(1) as f64 * 1000.0;
         parts.push(view! {
             <rect
-                class=format!("s-{}", stand.as_str())
+                class=format!("s-{}", state.as_str())
                 x=format!("{at:.1}")
                 width=format!("{width:.1}")
                 height="8"
@@ -69,7 +69,7 @@ pub fn bar(counts: &Counts) -> AnyView {
     }
     let words: Vec<String> = shown
         .iter()
-        .map(|(stand, n)| format!("{} {}", time::number(*n), word(*stand)))
+        .map(|(state, n)| format!("{} {}", time::number(*n), word(*state)))
         .collect();
     let label = if words.is_empty() {
         "empty".to_owned()
@@ -91,7 +91,7 @@ pub fn badge(protocol: Protocol) -> AnyView {
 }
 
 /// A cell for what the API of a queue does not have.
-pub fn lacking(protocol: Protocol, class: &str) -> AnyView {
+pub fn not_applicable_cell(protocol: Protocol, class: &str) -> AnyView {
     let title = format!("Not used by {}", protocol.as_str());
     view! { <td class=format!("n zero {class}") title=title>"–"</td> }.into_any()
 }

@@ -8,13 +8,13 @@ use leptos::server_fn::ServerFn;
 use crate::time;
 use crate::ui::actions::failures::RetryGroup;
 use crate::ui::actions::jobs::Retry;
-use crate::ui::components::basics::{element_id, many};
+use crate::ui::components::basics::{element_id, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::chart::spark;
-use crate::ui::components::forms::{Ask, ask, deed, hot, may};
+use crate::ui::components::forms::{ConfirmDialog, action_button, confirm_dialog, may, shortcut};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, queue_name, tag_link, visible, worker_link};
-use crate::ui::components::state::{bar, chip, count_cell, lacking, paused};
+use crate::ui::components::state::{bar, chip, count_cell, not_applicable_cell, paused};
 use crate::ui::components::time::ago;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::job::JobRow;
@@ -58,9 +58,9 @@ pub fn head(columns: &[(&'static str, &'static str)]) -> AnyView {
 fn queue_cells(queue: &QueueRow, with_records: bool, now: i64) -> AnyView {
     let counts = &queue.counts;
     let protocol = queue.queue_ref.protocol;
-    let count = |stand: EffectiveState, class: &str| match counts.of(stand) {
-        0 if !protocol.has(stand) => lacking(protocol, class),
-        n => count_cell(n, stand, class),
+    let count = |state: EffectiveState, class: &str| match counts.of(state) {
+        0 if !protocol.has(state) => not_applicable_cell(protocol, class),
+        n => count_cell(n, state, class),
     };
     view! {
         <td class="mid bar-cell">{bar(counts)}</td>
@@ -88,7 +88,7 @@ fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
     let Some(completed) = completed else {
         return view! { <td class="wide n zero">"0"</td> }.into_any();
     };
-    let all = many(completed.iter().sum(), "job", "jobs");
+    let all = plural(completed.iter().sum(), "job", "jobs");
     let most = completed.iter().max().copied().unwrap_or_default();
     let about = format!(
         "{all} completed in the last 30 minutes, at most {} per minute",
@@ -152,12 +152,12 @@ impl JobList {
 
 /// What happens, or happened, at the moment that a list shows of a job.
 fn moment_word(job: &JobRow) -> &'static str {
-    match job.stand {
+    match job.state {
         EffectiveState::Waiting => "available ",
         EffectiveState::Scheduled => "due ",
         EffectiveState::Depends => "waiting since ",
         EffectiveState::Running => "lease ends ",
-        EffectiveState::Stalled if job.is_taken_away() => "timed out ",
+        EffectiveState::Stalled if job.is_timed_out() => "timed out ",
         EffectiveState::Stalled => "lease ended ",
         EffectiveState::Failed => "failed ",
         EffectiveState::Complete => "completed ",
@@ -239,12 +239,12 @@ fn job_row(list: JobList, ticks: bool, job: &JobRow, request: &PageRequest) -> A
             <th scope="row" class="first">
                 {job_link(job)}
                 {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
-                {(list == JobList::Queue(EffectiveState::Waiting) && job.is_taken_away())
+                {(list == JobList::Queue(EffectiveState::Waiting) && job.is_timed_out())
                     .then(|| view! { <span class="klass">"timed out, first in line"</span> })}
                 {(list == JobList::Found && !job.tags.is_empty())
                     .then(|| view! { <span class="tags-of">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>
-            {list.of_any_state().then(|| view! { <td>{chip(job.stand)}</td> })}
+            {list.of_any_state().then(|| view! { <td>{chip(job.state)}</td> })}
             {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.queue_ref)}</td> })}
             <td class="n">
                 {matches!(list, JobList::Mixed | JobList::Found).then(|| view! { <span class="mid aside">{moment_word(job)}</span> })}
@@ -258,7 +258,7 @@ fn job_row(list: JobList, ticks: bool, job: &JobRow, request: &PageRequest) -> A
                         <td class="n wide">{format!("{} of {}", job.remaining.max(0), job.retries)}</td>
                     }
                 })}
-            <td class="wide payload-cell"><code>{job.glimpse.clone()}</code></td>
+            <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
             {retriable(list).then(|| view! { <td class="act">{retry_one(&job.id, request)}</td> })}
         </tr>
     }
@@ -282,7 +282,7 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
             .as_ref()
             .map(|failure| view! { <span class="note">{failure.message.clone()}</span> })
             .into_any(),
-        JobList::Queue(EffectiveState::Depends) => many(
+        JobList::Queue(EffectiveState::Depends) => plural(
             i64::try_from(job.waits_for).unwrap_or(i64::MAX),
             "job",
             "jobs",
@@ -298,7 +298,7 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
 pub fn retry_one(id: &str, request: &PageRequest) -> AnyView {
     let fields = vec![("id", id.to_owned()), ("back", request.here())];
     let about = format!("Retry job {id}");
-    hot("r", deed(Retry::PATH, fields, "Retry", about))
+    shortcut("r", action_button(Retry::PATH, fields, "Retry", about))
 }
 
 /// Retry all jobs of a group, after the question whether that is meant.
@@ -308,13 +308,13 @@ pub fn retry_all(group: &GroupRow, request: &PageRequest) -> AnyView {
 
 /// The same where the page has it already; the question's id begins with `prefix`.
 pub fn retry_all_as(prefix: &str, group: &GroupRow, request: &PageRequest) -> AnyView {
-    let jobs = many(group.count, "job", "jobs");
+    let jobs = plural(group.count, "job", "jobs");
     let fields = vec![
         ("group", group.group.clone()),
         ("count", group.count.to_string()),
         ("back", request.here()),
     ];
-    let question = Ask {
+    let question = ConfirmDialog {
         id: element_id(prefix, &group.group),
         button: if group.count == 1 {
             "Retry 1…".to_owned()
@@ -342,7 +342,7 @@ pub fn retry_all_as(prefix: &str, group: &GroupRow, request: &PageRequest) -> An
         yes: format!("Retry {jobs}"),
         no: "Close",
     };
-    hot("r", ask(question))
+    shortcut("r", confirm_dialog(question))
 }
 
 /// The failure groups.

@@ -7,7 +7,7 @@ use crate::ui::display::display;
 
 /// A moment as this browser wants it: its distance from now, which the browser keeps fresh, or the time.
 pub fn ago(moment: i64, now: i64) -> AnyView {
-    let text = if display().tells_distances() {
+    let text = if display().is_relative() {
         time::ago(moment, now)
     } else {
         time::utc(moment)
@@ -27,7 +27,7 @@ pub fn exact_millis(moment: i64) -> AnyView {
 
 /// A moment both ways, that which this browser wants first.
 pub fn when(moment: i64, now: i64) -> AnyView {
-    let other = if display().tells_distances() {
+    let other = if display().is_relative() {
         exact(moment)
     } else {
         moment_as(Some("ago"), moment, time::ago(moment, now))

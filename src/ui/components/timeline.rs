@@ -7,7 +7,7 @@ use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_link, worker_link};
 use crate::ui::components::payload::folded;
 use crate::ui::components::time::exact_millis;
-use crate::ui::model::job::{Entry, EventKind, JobRow, Life};
+use crate::ui::model::job::{Entry, EventKind, JobRow, JobTimes};
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::urls;
@@ -30,10 +30,10 @@ struct Stretch {
 type Lane = Vec<Stretch>;
 
 /// Cuts the history into attempts. What lasts still, lasts until `now`.
-fn lanes(protocol: Protocol, stand: EffectiveState, life: &Life, now: i64) -> Vec<Lane> {
+fn lanes(protocol: Protocol, state: EffectiveState, times: &JobTimes, now: i64) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = vec![Vec::new()];
     // A word that somebody had to say changes nothing.
-    let happened = life
+    let happened = times
         .history
         .iter()
         .filter(|entry| entry.what != EventKind::Note);
@@ -42,7 +42,7 @@ fn lanes(protocol: Protocol, stand: EffectiveState, life: &Life, now: i64) -> Ve
         let next = happened.get(i + 1);
         let how = match (entry.what, next) {
             // How it stands now is known better than the history can tell.
-            (_, None) => stand,
+            (_, None) => state,
             (EventKind::Popped, _) => EffectiveState::Running,
             // It went on to the dead letter as soon as somebody looked.
             (EventKind::TimedOut, Some(next)) if next.what == EventKind::Died => continue,
@@ -84,7 +84,7 @@ fn lanes(protocol: Protocol, stand: EffectiveState, life: &Life, now: i64) -> Ve
                 how,
                 entry.when,
                 next.map_or(now, |next| next.when),
-                life.ready,
+                times.ready,
             );
         }
     }
@@ -143,12 +143,12 @@ fn told(lane: &Lane) -> String {
 }
 
 /// Drawing and list.
-pub fn timeline(job: &JobRow, life: &Life, now: i64) -> AnyView {
-    let lanes = lanes(job.queue_ref.protocol, job.stand, life, now);
-    let start = life
+pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
+    let lanes = lanes(job.queue_ref.protocol, job.state, times, now);
+    let start = times
         .history
         .first()
-        .map_or(life.created, |entry| entry.when);
+        .map_or(times.created, |entry| entry.when);
     let end = lanes
         .iter()
         .flatten()
@@ -177,7 +177,7 @@ pub fn timeline(job: &JobRow, life: &Life, now: i64) -> AnyView {
                     </p>
                 }
             })}
-        {events(&job.queue_ref, &life.history)}
+        {events(&job.queue_ref, &times.history)}
     }
     .into_any()
 }
@@ -284,18 +284,18 @@ mod tests {
     use super::*;
     use crate::ui::model::job::Entry;
     use crate::ui::model::job::EventKind;
-    use crate::ui::model::job::Life;
+    use crate::ui::model::job::JobTimes;
     use crate::ui::model::queue_ref::Protocol;
     use crate::ui::model::state::EffectiveState;
 
-    fn shape(stand: EffectiveState, ready: i64, history: &[(EventKind, i64)], now: i64) -> Shape {
+    fn shape(state: EffectiveState, ready: i64, history: &[(EventKind, i64)], now: i64) -> Shape {
         let entry = |(what, when): &(EventKind, i64)| Entry {
             what: *what,
             when: *when,
             subject: None,
             detail: None,
         };
-        let life = Life {
+        let times = JobTimes {
             created: 0,
             since: 0,
             ready,
@@ -304,7 +304,7 @@ mod tests {
         };
         let told = |lane: &Lane| lane.iter().map(|s| (s.how, s.from, s.to)).collect();
         // Only what lies stalled depends on the API.
-        lanes(Protocol::Lmstfy, stand, &life, now)
+        lanes(Protocol::Lmstfy, state, &times, now)
             .iter()
             .map(told)
             .collect()

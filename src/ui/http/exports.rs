@@ -86,7 +86,7 @@ pub async fn statistics_as_json(State(dashboard): State<Dashboard>, uri: Uri) ->
 
 async fn statistics(dashboard: &Dashboard, uri: &Uri, format: Format) -> Response {
     let request = PageRequest::with_query(uri.query().unwrap_or_default());
-    let view = match load_range(&dashboard.engine, &request.asked()).await {
+    let view = match load_range(&dashboard.engine, &request.statistics_query()).await {
         Ok(Some(view)) => view,
         Ok(None) => return (StatusCode::NOT_FOUND, "Queue not found.\n").into_response(),
         Err(error) => return unavailable(&error, "failed to read statistics"),

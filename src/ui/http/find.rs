@@ -64,7 +64,7 @@ async fn results(engine: &Engine, text: &str) -> Result<Vec<Group>> {
     let (jobs, names) = futures::try_join!(engine.with_id(text, None), engine.names(text, None))?;
     let jobs = rows(engine, &jobs).into_iter().map(|job| Item {
         to: urls::row(&job),
-        about: format!("{}, queue {}", job.stand.as_str(), job.queue_ref.label()),
+        about: format!("{}, queue {}", job.state.as_str(), job.queue_ref.label()),
         name: job.id,
     });
     let named = |names: Vec<String>, to: fn(&str) -> String| {

@@ -15,7 +15,7 @@ use crate::ui::http::Dashboard;
 use crate::ui::http::audit::actor;
 use crate::ui::http::authentication::{LOGIN, RequestInfo, session};
 use crate::ui::http::forms::{self, PageForm};
-use crate::ui::pages::login::model::SignIn;
+use crate::ui::pages::login::model::SignInError;
 use crate::ui::urls::encoding::{encode, is_ours};
 
 /// The fields of the login form.
@@ -81,14 +81,14 @@ pub async fn sign_in(
             refusals
                 .record(&dashboard.engine, &actor, "Wrong name or key.")
                 .await;
-            let why = SignIn::Wrong(form.name);
+            let why = SignInError::Wrong(form.name);
             let status = StatusCode::FORBIDDEN;
             return page(dashboard, info, form.next, Some(why), status).await;
         }
         Err(wait) => {
             let seconds = wait.as_secs() + 1;
             let status = StatusCode::TOO_MANY_REQUESTS;
-            let why = Some(SignIn::TooOften(seconds));
+            let why = Some(SignInError::TooOften(seconds));
             let mut response = page(dashboard, info, form.next, why, status).await;
             let headers = response.headers_mut();
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -152,7 +152,7 @@ pub async fn page(
     dashboard: Dashboard,
     info: RequestInfo,
     next: String,
-    error: Option<SignIn>,
+    error: Option<SignInError>,
     status: StatusCode,
 ) -> Response {
     let mut address = format!("{LOGIN}?next=");

@@ -17,7 +17,7 @@ use crate::ui::actions::tokens::{CREATE_TOKEN, create_token as create_secret};
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::namespaces::model::NewToken;
 use crate::ui::pages::put::model::NewJob;
-use crate::ui::pages::records::model::{Change, NewRecord, Undone};
+use crate::ui::pages::records::model::{Change, NewRecord, RecordFormError};
 use crate::ui::{actions, urls};
 
 /// `POST /ui/put`
@@ -34,12 +34,12 @@ pub async fn put(
             let message = format!("Job “{id}” added.");
             redirect_with_message(&info, &urls::qless_job(&id), message)
         }
-        Err(not_put) => {
+        Err(rejected) => {
             // The reason can quote the payload.
             info.set_outcome(false, "The form was rejected.");
             let uri = info.uri.clone();
             render(dashboard, &uri, info, move || {
-                provide_context(not_put.clone());
+                provide_context(rejected.clone());
             })
             .await
         }
@@ -61,7 +61,7 @@ pub async fn create_record(
             let page = urls::job(&queue, &id.to_string());
             redirect_with_message(&info, &page, format!("Job {id} created."))
         }
-        Err(undone) => show_undone(dashboard, info, undone).await,
+        Err(form_error) => show_undone(dashboard, info, form_error).await,
     }
 }
 
@@ -88,23 +88,27 @@ pub async fn change(
             info.set_outcome(true, outcome);
             redirect_with_message(&info, &urls::job(&queue, &id), message)
         }
-        Err(undone) => show_undone(dashboard, info, undone).await,
+        Err(form_error) => show_undone(dashboard, info, form_error).await,
     }
 }
 
 /// The page of the form, with what was typed and the reason.
-async fn show_undone(dashboard: Dashboard, info: RequestInfo, undone: Undone) -> Response {
+async fn show_undone(
+    dashboard: Dashboard,
+    info: RequestInfo,
+    form_error: RecordFormError,
+) -> Response {
     // Without what was typed.
-    let outcome = match &undone {
-        Undone::Create(..) => "The payload or state is invalid.",
-        Undone::Advance { .. } => "The new state is invalid.",
-        Undone::Conflict(_) => "State not set: it has changed since the page was loaded.",
-        Undone::Append { .. } => "The event is invalid.",
+    let outcome = match &form_error {
+        RecordFormError::Create(..) => "The payload or state is invalid.",
+        RecordFormError::Advance { .. } => "The new state is invalid.",
+        RecordFormError::Conflict(_) => "State not set: it has changed since the page was loaded.",
+        RecordFormError::Append { .. } => "The event is invalid.",
     };
     info.set_outcome(false, outcome);
     let uri: Uri = info.uri.clone();
     render(dashboard, &uri, info, move || {
-        provide_context(undone.clone());
+        provide_context(form_error.clone());
     })
     .await
 }

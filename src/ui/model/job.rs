@@ -14,7 +14,7 @@ pub struct JobRow {
     pub id: String,
     pub queue_ref: QueueRef,
     pub klass: Option<String>,
-    pub stand: EffectiveState,
+    pub state: EffectiveState,
     pub priority: f64,
     /// `i64::MAX` for any number.
     pub retries: i64,
@@ -25,7 +25,7 @@ pub struct JobRow {
     /// The one moment that matters where the job stands: due, end of the lease, failed, completed, available.
     pub when: i64,
     /// The beginning of the payload on one line.
-    pub glimpse: String,
+    pub preview: String,
     pub failure: Option<FailureNote>,
     /// How many jobs it waits for.
     pub waits_for: usize,
@@ -37,16 +37,16 @@ pub struct JobRow {
 
 impl JobRow {
     /// Taken from its worker by hand: called stalled, it waits, first in line.
-    pub fn is_taken_away(&self) -> bool {
-        self.stand == EffectiveState::Stalled && self.worker.is_none()
+    pub fn is_timed_out(&self) -> bool {
+        self.state == EffectiveState::Stalled && self.worker.is_none()
     }
 
     /// The list in which the job stands.
     pub fn list(&self) -> EffectiveState {
-        if self.is_taken_away() {
+        if self.is_timed_out() {
             EffectiveState::Waiting
         } else {
-            self.stand
+            self.state
         }
     }
 
@@ -60,8 +60,8 @@ impl JobRow {
 
     /// How many times it may be consumed still, and how many times it might be in all. A try counts as used
     /// from the moment in which the job is handed out.
-    pub fn tries(&self) -> (i64, i64) {
-        let left = match self.stand {
+    pub fn attempts(&self) -> (i64, i64) {
+        let left = match self.state {
             EffectiveState::Running | EffectiveState::Stalled => self.remaining,
             EffectiveState::Dead => 0,
             EffectiveState::Waiting
@@ -96,7 +96,7 @@ pub struct Entry {
 
 /// What is known of the times of a job, of any protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Life {
+pub struct JobTimes {
     pub created: i64,
     /// When it came into its present state.
     pub since: i64,

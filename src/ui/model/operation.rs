@@ -50,7 +50,7 @@ impl BulkAction {
     pub fn parse(text: &str) -> Option<BulkAction> {
         BulkAction::ALL
             .into_iter()
-            .find(|deed| deed.as_str() == text)
+            .find(|action_button| action_button.as_str() == text)
     }
 }
 

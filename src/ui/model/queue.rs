@@ -34,9 +34,9 @@ impl QueueRow {
     }
 
     /// The states in which its jobs can be; and one in which there are some though they should not.
-    pub fn stands(&self) -> impl Iterator<Item = EffectiveState> {
-        let shown = |stand: &EffectiveState| {
-            self.queue_ref.protocol.has(*stand) || self.counts.of(*stand) > 0
+    pub fn states(&self) -> impl Iterator<Item = EffectiveState> {
+        let shown = |state: &EffectiveState| {
+            self.queue_ref.protocol.has(*state) || self.counts.of(*state) > 0
         };
         EffectiveState::ALL.into_iter().filter(shown)
     }

@@ -41,7 +41,7 @@ pub struct Series {
 
 /// What the overview tells of the last hour, in all queues.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Recent {
+pub struct RecentActivity {
     /// By the minute; the last one goes on.
     pub hour: Series,
     /// The last five minutes, and the hour before them.
@@ -62,7 +62,7 @@ pub struct Spark {
 
 /// What of the statistics somebody wants to see, as it stands in the address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct StatisticsQuery {
     /// The address of the queue without `/ui/`; empty for all together.
     pub queue: String,
     /// `1h`, `6h`, `24h`, `7d`, `30d`, or empty.

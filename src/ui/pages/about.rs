@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{definitions, loaded, many};
+use crate::ui::components::basics::{definitions, loaded, plural};
 use crate::ui::components::commands::{api, commands, quoted};
 use crate::ui::components::icons::icon;
 use crate::ui::components::state::badge;
@@ -89,8 +89,8 @@ fn server(view: &AboutView, request: &PageRequest) -> Vec<(&'static str, AnyView
         (
             "Contents",
             view! {
-                <a href="/ui/queues">{many(size(view.queues), "queue", "queues")}</a> ", "
-                <a href="/ui/workers">{many(size(view.workers), "worker", "workers")}</a>
+                <a href="/ui/queues">{plural(size(view.queues), "queue", "queues")}</a> ", "
+                <a href="/ui/workers">{plural(size(view.workers), "worker", "workers")}</a>
             }
             .into_any(),
         ),

@@ -13,11 +13,11 @@ use crate::ui::components::icons::icon;
 use crate::ui::components::tables;
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::audit::model::{AuditQuery, AuditRow, AuditView, Fate, Thing};
+use crate::ui::pages::audit::model::{AuditQuery, AuditRow, AuditView, ChangeKind, ChangedItem};
 use crate::ui::urls::encoding::encode;
 
 /// Things of an entry that are shown at once; the others stand behind a button.
-const THINGS_SHOWN: usize = 3;
+const ITEMS_SHOWN: usize = 3;
 
 #[component]
 pub fn AuditPage() -> impl IntoView {
@@ -194,17 +194,17 @@ fn row(row: &AuditRow) -> AnyView {
 }
 
 fn changes(row: &AuditRow) -> AnyView {
-    if row.things.is_empty() {
+    if row.changes.is_empty() {
         return view! { <span class="aside">"no change"</span> }.into_any();
     }
-    let shown = row.things.iter().take(THINGS_SHOWN).map(thing);
-    let hidden = row.things.get(THINGS_SHOWN..).unwrap_or_default();
-    let known = i64::try_from(row.things.len()).unwrap_or(i64::MAX);
+    let shown = row.changes.iter().take(ITEMS_SHOWN).map(changed_item);
+    let hidden = row.changes.get(ITEMS_SHOWN..).unwrap_or_default();
+    let known = i64::try_from(row.changes.len()).unwrap_or(i64::MAX);
     // Deleted jobs are one thing that counts for many.
     let is_counted = row
-        .things
+        .changes
         .iter()
-        .any(|thing| thing.fate == Fate::Gone && thing.facts.is_empty());
+        .any(|changed_item| changed_item.kind == ChangeKind::Gone && changed_item.facts.is_empty());
     let unknown = row.items - known;
     view! {
         <ul class="changes">{shown.collect_view()}</ul>
@@ -214,7 +214,7 @@ fn changes(row: &AuditRow) -> AnyView {
                 view! {
                     <details class="more">
                         <summary>{format!("{n} more")}</summary>
-                        <ul class="changes">{hidden.iter().map(thing).collect_view()}</ul>
+                        <ul class="changes">{hidden.iter().map(changed_item).collect_view()}</ul>
                     </details>
                 }
             })}
@@ -224,22 +224,22 @@ fn changes(row: &AuditRow) -> AnyView {
     .into_any()
 }
 
-fn thing(thing: &Thing) -> AnyView {
-    let fate = match thing.fate {
-        Fate::New => " · new",
-        Fate::Gone => " · deleted",
-        Fate::Stays if thing.facts.is_empty() => " · no recorded field changed",
-        Fate::Stays => "",
+fn changed_item(changed_item: &ChangedItem) -> AnyView {
+    let kind = match changed_item.kind {
+        ChangeKind::New => " · new",
+        ChangeKind::Gone => " · deleted",
+        ChangeKind::Stays if changed_item.facts.is_empty() => " · no recorded field changed",
+        ChangeKind::Stays => "",
     };
-    let facts = thing.facts.iter().map(|fact| {
-        let change = match thing.fate {
-            Fate::New => fact.after.clone(),
-            Fate::Gone => fact.before.clone(),
-            Fate::Stays => format!("{} → {}", fact.before, fact.after),
+    let facts = changed_item.facts.iter().map(|fact| {
+        let change = match changed_item.kind {
+            ChangeKind::New => fact.after.clone(),
+            ChangeKind::Gone => fact.before.clone(),
+            ChangeKind::Stays => format!("{} → {}", fact.before, fact.after),
         };
         view! { <span class="note">{fact.name.clone()} ": " {change}</span> }
     });
-    view! { <li><span class="name">{thing.name.clone()}</span> {fate} {facts.collect_view()}</li> }
+    view! { <li><span class="name">{changed_item.name.clone()}</span> {kind} {facts.collect_view()}</li> }
         .into_any()
 }
 

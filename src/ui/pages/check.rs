@@ -9,9 +9,9 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::database::Repair;
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, quoted};
-use crate::ui::components::forms::{Ask, ask};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::icons::icon;
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -62,7 +62,7 @@ fn result(view: &CheckView, request: &PageRequest) -> AnyView {
     view! {
         <div class="head-row">
             <p class="s-failed row">
-                {icon("failed")} <strong>{format!("{} found.", many(n, "inconsistency", "inconsistencies"))}</strong> {when}
+                {icon("failed")} <strong>{format!("{} found.", plural(n, "inconsistency", "inconsistencies"))}</strong> {when}
             </p>
             {mend(request)}
         </div>
@@ -77,7 +77,7 @@ fn kind(kind: &CheckedKind) -> AnyView {
     let total = if kind.total >= KIND_MAX {
         format!("{} or more inconsistencies", time::number(n))
     } else {
-        many(n, "inconsistency", "inconsistencies")
+        plural(n, "inconsistency", "inconsistencies")
     };
     let more = kind.total - kind.sentences.len();
     let sentences = kind
@@ -117,7 +117,7 @@ fn title(kind: &str) -> String {
 }
 
 fn mend(request: &PageRequest) -> AnyView {
-    ask(Ask {
+    confirm_dialog(ConfirmDialog {
         id: "mend".to_owned(),
         button: "Repair…".to_owned(),
         danger: false,

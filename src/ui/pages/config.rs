@@ -9,9 +9,9 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::options::{SetOption, SetQueueOption, UnsetOption};
-use crate::ui::components::basics::{element_id, loaded, many};
+use crate::ui::components::basics::{element_id, loaded, plural};
 use crate::ui::components::commands::{api, commands, quoted};
-use crate::ui::components::forms::{allowed, deed, hidden, may, queue_names};
+use crate::ui::components::forms::{action_button, allowed, hidden, may, queue_names};
 use crate::ui::components::links::queue_link;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::options::{Meaning, Unit, of_queue, of_server, queue_of};
@@ -208,7 +208,7 @@ fn row(
             None => ("Remove", format!("Remove {}", setting.option)),
         };
         let fields = vec![("option", setting.option.clone()), ("back", request.here())];
-        deed(UnsetOption::PATH, fields, label, about)
+        action_button(UnsetOption::PATH, fields, label, about)
     });
     view! {
         <li data-key=setting.option.clone()>
@@ -288,9 +288,9 @@ fn told(value: &str, unit: Option<Unit>) -> (String, Option<String>) {
                 (seconds >= 60.0).then(|| time::seconds(seconds)),
             )
         }
-        (Some(Unit::Days), _, Some(n)) => (many(n, "day", "days"), None),
-        (Some(Unit::Jobs), _, Some(n)) => (many(n, "job", "jobs"), None),
-        (Some(Unit::Entries), _, Some(n)) => (many(n, "entry", "entries"), None),
+        (Some(Unit::Days), _, Some(n)) => (plural(n, "day", "days"), None),
+        (Some(Unit::Jobs), _, Some(n)) => (plural(n, "job", "jobs"), None),
+        (Some(Unit::Entries), _, Some(n)) => (plural(n, "entry", "entries"), None),
         _ => (value.to_owned(), None),
     }
 }

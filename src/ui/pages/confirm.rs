@@ -9,7 +9,7 @@ use leptos_meta::Title;
 use crate::auth::Role;
 use crate::time;
 use crate::ui::actions::operations::Operate;
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::forms::{hidden, queue_names};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, queue_name};
@@ -73,7 +73,7 @@ pub fn sentence(action: BulkAction, jobs: &str) -> String {
 
 /// How many jobs, as far as they were counted.
 pub fn amount(jobs: i64, is_least: bool) -> String {
-    let jobs = many(jobs, "job", "jobs");
+    let jobs = plural(jobs, "job", "jobs");
     if is_least {
         format!("at least {jobs}")
     } else {
@@ -263,7 +263,7 @@ fn samples(view: &ConfirmView) -> AnyView {
     let more = view.jobs - shown;
     let row = |job: &JobRow| {
         view! {
-            <li>{job_link(job)} " " {chip(job.stand)} " " {queue_name(&job.queue_ref)} " " <code class="aside">{job.glimpse.clone()}</code></li>
+            <li>{job_link(job)} " " {chip(job.state)} " " {queue_name(&job.queue_ref)} " " <code class="aside">{job.preview.clone()}</code></li>
         }
     };
     view! {

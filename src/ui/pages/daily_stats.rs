@@ -12,10 +12,10 @@ use crate::ui::components::commands::{api, commands, quoted};
 use crate::ui::components::histogram::{Histogram, histogram, within};
 use crate::ui::components::icons::icon;
 use crate::ui::model::queue_ref::Protocol;
-use crate::ui::model::series::Asked;
+use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::daily_stats::model::{Spread, StatsView};
+use crate::ui::pages::daily_stats::model::{DurationStats, StatsView};
 use crate::ui::pages::queue::{Tab, api_segment, head};
 use crate::ui::urls;
 
@@ -73,7 +73,7 @@ fn days(view: &StatsView) -> AnyView {
                 <input id="day" name="day" type="date" value=time::date(day) max=time::date(today) required />
                 <button type="submit" class="button">"Show"</button>
                 {(day < today).then(|| link(day + 1, "Next day", "next"))}
-                <a href=urls::statistics(&Asked { queue: urls::handle(name), ..Asked::default() })>"Other time ranges"</a>
+                <a href=urls::statistics(&StatisticsQuery { queue: urls::handle(name), ..StatisticsQuery::default() })>"Other time ranges"</a>
                 {(day + 1 < today).then(|| view! { <a href=urls::stats(name, None)>"Today"</a> })}
             </form>
         </div>
@@ -153,7 +153,7 @@ fn numbers(view: &StatsView) -> AnyView {
         ("complete", done, view.run.total, None),
     ];
     if queue_ref.protocol.has(EffectiveState::Failed) {
-        let failed = urls::stand(queue_ref, EffectiveState::Failed);
+        let failed = urls::state(queue_ref, EffectiveState::Failed);
         tiles.push(("failed", "failures", view.failures, None));
         tiles.push(("failed", "still failed", view.failed, Some(failed)));
     }
@@ -163,10 +163,10 @@ fn numbers(view: &StatsView) -> AnyView {
     } else {
         "tiles three"
     };
-    let tiles = tiles.into_iter().map(|(stand, word, n, address)| {
+    let tiles = tiles.into_iter().map(|(state, word, n, address)| {
         let look = if n == 0 { "tile zero" } else { "tile" };
         let inside = view! {
-            <span class=format!("tile-name s-{stand}")>{icon(stand)} {word}</span>
+            <span class=format!("tile-name s-{state}")>{icon(state)} {word}</span>
             <span class="tile-n">{time::number(n)}</span>
         };
         let inside = match address {
@@ -179,16 +179,16 @@ fn numbers(view: &StatsView) -> AnyView {
 }
 
 fn durations(
-    spread: &Spread,
+    duration_stats: &DurationStats,
     drawing: &Histogram<'_>,
     title: &'static str,
     about: &'static str,
     none: &'static str,
 ) -> AnyView {
-    let inside = if spread.total == 0 {
+    let inside = if duration_stats.total == 0 {
         view! { <p class="aside">{none}</p> }.into_any()
     } else {
-        let kept = spread.slots.iter().any(|n| *n > 0);
+        let kept = duration_stats.slots.iter().any(|n| *n > 0);
         let drawn = if kept {
             histogram(drawing)
         } else {
@@ -196,7 +196,7 @@ fn durations(
         };
         view! {
             <div class="spread">
-                {facts(spread)}
+                {facts(duration_stats)}
                 <div>{drawn}</div>
             </div>
         }
@@ -213,18 +213,21 @@ fn durations(
     .into_any()
 }
 
-fn facts(spread: &Spread) -> AnyView {
+fn facts(duration_stats: &DurationStats) -> AnyView {
     let mut facts = vec![
-        ("Jobs", time::number(spread.total)),
-        ("Mean", time::seconds(spread.mean)),
+        ("Jobs", time::number(duration_stats.total)),
+        ("Mean", time::seconds(duration_stats.mean)),
     ];
     // One job alone says nothing about how far jobs lie apart.
-    if spread.total > 1 {
-        facts.push(("Standard deviation", time::seconds(spread.variance.sqrt())));
-        facts.push(("Variance", squared(spread.variance)));
+    if duration_stats.total > 1 {
+        facts.push((
+            "Standard deviation",
+            time::seconds(duration_stats.variance.sqrt()),
+        ));
+        facts.push(("Variance", squared(duration_stats.variance)));
     }
     for (word, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
-        facts.extend(within(&spread.slots, share).map(|time| (word, time)));
+        facts.extend(within(&duration_stats.slots, share).map(|time| (word, time)));
     }
     definitions(facts)
 }

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::links::{job_link, queue_name};
 use crate::ui::components::paging::pager;
 use crate::ui::components::tables;
@@ -56,8 +56,8 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
                     <p class="lead">
                         {format!(
                             "{} in {}. Dead jobs stay until you respawn, requeue or delete them; Relay deletes its dead jobs after 30 days.",
-                            many(view.jobs, "dead job", "dead jobs"),
-                            many(n(view.letters), "queue", "queues"),
+                            plural(view.jobs, "dead job", "dead jobs"),
+                            plural(n(view.letters), "queue", "queues"),
                         )}
                     </p>
                 }
@@ -86,7 +86,7 @@ fn filter(view: &DeadView, namespace: &str, queue: &str) -> AnyView {
                     {options.collect_view()}
                 </select>
                 <label for="queue">"Queue name contains"</label>
-                <input id="queue" name="queue" type="search" value=queue.to_owned() maxlength="255" autocomplete="off" data-hot="/" />
+                <input id="queue" name="queue" type="search" value=queue.to_owned() maxlength="255" autocomplete="off" data-shortcut="/" />
                 <button type="submit" class="button">"Filter"</button>
             </form>
         </div>
@@ -103,7 +103,7 @@ fn letters(rows: &[DeadRow], request: &PageRequest) -> AnyView {
         ("Action", "act"),
     ];
     let rows = rows.iter().map(|row| {
-        let list = urls::stand(&row.queue_ref, EffectiveState::Dead);
+        let list = urls::state(&row.queue_ref, EffectiveState::Dead);
         let look = format!("Open the dead jobs of {}", row.queue_ref.label());
         let head = row.head.as_ref();
         view! {
@@ -117,7 +117,7 @@ fn letters(rows: &[DeadRow], request: &PageRequest) -> AnyView {
                             view! {
                                 {job_link(job)}
                                 " "
-                                <code>{job.glimpse.clone()}</code>
+                                <code>{job.preview.clone()}</code>
                             }
                         })}
                 </td>

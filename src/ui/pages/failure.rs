@@ -8,11 +8,11 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::jobs::Retry;
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, numbers};
 use crate::ui::components::commands::{api, commands, json, quoted};
-use crate::ui::components::forms::deed;
+use crate::ui::components::forms::action_button;
 use crate::ui::components::links::{job_link, queue_name, worker_link};
 use crate::ui::components::paging::pager;
 use crate::ui::components::tables::{self, JobList};
@@ -21,7 +21,7 @@ use crate::ui::model::job::JobRow;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::failure::incident::incident;
 use crate::ui::pages::failures::load::{self, FAILURES_COUNTED_MAX};
-use crate::ui::pages::failures::model::{FailingView, Said};
+use crate::ui::pages::failures::model::{FailingView, MessageKind};
 use crate::ui::pages::failures::ranges;
 use crate::ui::pages::search::model::in_quotes;
 use crate::ui::urls;
@@ -59,12 +59,12 @@ fn nothing() -> impl IntoView {
 fn some(view: &FailingView, request: &PageRequest) -> AnyView {
     let group = &view.group;
     let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, request.now));
-    let chosen = view.chosen.as_ref().map_or("", |said| said.hash.as_str());
+    let chosen = view.chosen.as_ref().map_or("", |kind| kind.hash.as_str());
     let here = urls::failing(&group.group, &view.range, chosen);
     view! {
         <div class="head-row">
             <p class="lead">
-                {many(group.count, "failed job", "failed jobs")} " · first " {moment(group.first)} " · last "
+                {plural(group.count, "failed job", "failed jobs")} " · first " {moment(group.first)} " · last "
                 {moment(group.last)}
             </p>
             <div class="row">
@@ -80,7 +80,7 @@ fn some(view: &FailingView, request: &PageRequest) -> AnyView {
         {where_from(view)}
         {view.sample.as_ref().map(|sample| newest(sample, request))}
         <p>
-            <a href=urls::search(&meant(view))>{format!("Search these {}", many(view.count, "job", "jobs"))}</a>
+            <a href=urls::search(&meant(view))>{format!("Search these {}", plural(view.count, "job", "jobs"))}</a>
         </p>
         {bulk::of_failed(meant(view), request)}
         <div class="card">
@@ -104,14 +104,14 @@ fn canary(sample: &JobRow) -> AnyView {
         ("back", urls::qless_job(&sample.id)),
     ];
     let about = format!("Retry 1 as a canary: job {}", sample.id);
-    deed(Retry::PATH, fields, "Retry 1 as a canary", about)
+    action_button(Retry::PATH, fields, "Retry 1 as a canary", about)
 }
 
 /// The search that finds the same jobs.
 fn meant(view: &FailingView) -> String {
     let mut text = format!("state:failed type:{}", in_quotes(&view.group.group));
-    if let Some(said) = &view.chosen {
-        text.push_str(&format!(" fp:{}", said.hash));
+    if let Some(kind) = &view.chosen {
+        text.push_str(&format!(" fp:{}", kind.hash));
     }
     let age = match view.range.as_str() {
         "1h" | "24h" | "7d" => view.range.as_str(),
@@ -155,23 +155,28 @@ fn times(view: &FailingView) -> AnyView {
 fn messages(view: &FailingView) -> AnyView {
     let group = &view.group.group;
     let chosen = view.chosen.as_ref();
-    let chip = |said: &Said, is_chosen: bool| {
-        let fp = if is_chosen { "" } else { said.hash.as_str() };
-        let text = match said.text.as_str() {
+    let chip = |kind: &MessageKind, is_chosen: bool| {
+        let fp = if is_chosen { "" } else { kind.hash.as_str() };
+        let text = match kind.text.as_str() {
             "" => "(no message)".to_owned(),
             text => text.to_owned(),
         };
         view! {
             <li>
                 <a href=urls::failing(group, &view.range, fp) aria-current=is_chosen.then_some("true")>
-                    <span class="count">{time::number(said.count)}</span>
+                    <span class="count">{time::number(kind.count)}</span>
                     <span>{text}</span>
                 </a>
             </li>
         }
     };
-    let is_chosen = |said: &Said| chosen.is_some_and(|chosen| chosen.hash == said.hash);
-    let hidden = chosen.filter(|chosen| !view.said.iter().any(|said| said.hash == chosen.hash));
+    let is_chosen = |kind: &MessageKind| chosen.is_some_and(|chosen| chosen.hash == kind.hash);
+    let hidden = chosen.filter(|chosen| {
+        !view
+            .message_kinds
+            .iter()
+            .any(|kind| kind.hash == chosen.hash)
+    });
     let others = match view.others {
         0 => String::new(),
         n => format!(" {n} more messages are not listed."),
@@ -180,15 +185,15 @@ fn messages(view: &FailingView) -> AnyView {
         <section class="card padded" aria-labelledby="messages">
             <h2 id="messages">"Messages"</h2>
             <ul class="chips">
-                {view.said.iter().map(|said| chip(said, is_chosen(said))).collect_view()}
-                {hidden.map(|said| chip(said, true))}
+                {view.message_kinds.iter().map(|kind| chip(kind, is_chosen(kind))).collect_view()}
+                {hidden.map(|kind| chip(kind, true))}
             </ul>
             <p class="aside">
-                {format!("Messages of the newest {}. “·” replaces the parts that vary: numbers, IDs and quoted text.{others}", many(view.looked_at, "job", "jobs"))}
+                {format!("Messages of the newest {}. “·” replaces the parts that vary: numbers, IDs and quoted text.{others}", plural(view.looked_at, "job", "jobs"))}
                 {chosen
-                    .map(|said| {
+                    .map(|kind| {
                         view! {
-                            " Selected: " <code>{format!("fp:{}", said.hash)}</code> ". "
+                            " Selected: " <code>{format!("fp:{}", kind.hash)}</code> ". "
                             <a href=urls::failing(group, &view.range, "")>"All messages"</a>
                         }
                     })}
@@ -288,9 +293,9 @@ mod tests {
             spans: vec![],
             is_cut: false,
             looked_at: 0,
-            said: vec![],
+            message_kinds: vec![],
             others: 0,
-            chosen: chosen.map(|hash| Said {
+            chosen: chosen.map(|hash| MessageKind {
                 hash: hash.to_owned(),
                 text: String::new(),
                 count: 1,

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::chart::spark;
 use crate::ui::components::links::queue_name;
 use crate::ui::components::tables;
@@ -75,12 +75,12 @@ fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
     view! {
         <p class="lead">
             {match counted == view.failed {
-                true => format!("{} in {}", many(counted, "failed job", "failed jobs"), many(groups, "group", "groups")),
+                true => format!("{} in {}", plural(counted, "failed job", "failed jobs"), plural(groups, "group", "groups")),
                 false => format!(
                     "{} of {}, in {}",
                     time::number(counted),
-                    many(view.failed, "failed job", "failed jobs"),
-                    many(groups, "group", "groups"),
+                    plural(view.failed, "failed job", "failed jobs"),
+                    plural(groups, "group", "groups"),
                 ),
             }}
         </p>
@@ -112,7 +112,7 @@ fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
         {(view.more > 0)
             .then(|| {
                 let more = i64::try_from(view.more).unwrap_or(i64::MAX);
-                view! { <p class="aside">{format!("{} with fewer jobs not shown. Filter to see them.", many(more, "group", "groups"))}</p> }
+                view! { <p class="aside">{format!("{} with fewer jobs not shown. Filter to see them.", plural(more, "group", "groups"))}</p> }
             })}
     }
     .into_any()
@@ -144,7 +144,7 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
     let day: i64 = group.day.iter().sum();
     let about = format!(
         "{} failed in the last 24 hours, at most {} in one hour",
-        many(day, "job", "jobs"),
+        plural(day, "job", "jobs"),
         time::number(group.day.iter().max().copied().unwrap_or_default()),
     );
     let drawn = match day {

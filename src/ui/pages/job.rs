@@ -11,20 +11,20 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use crate::ui::actions::jobs::{RemoveTag, Undepend};
-use crate::ui::components::basics::{definitions, loaded, many};
+use crate::ui::components::basics::{definitions, loaded, plural};
 use crate::ui::components::commands::copy;
-use crate::ui::components::forms::{deed, hot, may};
+use crate::ui::components::forms::{action_button, may, shortcut};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_link, queue_name, tag_link, worker_link};
 use crate::ui::components::payload::payload;
-use crate::ui::components::state::{badge, chip, standing};
+use crate::ui::components::state::{badge, chip, state_view};
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, when};
 use crate::ui::components::timeline::timeline;
 use crate::ui::model::job::FailureNote;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::job::model::{JobView, Relatives};
+use crate::ui::pages::job::model::{JobView, RelatedJobs};
 use crate::ui::urls;
 
 /// Tags that the page of a job shows.
@@ -47,7 +47,7 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
         <div class="head-row">
             <div class="row">
                 <h1>
-                    <span class="name">{name}</span> {chip(row.stand)}
+                    <span class="name">{name}</span> {chip(row.state)}
                     {job.tracked.then(|| view! { <span class="chip s-tracked">{icon("tracked")} "tracked"</span> })}
                 </h1>
                 {badge(row.queue_ref.protocol)}
@@ -55,9 +55,9 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
             <div class="row">{actions::actions(job, request)}</div>
         </div>
         <p class="lead row">
-            <code id="jid" class="id">{row.id.clone()}</code> {hot("y", copy("jid".to_owned(), "Copy ID".to_owned()))}
+            <code id="jid" class="id">{row.id.clone()}</code> {shortcut("y", copy("jid".to_owned(), "Copy ID".to_owned()))}
         </p>
-        {row.failure.as_ref().map(|failure| failure_card(failure, row.stand, request))}
+        {row.failure.as_ref().map(|failure| failure_card(failure, row.state, request))}
         <div class="columns even">
             <section class="card padded" aria-labelledby="facts">
                 <h2 id="facts">"Details"</h2>
@@ -67,7 +67,7 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
                 <div class="card-title">
                     <h2 id="data">"Payload"</h2>
                     <span class="row">
-                        <span class="aside">{many(i64::try_from(job.body.len()).unwrap_or(i64::MAX), "byte", "bytes")}</span>
+                        <span class="aside">{plural(i64::try_from(job.body.len()).unwrap_or(i64::MAX), "byte", "bytes")}</span>
                         {copy("payload".to_owned(), "Copy the payload".to_owned())}
                     </span>
                 </div>
@@ -76,13 +76,13 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
         </div>
         <section class="card padded" aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>
-            {timeline(row, &job.life, request.now)}
+            {timeline(row, &job.times, request.now)}
             {actions::note_form(&row.id, request)}
         </section>
         {graph::graph(&job.graph)}
         <div class="columns">
-            {relatives("Depends on", &job.dependencies, (row.stand == EffectiveState::Depends).then_some((job, request)))}
-            {relatives("Dependents", &job.dependents, None)}
+            {related_jobs("Depends on", &job.dependencies, (row.state == EffectiveState::Depends).then_some((job, request)))}
+            {related_jobs("Dependents", &job.dependents, None)}
         </div>
         {curl::curl(job, request)}
     }
@@ -90,27 +90,27 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
 }
 
 fn facts(job: &JobView, request: &PageRequest) -> AnyView {
-    let (row, life) = (&job.row, &job.life);
+    let (row, times) = (&job.row, &job.times);
     let now = request.now;
     let moment = |moment: i64| when(moment, now);
     let mut facts: Vec<(&str, AnyView)> = vec![
         ("Queue", queue_link(&row.queue_ref)),
-        ("State", standing(row)),
-        ("State since", moment(life.since)),
-        ("Created", moment(life.created)),
+        ("State", state_view(row)),
+        ("State since", moment(times.since)),
+        ("Created", moment(times.created)),
     ];
-    match row.stand {
-        EffectiveState::Scheduled => facts.push(("Due", moment(life.ready))),
-        EffectiveState::Waiting => facts.push(("Available", moment(life.ready))),
+    match row.state {
+        EffectiveState::Scheduled => facts.push(("Due", moment(times.ready))),
+        EffectiveState::Waiting => facts.push(("Available", moment(times.ready))),
         // It may wait for others with a delay that is not over.
-        EffectiveState::Depends if life.ready > now => {
-            facts.push(("Not before", moment(life.ready)));
+        EffectiveState::Depends if times.ready > now => {
+            facts.push(("Not before", moment(times.ready)));
         }
         EffectiveState::Running => {
-            facts.extend(life.expires.map(|end| ("Lease ends", moment(end))));
+            facts.extend(times.expires.map(|end| ("Lease ends", moment(end))));
         }
         EffectiveState::Stalled => {
-            facts.extend(life.expires.map(|end| ("Lease ended", moment(end))));
+            facts.extend(times.expires.map(|end| ("Lease ended", moment(end))));
         }
         EffectiveState::Depends
         | EffectiveState::Failed
@@ -154,7 +154,7 @@ fn tags(job: &JobView, request: &PageRequest) -> AnyView {
         ];
         view! {
             <li data-key=tag.clone()>
-                {tag_link(tag)} {deed(RemoveTag::PATH, fields, "×", format!("Remove tag {tag}"))}
+                {tag_link(tag)} {action_button(RemoveTag::PATH, fields, "×", format!("Remove tag {tag}"))}
             </li>
         }
     });
@@ -163,14 +163,14 @@ fn tags(job: &JobView, request: &PageRequest) -> AnyView {
         <ul class="tags">
             {tags.collect_view()}
             {(more > 0).then(|| view! { <li class="aside">{format!("and {more} more")}</li> })}
-            <li data-key="">{hot("", actions::tag_form(&row.id, request))}</li>
+            <li data-key="">{shortcut("", actions::tag_form(&row.id, request))}</li>
         </ul>
     }
     .into_any()
 }
 
-fn failure_card(failure: &FailureNote, stand: EffectiveState, request: &PageRequest) -> AnyView {
-    let title = if stand == EffectiveState::Failed {
+fn failure_card(failure: &FailureNote, state: EffectiveState, request: &PageRequest) -> AnyView {
+    let title = if state == EffectiveState::Failed {
         "Failure"
     } else {
         "Last failure"
@@ -192,30 +192,30 @@ fn failure_card(failure: &FailureNote, stand: EffectiveState, request: &PageRequ
 
 /// The jobs before or after this one, each with where it stands. `waiter` is this job, if it waits for them
 /// and need not.
-fn relatives(
+fn related_jobs(
     title: &'static str,
-    relatives: &Relatives,
+    related_jobs: &RelatedJobs,
     waiter: Option<(&JobView, &PageRequest)>,
 ) -> Option<AnyView> {
-    if relatives.total == 0 {
+    if related_jobs.total == 0 {
         return None;
     }
     let waiter = waiter.filter(|_| may(Undepend::PATH));
-    let rows = relatives.jobs.iter().map(|relative| {
-        let job = relative.job.as_ref();
+    let rows = related_jobs.jobs.iter().map(|related| {
+        let job = related.job.as_ref();
         view! {
-            <tr data-key=relative.id.clone()>
+            <tr data-key=related.id.clone()>
                 <th scope="row" class="first">
-                    <a class="id" href=urls::qless_job(&relative.id)>{relative.id.clone()}</a>
+                    <a class="id" href=urls::qless_job(&related.id)>{related.id.clone()}</a>
                     {job.and_then(|job| job.klass.clone()).map(|klass| view! { <span class="klass">{klass}</span> })}
                 </th>
-                <td>{job.map(|job| chip(job.stand))}</td>
+                <td>{job.map(|job| chip(job.state))}</td>
                 <td class="mid">{job.map(|job| queue_name(&job.queue_ref))}</td>
-                {waiter.map(|(waiter, request)| view! { <td class="act">{take_off(waiter, &relative.id, request)}</td> })}
+                {waiter.map(|(waiter, request)| view! { <td class="act">{take_off(waiter, &related.id, request)}</td> })}
             </tr>
         }
     });
-    let more = relatives.total - relatives.jobs.len().min(relatives.total);
+    let more = related_jobs.total - related_jobs.jobs.len().min(related_jobs.total);
     let mut columns = vec![("Job", "first"), ("State", ""), ("Queue", "mid")];
     columns.extend(waiter.map(|_| ("Action", "act")));
     let view = view! {
@@ -223,8 +223,8 @@ fn relatives(
             <div class="card-title">
                 <h2>{title}</h2>
                 <span class="row">
-                    <span class="aside">{many(i64::try_from(relatives.total).unwrap_or(i64::MAX), "job", "jobs")}</span>
-                    {waiter.filter(|_| relatives.total > 1).map(|(waiter, request)| actions::take_off_all(waiter, request))}
+                    <span class="aside">{plural(i64::try_from(related_jobs.total).unwrap_or(i64::MAX), "job", "jobs")}</span>
+                    {waiter.filter(|_| related_jobs.total > 1).map(|(waiter, request)| actions::take_off_all(waiter, request))}
                 </span>
             </div>
             {tables::table(title, tables::head(&columns), rows.collect_view().into_any())}
@@ -242,5 +242,5 @@ fn take_off(waiter: &JobView, other: &str, request: &PageRequest) -> AnyView {
         ("back", request.here()),
     ];
     let about = format!("Remove dependency on {other}");
-    deed(Undepend::PATH, fields, "Remove dependency", about)
+    action_button(Undepend::PATH, fields, "Remove dependency", about)
 }

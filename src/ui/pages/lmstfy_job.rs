@@ -8,17 +8,17 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use crate::ui::actions::dead_letters::RespawnJobs;
-use crate::ui::components::basics::{definitions, job_head, loaded, many};
+use crate::ui::components::basics::{definitions, job_head, loaded, plural};
 use crate::ui::components::commands::{commands, copy};
-use crate::ui::components::forms::{Ask, ask_with, deleting, hot};
-use crate::ui::components::links::{link_if_seen, queue_link};
-use crate::ui::components::state::{chip, standing};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog_with, delete_dialog, shortcut};
+use crate::ui::components::links::{link_if_allowed, queue_link};
+use crate::ui::components::state::{chip, state_view};
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::lmstfy_job::model::LmstfyJobView;
-use crate::ui::pages::queue::lmstfy::{command, respawning, tries, ttl_field};
+use crate::ui::pages::queue::lmstfy::{attempts, command, respawning, ttl_field};
 use crate::ui::urls;
 use crate::ui::urls::encoding::segment;
 
@@ -37,7 +37,7 @@ fn page(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
     let size = i64::try_from(job.bytes.len()).unwrap_or(i64::MAX);
     view! {
-        {job_head(&row.queue_ref, &row.id, None, chip(row.stand), actions(job, request))}
+        {job_head(&row.queue_ref, &row.id, None, chip(row.state), actions(job, request))}
         <div class="columns even">
             <section class="card padded" aria-labelledby="facts">
                 <h2 id="facts">"Details"</h2>
@@ -47,7 +47,7 @@ fn page(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
                 <div class="card-title">
                     <h2 id="data">"Body"</h2>
                     <span class="row">
-                        <span class="aside">{many(size, "byte", "bytes")}</span>
+                        <span class="aside">{plural(size, "byte", "bytes")}</span>
                         {copy("payload".to_owned(), "Copy the body as shown".to_owned())}
                         <a class="button" href=urls::body(&row.queue_ref, &row.id) download="">"Download"</a>
                     </span>
@@ -57,7 +57,7 @@ fn page(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
         </div>
         <section class="card padded" aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>
-            {timeline(row, &job.life, request.now)}
+            {timeline(row, &job.times, request.now)}
         </section>
         {curl(job, request)}
     }
@@ -65,28 +65,28 @@ fn page(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
 }
 
 fn facts(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
-    let (row, life) = (&job.row, &job.life);
+    let (row, times) = (&job.row, &job.times);
     let moment = |moment: i64| when(moment, request.now);
     let namespace = &row.queue_ref.namespace;
     let mut facts: Vec<(&str, AnyView)> = vec![
         (
             "Namespace",
-            link_if_seen(urls::namespace(namespace), namespace.clone()),
+            link_if_allowed(urls::namespace(namespace), namespace.clone()),
         ),
         ("Queue", queue_link(&row.queue_ref)),
-        ("State", standing(row)),
-        ("State since", moment(life.since)),
-        ("Published", moment(life.created)),
+        ("State", state_view(row)),
+        ("State since", moment(times.since)),
+        ("Published", moment(times.created)),
     ];
-    match row.stand {
-        EffectiveState::Scheduled => facts.push(("Due", moment(life.ready))),
-        EffectiveState::Waiting => facts.push(("Available", moment(life.ready))),
+    match row.state {
+        EffectiveState::Scheduled => facts.push(("Due", moment(times.ready))),
+        EffectiveState::Waiting => facts.push(("Available", moment(times.ready))),
         EffectiveState::Running => {
-            facts.extend(life.expires.map(|end| ("TTR ends", moment(end))));
+            facts.extend(times.expires.map(|end| ("TTR ends", moment(end))));
             facts.push(("Consumer", nameless()));
         }
         EffectiveState::Stalled => {
-            facts.extend(life.expires.map(|end| ("TTR ended", moment(end))));
+            facts.extend(times.expires.map(|end| ("TTR ended", moment(end))));
             facts.push(("Consumer", nameless()));
         }
         EffectiveState::Depends
@@ -95,7 +95,7 @@ fn facts(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
         | EffectiveState::Dead
         | EffectiveState::Record => {}
     }
-    facts.push(("Tries left", tries(row).into_any()));
+    facts.push(("Tries left", attempts(row).into_any()));
     facts.push(("Expires", ends(job, request)));
     facts.push(("Attributes", attributes(job)));
     definitions(facts)
@@ -108,7 +108,7 @@ fn nameless() -> AnyView {
 fn ends(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     match job.row.ends {
         Some(end) => when(end, request.now),
-        None if job.row.stand == EffectiveState::Dead => {
+        None if job.row.state == EffectiveState::Dead => {
             view! { "never" <span class="aside">" · dead jobs are kept until deleted"</span> }
                 .into_any()
         }
@@ -129,8 +129,8 @@ fn attributes(job: &LmstfyJobView) -> AnyView {
 
 fn actions(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
-    let respawn = (row.stand == EffectiveState::Dead).then(|| {
-        let ask = Ask {
+    let respawn = (row.state == EffectiveState::Dead).then(|| {
+        let confirm_dialog = ConfirmDialog {
             id: "respawn".to_owned(),
             button: "Respawn…".to_owned(),
             danger: false,
@@ -145,25 +145,25 @@ fn actions(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
             yes: "Respawn job".to_owned(),
             no: "Close",
         };
-        ask_with(ask, ttl_field("respawn"))
+        confirm_dialog_with(confirm_dialog, ttl_field("respawn"))
     });
-    let effect = match row.stand {
+    let effect = match row.state {
         EffectiveState::Running | EffectiveState::Stalled => {
             "The consumer that is running it is not notified and may continue, but the job is not delivered again."
         }
         EffectiveState::Dead => "It is removed from the dead letters.",
         _ => "No consumer will receive it.",
     };
-    let delete = deleting(
+    let delete = delete_dialog(
         &row.queue_ref,
         &row.id,
-        urls::stand(&row.queue_ref, row.list()),
+        urls::state(&row.queue_ref, row.list()),
         format!(
             "Acknowledges the job, which deletes it and its body. {effect} This cannot be undone."
         ),
         request,
     );
-    view! { {respawn.map(|respawn| hot("r", respawn))} {hot("c", delete)} }.into_any()
+    view! { {respawn.map(|respawn| shortcut("r", respawn))} {shortcut("c", delete)} }.into_any()
 }
 
 fn curl(job: &LmstfyJobView, request: &PageRequest) -> AnyView {

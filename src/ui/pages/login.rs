@@ -5,22 +5,22 @@ pub mod model;
 use leptos::prelude::*;
 use leptos_meta::Title;
 
-use crate::ui::components::basics::many;
+use crate::ui::components::basics::plural;
 use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
 use crate::ui::page_request::page_request;
-use crate::ui::pages::login::model::SignIn;
+use crate::ui::pages::login::model::SignInError;
 
 #[component]
 pub fn LoginPage() -> impl IntoView {
-    let refused = use_context::<SignIn>();
+    let refused = use_context::<SignInError>();
     let next = page_request().param("next").unwrap_or_default();
     let (name, why) = match refused {
         None => (String::new(), None),
-        Some(SignIn::Wrong(name)) => (name, Some("Wrong name or key.".to_owned())),
-        Some(SignIn::TooOften(seconds)) => {
+        Some(SignInError::Wrong(name)) => (name, Some("Wrong name or key.".to_owned())),
+        Some(SignInError::TooOften(seconds)) => {
             let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-            let wait = many(seconds, "second", "seconds");
+            let wait = plural(seconds, "second", "seconds");
             (
                 String::new(),
                 Some(format!("Too many failed attempts. Try again in {wait}.")),

@@ -9,9 +9,9 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::tokens::RevokeToken;
-use crate::ui::components::basics::{element_id, loaded, many};
+use crate::ui::components::basics::{element_id, loaded, plural};
 use crate::ui::components::commands::{api, commands, copy, quoted};
-use crate::ui::components::forms::{Ask, ask};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::icons::icon;
 use crate::ui::components::paging::paged;
 use crate::ui::components::state::count_cell;
@@ -111,10 +111,10 @@ fn one(mut view: NamespaceView, request: &PageRequest) -> AnyView {
         <p class="crumb"><a href="/ui/namespaces">"Namespaces"</a></p>
         <h1 class="name">{name.clone()}</h1>
         <p class="lead">
-            {many(n(view.queues.len()), "queue", "queues")} " · " {many(n(view.tokens.len()), "token", "tokens")}
+            {plural(n(view.queues.len()), "queue", "queues")} " · " {plural(n(view.tokens.len()), "token", "tokens")}
             {(dead > 0)
                 .then(|| {
-                    view! { " · " <a class="s-dead" href=urls::dead_of(name)>{many(dead, "dead job", "dead jobs")}</a> }
+                    view! { " · " <a class="s-dead" href=urls::dead_of(name)>{plural(dead, "dead job", "dead jobs")}</a> }
                 })}
         </p>
         {open(view.open)}
@@ -251,7 +251,7 @@ fn last_use(token: &TokenRow) -> AnyView {
 }
 
 fn revoke(namespace: &str, token: &TokenRow) -> AnyView {
-    ask(Ask {
+    confirm_dialog(ConfirmDialog {
         id: element_id("revoke-", &token.name),
         button: "Revoke…".to_owned(),
         danger: true,

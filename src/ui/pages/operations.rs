@@ -9,7 +9,7 @@ use leptos_meta::Title;
 use crate::auth::Role;
 use crate::time;
 use crate::ui::actions::operations::{StopOperation, UndoOperation};
-use crate::ui::components::basics::{definitions, loaded, many};
+use crate::ui::components::basics::{definitions, loaded, plural};
 use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_name, visible};
@@ -70,7 +70,7 @@ fn title(row: &OperationRow) -> String {
 fn subject(row: &OperationRow) -> AnyView {
     let n = i64::try_from(row.request.jobs.len()).unwrap_or(i64::MAX);
     if !row.request.all {
-        return many(n, "selected job", "selected jobs").into_any();
+        return plural(n, "selected job", "selected jobs").into_any();
     }
     let text = match row.request.q.trim() {
         "" => "all jobs".into_any(),
@@ -187,11 +187,11 @@ fn progress(row: &OperationRow) -> AnyView {
         (true, _) => format!(
             "{} of {} restored",
             time::number(row.restored),
-            many(row.done, "job", "jobs")
+            plural(row.done, "job", "jobs")
         ),
         (false, Phase::Done) => {
             let seen = row.done + row.skipped;
-            format!("{} processed", many(seen, "job", "jobs"))
+            format!("{} processed", plural(seen, "job", "jobs"))
         }
         (false, _) => format!(
             "{} of {} processed",
@@ -286,7 +286,7 @@ fn skipped(view: &OperationView, request: &PageRequest) -> AnyView {
             .then(|| {
                 view! {
                     <p class="aside">
-                        {format!("{} in total. Reasons are kept for the first {}.", many(all, "skipped job", "skipped jobs"), time::number(view.known))}
+                        {format!("{} in total. Reasons are kept for the first {}.", plural(all, "skipped job", "skipped jobs"), time::number(view.known))}
                     </p>
                 }
             })}

@@ -12,12 +12,12 @@ use crate::ui::components::basics::loaded;
 use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, numbers as chart_numbers};
 use crate::ui::components::commands::{api, commands, quoted};
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::link_if_seen;
-use crate::ui::components::state::{badge, count_cell, lacking, word};
+use crate::ui::components::links::link_if_allowed;
+use crate::ui::components::state::{badge, count_cell, not_applicable_cell, word};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::Protocol;
-use crate::ui::model::series::{Recent, Span};
+use crate::ui::model::series::{RecentActivity, Span};
 use crate::ui::model::state::{Counts, EffectiveState};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::overview::model::OverviewView;
@@ -26,7 +26,7 @@ use crate::ui::pages::queue::dead_letter::all_again;
 use crate::ui::pages::queue::relay::enqueue;
 use crate::ui::pages::queue::unpause;
 use crate::ui::pages::queues::{Sort, sort, table};
-use crate::ui::pages::records::first_lines;
+use crate::ui::pages::records::example_commands;
 
 /// Queues, groups and workers that the overview lists.
 const QUEUES_SHOWN: usize = 12;
@@ -137,7 +137,7 @@ fn strip(overview: &OverviewView, request: &PageRequest) -> AnyView {
 }
 
 /// The states in the order in which they are looked at.
-const STANDS: [EffectiveState; 9] = [
+const STATES: [EffectiveState; 9] = [
     EffectiveState::Running,
     EffectiveState::Waiting,
     EffectiveState::Scheduled,
@@ -153,11 +153,11 @@ const STANDS: [EffectiveState; 9] = [
 fn numbers(totals: &[(Protocol, Counts)]) -> AnyView {
     let tallies = totals.iter().map(|(_, counts)| *counts);
     let total = tallies.fold(Counts::default(), Counts::plus);
-    let known = |stand: &EffectiveState| {
-        let has = totals.iter().any(|(protocol, _)| protocol.has(*stand));
-        has || total.of(*stand) > 0
+    let known = |state: &EffectiveState| {
+        let has = totals.iter().any(|(protocol, _)| protocol.has(*state));
+        has || total.of(*state) > 0
     };
-    let shown: Vec<EffectiveState> = STANDS.into_iter().filter(known).collect();
+    let shown: Vec<EffectiveState> = STATES.into_iter().filter(known).collect();
     let look = match shown.len() {
         9 => "tiles nine",
         8 => "tiles eight",
@@ -166,10 +166,10 @@ fn numbers(totals: &[(Protocol, Counts)]) -> AnyView {
         1 => "tiles one",
         _ => "tiles",
     };
-    let tiles = shown.into_iter().map(|stand| {
-        let n = total.of(stand);
+    let tiles = shown.into_iter().map(|state| {
+        let n = total.of(state);
         let look = if n == 0 { "tile zero" } else { "tile" };
-        let address = match stand {
+        let address = match state {
             EffectiveState::Failed => "/ui/failures".to_owned(),
             EffectiveState::Dead => "/ui/dead".to_owned(),
             other => format!("/ui/queues?sort={}", other.as_str()),
@@ -177,7 +177,7 @@ fn numbers(totals: &[(Protocol, Counts)]) -> AnyView {
         view! {
             <li class=look>
                 <a href=address>
-                    <span class=format!("tile-name s-{}", stand.as_str())>{icon(stand.as_str())} {word(stand)}</span>
+                    <span class=format!("tile-name s-{}", state.as_str())>{icon(state.as_str())} {word(state)}</span>
                     <span class="tile-n">{time::number(n)}</span>
                 </a>
             </li>
@@ -187,7 +187,7 @@ fn numbers(totals: &[(Protocol, Counts)]) -> AnyView {
 }
 
 /// How the last hour went, and how it goes now.
-fn pace(recent: &Recent) -> AnyView {
+fn pace(recent: &RecentActivity) -> AnyView {
     let line = |name, look, dash, value: fn(&Span) -> i64| Line {
         name,
         look,
@@ -216,7 +216,7 @@ fn pace(recent: &Recent) -> AnyView {
             "s-complete",
             "complete",
             "Completed/min",
-            Unit::Rate.told(now.completed as f64 / 5.0),
+            Unit::Rate.text(now.completed as f64 / 5.0),
             "/ui/stats?range=1h",
         ),
         (
@@ -224,7 +224,7 @@ fn pace(recent: &Recent) -> AnyView {
             "failed",
             "Failure rate",
             now.failure_rate()
-                .map_or("–".to_owned(), |rate| Unit::Share.told(rate)),
+                .map_or("–".to_owned(), |rate| Unit::Share.text(rate)),
             "/ui/failures?range=1h",
         ),
         (
@@ -275,7 +275,7 @@ fn by_api(overview: &OverviewView) -> AnyView {
         ("Complete", "n wide"),
         ("Records", "n"),
     ];
-    let class = |stand: EffectiveState| match stand {
+    let class = |state: EffectiveState| match state {
         EffectiveState::Scheduled | EffectiveState::Stalled => "mid",
         EffectiveState::Depends | EffectiveState::Complete => "wide",
         _ => "",
@@ -286,9 +286,9 @@ fn by_api(overview: &OverviewView) -> AnyView {
             .iter()
             .filter(|queue| queue.queue_ref.protocol == *protocol);
         let queues = i64::try_from(of_api.count()).unwrap_or(i64::MAX);
-        let cells = STANDS.map(|stand| match counts.of(stand) {
-            0 if !protocol.has(stand) => lacking(*protocol, class(stand)),
-            n => count_cell(n, stand, class(stand)),
+        let cells = STATES.map(|state| match counts.of(state) {
+            0 if !protocol.has(state) => not_applicable_cell(*protocol, class(state)),
+            n => count_cell(n, state, class(state)),
         });
         view! {
             <tr data-key=protocol.as_str()>
@@ -326,7 +326,7 @@ fn nothing_yet(request: &PageRequest) -> AnyView {
         </section>
         <section class="card padded" aria-labelledby="by-lmstfy">
             <h2 id="by-lmstfy">"With lmstfy"</h2>
-            <p>"lmstfy queues belong to namespaces. " {link_if_seen("/ui/namespaces".to_owned(), "Create a token".to_owned())} " for the namespace shop and use it here:"</p>
+            <p>"lmstfy queues belong to namespaces. " {link_if_allowed("/ui/namespaces".to_owned(), "Create a token".to_owned())} " for the namespace shop and use it here:"</p>
             {commands(
                 "first-lmstfy",
                 vec![
@@ -350,7 +350,7 @@ fn nothing_yet(request: &PageRequest) -> AnyView {
         <section class="card padded" aria-labelledby="by-jobq">
             <h2 id="by-jobq">"With Jobq"</h2>
             <p>"Jobq queues must be created, with curl or " <a href="/ui/queues?new=#new">"on the Queues page"</a> "."</p>
-            {commands("first-jobq", first_lines(request))}
+            {commands("first-jobq", example_commands(request))}
         </section>
     }
     .into_any()

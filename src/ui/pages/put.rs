@@ -13,7 +13,7 @@ use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::page_request;
-use crate::ui::pages::put::model::{NewJob, NewJobView, NotPut};
+use crate::ui::pages::put::model::{NewJob, NewJobView, RejectedJob};
 use crate::ui::urls;
 
 #[component]
@@ -21,15 +21,15 @@ pub fn PutPage() -> impl IntoView {
     let request = page_request();
     let queue = request.param("queue").unwrap_or_default();
     let like = request.param("like").unwrap_or_default();
-    let not_put: Option<NotPut> = use_context();
+    let rejected: Option<RejectedJob> = use_context();
     loaded(load::new_job(queue, like.clone()), move |view| {
-        page(view, &like, not_put)
+        page(view, &like, rejected)
     })
 }
 
-fn page(view: NewJobView, like: &str, not_put: Option<NotPut>) -> AnyView {
-    let (form, why) = match not_put {
-        Some(NotPut { typed, why }) => (typed, Some(why)),
+fn page(view: NewJobView, like: &str, rejected: Option<RejectedJob>) -> AnyView {
+    let (form, why) = match rejected {
+        Some(RejectedJob { typed, why }) => (typed, Some(why)),
         None => (view.form, None),
     };
     let queue_ref = QueueRef::qless(&form.queue);

@@ -1,5 +1,5 @@
 //! `/ui/queues/{queue}` and `/ui/queues/{queue}/{state}`, and the same below `/ui/lmstfy/{namespace}/{queue}` and
-//! `/ui/relay/{queue}`: one queue, its jobs by state; and what stands above its statistics, too (`app/stats.rs`).
+//! `/ui/relay/{queue}`: one queue, its jobs by state; and what states above its statistics, too (`app/stats.rs`).
 //! What is otherwise in other queues stands in `app/lmstfy.rs` and `app/relay.rs`, dead letters in `app/letter.rs`;
 //! queues of Jobq, which are quite otherwise, in `app/jobq.rs`.
 
@@ -15,11 +15,11 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::queues::{ForgetQueue, PauseQueue, UnpauseQueue};
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, quoted};
-use crate::ui::components::forms::{Ask, ask, deed, hot, may};
+use crate::ui::components::forms::{ConfirmDialog, action_button, confirm_dialog, may, shortcut};
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::link_if_seen;
+use crate::ui::components::links::link_if_allowed;
 use crate::ui::components::paging::pager;
 use crate::ui::components::state::{badge, bar, paused, word};
 use crate::ui::components::tables::{self, JobList};
@@ -52,17 +52,17 @@ pub fn QueuePage() -> impl IntoView {
 }
 
 fn page(view: &QueueView, request: &PageRequest) -> AnyView {
-    let (queue, stand) = (&view.queue, view.stand);
+    let (queue, state) = (&view.queue, view.state);
     let queue_ref = &queue.queue_ref;
     let empty = view.jobs.is_empty() && request.offset() == 0;
     let list = match queue_ref.protocol {
         _ if empty => {
-            view! { <p class="empty">{nothing(queue_ref.protocol, stand)}</p> }.into_any()
+            view! { <p class="empty">{nothing(queue_ref.protocol, state)}</p> }.into_any()
         }
-        _ if stand == EffectiveState::Dead => dead_letter::list(view, request),
+        _ if state == EffectiveState::Dead => dead_letter::list(view, request),
         Protocol::Qless => {
-            let caption = format!("Jobs, {}", word(stand));
-            tables::jobs(&caption, JobList::Queue(stand), &view.jobs, request)
+            let caption = format!("Jobs, {}", word(state));
+            tables::jobs(&caption, JobList::Queue(state), &view.jobs, request)
         }
         Protocol::Lmstfy => lmstfy::list(view, request),
         Protocol::Relay => relay::list(view, request),
@@ -71,10 +71,10 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
     };
     view! {
         <Title text=queue_ref.label() />
-        {head(queue, Tab::Jobs(stand), request)}
-        {(stand == EffectiveState::Dead).then(|| dead_letter::question(view, request))}
+        {head(queue, Tab::Jobs(state), request)}
+        {(state == EffectiveState::Dead).then(|| dead_letter::question(view, request))}
         <div class="card">{list}</div>
-        {pager(request, &urls::stand(queue_ref, stand), request.offset(), view.jobs.len(), queue.counts.of(stand))}
+        {pager(request, &urls::state(queue_ref, state), request.offset(), view.jobs.len(), queue.counts.of(state))}
         {curl(view, request)}
     }
     .into_any()
@@ -88,7 +88,7 @@ pub fn title(queue_ref: &QueueRef, paused: Option<AnyView>, actions: AnyView) ->
             {(queue_ref.protocol == Protocol::Lmstfy).then(|| {
                 view! {
                     <span aria-hidden="true">" › "</span>
-                    {link_if_seen(urls::namespace(&queue_ref.namespace), format!("namespace {}", queue_ref.namespace))}
+                    {link_if_allowed(urls::namespace(&queue_ref.namespace), format!("namespace {}", queue_ref.namespace))}
                 }
             })}
         </p>
@@ -148,7 +148,7 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
 fn held_up(waiting: i64) -> AnyView {
     let jobs = match waiting {
         0 => "No jobs are waiting.".to_owned(),
-        n => format!("{} waiting.", many(n, "job is", "jobs are")),
+        n => format!("{} waiting.", plural(n, "job is", "jobs are")),
     };
     view! {
         <p class="notice s-paused">
@@ -166,18 +166,24 @@ fn held_up(waiting: i64) -> AnyView {
 fn pause(queue: &QueueRef, request: &PageRequest) -> AnyView {
     let fields = [queue.fields(), vec![("back", request.here())]].concat();
     let about = format!("Pause queue {}", queue.label());
-    hot("", deed(PauseQueue::PATH, fields, "Pause queue", about))
+    shortcut(
+        "",
+        action_button(PauseQueue::PATH, fields, "Pause queue", about),
+    )
 }
 
 /// Lets a paused queue go on.
 pub fn unpause(queue: &QueueRef, request: &PageRequest) -> AnyView {
     let fields = [queue.fields(), vec![("back", request.here())]].concat();
     let about = format!("Resume queue {}", queue.label());
-    hot("", deed(UnpauseQueue::PATH, fields, "Resume queue", about))
+    shortcut(
+        "",
+        action_button(UnpauseQueue::PATH, fields, "Resume queue", about),
+    )
 }
 
 fn forget(queue: &QueueRef, request: &PageRequest) -> AnyView {
-    ask(Ask {
+    confirm_dialog(ConfirmDialog {
         id: "forget".to_owned(),
         button: "Forget…".to_owned(),
         danger: false,
@@ -196,17 +202,17 @@ fn forget(queue: &QueueRef, request: &PageRequest) -> AnyView {
 
 fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
     let queue_ref = &queue.queue_ref;
-    let tabs = queue.stands().map(|stand| {
-        let n = queue.counts.of(stand);
+    let tabs = queue.states().map(|state| {
+        let n = queue.counts.of(state);
         let look = if n == 0 { "tab zero" } else { "tab" };
         view! {
             <a
                 class=look
-                href=urls::stand(queue_ref, stand)
-                aria-current=(Tab::Jobs(stand) == here).then_some("page")
+                href=urls::state(queue_ref, state)
+                aria-current=(Tab::Jobs(state) == here).then_some("page")
             >
-                <span class=format!("s-{}", stand.as_str())>{icon(stand.as_str())}</span>
-                <span>{word(stand)}</span>
+                <span class=format!("s-{}", state.as_str())>{icon(state.as_str())}</span>
+                <span>{word(state)}</span>
                 <span class="tab-n">{time::number(n)}</span>
             </a>
         }
@@ -242,9 +248,9 @@ fn recurring_tab(queue: &QueueRow) -> AnyView {
     .into_any()
 }
 
-fn nothing(protocol: Protocol, stand: EffectiveState) -> &'static str {
-    match stand {
-        _ if protocol == Protocol::Relay => relay::nothing(stand),
+fn nothing(protocol: Protocol, state: EffectiveState) -> &'static str {
+    match state {
+        _ if protocol == Protocol::Relay => relay::nothing(state),
         EffectiveState::Waiting if protocol == Protocol::Lmstfy => {
             "No waiting jobs. Jobs appear here when they are published and leave when a consumer gets them."
         }
@@ -299,7 +305,7 @@ fn curl(view: &QueueView, request: &PageRequest) -> AnyView {
 
 fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)> {
     let name = api_segment(&view.queue.queue_ref.name);
-    let list = match view.stand {
+    let list = match view.state {
         EffectiveState::Complete => "/jobs/complete".to_owned(),
         EffectiveState::Failed => "/failed".to_owned(),
         other => format!("/jobs/{}/{name}", other.as_str()),

@@ -7,13 +7,13 @@ use std::cmp::Reverse;
 use leptos::prelude::*;
 use leptos_meta::Title;
 
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::paged;
 use crate::ui::components::tables::{self, Sparks};
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::overview::problems::is_troubled;
+use crate::ui::pages::overview::problems::has_problem;
 use crate::ui::pages::queues::load::queues;
 use crate::ui::pages::records::new_queue;
 use crate::ui::pages::statistics::load::sparks;
@@ -45,24 +45,24 @@ impl Sort {
             Sort::Need => "need",
             Sort::Name => "name",
             Sort::Wait => "wait",
-            Sort::Count(stand) => stand.as_str(),
+            Sort::Count(state) => state.as_str(),
         }
     }
 }
 
 /// Which queues are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct QueueFilter {
     /// A part of the name, in upper or lower case.
     name: String,
     /// Only those that need eyes.
     problems: bool,
 }
 
-impl Wanted {
+impl QueueFilter {
     fn is(&self, queue: &QueueRow, now: i64) -> bool {
         let label = queue.queue_ref.label().to_lowercase();
-        label.contains(&self.name.to_lowercase()) && (!self.problems || is_troubled(queue, now))
+        label.contains(&self.name.to_lowercase()) && (!self.problems || has_problem(queue, now))
     }
 
     /// That there is none.
@@ -89,7 +89,7 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
     match by {
         Sort::Name => {}
         Sort::Wait => queues.sort_by_key(|queue| Reverse(wait(queue))),
-        Sort::Count(stand) => queues.sort_by_key(|queue| Reverse(queue.counts.of(stand))),
+        Sort::Count(state) => queues.sort_by_key(|queue| Reverse(queue.counts.of(state))),
         Sort::Need => queues.sort_by_key(|queue| {
             let counts = &queue.counts;
             let busy = counts.running + counts.waiting + counts.scheduled + counts.depends > 0;
@@ -124,12 +124,12 @@ const COLUMNS: [(&str, &str, Sort); 11] = [
 pub fn table(
     caption: &str,
     queues: &[QueueRow],
-    sorted: Option<(Sort, &Wanted)>,
+    sorted: Option<(Sort, &QueueFilter)>,
     sparks: Option<&Sparks>,
     now: i64,
 ) -> AnyView {
-    let stands = |queue: &QueueRow| queue.stands().any(|stand| stand == EffectiveState::Record);
-    let with_records = queues.iter().any(stands);
+    let states = |queue: &QueueRow| queue.states().any(|state| state == EffectiveState::Record);
+    let with_records = queues.iter().any(states);
     tables::table(
         caption,
         heads(sorted, with_records, sparks.is_some()),
@@ -137,7 +137,7 @@ pub fn table(
     )
 }
 
-fn heads(sorted: Option<(Sort, &Wanted)>, with_records: bool, with_sparks: bool) -> AnyView {
+fn heads(sorted: Option<(Sort, &QueueFilter)>, with_records: bool, with_sparks: bool) -> AnyView {
     let sparks =
         with_sparks.then(|| view! { <th scope="col" class="wide">"Completed, last 30 min"</th> });
     let columns = COLUMNS
@@ -164,7 +164,7 @@ fn heads(sorted: Option<(Sort, &Wanted)>, with_records: bool, with_sparks: bool)
     view! { {columns} {sparks} }.into_any()
 }
 
-fn address(by: Sort, wanted: &Wanted) -> String {
+fn address(by: Sort, wanted: &QueueFilter) -> String {
     let problems = if wanted.problems { "problem" } else { "" };
     let fields = [
         ("sort", by.as_str()),
@@ -199,7 +199,7 @@ pub fn QueuesPage() -> impl IntoView {
 
 fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, request: &PageRequest) -> AnyView {
     let by = Sort::parse(&request.param("sort").unwrap_or_default());
-    let wanted = Wanted {
+    let wanted = QueueFilter {
         name: request.param("q").unwrap_or_default(),
         problems: request.param("state").as_deref() == Some("problem"),
     };
@@ -213,7 +213,7 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, request: &PageRequest) -> An
     } else if queues.is_empty() {
         view! {
             <p class="empty">
-                {wanted.nothing()} <a href=address(by, &Wanted::default())>"Clear the filter"</a>
+                {wanted.nothing()} <a href=address(by, &QueueFilter::default())>"Clear the filter"</a>
             </p>
         }
         .into_any()
@@ -226,15 +226,19 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, request: &PageRequest) -> An
         .into_any()
     };
     let shown = if queues.len() == there {
-        many(n(there), "queue", "queues")
+        plural(n(there), "queue", "queues")
     } else {
-        format!("{} of {}", queues.len(), many(n(there), "queue", "queues"))
+        format!(
+            "{} of {}",
+            queues.len(),
+            plural(n(there), "queue", "queues")
+        )
     };
     view! {
         <div class="bar-above">
             <form method="get" action="/ui/queues" role="search" class="row">
                 <label for="q">"Name contains"</label>
-                <input id="q" name="q" type="search" value=wanted.name.clone() maxlength="255" autocomplete="off" data-hot="/" />
+                <input id="q" name="q" type="search" value=wanted.name.clone() maxlength="255" autocomplete="off" data-shortcut="/" />
                 <input type="hidden" name="sort" value=by.as_str() />
                 <label class="tick-box"><input type="checkbox" name="state" value="problem" checked=wanted.problems /> "Problems only"</label>
                 <button type="submit" class="button">"Filter"</button>
@@ -318,9 +322,9 @@ mod tests {
 
     #[test]
     fn problems_are_stalled_failed_or_dead_jobs_and_long_waits() {
-        let only = Wanted {
+        let only = QueueFilter {
             problems: true,
-            ..Wanted::default()
+            ..QueueFilter::default()
         };
         let is = |counts, since, paused| {
             let queue = QueueRow {

@@ -3,9 +3,9 @@
 use leptos::prelude::*;
 
 use crate::time;
-use crate::ui::components::basics::{definitions, job_head, loaded, many};
+use crate::ui::components::basics::{definitions, job_head, loaded, plural};
 use crate::ui::components::commands::{commands, copy, quoted};
-use crate::ui::components::forms::{deleting, hot};
+use crate::ui::components::forms::{delete_dialog, shortcut};
 use crate::ui::components::links::queue_link;
 use crate::ui::components::payload::{payload, state};
 use crate::ui::components::time::when;
@@ -30,12 +30,12 @@ pub fn RecordPage() -> impl IntoView {
 }
 
 fn page(record: &RecordView, request: &PageRequest) -> AnyView {
-    let undone = forms::undone();
-    let undone = undone.as_ref();
+    let form_error = forms::form_error();
+    let form_error = form_error.as_ref();
     let id = record.id.to_string();
     view! {
-        {job_head(&record.queue_ref, &id, None, state_chip(&record.word), hot("c", delete(record, request)))}
-        {forms::conflict(undone, request)}
+        {job_head(&record.queue_ref, &id, None, state_chip(&record.word), shortcut("c", delete(record, request)))}
+        {forms::conflict(form_error, request)}
         <section class="card padded" aria-labelledby="facts">
             <h2 id="facts">"Details"</h2>
             {facts(record, request)}
@@ -45,8 +45,8 @@ fn page(record: &RecordView, request: &PageRequest) -> AnyView {
             {text_card("kept", "State", "state", &record.state, state(&record.state))}
         </div>
         <div class="columns even">
-            {forms::advance(record, undone, request)}
-            {forms::append(undone, request)}
+            {forms::advance(record, form_error, request)}
+            {forms::append(form_error, request)}
         </div>
         <section class="card padded" aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>
@@ -72,7 +72,7 @@ fn text_card(
             <div class="card-title">
                 <h2 id=id>{title}</h2>
                 <span class="row">
-                    <span class="aside">{many(bytes, "byte", "bytes")}</span>
+                    <span class="aside">{plural(bytes, "byte", "bytes")}</span>
                     {copy(of.to_owned(), format!("Copy the {of}"))}
                 </span>
             </div>
@@ -112,7 +112,7 @@ fn left_out(record: &RecordView) -> Option<AnyView> {
 fn delete(record: &RecordView, request: &PageRequest) -> AnyView {
     let queue_ref = &record.queue_ref;
     let text = "Deletes the job with its payload, state and log. Its ID is not reused. This cannot be undone.";
-    deleting(
+    delete_dialog(
         queue_ref,
         &record.id.to_string(),
         urls::queue(queue_ref),

@@ -11,9 +11,9 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::queues::{DeleteQueue, MakeQueue};
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{commands, curl, json, quoted};
-use crate::ui::components::forms::{Ask, ask, may};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, may};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::visible;
 use crate::ui::components::paging::pager;
@@ -22,7 +22,9 @@ use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::queue::title;
-use crate::ui::pages::records::model::{RecordList, RecordRow, RecordsView, StateRow, Wanted};
+use crate::ui::pages::records::model::{
+    RecordFilter, RecordList, RecordRow, RecordsView, StateRow,
+};
 use crate::ui::urls;
 use crate::ui::urls::encoding::encode;
 
@@ -32,40 +34,40 @@ const TABS: usize = 12;
 #[component]
 pub fn RecordsPage() -> impl IntoView {
     let request = page_request();
-    let wanted = wanted(&request);
-    let asked = match (&wanted, request.is_refresh) {
+    let filter = filter(&request);
+    let asked = match (&filter, request.is_refresh) {
         // What a query has found stays as it was until it is run again.
-        (Wanted::Found(_), true) => Wanted::Nothing,
-        _ => wanted.clone(),
+        (RecordFilter::Found(_), true) => RecordFilter::Nothing,
+        _ => filter.clone(),
     };
     loaded(
         load::records(request.queue().0, asked, request.offset()),
-        move |view| page(&view, &wanted, &request),
+        move |view| page(&view, &filter, &request),
     )
 }
 
 /// What the address asks for.
-fn wanted(request: &PageRequest) -> Wanted {
+fn filter(request: &PageRequest) -> RecordFilter {
     let query = request.param("q").filter(|query| !query.trim().is_empty());
     match (query, request.param("state"), request.param("others")) {
-        (Some(query), ..) => Wanted::Found(query),
-        (None, Some(label), _) => Wanted::Labelled(label),
-        (None, None, Some(_)) => Wanted::Others,
-        (None, None, None) => Wanted::All,
+        (Some(query), ..) => RecordFilter::Found(query),
+        (None, Some(label), _) => RecordFilter::Labelled(label),
+        (None, None, Some(_)) => RecordFilter::Others,
+        (None, None, None) => RecordFilter::All,
     }
 }
 
-fn page(view: &RecordsView, wanted: &Wanted, request: &PageRequest) -> AnyView {
+fn page(view: &RecordsView, filter: &RecordFilter, request: &PageRequest) -> AnyView {
     let queue_ref = &view.queue_ref;
     let list = match &view.list {
-        RecordList::Page(rows, count) => listed(view, wanted, rows, *count, request),
+        RecordList::Page(rows, count) => listed(view, filter, rows, *count, request),
         list => query::answer(queue_ref, list, request),
     };
     view! {
         <Title text=queue_ref.label() />
         {title(queue_ref, None, delete(view, request))}
-        {tabs(view, wanted)}
-        {query::form(queue_ref, wanted, request)}
+        {tabs(view, filter)}
+        {query::form(queue_ref, filter, request)}
         {list}
         {forms::create(queue_ref, view.total == 0)}
         {lines(queue_ref, request)}
@@ -75,20 +77,22 @@ fn page(view: &RecordsView, wanted: &Wanted, request: &PageRequest) -> AnyView {
 
 fn listed(
     view: &RecordsView,
-    wanted: &Wanted,
+    filter: &RecordFilter,
     rows: &[RecordRow],
     count: i64,
     request: &PageRequest,
 ) -> AnyView {
     let queue_ref = &view.queue_ref;
-    let path = match wanted {
-        Wanted::Labelled(label) => urls::labelled(queue_ref, Some(label)),
-        Wanted::Others => urls::labelled(queue_ref, None),
-        Wanted::All | Wanted::Found(_) | Wanted::Nothing => urls::queue(queue_ref),
+    let path = match filter {
+        RecordFilter::Labelled(label) => urls::labelled(queue_ref, Some(label)),
+        RecordFilter::Others => urls::labelled(queue_ref, None),
+        RecordFilter::All | RecordFilter::Found(_) | RecordFilter::Nothing => {
+            urls::queue(queue_ref)
+        }
     };
     let list = if rows.is_empty() && request.offset() == 0 {
-        let nothing = match wanted {
-            Wanted::All => {
+        let nothing = match filter {
+            RecordFilter::All => {
                 "No jobs. Jobs appear here when they are created and stay until they are deleted."
             }
             _ => "No jobs in this state.",
@@ -136,7 +140,7 @@ pub fn table(
                 </td>
                 <td class="n">{ago(row.modified, request.now)}</td>
                 <td class="n mid">{time::number(i64::try_from(row.events).unwrap_or(i64::MAX))}</td>
-                <td class="mid payload-cell"><code>{row.glimpse.clone()}</code></td>
+                <td class="mid payload-cell"><code>{row.preview.clone()}</code></td>
             </tr>
         }
     });
@@ -148,10 +152,10 @@ pub fn table(
 }
 
 /// All records, and those of each state.
-fn tabs(view: &RecordsView, wanted: &Wanted) -> AnyView {
-    let is_here = |state: &StateRow| match (&state.label, wanted) {
-        (Some(label), Wanted::Labelled(wanted)) => label == wanted,
-        (None, Wanted::Others) => true,
+fn tabs(view: &RecordsView, filter: &RecordFilter) -> AnyView {
+    let is_here = |state: &StateRow| match (&state.label, filter) {
+        (Some(label), RecordFilter::Labelled(filter)) => label == filter,
+        (None, RecordFilter::Others) => true,
         _ => false,
     };
     let tab = |state: &StateRow| {
@@ -164,13 +168,13 @@ fn tabs(view: &RecordsView, wanted: &Wanted) -> AnyView {
     let n = i64::try_from(more.len()).unwrap_or(i64::MAX);
     view! {
         <nav class="tabs states" aria-label="This queue">
-            {tab_of_all(view, wanted)}
+            {tab_of_all(view, filter)}
             {first.iter().map(tab).collect_view()}
             {here}
         </nav>
         {(!more.is_empty()).then(|| view! {
             <details class="more">
-                <summary>{many(n, "more state", "more states")}</summary>
+                <summary>{plural(n, "more state", "more states")}</summary>
                 <nav class="tabs states" aria-label="More states">{more.iter().map(tab).collect_view()}</nav>
             </details>
         })}
@@ -178,9 +182,9 @@ fn tabs(view: &RecordsView, wanted: &Wanted) -> AnyView {
     .into_any()
 }
 
-fn tab_of_all(view: &RecordsView, wanted: &Wanted) -> AnyView {
+fn tab_of_all(view: &RecordsView, filter: &RecordFilter) -> AnyView {
     let address = urls::queue(&view.queue_ref);
-    tab(address, "all", view.total, *wanted == Wanted::All)
+    tab(address, "all", view.total, *filter == RecordFilter::All)
 }
 
 fn tab(address: String, word: &str, count: i64, here: bool) -> AnyView {
@@ -203,14 +207,14 @@ fn delete(view: &RecordsView, request: &PageRequest) -> AnyView {
     let (what, yes) = match view.total {
         0 => ("The queue is empty.".to_owned(), "Delete queue".to_owned()),
         n => {
-            let jobs = many(n, "job", "jobs");
+            let jobs = plural(n, "job", "jobs");
             (
                 format!("Deletes {jobs} with payload, state and log."),
                 format!("Delete queue and {jobs}"),
             )
         }
     };
-    ask(Ask {
+    confirm_dialog(ConfirmDialog {
         id: "delete".to_owned(),
         button: "Delete…".to_owned(),
         danger: true,
@@ -263,7 +267,7 @@ pub fn new_queue(request: &PageRequest) -> AnyView {
 }
 
 /// How the first records are made by curl.
-pub fn first_lines(request: &PageRequest) -> Vec<(&'static str, String)> {
+pub fn example_commands(request: &PageRequest) -> Vec<(&'static str, String)> {
     let queue_ref = QueueRef::jobq("hosts");
     let [create, poll, ..] = of_queue(&queue_ref, request);
     vec![
@@ -346,20 +350,26 @@ pub fn state_chip(word: &str) -> AnyView {
 mod tests {
     use super::*;
     use crate::ui::page_request::PageRequest;
-    use crate::ui::pages::records::model::Wanted;
+    use crate::ui::pages::records::model::RecordFilter;
 
     #[test]
     fn the_address_says_which_records_are_wanted() {
-        let wanted = |query: &str| {
-            wanted(&PageRequest {
+        let filter = |query: &str| {
+            filter(&PageRequest {
                 query: query.to_owned(),
                 ..PageRequest::default()
             })
         };
-        assert_eq!(wanted(""), Wanted::All);
-        assert_eq!(wanted("q=+&offset=50"), Wanted::All);
-        assert_eq!(wanted("state=null"), Wanted::Labelled("null".to_owned()));
-        assert_eq!(wanted("others=1"), Wanted::Others);
-        assert_eq!(wanted("q=%5B%5D&state=5"), Wanted::Found("[]".to_owned()));
+        assert_eq!(filter(""), RecordFilter::All);
+        assert_eq!(filter("q=+&offset=50"), RecordFilter::All);
+        assert_eq!(
+            filter("state=null"),
+            RecordFilter::Labelled("null".to_owned())
+        );
+        assert_eq!(filter("others=1"), RecordFilter::Others);
+        assert_eq!(
+            filter("q=%5B%5D&state=5"),
+            RecordFilter::Found("[]".to_owned())
+        );
     }
 }

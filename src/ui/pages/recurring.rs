@@ -9,7 +9,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::recurring::Recur;
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, quoted, written};
 use crate::ui::components::forms::{may, queue_names};
 use crate::ui::components::icons::icon;
@@ -55,8 +55,8 @@ fn page(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
         <h1>"Recurring jobs"</h1>
         <p class="lead">
             {match queue {
-                Some(queue) => format!("{} in queue “{queue}”. ", many(view.total, "recurring job", "recurring jobs")),
-                None => format!("{} in all queues. ", many(view.total, "recurring job", "recurring jobs")),
+                Some(queue) => format!("{} in queue “{queue}”. ", plural(view.total, "recurring job", "recurring jobs")),
+                None => format!("{} in all queues. ", plural(view.total, "recurring job", "recurring jobs")),
             }}
             "Each creates a job at every interval, when a worker next asks for jobs."
             {queue.map(|_| view! { " " <a href="/ui/recurring">"Show all queues"</a> })}

@@ -11,7 +11,7 @@ use crate::time;
 use crate::ui::actions::recurring::{ChangeRecurring, Unrecur};
 use crate::ui::components::basics::{definitions, loaded};
 use crate::ui::components::commands::{api, commands, copy, quoted};
-use crate::ui::components::forms::{Ask, ask, hidden, may, queue_names};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden, may, queue_names};
 use crate::ui::components::links::{queue_link, tag_link};
 use crate::ui::components::payload::payload;
 use crate::ui::components::state::paused;
@@ -186,7 +186,7 @@ fn change(view: &RecurringView, request: &PageRequest) -> AnyView {
 }
 
 fn end(id: &str, request: &PageRequest) -> AnyView {
-    ask(Ask {
+    confirm_dialog(ConfirmDialog {
         id: "end".to_owned(),
         button: "End…".to_owned(),
         danger: true,

@@ -8,12 +8,12 @@ use leptos::server_fn::ServerFn;
 
 use crate::time;
 use crate::ui::actions::dead_letters::{DeleteDeadJobs, RequeueJob};
-use crate::ui::components::basics::{definitions, job_head, loaded, many};
+use crate::ui::components::basics::{definitions, job_head, loaded, plural};
 use crate::ui::components::commands::{commands, copy};
-use crate::ui::components::forms::{Ask, ask, deleting, hot};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, delete_dialog, shortcut};
 use crate::ui::components::links::queue_link;
 use crate::ui::components::payload::{payload, state};
-use crate::ui::components::state::{chip, standing};
+use crate::ui::components::state::{chip, state_view};
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
 use crate::ui::model::state::EffectiveState;
@@ -45,12 +45,12 @@ pub fn DeadRelayJobPage() -> impl IntoView {
 
 fn page(job: &RelayJobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
-    let dead = (row.stand == EffectiveState::Dead).then(|| {
-        view! { <a href=urls::stand(&row.queue_ref, EffectiveState::Dead)>"dead"</a> }.into_any()
+    let dead = (row.state == EffectiveState::Dead).then(|| {
+        view! { <a href=urls::state(&row.queue_ref, EffectiveState::Dead)>"dead"</a> }.into_any()
     });
     view! {
-        {job_head(&row.queue_ref, &row.id, dead, chip(row.stand), actions(job, request))}
-        {(row.stand == EffectiveState::Dead).then(|| view! {
+        {job_head(&row.queue_ref, &row.id, dead, chip(row.state), actions(job, request))}
+        {(row.state == EffectiveState::Dead).then(|| view! {
             <p class="notice s-dead">
                 "This job has no retries left. Clients no longer see it and can reuse its ID. It stays here for 30 days unless you requeue or delete it."
             </p>
@@ -85,16 +85,16 @@ fn page(job: &RelayJobView, request: &PageRequest) -> AnyView {
         </div>
         <section class="card padded" aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>
-            {timeline(row, &job.life, request.now)}
+            {timeline(row, &job.times, request.now)}
         </section>
-        {(row.stand != EffectiveState::Dead).then(|| curl(job, request))}
+        {(row.state != EffectiveState::Dead).then(|| curl(job, request))}
     }
     .into_any()
 }
 
 fn size(text: &str) -> AnyView {
     let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
-    view! { <span class="aside">{many(bytes, "byte", "bytes")}</span> }.into_any()
+    view! { <span class="aside">{plural(bytes, "byte", "bytes")}</span> }.into_any()
 }
 
 /// The state, or that there is none.
@@ -109,12 +109,12 @@ fn kept(job: &RelayJobView) -> AnyView {
 }
 
 fn facts(job: &RelayJobView, request: &PageRequest) -> AnyView {
-    let (row, life) = (&job.row, &job.life);
+    let (row, times) = (&job.row, &job.times);
     let moment = |moment: i64| when(moment, request.now);
     let mut facts: Vec<(&str, AnyView)> = vec![
         ("Queue", queue_link(&row.queue_ref)),
-        ("State", standing(row)),
-        ("State since", moment(life.since)),
+        ("State", state_view(row)),
+        ("State since", moment(times.since)),
     ];
     if let Some(run) = &job.run_id {
         facts.push((
@@ -122,7 +122,7 @@ fn facts(job: &RelayJobView, request: &PageRequest) -> AnyView {
             view! { <code class="id">{run.clone()}</code> }.into_any(),
         ));
     }
-    if let Some(end) = life.expires {
+    if let Some(end) = times.expires {
         let name = if end > request.now {
             "Timeout ends"
         } else {
@@ -132,9 +132,9 @@ fn facts(job: &RelayJobView, request: &PageRequest) -> AnyView {
     }
     facts.push(("Timeout", timeout(job)));
     facts.push(("Retries left", left(job)));
-    facts.push(("Run at", moment(life.ready)));
+    facts.push(("Run at", moment(times.ready)));
     facts.extend(job.updated.map(|updated| ("Updated", moment(updated))));
-    facts.push(("Enqueued", moment(life.created)));
+    facts.push(("Enqueued", moment(times.created)));
     definitions(facts)
 }
 
@@ -157,22 +157,22 @@ fn left(job: &RelayJobView) -> AnyView {
 fn actions(job: &RelayJobView, request: &PageRequest) -> AnyView {
     match job.row.letter {
         Some(letter) => actions_on_dead(job, letter, request),
-        None => hot("c", delete(job, request)),
+        None => shortcut("c", delete(job, request)),
     }
 }
 
 fn delete(job: &RelayJobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
-    let effect = match row.stand {
+    let effect = match row.state {
         EffectiveState::Running | EffectiveState::Stalled => {
             "The runner is not notified and may continue, but its next heartbeat gets a 404 and its result is ignored."
         }
         _ => "It will not run.",
     };
-    deleting(
+    delete_dialog(
         &row.queue_ref,
         &row.id,
-        urls::stand(&row.queue_ref, row.list()),
+        urls::state(&row.queue_ref, row.list()),
         format!("Deletes the job with its payload and state. {effect} This cannot be undone."),
         request,
     )
@@ -180,7 +180,7 @@ fn delete(job: &RelayJobView, request: &PageRequest) -> AnyView {
 
 fn actions_on_dead(job: &RelayJobView, letter: i64, request: &PageRequest) -> AnyView {
     let queue_ref = &job.row.queue_ref;
-    let again = ask(Ask {
+    let again = confirm_dialog(ConfirmDialog {
         id: "again".to_owned(),
         button: "Requeue…".to_owned(),
         danger: false,
@@ -195,7 +195,7 @@ fn actions_on_dead(job: &RelayJobView, letter: i64, request: &PageRequest) -> An
         yes: "Requeue job".to_owned(),
         no: "Close",
     });
-    let delete = ask(Ask {
+    let delete = confirm_dialog(ConfirmDialog {
         id: "delete".to_owned(),
         button: "Delete…".to_owned(),
         danger: true,
@@ -206,14 +206,14 @@ fn actions_on_dead(job: &RelayJobView, letter: i64, request: &PageRequest) -> An
             queue_ref.fields(),
             vec![
                 ("ids[]", letter.to_string()),
-                ("back", urls::stand(queue_ref, EffectiveState::Dead)),
+                ("back", urls::state(queue_ref, EffectiveState::Dead)),
             ],
         ]
         .concat(),
         yes: "Delete job".to_owned(),
         no: "Keep job",
     });
-    view! { {hot("r", again)} {hot("c", delete)} }.into_any()
+    view! { {shortcut("r", again)} {shortcut("c", delete)} }.into_any()
 }
 
 fn curl(job: &RelayJobView, request: &PageRequest) -> AnyView {

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, quoted};
 use crate::ui::components::histogram::Scale;
 use crate::ui::components::paging::pager;
@@ -39,7 +39,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
         <Title text="Scheduled jobs" />
         <h1>"Scheduled jobs"</h1>
         <p class="lead">
-            {many(view.total, "scheduled job", "scheduled jobs")}
+            {plural(view.total, "scheduled job", "scheduled jobs")}
             {(view.total > 0).then(|| format!(", {} due within {hours} hours", time::number(within)))}
             "."
         </p>
@@ -125,7 +125,7 @@ fn drawing(view: &ScheduledView, request: &PageRequest) -> AnyView {
     let scale = Scale::new(view.by_hour.len(), highest, FLOOR);
     let from = |hour: usize| clock(begins(hour, request.now));
     let bars = view.by_hour.iter().enumerate().map(|(hour, n)| {
-        let title = format!("from {}: {}", from(hour), many(*n, "job", "jobs"));
+        let title = format!("from {}: {}", from(hour), plural(*n, "job", "jobs"));
         scale.bar(hour, *n, "s-scheduled", title)
     });
     let times = (0..view.by_hour.len()).step_by(TOLD_EVERY).map(|hour| {

@@ -1,4 +1,4 @@
-//! `/ui/jobs`: a search over all jobs. The text stands in the address (`q`), and so does where it goes on (`after`).
+//! `/ui/jobs`: a search over all jobs. The text states in the address (`q`), and so does where it goes on (`after`).
 
 pub mod load;
 pub mod model;
@@ -8,13 +8,13 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::icons::icon;
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::search::model::{Chip, Finds, Mistaken, Outcome, SearchView};
+use crate::ui::pages::search::model::{Chip, Outcome, SearchMistake, SearchResults, SearchView};
 use crate::ui::urls::encoding::encode;
 
 /// The longest text that is understood.
@@ -98,7 +98,7 @@ pub fn SearchPage() -> impl IntoView {
         return page(&text, false, ().into_any(), ().into_any());
     }
     loaded(load::search(text, after), move |view| {
-        let mistaken = matches!(view.outcome, Outcome::Mistaken(_));
+        let mistaken = matches!(view.outcome, Outcome::SearchMistake(_));
         let beside = saved::beside(&view.text, &request);
         page(
             &view.text,
@@ -128,7 +128,7 @@ fn page(text: &str, mistaken: bool, beside: AnyView, outcome: AnyView) -> AnyVie
                 spellcheck="false"
                 aria-invalid=mistaken.then_some("true")
                 aria-describedby=mistaken.then_some("mistake")
-                data-hot="/"
+                data-shortcut="/"
             />
             <button type="submit" class="button strong">"Search"</button>
         </form>
@@ -156,13 +156,13 @@ fn address(text: &str, after: Option<i64>) -> String {
 
 fn outcome(view: &SearchView, request: &PageRequest, after: Option<i64>) -> AnyView {
     match &view.outcome {
-        Outcome::Mistaken(mistaken) => mistake(&view.text, mistaken),
+        Outcome::SearchMistake(mistaken) => mistake(&view.text, mistaken),
         Outcome::Found(found) => finds(&view.text, found, request, after),
     }
 }
 
 /// The text with a mark at what was not understood.
-fn mistake(text: &str, mistaken: &Mistaken) -> AnyView {
+fn mistake(text: &str, mistaken: &SearchMistake) -> AnyView {
     let part =
         |from: usize, length: usize| text.chars().skip(from).take(length).collect::<String>();
     let (from, to) = (mistaken.from, mistaken.to.max(mistaken.from));
@@ -188,7 +188,7 @@ fn sentence(why: &str) -> String {
     format!("{}{}{end}", first.unwrap_or_default(), chars.as_str())
 }
 
-fn finds(text: &str, found: &Finds, request: &PageRequest, after: Option<i64>) -> AnyView {
+fn finds(text: &str, found: &SearchResults, request: &PageRequest, after: Option<i64>) -> AnyView {
     let shown = i64::try_from(found.jobs.len()).unwrap_or(i64::MAX);
     let is_all = after.is_none() && found.next.is_none();
     view! {
@@ -240,7 +240,7 @@ fn chips(chips: &[Chip]) -> AnyView {
 }
 
 /// Why the list is empty.
-fn nothing(text: &str, found: &Finds, after: Option<i64>) -> AnyView {
+fn nothing(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
     if found.is_cut {
         return "No matches so far.".into_any();
     }
@@ -258,7 +258,7 @@ fn nothing(text: &str, found: &Finds, after: Option<i64>) -> AnyView {
 }
 
 /// That not everything has been looked at, and what helps.
-fn cut(found: &Finds, request: &PageRequest) -> AnyView {
+fn cut(found: &SearchResults, request: &PageRequest) -> AnyView {
     let looked = time::number(i64::try_from(found.looked_at).unwrap_or(i64::MAX));
     let down_to = found.down_to.map_or(String::new(), |moment| {
         format!(", back to jobs created {}", time::ago(moment, request.now))
@@ -267,7 +267,7 @@ fn cut(found: &Finds, request: &PageRequest) -> AnyView {
         <div class="notice s-waiting" role="status">
             {icon("waiting")}
             <span>
-                {format!("Searched {looked} of about {}{down_to}. ", many(found.among, "job", "jobs"))}
+                {format!("Searched {looked} of about {}{down_to}. ", plural(found.among, "job", "jobs"))}
                 "Continue, or narrow the search: tag:, worker:, state: with queue:, and state:failed with type: use an \
                 index."
             </span>
@@ -277,7 +277,7 @@ fn cut(found: &Finds, request: &PageRequest) -> AnyView {
 }
 
 /// The way to the first jobs, and to those after these.
-fn turn(text: &str, found: &Finds, after: Option<i64>) -> AnyView {
+fn turn(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
     let next = if found.is_cut {
         "Continue searching"
     } else {
@@ -289,8 +289,8 @@ fn turn(text: &str, found: &Finds, after: Option<i64>) -> AnyView {
             {after.map(|_| view! { <a class="button" href=address(text, None)>"Newest"</a> })}
             <span>
                 {match (after, found.next) {
-                    (None, None) => many(shown, "job", "jobs"),
-                    _ => format!("{} on this page", many(shown, "job", "jobs")),
+                    (None, None) => plural(shown, "job", "jobs"),
+                    _ => format!("{} on this page", plural(shown, "job", "jobs")),
                 }}
             </span>
             {found

@@ -8,13 +8,13 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, each, numbers};
 use crate::ui::components::links::queue_link;
 use crate::ui::components::state::badge;
 use crate::ui::components::{commands, forms};
 use crate::ui::model::queue_ref::QueueRef;
-use crate::ui::model::series::{Asked, Series, Span};
+use crate::ui::model::series::{Series, Span, StatisticsQuery};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::statistics::model::RangeView;
 use crate::ui::urls;
@@ -33,13 +33,13 @@ const MINUTE_US: f64 = 60e6;
 #[component]
 pub fn StatisticsPage() -> impl IntoView {
     let request = page_request();
-    let asked = request.asked();
+    let asked = request.statistics_query();
     loaded(load::range(asked.clone()), move |view| {
         page(&view, &asked, &request)
     })
 }
 
-fn page(view: &RangeView, asked: &Asked, request: &PageRequest) -> AnyView {
+fn page(view: &RangeView, asked: &StatisticsQuery, request: &PageRequest) -> AnyView {
     let title = match &view.queue_ref {
         Some(queue_ref) => format!("Statistics: {}", queue_ref.label()),
         None => "Statistics".to_owned(),
@@ -73,14 +73,14 @@ fn page(view: &RangeView, asked: &Asked, request: &PageRequest) -> AnyView {
 }
 
 /// Which queue, and which time.
-fn choice(view: &RangeView, asked: &Asked) -> AnyView {
+fn choice(view: &RangeView, asked: &StatisticsQuery) -> AnyView {
     let custom = !(asked.from.is_empty() && asked.to.is_empty());
     let range = match asked.range.as_str() {
         "" => "1h",
         range => range,
     };
     let links = RANGES.map(|(name, word)| {
-        let address = urls::statistics(&Asked {
+        let address = urls::statistics(&StatisticsQuery {
             range: name.to_owned(),
             from: String::new(),
             to: String::new(),
@@ -89,7 +89,7 @@ fn choice(view: &RangeView, asked: &Asked) -> AnyView {
         let current = (!custom && view.flaw.is_none() && range == name).then_some("true");
         view! { <a class="button" href=address aria-current=current>{word}</a> }
     });
-    let compare = Asked {
+    let compare = StatisticsQuery {
         compare: !asked.compare,
         ..asked.clone()
     };
@@ -117,7 +117,7 @@ fn choice(view: &RangeView, asked: &Asked) -> AnyView {
     .into_any()
 }
 
-fn which_queue(view: &RangeView, asked: &Asked, range: &str, custom: bool) -> AnyView {
+fn which_queue(view: &RangeView, asked: &StatisticsQuery, range: &str, custom: bool) -> AnyView {
     let mut places: Vec<&QueueRef> = view.places.iter().collect();
     // There may be more than are offered.
     places.extend(
@@ -152,10 +152,10 @@ fn which_queue(view: &RangeView, asked: &Asked, range: &str, custom: bool) -> An
 
 fn everything(view: &RangeView) -> AnyView {
     let charts = charts(view);
-    let told = told(view);
+    let text_of = text_of(view);
     let all: Vec<&Chart> = charts.iter().collect();
     let so_far = if view.goes_on { ", so far" } else { "" };
-    let drawn = charts.iter().zip(told).map(|(drawing, words)| {
+    let drawn = charts.iter().zip(text_of).map(|(drawing, words)| {
         view! {
             <section class="card padded" aria-label=drawing.title>
                 {chart(drawing)}
@@ -274,12 +274,12 @@ fn charts(view: &RangeView) -> Vec<Chart> {
 }
 
 /// What each drawing comes to, in words.
-fn told(view: &RangeView) -> [String; 5] {
+fn text_of(view: &RangeView) -> [String; 5] {
     let total = &view.series.total;
     let before = view.before.as_ref().map(|before| &before.total);
     let share = |share: Option<f64>| {
         share.map_or("no completed or failed jobs".to_owned(), |share| {
-            Unit::Share.told(share)
+            Unit::Share.text(share)
         })
     };
     let took = |took: Option<f64>| took.map_or("–".to_owned(), time::seconds);
@@ -292,12 +292,12 @@ fn told(view: &RangeView) -> [String; 5] {
     [
         format!(
             "{} completed{}",
-            many(total.completed, "job", "jobs"),
+            plural(total.completed, "job", "jobs"),
             against(count(total.completed), &|span| count(span.completed))
         ),
         format!(
             "{} failed ({}){}",
-            many(total.failed, "job", "jobs"),
+            plural(total.failed, "job", "jobs"),
             share(total.failure_rate()),
             against(total.failure_rate(), &Span::failure_rate)
         ),
@@ -314,7 +314,7 @@ fn told(view: &RangeView) -> [String; 5] {
         ),
         format!(
             "{} enqueued, {} {} than completed or failed",
-            many(total.put, "job", "jobs"),
+            plural(total.put, "job", "jobs"),
             time::number(backlog.abs()),
             if backlog < 0 { "fewer" } else { "more" },
         ),
@@ -341,7 +341,7 @@ fn change(now: Option<f64>, before: Option<f64>) -> String {
     format!("{sign}{}% vs. the previous period", percent.abs())
 }
 
-fn downloads(asked: &Asked, request: &PageRequest) -> AnyView {
+fn downloads(asked: &StatisticsQuery, request: &PageRequest) -> AnyView {
     let of =
         |kind: &str| urls::statistics(asked).replacen("/ui/stats", &format!("/ui/stats.{kind}"), 1);
     let curl = format!(
@@ -375,12 +375,15 @@ mod tests {
 
     #[test]
     fn a_change_is_told_in_words() {
-        let told = |now, before| change(Some(now), Some(before));
-        assert_eq!(told(112.0, 100.0), "+12% vs. the previous period");
-        assert_eq!(told(50.0, 100.0), "−50% vs. the previous period");
-        assert_eq!(told(100.1, 100.0), "about the same as the previous period");
-        assert_eq!(told(0.0, 0.0), "same as the previous period");
-        assert_eq!(told(7.0, 0.0), "none in the previous period");
+        let text_of = |now, before| change(Some(now), Some(before));
+        assert_eq!(text_of(112.0, 100.0), "+12% vs. the previous period");
+        assert_eq!(text_of(50.0, 100.0), "−50% vs. the previous period");
+        assert_eq!(
+            text_of(100.1, 100.0),
+            "about the same as the previous period"
+        );
+        assert_eq!(text_of(0.0, 0.0), "same as the previous period");
+        assert_eq!(text_of(7.0, 0.0), "none in the previous period");
         assert_eq!(change(None, Some(1.0)), "no data in the previous period");
     }
 }

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, quoted};
 use crate::ui::components::links::tag_link;
 use crate::ui::components::paging::pager;
@@ -94,7 +94,7 @@ fn one(view: &TagView, request: &PageRequest) -> AnyView {
         <Title text=tag.tag.clone() />
         <p class="crumb"><a href="/ui/tags">"Tags"</a></p>
         <h1 class="name">{tag.tag.clone()}</h1>
-        <p class="lead">{format!("{} this tag, in the order they were tagged.", many(tag.jobs, "job has", "jobs have"))}</p>
+        <p class="lead">{format!("{} this tag, in the order they were tagged.", plural(tag.jobs, "job has", "jobs have"))}</p>
         <div class="card">
             {if view.jobs.is_empty() {
                 view! {

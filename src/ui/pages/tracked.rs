@@ -9,9 +9,9 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::jobs::Untrack;
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, quoted};
-use crate::ui::components::forms::{deed, hot, may};
+use crate::ui::components::forms::{action_button, may, shortcut};
 use crate::ui::components::links::queue_name;
 use crate::ui::components::state::chip;
 use crate::ui::components::tables;
@@ -36,7 +36,7 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
         <Title text="Tracked jobs" />
         <h1>"Tracked jobs"</h1>
         <p class="lead">
-            {format!("{}.", many(n(view.total), "tracked job", "tracked jobs"))} {left_out}
+            {format!("{}.", plural(n(view.total), "tracked job", "tracked jobs"))} {left_out}
             " Each change of a tracked job is published as an event, here and through the API."
         </p>
         <div class="card">
@@ -72,7 +72,7 @@ fn row(job: &JobRow, last: Option<&Entry>, request: &PageRequest) -> AnyView {
                 <a class="id" href=urls::job(&job.queue_ref, &job.id)>{job.id.clone()}</a>
                 {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
             </th>
-            <td>{chip(job.stand)}</td>
+            <td>{chip(job.state)}</td>
             <td class="mid">{queue_name(&job.queue_ref)}</td>
             <td class="mid text">
                 {last
@@ -93,7 +93,7 @@ fn row(job: &JobRow, last: Option<&Entry>, request: &PageRequest) -> AnyView {
 fn untrack(id: &str, request: &PageRequest) -> AnyView {
     let fields = vec![("id", id.to_owned()), ("back", request.here())];
     let about = format!("Untrack job {id}");
-    hot("t", deed(Untrack::PATH, fields, "Untrack", about))
+    shortcut("t", action_button(Untrack::PATH, fields, "Untrack", about))
 }
 
 fn gone(ids: &[String], request: &PageRequest) -> AnyView {
@@ -113,7 +113,7 @@ fn gone(ids: &[String], request: &PageRequest) -> AnyView {
         <section class="card" aria-labelledby="gone">
             <div class="card-title">
                 <h2 id="gone">"No longer exist"</h2>
-                <span class="aside">{many(n, "job", "jobs")}</span>
+                <span class="aside">{plural(n, "job", "jobs")}</span>
             </div>
             <p class="about">
                 "These jobs were canceled, or removed after they completed. A new job with the same ID is tracked again."
@@ -138,7 +138,7 @@ fn events(view: &TrackedView, request: &PageRequest) -> AnyView {
             </tr>
         }
     });
-    let searched = many(view.searched, "event", "events");
+    let searched = plural(view.searched, "event", "events");
     view! {
         <section class="card" aria-labelledby="events">
             <div class="card-title">

@@ -8,8 +8,8 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use crate::ui::actions::workers::ForgetWorker;
-use crate::ui::components::basics::{loaded, many};
-use crate::ui::components::forms::{Ask, ask};
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
 use crate::ui::model::worker::{Pulse, WorkerRow};
@@ -29,7 +29,7 @@ pub fn WorkerPage() -> impl IntoView {
             </div>
             <p class="lead row">
                 {tables::pulse(worker, request.now)} <span>"last seen " {ago(worker.last_seen, request.now)}</span>
-                <span>{format!("{} running, {} stalled", many(worker.running, "job", "jobs"), worker.stalled)}</span>
+                <span>{format!("{} running, {} stalled", plural(worker.running, "job", "jobs"), worker.stalled)}</span>
             </p>
             <div class="card">
                 {if view.jobs.is_empty() {
@@ -50,11 +50,11 @@ fn forget(worker: &WorkerRow, request: &PageRequest) -> AnyView {
         0 => String::new(),
         n => format!(
             " It keeps the {} it holds until another worker claims {}.",
-            many(n, "job", "jobs"),
+            plural(n, "job", "jobs"),
             if n == 1 { "it" } else { "them" },
         ),
     };
-    ask(Ask {
+    confirm_dialog(ConfirmDialog {
         id: "forget".to_owned(),
         button: "Forget…".to_owned(),
         danger: false,

@@ -5,7 +5,7 @@ pub mod load;
 use leptos::prelude::*;
 use leptos_meta::Title;
 
-use crate::ui::components::basics::{loaded, many};
+use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::paged;
 use crate::ui::components::tables;
 use crate::ui::model::worker::Pulse;
@@ -37,7 +37,7 @@ pub fn WorkersPage() -> impl IntoView {
             } else {
                 view! {
                     <p class="lead">
-                        {format!("{} seen in the last 24 hours, {} alive", many(n(workers.len()), "worker", "workers"), alive)}
+                        {format!("{} seen in the last 24 hours, {} alive", plural(n(workers.len()), "worker", "workers"), alive)}
                     </p>
                     <div class="card">{tables::workers(shown, request.now)}</div>
                     {pages}

@@ -140,7 +140,7 @@ pub fn apart(heights: &[f64]) -> Vec<f64> {
 }
 
 /// The spans at whose beginning the axis tells the time.
-pub fn told(from: i64, width: i64, count: usize) -> Vec<(usize, String)> {
+pub fn labels(from: i64, width: i64, count: usize) -> Vec<(usize, String)> {
     let all = width.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
     let steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map(|minutes| minutes * MINUTE);
     let days = [1, 2, 7, 14, 30].map(|days| days * DAY);
@@ -149,16 +149,16 @@ pub fn told(from: i64, width: i64, count: usize) -> Vec<(usize, String)> {
         .find(|step| all / step <= TIMES_MAX)
         .unwrap_or(60 * DAY);
     let step = step.max(width);
-    let mut told = Vec::new();
+    let mut labels = Vec::new();
     for index in 0..count {
         let at =
             from.saturating_add(width.saturating_mul(i64::try_from(index).unwrap_or_default()));
         // The first span that begins in a new step; spans need not begin with it.
         if at.rem_euclid(step) < width {
-            told.push((index, moment(at, step)));
+            labels.push((index, moment(at, step)));
         }
     }
-    told
+    labels
 }
 
 /// A time to the precision of a step.
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn the_axis_tells_a_few_round_times() {
         let words = |from, width, count| -> Vec<String> {
-            told(from, width, count)
+            labels(from, width, count)
                 .into_iter()
                 .map(|(_, word)| word)
                 .collect()
@@ -253,6 +253,6 @@ mod tests {
         );
         assert_eq!(words(0, HOUR, 24), ["00:00", "06:00", "12:00", "18:00"]);
         assert_eq!(words(DAY, 2 * HOUR, 84), ["01-03", "01-05", "01-07"]);
-        assert_eq!(told(0, MINUTE, 0), []);
+        assert_eq!(labels(0, MINUTE, 0), []);
     }
 }

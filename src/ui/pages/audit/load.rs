@@ -10,7 +10,9 @@ use crate::engine::{
 };
 use crate::ui::context::read;
 use crate::ui::error::PageError;
-use crate::ui::pages::audit::model::{AuditQuery, AuditRow, AuditView, Fact, Fate, Thing};
+use crate::ui::pages::audit::model::{
+    AuditQuery, AuditRow, AuditView, ChangeKind, ChangedItem, FieldChange,
+};
 
 /// What people did in the dashboard: a page of the entries that are wanted, newest first.
 #[server]
@@ -120,7 +122,7 @@ fn row(entry: &AuditEntry) -> AuditRow {
         action: actor.action,
         target: actor.target,
         link: actor.link,
-        things: things(&entry.before, &entry.after),
+        changes: changes(&entry.before, &entry.after),
         items: entry.items,
         done: entry.done,
         said: entry.said.clone(),
@@ -131,43 +133,45 @@ fn row(entry: &AuditEntry) -> AuditRow {
 
 type Facts = Option<Map<String, Value>>;
 
-fn things(before: &str, after: &str) -> Vec<Thing> {
+fn changes(before: &str, after: &str) -> Vec<ChangedItem> {
     let list = |text: &str| serde_json::from_str::<Vec<Facts>>(text).unwrap_or_default();
     let pairs = list(before).into_iter().zip(list(after));
-    pairs.filter_map(|pair| thing(&pair.0, &pair.1)).collect()
+    pairs
+        .filter_map(|pair| changed_item(&pair.0, &pair.1))
+        .collect()
 }
 
-fn thing(before: &Facts, after: &Facts) -> Option<Thing> {
+fn changed_item(before: &Facts, after: &Facts) -> Option<ChangedItem> {
     let known = after.as_ref().or(before.as_ref())?;
     let kind = KINDS.into_iter().find(|kind| known.contains_key(*kind))?;
     let name = match kind {
-        "deleted" => format!("jobs: {}", told(known.get(kind))),
-        _ => format!("{kind} {}", told(known.get(kind))),
+        "deleted" => format!("jobs: {}", text_of(known.get(kind))),
+        _ => format!("{kind} {}", text_of(known.get(kind))),
     };
-    let fate = match (before, after) {
-        (None, Some(_)) if kind == "deleted" => Fate::Gone,
-        (None, _) => Fate::New,
-        (_, None) => Fate::Gone,
-        _ => Fate::Stays,
+    let change = match (before, after) {
+        (None, Some(_)) if kind == "deleted" => ChangeKind::Gone,
+        (None, _) => ChangeKind::New,
+        (_, None) => ChangeKind::Gone,
+        _ => ChangeKind::Stays,
     };
     let of = |facts: &Facts, name: &str| facts.as_ref().and_then(|facts| facts.get(name).cloned());
     let names = known.keys().filter(|name| *name != kind);
     let facts = names.map(|name| (name, of(before, name), of(after, name)));
     let facts = facts.filter(|(_, before, after)| before != after);
-    Some(Thing {
+    Some(ChangedItem {
         name,
-        fate,
+        kind: change,
         facts: facts
-            .map(|(name, before, after)| Fact {
+            .map(|(name, before, after)| FieldChange {
                 name: name.clone(),
-                before: told(before.as_ref()),
-                after: told(after.as_ref()),
+                before: text_of(before.as_ref()),
+                after: text_of(after.as_ref()),
             })
             .collect(),
     })
 }
 
-fn told(value: Option<&Value>) -> String {
+fn text_of(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
@@ -175,7 +179,7 @@ fn told(value: Option<&Value>) -> String {
         Some(Value::Bool(false)) => "no".to_owned(),
         Some(Value::Array(items)) if items.is_empty() => "none".to_owned(),
         Some(Value::Array(items)) => {
-            let items: Vec<String> = items.iter().map(|item| told(Some(item))).collect();
+            let items: Vec<String> = items.iter().map(|item| text_of(Some(item))).collect();
             items.join(", ")
         }
         Some(other) => other.to_string(),
@@ -185,27 +189,27 @@ fn told(value: Option<&Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::pages::audit::model::Fate;
+    use crate::ui::pages::audit::model::ChangeKind;
 
     #[test]
     fn what_differs_is_shown() {
         let before = r#"[{"job":"a","queue":"q","state":"failed","tags":[]},null,{"job":"c"}]"#;
         let after =
             r#"[{"job":"a","queue":"q","state":"waiting","tags":["x","y"]},{"job":"b"},null]"#;
-        let things = things(before, after);
-        let names: Vec<_> = things
+        let changes = changes(before, after);
+        let names: Vec<_> = changes
             .iter()
-            .map(|it| (it.name.as_str(), it.fate))
+            .map(|it| (it.name.as_str(), it.kind))
             .collect();
         assert_eq!(
             names,
             [
-                ("job a", Fate::Stays),
-                ("job b", Fate::New),
-                ("job c", Fate::Gone)
+                ("job a", ChangeKind::Stays),
+                ("job b", ChangeKind::New),
+                ("job c", ChangeKind::Gone)
             ]
         );
-        let facts = things[0].facts.iter();
+        let facts = changes[0].facts.iter();
         let facts: Vec<_> = facts
             .map(|fact| {
                 (

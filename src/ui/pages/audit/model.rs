@@ -67,7 +67,7 @@ pub struct AuditRow {
     pub target: String,
     pub link: String,
     /// The first of what was changed.
-    pub things: Vec<Thing>,
+    pub changes: Vec<ChangedItem>,
     /// How many things were changed.
     pub items: i64,
     /// Whether it was done, or refused.
@@ -79,16 +79,16 @@ pub struct AuditRow {
 
 /// A thing that was changed, and what of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thing {
+pub struct ChangedItem {
     pub name: String,
-    pub fate: Fate,
+    pub kind: ChangeKind,
     /// Of one that stays, what differs; else all that is known.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<FieldChange>,
 }
 
 /// What has become of a thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fate {
+pub enum ChangeKind {
     New,
     Stays,
     Gone,
@@ -96,7 +96,7 @@ pub enum Fate {
 
 /// A fact about a thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fact {
+pub struct FieldChange {
     pub name: String,
     /// Empty for what was not there.
     pub before: String,

@@ -8,7 +8,7 @@ use crate::engine::{Durations, Engine, Result, Time};
 use crate::ui::context::read_or_missing;
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
-use crate::ui::pages::daily_stats::model::{Spread, StatsView};
+use crate::ui::pages::daily_stats::model::{DurationStats, StatsView};
 use crate::ui::present::queue_refs::key;
 use crate::ui::present::queue_row;
 
@@ -50,8 +50,8 @@ pub async fn load_stats(
         queue: queue_row(&queue),
         day: moment.day(),
         today: now.day(),
-        wait: spread(stats.wait),
-        run: spread(stats.run),
+        wait: duration_stats(stats.wait),
+        run: duration_stats(stats.run),
         failures: stats.failures,
         failed: stats.failed,
         retries: stats.retries,
@@ -65,8 +65,8 @@ fn midnight(day: &str) -> Option<Time> {
     ))
 }
 
-fn spread(durations: Durations) -> Spread {
-    Spread {
+fn duration_stats(durations: Durations) -> DurationStats {
+    DurationStats {
         total: durations.moments.n,
         mean: durations.moments.mean,
         variance: durations.moments.variance(),

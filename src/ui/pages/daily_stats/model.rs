@@ -12,9 +12,9 @@ pub struct StatsView {
     pub day: i64,
     pub today: i64,
     /// From put to claim.
-    pub wait: Spread,
+    pub wait: DurationStats,
     /// From claim to completion.
-    pub run: Spread,
+    pub run: DurationStats,
     pub failures: i64,
     /// Of the failures, how many are failed still.
     pub failed: i64,
@@ -24,7 +24,7 @@ pub struct StatsView {
 
 /// How long something took, in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
+pub struct DurationStats {
     pub total: i64,
     pub mean: f64,
     pub variance: f64,

@@ -3,14 +3,14 @@
 use leptos::prelude::*;
 
 use crate::time;
-use crate::ui::components::basics::many;
+use crate::ui::components::basics::plural;
 use crate::ui::components::commands::{copy, written};
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::failures::model::FailingView;
 use crate::ui::urls;
 
 /// Kinds of messages that it names.
-const SAID_MAX: usize = 5;
+const KINDS_SHOWN: usize = 5;
 
 /// The text in a field to copy it from.
 pub fn incident(view: &FailingView, request: &PageRequest) -> AnyView {
@@ -32,12 +32,12 @@ pub fn incident(view: &FailingView, request: &PageRequest) -> AnyView {
 fn markdown(view: &FailingView, origin: &str, now: i64) -> String {
     let group = &view.group;
     let moment = |moment: Option<i64>| moment.map_or("unknown".to_owned(), time::utc);
-    let chosen = view.chosen.as_ref().map_or("", |said| said.hash.as_str());
+    let chosen = view.chosen.as_ref().map_or("", |kind| kind.hash.as_str());
     let mut lines = vec![
         format!(
             "## {}: {}",
             plain(&group.group),
-            many(group.count, "failed job", "failed jobs")
+            plural(group.count, "failed job", "failed jobs")
         ),
         String::new(),
         format!(
@@ -64,14 +64,14 @@ fn markdown(view: &FailingView, origin: &str, now: i64) -> String {
     lines.push(format!("- Workers: {}", list(workers.collect())));
     lines.push(format!(
         "- Messages of the newest {}:",
-        many(view.looked_at, "job", "jobs")
+        plural(view.looked_at, "job", "jobs")
     ));
-    for said in view.said.iter().take(SAID_MAX) {
-        let n = time::number(said.count);
+    for kind in view.message_kinds.iter().take(KINDS_SHOWN) {
+        let n = time::number(kind.count);
         lines.push(format!(
             "  - {n} × {} (`fp:{}`)",
-            code(&said.text),
-            said.hash
+            code(&kind.text),
+            kind.hash
         ));
     }
     lines.push(format!(

@@ -18,7 +18,7 @@ use crate::ui::error::PageError;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::{PAGE_JOBS, job};
-use crate::ui::pages::failures::model::{FailingGroup, FailingView, FailuresView, Said};
+use crate::ui::pages::failures::model::{FailingGroup, FailingView, FailuresView, MessageKind};
 use crate::ui::pages::overview::load::load_groups;
 use crate::ui::present::job_row;
 use crate::ui::present::queue_refs::queue_of;
@@ -68,7 +68,7 @@ const GROUP_JOBS_MAX: usize = 10_000;
 const MESSAGES_WORK: u64 = (GROUP_JOBS_MAX * LOOKED_AT_MAX) as u64;
 
 /// Kinds of messages, queues and workers that its page names.
-const SAID_MAX: usize = 20;
+const KINDS_SHOWN: usize = 20;
 
 const NAMED_MAX: usize = 10;
 
@@ -146,7 +146,7 @@ async fn look_at(
             day: day.spans,
             queues: named(engine, queues),
             looked_at: count(newest.len()),
-            most: said(&prints).into_iter().next(),
+            most: message_kinds(&prints).into_iter().next(),
             row,
         });
     }
@@ -174,15 +174,21 @@ pub async fn load_failure(
     let newest = newest.into_iter().next().unwrap_or_default();
     let mut allowance = Allowance::new(MESSAGES_WORK);
     let (newest, prints) = fingerprints(newest, &mut allowance).await;
-    let mut kinds = said(&prints);
-    let is_chosen = |said: &&Said| said.hash == fingerprint;
+    let mut kinds = message_kinds(&prints);
+    let is_chosen = |kind: &&MessageKind| kind.hash == fingerprint;
     let chosen = match fingerprint {
         "" => None,
-        hash => Some(kinds.iter().find(is_chosen).cloned().unwrap_or(Said {
-            hash: hash.to_owned(),
-            text: String::new(),
-            count: 0,
-        })),
+        hash => Some(
+            kinds
+                .iter()
+                .find(is_chosen)
+                .cloned()
+                .unwrap_or(MessageKind {
+                    hash: hash.to_owned(),
+                    text: String::new(),
+                    count: 0,
+                }),
+        ),
     };
     let meant: Vec<&Failing> = newest
         .iter()
@@ -190,8 +196,8 @@ pub async fn load_failure(
         .filter(|(_, print)| fingerprint.is_empty() || print.hash == fingerprint)
         .map(|(job, _)| job)
         .collect();
-    let others = kinds.len().saturating_sub(SAID_MAX);
-    kinds.truncate(SAID_MAX);
+    let others = kinds.len().saturating_sub(KINDS_SHOWN);
+    kinds.truncate(KINDS_SHOWN);
     let group = row.unwrap_or_else(|| empty(group));
     let (total, jobs) = page(
         engine,
@@ -212,7 +218,7 @@ pub async fn load_failure(
         spans: times.spans,
         is_cut: times.is_cut,
         looked_at: count(newest.len()),
-        said: kinds,
+        message_kinds: kinds,
         others,
         chosen,
         queues: named(engine, counts(meant.iter().map(|job| job.queue))),
@@ -299,7 +305,7 @@ async fn fingerprints(
 }
 
 /// What the messages say, most frequent first; of equals the newest.
-fn said(newest: &[Fingerprint]) -> Vec<Said> {
+fn message_kinds(newest: &[Fingerprint]) -> Vec<MessageKind> {
     let mut kinds: HashMap<&Fingerprint, (i64, usize)> = HashMap::new();
     for (index, print) in newest.iter().enumerate() {
         let kind = kinds.entry(print).or_insert((0, index));
@@ -307,12 +313,12 @@ fn said(newest: &[Fingerprint]) -> Vec<Said> {
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, (count, index))| (Reverse(*count), *index));
-    let said = |(kind, (count, _)): (&Fingerprint, (i64, usize))| Said {
+    let kind = |(kind, (count, _)): (&Fingerprint, (i64, usize))| MessageKind {
         hash: kind.hash.clone(),
         text: kind.text.clone(),
         count,
     };
-    kinds.into_iter().map(said).collect()
+    kinds.into_iter().map(kind).collect()
 }
 
 /// How often each occurs, most often first.
@@ -343,9 +349,9 @@ mod tests {
     #[test]
     fn what_most_say_comes_first_and_then_what_is_newest() {
         let newest = ["c", "no 1", "b", "no 22", "b 'x'"].map(Fingerprint::of);
-        let told: Vec<_> = said(&newest)
+        let told: Vec<_> = message_kinds(&newest)
             .into_iter()
-            .map(|said| (said.text, said.count))
+            .map(|kind| (kind.text, kind.count))
             .collect();
         let expected = [("no ·", 2), ("c", 1), ("b", 1), ("b ·", 1)];
         assert_eq!(told, expected.map(|(text, n)| (text.to_owned(), n)));

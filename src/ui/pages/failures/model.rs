@@ -32,13 +32,13 @@ pub struct FailingGroup {
     /// Where they are, most jobs first.
     pub queues: Vec<(QueueRef, i64)>,
     /// What most of the newest say, how many of them do, and of how many.
-    pub most: Option<Said>,
+    pub most: Option<MessageKind>,
     pub looked_at: i64,
 }
 
 /// What messages say that differ only in numbers and names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct MessageKind {
     /// Eight hexadecimal digits.
     pub hash: String,
     pub text: String,
@@ -58,10 +58,10 @@ pub struct FailingView {
     /// How many of the newest the rest is about.
     pub looked_at: i64,
     /// What they say, most frequent first; the fingerprint that is chosen.
-    pub said: Vec<Said>,
+    pub message_kinds: Vec<MessageKind>,
     /// Messages of other kinds than these.
     pub others: usize,
-    pub chosen: Option<Said>,
+    pub chosen: Option<MessageKind>,
     pub queues: Vec<(QueueRef, i64)>,
     pub workers: Vec<(String, i64)>,
     /// The newest that is meant, whole.

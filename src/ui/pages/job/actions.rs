@@ -6,7 +6,9 @@ use leptos::server_fn::ServerFn;
 use crate::ui::actions::jobs::{
     AddTag, Cancel, MoveJob, Note, Prioritize, TimeOut, Track, UndependAll, Untrack,
 };
-use crate::ui::components::forms::{Ask, allowed, ask, deed, hidden, hot, may};
+use crate::ui::components::forms::{
+    ConfirmDialog, action_button, allowed, confirm_dialog, hidden, may, shortcut,
+};
 use crate::ui::components::tables;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
@@ -16,9 +18,9 @@ use crate::ui::urls;
 /// What can be done with the job as it stands.
 pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
-    let retry = (row.stand == EffectiveState::Failed).then(|| tables::retry_one(&row.id, request));
-    let cancel = (row.stand != EffectiveState::Complete).then(|| {
-        ask(Ask {
+    let retry = (row.state == EffectiveState::Failed).then(|| tables::retry_one(&row.id, request));
+    let cancel = (row.state != EffectiveState::Complete).then(|| {
+        confirm_dialog(ConfirmDialog {
             id: "cancel".to_owned(),
             button: "Cancel…".to_owned(),
             danger: true,
@@ -33,7 +35,7 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
             fields: vec![
                 ("id", row.id.clone()),
                 ("back", request.here()),
-                ("after", urls::stand(&row.queue_ref, row.list())),
+                ("after", urls::state(&row.queue_ref, row.list())),
             ],
             yes: "Cancel job".to_owned(),
             no: "Keep job",
@@ -41,7 +43,7 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
     });
     let track = if job.tracked {
         let fields = vec![("id", row.id.clone()), ("back", request.here())];
-        deed(
+        action_button(
             Untrack::PATH,
             fields,
             "Untrack",
@@ -49,7 +51,7 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
         )
     } else {
         let fields = vec![("id", row.id.clone()), ("back", request.here())];
-        deed(
+        action_button(
             Track::PATH,
             fields,
             "Track",
@@ -60,19 +62,22 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
         .worker
         .as_ref()
         .map(|worker| time_out(&row.id, worker, request));
-    let can_wait = row.stand != EffectiveState::Complete && may(Prioritize::PATH);
-    let priority = can_wait.then(|| hot("", priority_form(job, request)));
-    let move_form = allowed(MoveJob::PATH, || hot("m", move_form(job, request)));
+    let can_wait = row.state != EffectiveState::Complete && may(Prioritize::PATH);
+    let priority = can_wait.then(|| shortcut("", priority_form(job, request)));
+    let move_form = allowed(MoveJob::PATH, || shortcut("m", move_form(job, request)));
     let clone = may("/ui/put")
         .then(|| view! { <a class="button" href=urls::put_like(&row.id)>"Clone…"</a> });
-    let (cancel, track) = (cancel.map(|cancel| hot("c", cancel)), hot("t", track));
-    let time_out = time_out.map(|time_out| hot("", time_out));
+    let (cancel, track) = (
+        cancel.map(|cancel| shortcut("c", cancel)),
+        shortcut("t", track),
+    );
+    let time_out = time_out.map(|time_out| shortcut("", time_out));
     view! { {retry} {track} {priority} {move_form} {clone} {time_out} {cancel} }.into_any()
 }
 
 fn priority_form(job: &JobView, request: &PageRequest) -> AnyView {
-    let effect = match job.row.stand {
-        _ if job.row.is_taken_away() => {
+    let effect = match job.row.state {
+        _ if job.row.is_timed_out() => {
             "The job stays first in line; the priority applies the next time it waits in its queue."
         }
         EffectiveState::Waiting => "Its position in the queue changes immediately.",
@@ -106,7 +111,7 @@ fn priority_form(job: &JobView, request: &PageRequest) -> AnyView {
 }
 
 fn move_form(job: &JobView, request: &PageRequest) -> AnyView {
-    let effect = if job.row.stand == EffectiveState::Running {
+    let effect = if job.row.state == EffectiveState::Running {
         "The job restarts in that queue with all its retries. The worker that is running it loses it."
     } else {
         "The job restarts in that queue with all its retries."
@@ -139,7 +144,7 @@ fn move_form(job: &JobView, request: &PageRequest) -> AnyView {
 }
 
 fn time_out(id: &str, worker: &str, request: &PageRequest) -> AnyView {
-    ask(Ask {
+    confirm_dialog(ConfirmDialog {
         id: "time-out".to_owned(),
         button: "Time out…".to_owned(),
         danger: true,
@@ -155,7 +160,7 @@ fn time_out(id: &str, worker: &str, request: &PageRequest) -> AnyView {
 }
 
 pub fn take_off_all(job: &JobView, request: &PageRequest) -> AnyView {
-    ask(Ask {
+    confirm_dialog(ConfirmDialog {
         id: "take-off-all".to_owned(),
         button: "Remove all…".to_owned(),
         danger: false,

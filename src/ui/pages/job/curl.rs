@@ -18,12 +18,12 @@ pub fn curl(job: &JobView, request: &PageRequest) -> AnyView {
         let data = quoted(&format!(r#"{{"data": {data}}}"#));
         lines.push((what, format!("curl {address} -d {data}")));
     };
-    if row.stand != EffectiveState::Complete {
+    if row.state != EffectiveState::Complete {
         let priority = format!(r#"{{"id": {id}, "priority": {}}}"#, row.priority);
         post("Change its priority", "/priority", priority);
         post("Cancel the job", "/cancel", id.clone());
     }
-    if let (EffectiveState::Failed, Some(failure)) = (row.stand, &row.failure) {
+    if let (EffectiveState::Failed, Some(failure)) = (row.state, &row.failure) {
         let path = format!("/unfail/{}", segment(&row.queue_ref.name));
         let oldest = format!(r#"{{"group": {}, "count": 1}}"#, json(&failure.group));
         post("Retry the oldest job of its failure group", &path, oldest);
@@ -31,7 +31,7 @@ pub fn curl(job: &JobView, request: &PageRequest) -> AnyView {
     if row.worker.is_some() {
         post("Time out the job", "/timeout", id.clone());
     }
-    if row.stand == EffectiveState::Depends {
+    if row.state == EffectiveState::Depends {
         let off = format!(r#"{{"id": {id}, "off": "all"}}"#);
         post("Remove all dependencies", "/depends", off);
     }

@@ -106,15 +106,15 @@ fn edge(from: (usize, usize), to: (usize, usize)) -> String {
     format!("M{x} {y}C{middle} {y} {middle} {end_y} {end_x} {end_y}")
 }
 
-fn standing(stand: Option<EffectiveState>) -> (&'static str, String) {
-    match stand {
-        Some(stand) => (word(stand), format!("node s-{}", stand.as_str())),
+fn state_view(state: Option<EffectiveState>) -> (&'static str, String) {
+    match state {
+        Some(state) => (word(state), format!("node s-{}", state.as_str())),
         None => ("not found", "node".to_owned()),
     }
 }
 
 fn job(node: &Node, (x, y): (usize, usize), is_here: bool) -> AnyView {
-    let (state, class) = standing(node.stand);
+    let (state, class) = state_view(node.state);
     let name = node.klass.as_ref().unwrap_or(&node.id);
     let text = |dy: usize| (y + dy).to_string();
     let here = if is_here { ", this job" } else { "" };
@@ -152,7 +152,7 @@ fn table(graph: &Graph) -> AnyView {
         view! {
             <tr>
                 <th scope="row" class="first">{link(node)}</th>
-                <td>{standing(node.stand).0}</td>
+                <td>{state_view(node.state).0}</td>
                 <td>{if needs.is_empty() { "none".into_any() } else { needs.into_any() }}</td>
             </tr>
         }
@@ -178,7 +178,7 @@ mod tests {
         Node {
             id: String::new(),
             klass: None,
-            stand: None,
+            state: None,
             layer,
             needs: needs.to_vec(),
         }

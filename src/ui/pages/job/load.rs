@@ -8,11 +8,11 @@ use crate::auth::Role;
 use crate::engine::{Engine, Job, JobKey, Result};
 use crate::ui::context::read_or_missing;
 use crate::ui::error::PageError;
-use crate::ui::pages::job::model::{JobView, Origin, Relative, Relatives};
-use crate::ui::present::{job_row, life};
+use crate::ui::pages::job::model::{JobView, Origin, RelatedJob, RelatedJobs};
+use crate::ui::present::{job_row, times};
 
 /// Jobs before or after a job that its page lists.
-const RELATIVES_SHOWN: usize = 50;
+const RELATED_SHOWN: usize = 50;
 
 pub async fn load_job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
     let now = engine.now(None);
@@ -29,31 +29,31 @@ pub async fn load_job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
     Ok(Some(JobView {
         graph: dependencies::graph(engine, &job).await?,
         row: job_row(engine, &job, now),
-        life: life(&job),
+        times: times(&job),
         body: job.body.into(),
-        dependencies: relatives(engine, &job.dependencies).await?,
-        dependents: relatives(engine, &job.dependents).await?,
+        dependencies: related_jobs(engine, &job.dependencies).await?,
+        dependents: related_jobs(engine, &job.dependents).await?,
         tracked: engine.known_tracked().contains(id),
         origin,
     }))
 }
 
-async fn relatives(engine: &Engine, ids: &[String]) -> Result<Relatives> {
+async fn related_jobs(engine: &Engine, ids: &[String]) -> Result<RelatedJobs> {
     if ids.is_empty() {
-        return Ok(Relatives::default());
+        return Ok(RelatedJobs::default());
     }
-    let keys: Vec<JobKey> = (ids.iter().take(RELATIVES_SHOWN))
+    let keys: Vec<JobKey> = (ids.iter().take(RELATED_SHOWN))
         .map(JobKey::qless)
         .collect();
     let jobs = engine.brief_jobs_by_key(&keys).await?;
     let now = engine.now(None);
-    let relative = |(key, job): (JobKey, Option<Job>)| Relative {
+    let related = |(key, job): (JobKey, Option<Job>)| RelatedJob {
         id: key.id,
         job: job.map(|job| job_row(engine, &job, now)),
     };
-    Ok(Relatives {
+    Ok(RelatedJobs {
         total: ids.len(),
-        jobs: keys.into_iter().zip(jobs).map(relative).collect(),
+        jobs: keys.into_iter().zip(jobs).map(related).collect(),
     })
 }
 

@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ui::model::job::{JobRow, Life};
+use crate::ui::model::job::{JobRow, JobTimes};
 use crate::ui::model::state::EffectiveState;
 
 /// A qless job with everything that is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobView {
     pub row: JobRow,
-    pub life: Life,
+    pub times: JobTimes,
     /// The payload as it was written.
     pub body: String,
-    pub dependencies: Relatives,
-    pub dependents: Relatives,
+    pub dependencies: RelatedJobs,
+    pub dependents: RelatedJobs,
     pub graph: Graph,
     pub tracked: bool,
     /// The recurring job that made it.
@@ -30,15 +30,15 @@ pub struct Origin {
 
 /// Jobs that a job waits for, or that wait for it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Relatives {
+pub struct RelatedJobs {
     pub total: usize,
     /// The first of them.
-    pub jobs: Vec<Relative>,
+    pub jobs: Vec<RelatedJob>,
 }
 
 /// A job beside another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Relative {
+pub struct RelatedJob {
     pub id: String,
     /// `None` if the job has gone in the same moment.
     pub job: Option<JobRow>,
@@ -58,7 +58,7 @@ pub struct Node {
     pub id: String,
     pub klass: Option<String>,
     /// `None` if it is not there.
-    pub stand: Option<EffectiveState>,
+    pub state: Option<EffectiveState>,
     /// A job stands right of all that it waits for.
     pub layer: usize,
     /// The jobs that it waits for, as places in the list of nodes.

@@ -14,7 +14,7 @@ use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::pages::lmstfy_job::model::LmstfyJobView;
 use crate::ui::present::queue_refs::key;
-use crate::ui::present::{job_row, life};
+use crate::ui::present::{job_row, times};
 
 /// The lmstfy job with that id in that queue.
 #[server]
@@ -45,7 +45,7 @@ pub async fn load_lmstfy_job(
     let bytes = BASE64.decode(job.body.as_bytes()).unwrap_or_default();
     Ok(Some(LmstfyJobView {
         row: job_row(engine, &job, now),
-        life: life(&job),
+        times: times(&job),
         is_json: serde_json::from_slice::<IgnoredAny>(&bytes).is_ok(),
         bytes,
         attributes: attributes(job.attributes.as_deref()),
@@ -70,11 +70,11 @@ fn attributes(text: Option<&str>) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::present::glimpse_of_bytes;
+    use crate::ui::present::bytes_preview;
 
     #[test]
     fn a_glimpse_is_text_where_there_is_some() {
-        let of = |bytes: &[u8]| glimpse_of_bytes(&BASE64.encode(bytes));
+        let of = |bytes: &[u8]| bytes_preview(&BASE64.encode(bytes));
         assert_eq!(of(b""), "");
         assert_eq!(of("größer\n  als".as_bytes()), "größer als");
         assert_eq!(of(&[0xff, 0, 0x10]), "ff 00 10");

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ui::model::job::{JobRow, Life};
+use crate::ui::model::job::{JobRow, JobTimes};
 
 /// An lmstfy job with everything that is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LmstfyJobView {
     pub row: JobRow,
-    pub life: Life,
+    pub times: JobTimes,
     pub bytes: Vec<u8>,
     /// The same bytes in base64, as they are kept.
     pub base64: String,

@@ -2,7 +2,7 @@
 
 /// Why somebody could not sign in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SignIn {
+pub enum SignInError {
     /// The name that was typed, with what is no key.
     Wrong(String),
     /// Seconds until one may try again.

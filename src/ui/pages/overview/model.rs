@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::Protocol;
-use crate::ui::model::series::Recent;
+use crate::ui::model::series::RecentActivity;
 use crate::ui::model::state::Counts;
 use crate::ui::model::worker::WorkerRow;
 use crate::ui::pages::dead_letters::model::DeadRow;
@@ -23,5 +23,5 @@ pub struct OverviewView {
     pub dead: Vec<DeadRow>,
     /// How many dead letters are not empty.
     pub dead_letters: usize,
-    pub recent: Recent,
+    pub recent: RecentActivity,
 }

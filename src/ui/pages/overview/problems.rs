@@ -4,12 +4,12 @@
 mod tests;
 
 use crate::time;
-use crate::ui::components::basics::many;
+use crate::ui::components::basics::plural;
 use crate::ui::components::chart::Unit;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
-use crate::ui::model::series::Recent;
+use crate::ui::model::series::RecentActivity;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::model::worker::Pulse;
 use crate::ui::pages::overview::model::OverviewView;
@@ -57,7 +57,7 @@ pub enum Remedy {
 }
 
 /// Whether a queue has a problem of its own.
-pub fn is_troubled(queue: &QueueRow, now: i64) -> bool {
+pub fn has_problem(queue: &QueueRow, now: i64) -> bool {
     let counts = &queue.counts;
     let waits = counts.waiting > 0;
     let long = queue
@@ -71,7 +71,7 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
     let mut problems = Vec::new();
     let queues = &overview.queues;
     problems.extend(full_disk(&overview.recent));
-    problems.extend(nobody_works(overview, now));
+    problems.extend(no_workers(overview, now));
     queue_problems(&mut problems, queues, now);
     problems.extend(failed_groups(overview));
     problems.extend(failing_more(&overview.recent));
@@ -93,7 +93,7 @@ fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
                 format!(
                     "{} is paused with {} waiting",
                     queue.queue_ref.label(),
-                    many(n, "job", "jobs")
+                    plural(n, "job", "jobs")
                 )
             })
         },
@@ -109,7 +109,7 @@ fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
             (n > 0 && queue.queue_ref.protocol.has(EffectiveState::Stalled)).then(|| {
                 format!(
                     "{} stalled in {}",
-                    many(n, "job", "jobs"),
+                    plural(n, "job", "jobs"),
                     queue.queue_ref.label()
                 )
             })
@@ -141,8 +141,8 @@ fn failed_groups(overview: &OverviewView) -> Option<Problem> {
             shape: "failed",
             text: format!(
                 "{} in {}",
-                many(failed, "failed job", "failed jobs"),
-                many(groups, "group", "groups")
+                plural(failed, "failed job", "failed jobs"),
+                plural(groups, "group", "groups")
             ),
             protocol: None,
             address: "/ui/failures".to_owned(),
@@ -160,7 +160,7 @@ fn failed_groups(overview: &OverviewView) -> Option<Problem> {
     })
 }
 
-fn full_disk(recent: &Recent) -> Option<Problem> {
+fn full_disk(recent: &RecentActivity) -> Option<Problem> {
     recent.is_disk_full.then(|| Problem {
         shape: "failed",
         text: "The disk is full: new jobs are refused. Workers can still complete jobs. Free disk space \
@@ -173,16 +173,16 @@ fn full_disk(recent: &Recent) -> Option<Problem> {
     })
 }
 
-fn failing_more(recent: &Recent) -> Option<Problem> {
+fn failing_more(recent: &RecentActivity) -> Option<Problem> {
     let (now, before) = (recent.now.failure_rate()?, recent.before.failure_rate()?);
     let jumped = recent.now.failed >= JUMP_FAILURES && now >= before * JUMP_TIMES;
     jumped.then(|| Problem {
         shape: "failed",
         text: format!(
             "{} failed in the last 5 minutes; the failure rate is {}, up from {} in the hour before",
-            many(recent.now.failed, "job", "jobs"),
-            Unit::Share.told(now),
-            Unit::Share.told(before),
+            plural(recent.now.failed, "job", "jobs"),
+            Unit::Share.text(now),
+            Unit::Share.text(before),
         ),
         protocol: None,
         address: "/ui/failures?range=1h".to_owned(),
@@ -191,7 +191,7 @@ fn failing_more(recent: &Recent) -> Option<Problem> {
     })
 }
 
-fn slow_commits(recent: &Recent) -> Option<Problem> {
+fn slow_commits(recent: &RecentActivity) -> Option<Problem> {
     let p95 = recent.commits_p95.filter(|p95| *p95 > SLOW_COMMIT_S)?;
     Some(Problem {
         shape: "waiting",
@@ -216,11 +216,11 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
             shape: "dead",
             text: format!(
                 "{} in {}{since}",
-                many(letter.size, "dead job", "dead jobs"),
+                plural(letter.size, "dead job", "dead jobs"),
                 letter.queue_ref.label()
             ),
             protocol: Some(letter.queue_ref.protocol),
-            address: urls::stand(&letter.queue_ref, EffectiveState::Dead),
+            address: urls::state(&letter.queue_ref, EffectiveState::Dead),
             since: None,
             remedy: Some(Remedy::PutToWork(letter.queue_ref.clone(), letter.size)),
         }
@@ -231,7 +231,7 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
         let more = i64::try_from(more).unwrap_or(i64::MAX);
         problems.push(Problem {
             shape: "dead",
-            text: format!("… and {}", many(more, "more queue", "more queues")),
+            text: format!("… and {}", plural(more, "more queue", "more queues")),
             protocol: None,
             address: "/ui/dead".to_owned(),
             since: None,
@@ -240,7 +240,7 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
     }
 }
 
-fn nobody_works(overview: &OverviewView, now: i64) -> Option<Problem> {
+fn no_workers(overview: &OverviewView, now: i64) -> Option<Problem> {
     // What waits in a paused queue waits for somebody else; and who works for lmstfy or Relay has no name, so
     // nobody can say whether there is anybody.
     let waiting: i64 = overview
@@ -257,7 +257,7 @@ fn nobody_works(overview: &OverviewView, now: i64) -> Option<Problem> {
         shape: "stalled",
         text: format!(
             "{}, but no worker has asked for jobs in the last minute",
-            many(waiting, "waiting job", "waiting jobs")
+            plural(waiting, "waiting job", "waiting jobs")
         ),
         protocol: None,
         address: "/ui/workers".to_owned(),
@@ -280,7 +280,7 @@ fn per_queue(
                 shape,
                 text: check(queue)?,
                 protocol: Some(queue.queue_ref.protocol),
-                address: urls::stand(&queue.queue_ref, list),
+                address: urls::state(&queue.queue_ref, list),
                 since: queue
                     .oldest_waiting
                     .filter(|_| shape == "paused")
@@ -296,7 +296,7 @@ fn per_queue(
             shape,
             text: format!(
                 "… and {}",
-                many(
+                plural(
                     i64::try_from(more).unwrap_or(i64::MAX),
                     "more queue",
                     "more queues"

@@ -30,7 +30,7 @@ pub struct NewJobView {
 
 /// A job that was not put: what was typed, and why.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NotPut {
+pub struct RejectedJob {
     pub typed: NewJob,
     pub why: String,
 }

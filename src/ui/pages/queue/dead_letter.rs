@@ -11,8 +11,10 @@ use crate::time;
 use crate::ui::actions::dead_letters::{
     DeleteDead, DeleteDeadJobs, Requeue, RequeueJobs, Respawn, RespawnJobs,
 };
-use crate::ui::components::basics::{element_id, many};
-use crate::ui::components::forms::{Ask, ask, ask_with, hidden, may};
+use crate::ui::components::basics::{element_id, plural};
+use crate::ui::components::forms::{
+    ConfirmDialog, confirm_dialog, confirm_dialog_with, hidden, may,
+};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, visible};
 use crate::ui::components::tables;
@@ -96,20 +98,22 @@ enum LabelFilter {
 /// What the address asks for.
 fn asked(protocol: Protocol, request: &PageRequest) -> (Option<BulkAction>, LabelFilter) {
     let word = request.param("do").unwrap_or_default();
-    let deed = [BulkAction::Again, BulkAction::Delete];
-    let deed = deed.into_iter().find(|deed| deed.word(protocol) == word);
+    let action_button = [BulkAction::Again, BulkAction::Delete];
+    let action_button = action_button
+        .into_iter()
+        .find(|action_button| action_button.word(protocol) == word);
     let n = request.param("n").and_then(|n| n.trim().parse().ok());
     let which = match request.param("of").as_deref() {
         Some("all") => LabelFilter::All,
         Some("oldest") => LabelFilter::Oldest(n.unwrap_or(0)),
         _ => LabelFilter::Ticked(request.params("id")),
     };
-    (deed, which)
+    (action_button, which)
 }
 
 /// The page of the dead letter without a question, at the same place in the list.
 fn plain(queue_ref: &QueueRef, request: &PageRequest) -> String {
-    let list = urls::stand(queue_ref, EffectiveState::Dead);
+    let list = urls::state(queue_ref, EffectiveState::Dead);
     match request.offset() {
         0 => list,
         offset => format!("{list}?offset={offset}"),
@@ -119,7 +123,7 @@ fn plain(queue_ref: &QueueRef, request: &PageRequest) -> String {
 /// The question whether what the address asks for is meant.
 pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
     let (queue_ref, size) = (&view.queue.queue_ref, view.queue.counts.dead);
-    let (Some(deed), which) = asked(queue_ref.protocol, request) else {
+    let (Some(action_button), which) = asked(queue_ref.protocol, request) else {
         return ().into_any();
     };
     let back = plain(queue_ref, request);
@@ -134,7 +138,7 @@ pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
         LabelFilter::Oldest(n) => (size.min(*n), Vec::new()),
         LabelFilter::All => (size, Vec::new()),
     };
-    if !may(deed.path(queue_ref.protocol, &which)) {
+    if !may(action_button.path(queue_ref.protocol, &which)) {
         return ().into_any();
     }
     if count <= 0 {
@@ -145,21 +149,21 @@ pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
     }
     fields.extend(queue_ref.fields());
     fields.push(("back", back.clone()));
-    let (look, frame) = match deed {
+    let (look, frame) = match action_button {
         BulkAction::Again => ("button strong", "card padded question"),
         BulkAction::Delete => ("button danger strong", "card padded question danger"),
     };
-    let jobs = many(count, "job", "jobs");
+    let jobs = plural(count, "job", "jobs");
     view! {
         <section id="question" class=frame aria-labelledby="question-title">
-            <h2 id="question-title">{deed.to(queue_ref.protocol, &amount(&which, count, size))} "?"</h2>
-            <p>{effect(deed, queue_ref, count)}</p>
+            <h2 id="question-title">{action_button.to(queue_ref.protocol, &amount(&which, count, size))} "?"</h2>
+            <p>{effect(action_button, queue_ref, count)}</p>
             {samples(&which, count, view, request)}
-            <form method="post" action=deed.path(queue_ref.protocol, &which)>
+            <form method="post" action=action_button.path(queue_ref.protocol, &which)>
                 {hidden(fields)}
-                {(deed == BulkAction::Again && queue_ref.protocol == Protocol::Lmstfy).then(|| ttl_field("question"))}
+                {(action_button == BulkAction::Again && queue_ref.protocol == Protocol::Lmstfy).then(|| ttl_field("question"))}
                 <div class="row">
-                    <button type="submit" class=look>{deed.to(queue_ref.protocol, &jobs)}</button>
+                    <button type="submit" class=look>{action_button.to(queue_ref.protocol, &jobs)}</button>
                     <a class="button" href=back.clone()>"Close"</a>
                 </div>
             </form>
@@ -169,7 +173,7 @@ pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
 }
 
 /// What becomes of the jobs.
-fn effect(deed: BulkAction, queue_ref: &QueueRef, count: i64) -> String {
+fn effect(action_button: BulkAction, queue_ref: &QueueRef, count: i64) -> String {
     let (one, more) = match queue_ref.protocol {
         Protocol::Relay => (
             "Deletes the job with its payload and state.",
@@ -180,7 +184,7 @@ fn effect(deed: BulkAction, queue_ref: &QueueRef, count: i64) -> String {
             "Deletes the jobs and their bodies.",
         ),
     };
-    match deed {
+    match action_button {
         BulkAction::Again if queue_ref.protocol == Protocol::Relay => enqueuing(queue_ref, count),
         BulkAction::Again => respawning(queue_ref, count),
         BulkAction::Delete => {
@@ -192,13 +196,13 @@ fn effect(deed: BulkAction, queue_ref: &QueueRef, count: i64) -> String {
 
 /// Puts a whole dead letter to work again, `count` jobs as far as is known, after a question.
 pub fn all_again(queue_ref: &QueueRef, count: i64, request: &PageRequest) -> AnyView {
-    let (protocol, jobs) = (queue_ref.protocol, many(count, "job", "jobs"));
+    let (protocol, jobs) = (queue_ref.protocol, plural(count, "job", "jobs"));
     let id = element_id("respawn-", &urls::queue(queue_ref));
     let all = match count {
         1 => "1".to_owned(),
         _ => format!("all {}", time::number(count)),
     };
-    let question = Ask {
+    let question = ConfirmDialog {
         id: id.clone(),
         button: format!("{}…", BulkAction::Again.to(protocol, &all)),
         danger: false,
@@ -214,9 +218,9 @@ pub fn all_again(queue_ref: &QueueRef, count: i64, request: &PageRequest) -> Any
         no: "Close",
     };
     if protocol == Protocol::Lmstfy {
-        ask_with(question, ttl_field(&id))
+        confirm_dialog_with(question, ttl_field(&id))
     } else {
-        ask(question)
+        confirm_dialog(question)
     }
 }
 
@@ -240,7 +244,7 @@ fn nothing(which: &LabelFilter, back: &str) -> AnyView {
 /// The jobs in words.
 fn amount(which: &LabelFilter, count: i64, size: i64) -> String {
     match which {
-        LabelFilter::Ticked(_) => many(count, "selected job", "selected jobs"),
+        LabelFilter::Ticked(_) => plural(count, "selected job", "selected jobs"),
         _ if count == size && count > 1 => format!("all {} dead jobs", time::number(count)),
         _ if count == size => "the only dead job".to_owned(),
         _ if count == 1 => "the oldest dead job".to_owned(),
@@ -260,7 +264,7 @@ fn samples(which: &LabelFilter, count: i64, view: &QueueView, request: &PageRequ
     }
     let more = count - i64::try_from(shown.len()).unwrap_or(i64::MAX);
     let rows = shown.into_iter().map(|job| {
-        view! { <li data-key=job.handle()>{job_link(job)} " " <code class="aside">{job.glimpse.clone()}</code></li> }
+        view! { <li data-key=job.handle()>{job_link(job)} " " <code class="aside">{job.preview.clone()}</code></li> }
     });
     view! {
         <ul class="samples">
@@ -287,7 +291,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         LabelFilter::Ticked(ids) => all || ids.contains(id),
         LabelFilter::Oldest(_) | LabelFilter::All => all,
     };
-    let (tries, body) = match queue_ref.protocol {
+    let (attempts, body) = match queue_ref.protocol {
         Protocol::Relay => ("Retries", "Payload"),
         Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => ("Tries", "Body"),
     };
@@ -295,7 +299,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     let mut columns = vec![
         ("Job", ""),
         ("Dead since", "n"),
-        (tries, "n wide"),
+        (attempts, "n wide"),
         (body, "wide payload-cell"),
     ];
     if acts {
@@ -315,7 +319,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         return table;
     }
     view! {
-        <form method="get" action=format!("{}#question", urls::stand(queue_ref, EffectiveState::Dead))>
+        <form method="get" action=format!("{}#question", urls::state(queue_ref, EffectiveState::Dead))>
             {(request.offset() > 0).then(|| hidden(vec![("offset", request.offset().to_string())]))}
             {choice(view, &which, all, request)}
             {table}
@@ -340,9 +344,9 @@ fn row(job: &JobRow, ticked: bool, request: &PageRequest) -> AnyView {
         Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => format!("Respawn job {name}…"),
     };
     let acts = may_act(protocol);
-    let tries = match protocol {
+    let attempts = match protocol {
         Protocol::Relay => relay::allowed(job),
-        Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => job.tries().1.to_string(),
+        Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => job.attempts().1.to_string(),
     };
     view! {
         <tr data-key=job.handle()>
@@ -356,8 +360,8 @@ fn row(job: &JobRow, ticked: bool, request: &PageRequest) -> AnyView {
                 })}
             <th scope="row">{job_link(job)}</th>
             <td class="n">{ago(job.when, request.now)}</td>
-            <td class="n wide">{tries}</td>
-            <td class="wide payload-cell"><code>{job.glimpse.clone()}</code></td>
+            <td class="n wide">{attempts}</td>
+            <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
             {acts
                 .then(|| view! { <td class="act"><a class="button" href=again aria-label=about>{BulkAction::Again.button(protocol)}</a></td> })}
         </tr>
@@ -449,10 +453,13 @@ mod tests {
 
     #[test]
     fn what_an_api_does_not_have_is_not_asked_for() {
-        let deed = |protocol, query| asked(protocol, &visit(query)).0;
-        assert_eq!(deed(Protocol::Relay, "do=enqueue"), Some(BulkAction::Again));
-        assert_eq!(deed(Protocol::Relay, "do=respawn"), None);
-        assert_eq!(deed(Protocol::Lmstfy, "do=enqueue"), None);
+        let action_button = |protocol, query| asked(protocol, &visit(query)).0;
+        assert_eq!(
+            action_button(Protocol::Relay, "do=enqueue"),
+            Some(BulkAction::Again)
+        );
+        assert_eq!(action_button(Protocol::Relay, "do=respawn"), None);
+        assert_eq!(action_button(Protocol::Lmstfy, "do=enqueue"), None);
         assert_eq!(
             BulkAction::Again.to(Protocol::Relay, "2 jobs"),
             "Requeue 2 jobs"

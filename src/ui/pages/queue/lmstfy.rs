@@ -5,9 +5,9 @@ use leptos::server_fn::ServerFn;
 
 use crate::time;
 use crate::ui::actions::queues::DestroyQueue;
-use crate::ui::components::basics::many;
+use crate::ui::components::basics::plural;
 use crate::ui::components::commands::{api, quoted};
-use crate::ui::components::forms::{Ask, ask};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::links::job_link;
 use crate::ui::components::state::word;
 use crate::ui::components::tables;
@@ -25,7 +25,7 @@ const TTL_S: u32 = 86_400;
 
 /// A page of the jobs of a queue in one state.
 pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
-    let moment = match view.stand {
+    let moment = match view.state {
         EffectiveState::Waiting => "Available",
         EffectiveState::Scheduled => "Due",
         _ => "TTR ends",
@@ -42,13 +42,13 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
             <tr data-key=job.id.clone()>
                 <th scope="row" class="first">{job_link(job)}</th>
                 <td class="n">{ago(job.when, request.now)}</td>
-                <td class="n">{tries(job)}</td>
+                <td class="n">{attempts(job)}</td>
                 <td class="n mid">{ends(job, request.now)}</td>
-                <td class="wide payload-cell"><code>{job.glimpse.clone()}</code></td>
+                <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
             </tr>
         }
     });
-    let caption = format!("Jobs, {}", word(view.stand));
+    let caption = format!("Jobs, {}", word(view.state));
     tables::table(
         &caption,
         tables::head(&columns),
@@ -56,8 +56,8 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     )
 }
 
-pub fn tries(job: &JobRow) -> String {
-    let (left, allowed) = job.tries();
+pub fn attempts(job: &JobRow) -> String {
+    let (left, allowed) = job.attempts();
     format!("{left} of {allowed}")
 }
 
@@ -75,8 +75,8 @@ pub fn destroy(queue: &QueueRow, request: &PageRequest) -> AnyView {
     if counts.waiting == 0 {
         return ().into_any();
     }
-    let jobs = many(counts.waiting, "ready job", "ready jobs");
-    ask(Ask {
+    let jobs = plural(counts.waiting, "ready job", "ready jobs");
+    confirm_dialog(ConfirmDialog {
         id: "destroy".to_owned(),
         button: "Destroy…".to_owned(),
         danger: true,
@@ -164,7 +164,7 @@ pub fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, Stri
             call("GET", "/deadletter", ""),
         ),
     ];
-    if view.stand == EffectiveState::Dead {
+    if view.state == EffectiveState::Dead {
         lines.extend([
             (
                 "Respawn the 10 oldest dead jobs with a time to live of 1 day",

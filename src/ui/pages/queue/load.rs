@@ -15,7 +15,7 @@ use crate::ui::present::{queue_row, rows};
 pub async fn load_queue(
     engine: &Engine,
     queue_ref: &QueueRef,
-    state: &str,
+    list: &str,
     offset: usize,
 ) -> Result<Option<QueueView>> {
     let key = key(queue_ref);
@@ -25,18 +25,18 @@ pub async fn load_queue(
         return Ok(None);
     };
     let queue = queue_row(&queue);
-    let Some(stand) = queue.stands().find(|stand| stand.as_str() == state) else {
+    let Some(state) = queue.states().find(|state| state.as_str() == list) else {
         return Ok(None);
     };
     let page = Page {
         offset,
         limit: PAGE_JOBS,
     };
-    let jobs = engine.brief_jobs(stand, Some(&key), page, None);
+    let jobs = engine.brief_jobs(state, Some(&key), page, None);
     let jobs = jobs.await?;
     Ok(Some(QueueView {
         queue,
-        stand,
+        state,
         jobs: rows(engine, &jobs),
     }))
 }

@@ -10,6 +10,6 @@ use crate::ui::model::state::EffectiveState;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueView {
     pub queue: QueueRow,
-    pub stand: EffectiveState,
+    pub state: EffectiveState,
     pub jobs: Vec<JobRow>,
 }

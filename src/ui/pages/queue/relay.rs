@@ -20,7 +20,7 @@ pub const FOR_EVER: i64 = i64::MAX;
 
 /// A page of the jobs of a queue in one state.
 pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
-    let moment = match view.stand {
+    let moment = match view.state {
         EffectiveState::Waiting => "Waiting since",
         EffectiveState::Scheduled => "Run at",
         _ => "Timeout ends",
@@ -37,11 +37,11 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
                 <th scope="row" class="first">{job_link(job)}</th>
                 <td class="n">{ago(job.when, request.now)}</td>
                 <td class="n">{retries(job)}</td>
-                <td class="wide payload-cell"><code>{job.glimpse.clone()}</code></td>
+                <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
             </tr>
         }
     });
-    let caption = format!("Jobs, {}", word(view.stand));
+    let caption = format!("Jobs, {}", word(view.state));
     tables::table(
         &caption,
         tables::head(&columns),
@@ -81,8 +81,8 @@ pub fn enqueuing(queue_ref: &QueueRef, count: i64) -> String {
 }
 
 /// What an empty list says.
-pub fn nothing(stand: EffectiveState) -> &'static str {
-    match stand {
+pub fn nothing(state: EffectiveState) -> &'static str {
+    match state {
         EffectiveState::Waiting => {
             "No waiting jobs. Jobs appear here when they are enqueued and leave when a runner gets them."
         }

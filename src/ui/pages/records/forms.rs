@@ -8,14 +8,16 @@ use crate::ui::components::forms::{hidden, may};
 use crate::ui::components::icons::icon;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::PageRequest;
-use crate::ui::pages::records::model::{Conflict, NewRecord, RecordView, Undone, WrongRecord};
+use crate::ui::pages::records::model::{
+    Conflict, NewRecord, RecordFieldErrors, RecordFormError, RecordView,
+};
 use crate::ui::urls;
 
 /// A state longer than this in bytes is not put into a form.
 const EDITED_BYTES_MAX: usize = 200_000;
 
 /// What became of the form that this page answers.
-pub fn undone() -> Option<Undone> {
+pub fn form_error() -> Option<RecordFormError> {
     use_context()
 }
 
@@ -60,12 +62,12 @@ pub fn create(queue_ref: &QueueRef, open: bool) -> AnyView {
     if !may(&urls::queue(queue_ref)) {
         return ().into_any();
     }
-    let (typed, wrong) = match undone() {
-        Some(Undone::Create(typed, wrong)) => (typed, Some(wrong)),
+    let (typed, wrong) = match form_error() {
+        Some(RecordFormError::Create(typed, wrong)) => (typed, Some(wrong)),
         _ => (NewRecord::default(), None),
     };
     let is_undone = wrong.is_some();
-    let WrongRecord { payload, state } = wrong.unwrap_or_default();
+    let RecordFieldErrors { payload, state } = wrong.unwrap_or_default();
     view! {
         <section id="create" class="card padded" aria-labelledby="new" data-keep=is_undone.then_some("")>
             <details class="more" open=open || is_undone>
@@ -99,12 +101,16 @@ pub fn create(queue_ref: &QueueRef, open: bool) -> AnyView {
 
 /// The form for another state. It goes by the state that stands in it, also when that has changed while somebody
 /// was typing.
-pub fn advance(view: &RecordView, undone: Option<&Undone>, request: &PageRequest) -> AnyView {
+pub fn advance(
+    view: &RecordView,
+    form_error: Option<&RecordFormError>,
+    request: &PageRequest,
+) -> AnyView {
     if !may(&request.path) {
         return ().into_any();
     }
-    let (old, new, why) = match undone {
-        Some(Undone::Advance { old, new, why }) => (old, new.as_str(), Some(why.as_str())),
+    let (old, new, why) = match form_error {
+        Some(RecordFormError::Advance { old, new, why }) => (old, new.as_str(), Some(why.as_str())),
         _ if view.state == "null" => (&view.state, "", None),
         _ => (&view.state, view.state.as_str(), None),
     };
@@ -149,12 +155,12 @@ pub fn advance(view: &RecordView, undone: Option<&Undone>, request: &PageRequest
 }
 
 /// The form for an event.
-pub fn append(undone: Option<&Undone>, request: &PageRequest) -> AnyView {
+pub fn append(form_error: Option<&RecordFormError>, request: &PageRequest) -> AnyView {
     if !may(&request.path) {
         return ().into_any();
     }
-    let (event, why) = match undone {
-        Some(Undone::Append { event, why }) => (event.as_str(), Some(why.as_str())),
+    let (event, why) = match form_error {
+        Some(RecordFormError::Append { event, why }) => (event.as_str(), Some(why.as_str())),
         _ => ("", None),
     };
     view! {
@@ -180,9 +186,9 @@ pub fn append(undone: Option<&Undone>, request: &PageRequest) -> AnyView {
 }
 
 /// That the state was another one than the page had shown, and what can be done about it.
-pub fn conflict(undone: Option<&Undone>, request: &PageRequest) -> AnyView {
-    let inner = match undone {
-        Some(Undone::Conflict(conflict)) => differing(conflict, request),
+pub fn conflict(form_error: Option<&RecordFormError>, request: &PageRequest) -> AnyView {
+    let inner = match form_error {
+        Some(RecordFormError::Conflict(conflict)) => differing(conflict, request),
         _ => ().into_any(),
     };
     view! { <div id="conflict" data-keep="">{inner}</div> }.into_any()

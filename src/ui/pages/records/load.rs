@@ -11,10 +11,10 @@ use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::pages::records::model::{
-    Mark, RecordList, RecordRow, RecordView, RecordsView, RefusedQuery, StateRow, Wanted,
+    Mark, RecordFilter, RecordList, RecordRow, RecordView, RecordsView, RefusedQuery, StateRow,
 };
 use crate::ui::present::queue_refs::queue_ref;
-use crate::ui::present::{entry, glimpse};
+use crate::ui::present::{entry, preview};
 
 /// The most records that a query finds.
 pub const FOUND_MAX: usize = 100;
@@ -23,12 +23,12 @@ pub const FOUND_MAX: usize = 100;
 #[server]
 pub async fn records(
     queue_ref: QueueRef,
-    wanted: Wanted,
+    filter: RecordFilter,
     offset: usize,
 ) -> Result<RecordsView, PageError> {
     read_or_missing(
         Role::Viewer,
-        async |context| load_records(&context.engine, &queue_ref, &wanted, offset).await,
+        async |context| load_records(&context.engine, &queue_ref, &filter, offset).await,
         || {
             let queue = queue_ref.label();
             format!("Jobq queue “{queue}” not found. It was deleted or never created.")
@@ -58,10 +58,10 @@ const LOG_SHOWN: usize = 200;
 pub async fn load_records(
     engine: &Engine,
     queue: &QueueRef,
-    wanted: &Wanted,
+    filter: &RecordFilter,
     offset: usize,
 ) -> Result<Option<RecordsView>> {
-    found(of_queue(engine, queue, wanted, offset).await)
+    found(of_queue(engine, queue, filter, offset).await)
 }
 
 /// The record of that number, and its log; `None` if it is not there.
@@ -85,7 +85,7 @@ fn found<T>(result: Result<T>) -> Result<Option<T>> {
 async fn of_queue(
     engine: &Engine,
     queue: &QueueRef,
-    wanted: &Wanted,
+    filter: &RecordFilter,
     offset: usize,
 ) -> Result<RecordsView> {
     let queue = engine.record_queue(&queue.name).await?;
@@ -93,14 +93,14 @@ async fn of_queue(
         offset,
         limit: PAGE_JOBS,
     };
-    let list = match wanted {
-        Wanted::All => listed(engine, &queue, &LabelFilter::All, page).await?,
-        Wanted::Labelled(label) => {
+    let list = match filter {
+        RecordFilter::All => listed(engine, &queue, &LabelFilter::All, page).await?,
+        RecordFilter::Labelled(label) => {
             listed(engine, &queue, &LabelFilter::Labelled(label.clone()), page).await?
         }
-        Wanted::Others => listed(engine, &queue, &LabelFilter::Others, page).await?,
-        Wanted::Found(query) => asked(engine, &queue, query).await?,
-        Wanted::Nothing => RecordList::Nothing,
+        RecordFilter::Others => listed(engine, &queue, &LabelFilter::Others, page).await?,
+        RecordFilter::Found(query) => asked(engine, &queue, query).await?,
+        RecordFilter::Nothing => RecordList::Nothing,
     };
     let counts = engine.queue(&queue.key, None).await?;
     let states = engine.labels(&queue).await?;
@@ -209,8 +209,8 @@ fn mark(text: &str, term: usize, part: Option<usize>, column: Option<usize>) -> 
 fn row(record: &Record) -> RecordRow {
     RecordRow {
         id: record.id,
-        state: record.state.as_deref().map(glimpse),
-        glimpse: glimpse(&record.payload),
+        state: record.state.as_deref().map(preview),
+        preview: preview(&record.payload),
         events: record.history.events().len(),
         modified: record.modified.0,
     }
@@ -255,7 +255,7 @@ async fn whole(engine: &Engine, queue: &QueueRef, id: &str) -> Result<RecordView
         state: record.state_text().to_owned(),
         word: match label {
             Some(label) => word(Some(&label)),
-            None => glimpse(record.state_text()),
+            None => preview(record.state_text()),
         },
         created: record.created_at.0,
         modified: record.modified.0,

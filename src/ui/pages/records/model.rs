@@ -7,7 +7,7 @@ use crate::ui::model::queue_ref::QueueRef;
 
 /// Which records of a queue somebody wants to see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Wanted {
+pub enum RecordFilter {
     All,
     /// Those whose state has this label.
     Labelled(String),
@@ -58,7 +58,7 @@ pub struct RecordRow {
     /// The beginning of the state on one line; none if it never was given one.
     pub state: Option<String>,
     /// The beginning of the payload on one line.
-    pub glimpse: String,
+    pub preview: String,
     pub events: usize,
     pub modified: i64,
 }
@@ -102,8 +102,8 @@ pub struct RecordView {
 /// A form of Jobq's pages that was not done. It goes into the page that answers it, so that what was typed is kept,
 /// however long it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undone {
-    Create(NewRecord, WrongRecord),
+pub enum RecordFormError {
+    Create(NewRecord, RecordFieldErrors),
     Advance {
         old: String,
         new: String,
@@ -126,7 +126,7 @@ pub struct NewRecord {
 
 /// What is wrong with it, by its field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WrongRecord {
+pub struct RecordFieldErrors {
     pub payload: Option<String>,
     pub state: Option<String>,
 }

@@ -3,13 +3,13 @@
 use leptos::prelude::*;
 
 use crate::time;
-use crate::ui::components::basics::many;
+use crate::ui::components::basics::plural;
 use crate::ui::components::commands::{commands, quoted, written};
 use crate::ui::components::icons::icon;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::records::load::FOUND_MAX;
-use crate::ui::pages::records::model::{Mark, RecordList, RecordRow, RefusedQuery, Wanted};
+use crate::ui::pages::records::model::{Mark, RecordFilter, RecordList, RecordRow, RefusedQuery};
 use crate::ui::pages::records::{call, table};
 use crate::ui::urls;
 
@@ -44,9 +44,9 @@ const EXAMPLES: [(&str, &str); 8] = [
 ];
 
 /// The box, with the query that was run last.
-pub fn form(queue_ref: &QueueRef, wanted: &Wanted, request: &PageRequest) -> AnyView {
-    let query = match wanted {
-        Wanted::Found(query) => Some(query.clone()),
+pub fn form(queue_ref: &QueueRef, filter: &RecordFilter, request: &PageRequest) -> AnyView {
+    let query = match filter {
+        RecordFilter::Found(query) => Some(query.clone()),
         _ => None,
     };
     let clear = query
@@ -56,7 +56,7 @@ pub fn form(queue_ref: &QueueRef, wanted: &Wanted, request: &PageRequest) -> Any
         <div class="card padded query">
             <form method="get" action=urls::queue(queue_ref) role="search">
                 <label for="q">"Query: a list of " <code>"[OP, EXPR, EXPR]"</code> "; a job must match all of them"</label>
-                <textarea id="q" name="q" rows="2" data-hot="/" spellcheck="false" autocomplete="off" required placeholder=CREATED>{written(query.as_deref().unwrap_or_default())}</textarea>
+                <textarea id="q" name="q" rows="2" data-shortcut="/" spellcheck="false" autocomplete="off" required placeholder=CREATED>{written(query.as_deref().unwrap_or_default())}</textarea>
                 <div class="row">
                     <button type="submit" class="button strong">"Find jobs"</button>
                     {clear}
@@ -118,7 +118,7 @@ fn found(queue_ref: &QueueRef, rows: &[RecordRow], request: &PageRequest) -> Any
         0 => "No matching jobs".to_owned(),
         FOUND_MAX => format!("First {n} matching jobs"),
         1 => "1 matching job".to_owned(),
-        _ => many(n, "matching job", "matching jobs"),
+        _ => plural(n, "matching job", "matching jobs"),
     };
     view! {
         <div class="card">

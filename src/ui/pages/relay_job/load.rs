@@ -10,7 +10,7 @@ use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::pages::relay_job::model::RelayJobView;
 use crate::ui::present::queue_refs::key;
-use crate::ui::present::{job_row, life};
+use crate::ui::present::{job_row, times};
 
 /// The Relay job with that id in that queue.
 #[server]
@@ -66,7 +66,7 @@ fn view(engine: &Engine, job: Job) -> RelayJobView {
     let run_id = run_id.and_then(|lease| Uuid::parse_str(&lease.id).ok());
     RelayJobView {
         row: job_row(engine, &job, engine.now(None)),
-        life: life(&job),
+        times: times(&job),
         payload: job.body.into(),
         state: job.work_state,
         timeout_s: job.timeout_s.unwrap_or_default(),

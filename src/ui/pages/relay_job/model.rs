@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ui::model::job::{JobRow, Life};
+use crate::ui::model::job::{JobRow, JobTimes};
 
 /// A Relay job with everything that is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RelayJobView {
     pub row: JobRow,
-    pub life: Life,
+    pub times: JobTimes,
     /// JSON as it was written.
     pub payload: String,
     /// What its runners keep with it: JSON as it was written.

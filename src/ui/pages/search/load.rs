@@ -8,7 +8,7 @@ use crate::search::Search;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::pages::search::model::{
-    Chip, Finds, Mistaken, Outcome, SavedRow, SearchView, SearchesView, in_quotes,
+    Chip, Outcome, SavedRow, SearchMistake, SearchResults, SearchView, SearchesView, in_quotes,
 };
 use crate::ui::present::queue_refs::queue_names;
 use crate::ui::present::rows;
@@ -75,7 +75,7 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
 /// A page of the jobs that are meant, newest first: those before the one with the number `after`, or the first.
 pub async fn load_search(engine: &Engine, text: String, after: Option<i64>) -> Result<SearchView> {
     let outcome = match Search::parse(&text) {
-        Err(mistake) => Outcome::Mistaken(Mistaken {
+        Err(mistake) => Outcome::SearchMistake(SearchMistake {
             from: mistake.from,
             to: mistake.to,
             why: mistake.why,
@@ -85,12 +85,12 @@ pub async fn load_search(engine: &Engine, text: String, after: Option<i64>) -> R
     Ok(SearchView { text, outcome })
 }
 
-async fn found(engine: &Engine, search: &Search, after: Option<i64>) -> Result<Finds> {
+async fn found(engine: &Engine, search: &Search, after: Option<i64>) -> Result<SearchResults> {
     let found = engine
         .search(search, after, SearchLimits::default(), None)
         .await?;
     let chip = |(told, without)| Chip { told, without };
-    Ok(Finds {
+    Ok(SearchResults {
         chips: search.terms().into_iter().map(chip).collect(),
         jobs: rows(engine, &found.jobs),
         // They stand above the first page.

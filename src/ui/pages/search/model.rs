@@ -37,13 +37,13 @@ pub struct SearchView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It was not understood, so nothing was searched.
-    Mistaken(Mistaken),
-    Found(Box<Finds>),
+    SearchMistake(SearchMistake),
+    Found(Box<SearchResults>),
 }
 
 /// What could not be understood: characters `from..to`, from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mistaken {
+pub struct SearchMistake {
     pub from: usize,
     pub to: usize,
     /// What would be right.
@@ -61,7 +61,7 @@ pub struct Chip {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finds {
+pub struct SearchResults {
     pub chips: Vec<Chip>,
     /// Newest first.
     pub jobs: Vec<JobRow>,

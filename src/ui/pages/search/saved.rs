@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use crate::ui::actions::searches::{ForgetSearch, SaveSearch};
-use crate::ui::components::forms::{deed, hidden, may};
+use crate::ui::components::forms::{action_button, hidden, may};
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::search::load;
 use crate::ui::pages::search::model::{SavedRow, SearchesView};
@@ -52,7 +52,7 @@ fn row(saved: &SavedRow, request: &PageRequest) -> AnyView {
             <a class="name" href=urls::search(&saved.text) title=format!("{} · saved by {}", saved.text, saved.who)>
                 {saved.name.clone()}
             </a>
-            {deed(ForgetSearch::PATH, fields, "×", about)}
+            {action_button(ForgetSearch::PATH, fields, "×", about)}
         </li>
     }
     .into_any()

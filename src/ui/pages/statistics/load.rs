@@ -10,14 +10,14 @@ use crate::engine::{
 use crate::ui::context::{read, read_or_missing};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
-use crate::ui::model::series::{Asked, Recent, Series, Span, Spark};
+use crate::ui::model::series::{RecentActivity, Series, Span, Spark, StatisticsQuery};
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::statistics::model::RangeView;
 use crate::ui::present::queue_refs::{key, queue_ref};
 
 /// What happened over time, in one queue or in all.
 #[server]
-pub async fn range(asked: Asked) -> Result<RangeView, PageError> {
+pub async fn range(asked: StatisticsQuery) -> Result<RangeView, PageError> {
     read_or_missing(
         Role::Viewer,
         async |context| load_range(&context.engine, &asked).await,
@@ -65,7 +65,7 @@ const WIDTHS: [i64; 8] = [1, 5, 15, HOUR, 2 * HOUR, 8 * HOUR, DAY, 7 * DAY];
 const SPANS_MAX: i64 = 120;
 
 /// The last hour in all queues.
-pub async fn load_recent(engine: &Engine) -> Result<Recent> {
+pub async fn load_recent(engine: &Engine) -> Result<RecentActivity> {
     let last = minute(engine.now(None));
     // The hour before the last five minutes begins before the hour that is shown.
     let count = OVERVIEW_MINUTES + NOW_MINUTES;
@@ -73,7 +73,7 @@ pub async fn load_recent(engine: &Engine) -> Result<Recent> {
     let sums = engine.series(None, from, 1, count).await?;
     let (before, now) = sums.split_at(OVERVIEW_MINUTES.min(sums.len()));
     let shown = sums.get(NOW_MINUTES..).unwrap_or_default();
-    Ok(Recent {
+    Ok(RecentActivity {
         hour: series(shown, from + NOW_MINUTES as i64, 1),
         now: total(now, from + OVERVIEW_MINUTES as i64),
         before: total(before, from),
@@ -97,7 +97,7 @@ pub async fn load_sparks(engine: &Engine) -> Result<Vec<Spark>> {
 }
 
 /// The statistics of a range; `None` if there is no such queue.
-pub async fn load_range(engine: &Engine, asked: &Asked) -> Result<Option<RangeView>> {
+pub async fn load_range(engine: &Engine, asked: &StatisticsQuery) -> Result<Option<RangeView>> {
     let queue_ref = (!asked.queue.is_empty()).then(|| queue_at(&asked.queue));
     let queue = queue_ref.as_ref().map(key);
     if let Some(queue) = &queue
@@ -160,7 +160,7 @@ struct Window {
 }
 
 impl Window {
-    fn of(asked: &Asked, now: Time) -> std::result::Result<Window, String> {
+    fn of(asked: &StatisticsQuery, now: Time) -> std::result::Result<Window, String> {
         if asked.from.is_empty() && asked.to.is_empty() {
             let known = RANGES.iter().any(|(name, ..)| *name == asked.range);
             return match known || asked.range.is_empty() {
@@ -301,7 +301,7 @@ fn span(sums: &SeriesTotals, from: i64) -> Span {
 mod tests {
     use super::*;
     use crate::ui::model::queue_ref::QueueRef;
-    use crate::ui::model::series::Asked;
+    use crate::ui::model::series::StatisticsQuery;
 
     use crate::ui::urls;
 
@@ -309,11 +309,11 @@ mod tests {
     const NOW: Time = Time(1_793_500_000_000_000);
 
     fn window(range: &str, from: &str, to: &str) -> std::result::Result<Window, String> {
-        let asked = Asked {
+        let asked = StatisticsQuery {
             range: range.to_owned(),
             from: from.to_owned(),
             to: to.to_owned(),
-            ..Asked::default()
+            ..StatisticsQuery::default()
         };
         Window::of(&asked, NOW)
     }

@@ -88,7 +88,7 @@ fn drawn(engine: &Engine, gathered: Gathered) -> Graph {
     let nodes = jobs.into_iter().zip(needs).zip(layers);
     let nodes = nodes.map(|(((id, job), needs), layer)| Node {
         id,
-        stand: job.as_ref().map(|job| job.standing(now)),
+        state: job.as_ref().map(|job| job.standing(now)),
         klass: job.and_then(|job| job.klass),
         layer,
         needs,

@@ -2,7 +2,7 @@ use super::*;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::QueueRef;
-use crate::ui::model::series::Recent;
+use crate::ui::model::series::RecentActivity;
 use crate::ui::model::series::Span;
 use crate::ui::model::state::Counts;
 use crate::ui::model::worker::WorkerRow;
@@ -28,7 +28,7 @@ fn overview(queues: Vec<QueueRow>, workers: Vec<WorkerRow>) -> OverviewView {
         workers,
         dead: vec![],
         dead_letters: 0,
-        recent: Recent::default(),
+        recent: RecentActivity::default(),
     }
 }
 
@@ -99,11 +99,11 @@ fn a_jump_of_the_failure_rate_and_slow_commits_are_problems() {
         ..Span::default()
     };
     let found = |now, before, commits_p95| {
-        let recent = Recent {
+        let recent = RecentActivity {
             now,
             before,
             commits_p95,
-            ..Recent::default()
+            ..RecentActivity::default()
         };
         let overview = OverviewView {
             recent,
