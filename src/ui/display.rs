@@ -1,20 +1,19 @@
-//! How pages are shown to this browser: their colours, how times are told, how high rows are, and whether single keys
-//! are shortcuts. Each choice is kept in a cookie, and made in one panel, with plain forms.
+//! Display settings of a browser: colors, times, height of rows, single-key shortcuts. Each is stored in a cookie.
 
 use leptos::prelude::*;
 
 use crate::ui::page_request::PageRequest;
 
-/// Something to choose, and the cookie that keeps what was chosen.
+/// A display setting, and its cookie.
 #[derive(Debug)]
 pub struct Setting {
     pub cookie: &'static str,
-    /// The name of the form's field.
+    /// The name of the field.
     pub name: &'static str,
     pub title: &'static str,
-    /// Each value with its word. The first one holds where nothing is chosen, and no cookie keeps it.
+    /// The values with their labels. The first is the default, which has no cookie.
     pub values: &'static [(&'static str, &'static str)],
-    /// The key that goes on to the next value; an empty one if only the palette does.
+    /// The key that selects the next value; empty if only the palette does.
     pub key: Option<&'static str>,
 }
 
@@ -47,29 +46,29 @@ pub const KEYS: Setting = Setting {
     name: "keys",
     title: "Single-key shortcuts",
     values: &[("on", "On"), ("off", "Off")],
-    // Whoever has switched them off could not get back by one.
+    // A shortcut could not turn them on again.
     key: None,
 };
 
 impl Setting {
-    /// The value that is meant; the first one if none is.
+    /// The value with this text; the default if there is none.
     pub fn value(&self, text: Option<&str>) -> &'static str {
         let mut values = self.values.iter().map(|(value, _)| *value);
         let first = self.values.first().map_or("", |(value, _)| value);
         values.find(|value| text == Some(*value)).unwrap_or(first)
     }
 
-    /// Whether it holds without having been chosen.
+    /// Whether this is the default.
     pub fn is_default(&self, value: &str) -> bool {
         self.value(None) == value
     }
 
-    /// For an attribute that only what is unusual has.
+    /// The value, unless it is the default.
     fn unless_default(&self, value: &'static str) -> Option<&'static str> {
         (!self.is_default(value)).then_some(value)
     }
 
-    /// The value after this one; after the last one the first.
+    /// The next value; after the last one, the first.
     pub fn next(&self, value: &str) -> &'static str {
         let mut values = self.values.iter().map(|(value, _)| *value).cycle();
         values.find(|each| *each == value);
@@ -77,7 +76,7 @@ impl Setting {
     }
 }
 
-/// What this browser has chosen.
+/// The display settings of a browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Display {
     pub theme: &'static str,
@@ -93,7 +92,7 @@ impl Default for Display {
 }
 
 impl Display {
-    /// By the values of the cookies.
+    /// The settings from the values of the cookies.
     pub fn of<'a>(cookie: impl Fn(&str) -> Option<&'a str>) -> Self {
         let value = |setting: &Setting| setting.value(cookie(setting.cookie));
         Self {
@@ -124,13 +123,13 @@ impl Display {
         KEYS.unless_default(self.keys)
     }
 
-    /// Whether times are told by how far away they are.
+    /// Whether times are shown relative to now.
     pub fn is_relative(self) -> bool {
         CLOCK.is_default(self.clock)
     }
 }
 
-/// How the page that is being made is shown.
+/// The display settings of the request.
 pub fn display() -> Display {
     with_context::<PageRequest, _>(|request| request.display).unwrap_or_default()
 }

@@ -1,13 +1,13 @@
-//! What the server's options mean, in words: one table for whoever explains them.
+//! The meanings of the server's options.
 
-/// What an option's value counts.
+/// The unit of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Seconds,
     Days,
     Jobs,
     Entries,
-    /// No number: any text.
+    /// Not a number.
     Text,
 }
 
@@ -23,17 +23,17 @@ impl Unit {
     }
 }
 
-/// An option and what it is good for.
+/// The meaning of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meaning {
     pub name: &'static str,
     pub unit: Unit,
     pub about: &'static str,
-    /// What a change does to what is there already.
+    /// The effect of a change on existing jobs.
     pub effect: &'static str,
 }
 
-/// The options of the whole server, what is changed most first.
+/// The options of the server, by importance.
 pub const OF_SERVER: [Meaning; 9] = [
     Meaning {
         name: "heartbeat",
@@ -125,18 +125,18 @@ pub fn of_queue(name: &str) -> Option<Meaning> {
     OF_QUEUE.into_iter().find(|option| option.name == name)
 }
 
-/// The queue for which an option is set, and which one it is.
+/// The queue of an option, and its meaning.
 pub fn queue_of(option: &str) -> Option<(&str, Meaning)> {
     let new = OF_QUEUE.into_iter().find_map(|meaning| {
         let queue = option.strip_suffix(meaning.name)?.strip_suffix('-')?;
         Some((queue, meaning))
     });
-    // qless's document has it the other way round for this one; both are understood.
+    // The qless documentation has this form for the heartbeat.
     let old = || option.strip_prefix("heartbeat-").zip(of_queue("heartbeat"));
     new.or_else(old).filter(|(queue, _)| !queue.is_empty())
 }
 
-/// How an option of a queue is set.
+/// The full name of an option of a queue.
 pub fn name_of(queue: &str, option: &str) -> String {
     format!("{queue}-{option}")
 }

@@ -1,4 +1,4 @@
-//! What a page knows about the request that asks for it, and how names stand in addresses.
+//! What a page knows of its request.
 
 use leptos::prelude::use_context;
 
@@ -8,41 +8,41 @@ use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::series::StatisticsQuery;
 use crate::ui::urls::encoding::{decode, name_of};
 
-/// The request, as far as pages want to know it. The server puts it into the context.
+/// The request of a page. The router provides it as context.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PageRequest {
-    /// As it was sent, percent-encoded.
+    /// As sent, percent-encoded.
     pub path: String,
-    /// As it was sent, without `?`.
+    /// As sent, without `?`.
     pub query: String,
-    /// Scheme and host as the client calls them, for curl lines.
+    /// Scheme and host as the client sees them, for curl commands.
     pub origin: String,
-    /// The moment at which the page is made, in microseconds.
+    /// The time of the rendering, in microseconds since 1970.
     pub now: i64,
     pub display: Display,
     pub flash: Option<Flash>,
-    /// Whether the live island fetches the page anew. Such a visit leaves a flash to the next page, and is
-    /// answered with status 200, for browsers log every other one as an error.
+    /// Whether a live page refreshes itself. The response leaves the flash to the next page, and always has status 200,
+    /// because browsers log other ones as errors.
     pub is_refresh: bool,
-    /// Which state of the live feed the page shows at least.
+    /// The number of the feed's state; the page shows that state or a later one.
     pub seq: u64,
-    /// Who asks, as audits and operations name them.
+    /// The name of the user.
     pub user: String,
     pub role: Role,
     pub method: AuthMethod,
-    /// What the dashboard calls this server; may be empty.
+    /// The name of this server; can be empty.
     pub environment: String,
 }
 
-/// What the last action did, shown once.
+/// The message of the last action, shown once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flash {
-    /// Whether it was done, or refused.
+    /// Whether the action was done.
     pub done: bool,
     pub text: String,
 }
 
-/// The visit that is being answered.
+/// The request of the page.
 pub fn page_request() -> PageRequest {
     use_context().unwrap_or_default()
 }
@@ -64,7 +64,7 @@ impl PageRequest {
         }
     }
 
-    /// What of the statistics is asked for; see [`to::statistics`].
+    /// The parameters of the statistics; see [`urls::statistics`](super::urls::statistics).
     pub fn statistics_query(&self) -> StatisticsQuery {
         let text = |name: &str| self.param(name).unwrap_or_default();
         StatisticsQuery {
@@ -76,18 +76,18 @@ impl PageRequest {
         }
     }
 
-    /// Whether whoever asks may do what takes this role.
+    /// Whether the user has at least this role.
     pub fn may(&self, role: Role) -> bool {
         self.role >= role
     }
 
-    /// The name in the path's `index`th segment, `ui` being the zeroth.
+    /// The name in the path's segment with this index; `ui` has the index 0.
     pub fn name(&self, index: usize) -> String {
         let segment = self.path.split('/').nth(index + 1).unwrap_or_default();
         name_of(segment)
     }
 
-    /// The queue that the path names, and the index of the segment after it. See [`to::queue`].
+    /// The queue that the path names, and the index of the next segment. See [`urls::queue`](super::urls::queue).
     pub fn queue(&self) -> (QueueRef, usize) {
         if self.name(1) == Protocol::Lmstfy.as_str() {
             (QueueRef::lmstfy(self.name(2), self.name(3)), 4)
@@ -123,14 +123,14 @@ impl PageRequest {
         self.params(key).into_iter().next()
     }
 
-    /// The offset that the query names; 0 if none or nonsense.
+    /// The offset in the query; 0 if it is missing or invalid.
     pub fn offset(&self) -> usize {
         self.param("offset")
             .and_then(|text| text.parse().ok())
             .unwrap_or(0)
     }
 
-    /// The address of this page, to come back to.
+    /// The address of this page.
     pub fn here(&self) -> String {
         if self.query.is_empty() {
             self.path.clone()

@@ -16,10 +16,10 @@ use crate::ui::model::state::{Counts, EffectiveState};
 use crate::ui::model::worker::WorkerRow;
 use crate::ui::present::queue_refs::{queue_of, queue_ref};
 
-/// Characters of a payload that a list shows.
+/// Characters of a payload in a list.
 pub const PREVIEW_CHARS: usize = 160;
 
-/// All queues, but for those of Jobq that have been deleted, and only wait for their records to go.
+/// All queues except deleted Jobq queues whose records still exist.
 pub async fn listed_queues(engine: &Engine) -> Result<Vec<QueueCounts>> {
     let mut queues = engine.queues(None).await?;
     queues.retain(|queue| !is_expunged(&queue.queue));
@@ -30,13 +30,13 @@ fn is_expunged(queue: &Queue) -> bool {
     queue.forgotten && queue_ref(&queue.key).protocol == Protocol::Jobq
 }
 
-/// A queue that was forgotten is listed only as long as there is something to see to in it.
+/// The queues without forgotten ones that are idle.
 pub fn listed(rows: impl Iterator<Item = QueueRow>) -> Vec<QueueRow> {
     rows.filter(|queue| !queue.forgotten || !queue.is_idle())
         .collect()
 }
 
-/// The jobs of the whole server.
+/// The counts of the whole server.
 pub async fn total(engine: &Engine) -> Result<Counts> {
     Ok(sum(&listed_queues(engine).await?))
 }
@@ -150,7 +150,7 @@ pub fn entry(event: crate::engine::Event) -> Entry {
     }
 }
 
-/// The beginning of a payload, its white space made single.
+/// The beginning of a payload on one line.
 pub fn preview(body: &str) -> String {
     let mut short = String::new();
     let mut space = false;
@@ -174,10 +174,10 @@ pub fn preview(body: &str) -> String {
     short
 }
 
-/// Bytes that are shown where they are no text.
+/// Bytes of a binary body in a list.
 const PREVIEW_BYTES: usize = 32;
 
-/// The beginning of a body on one line: of a text as it is, of other bytes in hex.
+/// The beginning of a body on one line: text, or bytes in hex.
 pub fn bytes_preview(base64: &str) -> String {
     // Four characters are three bytes, and a character has four bytes at most.
     let some = base64
@@ -186,7 +186,7 @@ pub fn bytes_preview(base64: &str) -> String {
     let bytes = BASE64.decode(some).unwrap_or_default();
     let text = match str::from_utf8(&bytes) {
         Ok(text) => Some(text),
-        // The last character may have been cut.
+        // The last character can be incomplete.
         Err(error) if error.error_len().is_none() && some.len() < base64.len() => bytes
             .get(..error.valid_up_to())
             .and_then(|whole| str::from_utf8(whole).ok()),
@@ -207,7 +207,7 @@ pub fn bytes_preview(base64: &str) -> String {
     }
 }
 
-/// The number of a dead job. It has left its queue's scope, so that its id is free.
+/// The number of a dead Relay job, whose ID is free for new jobs.
 pub fn letter(job: &Job) -> Option<i64> {
     let is_apart = job.key == JobKey::of_the_dead(job.seq, &*job.key.id);
     (job.state == State::Dead && is_apart).then_some(job.seq)

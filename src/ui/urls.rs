@@ -11,7 +11,8 @@ use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::urls::encoding::{encode, segment};
 
-/// A queue. All that belongs to it is below this address; see [`super::PageRequest::queue_ref`].
+/// A queue. Its other pages are below this address; see
+/// [`PageRequest::queue`](super::page_request::PageRequest::queue).
 pub fn queue(queue_ref: &QueueRef) -> String {
     match queue_ref.protocol {
         Protocol::Qless => format!("/ui/queues/{}", segment(&queue_ref.name)),
@@ -28,7 +29,7 @@ pub fn queue(queue_ref: &QueueRef) -> String {
 /// The jobs of a queue in a state.
 pub fn state(queue_ref: &QueueRef, state: EffectiveState) -> String {
     match queue_ref.protocol {
-        // A record has a state of its own.
+        // Jobq queues have no lists by state.
         Protocol::Jobq => queue(queue_ref),
         Protocol::Qless | Protocol::Lmstfy | Protocol::Relay => {
             format!("{}/{}", queue(queue_ref), state.as_str())
@@ -36,7 +37,7 @@ pub fn state(queue_ref: &QueueRef, state: EffectiveState) -> String {
     }
 }
 
-/// The records of a Jobq queue that are in states of this label, or of none.
+/// The records of a Jobq queue whose states have this label, or none.
 pub fn labelled(queue_ref: &QueueRef, label: Option<&str>) -> String {
     match label {
         Some(label) => with(queue(queue_ref), "?state=", label),
@@ -44,7 +45,7 @@ pub fn labelled(queue_ref: &QueueRef, label: Option<&str>) -> String {
     }
 }
 
-/// What a query finds in a Jobq queue.
+/// The results of a query in a Jobq queue.
 pub fn found(queue_ref: &QueueRef, query: &str) -> String {
     with(queue(queue_ref), "?q=", query)
 }
@@ -76,7 +77,7 @@ pub fn put_like(id: &str) -> String {
     with("/ui/put".to_owned(), "?like=", id)
 }
 
-/// How a queue is named where it is not the page's own: by its address without `/ui/`.
+/// The name of a queue in a parameter: its address without `/ui/`.
 pub fn handle(queue_ref: &QueueRef) -> String {
     queue(queue_ref).trim_start_matches("/ui/").to_owned()
 }
@@ -131,7 +132,7 @@ pub fn operation(id: i64) -> String {
     format!("/ui/operations/{id}")
 }
 
-/// The question whether what somebody asks for is meant, with what was typed on it.
+/// The confirmation of a bulk action, with what was typed.
 pub fn confirm(request: &BulkRequest, typed: &str) -> String {
     let of = if request.all { "all" } else { "" };
     let fields = [
@@ -145,7 +146,7 @@ pub fn confirm(request: &BulkRequest, typed: &str) -> String {
     filled("/ui/confirm", fields.into_iter().chain(jobs))
 }
 
-/// What a search finds.
+/// The results of a search.
 pub fn search(text: &str) -> String {
     filled("/ui/jobs", [("q", text)])
 }
@@ -163,7 +164,7 @@ pub fn failure(group: &str) -> String {
     format!("/ui/failures/{}", segment(group))
 }
 
-/// The jobs of a failure group: those that failed in a range of time, and say what has this fingerprint.
+/// The jobs of a failure group that failed in a range, with this fingerprint.
 pub fn failing(group: &str, range: &str, fingerprint: &str) -> String {
     let range = if range == "all" { "" } else { range };
     filled(&failure(group), [("range", range), ("fp", fingerprint)])
@@ -186,7 +187,7 @@ pub fn recurring_in(queue: &str) -> String {
     with("/ui/recurring".to_owned(), "?queue=", queue)
 }
 
-/// The longest address that surely arrives.
+/// Maximum length of an address, in bytes.
 const ADDRESS_BYTES_MAX: usize = 8_000;
 
 /// The form for a new recurring job, filled in.
@@ -207,7 +208,7 @@ pub fn recurring_form(form: &RecurringForm) -> String {
     filled("/ui/recurring", fields) + "#new"
 }
 
-/// The address of a form that is filled in. What is empty, or makes the address too long, is left out.
+/// The address of a page with a filled-in form. Omits fields that are empty or make the address too long.
 pub fn filled<'a>(page: &str, fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut address = page.to_owned();
     let mut mark = '?';

@@ -14,7 +14,7 @@ use crate::ui::components::state::badge;
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::QueueRef;
 
-/// A page that asks the server first: what `show` makes of the answer, or what went wrong.
+/// A page that loads data first: the result of `show`, or the error.
 pub fn loaded<T: Send + 'static>(
     confirm_dialog: impl Future<Output = Result<T, PageError>> + Send + 'static,
     show: impl FnOnce(T) -> AnyView + Send + 'static,
@@ -28,8 +28,8 @@ pub fn loaded<T: Send + 'static>(
     .into_any()
 }
 
-/// What stands above everything on the page of a job that is found by its queue: the way there, how it stands, what
-/// can be done with it, and its id. `below` is the list of the queue in which it is, if that is no other's.
+/// The head of the page of a job below its queue: breadcrumb, state, actions and ID. `below` is a link to the list that
+/// contains the job.
 pub fn job_head(
     queue_ref: &QueueRef,
     id: &str,
@@ -61,7 +61,7 @@ pub fn job_head(
     .into_any()
 }
 
-/// Facts, each with its name.
+/// A list of facts.
 pub fn definitions<V: IntoView + 'static>(
     facts: impl IntoIterator<Item = (&'static str, V)>,
 ) -> AnyView {
@@ -71,7 +71,7 @@ pub fn definitions<V: IntoView + 'static>(
     view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
 }
 
-/// An id for an element that belongs to `name`, the same at every rendering of the page.
+/// The ID of the element for `name`; the same in every rendering.
 pub fn element_id(prefix: &str, name: &str) -> String {
     let mut id = prefix.to_owned();
     for byte in name.bytes() {
@@ -84,7 +84,7 @@ pub fn element_id(prefix: &str, name: &str) -> String {
     id
 }
 
-/// What a number counts: `1 job`, `2 jobs`.
+/// A number and its noun: `1 job`, `2 jobs`.
 pub fn plural(n: i64, one: &str, more: &str) -> String {
     format!("{} {}", time::number(n), if n == 1 { one } else { more })
 }

@@ -1,4 +1,4 @@
-//! What can be done with many jobs at once: the buttons, each of which leads to a question (`app/confirm.rs`).
+//! Bulk actions: checkboxes and buttons, which lead to the confirmation (`pages/confirm.rs`).
 
 use leptos::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::ui::model::job::JobRow;
 use crate::ui::model::operation::BulkAction;
 use crate::ui::page_request::PageRequest;
 
-/// The form to which the boxes belong that stand beside jobs.
+/// The ID of the form of the checkboxes.
 const FORM: &str = "bulk";
 
 /// On a button.
@@ -40,12 +40,12 @@ fn button(action: BulkAction) -> AnyView {
     .into_any()
 }
 
-/// Whether somebody may do anything with jobs.
+/// Whether the user may select jobs.
 pub fn may_select(request: &PageRequest) -> bool {
     request.may(Role::Operator)
 }
 
-/// The box that selects a job of a list.
+/// The checkbox of a job.
 pub fn tick(job: &JobRow, name: &str) -> AnyView {
     view! {
         <td class="tick">
@@ -55,8 +55,7 @@ pub fn tick(job: &JobRow, name: &str) -> AnyView {
     .into_any()
 }
 
-/// What can be done with the selected jobs, or with all that fit the search; `all` is how many these are, if that is
-/// known.
+/// The bulk actions for the selected jobs, or for all that match the search; `all` is their number, if it is known.
 pub fn bar(text: &str, all: Option<i64>, request: &PageRequest) -> AnyView {
     if !may_select(request) {
         return ().into_any();
@@ -80,7 +79,7 @@ pub fn bar(text: &str, all: Option<i64>, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// What can be done with all failed jobs that this search means.
+/// The bulk actions for all failed jobs that match a search.
 pub fn of_failed(text: String, request: &PageRequest) -> AnyView {
     if !may_select(request) {
         return ().into_any();

@@ -1,7 +1,7 @@
-//! What happened over time: a drawing of lines, what it says in words, and its numbers.
+//! Line charts: a drawing, its description for screen readers, and its data table.
 //!
-//! Across a drawing everything is in shares of its width, upright in pixels, so letters keep their size at any width.
-//! Lines are told apart by their dashes, not by their colour alone, and are named at their end.
+//! Horizontal positions are shares of the width, vertical ones are pixels, so that text keeps its size at any width. Lines
+//! differ in their dashes, not only in color, and are labeled at their end.
 
 pub mod geometry;
 
@@ -19,7 +19,7 @@ pub const HOUR: i64 = 60 * MINUTE;
 
 pub const DAY: i64 = 24 * HOUR;
 
-/// What a value is.
+/// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Times a minute.
@@ -57,7 +57,7 @@ fn whole(value: f64) -> i64 {
     value.round() as i64
 }
 
-/// At most one digit after the point, and no nought there.
+/// At most one digit after the point.
 fn short(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
@@ -86,7 +86,7 @@ pub struct Line {
 /// What is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// Of this drawing on its page.
+    /// The ID of the chart.
     pub id: &'static str,
     /// With the unit.
     pub title: &'static str,
@@ -94,7 +94,7 @@ pub struct Chart {
     /// When the first span began, and how long each is, in microseconds.
     pub from: i64,
     pub width: i64,
-    /// Whether the last span goes on.
+    /// Whether the last span is in progress.
     pub goes_on: bool,
     pub lines: Vec<Line>,
 }
@@ -117,7 +117,7 @@ impl Chart {
     }
 }
 
-/// When a span began, as its row in the table says.
+/// The start of a span, for its row in the table.
 pub fn began(at: i64, width: i64) -> String {
     let day = time::date(at.div_euclid(DAY));
     match width {
@@ -138,7 +138,7 @@ pub fn each(width: i64) -> &'static str {
     }
 }
 
-/// What somebody who does not see the drawing is told of it.
+/// The description for screen readers.
 fn description(chart: &Chart) -> String {
     let mut words: Vec<String> = Vec::new();
     for line in &chart.lines {
@@ -256,7 +256,7 @@ fn names(chart: &Chart, top: f64) -> AnyView {
     view! { <svg class="names" aria-hidden="true">{names.collect_view()}</svg> }.into_any()
 }
 
-/// The numbers of drawings that show the same spans, in one table.
+/// The data table of several charts with the same spans.
 pub fn numbers(caption: &str, charts: &[&Chart]) -> AnyView {
     let Some(first) = charts.first() else {
         return ().into_any();
@@ -309,7 +309,7 @@ fn capital(word: &str) -> String {
     format!("{}{}", first.unwrap_or_default(), chars.as_str())
 }
 
-/// A line as small as a word; `about` says what it shows.
+/// A sparkline; `about` describes it.
 pub fn spark(values: &[i64], look: &'static str, about: &str) -> AnyView {
     let top = values.iter().copied().max().unwrap_or_default().max(1) as f64;
     let points: Vec<Option<f64>> = values.iter().map(|n| Some(*n as f64)).collect();

@@ -1,4 +1,4 @@
-//! Commands that do what a page does, and texts as others want to read them.
+//! Commands for what a page does, and text in the syntax of shells, JSON and HTML.
 
 use leptos::prelude::*;
 
@@ -25,7 +25,7 @@ pub fn commands(id: &'static str, lines: Vec<(&'static str, String)>) -> AnyView
     view! { <dl class="commands">{lines.collect_view()}</dl> }.into_any()
 }
 
-/// A button that copies the text of an element. It shows once the page lives.
+/// A button that copies the text of an element. Visible only with JavaScript.
 pub fn copy(of: String, about: String) -> AnyView {
     view! { <button type="button" class="button copy" data-copy=of aria-label=about>"Copy"</button> }
         .into_any()
@@ -36,7 +36,7 @@ pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What stands in a `<textarea>`. Leptos writes that as it is.
+/// The content of a `<textarea>`, escaped, because Leptos does not escape it.
 pub fn written(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
@@ -60,8 +60,7 @@ pub fn api(request: &PageRequest, path: &str) -> String {
     format!("{}{path}", request.origin)
 }
 
-/// A call of the API whose path names things by percent-encoding alone. curl resolves `..` like a browser unless it is
-/// told not to.
+/// A request to an API with a percent-encoded path. `--path-as-is` keeps curl from resolving `..`.
 pub fn curl(request: &PageRequest, method: &str, path: &str) -> String {
     let method = match method {
         "GET" => String::new(),

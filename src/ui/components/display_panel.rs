@@ -19,7 +19,7 @@ pub fn button() -> AnyView {
     .into_any()
 }
 
-/// The panel: one form for each setting, and the way to the list of shortcuts.
+/// The panel: a form for each setting, and a link to the list of shortcuts.
 pub fn panel(request: &PageRequest) -> AnyView {
     let display = request.display;
     view! {
@@ -34,7 +34,7 @@ pub fn panel(request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// The form that switches single keys on and off.
+/// The form that turns single-key shortcuts on and off.
 pub fn keys_form(request: &PageRequest) -> AnyView {
     form(SetKeys::PATH, &KEYS, request.display.keys, request)
 }

@@ -1,14 +1,14 @@
-//! Pages that tell what is not there, or what went wrong.
+//! Error pages.
 
 use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::ui::error::PageError;
 
-/// What an address that leads nowhere says.
+/// The text for an unknown address.
 pub const NO_PAGE: &str = "No page at this address.";
 
-/// An address that leads nowhere; or what became of a form that could not be answered otherwise.
+/// The page of an unknown address, or of a form that failed.
 #[component]
 pub fn MissingPage() -> impl IntoView {
     match use_context::<PageError>() {
@@ -17,7 +17,7 @@ pub fn MissingPage() -> impl IntoView {
     }
 }
 
-/// Instead of a page whose server function had nothing to show.
+/// The error in place of a page.
 pub fn error_view(error_view: &PageError) -> AnyView {
     match error_view {
         PageError::Missing(what) => missing(what),

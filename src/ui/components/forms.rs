@@ -8,35 +8,35 @@ use crate::ui::actions::jobs::DeleteJob;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::{PageRequest, page_request};
 
-/// Whether whoever looks at the page may do what is posted to this path.
+/// Whether the user may post to this path.
 pub fn may(action: &str) -> bool {
     page_request().may(role_to_post(action))
 }
 
-/// What is there only for those who may do what is posted to this path.
+/// A part of the page for users who may post to this path.
 pub fn allowed(action: &str, show: impl FnOnce() -> AnyView) -> AnyView {
     may(action).then(show).into_any()
 }
 
-/// A question before something is done. It opens above the page without any script.
+/// A button with a confirmation dialog, which opens without a script.
 pub struct ConfirmDialog {
-    /// Of this question on its page.
+    /// The ID of the element.
     pub id: String,
-    /// On the button that opens it.
+    /// The label of the button that opens the dialog.
     pub button: String,
     pub danger: bool,
     pub title: String,
     pub text: String,
     pub action: &'static str,
-    /// Sent with the form.
+    /// The hidden fields of the form.
     pub fields: Vec<(&'static str, String)>,
-    /// On the button that does it.
+    /// The label of the button that confirms.
     pub yes: String,
-    /// On the button that leaves everything as it is.
+    /// The label of the button that cancels.
     pub no: &'static str,
 }
 
-/// The button, and the question behind it.
+/// The button and its dialog.
 pub fn confirm_dialog(confirm_dialog: ConfirmDialog) -> AnyView {
     confirm_dialog_with(confirm_dialog, ().into_any())
 }
@@ -78,8 +78,7 @@ fn dialog(confirm_dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
     .into_any()
 }
 
-/// The question before a job of a queue is deleted, as its clients delete one; `text` says what that means, and
-/// `after` is where one is then.
+/// The button that deletes a job, with a confirmation; `text` explains the effect, and `after` is the next page.
 pub fn delete_dialog(
     queue_ref: &QueueRef,
     id: &str,
@@ -117,7 +116,7 @@ pub fn hidden(fields: Vec<(&'static str, String)>) -> AnyView {
         .into_any()
 }
 
-/// A button that does one thing at once.
+/// A button that runs an action without a confirmation.
 pub fn action_button(
     action: &'static str,
     fields: Vec<(&'static str, String)>,
@@ -135,8 +134,8 @@ pub fn action_button(
     })
 }
 
-/// What a key presses (`app/keys.rs`), and the palette offers: the first button or link in `what`. An empty key is for
-/// the palette only.
+/// Adds a keyboard shortcut (`islands/keys.rs`) to the first button or link in `what`, and adds it to the palette. An empty
+/// key adds it to the palette only.
 pub fn shortcut(key: &'static str, what: AnyView) -> AnyView {
     view! { <span class="hot" data-shortcut=key>{what}</span> }.into_any()
 }

@@ -1,4 +1,4 @@
-//! What stands around every page: the way to the others, the live indicator, how it is shown, the flash.
+//! The frame of every page: navigation, live indicator, display settings, flash.
 
 use leptos::prelude::*;
 
@@ -14,22 +14,22 @@ use crate::ui::model::state::Counts;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::urls::encoding::encode;
 
-/// The numbers of the whole server, as the live feed has them.
+/// The counts of the whole server.
 #[server]
 pub async fn glance() -> Result<Counts, PageError> {
     read(Role::Viewer, async |context| context.feed.counts().await).await
 }
 
-/// Address, icon and word of a page.
+/// Address, icon and name of a page.
 pub type Page = (&'static str, &'static str, &'static str);
 
 /// The search over all jobs. On a phone it stands at the top.
 const SEARCH: &str = "/ui/jobs";
 
-/// Where one signs in.
+/// The login page.
 const LOGIN: &str = "/ui/login";
 
-/// The pages that are looked at all day.
+/// The main pages.
 const PAGES: [Page; 5] = [
     ("/ui", "overview", "Overview"),
     ("/ui/queues", "queues", "Queues"),
@@ -38,7 +38,7 @@ const PAGES: [Page; 5] = [
     ("/ui/workers", "workers", "Workers"),
 ];
 
-/// Those that are looked at now and then. On a phone they stand behind a button.
+/// Further pages. On a phone, a button opens their list.
 const MORE: &[Page] = &[
     ("/ui/dead", "dead", "Dead letters"),
     ("/ui/scheduled", "scheduled", "Scheduled"),
@@ -79,7 +79,7 @@ pub fn Frame(children: Children) -> impl IntoView {
         </header>
         <nav class="rail" id="rail" aria-label="Main" data-region="">
             {PAGES.map(|place| rail_link(&request, place)).collect_view()}
-            // A popover, so that it opens without a script; wider screens show it in its place, as if it were none.
+            // A popover, which opens without a script. Wide screens show its content in place.
             <button
                 type="button"
                 class="rail-more"
@@ -117,7 +117,7 @@ fn brand() -> AnyView {
     .into_any()
 }
 
-/// What this server is called, so that nobody takes it for another one.
+/// The name of the server.
 fn environment(request: &PageRequest) -> AnyView {
     let name = request.environment.clone();
     let is_production = ["production", "prod"].contains(&name.to_lowercase().as_str());
@@ -131,7 +131,7 @@ fn environment(request: &PageRequest) -> AnyView {
         .into_any()
 }
 
-/// Who has come in, and the way out.
+/// The user, and the link or button to sign in or out.
 fn identity(request: &PageRequest) -> AnyView {
     let role = request.role.as_str();
     let name = request.user.clone();
@@ -156,7 +156,7 @@ fn identity(request: &PageRequest) -> AnyView {
     }
 }
 
-/// The frame for those who have not come in yet: it tells nothing.
+/// The frame of the login page, without data.
 fn outside(request: &PageRequest, children: Children) -> AnyView {
     view! {
         {sprite()}
@@ -194,10 +194,10 @@ fn rail_link(request: &PageRequest, (address, shape, name): Page) -> AnyView {
     .into_any()
 }
 
-/// How many jobs there are to see to, beside the word.
+/// The number of problems beside a link.
 fn badge(count: fn(&Counts) -> i64, what: &'static str, look: &'static str) -> AnyView {
     Suspend::new(async move {
-        // A badge that is missing says enough; the page itself tells what is wrong.
+        // Without counts, the badge is missing; the page itself shows the error.
         let n = glance().await.map_or(0, |counts| count(&counts));
         (n > 0).then(|| {
             view! {
@@ -210,7 +210,7 @@ fn badge(count: fn(&Counts) -> i64, what: &'static str, look: &'static str) -> A
     .into_any()
 }
 
-/// What the last action did. It stays while the page is refreshed, until the next one is opened.
+/// The message of the last action. A refresh keeps it.
 fn flash(request: &PageRequest) -> AnyView {
     let flash = request.flash.clone();
     let look = match &flash {

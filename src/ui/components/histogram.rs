@@ -1,8 +1,7 @@
-//! How long many things took: a drawing, what it says in words, and its numbers.
+//! Histograms of durations: a chart, its description for screen readers, and its data table.
 //!
-//! The engine counts by the second, minute, hour and day. The drawing joins these slots into bars whose
-//! width grows with the time, so that a second and a day have room side by side, and every drawing has
-//! the same bars, so that two can be compared.
+//! The engine counts by second, minute, hour and day. The chart joins these slots into bars whose width in time grows, so
+//! that seconds and days fit side by side. All histograms have the same bars, so that they can be compared.
 
 use leptos::prelude::*;
 
@@ -15,7 +14,7 @@ const HOUR: usize = 60 * MINUTE;
 
 const DAY: usize = 24 * HOUR;
 
-/// Where each bar begins, in seconds; it ends where the next one begins, and the last one not at all.
+/// The start of each bar in seconds. The last bar has no end.
 const BARS: [usize; 18] = [
     0,
     1,
@@ -37,7 +36,7 @@ const BARS: [usize; 18] = [
     6 * DAY,
 ];
 
-/// The bars at whose beginning the axis tells the time.
+/// The bars with a label.
 const TOLD: [usize; 9] = [0, 1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 6 * DAY];
 
 /// In pixels from above: where the highest bar may end, and where all stand. And from there to the letters below.
@@ -47,7 +46,7 @@ const FLOOR: f64 = 146.0;
 
 const LETTERS: f64 = 18.0;
 
-/// The slot that holds so many seconds.
+/// The slot of a duration in seconds.
 fn slot_of(seconds: usize) -> usize {
     match seconds {
         ..MINUTE => seconds,
@@ -57,7 +56,7 @@ fn slot_of(seconds: usize) -> usize {
     }
 }
 
-/// Where a slot ends, in seconds; `None` for the last one, which has no end.
+/// The end of a slot in seconds; `None` for the last one.
 fn end_of(slot: usize) -> Option<usize> {
     match slot {
         ..60 => Some(slot + 1),
@@ -78,7 +77,7 @@ fn told(seconds: usize) -> String {
     }
 }
 
-/// The time that the bar from `from` to `to` seconds holds: `2–5 s`.
+/// The range of a bar: `2–5 s`.
 fn range(from: usize, to: Option<usize>) -> String {
     let unit = match from {
         ..MINUTE => (1, "s"),
@@ -115,7 +114,7 @@ fn bars(slots: &[i64]) -> Vec<Bar> {
         .collect()
 }
 
-/// The time within which this share of all ended, to the precision of a slot.
+/// The duration within which this share ended, to the precision of a slot.
 pub fn within(slots: &[i64], share: f64) -> Option<String> {
     let total: i64 = slots.iter().sum();
     if total == 0 {
@@ -146,7 +145,7 @@ fn ceiling(highest: i64) -> i64 {
     }
 }
 
-/// A number in four characters at the most: `999`, `1.2k`, `34k`, `5.6M`.
+/// A number in at most four characters: `999`, `1.2k`, `34k`, `5.6M`.
 fn short(n: i64) -> String {
     match n {
         ..1_000 => n.to_string(),
@@ -170,15 +169,15 @@ fn share(n: i64, of: i64) -> String {
 
 /// What is drawn.
 pub struct Histogram<'a> {
-    /// Of this drawing on its page.
+    /// The ID of the chart.
     pub id: &'static str,
     pub title: &'static str,
-    /// What the bars are drawn in: the class of a state.
+    /// The class of the bars.
     pub look: &'static str,
     pub slots: &'a [i64],
 }
 
-/// The drawing with its numbers in a table.
+/// The chart and its data table.
 pub fn histogram(histogram: &Histogram<'_>) -> AnyView {
     let bars = bars(histogram.slots);
     let total: i64 = bars.iter().map(|bar| bar.n).sum();
@@ -195,7 +194,7 @@ pub fn histogram(histogram: &Histogram<'_>) -> AnyView {
     .into_any()
 }
 
-/// What somebody who does not see the drawing is told of it.
+/// The description for screen readers.
 fn description(bars: &[Bar], slots: &[i64]) -> String {
     let Some(most) = bars.iter().rev().max_by_key(|bar| bar.n) else {
         return String::new();
@@ -242,7 +241,7 @@ impl Scale {
         if n == 0 {
             return None;
         }
-        // What is there can be seen, however little it is.
+        // Every bar has a visible height.
         let height = self.above_floor(n).max(2.0);
         let (at, top) = (i as f64 * self.step, self.floor - height);
         let view = view! {

@@ -1,4 +1,4 @@
-//! Drawn icons, once per page as symbols. Every state has its own shape, so that nobody needs the colour.
+//! Icons, defined once per page as symbols. Every state has its own shape, so that color is never needed.
 
 use leptos::prelude::*;
 
@@ -71,7 +71,7 @@ const SHAPES: &[(&str, &str)] = &[
     ),
     ("audit", "M3 1.75h10v12.5H3zM5.5 5h5M5.5 8h5M5.5 11h2.5"),
     ("more", "M3.25 8v.01M8 8v.01M12.75 8v.01"),
-    // Deeds.
+    // Actions.
     ("note", "M2.25 2.75h11.5v8H7l-3.25 3v-3h-1.5z"),
     ("retry", "M13 8a5 5 0 1 1-1.5-3.5L13.25 6M13.25 2.5V6H9.75"),
     (
@@ -80,7 +80,7 @@ const SHAPES: &[(&str, &str)] = &[
     ),
 ];
 
-/// All icons, to stand once in the page, invisible.
+/// The definitions of all icons, invisible.
 pub fn sprite() -> impl IntoView {
     let symbols = SHAPES.iter().map(|(name, path)| {
         view! {
@@ -92,7 +92,7 @@ pub fn sprite() -> impl IntoView {
     view! { <svg class="sprite" aria-hidden="true">{symbols.collect_view()}</svg> }
 }
 
-/// An icon beside a word that says the same.
+/// An icon beside its text.
 pub fn icon(name: &str) -> AnyView {
     view! {
         <svg class=format!("i i-{name}") aria-hidden="true">

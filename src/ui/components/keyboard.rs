@@ -1,4 +1,5 @@
-//! The list of keyboard shortcuts and the palette, as the server renders them. `islands/keys.rs` listens for the keys.
+//! The list of keyboard shortcuts and the palette, as the server renders them. The island `islands/keys.rs` handles the
+//! keys.
 
 use leptos::prelude::*;
 
@@ -20,7 +21,7 @@ const GOING: [(&str, &str); 9] = [
     ("/ui/config", "g c"),
 ];
 
-/// What keys do, but for those that open a page.
+/// The shortcuts except those that open a page.
 const HELP: [(&str, &[(&str, &str)]); 3] = [
     (
         "Everywhere",
@@ -68,7 +69,7 @@ pub fn going_to(address: &str) -> Option<&'static str> {
     known.map(|(_, keys)| keys)
 }
 
-/// The way to the palette; where there is no script, to the search at `search`.
+/// The button that opens the palette; without a script, a link to the search at `search`.
 pub fn find_button(search: &'static str) -> AnyView {
     view! {
         <a id="find" class="button quiet" href=search>
@@ -78,7 +79,8 @@ pub fn find_button(search: &'static str) -> AnyView {
     .into_any()
 }
 
-/// The list of all keys, `pages` being those of the rail, and the switch for them. It opens without a script.
+/// The list of shortcuts, which opens without a script, with the setting that turns them off. `pages` are those of the
+/// navigation.
 pub fn help(request: &PageRequest, pages: &[Page]) -> AnyView {
     let going = pages
         .iter()
@@ -115,7 +117,7 @@ fn list(title: &'static str, keys: impl Iterator<Item = (&'static str, &'static 
     .into_any()
 }
 
-/// The palette, closed and empty, and the place where it is said what a key has done. Their script fills them.
+/// The empty palette, and the element that announces the effect of a key. The island fills both.
 pub fn palette() -> AnyView {
     view! {
         <dialog id="palette" aria-label="Find anything">

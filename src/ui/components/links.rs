@@ -17,7 +17,7 @@ pub fn queue_link(queue_ref: &QueueRef) -> AnyView {
         .into_any()
 }
 
-/// A name of which there is something to see, also where it is empty.
+/// The name, in quotes if it is blank.
 pub fn visible(name: &str) -> String {
     if name.trim().is_empty() {
         format!("“{name}”")
@@ -31,17 +31,17 @@ pub fn job_link(job: &JobRow) -> AnyView {
     view! { <a class="id" href=urls::row(job)>{visible(&job.id)}</a> }.into_any()
 }
 
-/// A link to a queue, and its API: the same name may stand in several.
+/// A link to a queue, with its protocol.
 pub fn queue_name(queue_ref: &QueueRef) -> AnyView {
     view! { {queue_link(queue_ref)} " " {badge(queue_ref.protocol)} }.into_any()
 }
 
-/// A tag, as a link to all jobs that have it.
+/// A tag, as a link to its jobs.
 pub fn tag_link(tag: &str) -> AnyView {
     view! { <a class="tag" href=urls::tag(tag)>{tag.to_owned()}</a> }.into_any()
 }
 
-/// A link to a page that not everybody may see; whoever may not sees the words.
+/// A link to a page; only its text for users who may not open it.
 pub fn link_if_allowed(address: String, words: String) -> AnyView {
     if page_request().may(role_to_read(&address)) {
         view! { <a class="name" href=address>{words}</a> }.into_any()

@@ -9,7 +9,7 @@ use crate::ui::page_request::PageRequest;
 /// Rows on a page of a list that is read whole, such as that of all queues: their pages stay below 60 kB.
 pub const PAGE_ROWS: usize = 40;
 
-/// Of a whole list the page at the visit's offset, and links to the pages before and after it.
+/// The page of a complete list at the offset of the request, and links to its neighbors.
 pub fn paged<'a, T>(request: &PageRequest, path: &str, list: &'a [T]) -> (&'a [T], AnyView) {
     let rest = list.get(request.offset()..).unwrap_or_default();
     let shown = rest.get(..PAGE_ROWS).unwrap_or(rest);
@@ -25,7 +25,7 @@ pub fn paged<'a, T>(request: &PageRequest, path: &str, list: &'a [T]) -> (&'a [T
     (shown, links)
 }
 
-/// Links to the pages of a list before and after this one.
+/// Links to the previous and the next page.
 pub fn pager(
     request: &PageRequest,
     path: &str,
@@ -49,7 +49,7 @@ fn pages_of(
         _ if path.contains('?') => format!("{path}&offset={offset}"),
         _ => format!("{path}?offset={offset}"),
     };
-    // The last page may have been emptied since; then the way back must still be there.
+    // The last page can have become empty; it still needs the link back.
     if offset == 0 && request.offset() == 0 && i64::try_from(shown).unwrap_or(i64::MAX) >= total {
         return ().into_any();
     }

@@ -19,7 +19,7 @@ pub fn chip(state: EffectiveState) -> AnyView {
         .into_any()
 }
 
-/// How a job stands: its state, and what the word alone would hide.
+/// The state of a job, with a note for timed-out jobs.
 pub fn state_view(job: &JobRow) -> AnyView {
     let more = job.is_timed_out().then(|| {
         view! { <span class="aside">" · timed out, first in line"</span> }
@@ -32,7 +32,7 @@ pub fn paused() -> AnyView {
     view! { <span class="chip s-paused">{icon("paused")} "paused"</span> }.into_any()
 }
 
-/// A cell with a count; zeros step back, and what needs eyes has its state's colour.
+/// A cell with a count. Zeros are pale; problems have the color of their state.
 pub fn count_cell(n: i64, state: EffectiveState, class: &str) -> AnyView {
     let look = match (n, state) {
         (0, _) => "zero".to_owned(),
@@ -44,7 +44,7 @@ pub fn count_cell(n: i64, state: EffectiveState, class: &str) -> AnyView {
     view! { <td class=format!("n {look} {class}")>{time::number(n)}</td> }.into_any()
 }
 
-/// Shares of the states as a bar; what is complete is not part of it, for it only grows.
+/// The shares of the states as a bar, without complete jobs, whose number only grows.
 pub fn bar(counts: &Counts) -> AnyView {
     let shown: Vec<(EffectiveState, i64)> = EffectiveState::ALL
         .into_iter()
@@ -85,12 +85,12 @@ pub fn bar(counts: &Counts) -> AnyView {
     .into_any()
 }
 
-/// The API through which a queue is worked on, quietly.
+/// The protocol of a queue.
 pub fn badge(protocol: Protocol) -> AnyView {
     view! { <span class="api">{protocol.as_str()}</span> }.into_any()
 }
 
-/// A cell for what the API of a queue does not have.
+/// A cell for a state that the protocol does not have.
 pub fn not_applicable_cell(protocol: Protocol, class: &str) -> AnyView {
     let title = format!("Not used by {}", protocol.as_str());
     view! { <td class=format!("n zero {class}") title=title>"–"</td> }.into_any()

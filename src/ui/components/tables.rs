@@ -45,7 +45,7 @@ pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {
     .into_any()
 }
 
-/// Headings: a word, and the class of its column.
+/// Headings: text and class of the column.
 pub fn head(columns: &[(&'static str, &'static str)]) -> AnyView {
     columns
         .iter()
@@ -81,7 +81,7 @@ fn waited(since: i64, now: i64) -> AnyView {
     ago(since, now)
 }
 
-/// How many jobs were completed in a queue, by the minute.
+/// Completed jobs of a queue per minute.
 pub type Sparks = HashMap<QueueRef, Vec<i64>>;
 
 fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
@@ -121,7 +121,7 @@ pub fn queue_rows(
         .into_any()
 }
 
-/// What a list of jobs shows besides the job.
+/// The kinds of job lists, which differ in their columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum JobList {
     /// Of one queue, all in one state.
@@ -139,18 +139,18 @@ pub enum JobList {
 }
 
 impl JobList {
-    /// Whether its jobs may stand in different queues.
+    /// Whether its jobs can be in different queues.
     fn of_any_queue(self) -> bool {
         !matches!(self, JobList::Queue(_))
     }
 
-    /// Whether its jobs may be in different states.
+    /// Whether its jobs can be in different states.
     fn of_any_state(self) -> bool {
         matches!(self, JobList::Worker | JobList::Mixed | JobList::Found)
     }
 }
 
-/// What happens, or happened, at the moment that a list shows of a job.
+/// The meaning of the time in a list.
 fn moment_word(job: &JobRow) -> &'static str {
     match job.state {
         EffectiveState::Waiting => "available ",
@@ -216,7 +216,7 @@ fn retriable(list: JobList) -> bool {
     ) && may(Retry::PATH)
 }
 
-/// The one thing about a job that its state makes interesting.
+/// The detail that matters in the job's state.
 fn subject_column(list: JobList) -> Option<&'static str> {
     match list {
         JobList::Queue(EffectiveState::Running | EffectiveState::Stalled) => Some("Worker"),
@@ -294,19 +294,19 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
     }
 }
 
-/// Retry one job, at once: it costs nothing to fail again.
+/// The button that retries one job, without a confirmation.
 pub fn retry_one(id: &str, request: &PageRequest) -> AnyView {
     let fields = vec![("id", id.to_owned()), ("back", request.here())];
     let about = format!("Retry job {id}");
     shortcut("r", action_button(Retry::PATH, fields, "Retry", about))
 }
 
-/// Retry all jobs of a group, after the question whether that is meant.
+/// The button that retries all jobs of a group, with a confirmation.
 pub fn retry_all(group: &GroupRow, request: &PageRequest) -> AnyView {
     retry_all_as("retry-", group, request)
 }
 
-/// The same where the page has it already; the question's id begins with `prefix`.
+/// [`retry_all`] with a prefix of the dialog's ID, for pages that have it twice.
 pub fn retry_all_as(prefix: &str, group: &GroupRow, request: &PageRequest) -> AnyView {
     let jobs = plural(group.count, "job", "jobs");
     let fields = vec![
@@ -376,7 +376,7 @@ pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView
     )
 }
 
-/// Whether a worker still shows itself.
+/// Whether a worker is active.
 pub fn pulse(worker: &WorkerRow, now: i64) -> AnyView {
     let (look, shape, word) = match worker.pulse(now) {
         Pulse::Alive => ("s-complete", "complete", "alive"),

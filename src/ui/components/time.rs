@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use crate::time;
 use crate::ui::display::display;
 
-/// A moment as this browser wants it: its distance from now, which the browser keeps fresh, or the time.
+/// A time as the display settings want it: relative, which the browser updates, or exact.
 pub fn ago(moment: i64, now: i64) -> AnyView {
     let text = if display().is_relative() {
         time::ago(moment, now)
@@ -15,17 +15,17 @@ pub fn ago(moment: i64, now: i64) -> AnyView {
     moment_as(None, moment, text)
 }
 
-/// A moment to the second.
+/// A time to the second.
 pub fn exact(moment: i64) -> AnyView {
     moment_as(Some("exact"), moment, time::utc(moment))
 }
 
-/// A moment to the millisecond.
+/// A time to the millisecond.
 pub fn exact_millis(moment: i64) -> AnyView {
     moment_as(Some("millis"), moment, time::utc_millis(moment))
 }
 
-/// A moment both ways, that which this browser wants first.
+/// A time both relative and exact, the preferred one first.
 pub fn when(moment: i64, now: i64) -> AnyView {
     let other = if display().is_relative() {
         exact(moment)
@@ -35,7 +35,7 @@ pub fn when(moment: i64, now: i64) -> AnyView {
     view! { {ago(moment, now)} <span class="aside">" · " {other}</span> }.into_any()
 }
 
-/// `data-as` tells the browser what it may make of the text (`live/times.rs`).
+/// `data-as` tells the island how to format the time (`islands/live/times.rs`).
 fn moment_as(kind: Option<&'static str>, moment: i64, text: String) -> AnyView {
     view! {
         <time datetime=time::iso(moment) title=time::utc(moment) data-t=moment.to_string() data-as=kind>

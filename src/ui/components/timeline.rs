@@ -1,4 +1,4 @@
-//! A job's life, drawn to scale from its history, and told beside it.
+//! The timeline of a job, drawn to scale from its history, and the history as a list.
 
 use leptos::prelude::*;
 
@@ -18,7 +18,7 @@ const WIDTH: f64 = 1000.0;
 /// The least width at which a stretch can be seen.
 const SEEN: f64 = 3.0;
 
-/// A time that the job spent in one way.
+/// A period of the timeline.
 #[derive(Clone, Debug, PartialEq)]
 struct Stretch {
     how: EffectiveState,

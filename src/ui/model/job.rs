@@ -16,32 +16,32 @@ pub struct JobRow {
     pub klass: Option<String>,
     pub state: EffectiveState,
     pub priority: f64,
-    /// `i64::MAX` for any number.
+    /// `i64::MAX` for unlimited retries.
     pub retries: i64,
-    /// −1 when it failed for want of retries.
+    /// −1 if it failed because no retries were left.
     pub remaining: i64,
     pub tags: Vec<String>,
     pub worker: Option<String>,
-    /// The one moment that matters where the job stands: due, end of the lease, failed, completed, available.
+    /// The time that matters in its state: due, end of the lease, failed, completed, available.
     pub when: i64,
     /// The beginning of the payload on one line.
     pub preview: String,
     pub failure: Option<FailureNote>,
-    /// How many jobs it waits for.
+    /// The number of its dependencies.
     pub waits_for: usize,
-    /// When its time to live ends, wherever it is.
+    /// The end of its time to live.
     pub ends: Option<i64>,
-    /// The number of a dead job, where its id may be another job's by now, or several dead ones'.
+    /// The number of a dead Relay job, whose ID can be used by other jobs.
     pub letter: Option<i64>,
 }
 
 impl JobRow {
-    /// Taken from its worker by hand: called stalled, it waits, first in line.
+    /// Whether `/timeout` took it from its worker: its state is stalled, and it is first in line.
     pub fn is_timed_out(&self) -> bool {
         self.state == EffectiveState::Stalled && self.worker.is_none()
     }
 
-    /// The list in which the job stands.
+    /// The list that contains the job.
     pub fn list(&self) -> EffectiveState {
         if self.is_timed_out() {
             EffectiveState::Waiting
@@ -50,7 +50,7 @@ impl JobRow {
         }
     }
 
-    /// By which its page, and whoever ticks it in a dead letter, names it.
+    /// The name in the address of its page and in forms of the dead letter.
     pub fn handle(&self) -> String {
         match self.letter {
             Some(letter) => letter.to_string(),
@@ -58,8 +58,7 @@ impl JobRow {
         }
     }
 
-    /// How many times it may be consumed still, and how many times it might be in all. A try counts as used
-    /// from the moment in which the job is handed out.
+    /// The remaining and the total number of attempts. A claim uses an attempt.
     pub fn attempts(&self) -> (i64, i64) {
         let left = match self.state {
             EffectiveState::Running | EffectiveState::Stalled => self.remaining,
@@ -89,18 +88,18 @@ pub struct FailureNote {
 pub struct Entry {
     pub what: EventKind,
     pub when: i64,
-    /// Queue, worker or failure group, by what happened.
+    /// Queue, worker or failure group, depending on the kind.
     pub subject: Option<String>,
     pub detail: Option<String>,
 }
 
-/// What is known of the times of a job, of any protocol.
+/// The times of a job of any protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobTimes {
     pub created: i64,
-    /// When it came into its present state.
+    /// The time since which it has been in its state.
     pub since: i64,
-    /// When it became, or becomes, available.
+    /// The time at which it becomes available.
     pub ready: i64,
     /// The end of its worker's lease.
     pub expires: Option<i64>,

@@ -1,11 +1,11 @@
-//! Operations: what somebody wants to be done to many jobs, and what became of it.
+//! Bulk actions and operations.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::QueueRef;
 
-/// What is done to each job.
+/// What a bulk action does to each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BulkAction {
@@ -16,7 +16,7 @@ pub enum BulkAction {
     Untag,
     Track,
     Untrack,
-    /// Also what deletes jobs of those APIs that call it so.
+    /// Cancels qless jobs, and deletes jobs of other protocols.
     Cancel,
 }
 
@@ -33,7 +33,7 @@ impl BulkAction {
         BulkAction::Cancel,
     ];
 
-    /// As it stands in addresses and forms.
+    /// The name in addresses and forms.
     pub fn as_str(self) -> &'static str {
         match self {
             BulkAction::Retry => "retry",
@@ -54,12 +54,12 @@ impl BulkAction {
     }
 }
 
-/// What somebody asks for, as it was typed.
+/// A bulk action as requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BulkRequest {
-    /// The word of a [`BulkAction`].
+    /// The name of a [`BulkAction`].
     pub action: String,
-    /// Whether all are meant that fit the search, else those with these numbers.
+    /// Whether it applies to all jobs that match the search; otherwise to those with these numbers.
     pub all: bool,
     pub q: String,
     pub jobs: Vec<String>,
@@ -67,40 +67,40 @@ pub struct BulkRequest {
     pub arg: String,
 }
 
-/// What the question has shown, and what was typed on it; all of it text, as a form has it.
+/// What the confirmation page showed, and what the user typed; the text of the form's fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Confirmation {
-    /// How many jobs.
+    /// The number of jobs shown.
     pub counted: String,
-    /// `yes` if it was said that it can be undone.
+    /// `yes` if the page said that the action can be undone.
     pub undo: String,
-    /// The number, typed.
+    /// The number as typed.
     pub typed: String,
 }
 
-/// What is shown before something is done.
+/// The confirmation of a bulk action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConfirmView {
-    /// How many jobs are meant; if not all could be counted there may be more.
+    /// The number of jobs; a minimum if not all could be counted.
     pub jobs: i64,
     pub is_least: bool,
-    /// To how many of them it can be done, as they stand now.
+    /// The number of jobs to which the action applies now.
     pub able: i64,
-    /// The newest of them.
+    /// The newest jobs.
     pub samples: Vec<JobRow>,
     pub can_be_undone: bool,
     /// The number must be typed.
     pub must_type: bool,
-    /// Names of queues to choose from.
+    /// Suggested names of queues.
     pub queues: Vec<String>,
 }
 
-/// How far an operation is.
+/// The phase of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// It waits for its turn.
+    /// Not started yet.
     Waiting,
     Running,
     Done,
@@ -116,10 +116,10 @@ pub struct OperationRow {
     pub id: i64,
     pub who: String,
     pub action: BulkAction,
-    /// What can be asked for to do the same again.
+    /// The request, to repeat it.
     pub request: BulkRequest,
     pub phase: Phase,
-    /// Jobs, as they were counted; there may have been more.
+    /// The number of jobs at the start; a minimum if not all could be counted.
     pub total: i64,
     pub is_least: bool,
     pub done: i64,
@@ -129,15 +129,15 @@ pub struct OperationRow {
     pub created: i64,
     pub started: Option<i64>,
     pub ended: Option<i64>,
-    /// Until when it can be undone, if it can now.
+    /// The end of the time in which it can be undone, if it can be undone now.
     pub undo_until: Option<i64>,
-    /// What it removes can be undone for a while after its end.
+    /// Whether removed jobs are kept for an undo.
     pub keeps: bool,
     /// Why it failed.
     pub why: Option<String>,
 }
 
-/// A job to which an operation did nothing.
+/// A job that an operation skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkipRow {
     /// Its number.
@@ -151,7 +151,7 @@ pub struct SkipRow {
 pub struct OperationView {
     pub row: OperationRow,
     pub skips: Vec<SkipRow>,
-    /// How many of them are known.
+    /// The number of skipped jobs whose reason is stored.
     pub known: i64,
 }
 

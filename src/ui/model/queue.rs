@@ -5,23 +5,23 @@ use serde::{Deserialize, Serialize};
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::{Counts, EffectiveState};
 
-/// A queue and what is in it.
+/// A queue and its counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueRow {
     pub queue_ref: QueueRef,
     pub counts: Counts,
-    /// When the job that is next in line became available.
+    /// The time since which the next job has been available.
     pub oldest_waiting: Option<i64>,
-    /// Nobody gets a job of it.
+    /// Whether workers get no jobs from it.
     pub paused: bool,
-    /// Not listed without need until something is put into it.
+    /// Hidden from the lists until a job is put into it.
     pub forgotten: bool,
-    /// How many recurring jobs it has.
+    /// The number of its recurring jobs.
     pub recurring: i64,
 }
 
 impl QueueRow {
-    /// Jobs that something is still to become of.
+    /// The number of jobs that are not complete.
     pub fn unfinished(&self) -> i64 {
         let counts = &self.counts;
         counts.waiting
@@ -33,7 +33,7 @@ impl QueueRow {
             + counts.dead
     }
 
-    /// The states in which its jobs can be; and one in which there are some though they should not.
+    /// The states of its protocol, and any other states that have jobs.
     pub fn states(&self) -> impl Iterator<Item = EffectiveState> {
         let shown = |state: &EffectiveState| {
             self.queue_ref.protocol.has(*state) || self.counts.of(*state) > 0
@@ -41,7 +41,7 @@ impl QueueRow {
         EffectiveState::ALL.into_iter().filter(shown)
     }
 
-    /// Whether the queue can be forgotten, so that it leaves the lists. Those of Jobq are deleted instead.
+    /// Whether the queue can be removed from the lists. Jobq queues are deleted instead.
     pub fn is_idle(&self) -> bool {
         let is_quiet = self.unfinished() == 0 && self.recurring == 0 && !self.paused;
         is_quiet && self.queue_ref.protocol != Protocol::Jobq

@@ -1,4 +1,4 @@
-//! Which queue is meant. Links, forms and server functions all name a queue by its [`QueueRef`], whatever its protocol.
+//! A reference to a queue of any protocol, for links, forms and server functions.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ pub use crate::engine::Protocol;
 /// A queue's full name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct QueueRef {
-    /// Forms from before there was another one do not name it.
+    /// Forms of old pages do not contain it.
     #[serde(default, rename = "protocol")]
     pub protocol: Protocol,
-    /// Empty where the protocol has none.
+    /// Empty if the protocol has no namespaces.
     #[serde(default)]
     pub namespace: String,
     #[serde(rename = "queue")]
@@ -50,10 +50,10 @@ impl QueueRef {
         }
     }
 
-    /// What a person calls the queue; its protocol stands beside it.
+    /// The name for people, without the protocol.
     pub fn label(&self) -> String {
         match self.protocol {
-            // Relay has queues without a name, and others a name of which nothing is seen.
+            // Relay queues can have blank names.
             Protocol::Qless | Protocol::Relay | Protocol::Jobq if self.name.trim().is_empty() => {
                 format!("“{}”", self.name)
             }
@@ -62,7 +62,7 @@ impl QueueRef {
         }
     }
 
-    /// As fields of a form.
+    /// The fields of a form.
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         vec![
             ("protocol", self.protocol.as_str().to_owned()),

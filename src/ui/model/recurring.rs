@@ -1,4 +1,4 @@
-//! Recurring jobs, which only qless has.
+//! Recurring jobs (qless).
 
 use serde::{Deserialize, Serialize};
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 pub struct RecurringRow {
     pub id: String,
     pub queue: String,
-    /// Nobody gets a job of the queue, so no child is made either.
+    /// The queue is paused, so no children are created.
     pub paused: bool,
     pub klass: Option<String>,
-    /// Microseconds from one child to the next.
+    /// The interval in microseconds.
     pub interval: i64,
-    /// When the next child is due; may have passed.
+    /// The due time of the next child; can be in the past.
     pub next: i64,
     pub made: i64,
     pub backlog: i64,
@@ -21,7 +21,7 @@ pub struct RecurringRow {
     pub tags: Vec<String>,
 }
 
-/// What somebody has typed of a recurring job. All is text, so that a slip of the hand is answered in words.
+/// The fields of a recurring job. All are text, so that the page can explain mistakes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecurringForm {
@@ -31,7 +31,7 @@ pub struct RecurringForm {
     /// The payload of its children.
     pub data: String,
     pub interval: String,
-    /// What the interval counts: a number of seconds.
+    /// The unit of the interval, in seconds.
     pub unit: String,
     /// Seconds until the first child.
     pub offset: String,

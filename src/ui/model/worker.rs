@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A worker and what it holds.
+/// A worker in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerRow {
     pub name: String,
@@ -11,7 +11,7 @@ pub struct WorkerRow {
     pub stalled: i64,
 }
 
-/// Whether a worker still shows itself.
+/// Whether a worker is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pulse {
     /// Within the last minute.

@@ -1,4 +1,4 @@
-//! `/ui/about`: which server this is, how its database does, and where each protocol is reached.
+//! `/ui/about`: the server, its database, and the addresses of the protocols.
 
 pub mod load;
 pub mod model;
@@ -16,10 +16,10 @@ use crate::ui::model::queue_ref::Protocol;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::about::model::AboutView;
 
-/// An answer of the database that takes longer than this many microseconds is worth a word.
+/// A slow response of the database, in microseconds.
 const SLOW_US: i64 = 250_000;
 
-/// Where the documents stand.
+/// The documentation of each protocol.
 const DOCS: &str = "docs/protocols";
 
 #[component]
@@ -53,7 +53,7 @@ fn page(view: &AboutView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// Whether the database answers as it should.
+/// The state of the database.
 fn health(view: &AboutView) -> AnyView {
     let took = time::span(view.took);
     if view.took > SLOW_US {
@@ -120,7 +120,7 @@ fn database(view: &AboutView) -> Vec<(&'static str, AnyView)> {
     ]
 }
 
-/// A number of bytes for people.
+/// A size in bytes, KiB, MiB or GiB.
 fn bytes(n: i64) -> String {
     let (mut size, mut unit) = (n as f64, "bytes");
     for next in ["kB", "MB", "GB", "TB"] {

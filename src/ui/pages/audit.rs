@@ -1,4 +1,4 @@
-//! `/ui/audit`: who did what, when, and what that has changed.
+//! `/ui/audit`: the audit log.
 
 pub mod export;
 pub mod load;
@@ -16,7 +16,7 @@ use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::audit::model::{AuditQuery, AuditRow, AuditView, ChangeKind, ChangedItem};
 use crate::ui::urls::encoding::encode;
 
-/// Things of an entry that are shown at once; the others stand behind a button.
+/// Changed items that an entry shows at once.
 const ITEMS_SHOWN: usize = 3;
 
 #[component]
@@ -62,7 +62,7 @@ fn page(view: &AuditView, query: &AuditQuery, request: &PageRequest) -> AnyView 
 }
 
 fn choice(name: &'static str, label: &'static str, all: &[String], chosen: &str) -> AnyView {
-    // What was chosen stays there, known or not.
+    // Keeps the selected value even if it is unknown.
     let is_unknown = !chosen.is_empty() && !all.iter().any(|it| it == chosen);
     let unknown = is_unknown.then(|| chosen.to_owned());
     let options = unknown.iter().chain(all).map(|value| {
@@ -105,7 +105,7 @@ fn filter(view: &AuditView, query: &AuditQuery) -> AnyView {
     .into_any()
 }
 
-/// An address with what leaves something out.
+/// The address with these filters.
 fn address(path: &str, query: &AuditQuery, after: Option<&str>) -> String {
     let mut address = path.to_owned();
     let after = after.map(|after| ("after", after));
@@ -200,7 +200,7 @@ fn changes(row: &AuditRow) -> AnyView {
     let shown = row.changes.iter().take(ITEMS_SHOWN).map(changed_item);
     let hidden = row.changes.get(ITEMS_SHOWN..).unwrap_or_default();
     let known = i64::try_from(row.changes.len()).unwrap_or(i64::MAX);
-    // Deleted jobs are one thing that counts for many.
+    // Deleted jobs are one item that stands for many jobs.
     let is_counted = row
         .changes
         .iter()

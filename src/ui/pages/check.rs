@@ -1,4 +1,4 @@
-//! `/ui/check`: whether everything that the server keeps twice agrees. `?run=1` looks.
+//! `/ui/check`: the consistency check. `?run=1` runs it.
 
 pub mod load;
 pub mod model;
@@ -17,13 +17,13 @@ use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::check::model::{CheckView, CheckedKind};
 
-/// The engine looks for so many problems of one kind.
+/// Maximum number of inconsistencies of one kind that the engine reports.
 const KIND_MAX: usize = 1_000;
 
 #[component]
 pub fn CheckPage() -> impl IntoView {
     let request = page_request();
-    // The page is fetched anew at every change of anything; that must not read the whole database.
+    // A refresh must not run the check again: it reads the whole database.
     let run = request.param("run").is_some_and(|run| run == "1") && !request.is_refresh;
     let found = if run {
         let shown = request.clone();
@@ -41,7 +41,7 @@ pub fn CheckPage() -> impl IntoView {
             <input type="hidden" name="run" value="1" />
             <button type="submit" class="button strong">{icon("check")} "Run check"</button>
         </form>
-        // What was found stays as it is, whatever has changed since.
+        // A refresh keeps the result.
         <div id="found" data-keep="">{found}</div>
         {curl(&request)}
     }
@@ -99,7 +99,7 @@ fn kind(kind: &CheckedKind) -> AnyView {
     .into_any()
 }
 
-/// What a kind of problem is about.
+/// The description of a kind of inconsistency.
 fn title(kind: &str) -> String {
     match kind {
         "queue" => "Queues of jobs".to_owned(),

@@ -52,7 +52,7 @@ fn page(view: &ConfigView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// What is set for single queues; for one, if the address names it.
+/// The options of queues; of one queue if the address names it.
 fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
     let only = request.param("queue").filter(|queue| !queue.is_empty());
     let settings: Vec<_> = view
@@ -141,7 +141,7 @@ fn queue_form(view: &ConfigView, queue: String, request: &PageRequest) -> AnyVie
     .into_any()
 }
 
-/// What somebody has set that the server itself does not read.
+/// Options that the server does not use.
 fn others(view: &ConfigView, request: &PageRequest) -> AnyView {
     let rows = view
         .others
@@ -186,7 +186,7 @@ fn other_form(request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// An option: what it is, what it is set to, and what can be done with it.
+/// An option: its meaning, value and actions.
 fn row(
     setting: &Setting,
     meaning: Option<Meaning>,
@@ -231,7 +231,7 @@ fn row(
     .into_any()
 }
 
-/// The button that opens the form for a new value, and the form.
+/// The button that opens the form for a new value.
 fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) -> AnyView {
     if !may(SetOption::PATH) {
         return ().into_any();
@@ -276,7 +276,7 @@ fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) ->
     .into_any()
 }
 
-/// A value with its unit; and again as people say it, where that is something else.
+/// A value with its unit, and in larger units.
 fn told(value: &str, unit: Option<Unit>) -> (String, Option<String>) {
     let number = value.parse::<f64>().ok();
     let whole = value.parse::<i64>().ok();

@@ -1,4 +1,4 @@
-//! `/ui/confirm`: the question before something is done to many jobs: what it is, to how many, and three of them.
+//! `/ui/confirm`: the confirmation of a bulk action: the action, the number of jobs, and three samples.
 
 pub mod load;
 
@@ -29,7 +29,7 @@ pub fn ConfirmPage() -> impl IntoView {
         jobs: request.params("job"),
         arg: request.param("arg").unwrap_or_default(),
     };
-    // It was counted once: nobody wants the number to move while he types it.
+    // Counted once, so that the number does not change while the user types it.
     if request.is_refresh {
         return page("Confirm", ().into_any());
     }
@@ -57,7 +57,7 @@ fn page(title: &str, body: AnyView) -> AnyView {
     .into_any()
 }
 
-/// What is done, to so many jobs.
+/// The action on this many jobs.
 pub fn sentence(action: BulkAction, jobs: &str) -> String {
     match action {
         BulkAction::Retry => format!("Retry {jobs}"),
@@ -71,7 +71,7 @@ pub fn sentence(action: BulkAction, jobs: &str) -> String {
     }
 }
 
-/// How many jobs, as far as they were counted.
+/// The number of jobs, or “at least” that number.
 pub fn amount(jobs: i64, is_least: bool) -> String {
     let jobs = plural(jobs, "job", "jobs");
     if is_least {
@@ -147,7 +147,7 @@ fn question(
     .into_any()
 }
 
-/// Which jobs are meant.
+/// The selected jobs.
 fn which(bulk: &BulkRequest) -> AnyView {
     if !bulk.all {
         return "The selected jobs.".into_any();
@@ -163,7 +163,7 @@ fn which(bulk: &BulkRequest) -> AnyView {
     .into_any()
 }
 
-/// What becomes of them, in sentences.
+/// What the action does, in sentences.
 fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
     let mut lines = vec![match action {
         BulkAction::Retry => {
@@ -210,7 +210,7 @@ fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
     lines
 }
 
-/// What must be said besides: a queue, a priority, a tag.
+/// The field for the argument: a queue, a priority, a tag.
 fn argument(action: BulkAction, bulk: &BulkRequest, view: &ConfirmView) -> AnyView {
     let (label, kind) = match action {
         BulkAction::Move => ("Target queue", "text"),
@@ -239,7 +239,7 @@ fn argument(action: BulkAction, bulk: &BulkRequest, view: &ConfirmView) -> AnyVi
     .into_any()
 }
 
-/// The number of jobs, to be typed, so that nobody does it by accident.
+/// The field for the number of jobs, which prevents accidents.
 fn must_type(view: &ConfirmView, request: &PageRequest) -> AnyView {
     view! {
         <label>
@@ -257,7 +257,7 @@ fn must_type(view: &ConfirmView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// A few of the jobs.
+/// Samples of the jobs.
 fn samples(view: &ConfirmView) -> AnyView {
     let shown = i64::try_from(view.samples.len()).unwrap_or(i64::MAX);
     let more = view.jobs - shown;

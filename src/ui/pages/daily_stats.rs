@@ -1,4 +1,4 @@
-//! `/ui/queues/{queue}/stats?day=YYYY-MM-DD`: how a queue did on one UTC day.
+//! `/ui/queues/{queue}/stats?day=YYYY-MM-DD`: the statistics of a queue on a UTC day.
 
 pub mod load;
 pub mod model;
@@ -54,7 +54,7 @@ fn curl(view: &StatsView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// Which day is shown, and the way to others.
+/// The day, and links to others.
 fn days(view: &StatsView) -> AnyView {
     let name = &view.queue.queue_ref;
     let (day, today) = (view.day, view.today);
@@ -141,7 +141,7 @@ fn everything(view: &StatsView) -> AnyView {
     .into_any()
 }
 
-/// What happened how often.
+/// The counts of the day.
 fn numbers(view: &StatsView) -> AnyView {
     let queue_ref = &view.queue.queue_ref;
     let done = match queue_ref.protocol {
@@ -218,7 +218,7 @@ fn facts(duration_stats: &DurationStats) -> AnyView {
         ("Jobs", time::number(duration_stats.total)),
         ("Mean", time::seconds(duration_stats.mean)),
     ];
-    // One job alone says nothing about how far jobs lie apart.
+    // A single job has no variance.
     if duration_stats.total > 1 {
         facts.push((
             "Standard deviation",
@@ -232,7 +232,7 @@ fn facts(duration_stats: &DurationStats) -> AnyView {
     definitions(facts)
 }
 
-/// A number of square seconds, as precise as anybody may want it.
+/// A variance in square seconds.
 #[expect(clippy::cast_possible_truncation, reason = "it saturates")]
 fn squared(variance: f64) -> String {
     match variance {

@@ -1,4 +1,4 @@
-//! `/ui/dead`: the dead letters of all queues, fullest first. What is in one stands on the page of its queue.
+//! `/ui/dead`: the dead letters of all queues, fullest first. The page of a queue shows its dead jobs.
 
 pub mod load;
 pub mod model;

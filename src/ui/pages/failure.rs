@@ -97,7 +97,7 @@ fn some(view: &FailingView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// One of them is tried first, and its page shows what becomes of it.
+/// Retries the newest job of the group, so that its page shows the outcome before the others are retried.
 fn canary(sample: &JobRow) -> AnyView {
     let fields = vec![
         ("id", sample.id.clone()),
@@ -107,7 +107,7 @@ fn canary(sample: &JobRow) -> AnyView {
     action_button(Retry::PATH, fields, "Retry 1 as a canary", about)
 }
 
-/// The search that finds the same jobs.
+/// The search with the same results.
 fn meant(view: &FailingView) -> String {
     let mut text = format!("state:failed type:{}", in_quotes(&view.group.group));
     if let Some(kind) = &view.chosen {
@@ -151,7 +151,7 @@ fn times(view: &FailingView) -> AnyView {
     .into_any()
 }
 
-/// What they say, as links: each shows only those that say so.
+/// The kinds of messages, as links that filter by kind.
 fn messages(view: &FailingView) -> AnyView {
     let group = &view.group.group;
     let chosen = view.chosen.as_ref();

@@ -18,7 +18,7 @@ use crate::ui::pages::failures::load::FAILURES_COUNTED_MAX;
 use crate::ui::pages::failures::model::{FailingGroup, FailuresView};
 use crate::ui::urls;
 
-/// The ranges that are offered: in addresses, and in words.
+/// The ranges, by their names in addresses.
 pub const RANGES: [(&str, &str); 4] = [
     ("1h", "1 hour"),
     ("24h", "24 hours"),
@@ -26,7 +26,7 @@ pub const RANGES: [(&str, &str); 4] = [
     ("all", "All"),
 ];
 
-/// Queues that a row names.
+/// Queues in a row.
 const QUEUES_NAMED: usize = 3;
 
 #[component]
@@ -175,7 +175,7 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
     .into_any()
 }
 
-/// A number of jobs, of which not more than so many were counted.
+/// The number of jobs; “more than” at the limit of counting.
 fn at_least(n: i64) -> String {
     match n > FAILURES_COUNTED_MAX {
         true => format!("{}+", time::number(FAILURES_COUNTED_MAX)),

@@ -1,4 +1,4 @@
-//! `/ui/jobs/{id}`: one job with everything that is known of it.
+//! `/ui/jobs/{id}`: one qless job.
 
 pub mod actions;
 pub mod curl;
@@ -27,7 +27,7 @@ use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::job::model::{JobView, RelatedJobs};
 use crate::ui::urls;
 
-/// Tags that the page of a job shows.
+/// Maximum number of tags on the page.
 const TAGS_SHOWN: usize = 100;
 
 #[component]
@@ -102,7 +102,7 @@ fn facts(job: &JobView, request: &PageRequest) -> AnyView {
     match row.state {
         EffectiveState::Scheduled => facts.push(("Due", moment(times.ready))),
         EffectiveState::Waiting => facts.push(("Available", moment(times.ready))),
-        // It may wait for others with a delay that is not over.
+        // A job with dependencies can have a delay, too.
         EffectiveState::Depends if times.ready > now => {
             facts.push(("Not before", moment(times.ready)));
         }
@@ -143,7 +143,7 @@ fn facts(job: &JobView, request: &PageRequest) -> AnyView {
     definitions(facts)
 }
 
-/// The job's tags, each with a button that takes it off, and a form for another one.
+/// The tags, each with a button that removes it, and the form for a new one.
 fn tags(job: &JobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
     let tags = row.tags.iter().take(TAGS_SHOWN).map(|tag| {
@@ -190,8 +190,8 @@ fn failure_card(failure: &FailureNote, state: EffectiveState, request: &PageRequ
     .into_any()
 }
 
-/// The jobs before or after this one, each with where it stands. `waiter` is this job, if it waits for them
-/// and need not.
+/// The dependencies or dependents of this job, with their states. `waiter` is this job, if its dependencies can be
+/// removed.
 fn related_jobs(
     title: &'static str,
     related_jobs: &RelatedJobs,
@@ -234,7 +234,7 @@ fn related_jobs(
     Some(view.into_any())
 }
 
-/// At once: whoever took off too much can put it back by the API, and cancel in between.
+/// Without a confirmation: a dependency can be added again with the API.
 fn take_off(waiter: &JobView, other: &str, request: &PageRequest) -> AnyView {
     let fields = vec![
         ("id", waiter.row.id.clone()),

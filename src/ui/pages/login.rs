@@ -1,4 +1,4 @@
-//! `/ui/login`: where one signs in.
+//! `/ui/login`: the login form.
 
 pub mod model;
 

@@ -1,4 +1,4 @@
-//! `/ui/namespaces` and `/ui/namespaces/{namespace}`: lmstfy's namespaces, and the tokens that open them.
+//! `/ui/namespaces` and `/ui/namespaces/{namespace}`: the lmstfy namespaces and their tokens.
 
 pub mod load;
 pub mod model;
@@ -138,7 +138,7 @@ fn one(mut view: NamespaceView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// That tokens are not asked for.
+/// The note that requests need no token.
 fn open(open: bool) -> Option<AnyView> {
     let notice = || {
         view! {
@@ -152,7 +152,7 @@ fn open(open: bool) -> Option<AnyView> {
     open.then(notice)
 }
 
-/// The secret of a token that has just been made, or why none has. It stays while the page is refreshed.
+/// The new token, or why it was not created. A refresh keeps it.
 fn secret(request: &PageRequest) -> AnyView {
     let inside = use_context::<NewToken>().map(|token| match token.made {
         Ok(secret) => made(&token.namespace, &token.description, secret, request),
@@ -231,7 +231,7 @@ fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// When the token expires, or that it has.
+/// The expiry of the token.
 fn expiry(token: &TokenRow, now: i64) -> AnyView {
     match token.expires {
         None => "never".into_any(),
@@ -272,7 +272,7 @@ fn revoke(namespace: &str, token: &TokenRow) -> AnyView {
     .into_any()
 }
 
-/// Makes a token: of this namespace, or of one that somebody names. What was typed stays if it was refused.
+/// The form for a new token: of this namespace, or of any. An error keeps what was typed.
 fn token_form(namespace: Option<&str>) -> AnyView {
     let refused = use_context::<NewToken>().filter(|token| token.made.is_err());
     let (typed, description, expires) = refused.map_or_else(Default::default, |token| {

@@ -1,4 +1,4 @@
-//! `/ui/operations`: what is, and was, done to many jobs at once; and one operation, how far it is.
+//! `/ui/operations`: all operations; `/ui/operations/{id}`: one operation and its progress.
 
 pub mod load;
 
@@ -40,7 +40,7 @@ pub fn OperationPage() -> impl IntoView {
     loaded(asked, move |view| page(&view, &request))
 }
 
-/// How far an operation is, as icon, word and colour.
+/// The phase as icon, word and color.
 fn chip(phase: Phase) -> AnyView {
     let (look, shape, word) = match phase {
         Phase::Waiting => ("s-waiting", "waiting", "queued"),
@@ -54,7 +54,7 @@ fn chip(phase: Phase) -> AnyView {
     view! { <span class=format!("chip {look}")>{icon(shape)} {word}</span> }.into_any()
 }
 
-/// What it does, with what was typed for it.
+/// The action with its argument.
 fn title(row: &OperationRow) -> String {
     let what = sentence(row.action, &amount(row.total, row.is_least));
     let arg = &row.request.arg;
@@ -66,7 +66,7 @@ fn title(row: &OperationRow) -> String {
     }
 }
 
-/// Which jobs it concerns.
+/// The jobs of the operation.
 fn subject(row: &OperationRow) -> AnyView {
     let n = i64::try_from(row.request.jobs.len()).unwrap_or(i64::MAX);
     if !row.request.all {
@@ -170,7 +170,7 @@ fn buttons(row: &OperationRow, request: &PageRequest) -> AnyView {
     view! { {undo} {stop} {again} }.into_any()
 }
 
-/// How far it is, as a bar and in words.
+/// The progress as a bar and in words.
 fn progress(row: &OperationRow) -> AnyView {
     let is_undo = matches!(row.phase, Phase::Undoing | Phase::Undone);
     let (at, of) = if is_undo {
@@ -181,7 +181,7 @@ fn progress(row: &OperationRow) -> AnyView {
             row.total.max(row.done + row.skipped),
         )
     };
-    // Whatever was counted has been seen to, or is there no longer.
+    // Once it has ended, all jobs are processed or no longer exist.
     let at = if row.phase == Phase::Done { of } else { at };
     let words = match (is_undo, row.phase) {
         (true, _) => format!(
@@ -244,11 +244,11 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
     definitions(facts)
 }
 
-/// Jobs seen to in a second, on average.
+/// Jobs processed per second, on average.
 fn rate(row: &OperationRow, now: i64) -> Option<i64> {
     let span = row.ended.unwrap_or(now) - row.started?;
     let seen = row.done + row.skipped;
-    // All within one batch: nothing to be measured.
+    // A single batch is too short to measure.
     (span > 0 && seen > 0).then(|| seen.saturating_mul(1_000_000) / span)
 }
 

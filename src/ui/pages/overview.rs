@@ -1,4 +1,4 @@
-//! `/ui`: what needs eyes first, then the numbers, the queues by need, failures and workers.
+//! `/ui`: problems first, then counts, queues by urgency, failures and workers.
 
 pub mod load;
 pub mod model;
@@ -28,7 +28,7 @@ use crate::ui::pages::queue::unpause;
 use crate::ui::pages::queues::{Sort, sort, table};
 use crate::ui::pages::records::example_commands;
 
-/// Queues, groups and workers that the overview lists.
+/// Queues, groups and workers on the overview.
 const QUEUES_SHOWN: usize = 12;
 
 const GROUPS_SHOWN: usize = 6;
@@ -97,7 +97,7 @@ fn title(name: &'static str, address: &'static str, there: usize) -> AnyView {
     .into_any()
 }
 
-/// The problems, or one line that says that there are none.
+/// The problems, or one line if there are none.
 fn strip(overview: &OverviewView, request: &PageRequest) -> AnyView {
     let now = request.now;
     let found = problems(overview, now);
@@ -136,7 +136,7 @@ fn strip(overview: &OverviewView, request: &PageRequest) -> AnyView {
     view! { <ul class="strip" aria-label="Problems">{rows.collect_view()}</ul> }.into_any()
 }
 
-/// The states in the order in which they are looked at.
+/// The states by importance.
 const STATES: [EffectiveState; 9] = [
     EffectiveState::Running,
     EffectiveState::Waiting,
@@ -149,7 +149,7 @@ const STATES: [EffectiveState; 9] = [
     EffectiveState::Record,
 ];
 
-/// How many jobs stand where in the whole server, in the states that its APIs have.
+/// The counts of the whole server, by the states that its protocols have.
 fn numbers(totals: &[(Protocol, Counts)]) -> AnyView {
     let tallies = totals.iter().map(|(_, counts)| *counts);
     let total = tallies.fold(Counts::default(), Counts::plus);
@@ -186,7 +186,7 @@ fn numbers(totals: &[(Protocol, Counts)]) -> AnyView {
     view! { <ul class=look aria-label="Jobs by state">{tiles.collect_view()}</ul> }.into_any()
 }
 
-/// How the last hour went, and how it goes now.
+/// The last hour as a chart, and the last five minutes.
 fn pace(recent: &RecentActivity) -> AnyView {
     let line = |name, look, dash, value: fn(&Span) -> i64| Line {
         name,
@@ -257,7 +257,7 @@ fn pace(recent: &RecentActivity) -> AnyView {
     .into_any()
 }
 
-/// The same for each API, where there is more than one.
+/// The counts of each protocol, if there are several.
 fn by_api(overview: &OverviewView) -> AnyView {
     if overview.totals.len() < 2 {
         return ().into_any();
@@ -306,7 +306,7 @@ fn by_api(overview: &OverviewView) -> AnyView {
     .into_any()
 }
 
-/// A server without queues: how to make one.
+/// The page of a server without queues: commands that create one.
 fn nothing_yet(request: &PageRequest) -> AnyView {
     let job = r#"{"data": {"meta": {"to": "ada@example.com"}, "klass": "Mail::Send"}}"#;
     view! {

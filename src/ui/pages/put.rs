@@ -1,4 +1,4 @@
-//! `/ui/put`: the form for a new job of qless. `?queue=` fills in the queue, `?like=` all that another job has.
+//! `/ui/put`: the form for a new qless job. `?queue=` fills in the queue, `?like=` copies another job.
 
 pub mod load;
 pub mod model;
@@ -44,7 +44,7 @@ fn page(view: NewJobView, like: &str, rejected: Option<RejectedJob>) -> AnyView 
         {crumb}
         <h1>"Add job"</h1>
         {lead}
-        // What was typed stays while the page follows what happens elsewhere.
+        // A refresh keeps what was typed.
         <section id="put" class="card padded" aria-label="The job" data-keep="">
             {why.map(|why| view! { <p class="wrong" role="alert">{icon("failed")} <span>{why}</span></p> })}
             {fields(&form, &view.queues)}

@@ -1,7 +1,6 @@
 //! `/ui/queues/{queue}` and `/ui/queues/{queue}/{state}`, and the same below `/ui/lmstfy/{namespace}/{queue}` and
-//! `/ui/relay/{queue}`: one queue, its jobs by state; and what states above its statistics, too (`app/stats.rs`).
-//! What is otherwise in other queues stands in `app/lmstfy.rs` and `app/relay.rs`, dead letters in `app/letter.rs`;
-//! queues of Jobq, which are quite otherwise, in `app/jobq.rs`.
+//! `/ui/relay/{queue}`: one queue, its jobs by state, and the head of its statistics (`daily_stats.rs`). Jobq queues have a
+//! page of their own (`records.rs`).
 
 pub mod dead_letter;
 pub mod lmstfy;
@@ -32,7 +31,7 @@ use crate::ui::pages::queue::model::QueueView;
 use crate::ui::urls;
 use crate::ui::urls::encoding::segment;
 
-/// What of a queue is looked at.
+/// The tabs of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tab {
     Jobs(EffectiveState),
@@ -66,7 +65,7 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
         }
         Protocol::Lmstfy => lmstfy::list(view, request),
         Protocol::Relay => relay::list(view, request),
-        // Its records have pages of their own (`app/jobq.rs`).
+        // Jobq queues have pages of their own (`records.rs`).
         Protocol::Jobq => ().into_any(),
     };
     view! {
@@ -80,7 +79,7 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// The way to a queue, its name, and what can be done with it.
+/// Breadcrumb, name and actions of a queue.
 pub fn title(queue_ref: &QueueRef, paused: Option<AnyView>, actions: AnyView) -> AnyView {
     view! {
         <p class="crumb">
@@ -104,7 +103,7 @@ pub fn title(queue_ref: &QueueRef, paused: Option<AnyView>, actions: AnyView) ->
     .into_any()
 }
 
-/// What stands above every tab of a queue.
+/// What all tabs of a queue show above their content.
 pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
     let (counts, queue_ref) = (&queue.counts, &queue.queue_ref);
     let oldest = queue.oldest_waiting.filter(|_| counts.waiting > 0);
@@ -121,7 +120,7 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
             Protocol::Lmstfy => lmstfy::destroy(queue, request),
             Protocol::Relay | Protocol::Jobq => ().into_any(),
         }}
-        // lmstfy's queues go by themselves when they have been empty for a while.
+        // Empty lmstfy queues are deleted automatically.
         {(queue_ref.protocol == Protocol::Qless && queue.is_idle() && !queue.forgotten)
             .then(|| forget(queue_ref, request))}
     };
@@ -144,7 +143,7 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// What it means that the queue is paused.
+/// The note that the queue is paused.
 fn held_up(waiting: i64) -> AnyView {
     let jobs = match waiting {
         0 => "No jobs are waiting.".to_owned(),
@@ -162,7 +161,7 @@ fn held_up(waiting: i64) -> AnyView {
     .into_any()
 }
 
-/// At once, for it is as easily undone.
+/// Without a confirmation, because it is easily undone.
 fn pause(queue: &QueueRef, request: &PageRequest) -> AnyView {
     let fields = [queue.fields(), vec![("back", request.here())]].concat();
     let about = format!("Pause queue {}", queue.label());
@@ -172,7 +171,7 @@ fn pause(queue: &QueueRef, request: &PageRequest) -> AnyView {
     )
 }
 
-/// Lets a paused queue go on.
+/// The button that resumes a paused queue.
 pub fn unpause(queue: &QueueRef, request: &PageRequest) -> AnyView {
     let fields = [queue.fields(), vec![("back", request.here())]].concat();
     let about = format!("Resume queue {}", queue.label());
@@ -341,7 +340,7 @@ fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)>
     ]
 }
 
-/// A name in a path of the API. curl resolves `..` like a browser, and the API knows no way around that.
+/// A name in a path of the API.
 pub fn api_segment(name: &str) -> String {
     let coded = segment(name);
     coded.strip_prefix('~').map_or(coded.clone(), str::to_owned)

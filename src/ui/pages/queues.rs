@@ -19,13 +19,13 @@ use crate::ui::pages::records::new_queue;
 use crate::ui::pages::statistics::load::sparks;
 use crate::ui::urls;
 
-/// In which order queues stand.
+/// The order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// What needs eyes first: stalled, paused with jobs, long waits, failures, then backlog.
+    /// Problems first: stalled, paused with jobs, long waits, failures; then backlog.
     Need,
     Name,
-    /// Most jobs in that state first.
+    /// Most jobs in this state first.
     Count(EffectiveState),
     /// Longest wait first.
     Wait,
@@ -50,12 +50,12 @@ impl Sort {
     }
 }
 
-/// Which queues are listed.
+/// The filter of the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueFilter {
-    /// A part of the name, in upper or lower case.
+    /// A part of the name, ignoring case.
     name: String,
-    /// Only those that need eyes.
+    /// Only queues with problems.
     problems: bool,
 }
 
@@ -65,7 +65,7 @@ impl QueueFilter {
         label.contains(&self.name.to_lowercase()) && (!self.problems || has_problem(queue, now))
     }
 
-    /// That there is none.
+    /// Whether the filter is empty.
     fn nothing(&self) -> String {
         let name = &self.name;
         match (name.is_empty(), self.problems) {
@@ -76,10 +76,10 @@ impl QueueFilter {
     }
 }
 
-/// Waits are compared by the minute, so that rows do not change places at every glance.
+/// Compares waits by the minute, so that rows do not change places with each refresh.
 const MINUTE_US: i64 = 60_000_000;
 
-/// Sorts queues; equals by name.
+/// Sorts queues, and equal ones by name.
 pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
     let wait = |queue: &QueueRow| match queue.oldest_waiting {
         Some(since) if queue.counts.waiting > 0 => now.saturating_sub(since),
@@ -105,7 +105,7 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
     }
 }
 
-/// The columns after the name: word, class, and what a click on it sorts by.
+/// The columns after the name: heading, class, and sort order.
 const COLUMNS: [(&str, &str, Sort); 11] = [
     ("Queue", "first", Sort::Name),
     ("Share", "mid bar-cell", Sort::Need),
@@ -120,7 +120,7 @@ const COLUMNS: [(&str, &str, Sort); 11] = [
     ("Oldest waiting", "n wide", Sort::Wait),
 ];
 
-/// Queues, each on a line. With a sort order and a filter, each heading leads to its own order.
+/// The table of queues. With a sort order and a filter, each heading is a link that sorts.
 pub fn table(
     caption: &str,
     queues: &[QueueRow],

@@ -15,7 +15,7 @@ use crate::ui::pages::records::model::RecordView;
 use crate::ui::pages::records::{call, forms, load, state_chip};
 use crate::ui::urls;
 
-/// A state longer than this in bytes is not put into a command.
+/// Maximum size of a state in a command, in bytes.
 const COMMAND_BYTES_MAX: usize = 500;
 
 #[component]
@@ -58,7 +58,7 @@ fn page(record: &RecordView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// A text in a card of its own; `of` is the element in which it stands.
+/// A text in a card; `of` is the ID of its element.
 fn text_card(
     id: &'static str,
     title: &'static str,
@@ -96,7 +96,7 @@ fn facts(record: &RecordView, request: &PageRequest) -> AnyView {
     definitions(facts)
 }
 
-/// That a log is too long to be shown whole.
+/// The note that a log is not shown completely.
 fn left_out(record: &RecordView) -> Option<AnyView> {
     let newest = record.log.len().saturating_sub(1);
     let note = move || {

@@ -1,4 +1,4 @@
-//! `/ui/jobq/{queue}`: a queue of Jobq, its records by state or by a query, and the form for another one.
+//! `/ui/jobq/{queue}`: a Jobq queue, its records by state or by a query, and the form for a new record.
 
 pub mod forms;
 pub mod load;
@@ -28,7 +28,7 @@ use crate::ui::pages::records::model::{
 use crate::ui::urls;
 use crate::ui::urls::encoding::encode;
 
-/// States that have a tab; the others are folded.
+/// States with a tab of their own; the others share one.
 const TABS: usize = 12;
 
 #[component]
@@ -36,7 +36,7 @@ pub fn RecordsPage() -> impl IntoView {
     let request = page_request();
     let filter = filter(&request);
     let asked = match (&filter, request.is_refresh) {
-        // What a query has found stays as it was until it is run again.
+        // A refresh does not run the query again.
         (RecordFilter::Found(_), true) => RecordFilter::Nothing,
         _ => filter.clone(),
     };
@@ -46,7 +46,7 @@ pub fn RecordsPage() -> impl IntoView {
     )
 }
 
-/// What the address asks for.
+/// The selection of the address.
 fn filter(request: &PageRequest) -> RecordFilter {
     let query = request.param("q").filter(|query| !query.trim().is_empty());
     match (query, request.param("state"), request.param("others")) {
@@ -113,7 +113,7 @@ fn listed(
     .into_any()
 }
 
-/// Records, each on a line.
+/// The table of records.
 pub fn table(
     caption: &str,
     queue_ref: &QueueRef,
@@ -151,7 +151,7 @@ pub fn table(
     )
 }
 
-/// All records, and those of each state.
+/// The tabs: all records, and those of each state.
 fn tabs(view: &RecordsView, filter: &RecordFilter) -> AnyView {
     let is_here = |state: &StateRow| match (&state.label, filter) {
         (Some(label), RecordFilter::Labelled(filter)) => label == filter,
@@ -163,7 +163,7 @@ fn tabs(view: &RecordsView, filter: &RecordFilter) -> AnyView {
         tab(address, &state.word, state.count, is_here(state))
     };
     let (first, more) = view.states.split_at(TABS.min(view.states.len()));
-    // The one that is shown has its tab, however rare.
+    // The selected state always has a tab.
     let here = more.iter().find(|state| is_here(state)).map(tab);
     let n = i64::try_from(more.len()).unwrap_or(i64::MAX);
     view! {
@@ -231,7 +231,7 @@ fn delete(view: &RecordsView, request: &PageRequest) -> AnyView {
     })
 }
 
-/// The form for another queue. What the address says fills it in, so that a refusal leaves what was typed.
+/// The form for a new queue. The address fills it in, so that an error keeps what was typed.
 pub fn new_queue(request: &PageRequest) -> AnyView {
     if !may(MakeQueue::PATH) {
         return ().into_any();
@@ -266,7 +266,7 @@ pub fn new_queue(request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// How the first records are made by curl.
+/// The commands that create the first records.
 pub fn example_commands(request: &PageRequest) -> Vec<(&'static str, String)> {
     let queue_ref = QueueRef::jobq("hosts");
     let [create, poll, ..] = of_queue(&queue_ref, request);
@@ -330,7 +330,7 @@ fn lines(queue_ref: &QueueRef, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// A call of the API below a queue.
+/// A request to the API of a queue.
 pub fn call(queue_ref: &QueueRef, request: &PageRequest, method: &str, rest: &str) -> String {
     let mut path = "/api/v0/queue/".to_owned();
     encode(&queue_ref.name, &mut path);
@@ -338,7 +338,7 @@ pub fn call(queue_ref: &QueueRef, request: &PageRequest, method: &str, rest: &st
     curl(request, method, &path)
 }
 
-/// The state of a record in a word, as others have their chip.
+/// The label of a record's state, as a chip.
 pub fn state_chip(word: &str) -> AnyView {
     view! {
         <span class="chip s-record">{icon("record")} <span class="chip-word">{visible(word)}</span></span>

@@ -239,7 +239,7 @@ fn curl(request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// A recurring job's state in one line.
+/// The state of a recurring job in one line.
 pub fn summary(row: &RecurringRow, now: i64) -> AnyView {
     view! {
         <span class="s-recurring">{icon("recurring")}</span>

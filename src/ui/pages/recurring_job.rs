@@ -1,4 +1,4 @@
-//! `/ui/recurring/{id}`: one recurring job, what it makes, and how to change or end it.
+//! `/ui/recurring/{id}`: one recurring job, its newest children, and the forms to change or end it.
 
 pub mod load;
 pub mod model;

@@ -97,7 +97,7 @@ fn size(text: &str) -> AnyView {
     view! { <span class="aside">{plural(bytes, "byte", "bytes")}</span> }.into_any()
 }
 
-/// The state, or that there is none.
+/// The state, if there is one.
 fn kept(job: &RelayJobView) -> AnyView {
     match &job.state {
         Some(text) => state(text),

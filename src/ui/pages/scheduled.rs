@@ -1,4 +1,4 @@
-//! `/ui/scheduled`: what is to be done later, whatever its queue, and how it is spread over the next day.
+//! `/ui/scheduled`: the scheduled jobs of all queues, and a chart of the next day.
 
 pub mod load;
 pub mod model;
@@ -16,10 +16,10 @@ use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::scheduled::model::ScheduledView;
 
-/// Where the bars stand, in pixels from above.
+/// The baseline of the bars, in pixels from the top.
 const FLOOR: f64 = 96.0;
 
-/// Hours between two times at the axis.
+/// Hours between two labels of the axis.
 const TOLD_EVERY: usize = 6;
 
 const HOUR_US: i64 = 3_600_000_000;
@@ -76,7 +76,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// How the jobs are spread over the next hours: a drawing, and its numbers.
+/// The jobs due in each of the next hours: a chart, and its data table.
 fn strip(view: &ScheduledView, request: &PageRequest) -> AnyView {
     let hours = view.by_hour.len();
     view! {

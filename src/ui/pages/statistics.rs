@@ -19,7 +19,7 @@ use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::statistics::model::RangeView;
 use crate::ui::urls;
 
-/// The ranges that are offered: in addresses, and in words.
+/// The ranges, by their names in addresses.
 const RANGES: [(&str, &str); 5] = [
     ("1h", "1 hour"),
     ("6h", "6 hours"),
@@ -72,7 +72,7 @@ fn page(view: &RangeView, asked: &StatisticsQuery, request: &PageRequest) -> Any
     .into_any()
 }
 
-/// Which queue, and which time.
+/// The form for queue and range.
 fn choice(view: &RangeView, asked: &StatisticsQuery) -> AnyView {
     let custom = !(asked.from.is_empty() && asked.to.is_empty());
     let range = match asked.range.as_str() {
@@ -119,7 +119,7 @@ fn choice(view: &RangeView, asked: &StatisticsQuery) -> AnyView {
 
 fn which_queue(view: &RangeView, asked: &StatisticsQuery, range: &str, custom: bool) -> AnyView {
     let mut places: Vec<&QueueRef> = view.places.iter().collect();
-    // There may be more than are offered.
+    // The selection does not contain all queues.
     places.extend(
         view.queue_ref
             .iter()
@@ -178,7 +178,7 @@ fn everything(view: &RangeView) -> AnyView {
     .into_any()
 }
 
-/// How long the spans are.
+/// The length of the spans, in words.
 fn steps(width: i64) -> String {
     match each(width) {
         unit @ ("minute" | "hour" | "day") => format!("per {unit}"),
@@ -186,7 +186,7 @@ fn steps(width: i64) -> String {
     }
 }
 
-/// A moment as its field takes it; nothing of what is none.
+/// The value of a `datetime-local` field.
 fn typed(text: &str) -> String {
     let is_like = |form: &str| {
         let fits = |(c, f): (char, char)| if f == '0' { c.is_ascii_digit() } else { c == f };
@@ -201,7 +201,7 @@ fn typed(text: &str) -> String {
     }
 }
 
-/// A line, and the same of the time before.
+/// A line, and that of the previous period.
 fn lines(
     view: &RangeView,
     name: &'static str,
@@ -273,7 +273,7 @@ fn charts(view: &RangeView) -> Vec<Chart> {
     ]
 }
 
-/// What each drawing comes to, in words.
+/// The totals of each chart.
 fn text_of(view: &RangeView) -> [String; 5] {
     let total = &view.series.total;
     let before = view.before.as_ref().map(|before| &before.total);
@@ -321,7 +321,7 @@ fn text_of(view: &RangeView) -> [String; 5] {
     ]
 }
 
-/// By how much something is more or less than before: `+12 % against the time before`.
+/// The change from the previous period, in percent.
 fn change(now: Option<f64>, before: Option<f64>) -> String {
     let (Some(now), Some(before)) = (now, before) else {
         return "no data in the previous period".to_owned();

@@ -1,4 +1,4 @@
-//! `/ui/tags`: the tags, most used first; `/ui/tags/{tag}`: the jobs that have one.
+//! `/ui/tags`: the tags, most used first; `/ui/tags/{tag}`: the jobs with a tag.
 
 pub mod load;
 pub mod model;
@@ -61,7 +61,7 @@ fn all(view: &TagsView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// The way to the tags before and after these; how many there are in all nobody counts.
+/// Links to the previous and the next page; the total is unknown.
 fn turn(view: &TagsView, request: &PageRequest) -> AnyView {
     let offset = request.offset();
     let address = |offset: usize| format!("/ui/tags?offset={offset}");

@@ -1,4 +1,4 @@
-//! `/ui/tracked`: the jobs that somebody follows, and what happened to them lately.
+//! `/ui/tracked`: the tracked jobs and their recent events.
 
 pub mod load;
 pub mod model;
@@ -159,7 +159,7 @@ fn events(view: &TrackedView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// What an event's channel says.
+/// The text for the channel of an event.
 fn word(what: &str) -> String {
     match what {
         "popped" => "claimed by a worker".to_owned(),

@@ -43,7 +43,7 @@ pub fn WorkerPage() -> impl IntoView {
     })
 }
 
-/// For a worker that does not show itself any more; one that does would be back in the same moment.
+/// Only for inactive workers; an active one would reappear at once.
 fn forget(worker: &WorkerRow, request: &PageRequest) -> AnyView {
     let held = worker.running + worker.stalled;
     let jobs = match held {

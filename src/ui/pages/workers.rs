@@ -1,4 +1,4 @@
-//! `/ui/workers`: who works.
+//! `/ui/workers`: all workers.
 
 pub mod load;
 

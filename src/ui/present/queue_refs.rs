@@ -3,10 +3,10 @@
 use crate::engine::{Engine, Protocol, QueueId, QueueKey};
 use crate::ui::model::queue_ref::QueueRef;
 
-/// Names of queues that a form suggests.
+/// Maximum number of suggested names of queues.
 pub const QUEUES_SUGGESTED: usize = 200;
 
-/// The queue that a page names.
+/// The engine's key of a queue.
 pub fn key(queue_ref: &QueueRef) -> QueueKey {
     QueueKey {
         protocol: queue_ref.protocol,
@@ -15,7 +15,7 @@ pub fn key(queue_ref: &QueueRef) -> QueueKey {
     }
 }
 
-/// How pages name the queue.
+/// The reference of a queue.
 pub fn queue_ref(key: &QueueKey) -> QueueRef {
     QueueRef {
         protocol: key.protocol,
@@ -24,13 +24,13 @@ pub fn queue_ref(key: &QueueKey) -> QueueRef {
     }
 }
 
-/// The queue with that number; one without a name if it has gone.
+/// The queue with this ID; an empty reference if it no longer exists.
 pub fn queue_of(engine: &Engine, queue: QueueId) -> QueueRef {
     let known = engine.known_queues().by_id(queue);
     known.map_or_else(QueueRef::default, |queue| queue_ref(&queue.key))
 }
 
-/// Names of qless's queues to choose from. Nothing can be moved to another protocol.
+/// Suggested names of qless queues. Jobs cannot be moved to another protocol.
 pub fn queue_names(engine: &Engine) -> Vec<String> {
     let known = engine.known_queues().all();
     let mut names: Vec<String> = known

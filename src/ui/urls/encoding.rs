@@ -1,6 +1,6 @@
-//! Names as segments of addresses, and the addresses that lead to pages of the dashboard.
+//! Names as segments of addresses, and checks of addresses.
 
-/// Whether an address that a form wants to go back to is a page of the dashboard.
+/// Whether an address is one of the dashboard.
 pub fn is_ours(address: &str) -> bool {
     address
         .strip_prefix("/ui")
@@ -11,15 +11,15 @@ pub fn is_ours(address: &str) -> bool {
         && !address.split(['?', '#']).next().is_some_and(is_ambiguous)
 }
 
-/// Whether browsers and the pages' router read this path as another one: they resolve the segments `.` and `..`, also
-/// percent-encoded, and take `\` for `/`. No page has such an address; see [`segment`].
+/// Whether browsers and the pages' router resolve this path to another one: they resolve `.` and `..`, even
+/// percent-encoded, and read `\` as `/`. No page has such an address; see [`segment`].
 pub fn is_ambiguous(path: &str) -> bool {
     let is_dots = |segment: &str| matches!(&*decode(segment), "." | "..");
     path.contains('\\') || path.split('/').any(is_dots)
 }
 
-/// A name as one segment of a path. Browsers resolve the segments `.` and `..` (also when they are
-/// percent-encoded), and an empty one is none: such names, and those that begin with it, get a `~` first.
+/// A name as one segment of a path. The names `.` and `..`, which browsers resolve, empty names, and names with a leading
+/// `~` get a leading `~`.
 pub fn segment(name: &str) -> String {
     let mut segment = String::with_capacity(name.len());
     if name.is_empty() || name == "." || name == ".." || name.starts_with('~') {
@@ -29,7 +29,7 @@ pub fn segment(name: &str) -> String {
     segment
 }
 
-/// The name that a segment carries.
+/// The name of a segment.
 pub fn name_of(segment: &str) -> String {
     let name = decode(segment);
     match name.strip_prefix('~') {
@@ -58,7 +58,7 @@ pub fn encode(text: &str, into: &mut String) {
     }
 }
 
-/// Undoes percent-encoding, once. What is no encoding stays as it is.
+/// Percent-decodes once. Invalid encodings stay unchanged.
 pub fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

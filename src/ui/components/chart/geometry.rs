@@ -1,4 +1,4 @@
-//! Where the points of a drawing stand.
+//! The geometry of line charts.
 
 use crate::time;
 use crate::ui::components::chart::{DAY, MINUTE, Unit};
@@ -21,7 +21,7 @@ const NAMES_APART: f64 = 14.0;
 /// Times that the axis tells.
 const TIMES_MAX: i64 = 5;
 
-/// A round number that is at least so high.
+/// The round number at or above a value.
 pub fn ceiling(highest: f64, unit: Unit) -> f64 {
     if unit == Unit::Share && highest > 0.5 {
         return 1.0;

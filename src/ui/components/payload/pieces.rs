@@ -1,15 +1,14 @@
-//! JSON text laid out, without a change to its words and numbers.
+//! Formats JSON without changing strings and numbers.
 
-/// JSON that is nested deeper is shown as it is written.
+/// Maximum nesting; deeper JSON is not formatted.
 const DEPTH_MAX: usize = 100;
 
-/// JSON laid out is at most so many times as long as it is written; what would be longer is shown as it is written,
-/// unless it is short.
+/// Maximum growth of JSON by formatting; JSON that would grow more is not formatted, unless it is short.
 pub const GROWTH_MAX: usize = 4;
 
 pub const SHORT_BYTES: usize = 4_096;
 
-/// What a piece of JSON text is.
+/// A token of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// The name of a member.

@@ -1,4 +1,4 @@
-//! The server itself, as the dashboard shows it.
+//! Loads facts about the server.
 
 use leptos::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::ui::pages::about::model::AboutView;
 use crate::ui::pages::queues::load::load_queues;
 use crate::ui::pages::workers::load::load_workers;
 
-/// What there is to tell about the server.
+/// The server and its database.
 #[server]
 pub async fn about() -> Result<AboutView, PageError> {
     read(Role::Viewer, async |context| {
@@ -30,7 +30,7 @@ pub async fn load_about(engine: &Engine) -> Result<AboutView> {
         address: opened.address,
         bytes: database.bytes,
         migration: database.migration,
-        // What Postgres promises is set there.
+        // The durability of Postgres is configured in Postgres.
         survives_power: opened.durability == Durability::Full,
         servers: database.servers,
         took: i64::try_from(running.took.as_micros()).unwrap_or(i64::MAX),

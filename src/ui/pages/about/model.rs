@@ -1,16 +1,16 @@
-//! The server itself.
+//! The view model of the server.
 
 use serde::{Deserialize, Serialize};
 
-/// What there is to tell about the server. Times are microseconds since 1970.
+/// The server and its database. Times are microseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AboutView {
     pub version: String,
-    /// When this server was started.
+    /// The start of this server.
     pub since: i64,
     /// `SQLite` or `PostgreSQL`, and its version.
     pub kind: String,
-    /// Where the database is, without a password.
+    /// The address of the database, without a password.
     pub address: String,
     pub bytes: i64,
     /// The number of the last migration.
@@ -19,9 +19,9 @@ pub struct AboutView {
     pub survives_power: bool,
     /// Servers that use the database now.
     pub servers: i64,
-    /// How long the database took to answer, in microseconds.
+    /// The response time of the database, in microseconds.
     pub took: i64,
-    /// Clients tell the time.
+    /// Whether `--trust-client-clock` is set.
     pub trusts_client_clock: bool,
     pub queues: usize,
     pub workers: usize,

@@ -1,4 +1,4 @@
-//! Entries of the audit as files.
+//! The audit log as CSV and JSON.
 
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::engine::{AuditEntry, Time};
 
-/// An entry as it is exported.
+/// An entry in an export.
 #[derive(Serialize)]
 struct Exported<'a> {
     at: String,
@@ -38,7 +38,7 @@ pub fn audit_json(entries: &[AuditEntry], more: bool) -> String {
     #[derive(Serialize)]
     struct Export<'a> {
         entries: Vec<Exported<'a>>,
-        /// Whether there are older ones.
+        /// Whether there are older entries.
         more: bool,
     }
     let entries = entries.iter().map(|entry| Exported {
@@ -92,7 +92,7 @@ pub fn audit_csv(entries: &[AuditEntry]) -> String {
     csv
 }
 
-/// A cell. One that a spreadsheet would take for a formula gets an apostrophe first.
+/// A cell. Text that a spreadsheet would read as a formula gets a leading apostrophe.
 fn cell(text: &str) -> String {
     let mark = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         "'"

@@ -1,4 +1,4 @@
-//! The audit: what a form is about, and the entries as they are shown.
+//! Loads the audit log.
 
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use leptos::prelude::*;
@@ -14,7 +14,7 @@ use crate::ui::pages::audit::model::{
     AuditQuery, AuditRow, AuditView, ChangeKind, ChangedItem, FieldChange,
 };
 
-/// What people did in the dashboard: a page of the entries that are wanted, newest first.
+/// A page of matching entries, newest first.
 #[server]
 pub async fn audit(query: AuditQuery) -> Result<AuditView, PageError> {
     read(Role::Admin, async |context| {
@@ -26,7 +26,7 @@ pub async fn audit(query: AuditQuery) -> Result<AuditView, PageError> {
 /// Entries on a page.
 const PAGE: usize = 50;
 
-/// What names a thing, by the kinds that there are; a job and a recurring job name a queue besides.
+/// The fields that name an item, by kind. Jobs and recurring jobs also have a field for the queue.
 const KINDS: [&str; 7] = [
     "job",
     "recurring",
@@ -37,7 +37,7 @@ const KINDS: [&str; 7] = [
     "queue",
 ];
 
-/// A page of the entries that are wanted.
+/// A page of matching entries.
 pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView> {
     let (people, actions) = engine.audited().await?;
     let mut view = AuditView {
@@ -65,8 +65,7 @@ pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView
     Ok(view)
 }
 
-/// Up to `limit` of the entries that are wanted, the newest; and whether there are more. What is wanted by a time that
-/// is none is nothing.
+/// Up to `limit` matching entries, newest first, and whether there are more. An invalid time matches nothing.
 pub async fn load_export(
     engine: &Engine,
     query: &AuditQuery,
@@ -91,7 +90,7 @@ fn filter(query: &AuditQuery) -> Result<AuditFilter, String> {
     })
 }
 
-/// A moment as a browser's field gives it; UTC.
+/// Parses the value of a `datetime-local` field, or a date; UTC.
 fn moment(text: &str) -> Result<Option<Time>, String> {
     let text = text.trim();
     if text.is_empty() {

@@ -1,18 +1,18 @@
-//! What the audit shows.
+//! The view model of the audit log.
 
 use serde::{Deserialize, Serialize};
 
-/// Which entries are wanted, as it stands in the address; what is empty leaves out none.
+/// The filter of the address; empty fields match all entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditQuery {
     pub who: String,
     pub action: String,
-    /// Is part of the target.
+    /// A part of the target.
     pub target: String,
-    /// From this moment and until before that one: `YYYY-MM-DDTHH:MM`, UTC.
+    /// From this time, and before that one: `YYYY-MM-DDTHH:MM`, UTC.
     pub from: String,
     pub until: String,
-    /// The entry after which the page begins.
+    /// The last entry of the previous page.
     pub after: String,
 }
 
@@ -28,7 +28,7 @@ impl AuditQuery {
         }
     }
 
-    /// What leaves something out, by its name in the address.
+    /// The filters by their names in the address.
     pub fn filters(&self) -> [(&'static str, &str); 5] {
         [
             ("who", &self.who),
@@ -44,18 +44,18 @@ impl AuditQuery {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditView {
     pub rows: Vec<AuditRow>,
-    /// After which entry the next page begins, if there is one.
+    /// The last entry of this page, if there is a next page.
     pub next: Option<String>,
-    /// Who is in the audit, and which actions are.
+    /// The users and actions in the log.
     pub people: Vec<String>,
     pub actions: Vec<String>,
-    /// What is wrong with the question.
+    /// The error of the filter.
     pub mistaken: Option<String>,
-    /// How many entries are kept, about, and for how many days.
+    /// How many entries are kept, approximately, and for how many days.
     pub kept: (i64, i64),
 }
 
-/// What somebody did.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRow {
     pub id: String,
@@ -63,30 +63,30 @@ pub struct AuditRow {
     pub who: String,
     pub role: String,
     pub action: String,
-    /// In words, and where it is shown; may be empty.
+    /// The target, and the page that shows it; both can be empty.
     pub target: String,
     pub link: String,
-    /// The first of what was changed.
+    /// The first items that were changed.
     pub changes: Vec<ChangedItem>,
-    /// How many things were changed.
+    /// The number of changed items.
     pub items: i64,
-    /// Whether it was done, or refused.
+    /// Whether the action was done.
     pub done: bool,
     pub said: String,
     pub request_id: String,
     pub source: String,
 }
 
-/// A thing that was changed, and what of it.
+/// An item that was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedItem {
     pub name: String,
     pub kind: ChangeKind,
-    /// Of one that stays, what differs; else all that is known.
+    /// The fields that differ; of new and deleted items, all fields.
     pub facts: Vec<FieldChange>,
 }
 
-/// What has become of a thing.
+/// How an item was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChangeKind {
     New,
@@ -94,12 +94,12 @@ pub enum ChangeKind {
     Gone,
 }
 
-/// A fact about a thing.
+/// A field before and after the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldChange {
     pub name: String,
-    /// Empty for what was not there.
+    /// Empty if the item did not exist.
     pub before: String,
-    /// Empty for what is gone.
+    /// Empty if the item was deleted.
     pub after: String,
 }

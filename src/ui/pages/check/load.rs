@@ -1,4 +1,4 @@
-//! The consistency check, as the dashboard shows it.
+//! Runs the consistency check.
 
 use leptos::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::pages::check::model::{CheckView, CheckedKind};
 
-/// Compares everything that the server keeps twice. Reads the whole database.
+/// Compares all derived data with its source. Reads the whole database.
 #[server]
 pub async fn check() -> Result<CheckView, PageError> {
     read(Role::Admin, async |context| {
@@ -17,10 +17,10 @@ pub async fn check() -> Result<CheckView, PageError> {
     .await
 }
 
-/// Problems of one kind that are shown as sentences.
+/// Maximum number of sentences per kind.
 const SENTENCES_SHOWN: usize = 50;
 
-/// Compares everything that is kept twice. Reads the whole database.
+/// Compares all derived data with its source. Reads the whole database.
 pub async fn load_check(engine: &Engine) -> Result<CheckView> {
     let when = engine.now(None).0;
     let mut kinds: Vec<CheckedKind> = Vec::new();

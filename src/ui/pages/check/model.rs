@@ -1,16 +1,16 @@
-//! What the consistency check tells.
+//! The view model of the consistency check.
 
 use serde::{Deserialize, Serialize};
 
-/// What the consistency check found.
+/// The result of the consistency check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckView {
-    /// When it began to look.
+    /// The start of the check.
     pub when: i64,
     pub kinds: Vec<CheckedKind>,
 }
 
-/// Problems of one kind.
+/// Inconsistencies of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckedKind {
     pub kind: String,

@@ -1,4 +1,4 @@
-//! Options, as the dashboard lists and sets them.
+//! Loads the options.
 
 use leptos::prelude::*;
 

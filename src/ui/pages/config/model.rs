@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 pub struct ConfigView {
     /// In the order of their table.
     pub of_server: Vec<Setting>,
-    /// What has been set for single queues.
+    /// Options of queues.
     pub of_queues: Vec<Setting>,
-    /// What else has been set.
+    /// Options that the server does not use.
     pub others: Vec<Setting>,
-    /// What can be set for a queue.
+    /// The options that a queue can have.
     pub kinds: Vec<String>,
-    /// Names of queues to choose from.
+    /// Suggested names of queues.
     pub queues: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Whether something else than the default is in force.
+    /// Whether the value differs from the default.
     pub fn is_changed(&self) -> bool {
         self.default.as_ref() != Some(&self.value)
     }

@@ -1,4 +1,4 @@
-//! What a queue did on a day.
+//! Loads the statistics of a queue on a UTC day.
 
 use chrono::{NaiveDate, NaiveTime};
 use leptos::prelude::*;
@@ -12,7 +12,7 @@ use crate::ui::pages::daily_stats::model::{DurationStats, StatsView};
 use crate::ui::present::queue_refs::key;
 use crate::ui::present::queue_row;
 
-/// What the queue of that name did on a UTC day, `YYYY-MM-DD`; today if that is empty.
+/// The statistics of a queue on a UTC day, `YYYY-MM-DD`; today if empty.
 #[server]
 pub async fn stats(queue_ref: QueueRef, day: String) -> Result<StatsView, PageError> {
     read_or_missing(
@@ -26,8 +26,8 @@ pub async fn stats(queue_ref: QueueRef, day: String) -> Result<StatsView, PageEr
     .await
 }
 
-/// What the queue did on `day`, `YYYY-MM-DD` or empty for today; `None` if there is no such queue or day, or it is
-/// one of Jobq, in which nobody waits and nothing runs.
+/// The statistics of a queue on `day`, `YYYY-MM-DD` or empty for today; `None` if the queue does not exist, the day is
+/// invalid, or the queue is a Jobq queue, which has no such statistics.
 pub async fn load_stats(
     engine: &Engine,
     queue_ref: &QueueRef,

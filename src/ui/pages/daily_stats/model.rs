@@ -16,18 +16,18 @@ pub struct StatsView {
     /// From claim to completion.
     pub run: DurationStats,
     pub failures: i64,
-    /// Of the failures, how many are failed still.
+    /// The failed jobs that are still failed.
     pub failed: i64,
-    /// Lost leases.
+    /// The number of expired leases.
     pub retries: i64,
 }
 
-/// How long something took, in seconds.
+/// Durations in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DurationStats {
     pub total: i64,
     pub mean: f64,
     pub variance: f64,
-    /// How many by their length: 60 seconds, 59 minutes, 23 hours, 6 days.
+    /// The histogram: 60 seconds, 59 minutes, 23 hours, 6 days.
     pub slots: Vec<i64>,
 }

@@ -1,4 +1,4 @@
-//! Dead letters, and what an operator does with them.
+//! Loads the dead letters of all queues.
 
 use leptos::prelude::*;
 
@@ -56,7 +56,7 @@ pub async fn load_dead(
     })
 }
 
-/// Some of the dead letters, fullest first, each with its head.
+/// A page of dead letters, fullest first, each with its oldest job.
 pub async fn rows(
     engine: &Engine,
     mut letters: Vec<QueueCounts>,

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::QueueRef;
 
-/// A queue's dead letter.
+/// The dead letter of a queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadRow {
     pub queue_ref: QueueRef,
     pub size: i64,
-    /// The job that has been there longest; `None` if it has gone in the same moment.
+    /// The oldest dead job; `None` if it was removed meanwhile.
     pub head: Option<JobRow>,
 }
 
@@ -18,9 +18,9 @@ pub struct DeadRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadView {
     pub rows: Vec<DeadRow>,
-    /// How many there are of those that were asked for.
+    /// The number of matching dead letters on all pages.
     pub letters: usize,
-    /// The jobs in all of them.
+    /// The number of their jobs.
     pub jobs: i64,
     /// Namespaces with a dead letter that is not empty.
     pub namespaces: Vec<String>,

@@ -1,4 +1,4 @@
-//! Failures, looked at closely.
+//! Loads the failure groups.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,11 +23,11 @@ use crate::ui::pages::overview::load::load_groups;
 use crate::ui::present::job_row;
 use crate::ui::present::queue_refs::queue_of;
 
-/// Failed jobs of a group whose times are counted at the most.
+/// Maximum number of failed jobs of a group that are counted by time.
 pub const FAILURES_COUNTED_MAX: i64 = 10_000;
 
-/// The failure groups in which a job failed in a range (`1h`, `24h`, `7d`, else all), and whose name or newest message
-/// contains a text.
+/// The failure groups with failures in a range (`1h`, `24h`, `7d`, otherwise all) whose name or newest message contains a
+/// text.
 #[server]
 pub async fn failures(range: String, text: String) -> Result<FailuresView, PageError> {
     read(Role::Viewer, async |context| {
@@ -36,8 +36,8 @@ pub async fn failures(range: String, text: String) -> Result<FailuresView, PageE
     .await
 }
 
-/// One failure group, its jobs that failed in a range and say what has this fingerprint, if there is one, and a page of
-/// them from `offset` on.
+/// One failure group, and a page from `offset` on of its jobs that failed in a range, with this fingerprint unless it is
+/// empty.
 #[server]
 pub async fn failure(
     group: String,
@@ -53,29 +53,29 @@ pub async fn failure(
 
 const HOUR_US: i64 = 3_600_000_000;
 
-/// What the pages say of bounds is so.
+/// The pages name this limit.
 const _: () = assert!(TIMES_MAX as i64 == FAILURES_COUNTED_MAX);
 
-/// Groups that are looked at closely, and their newest jobs whose messages are read for the list.
+/// Maximum number of groups with details, and of jobs per group whose messages are read.
 const GROUPS_MAX: usize = 50;
 
 const LISTED_MESSAGES: usize = 200;
 
-/// The newest jobs of one group that its page is about.
+/// Maximum number of newest jobs that the page of a group evaluates.
 const GROUP_JOBS_MAX: usize = 10_000;
 
 /// Characters of messages of which a page computes fingerprints: all of the newest jobs, in up to a second.
 const MESSAGES_WORK: u64 = (GROUP_JOBS_MAX * LOOKED_AT_MAX) as u64;
 
-/// Kinds of messages, queues and workers that its page names.
+/// Kinds of messages, queues and workers on the page of a group.
 const KINDS_SHOWN: usize = 20;
 
 const NAMED_MAX: usize = 10;
 
-/// The ranges by their names: hours in all, and spans of the drawing on a group's page.
+/// The named ranges: hours in total, and spans of the chart.
 const RANGES: [(&str, i64, usize); 3] = [("1h", 1, 60), ("24h", 24, 24), ("7d", 168, 84)];
 
-/// From when a range goes, `None` for all that there is; how long each span is, and how many.
+/// The start of a range, `None` for all; the length of a span, and their number.
 fn range(name: &str, now: Time) -> (&'static str, Option<Time>, i64, usize) {
     let found = RANGES.into_iter().find(|(range, ..)| *range == name);
     let (name, hours, count) = found.unwrap_or(("all", 24 * 30, 90));
@@ -126,7 +126,7 @@ async fn look_at(
     let from = Time(now.0.div_euclid(HOUR_US) * HOUR_US - 23 * HOUR_US);
     let day = engine.failure_times(&names, from, HOUR_US, 24).await?;
     let counted = match since {
-        // One span, whatever failed meanwhile.
+        // A single span without end.
         Some(since) => engine.failure_times(&names, since, i64::MAX, 1).await?,
         None => Vec::new(),
     };
@@ -153,8 +153,7 @@ async fn look_at(
     Ok(groups)
 }
 
-/// One group of failures: those that say what has this fingerprint, if one is chosen. Empty if there is none (any
-/// more).
+/// One failure group, filtered by fingerprint unless it is empty. A group without failed jobs is empty.
 pub async fn load_failure(
     engine: &Engine,
     group: &str,
@@ -175,21 +174,7 @@ pub async fn load_failure(
     let mut allowance = Allowance::new(MESSAGES_WORK);
     let (newest, prints) = fingerprints(newest, &mut allowance).await;
     let mut kinds = message_kinds(&prints);
-    let is_chosen = |kind: &&MessageKind| kind.hash == fingerprint;
-    let chosen = match fingerprint {
-        "" => None,
-        hash => Some(
-            kinds
-                .iter()
-                .find(is_chosen)
-                .cloned()
-                .unwrap_or(MessageKind {
-                    hash: hash.to_owned(),
-                    text: String::new(),
-                    count: 0,
-                }),
-        ),
-    };
+    let chosen = chosen_kind(&kinds, fingerprint);
     let meant: Vec<&Failing> = newest
         .iter()
         .zip(&prints)
@@ -238,7 +223,20 @@ pub async fn load_failure(
     })
 }
 
-/// A group in which no job is failed (any more).
+/// The kind of message with this fingerprint; `None` if the fingerprint is empty.
+fn chosen_kind(kinds: &[MessageKind], fingerprint: &str) -> Option<MessageKind> {
+    if fingerprint.is_empty() {
+        return None;
+    }
+    let found = kinds.iter().find(|kind| kind.hash == fingerprint);
+    Some(found.cloned().unwrap_or(MessageKind {
+        hash: fingerprint.to_owned(),
+        text: String::new(),
+        count: 0,
+    }))
+}
+
+/// A group without failed jobs.
 fn empty(group: &str) -> GroupRow {
     GroupRow {
         group: group.to_owned(),
@@ -249,7 +247,7 @@ fn empty(group: &str) -> GroupRow {
     }
 }
 
-/// How many jobs are meant, and a page of them. All of a group are found by its index, however many there are.
+/// The number of matching jobs, and a page of them. All jobs of a group are found by its index.
 async fn page(
     engine: &Engine,
     group: &GroupRow,
@@ -304,7 +302,7 @@ async fn fingerprints(
     (jobs, prints)
 }
 
-/// What the messages say, most frequent first; of equals the newest.
+/// The kinds of messages, most frequent first, then newest first.
 fn message_kinds(newest: &[Fingerprint]) -> Vec<MessageKind> {
     let mut kinds: HashMap<&Fingerprint, (i64, usize)> = HashMap::new();
     for (index, print) in newest.iter().enumerate() {
@@ -321,7 +319,7 @@ fn message_kinds(newest: &[Fingerprint]) -> Vec<MessageKind> {
     kinds.into_iter().map(kind).collect()
 }
 
-/// How often each occurs, most often first.
+/// How often each value occurs, most frequent first.
 fn counts<T: Eq + Hash + Ord + Clone>(all: impl Iterator<Item = T>) -> Vec<(T, i64)> {
     let mut counts: HashMap<T, i64> = HashMap::new();
     all.for_each(|one| *counts.entry(one).or_default() += 1);

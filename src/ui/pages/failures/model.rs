@@ -1,4 +1,4 @@
-//! Failures: groups with when they happened and what they say.
+//! The view models of failure groups.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,37 +6,37 @@ use crate::ui::model::failure::GroupRow;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::QueueRef;
 
-/// What failed, in a range of time.
+/// The failure groups of a time range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailuresView {
     /// `1h`, `24h`, `7d` or `all`.
     pub range: String,
     /// Most jobs first.
     pub groups: Vec<FailingGroup>,
-    /// Groups beyond these, which are not looked at closely.
+    /// The number of further groups.
     pub more: usize,
-    /// How many jobs are failed in all groups that there are.
+    /// The number of failed jobs in all groups.
     pub failed: i64,
-    /// When a job failed last, about; `None` if never, as far as is kept.
+    /// The approximate time of the last failure, if one is stored.
     pub last: Option<i64>,
 }
 
-/// A group of failures, looked at closely.
+/// A failure group with details.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailingGroup {
     pub row: GroupRow,
-    /// How many of its jobs failed in the range; one more than are counted if there are more.
+    /// The number of its jobs that failed in the range; the limit of counting plus 1 if there are more.
     pub count: i64,
-    /// How many failed in each of the last 24 hours.
+    /// The number of failures in each of the last 24 hours.
     pub day: Vec<i64>,
-    /// Where they are, most jobs first.
+    /// Its queues, most jobs first.
     pub queues: Vec<(QueueRef, i64)>,
-    /// What most of the newest say, how many of them do, and of how many.
+    /// The most frequent kind of message among the newest jobs, and their number.
     pub most: Option<MessageKind>,
     pub looked_at: i64,
 }
 
-/// What messages say that differ only in numbers and names.
+/// A kind of message: messages that differ only in numbers and names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MessageKind {
     /// Eight hexadecimal digits.
@@ -45,28 +45,28 @@ pub struct MessageKind {
     pub count: i64,
 }
 
-/// One group of failures.
+/// One failure group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailingView {
     pub group: GroupRow,
     pub range: String,
-    /// When its jobs failed: the first span's beginning, how long each is, how many; whether there were more.
+    /// The failures over time: the start of the first span, the length of a span, the counts; whether some are missing.
     pub from: i64,
     pub width: i64,
     pub spans: Vec<i64>,
     pub is_cut: bool,
-    /// How many of the newest the rest is about.
+    /// The number of newest jobs that the fields below describe.
     pub looked_at: i64,
-    /// What they say, most frequent first; the fingerprint that is chosen.
+    /// The kinds of messages, most frequent first; the selected one.
     pub message_kinds: Vec<MessageKind>,
-    /// Messages of other kinds than these.
+    /// The number of further kinds.
     pub others: usize,
     pub chosen: Option<MessageKind>,
     pub queues: Vec<(QueueRef, i64)>,
     pub workers: Vec<(String, i64)>,
-    /// The newest that is meant, whole.
+    /// The newest matching job.
     pub sample: Option<JobRow>,
-    /// How many are meant, and a page of them.
+    /// The number of matching jobs, and a page of them.
     pub count: i64,
     pub jobs: Vec<JobRow>,
 }

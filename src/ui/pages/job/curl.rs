@@ -1,4 +1,4 @@
-//! What a job's page shows and does, as commands.
+//! The commands for what the page shows and does.
 
 use leptos::prelude::*;
 

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::ui::model::job::{JobRow, JobTimes};
 use crate::ui::model::state::EffectiveState;
 
-/// A qless job with everything that is known of it.
+/// A qless job with all its details.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobView {
     pub row: JobRow,
     pub times: JobTimes,
-    /// The payload as it was written.
+    /// The payload as put.
     pub body: String,
     pub dependencies: RelatedJobs,
     pub dependents: RelatedJobs,
@@ -24,11 +24,11 @@ pub struct JobView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     pub id: String,
-    /// Whether it goes on.
+    /// Whether it still exists.
     pub lives: bool,
 }
 
-/// Jobs that a job waits for, or that wait for it.
+/// The dependencies or the dependents of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RelatedJobs {
     pub total: usize,
@@ -36,7 +36,7 @@ pub struct RelatedJobs {
     pub jobs: Vec<RelatedJob>,
 }
 
-/// A job beside another one.
+/// A dependency or a dependent of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RelatedJob {
     pub id: String,

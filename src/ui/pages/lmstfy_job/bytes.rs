@@ -1,5 +1,5 @@
-//! The body of an lmstfy job, which is any bytes: as text or JSON where it is some, in hex, or in base64. Which of
-//! these stands in the address (`?as=hex`).
+//! The body of an lmstfy job, which can be any bytes: as text, JSON, hex or base64. The address selects the format
+//! (`?as=hex`).
 
 use std::fmt::Write;
 
@@ -10,18 +10,18 @@ use crate::ui::page_request::PageRequest;
 use crate::ui::pages::lmstfy_job::model::LmstfyJobView;
 use crate::ui::urls;
 
-/// Bytes that are shown in hex; more would be a page of megabytes.
+/// Maximum number of bytes in the hex dump.
 const HEX_BYTES: usize = 16 << 10;
 
 /// Bytes on a line of a hex dump.
 const HEX_LINE: usize = 16;
 
-/// Characters of base64 that are shown, and how many on a line.
+/// Maximum number of base64 characters, and characters per line.
 const BASE64_CHARS: usize = 64 << 10;
 
 const BASE64_LINE: usize = 76;
 
-/// How the bytes are shown.
+/// The formats of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Json,
@@ -50,11 +50,11 @@ impl Shape {
     }
 }
 
-/// What the bytes can be shown as, what says most first.
+/// The formats that suit the bytes, best first.
 fn shapes(bytes: &[u8], is_json: bool) -> Vec<Shape> {
     let mut shapes = vec![Shape::Hex, Shape::Base64];
     if let Ok(text) = str::from_utf8(bytes) {
-        // What is text only by chance says more in hex.
+        // Bytes with control characters are text only by chance.
         let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
         let at = usize::from(text.contains(odd));
         shapes.insert(at, Shape::Text);
@@ -65,7 +65,7 @@ fn shapes(bytes: &[u8], is_json: bool) -> Vec<Shape> {
     shapes
 }
 
-/// The body, and the choice how it is shown.
+/// The body, and links to its formats.
 pub fn body(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let bytes = &job.bytes;
     if bytes.is_empty() {
@@ -105,7 +105,7 @@ pub fn body(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// Where the rest of a long body is.
+/// The note where to find the rest of a long body.
 const DOWNLOAD: &str = "Download the body to see all of it.";
 
 fn part(shown: &[u8], all: &[u8]) -> Option<String> {
@@ -118,7 +118,7 @@ fn part(shown: &[u8], all: &[u8]) -> Option<String> {
     })
 }
 
-/// A text whose control characters can be seen.
+/// The text with visible control characters.
 fn visible(text: &str) -> String {
     let picture = |c: char| match c {
         '\n' | '\r' | '\t' => c,
@@ -130,7 +130,7 @@ fn visible(text: &str) -> String {
     text.chars().map(picture).collect()
 }
 
-/// Offset, bytes and ASCII characters, a line for every 16 bytes.
+/// A hex dump: offset, bytes and ASCII characters, 16 bytes per line.
 fn dump(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (number, line) in bytes.chunks(HEX_LINE).enumerate() {

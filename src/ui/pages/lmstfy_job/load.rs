@@ -1,4 +1,4 @@
-//! Jobs of lmstfy: bytes, in base64.
+//! Loads an lmstfy job.
 
 use std::collections::BTreeMap;
 

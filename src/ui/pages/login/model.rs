@@ -1,10 +1,10 @@
 //! The view model of the login page.
 
-/// Why somebody could not sign in.
+/// The error of a sign-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignInError {
-    /// The name that was typed, with what is no key.
+    /// The key is wrong; the name as typed.
     Wrong(String),
-    /// Seconds until one may try again.
+    /// Too many attempts; seconds to wait.
     TooOften(u64),
 }

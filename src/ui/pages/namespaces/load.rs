@@ -1,4 +1,4 @@
-//! Namespaces, which come into being with their first queue or token, and their tokens.
+//! Loads the namespaces and their tokens. A namespace exists while it has a queue or a token.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ fn row<'a>(rows: &'a mut Rows, name: &str) -> &'a mut NamespaceRow {
     })
 }
 
-/// One namespace. There may be nothing in it (yet).
+/// One namespace, which can be empty.
 pub async fn load_namespace(
     engine: &Engine,
     name: &str,
@@ -81,7 +81,7 @@ pub async fn load_namespace(
     }))
 }
 
-/// Whether a namespace can have this name.
+/// Whether this is a valid name of a namespace.
 fn can_be(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     !name.is_empty() && name.bytes().all(is_plain)

@@ -1,11 +1,11 @@
-//! What only lmstfy has: bodies of bytes, dead letters, namespaces and their tokens.
+//! The view models of the namespaces and their tokens.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::state::Counts;
 
-/// A namespace and what is in it.
+/// A namespace in the list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NamespaceRow {
     pub name: String,
@@ -18,7 +18,7 @@ pub struct NamespaceRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NamespacesView {
     pub rows: Vec<NamespaceRow>,
-    /// Whether they stand open to everybody, without a token.
+    /// Whether requests need no token (`--no-auth`).
     pub open: bool,
 }
 
@@ -28,26 +28,25 @@ pub struct NamespaceView {
     pub name: String,
     pub queues: Vec<QueueRow>,
     pub tokens: Vec<TokenRow>,
-    /// Whether it stands open to everybody, without a token.
+    /// Whether requests need no token (`--no-auth`).
     pub open: bool,
 }
 
-/// What became of a form that makes a token. It goes into the page that answers the form and nowhere else, for
-/// the secret is shown once.
+/// The result of the form for a new token. Only the response to the form contains it, because the secret is shown once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewToken {
     pub namespace: String,
     pub description: String,
-    /// When it expires, as it was typed.
+    /// The expiry as typed.
     pub expires: String,
-    /// The secret, or why there is none.
+    /// The token, or the reason why it was not created.
     pub made: Result<String, String>,
 }
 
-/// A token, as far as it may be shown.
+/// A token without its secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenRow {
-    /// By which it is revoked.
+    /// The public name, used to revoke it.
     pub name: String,
     pub description: String,
     pub created: i64,

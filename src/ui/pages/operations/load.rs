@@ -1,4 +1,4 @@
-//! Operations on many jobs: asked for, counted, made, shown.
+//! Loads the operations.
 
 use leptos::prelude::*;
 
@@ -32,7 +32,7 @@ pub async fn operation(id: String, offset: usize) -> Result<OperationView, PageE
     .await
 }
 
-/// Skipped jobs of which it is known why.
+/// Skipped jobs whose reasons are stored.
 const SKIPS_KNOWN: i64 = 1_000;
 
 /// A page of the operations, newest first.

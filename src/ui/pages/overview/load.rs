@@ -16,7 +16,7 @@ use crate::ui::pages::workers::load::load_workers;
 use crate::ui::present::queue_refs::queue_ref;
 use crate::ui::present::{counts_of, group_row, listed, listed_queues, queue_row};
 
-/// Dead letters that the overview names.
+/// Dead letters on the overview.
 const DEAD_NAMED: usize = 3;
 
 pub async fn load_overview(engine: &Engine) -> Result<OverviewView> {
@@ -42,7 +42,7 @@ pub async fn load_overview(engine: &Engine) -> Result<OverviewView> {
     })
 }
 
-/// The jobs of each API that has queues.
+/// The counts of each protocol that has queues.
 fn totals(queues: &[QueueCounts]) -> Vec<(Protocol, Counts)> {
     let total = |protocol: Protocol| {
         let mut of_api = queues
@@ -69,7 +69,7 @@ pub async fn load_groups(engine: &Engine) -> Result<Vec<GroupRow>> {
     Ok(groups)
 }
 
-/// Everything the overview shows.
+/// The overview.
 #[server]
 pub async fn overview() -> Result<OverviewView, PageError> {
     read(Role::Viewer, async |context| {

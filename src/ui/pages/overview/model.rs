@@ -13,15 +13,15 @@ use crate::ui::pages::dead_letters::model::DeadRow;
 /// The overview.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OverviewView {
-    /// Those that are listed.
+    /// The listed queues.
     pub queues: Vec<QueueRow>,
-    /// The jobs of each API that has queues.
+    /// The counts of each protocol that has queues.
     pub totals: Vec<(Protocol, Counts)>,
     pub groups: Vec<GroupRow>,
     pub workers: Vec<WorkerRow>,
     /// The fullest dead letters.
     pub dead: Vec<DeadRow>,
-    /// How many dead letters are not empty.
+    /// The number of non-empty dead letters.
     pub dead_letters: usize,
     pub recent: RecentActivity,
 }

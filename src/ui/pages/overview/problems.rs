@@ -1,4 +1,4 @@
-//! What is wrong, found in the numbers of the overview.
+//! Problems that the overview shows, found in its counts.
 
 #[cfg(test)]
 mod tests;
@@ -15,44 +15,44 @@ use crate::ui::model::worker::Pulse;
 use crate::ui::pages::overview::model::OverviewView;
 use crate::ui::urls;
 
-/// A waiting time in microseconds that deserves a look.
+/// A waiting time in microseconds that counts as a problem.
 const LONG_US: i64 = 300_000_000;
 
-/// A failure rate has jumped if so many jobs failed, and so many times as great a share as before.
+/// The failure rate has jumped if at least this many jobs failed, and the share is this many times the earlier one.
 const JUMP_FAILURES: i64 = 5;
 
 const JUMP_TIMES: f64 = 3.0;
 
-/// The time of a commit, in seconds, that deserves a look.
+/// A commit time in seconds that counts as a problem.
 const SLOW_COMMIT_S: f64 = 0.25;
 
-/// Problems of one kind that are named one by one; the rest is summed up.
+/// Problems of one kind that are listed; the others are summarized.
 const NAMED_MAX: usize = 3;
 
-/// Something that an operator should look at.
+/// A problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Gives icon and colour.
+    /// Determines icon and color.
     pub shape: &'static str,
     pub text: String,
-    /// The API of the queue that it is about.
+    /// The protocol of its queue.
     pub protocol: Option<Protocol>,
-    /// Where to look.
+    /// The page that shows it.
     pub address: String,
-    /// A moment that tells since when, and what it is.
+    /// A point in time with its label, such as the first failure.
     pub since: Option<(&'static str, i64)>,
-    /// What would mend it, at once.
+    /// An action that solves it.
     pub remedy: Option<Remedy>,
 }
 
-/// What an operator may do about a problem where it is named.
+/// An action beside a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Remedy {
-    /// Let the queue go on.
+    /// Resume the queue.
     Unpause(QueueRef),
     /// Retry all jobs of the group.
     RetryGroup(GroupRow),
-    /// Take so many jobs out of the dead letter of the queue.
+    /// Requeue this many jobs of the dead letter.
     PutToWork(QueueRef, i64),
 }
 
@@ -105,7 +105,7 @@ fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
         EffectiveState::Stalled,
         |queue| {
             let n = queue.counts.stalled;
-            // Where the API has no stalled jobs, the next round of upkeep takes such a job away from its consumer.
+            // In the other protocols, maintenance soon returns or dead-letters such a job.
             (n > 0 && queue.queue_ref.protocol.has(EffectiveState::Stalled)).then(|| {
                 format!(
                     "{} stalled in {}",
@@ -241,8 +241,7 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
 }
 
 fn no_workers(overview: &OverviewView, now: i64) -> Option<Problem> {
-    // What waits in a paused queue waits for somebody else; and who works for lmstfy or Relay has no name, so
-    // nobody can say whether there is anybody.
+    // Paused queues do not count. Neither do lmstfy and Relay, whose workers have no names.
     let waiting: i64 = overview
         .queues
         .iter()

@@ -1,4 +1,4 @@
-//! Putting a job by hand, anew or like another one.
+//! Loads the form for a new job.
 
 use leptos::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::ui::error::PageError;
 use crate::ui::pages::put::model::{NewJob, NewJobView};
 use crate::ui::present::queue_refs::queue_names;
 
-/// The form for a new job of this queue, or like the job with the id `like`.
+/// The form for a new job in this queue, or for a copy of the job with the ID `like`.
 #[server(name = LoadNewJob)]
 pub async fn new_job(queue: String, like: String) -> Result<NewJobView, PageError> {
     read(Role::Operator, async |context| {
@@ -18,7 +18,7 @@ pub async fn new_job(queue: String, like: String) -> Result<NewJobView, PageErro
     .await
 }
 
-/// What stands in the form at first: like the job with this id, if it is there.
+/// The initial content of the form: a copy of the job with the ID `like`, if it exists.
 pub async fn load_new_job(engine: &Engine, queue: String, like: &str) -> Result<NewJobView> {
     let found = match like {
         "" => None,

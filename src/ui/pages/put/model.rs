@@ -1,8 +1,8 @@
-//! A job to be put, as somebody types it.
+//! The view model of the form for a new job.
 
 use serde::{Deserialize, Serialize};
 
-/// What somebody has typed of a new job of qless. All is text, so that a slip of the hand is answered in words.
+/// The fields of a new qless job. All are text, so that the page can explain mistakes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NewJob {
@@ -15,20 +15,20 @@ pub struct NewJob {
     pub retries: String,
     /// Seconds.
     pub delay: String,
-    /// With commas or line breaks between them.
+    /// Separated by commas or line breaks.
     pub tags: String,
-    /// Ids of jobs to wait for, with blanks or line breaks between them.
+    /// IDs of dependencies, separated by white space.
     pub depends: String,
 }
 
-/// The form for a new job, filled in, and the names of queues to choose from.
+/// The form for a new job, and suggestions for the queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewJobView {
     pub form: NewJob,
     pub queues: Vec<String>,
 }
 
-/// A job that was not put: what was typed, and why.
+/// A rejected form, and the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RejectedJob {
     pub typed: NewJob,

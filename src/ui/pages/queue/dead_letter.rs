@@ -1,8 +1,7 @@
-//! The dead letter of a queue of lmstfy or Relay: what is in it, and what can be done with one, some or all of its
-//! jobs. What is to be done to which jobs stands in the address, and the page asks whether that is meant: so a question
-//! can name what was ticked, without a script.
+//! The dead letter of an lmstfy or Relay queue: its jobs, and actions on some or all of them. The address contains the
+//! selection and the action, so that the confirmation can list the selected jobs without a script.
 //!
-//! lmstfy's jobs are respawned, with a new time to live; Relay's are enqueued again, unless their ids are taken.
+//! lmstfy jobs are respawned with a new time to live; Relay jobs are requeued, unless their IDs are in use.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -29,22 +28,22 @@ use crate::ui::pages::queue::relay::{self, enqueuing};
 use crate::ui::urls;
 use crate::ui::urls::encoding::encode;
 
-/// Jobs that a question shows.
+/// Maximum number of jobs that a confirmation lists.
 const SAMPLES: usize = 3;
 
-/// How many of the oldest are offered.
+/// The numbers of oldest jobs to choose from.
 const OLDEST: i64 = 10;
 
-/// What is to be done.
+/// The action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BulkAction {
-    /// Put to work again.
+    /// Respawn (lmstfy) or requeue (Relay).
     Again,
     Delete,
 }
 
 impl BulkAction {
-    /// As it stands in the address.
+    /// The name in the address.
     fn word(self, protocol: Protocol) -> &'static str {
         match self {
             BulkAction::Delete => "delete",
@@ -53,7 +52,7 @@ impl BulkAction {
         }
     }
 
-    /// The deed in words, done to `jobs`.
+    /// The action on `jobs`, in words.
     fn to(self, protocol: Protocol, jobs: &str) -> String {
         match self {
             BulkAction::Delete => format!("Delete {jobs}"),
@@ -62,7 +61,7 @@ impl BulkAction {
         }
     }
 
-    /// On a button where it is plain to which jobs.
+    /// The label of a button.
     fn button(self, protocol: Protocol) -> &'static str {
         match self {
             BulkAction::Delete => "Delete…",
@@ -86,16 +85,16 @@ impl BulkAction {
     }
 }
 
-/// To which jobs.
+/// The selected jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum LabelFilter {
     Ticked(Vec<String>),
-    /// So many of the oldest.
+    /// This many of the oldest jobs.
     Oldest(i64),
     All,
 }
 
-/// What the address asks for.
+/// The selection of the address.
 fn asked(protocol: Protocol, request: &PageRequest) -> (Option<BulkAction>, LabelFilter) {
     let word = request.param("do").unwrap_or_default();
     let action_button = [BulkAction::Again, BulkAction::Delete];
@@ -111,7 +110,7 @@ fn asked(protocol: Protocol, request: &PageRequest) -> (Option<BulkAction>, Labe
     (action_button, which)
 }
 
-/// The page of the dead letter without a question, at the same place in the list.
+/// The address of the same page without the confirmation.
 fn plain(queue_ref: &QueueRef, request: &PageRequest) -> String {
     let list = urls::state(queue_ref, EffectiveState::Dead);
     match request.offset() {
@@ -120,7 +119,7 @@ fn plain(queue_ref: &QueueRef, request: &PageRequest) -> String {
     }
 }
 
-/// The question whether what the address asks for is meant.
+/// The confirmation for the selection of the address.
 pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
     let (queue_ref, size) = (&view.queue.queue_ref, view.queue.counts.dead);
     let (Some(action_button), which) = asked(queue_ref.protocol, request) else {
@@ -172,7 +171,7 @@ pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// What becomes of the jobs.
+/// What happens to the jobs.
 fn effect(action_button: BulkAction, queue_ref: &QueueRef, count: i64) -> String {
     let (one, more) = match queue_ref.protocol {
         Protocol::Relay => (
@@ -194,7 +193,7 @@ fn effect(action_button: BulkAction, queue_ref: &QueueRef, count: i64) -> String
     }
 }
 
-/// Puts a whole dead letter to work again, `count` jobs as far as is known, after a question.
+/// The button that respawns or requeues all `count` jobs of a dead letter, with a confirmation.
 pub fn all_again(queue_ref: &QueueRef, count: i64, request: &PageRequest) -> AnyView {
     let (protocol, jobs) = (queue_ref.protocol, plural(count, "job", "jobs"));
     let id = element_id("respawn-", &urls::queue(queue_ref));
@@ -224,7 +223,7 @@ pub fn all_again(queue_ref: &QueueRef, count: i64, request: &PageRequest) -> Any
     }
 }
 
-/// Instead of a question about no job.
+/// The note that no job is selected.
 fn nothing(which: &LabelFilter, back: &str) -> AnyView {
     let why = match which {
         LabelFilter::Ticked(_) => {
@@ -241,7 +240,7 @@ fn nothing(which: &LabelFilter, back: &str) -> AnyView {
     .into_any()
 }
 
-/// The jobs in words.
+/// The selected jobs, in words.
 fn amount(which: &LabelFilter, count: i64, size: i64) -> String {
     match which {
         LabelFilter::Ticked(_) => plural(count, "selected job", "selected jobs"),
@@ -252,7 +251,7 @@ fn amount(which: &LabelFilter, count: i64, size: i64) -> String {
     }
 }
 
-/// The first of the jobs, if they are on this page of the list.
+/// The first of the selected jobs that are on this page.
 fn samples(which: &LabelFilter, count: i64, view: &QueueView, request: &PageRequest) -> AnyView {
     let meant = |job: &&JobRow| match which {
         LabelFilter::Ticked(ids) => ids.contains(&job.handle()),
@@ -275,12 +274,12 @@ fn samples(which: &LabelFilter, count: i64, view: &QueueView, request: &PageRequ
     .into_any()
 }
 
-/// Whether dead jobs may be ticked at all: who may do one thing with them may do the other.
+/// Whether the user may select dead jobs.
 fn may_act(protocol: Protocol) -> bool {
     may(BulkAction::Again.path(protocol, &LabelFilter::All))
 }
 
-/// The jobs, each with a box to tick, and what can be done with them.
+/// The list of dead jobs, with a checkbox for each, and the actions.
 pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     let queue_ref = &view.queue.queue_ref;
     let (_, which) = asked(queue_ref.protocol, request);
@@ -338,7 +337,7 @@ fn row(job: &JobRow, ticked: bool, request: &PageRequest) -> AnyView {
     let mut again = format!("{list}{mark}do={}&id=", BulkAction::Again.word(protocol));
     encode(&job.handle(), &mut again);
     again.push_str("#question");
-    // It begins with what stands on the button.
+    // Starts with the label of the button.
     let about = match protocol {
         Protocol::Relay => format!("Requeue job {name}…"),
         Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => format!("Respawn job {name}…"),
@@ -369,7 +368,7 @@ fn row(job: &JobRow, ticked: bool, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// Which jobs, and what is to be done with them.
+/// The form that selects jobs and an action.
 fn choice(view: &QueueView, which: &LabelFilter, all: bool, request: &PageRequest) -> AnyView {
     let (size, protocol) = (view.queue.counts.dead, view.queue.queue_ref.protocol);
     let radio = |value: &'static str, checked: bool, label: AnyView| {

@@ -1,4 +1,4 @@
-//! What is otherwise in lmstfy's queues: the lists, destroying, respawning, the commands.
+//! What is specific to lmstfy queues: lists, destroying, respawning, commands.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -20,7 +20,7 @@ use crate::ui::page_request::PageRequest;
 use crate::ui::pages::queue::model::QueueView;
 use crate::ui::urls::encoding::segment;
 
-/// Seconds to live that a respawned job gets unless somebody says otherwise, as in lmstfy itself.
+/// The default time to live of a respawned job in seconds, as in lmstfy.
 const TTL_S: u32 = 86_400;
 
 /// A page of the jobs of a queue in one state.
@@ -61,7 +61,7 @@ pub fn attempts(job: &JobRow) -> String {
     format!("{left} of {allowed}")
 }
 
-/// When the job's time to live ends.
+/// The end of the job's time to live.
 fn ends(job: &JobRow, now: i64) -> AnyView {
     match job.ends {
         Some(moment) => ago(moment, now),
@@ -69,7 +69,7 @@ fn ends(job: &JobRow, now: i64) -> AnyView {
     }
 }
 
-/// Deletes what is ready, after the question whether that is meant.
+/// The button that deletes the ready jobs, with a confirmation.
 pub fn destroy(queue: &QueueRow, request: &PageRequest) -> AnyView {
     let (queue_ref, counts) = (&queue.queue_ref, &queue.counts);
     if counts.waiting == 0 {
@@ -92,7 +92,7 @@ pub fn destroy(queue: &QueueRow, request: &PageRequest) -> AnyView {
     })
 }
 
-/// What is not destroyed with a queue.
+/// The jobs that destroying a queue keeps.
 fn staying(queue: &QueueRow) -> String {
     let counts = &queue.counts;
     format!(
@@ -103,7 +103,7 @@ fn staying(queue: &QueueRow) -> String {
     )
 }
 
-/// What becomes of jobs that are respawned.
+/// What happens to respawned jobs.
 pub fn respawning(queue_ref: &QueueRef, count: i64) -> String {
     if count == 1 {
         format!(
@@ -118,7 +118,7 @@ pub fn respawning(queue_ref: &QueueRef, count: i64) -> String {
     }
 }
 
-/// For how long respawned jobs are to live. `of` is the id of the question in which it stands.
+/// The field for the time to live of respawned jobs. `of` is the ID of its dialog.
 pub fn ttl_field(of: &str) -> AnyView {
     let (id, help) = (format!("{of}-ttl"), format!("{of}-help"));
     view! {
@@ -142,7 +142,7 @@ pub fn ttl_field(of: &str) -> AnyView {
     .into_any()
 }
 
-/// What a queue's page shows and does, as commands.
+/// The commands for what the page shows and does.
 pub fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)> {
     let queue_ref = &view.queue.queue_ref;
     let call =
@@ -184,7 +184,7 @@ pub fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, Stri
     lines
 }
 
-/// A call of the API of a queue, which needs a token of its namespace.
+/// A request to the API of a queue, with a token of its namespace.
 pub fn command(
     queue_ref: &QueueRef,
     request: &PageRequest,

@@ -20,7 +20,7 @@ pub async fn load_queue(
 ) -> Result<Option<QueueView>> {
     let key = key(queue_ref);
     let found = engine.queue(&key, None).await?;
-    // Records are listed by their states.
+    // Jobq queues have their own page.
     let Some(queue) = found.filter(|_| queue_ref.protocol != Protocol::Jobq) else {
         return Ok(None);
     };
@@ -41,7 +41,7 @@ pub async fn load_queue(
     }))
 }
 
-/// The queue of that name, and a page of its jobs in the state of that name from `offset` on.
+/// A queue, and a page of its jobs in this state from `offset` on.
 #[server]
 pub async fn queue(
     queue_ref: QueueRef,

@@ -1,4 +1,4 @@
-//! What is otherwise in Relay's queues: the lists, the words, the commands.
+//! What is specific to Relay queues: lists, texts, commands.
 
 use leptos::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::ui::page_request::PageRequest;
 use crate::ui::pages::queue::model::QueueView;
 use crate::ui::urls::encoding::encode;
 
-/// The retries of a job that never runs out of them.
+/// The number of retries that stands for unlimited retries.
 pub const FOR_EVER: i64 = i64::MAX;
 
 /// A page of the jobs of a queue in one state.
@@ -49,7 +49,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     )
 }
 
-/// How often the job may be run again, and might be in all.
+/// The remaining and the total number of retries.
 pub fn retries(job: &JobRow) -> String {
     match job.retries {
         FOR_EVER => "unlimited".to_owned(),
@@ -57,7 +57,7 @@ pub fn retries(job: &JobRow) -> String {
     }
 }
 
-/// How often the job might be run after the first time.
+/// The total number of retries.
 pub fn allowed(job: &JobRow) -> String {
     match job.retries {
         FOR_EVER => "unlimited".to_owned(),
@@ -65,7 +65,7 @@ pub fn allowed(job: &JobRow) -> String {
     }
 }
 
-/// What becomes of dead jobs that are enqueued again.
+/// What happens to requeued jobs.
 pub fn enqueuing(queue_ref: &QueueRef, count: i64) -> String {
     if count == 1 {
         format!(
@@ -80,7 +80,7 @@ pub fn enqueuing(queue_ref: &QueueRef, count: i64) -> String {
     }
 }
 
-/// What an empty list says.
+/// The text of an empty list.
 pub fn nothing(state: EffectiveState) -> &'static str {
     match state {
         EffectiveState::Waiting => {
@@ -103,7 +103,7 @@ pub fn nothing(state: EffectiveState) -> &'static str {
     }
 }
 
-/// What a queue's page shows and does, as commands.
+/// The commands for what the page shows and does.
 pub fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)> {
     let queue_ref = &view.queue.queue_ref;
     let job = |more: &str| {
@@ -134,7 +134,7 @@ pub fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, Stri
     ]
 }
 
-/// The call that enqueues these jobs, given as JSON.
+/// The request that enqueues these jobs, given as JSON.
 pub fn enqueue(request: &PageRequest, jobs: &str) -> String {
     format!(
         "curl {} -H {} -d {}",
@@ -144,7 +144,7 @@ pub fn enqueue(request: &PageRequest, jobs: &str) -> String {
     )
 }
 
-/// A call of the API below a queue.
+/// A request to the API of a queue.
 pub fn call(queue_ref: &QueueRef, request: &PageRequest, method: &str, rest: &[&str]) -> String {
     let mut path = "/v2/queues/".to_owned();
     encode(&queue_ref.name, &mut path);

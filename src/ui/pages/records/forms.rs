@@ -1,5 +1,5 @@
-//! Forms whose texts are JSON. They are posted to the page on which they stand, so that what was typed is kept where
-//! it is refused (`dashboard/records.rs`).
+//! Forms with JSON texts. The response to each is its own page, so that an error keeps what was typed
+//! (`http/page_forms.rs`).
 
 use leptos::prelude::*;
 
@@ -13,15 +13,15 @@ use crate::ui::pages::records::model::{
 };
 use crate::ui::urls;
 
-/// A state longer than this in bytes is not put into a form.
+/// Maximum size of a state in a form, in bytes.
 const EDITED_BYTES_MAX: usize = 200_000;
 
-/// What became of the form that this page answers.
+/// The error of the form that this page is the response to.
 pub fn form_error() -> Option<RecordFormError> {
     use_context()
 }
 
-/// A field for JSON, and what is wrong with it.
+/// A field for JSON, with its error.
 struct Field<'a> {
     id: &'static str,
     name: &'static str,
@@ -57,7 +57,7 @@ fn field(field: &Field<'_>) -> AnyView {
     .into_any()
 }
 
-/// The form for another record.
+/// The form for a new record.
 pub fn create(queue_ref: &QueueRef, open: bool) -> AnyView {
     if !may(&urls::queue(queue_ref)) {
         return ().into_any();
@@ -99,8 +99,7 @@ pub fn create(queue_ref: &QueueRef, open: bool) -> AnyView {
     .into_any()
 }
 
-/// The form for another state. It goes by the state that stands in it, also when that has changed while somebody
-/// was typing.
+/// The form for a new state. It contains the state that the page shows, so that a change in the meantime is detected.
 pub fn advance(
     view: &RecordView,
     form_error: Option<&RecordFormError>,
@@ -154,7 +153,7 @@ pub fn advance(
     .into_any()
 }
 
-/// The form for an event.
+/// The form for a new event.
 pub fn append(form_error: Option<&RecordFormError>, request: &PageRequest) -> AnyView {
     if !may(&request.path) {
         return ().into_any();
@@ -185,7 +184,7 @@ pub fn append(form_error: Option<&RecordFormError>, request: &PageRequest) -> An
     .into_any()
 }
 
-/// That the state was another one than the page had shown, and what can be done about it.
+/// The conflict: the state is no longer the one that the page showed.
 pub fn conflict(form_error: Option<&RecordFormError>, request: &PageRequest) -> AnyView {
     let inner = match form_error {
         Some(RecordFormError::Conflict(conflict)) => differing(conflict, request),

@@ -1,4 +1,4 @@
-//! Records of Jobq, and what an operator does with them.
+//! Loads a Jobq queue and its records.
 
 use leptos::prelude::*;
 use serde_json::value::RawValue;
@@ -16,10 +16,10 @@ use crate::ui::pages::records::model::{
 use crate::ui::present::queue_refs::queue_ref;
 use crate::ui::present::{entry, preview};
 
-/// The most records that a query finds.
+/// Maximum number of results of a query.
 pub const FOUND_MAX: usize = 100;
 
-/// The Jobq queue of that name, and a page of the records that are wanted of it, from `offset` on.
+/// A Jobq queue, and a page of its records from `offset` on.
 #[server]
 pub async fn records(
     queue_ref: QueueRef,
@@ -37,7 +37,7 @@ pub async fn records(
     .await
 }
 
-/// The Jobq record with that number in that queue.
+/// A Jobq record.
 #[server(name = LoadRecord)]
 pub async fn record(queue_ref: QueueRef, id: String) -> Result<RecordView, PageError> {
     read_or_missing(
@@ -51,10 +51,10 @@ pub async fn record(queue_ref: QueueRef, id: String) -> Result<RecordView, PageE
     .await
 }
 
-/// Entries of a log that a page shows.
+/// Maximum number of log entries on a page.
 const LOG_SHOWN: usize = 200;
 
-/// The queue and some of its records; `None` if there is no such queue.
+/// The queue and a page of its records; `None` if the queue does not exist.
 pub async fn load_records(
     engine: &Engine,
     queue: &QueueRef,
@@ -64,7 +64,7 @@ pub async fn load_records(
     found(of_queue(engine, queue, filter, offset).await)
 }
 
-/// The record of that number, and its log; `None` if it is not there.
+/// The record and its log; `None` if it does not exist.
 pub async fn load_record(
     engine: &Engine,
     queue: &QueueRef,
@@ -73,7 +73,7 @@ pub async fn load_record(
     found(whole(engine, queue, id).await)
 }
 
-/// What is not there is none.
+/// Turns "not found" errors into `None`.
 fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
@@ -122,7 +122,7 @@ async fn listed(
     Ok(RecordList::Page(records.iter().map(row).collect(), count))
 }
 
-/// What the query finds, or why it cannot be run.
+/// The results of the query, or its error.
 async fn asked(engine: &Engine, queue: &Queue, text: &str) -> Result<RecordList> {
     let query = match read(text) {
         Ok(query) => query,
@@ -152,7 +152,7 @@ fn read(text: &str) -> Result<Query, RefusedQuery> {
     })
 }
 
-/// What ceases to be JSON at this byte, with the line in which it does.
+/// The error of a text that stops being JSON at this byte, with the line.
 fn no_json(text: &str, at: usize) -> RefusedQuery {
     let (number, line, column) = line_at(text, at);
     RefusedQuery {
@@ -165,7 +165,7 @@ fn no_json(text: &str, at: usize) -> RefusedQuery {
     }
 }
 
-/// The line in which this byte stands: its number from 1, its text, and the number of the character from 0.
+/// The line of this byte: its number from 1, its text, and the index of the character.
 pub fn line_at(text: &str, at: usize) -> (usize, &str, usize) {
     let at = text.floor_char_boundary(at.min(text.len()));
     let (before, after) = text.split_at(at);
@@ -177,7 +177,7 @@ pub fn line_at(text: &str, at: usize) -> (usize, &str, usize) {
     (number, line, column)
 }
 
-/// A place in a query: the number of the triple from 0, of its element, and of the character from 1.
+/// A place in a query: the index of the term, the index of its element, and the column from 1.
 fn mark(text: &str, term: usize, part: Option<usize>, column: Option<usize>) -> Option<Mark> {
     let terms: Vec<&RawValue> = serde_json::from_str(text).ok()?;
     let triple = terms.get(term)?.get();
@@ -224,7 +224,7 @@ fn state_row(labelled: LabelCounts) -> StateRow {
     }
 }
 
-/// A label in a word: the tag of a list, and whatever else the state itself is.
+/// The text of a label: the tag of a list; otherwise the state itself.
 fn word(label: Option<&str>) -> String {
     let Some(label) = label else {
         return "other states".to_owned();
@@ -265,7 +265,7 @@ async fn whole(engine: &Engine, queue: &QueueRef, id: &str) -> Result<RecordView
     })
 }
 
-/// The number of a record. Only its own digits name it.
+/// The ID of a record; only its canonical form is accepted.
 pub fn number(id: &str) -> Option<i64> {
     let number: i64 = id.parse().ok()?;
     (number.to_string() == id).then_some(number)

@@ -1,21 +1,21 @@
-//! What only Jobq has: records, each with a state of its own and a log, and queries that find them.
+//! The view models of a Jobq queue, its records and queries.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::Entry;
 use crate::ui::model::queue_ref::QueueRef;
 
-/// Which records of a queue somebody wants to see.
+/// The records to list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RecordFilter {
     All,
-    /// Those whose state has this label.
+    /// Records whose state has this label.
     Labelled(String),
-    /// Those whose state has none.
+    /// Records whose state has no label.
     Others,
-    /// Those that this query finds.
+    /// Results of this query.
     Found(String),
-    /// None: what a query has found stands on the page already.
+    /// None: the page keeps the results of the query.
     Nothing,
 }
 
@@ -30,10 +30,10 @@ pub struct RecordsView {
     pub list: RecordList,
 }
 
-/// How many records are in states that begin alike.
+/// The number of records whose states have the same label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateRow {
-    /// As it stands in addresses; none for all states without one.
+    /// The label in addresses; `None` for all states without a label.
     pub label: Option<String>,
     pub word: String,
     pub count: i64,
@@ -42,9 +42,9 @@ pub struct StateRow {
 /// Records, longest untouched first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RecordList {
-    /// A page of them, and how many there are.
+    /// A page of records, and the total.
     Page(Vec<RecordRow>, i64),
-    /// What the query found, which is not all if it is as many as there may be.
+    /// The results of the query, up to the limit.
     Found(Vec<RecordRow>),
     /// The query could not be run.
     Refused(RefusedQuery),
@@ -55,7 +55,7 @@ pub enum RecordList {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordRow {
     pub id: i64,
-    /// The beginning of the state on one line; none if it never was given one.
+    /// The beginning of the state on one line; `None` if the record never had one.
     pub state: Option<String>,
     /// The beginning of the payload on one line.
     pub preview: String,
@@ -63,7 +63,7 @@ pub struct RecordRow {
     pub modified: i64,
 }
 
-/// Why a query is refused, and where.
+/// An error of a query, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedQuery {
     pub why: String,
@@ -73,34 +73,33 @@ pub struct RefusedQuery {
 /// A place in a query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// The place in words.
+    /// The place as text.
     pub place: String,
-    /// What stands there.
+    /// The text at that place.
     pub text: String,
-    /// The character of the text, from 0; may be one behind its end.
+    /// The index of the character in the text; can be its length.
     pub at: Option<usize>,
 }
 
-/// A record with everything that is known of it.
+/// A record with all its details.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordView {
     pub queue_ref: QueueRef,
     pub id: i64,
-    /// JSON as it is kept, without white space; `null` if it never was given one.
+    /// JSON without white space; `null` if the record never had a state.
     pub state: String,
-    /// What the state begins with, in a word.
+    /// The label of the state.
     pub word: String,
     pub payload: String,
     pub created: i64,
     pub modified: i64,
-    /// How long the log is.
+    /// The length of the log.
     pub events: usize,
-    /// Of the log the first entry and the newest.
+    /// The first entry of the log, and the newest ones.
     pub log: Vec<Entry>,
 }
 
-/// A form of Jobq's pages that was not done. It goes into the page that answers it, so that what was typed is kept,
-/// however long it is.
+/// A rejected form of a Jobq page. The response, which is the page of the form, shows it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordFormError {
     Create(NewRecord, RecordFieldErrors),
@@ -116,7 +115,7 @@ pub enum RecordFormError {
     },
 }
 
-/// What somebody has typed of a new record.
+/// The fields of a new record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct NewRecord {
     pub payload: String,
@@ -124,14 +123,14 @@ pub struct NewRecord {
     pub state: String,
 }
 
-/// What is wrong with it, by its field.
+/// The errors by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordFieldErrors {
     pub payload: Option<String>,
     pub state: Option<String>,
 }
 
-/// A state that was not set, for it was another one than the page had shown; all JSON texts.
+/// A state that was not set, because it was no longer the one that the page showed. All are JSON texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     pub shown: String,
@@ -139,12 +138,12 @@ pub struct Conflict {
     pub wanted: String,
 }
 
-/// What somebody wants of a record.
+/// A change of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase")]
 pub enum Change {
-    /// Set its state, if it is still `old`.
+    /// Sets the state, if it is still `old`.
     State { old: String, new: String },
-    /// Append an event to its log.
+    /// Appends an event to the log.
     Event { event: String },
 }

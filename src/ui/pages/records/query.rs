@@ -1,4 +1,4 @@
-//! Queries: the box for them, examples, and what was found or refused.
+//! Queries: the form, examples, and results.
 
 use leptos::prelude::*;
 
@@ -16,7 +16,7 @@ use crate::ui::urls;
 /// Those whose state begins with CREATED.
 pub const CREATED: &str = r#"[["IS", "json_extract(state, '$[0]')", "CREATED"]]"#;
 
-/// Queries to begin with, and what they find.
+/// Example queries, and what they find.
 const EXAMPLES: [(&str, &str); 8] = [
     (CREATED, "state starts with CREATED"),
     (r#"[["IS", "j.state", null]]"#, "no state"),
@@ -43,7 +43,7 @@ const EXAMPLES: [(&str, &str); 8] = [
     (r#"[[">=", "id", 100]]"#, "id 100 or higher"),
 ];
 
-/// The box, with the query that was run last.
+/// The form, with the last query.
 pub fn form(queue_ref: &QueueRef, filter: &RecordFilter, request: &PageRequest) -> AnyView {
     let query = match filter {
         RecordFilter::Found(query) => Some(query.clone()),
@@ -101,7 +101,7 @@ fn help(queue_ref: &QueueRef, query: Option<&str>, request: &PageRequest) -> Any
     .into_any()
 }
 
-/// What a query found, or why it was not run. It stays as it is while the page is refreshed.
+/// The results of the query, or its error. A refresh does not change them.
 pub fn answer(queue_ref: &QueueRef, list: &RecordList, request: &PageRequest) -> AnyView {
     let inner = match list {
         RecordList::Found(rows) => found(queue_ref, rows, request),
@@ -147,14 +147,14 @@ fn refusal(refused: &RefusedQuery) -> AnyView {
     .into_any()
 }
 
-/// The place of what is wrong, pointed at.
+/// The place of the error, marked.
 fn marked(mark: &Mark) -> AnyView {
     let text = match mark.at {
         None => mark.text.clone().into_any(),
         Some(at) => {
             let mut chars = mark.text.chars();
             let before: String = chars.by_ref().take(at).collect();
-            // Behind the end there is nothing to point at but the end.
+            // At the end of the text, the mark is after its last character.
             let here = chars.next().unwrap_or('␣');
             let after: String = chars.collect();
             view! { {before} <mark>{here.to_string()}</mark> {after} }.into_any()

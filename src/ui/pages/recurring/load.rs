@@ -1,4 +1,4 @@
-//! Recurring jobs, and what somebody has typed of one.
+//! Loads the recurring jobs.
 
 use leptos::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::ui::model::recurring::RecurringRow;
 use crate::ui::pages::recurring::model::RecurringsView;
 use crate::ui::present::queue_refs::queue_names;
 
-/// The recurring jobs of a queue, or of all, a page of them from `offset` on.
+/// A page of the recurring jobs of a queue, or of all, from `offset` on.
 #[server]
 pub async fn recurrings(queue: Option<String>, offset: usize) -> Result<RecurringsView, PageError> {
     read(Role::Viewer, async |context| {
@@ -20,7 +20,7 @@ pub async fn recurrings(queue: Option<String>, offset: usize) -> Result<Recurrin
     .await
 }
 
-/// A page of the recurring jobs of a queue, or of all, by when their next child is due.
+/// A page of the recurring jobs of a queue, or of all, by the due time of the next child.
 pub async fn load_recurrings(
     engine: &Engine,
     queue: Option<&str>,

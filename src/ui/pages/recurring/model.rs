@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::model::recurring::RecurringRow;
 
-/// A page of the recurring jobs of one queue, or of all.
+/// A page of recurring jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecurringsView {
     pub total: i64,
     pub rows: Vec<RecurringRow>,
-    /// Names of queues to choose from.
+    /// Suggested names of queues.
     pub queues: Vec<String>,
 }

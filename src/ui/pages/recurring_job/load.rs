@@ -22,10 +22,10 @@ pub async fn recurring(id: String) -> Result<RecurringView, PageError> {
     .await
 }
 
-/// Children that the page of a recurring job shows.
+/// Children on the page of a recurring job.
 const CHILDREN_SHOWN: i64 = 10;
 
-/// The recurring job with that id, and its newest children.
+/// A recurring job, and its newest children.
 pub async fn load_recurring(engine: &Engine, id: &str) -> Result<Option<RecurringView>> {
     let Some(recurring) = engine.recurring(id).await? else {
         return Ok(None);

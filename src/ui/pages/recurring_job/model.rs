@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use crate::ui::model::job::JobRow;
 use crate::ui::model::recurring::RecurringRow;
 
-/// A recurring job with everything that is known of it.
+/// A recurring job with all its details.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecurringView {
     pub row: RecurringRow,
-    /// The payload of its children as it was written.
+    /// The payload of its children.
     pub body: String,
-    /// The newest of its children that are there, newest first.
+    /// The newest children that still exist, newest first.
     pub children: Vec<JobRow>,
-    /// Names of queues to choose from.
+    /// Suggested names of queues.
     pub queues: Vec<String>,
 }

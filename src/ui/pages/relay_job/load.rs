@@ -1,4 +1,4 @@
-//! Jobs of Relay, and how those that are dead come back.
+//! Loads a Relay job, alive or dead.
 
 use leptos::prelude::*;
 use uuid::Uuid;

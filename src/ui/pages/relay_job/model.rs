@@ -1,22 +1,22 @@
-//! What only Relay has: jobs with a state that their runners keep, and runs.
+//! The view model of a Relay job.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::{JobRow, JobTimes};
 
-/// A Relay job with everything that is known of it.
+/// A Relay job with all its details.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RelayJobView {
     pub row: JobRow,
     pub times: JobTimes,
-    /// JSON as it was written.
+    /// JSON as sent.
     pub payload: String,
-    /// What its runners keep with it: JSON as it was written.
+    /// The state that its workers store: JSON as sent.
     pub state: Option<String>,
-    /// Seconds from one heartbeat to the next.
+    /// The heartbeat timeout, in seconds.
     pub timeout_s: i64,
-    /// While it runs, the id of the run, as the API gives it.
+    /// The run ID while it is running, as in the API.
     pub run_id: Option<String>,
-    /// When it was enqueued, handed out or heartbeat last.
+    /// The time of the last enqueue, claim or heartbeat.
     pub updated: Option<i64>,
 }

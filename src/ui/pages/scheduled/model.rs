@@ -1,4 +1,4 @@
-//! What is to be done later, whatever its queue.
+//! The scheduled jobs of all queues.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,10 +8,10 @@ use crate::ui::model::job::JobRow;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduledView {
     pub total: i64,
-    /// How many become due in each of the next hours.
+    /// The number of jobs that become due in each of the next hours.
     pub by_hour: Vec<i64>,
-    /// Until when all were counted, if there were too many; in microseconds since 1970.
+    /// The time up to which all were counted, if there were too many; in microseconds since 1970.
     pub until: Option<i64>,
-    /// The next ones, a page of them.
+    /// A page of the next jobs.
     pub jobs: Vec<JobRow>,
 }

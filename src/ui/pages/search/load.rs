@@ -13,7 +13,7 @@ use crate::ui::pages::search::model::{
 use crate::ui::present::queue_refs::queue_names;
 use crate::ui::present::rows;
 
-/// A page of the jobs that a text means, newest first: those before the one with the number `after`, or the first.
+/// A page of matching jobs, newest first, that starts after the job with the number `after`.
 #[server(name = RunSearch)]
 pub async fn search(text: String, after: Option<i64>) -> Result<SearchView, PageError> {
     read(Role::Viewer, async |context| {
@@ -22,7 +22,7 @@ pub async fn search(text: String, after: Option<i64>) -> Result<SearchView, Page
     .await
 }
 
-/// Saved searches, and what the box of the search suggests.
+/// The saved searches, and suggestions for the search field.
 #[server]
 pub async fn searches() -> Result<SearchesView, PageError> {
     read(Role::Viewer, async |context| {
@@ -31,7 +31,7 @@ pub async fn searches() -> Result<SearchesView, PageError> {
     .await
 }
 
-/// Queues, tags and failure groups that are suggested, of each so many.
+/// Maximum number of suggested queues, tags and failure groups, each.
 const SUGGESTED: usize = 30;
 
 pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
@@ -72,7 +72,7 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
     })
 }
 
-/// A page of the jobs that are meant, newest first: those before the one with the number `after`, or the first.
+/// A page of matching jobs, newest first, that starts after the job with the number `after`.
 pub async fn load_search(engine: &Engine, text: String, after: Option<i64>) -> Result<SearchView> {
     let outcome = match Search::parse(&text) {
         Err(mistake) => Outcome::SearchMistake(SearchMistake {
@@ -93,7 +93,7 @@ async fn found(engine: &Engine, search: &Search, after: Option<i64>) -> Result<S
     Ok(SearchResults {
         chips: search.terms().into_iter().map(chip).collect(),
         jobs: rows(engine, &found.jobs),
-        // They stand above the first page.
+        // The first page shows them above the results.
         exact: match after {
             None => rows(engine, &found.exact),
             Some(_) => Vec::new(),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
 
-/// A search that somebody has saved.
+/// A saved search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedRow {
     pub name: String,
@@ -12,69 +12,69 @@ pub struct SavedRow {
     pub who: String,
 }
 
-/// What stands beside the box of the search.
+/// What the page shows beside the search field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchesView {
     pub saved: Vec<SavedRow>,
-    /// Searches that the box suggests.
+    /// Suggestions for the search field.
     pub suggested: Vec<String>,
 }
 
-/// A text in quotes, as a search takes it.
+/// A quoted term of a search.
 pub fn in_quotes(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#))
 }
 
-/// A search and what came of it.
+/// A search and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchView {
-    /// As it was written.
+    /// As typed.
     pub text: String,
     pub outcome: Outcome,
 }
 
-/// What came of a search.
+/// The outcome of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// It was not understood, so nothing was searched.
+    /// The search is invalid.
     SearchMistake(SearchMistake),
     Found(Box<SearchResults>),
 }
 
-/// What could not be understood: characters `from..to`, from 0.
+/// The invalid part of a search: the characters `from..to`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchMistake {
     pub from: usize,
     pub to: usize,
-    /// What would be right.
+    /// What is wrong with it.
     pub why: String,
 }
 
 /// A term of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chip {
-    /// What it means.
+    /// Its meaning in words.
     pub told: String,
     /// The search without it.
     pub without: String,
 }
 
-/// What was found.
+/// The results of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchResults {
     pub chips: Vec<Chip>,
     /// Newest first.
     pub jobs: Vec<JobRow>,
-    /// Those whose whole id the search is.
+    /// Jobs whose ID is the whole search.
     pub exact: Vec<JobRow>,
     pub looked_at: usize,
-    /// Among about how many jobs.
+    /// The approximate number of jobs in total.
     pub among: i64,
-    /// Where the search goes on, if there may be more.
+    /// Where the next page starts, if there may be more.
     pub next: Option<i64>,
-    /// It stopped because it had looked at as many jobs, or for as long, as it may.
+    /// It stopped at the limit of jobs or time.
     pub is_cut: bool,
-    /// When the last job was put that was looked at.
+    /// The creation time of the last job that was checked.
     pub down_to: Option<i64>,
 }
 

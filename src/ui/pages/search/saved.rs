@@ -1,4 +1,4 @@
-//! Searches with a name, beside the box: they are there for everybody.
+//! Saved searches, which all users share, beside the search field.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -10,10 +10,10 @@ use crate::ui::pages::search::load;
 use crate::ui::pages::search::model::{SavedRow, SearchesView};
 use crate::ui::urls;
 
-/// The list of what the box suggests.
+/// The ID of the list of suggestions.
 pub const SUGGESTED: &str = "suggested";
 
-/// What stands beside the box: nothing, if it cannot be asked for.
+/// The saved searches; nothing if they cannot be loaded.
 pub fn beside(text: &str, request: &PageRequest) -> AnyView {
     let (text, request) = (text.to_owned(), request.clone());
     Suspend::new(async move {

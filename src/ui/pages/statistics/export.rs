@@ -1,4 +1,4 @@
-//! The statistics of a range as a file, for spreadsheets and programs.
+//! The statistics of a range as CSV and JSON.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ const COLUMNS: [&str; 9] = [
     "run_p95_s",
 ];
 
-/// What stands in the columns after the first.
+/// The values of the columns after the first.
 fn values(span: &Span) -> [Option<f64>; 8] {
     let count = |n: i64| Some(n as f64);
     [
@@ -36,7 +36,7 @@ fn values(span: &Span) -> [Option<f64>; 8] {
     ]
 }
 
-/// What is estimated has no more digits than it deserves.
+/// Rounds estimates to four digits after the point.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

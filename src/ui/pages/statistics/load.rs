@@ -1,4 +1,4 @@
-//! History in numbers.
+//! Loads statistics over time.
 
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use leptos::prelude::*;
@@ -15,7 +15,7 @@ use crate::ui::page_request::PageRequest;
 use crate::ui::pages::statistics::model::RangeView;
 use crate::ui::present::queue_refs::{key, queue_ref};
 
-/// What happened over time, in one queue or in all.
+/// The statistics of one queue or of all.
 #[server]
 pub async fn range(asked: StatisticsQuery) -> Result<RangeView, PageError> {
     read_or_missing(
@@ -39,18 +39,18 @@ const MINUTE_US: i64 = 60_000_000;
 
 const DAY: i64 = 24 * HOUR;
 
-/// Minutes of which the overview and the list of queues tell.
+/// Minutes in the charts of the overview and in the sparklines of the list of queues.
 const OVERVIEW_MINUTES: usize = 60;
 
 const SPARK_MINUTES: usize = 30;
 
-/// The last minutes in which a jump of the failure rate is looked for.
+/// The last minutes, whose failure rate is compared with the hour before.
 const NOW_MINUTES: usize = 5;
 
-/// Queues to choose from.
+/// The queues in the selection.
 const QUEUES_OFFERED: usize = 200;
 
-/// The ranges by their names: minutes in all, and of each span.
+/// The named ranges: minutes in total, and per span.
 pub const RANGES: [(&str, i64, i64); 5] = [
     ("1h", HOUR, 1),
     ("6h", 6 * HOUR, 5),
@@ -59,15 +59,15 @@ pub const RANGES: [(&str, i64, i64); 5] = [
     ("30d", 30 * DAY, 8 * HOUR),
 ];
 
-/// What each span may be long, in minutes; one's own range has at most so many spans of the shortest that will do.
+/// The possible lengths of a span, in minutes. A custom range has the shortest ones that need at most this many spans.
 const WIDTHS: [i64; 8] = [1, 5, 15, HOUR, 2 * HOUR, 8 * HOUR, DAY, 7 * DAY];
 
 const SPANS_MAX: i64 = 120;
 
-/// The last hour in all queues.
+/// The last hour of all queues.
 pub async fn load_recent(engine: &Engine) -> Result<RecentActivity> {
     let last = minute(engine.now(None));
-    // The hour before the last five minutes begins before the hour that is shown.
+    // Includes the hour before the last five minutes.
     let count = OVERVIEW_MINUTES + NOW_MINUTES;
     let from = last - count as i64 + 1;
     let sums = engine.series(None, from, 1, count).await?;
@@ -96,7 +96,7 @@ pub async fn load_sparks(engine: &Engine) -> Result<Vec<Spark>> {
     Ok(found.into_iter().filter_map(spark).collect())
 }
 
-/// The statistics of a range; `None` if there is no such queue.
+/// The statistics of a range; `None` if the queue does not exist.
 pub async fn load_range(engine: &Engine, asked: &StatisticsQuery) -> Result<Option<RangeView>> {
     let queue_ref = (!asked.queue.is_empty()).then(|| queue_at(&asked.queue));
     let queue = queue_ref.as_ref().map(key);
@@ -129,7 +129,7 @@ pub async fn load_range(engine: &Engine, asked: &StatisticsQuery) -> Result<Opti
     }))
 }
 
-/// The queue with that address, which lacks `/ui/`.
+/// The queue with this address, which has no `/ui/`.
 fn queue_at(address: &str) -> QueueRef {
     let request = PageRequest {
         path: format!("/ui/{address}"),
@@ -138,7 +138,7 @@ fn queue_at(address: &str) -> QueueRef {
     request.queue().0
 }
 
-/// Queues to choose from, by name.
+/// The queues in the selection, by name.
 fn places(engine: &Engine) -> Vec<QueueRef> {
     let all = engine.known_queues().all().into_iter();
     let mut places: Vec<QueueRef> = all
@@ -192,7 +192,7 @@ impl Window {
         }
     }
 
-    /// A range by its name, which ends with the present moment.
+    /// A named range, which ends now.
     fn named(name: &str, now: Time) -> Window {
         let range = RANGES.iter().find(|(range, ..)| *range == name);
         let (_, minutes, width) = range.copied().unwrap_or(("1h", HOUR, 1));
@@ -205,7 +205,7 @@ impl Window {
         }
     }
 
-    /// From one minute to another, in spans that are whole hours where only those are kept.
+    /// From one minute to another; in whole hours where only hours are stored.
     fn between(from: i64, to: i64, now: Time) -> Window {
         let has_minutes = minute(now) - from <= MINUTES_KEPT - HOUR;
         let fits =
@@ -222,7 +222,7 @@ impl Window {
             .saturating_add(self.width.saturating_mul(self.count))
     }
 
-    /// The same time before this.
+    /// The previous period of the same length.
     fn before(self) -> Window {
         Window {
             from: self.from - self.width * self.count,
@@ -230,7 +230,7 @@ impl Window {
         }
     }
 
-    /// Whether all of it is kept, in spans as short as these.
+    /// Whether all of it is stored at this resolution.
     fn is_known(&self, now: Time) -> bool {
         let age = minute(now).saturating_sub(self.from);
         match self.width < HOUR {
@@ -246,7 +246,7 @@ impl Window {
     }
 }
 
-/// The minute that a person means.
+/// Parses a point in time to the minute.
 fn moment(field: &str, text: &str) -> std::result::Result<i64, String> {
     let text = text.trim().trim_end_matches('Z');
     let forms = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"];

@@ -8,19 +8,19 @@ use crate::ui::model::series::Series;
 /// The statistics of a range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RangeView {
-    /// `None` for all together.
+    /// `None` for all queues together.
     pub queue_ref: Option<QueueRef>,
-    /// Queues to choose from.
+    /// The queues in the selection.
     pub places: Vec<QueueRef>,
-    /// What is wrong with the range that was asked for; another one is shown.
+    /// The error of the requested range; the default range is shown instead.
     pub flaw: Option<String>,
-    /// The range, and whether it goes on.
+    /// The range, and whether its last period is in progress.
     pub from: i64,
     pub to: i64,
     pub goes_on: bool,
     pub series: Series,
-    /// The same time before that, if it was asked for and is known.
+    /// The previous period, if it was requested and is stored.
     pub before: Option<Series>,
-    /// Why the time before is not shown though it was asked for.
+    /// The reason why the previous period is not shown.
     pub unknown: bool,
 }

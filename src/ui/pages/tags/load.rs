@@ -48,7 +48,7 @@ pub async fn load_tags(engine: &Engine, offset: usize) -> Result<TagsView> {
     })
 }
 
-/// A page of the jobs that have the tag. No job may have it (any more): then it is an empty list.
+/// A page of the jobs with the tag; empty if no job has it.
 pub async fn load_tagged(engine: &Engine, tag: &str, offset: usize) -> Result<TagView> {
     let page = Page {
         offset,

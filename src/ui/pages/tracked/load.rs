@@ -9,7 +9,7 @@ use crate::ui::error::PageError;
 use crate::ui::pages::tracked::model::{TrackedEvent, TrackedView};
 use crate::ui::present::{entry, job_row};
 
-/// The tracked jobs and what happened to them lately.
+/// The tracked jobs and their recent events.
 #[server]
 pub async fn tracked() -> Result<TrackedView, PageError> {
     read(Role::Viewer, async |context| {
@@ -18,16 +18,15 @@ pub async fn tracked() -> Result<TrackedView, PageError> {
     .await
 }
 
-/// Among so many newest events of the server those of tracked jobs are looked for. Nothing has them by
-/// job, and a page is made too often to read all.
+/// The number of newest events that are searched for those of tracked jobs. Events have no index by job.
 const EVENTS_SEARCHED: i64 = 2_000;
 
-/// Events and jobs that the page of the tracked jobs shows.
+/// Maximum number of events and jobs on the page.
 const EVENTS_SHOWN: usize = 50;
 
 const TRACKED_SHOWN: usize = 500;
 
-/// The tracked jobs and what happened to them lately.
+/// The tracked jobs and their recent events.
 pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
     let (jobs, gone) = engine.brief_tracked().await?;
     let now = engine.now(None);
@@ -53,7 +52,7 @@ pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
             .into_iter()
             .rev()
             .filter_map(of_tracked)
-            // What somebody let go of is no concern any more.
+            // Leaves out jobs that are no longer tracked.
             .filter(|event| engine.known_tracked().contains(&event.id))
             .take(EVENTS_SHOWN)
             .collect(),
@@ -61,7 +60,7 @@ pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
     })
 }
 
-/// An event of a tracked job says nothing but the job's id; the others are objects.
+/// The data of an event of a tracked job is the job's ID; other events have objects.
 fn of_tracked(event: PublishedEvent) -> Option<TrackedEvent> {
     let id = serde_json::from_str::<String>(&event.data).ok()?;
     Some(TrackedEvent {

@@ -9,23 +9,23 @@ use crate::ui::model::job::{Entry, JobRow};
 pub struct TrackedView {
     /// By the time of tracking, each with the newest entry of its history.
     pub jobs: Vec<(JobRow, Option<Entry>)>,
-    /// Ids of those that are not there.
+    /// IDs of tracked jobs that do not exist.
     pub gone: Vec<String>,
-    /// How many are tracked; not all need be among the jobs.
+    /// The number of tracked jobs; the list can be shorter.
     pub total: usize,
-    /// What happened to them lately, newest first.
+    /// Recent events, newest first.
     pub events: Vec<TrackedEvent>,
-    /// Among how many events of the server they were looked for.
+    /// The number of events that were searched.
     pub searched: i64,
 }
 
-/// Something that happened to a tracked job.
+/// An event of a tracked job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrackedEvent {
     /// The number of the event.
     pub seq: i64,
     pub when: i64,
-    /// The event's channel, which says what happened.
+    /// The channel, which names the kind of event.
     pub what: String,
     pub id: String,
 }

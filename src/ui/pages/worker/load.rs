@@ -10,9 +10,9 @@ use crate::ui::model::worker::WorkerRow;
 use crate::ui::pages::worker::model::WorkerView;
 use crate::ui::present::{rows, worker_row};
 
-/// A worker that holds a lease is there, even if it has not shown itself for long.
+/// A worker with a lease exists, even if it has been inactive for long.
 pub async fn load_worker(engine: &Engine, name: &str) -> Result<Option<WorkerView>> {
-    // So the leases of those are kept who have no name.
+    // Leases of workers without a name are stored under the empty name.
     if name.is_empty() {
         return Ok(None);
     }
@@ -35,7 +35,7 @@ pub async fn load_worker(engine: &Engine, name: &str) -> Result<Option<WorkerVie
     }))
 }
 
-/// The worker of that name and the jobs it holds.
+/// A worker and its jobs.
 #[server]
 pub async fn worker(name: String) -> Result<WorkerView, PageError> {
     read_or_missing(

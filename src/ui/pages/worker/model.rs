@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::ui::model::job::JobRow;
 use crate::ui::model::worker::WorkerRow;
 
-/// A worker and the jobs it holds.
+/// A worker and its jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerView {
     pub worker: WorkerRow,
-    /// Those in time, then those whose lease is lost.
+    /// Jobs with a valid lease first, then those with an expired one.
     pub jobs: Vec<JobRow>,
 }

@@ -1,14 +1,14 @@
-//! Who waits for whom, around one job.
+//! Loads the dependency graph around a job.
 
 use std::collections::HashMap;
 
 use crate::engine::{Engine, Job, JobKey, Result};
 use crate::ui::pages::job::model::{Graph, Node};
 
-/// Jobs that a drawing can show.
+/// Maximum number of jobs in a graph.
 const NODES_MAX: usize = 60;
 
-/// Jobs that are gathered: each that is found, by its id, in the order of finding.
+/// The jobs found so far, by ID, in the order of discovery.
 struct Gathered {
     places: HashMap<String, usize>,
     jobs: Vec<(String, Option<Job>)>,
@@ -16,7 +16,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Notes those of the ids that are new, as far as there is room. Returns these.
+    /// Adds the IDs that are new, up to the limit. Returns them.
     fn note<'a>(&mut self, ids: impl Iterator<Item = &'a String>) -> Vec<String> {
         let mut new = Vec::new();
         for id in ids {
@@ -42,7 +42,7 @@ impl Gathered {
     }
 }
 
-/// The jobs for which `job` waits, and those for which these wait, and so on; and the same the other way round.
+/// The transitive dependencies and dependents of `job`.
 pub async fn graph(engine: &Engine, job: &Job) -> Result<Graph> {
     if job.dependencies.is_empty() && job.dependents.is_empty() {
         return Ok(Graph::default());
@@ -99,10 +99,10 @@ fn drawn(engine: &Engine, gathered: Gathered) -> Graph {
     }
 }
 
-/// For each the longest way to one that needs nothing.
+/// The length of the longest path from each job to one without dependencies.
 fn layers(needs: &[Vec<usize>]) -> Vec<usize> {
     let mut layers = vec![0; needs.len()];
-    // Nothing waits for itself, so no way is longer than there are jobs.
+    // There are no cycles, so no path is longer than the number of jobs.
     for _ in 0..needs.len() {
         let next: Vec<usize> = needs
             .iter()
