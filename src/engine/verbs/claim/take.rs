@@ -1,7 +1,7 @@
 //! What a claim does within its transaction: which jobs it takes, in which order, and their new leases.
 
 use crate::engine::error::{Error, Result};
-use crate::engine::events::Said;
+use crate::engine::events::{Said, excerpt};
 use crate::engine::model::history::What;
 use crate::engine::model::job::{
     Job, JobKey, Lease, Protocol, QLESS_SCOPE, QueueId, QueueKey, State,
@@ -157,7 +157,7 @@ fn lose(work: &mut Work, key: &JobKey, queue_name: &str) -> bool {
         work.events.log(&Said::Failed {
             id: &key.id,
             group: &failure.group,
-            message: &failure.message,
+            message: excerpt(&failure.message),
             worker: &failure.worker,
         });
     }

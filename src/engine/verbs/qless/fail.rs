@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::events::Said;
+use crate::engine::events::{Said, excerpt};
 use crate::engine::model::history::What;
 use crate::engine::model::job::{Failure, Job, JobKey, State};
 use crate::engine::unit_of_work::{Needs, Work};
@@ -28,6 +28,7 @@ impl Engine {
     pub async fn fail(&self, jobs: Vec<Fail>, holder: Holder, now: Option<Time>) -> Each<()> {
         let need = |needs: &mut Needs, job: &Fail| {
             needs.job(&job.key);
+            needs.keeps_edges = true;
             needs.bytes += job.message.len() + job.body.as_ref().map_or(0, String::len);
         };
         self.each(jobs, now, need, move |work, job| fail(work, &holder, job))
@@ -54,7 +55,7 @@ pub fn fail(work: &mut Work, holder: &Holder, fail: &Fail) -> Result<()> {
     work.events.log(&Said::Failed {
         id: &key.id,
         group,
-        message,
+        message: excerpt(message),
         worker: &holder.worker,
     });
     work.tell("failed", key);
