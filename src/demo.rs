@@ -11,7 +11,7 @@ use std::time::Duration;
 pub use fill::fill;
 
 use crate::engine::{
-    Claim, Engine, Fail, Holder, Job, JobKey, Next, Put, QueueKey, Recur, Result, Retry,
+    Claim, Engine, Fail, Job, JobKey, LeaseHolder, Next, Put, QueueKey, Recur, Result, Retry,
 };
 
 /// Who puts the jobs.
@@ -283,7 +283,7 @@ async fn work(engine: Engine, scene: &'static Scene, name: String) {
 }
 
 async fn finish(engine: &Engine, scene: &Scene, name: &str, job: Job) -> Result<()> {
-    let holder = Holder {
+    let holder = LeaseHolder {
         worker: name.to_owned(),
         queue: None,
     };

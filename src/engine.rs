@@ -36,15 +36,16 @@ pub use audit::{
     AuditEntry, AuditFilter,
 };
 pub use clock::{Clock, Time};
-pub use consistency::Problem;
-pub use error::{ANSWER_BYTES_MAX, Error, Result};
+pub use consistency::Inconsistency;
+pub use error::{Error, RESPONSE_BYTES_MAX, Result};
+use maintenance::empty_queues::{EmptyQueues, QUIET};
 pub use maintenance::fold_series::{HOURS_KEPT, MINUTES_KEPT};
-use maintenance::{Chore, Duty};
+use maintenance::{SystemRequest, SystemTask};
 pub use model::config::{Config, OPTION_BYTES_MAX};
-pub use model::history::{Event, History, NOTE_BYTES_MAX, What};
+pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
-    FOR_EVER, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol, QLESS_SCOPE,
-    QueueId, QueueKey, Standing, State,
+    EffectiveState, FOR_EVER, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
+    QLESS_SCOPE, QueueId, QueueKey, State,
 };
 pub use model::page::Page;
 pub use model::queue::{Queue, Queues};
@@ -52,51 +53,57 @@ pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
 pub use model::tracked::Tracked;
 pub use operations::{
-    Action, Asked, Counted, Operation, Refusal, Skip, Stage, Subject, UNDO_JOBS_MAX,
+    Action, NewOperation, Operation, OperationError, OperationEstimate, Skip, Stage, Subject,
+    UNDO_JOBS_MAX,
 };
 use peers::Peers;
-pub use queries::about::{Opened, Running};
+pub use queries::about::{Opened, ServerInfo};
 pub use queries::dead_letter::DeadLetter;
 pub use queries::due::{Due, HOURS};
 pub use queries::evaluate::{Allowance, Evaluated};
-pub use queries::events::Published;
+pub use queries::events::PublishedEvent;
 pub use queries::failure_times::{Failing, FailureTimes, TIMES_MAX};
 pub use queries::failures::FailureGroup;
 pub use queries::names::Names;
 pub use queries::queues::{Counts, QueueCounts};
-pub use queries::record_labels::{Labelled, Which};
+pub use queries::record_labels::{LabelCounts, LabelFilter};
 pub use queries::records::Records;
-pub use queries::search::{Reach, Searched};
-pub use queries::series::{Sums, within};
+pub use queries::search::{SearchLimits, SearchResult};
+pub use queries::series::{SeriesTotals, within};
 pub use queries::stats::{Durations, Stats};
 pub use queries::workers::WorkerCounts;
-use subscriptions::Waiters;
+use subscriptions::Subscriptions;
 pub use tokens::expiry::Expiry;
-pub use tokens::{Flaw, Grant, Token, Tokens};
-pub use unit_of_work::counters::{Moments, SLOTS};
+pub use tokens::{Grant, Token, TokenError, Tokens};
+use unit_of_work::commit_times::CommitTimes;
+pub use unit_of_work::counters::{SLOTS, Summary};
+use unit_of_work::job_cache::JobCache;
 pub use unit_of_work::time_series::{BOUNDS_S, HOUR, minute};
-use unit_of_work::transaction::{Runner, Seen, Step, Verb};
-use unit_of_work::{Needs, Shared, Work};
+use unit_of_work::transaction::{Aging, Runner, SeenWorkers, Verb, WriteRequest};
+use unit_of_work::{Needs, Shared, UnitOfWork};
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::sessions::{
     SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session,
 };
+use verbs::claim::turns::Turns;
 pub use verbs::claim::{Claim, Order};
-pub use verbs::jobq::advance::Swap;
+pub use verbs::jobq::advance::CompareAndSet;
+use verbs::jobq::candidates::PollCandidates;
 pub use verbs::jobq::queues::flaw_of_queue_name;
-pub use verbs::leases::Holder;
+pub use verbs::leases::LeaseHolder;
 pub use verbs::lmstfy::publish::Publish;
 pub use verbs::qless::complete::Next;
 pub use verbs::qless::depend::Depend;
 pub use verbs::qless::fail::{Fail, MESSAGE_BYTES_MAX};
 pub use verbs::qless::put::Put;
-pub use verbs::qless::recurring::{Change, Recur};
+pub use verbs::qless::recurring::{Recur, RecurringChange};
 pub use verbs::qless::retry::Retry;
 pub use verbs::relay::complete::Run;
-pub use verbs::relay::dead_letter::Revived;
+pub use verbs::relay::dead_letter::Reenqueued;
 pub use verbs::relay::enqueue::{Enqueue, Mode};
 
-use crate::store::{self, Durability, Readers, Statement, Store, Writer};
+pub use crate::store::Durability;
+use crate::store::{self, Readers, Statement, Store, Writer};
 
 /// So many bytes to be written count as one item of a group.
 const ITEM_BYTES: usize = 1_024;
@@ -106,7 +113,7 @@ const ITEM_LINKS: usize = 4;
 
 /// With a database that may be lost on the way: after this time a caller is told that it is not known what has
 /// become of a write. A request is answered within five seconds.
-const ANSWER_MAX: Duration = Duration::from_millis(4_500);
+const WRITE_TIMEOUT: Duration = Duration::from_millis(4_500);
 
 /// How an engine is opened.
 #[derive(Clone, Debug, Default)]
@@ -132,20 +139,20 @@ pub struct Options {
 pub struct Engine(Arc<Inner>, Option<Arc<Actor>>);
 
 struct Inner {
-    writer: Writer<Step>,
+    writer: Writer<WriteRequest>,
     readers: Readers,
     shared: Shared,
     clock: Arc<Clock>,
-    seen: Arc<Seen>,
-    waiters: Arc<Waiters>,
+    seen: Arc<SeenWorkers>,
+    waiters: Arc<Subscriptions>,
     peers: Arc<Peers>,
-    operator: operations::Operator,
-    turns: verbs::claim::turns::Turns,
+    operator: operations::OperationRunner,
+    turns: Turns,
     /// How many entries of the audit have been concluded.
     concluded: AtomicU64,
-    choices: verbs::jobq::candidates::Choices,
+    choices: PollCandidates,
     changes: watch::Sender<u64>,
-    commits: Arc<unit_of_work::commit_times::Commits>,
+    commits: Arc<CommitTimes>,
     trust_client_clock: bool,
     opened: Opened,
     stop: CancellationToken,
@@ -177,11 +184,11 @@ impl Engine {
         let answers = readers.read(cache::all()).await?;
         let taken = cache::take_over(&shared, answers)?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
-        let seen = Arc::new(Seen::default());
-        let waiters = Arc::new(Waiters::default());
+        let seen = Arc::new(SeenWorkers::default());
+        let waiters = Arc::new(Subscriptions::default());
         let changes = watch::Sender::new(0);
-        let operator = operations::Operator::default();
-        let commits = Arc::<unit_of_work::commit_times::Commits>::default();
+        let operator = operations::OperationRunner::default();
+        let commits = Arc::<CommitTimes>::default();
         let runner = Runner {
             shared: shared.clone(),
             clock: Arc::clone(&clock),
@@ -197,13 +204,9 @@ impl Engine {
             has_noticed: false,
             groups: 0,
             recurring_in: taken.recurring_in,
-            aged: unit_of_work::transaction::Aged::default(),
-            held: unit_of_work::job_cache::Held::default(),
-            idle: maintenance::empty_queues::Idle::after(
-                options
-                    .empty_queue_age
-                    .unwrap_or(maintenance::empty_queues::QUIET),
-            ),
+            aged: Aging::default(),
+            held: JobCache::default(),
+            idle: EmptyQueues::after(options.empty_queue_age.unwrap_or(QUIET)),
         };
         let inner = Arc::new(Inner {
             writer: Writer::start(store.connection, runner),
@@ -215,9 +218,9 @@ impl Engine {
             waiters,
             peers,
             operator,
-            turns: verbs::claim::turns::Turns::default(),
+            turns: Turns::default(),
             concluded: AtomicU64::new(0),
-            choices: verbs::jobq::candidates::Choices::default(),
+            choices: PollCandidates::default(),
             changes,
             commits,
             trust_client_clock: options.trust_client_clock,
@@ -340,7 +343,7 @@ impl Engine {
         self.0.changes.send_modify(|changes| *changes += 1);
     }
 
-    fn waiters(&self) -> &Arc<Waiters> {
+    fn waiters(&self) -> &Arc<Subscriptions> {
         &self.0.waiters
     }
 
@@ -356,11 +359,11 @@ impl Engine {
     }
 
     /// What polls for records choose from.
-    fn choices(&self) -> &verbs::jobq::candidates::Choices {
+    fn choices(&self) -> &PollCandidates {
         &self.0.choices
     }
 
-    fn operator(&self) -> &operations::Operator {
+    fn operator(&self) -> &operations::OperationRunner {
         &self.0.operator
     }
 
@@ -368,7 +371,7 @@ impl Engine {
         &self.0.readers
     }
 
-    fn seen(&self) -> &Seen {
+    fn seen(&self) -> &SeenWorkers {
         &self.0.seen
     }
 
@@ -377,7 +380,7 @@ impl Engine {
         needs: Needs,
         now: Option<Time>,
         items: usize,
-        verb: impl FnMut(&mut Work) -> Result<T> + Send + 'static,
+        verb: impl FnMut(&mut UnitOfWork) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (tell, told) = oneshot::channel();
         let task = Box::new(Verb {
@@ -387,7 +390,7 @@ impl Engine {
         });
         let sizes = &self.0.shared.record_sizes;
         let loaded = needs.record_of.map_or(0, |queue| sizes.expected(queue));
-        let step = Step {
+        let step = WriteRequest {
             // A group is bounded by bytes and links as it is by items.
             items: items + (needs.bytes + loaded) / ITEM_BYTES + needs.links / ITEM_LINKS,
             needs,
@@ -403,20 +406,20 @@ impl Engine {
             return written.await;
         }
         // Whoever stands behind others in an outage would wait for all of theirs to be given up.
-        let written = tokio::time::timeout(ANSWER_MAX, written).await;
+        let written = tokio::time::timeout(WRITE_TIMEOUT, written).await;
         written.unwrap_or(Err(Error::Unavailable))
     }
 
-    async fn chore(&self, chore: Chore) -> Result<usize> {
+    async fn chore(&self, chore: SystemTask) -> Result<usize> {
         let (tell, told) = oneshot::channel();
-        let task = Box::new(Duty {
+        let task = Box::new(SystemRequest {
             chore,
             concerned: 0,
             tell,
         });
         self.0
             .writer
-            .submit(Step {
+            .submit(WriteRequest {
                 needs: Needs::default(),
                 now: None,
                 items: 1,

@@ -23,7 +23,7 @@ mod sqlite;
 use std::path::Path;
 use std::time::Duration;
 
-pub use about::About;
+pub use about::DatabaseInfo;
 pub use address::shown;
 pub use bound::ROWS_BOUND_MAX;
 pub use copy::{Copied, CopyError, Progress, copy};

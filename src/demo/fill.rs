@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{FAILURES, PRODUCER, TAGS, one_in, pick, up_to};
 use crate::engine::{
-    Claim, Engine, Enqueue, Fail, Holder, Job, Mode, Publish, Put, QueueKey, Result,
+    Claim, Engine, Enqueue, Fail, Job, LeaseHolder, Mode, Publish, Put, QueueKey, Result,
 };
 
 /// Jobs that are put at once, and how many of such batches are on their way.
@@ -130,7 +130,7 @@ async fn qless(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
     let worker = format!("{kind}-{}.example-4001", number % 9);
     let claim = Claim::of(queue, worker.as_str(), BATCH);
     let claimed = engine.claim(claim, None).await?;
-    let holder = Holder {
+    let holder = LeaseHolder {
         worker,
         queue: None,
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{one_in, up_to};
-use crate::engine::{Engine, Queue, Record, Swap};
+use crate::engine::{CompareAndSet, Engine, Queue, Record};
 use crate::query::Query;
 
 const HOSTS: &str = "hosts";
@@ -94,7 +94,7 @@ async fn work(engine: &Engine, queue: &Arc<Queue>, record: &Record, mine: String
         r#"["FINISHED"]"#
     };
     let done = engine.advance(queue, record.id, mine, end.to_owned()).await;
-    if let Ok(Swap::Differs(_)) = done {
+    if let Ok(CompareAndSet::Differs(_)) = done {
         let event = r#"{"step":"given up: the host is another node's"}"#;
         drop(engine.append(queue, record.id, event.to_owned()).await);
     }

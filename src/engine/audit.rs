@@ -57,7 +57,7 @@ pub struct AuditEntry {
     pub said: String,
 }
 
-/// Which entries are wanted; what is empty or `None` leaves out none.
+/// LabelFilter entries are wanted; what is empty or `None` leaves out none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     pub who: String,
@@ -196,7 +196,7 @@ pub fn drop_old(now: Time) -> [Statement; 2] {
     ]
 }
 
-/// What `LIKE` matches a text with that has this one in it.
+/// EventKind `LIKE` matches a text with that has this one in it.
 fn pattern(text: &str) -> String {
     let mut pattern = String::from("%");
     for c in text.to_lowercase().chars() {

@@ -74,7 +74,7 @@ pub fn revision(shared: &Shared) -> i64 {
 }
 
 /// What has been taken over.
-pub struct Taken {
+pub struct Reloaded {
     /// The revision that was read.
     pub revision: i64,
     /// The queues that have recurring jobs.
@@ -85,7 +85,7 @@ pub struct Taken {
 
 /// Takes over what [`all`] has read; not if what is there was read at a later revision, for readers overtake
 /// each other.
-pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Taken, StoreError> {
+pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Reloaded, StoreError> {
     let mut answers = answers.into_iter().map(|answer| answer.rows);
     let mut next = || answers.next().unwrap_or_default();
     let state = next();
@@ -105,7 +105,7 @@ pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Taken, StoreEr
         tokens_differ = shared.tokens.take_over(&tokens)?;
         *known = revision;
     }
-    Ok(Taken {
+    Ok(Reloaded {
         revision,
         recurring_in: recurring_in?,
         tokens_differ,

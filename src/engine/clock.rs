@@ -68,7 +68,7 @@ fn micros(seconds: f64) -> i64 {
 /// its latest moment, a little slower than real time, until it agrees with the machine's clock again.
 #[derive(Debug)]
 pub struct Clock {
-    told: Mutex<Told>,
+    told: Mutex<Anchor>,
     started: Instant,
     /// By how much the database's clock is ahead of the machine's, in microseconds.
     ahead: AtomicI64,
@@ -80,18 +80,18 @@ const SLOWER_BY: i64 = 10;
 /// What the clock said when it agreed with the machine's last, or was set forwards; and when that was, in microseconds
 /// of real time since the clock was started.
 #[derive(Debug, Default)]
-struct Told {
+struct Anchor {
     anchor: i64,
     at: i64,
 }
 
-impl Told {
+impl Anchor {
     /// The present moment, `passed` after the clock was started, on a machine whose clock says `wall`.
     fn now(&mut self, wall: i64, passed: i64) -> i64 {
         let since = passed.saturating_sub(self.at);
         let slowly = self.anchor.saturating_add(since - since / SLOWER_BY);
         if wall >= slowly {
-            *self = Told {
+            *self = Anchor {
                 anchor: wall,
                 at: passed,
             };
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_goes_on() {
-        let mut told = Told::default();
+        let mut told = Anchor::default();
         let second = MICROS_A_SECOND;
         assert_eq!(told.now(NOON, 0), NOON);
         assert_eq!(told.now(NOON + HOUR, second), NOON + HOUR);
@@ -195,7 +195,7 @@ mod tests {
     fn a_clock_that_is_ahead_agrees_with_the_machine_again() {
         // An hour is caught up in ten, however often the clock is read.
         for step in [7, HOUR / 60] {
-            let mut told = Told::default();
+            let mut told = Anchor::default();
             told.now(NOON + HOUR, 0);
             let mut before = NOON + HOUR;
             for passed in (1..1_000).map(|n| n * step) {

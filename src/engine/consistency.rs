@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::maintenance::Chore;
+use crate::engine::maintenance::SystemTask;
 use crate::store::{Connection, Statement, StoreError};
 
 /// How often mending is followed by another look: to mend a job may change what it is counted as.
@@ -18,8 +18,8 @@ const ROUNDS_MAX: usize = 4;
 
 /// Something that is kept twice and does not agree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Problem {
-    /// Which of [`KINDS`].
+pub struct Inconsistency {
+    /// LabelFilter of [`KINDS`].
     pub kind: &'static str,
     /// What is wrong, as a sentence.
     pub message: String,
@@ -50,7 +50,7 @@ impl Moment {
 
 impl Engine {
     /// Everything that is kept twice and does not agree; of each kind up to a thousand problems.
-    pub async fn check(&self, now: Option<Time>) -> Result<Vec<Problem>> {
+    pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
         self.freshen().await?;
         let args = self.moment(now).args();
         let find = |kind: &Kind| Statement::new(kind.find, args.clone());
@@ -61,7 +61,7 @@ impl Engine {
         let mut problems = Vec::new();
         for (kind, answer) in KINDS.iter().zip(answers) {
             for row in answer.rows {
-                problems.push(Problem {
+                problems.push(Inconsistency {
                     kind: kind.name,
                     concerns: row.text(0)?,
                     message: row.text(1)?,
@@ -72,7 +72,7 @@ impl Engine {
     }
 
     /// Checks, and sets right what it finds. Returns all that was found, and how much of it is right now.
-    pub async fn mend(&self, now: Option<Time>) -> Result<(Vec<Problem>, usize)> {
+    pub async fn mend(&self, now: Option<Time>) -> Result<(Vec<Inconsistency>, usize)> {
         let (mut found, mut known) = (Vec::new(), HashSet::new());
         let mut left = self.check(now).await?;
         for _ in 0..ROUNDS_MAX {
@@ -91,8 +91,8 @@ impl Engine {
     }
 
     /// Sets right those of the problems that are still there.
-    async fn set_right(&self, moment: Moment, problems: Vec<Problem>) -> Result<()> {
-        let mend = Chore::Mend(moment, problems.into());
+    async fn set_right(&self, moment: Moment, problems: Vec<Inconsistency>) -> Result<()> {
+        let mend = SystemTask::Mend(moment, problems.into());
         self.chore(mend).await.map(drop)
     }
 
@@ -111,7 +111,7 @@ impl Engine {
 pub async fn mend(
     connection: &mut Connection,
     moment: Moment,
-    problems: &[Problem],
+    problems: &[Inconsistency],
 ) -> Result<(), StoreError> {
     for kind in &KINDS {
         let of_kind = problems.iter().filter(|problem| problem.kind == kind.name);

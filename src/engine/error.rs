@@ -1,10 +1,10 @@
 //! Why a verb refused. One enum for all protocols; each protocol has one table from it to its answers.
 
-use crate::engine::model::job::Standing;
-use crate::engine::tokens::Flaw;
+use crate::engine::model::job::EffectiveState;
+use crate::engine::tokens::TokenError;
 
 /// How many bytes one answer may have. What lists many jobs counts them before it loads them.
-pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+pub const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
 /// A refusal. Nothing was changed by the verb that returned it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum Error {
     #[error("recurring job \"{id}\" does not exist")]
     NoSuchRecurring { id: String },
     #[error("job \"{id}\" is {state}, not running")]
-    NotRunning { id: String, state: Standing },
+    NotRunning { id: String, state: EffectiveState },
     #[error("job \"{id}\" is held by another worker, \"{worker}\"")]
     WrongWorker { id: String, worker: String },
     #[error("job \"{id}\" is in another queue, \"{queue}\"")]
@@ -26,23 +26,23 @@ pub enum Error {
     #[error("job \"{id}\" would depend on itself")]
     DependencyCycle { id: String },
     #[error("job \"{id}\" is {state} and does not depend on other jobs")]
-    NotDepending { id: String, state: Standing },
+    NotDepending { id: String, state: EffectiveState },
     #[error("{why}")]
     BadOption { why: String },
     #[error("{0}")]
-    BadToken(#[from] Flaw),
+    BadToken(#[from] TokenError),
     #[error("too many {what}; the limit is {max}")]
     TooMany { what: &'static str, max: usize },
     #[error("job \"{id}\" is {state}, not failed")]
-    NotFailed { id: String, state: Standing },
+    NotFailed { id: String, state: EffectiveState },
     #[error("job \"{id}\" is {state}, not dead")]
-    NotDead { id: String, state: Standing },
+    NotDead { id: String, state: EffectiveState },
     #[error("job \"{id}\" already exists in queue \"{queue}\"")]
-    AlreadyThere { id: String, queue: String },
+    JobExists { id: String, queue: String },
     #[error("queue \"{name}\" does not exist")]
     NoSuchQueue { name: String },
     #[error("queue \"{name}\" already exists")]
-    QueueThere { name: String },
+    QueueExists { name: String },
     #[error("the log of job \"{id}\" is full; the limit is {max}")]
     LogFull { id: String, max: &'static str },
     /// What a query was to look at is more than one request may.
@@ -51,8 +51,8 @@ pub enum Error {
     )]
     TooMuchWork { looked_at: usize },
     /// The jobs that an answer lists have too many bytes together.
-    #[error("the response would exceed {} MiB; request fewer jobs", ANSWER_BYTES_MAX >> 20)]
-    AnswerTooLarge,
+    #[error("the response would exceed {} MiB; request fewer jobs", RESPONSE_BYTES_MAX >> 20)]
+    ResponseTooLarge,
     /// The token that was shown is one no longer.
     #[error("the token was revoked")]
     Revoked,

@@ -15,7 +15,7 @@ const EVENTS_MAX: i64 = 100_000;
 /// What is said on the channel `log`, and of some things on a worker's.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Said<'a> {
+pub enum LogEvent<'a> {
     Put {
         id: &'a str,
         queue: &'a str,
@@ -73,12 +73,12 @@ pub struct Events {
 
 impl Events {
     /// For everybody.
-    pub fn log(&mut self, said: &Said<'_>) {
+    pub fn log(&mut self, said: &LogEvent<'_>) {
         self.push("log", said);
     }
 
     /// For a worker.
-    pub fn worker(&mut self, worker: &str, said: &Said<'_>) {
+    pub fn worker(&mut self, worker: &str, said: &LogEvent<'_>) {
         self.push(&format!("w:{worker}"), said);
     }
 

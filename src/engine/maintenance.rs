@@ -14,40 +14,40 @@ use tokio::sync::oneshot;
 use crate::engine::Engine;
 use crate::engine::consistency;
 use crate::engine::error::Result;
-use crate::engine::maintenance::tasks::Part;
+use crate::engine::maintenance::tasks::MaintenanceTask;
 use crate::engine::operations;
 use crate::engine::unit_of_work::transaction::{Runner, Task};
-use crate::engine::unit_of_work::{REVISE, Work};
+use crate::engine::unit_of_work::{REVISE, UnitOfWork};
 use crate::store::{Connection, Statement, StoreError};
 
 /// What the server does of its own accord.
 #[derive(Clone, Debug)]
-pub enum Chore {
+pub enum SystemTask {
     /// See what others have changed, and ask for the upkeep.
     Attend,
     /// A part of the upkeep, if it is ours to do.
-    Upkeep(Part),
+    Upkeep(MaintenanceTask),
     /// Forget everything.
     Flush,
     /// Drop jobs of a queue: a bounded batch.
     Drop(tasks::Drop),
     /// Set right what is kept twice and does not agree.
-    Mend(consistency::Moment, Arc<[consistency::Problem]>),
+    Mend(consistency::Moment, Arc<[consistency::Inconsistency]>),
 }
 
 /// A chore as a task; tells how many jobs it has changed or dropped.
-pub struct Duty {
-    pub chore: Chore,
+pub struct SystemRequest {
+    pub chore: SystemTask,
     pub concerned: usize,
     pub tell: oneshot::Sender<Result<usize>>,
 }
 
-impl Task for Duty {
-    fn run(&mut self, work: &mut Work) {
+impl Task for SystemRequest {
+    fn run(&mut self, work: &mut UnitOfWork) {
         self.concerned = work.concerned;
     }
 
-    fn chore(&self) -> Option<Chore> {
+    fn chore(&self) -> Option<SystemTask> {
         Some(self.chore.clone())
     }
 
@@ -60,31 +60,33 @@ impl Runner {
     /// Does a chore, except for what is written with the commit, which it gives.
     pub async fn attend_to(
         &mut self,
-        chore: &Chore,
+        chore: &SystemTask,
         connection: &mut Connection,
-        work: &mut Work,
+        work: &mut UnitOfWork,
     ) -> Result<Vec<Statement>, StoreError> {
         match chore {
-            Chore::Flush => return Ok(tasks::flush()),
-            Chore::Mend(moment, problems) => {
+            SystemTask::Flush => return Ok(tasks::flush()),
+            SystemTask::Mend(moment, problems) => {
                 consistency::mend(connection, *moment, problems).await?;
                 return Ok(vec![Statement::new(REVISE, [])]);
             }
-            Chore::Attend => {
+            SystemTask::Attend => {
                 let noticed = self.notice(connection).await?;
                 let leads = !self.peers.share() || self.peers.attend(connection, work.now).await?;
                 self.leads.store(leads, Ordering::Relaxed);
                 return Ok(noticed.into_iter().collect());
             }
-            Chore::Upkeep(Part::Idle) => self.idle.look(connection, work).await?,
-            Chore::Upkeep(Part::Operations) => {
+            SystemTask::Upkeep(MaintenanceTask::EmptyQueues) => {
+                self.idle.look(connection, work).await?
+            }
+            SystemTask::Upkeep(MaintenanceTask::Operations) => {
                 work.concerned += operations::tidy(connection, work.now).await?;
             }
-            Chore::Upkeep(Part::Tokens) => work.forget_expired_tokens(),
-            Chore::Upkeep(part) => {
+            SystemTask::Upkeep(MaintenanceTask::Tokens) => work.forget_expired_tokens(),
+            SystemTask::Upkeep(part) => {
                 tasks::upkeep(connection, work, *part, self.clients_tell_time).await?;
             }
-            Chore::Drop(what) => tasks::drop_of(connection, work, what).await?,
+            SystemTask::Drop(what) => tasks::drop_of(connection, work, what).await?,
         }
         Ok(Vec::new())
     }
@@ -92,22 +94,22 @@ impl Runner {
     /// What is in memory follows a chore that has been committed.
     pub async fn attended(
         &mut self,
-        chore: &Chore,
+        chore: &SystemTask,
         connection: &mut Connection,
     ) -> Result<(), StoreError> {
         match chore {
-            Chore::Flush => {
+            SystemTask::Flush => {
                 self.shared.queues.clear();
                 self.shared.config.clear();
                 self.shared.tracked.clear();
                 self.recurring_in.clear();
                 self.held.clear();
             }
-            Chore::Mend(..) => {
+            SystemTask::Mend(..) => {
                 self.held.clear();
                 self.take_over(connection).await?;
             }
-            Chore::Attend | Chore::Upkeep(_) | Chore::Drop(_) => {}
+            SystemTask::Attend | SystemTask::Upkeep(_) | SystemTask::Drop(_) => {}
         }
         Ok(())
     }
@@ -130,7 +132,7 @@ impl Engine {
         for round in 0_u64.. {
             ticks.tick().await;
             // A failure has been logged by the writer; the next round tries again.
-            drop(self.chore(Chore::Attend).await);
+            drop(self.chore(SystemTask::Attend).await);
             self.operator().call();
             let is_seldom = round.is_multiple_of(SELDOM);
             if is_seldom {
@@ -146,10 +148,10 @@ impl Engine {
     /// Each part of the upkeep, again while there is more to do, so that what is due at once is done at once; other
     /// writes come in between.
     async fn keep(&self, seldom_too: bool) {
-        let parts = Part::all(self.trusts_client_clock());
+        let parts = MaintenanceTask::all(self.trusts_client_clock());
         for part in parts.filter(|part| seldom_too || !part.is_seldom()) {
             for _ in 0..BATCHES_MAX {
-                match self.chore(Chore::Upkeep(part)).await {
+                match self.chore(SystemTask::Upkeep(part)).await {
                     Ok(jobs) if part.may_go_on(jobs) => {}
                     _ => break,
                 }

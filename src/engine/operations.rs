@@ -15,11 +15,11 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, QueueKey};
-use crate::engine::queries::search::Reach;
-use crate::engine::unit_of_work::{Needs, Work};
-pub use changes::Operating;
+use crate::engine::queries::search::SearchLimits;
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
+pub use changes::OperationChanges;
 pub use rows::{COLUMNS, load, operation, tidy};
-pub use run::Operator;
+pub use run::OperationRunner;
 
 /// How many jobs one operation concerns at the most.
 pub const JOBS_MAX: i64 = 10_000_000;
@@ -39,7 +39,7 @@ pub const ACTIVE_MAX: i64 = 100;
 pub const LISTED_MAX: usize = 1_000;
 
 /// How far it is counted before it is asked whether that is meant.
-pub const COUNT_REACH: Reach = Reach {
+pub const COUNT_REACH: SearchLimits = SearchLimits {
     jobs: usize::MAX,
     looked_at: 1_000_000,
     time: std::time::Duration::from_secs(2),
@@ -165,17 +165,17 @@ impl Operation {
 
 /// An operation that somebody asks for.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct NewOperation {
     pub who: String,
     pub action: Action,
     pub subject: Subject,
-    /// What [`Engine::count`] said of it.
-    pub counted: Counted,
+    /// EventKind [`Engine::count`] said of it.
+    pub counted: OperationEstimate,
 }
 
 /// What an operation would concern.
 #[derive(Clone, Debug, Default)]
-pub struct Counted {
+pub struct OperationEstimate {
     pub jobs: i64,
     /// Of these, to how many the action can be done, as they stand now.
     pub able: i64,
@@ -187,7 +187,7 @@ pub struct Counted {
     pub samples: Vec<Job>,
 }
 
-impl Counted {
+impl OperationEstimate {
     /// Whether what is removed of them can be kept.
     pub fn can_be_kept(&self) -> bool {
         !self.is_least && self.jobs <= UNDO_JOBS_MAX && self.bytes <= UNDO_BYTES_MAX
@@ -209,7 +209,7 @@ impl Counted {
 
 /// Why nothing became of a wish about operations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum OperationError {
     #[error("the operation no longer exists")]
     Missing,
     #[error("the operation has already ended")]
@@ -240,16 +240,16 @@ impl Engine {
     pub(in crate::engine) async fn change_operation(
         &self,
         id: i64,
-        change: impl Fn(&mut Operation, Time) -> Result<(), Refusal> + Send + 'static,
-    ) -> Result<Result<(), Refusal>> {
+        change: impl Fn(&mut Operation, Time) -> Result<(), OperationError> + Send + 'static,
+    ) -> Result<Result<(), OperationError>> {
         let needs = Needs {
             operation: Some(id),
             ..Needs::default()
         };
-        self.write(needs, None, 1, move |work: &mut Work| {
+        self.write(needs, None, 1, move |work: &mut UnitOfWork| {
             let now = work.now;
             let Some((operation, _)) = work.operating.get(id) else {
-                return Ok(Err(Refusal::Missing));
+                return Ok(Err(OperationError::Missing));
             };
             let mut changed = operation.clone();
             let done = change(&mut changed, now);
@@ -275,11 +275,11 @@ mod tests {
             (1, 67_108_865, false, false),
             (1, 1, true, false),
         ] {
-            let counted = Counted {
+            let counted = OperationEstimate {
                 jobs,
                 bytes,
                 is_least,
-                ..Counted::default()
+                ..OperationEstimate::default()
             };
             assert_eq!(counted.can_be_kept(), expected, "{jobs} {bytes}");
         }

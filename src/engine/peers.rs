@@ -43,7 +43,7 @@ const ALL_QUEUES: &str = "*";
 /// The other servers, as one of them sees them.
 #[derive(Debug, Default)]
 pub struct Peers {
-    /// Made up when the server starts.
+    /// TokenDetails up when the server starts.
     name: String,
     /// The number under which it keeps its counts.
     pub number: i64,

@@ -21,8 +21,8 @@ use crate::engine::model::job::QueueKey;
 
 /// Those who wait.
 #[derive(Debug, Default)]
-pub struct Waiters {
-    queues: Mutex<HashMap<QueueKey, Bench>>,
+pub struct Subscriptions {
+    queues: Mutex<HashMap<QueueKey, QueueSubscribers>>,
     /// How many seats are taken, in all queues.
     seated: AtomicUsize,
     /// Told when the alarm has to ring earlier.
@@ -31,7 +31,7 @@ pub struct Waiters {
 
 /// Those who wait at one queue.
 #[derive(Debug, Default)]
-struct Bench {
+struct QueueSubscribers {
     bell: Arc<Notify>,
     seated: usize,
     /// When something will become available by itself.
@@ -40,14 +40,14 @@ struct Bench {
     looked: bool,
 }
 
-impl Waiters {
+impl Subscriptions {
     /// Whether anybody waits.
     pub fn any(&self) -> bool {
         self.seated.load(Ordering::Acquire) > 0
     }
 
     /// Takes a seat at each of the queues.
-    pub fn sit(self: &Arc<Self>, queues: &[QueueKey]) -> Seat {
+    pub fn sit(self: &Arc<Self>, queues: &[QueueKey]) -> Subscription {
         let mut benches = self.benches();
         let bells = queues.iter().map(|queue| {
             let bench = benches.entry(queue.clone()).or_default();
@@ -56,7 +56,7 @@ impl Waiters {
         });
         let bells: Vec<_> = bells.collect();
         self.seated.fetch_add(queues.len(), Ordering::AcqRel);
-        Seat {
+        Subscription {
             waiters: Arc::clone(self),
             queues: queues.to_vec(),
             bells,
@@ -89,7 +89,7 @@ impl Waiters {
 
     /// Those of the queues for which no waiter has read yet when something becomes available there. The caller
     /// must read it; if it is dropped first, the next waiter does.
-    pub(in crate::engine) fn unlooked(&self, queues: &[QueueKey]) -> Unlooked<'_> {
+    pub(in crate::engine) fn unlooked(&self, queues: &[QueueKey]) -> TimerUpdate<'_> {
         let mut benches = self.benches();
         let mut unlooked = Vec::new();
         for queue in queues {
@@ -99,7 +99,7 @@ impl Waiters {
                 unlooked.push(queue.clone());
             }
         }
-        Unlooked {
+        TimerUpdate {
             waiters: self,
             queues: unlooked,
         }
@@ -131,21 +131,21 @@ impl Waiters {
         .collect()
     }
 
-    fn benches(&self) -> MutexGuard<'_, HashMap<QueueKey, Bench>> {
+    fn benches(&self) -> MutexGuard<'_, HashMap<QueueKey, QueueSubscribers>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A place among those who wait, given up when it is dropped.
-pub struct Seat {
-    waiters: Arc<Waiters>,
+pub struct Subscription {
+    waiters: Arc<Subscriptions>,
     pub queues: Vec<QueueKey>,
     bells: Vec<Arc<Notify>>,
 }
 
-impl Seat {
+impl Subscription {
     /// Begins to listen: whatever happens from now on will be heard.
-    pub(in crate::engine) fn listen(&self) -> Rings {
+    pub(in crate::engine) fn listen(&self) -> NextWakeUp {
         let mut rings: Vec<_> = self
             .bells
             .iter()
@@ -154,11 +154,11 @@ impl Seat {
         for ring in &mut rings {
             ring.as_mut().enable();
         }
-        Rings(rings)
+        NextWakeUp(rings)
     }
 }
 
-impl Drop for Seat {
+impl Drop for Subscription {
     fn drop(&mut self) {
         let mut benches = self.waiters.benches();
         for queue in &self.queues {
@@ -178,9 +178,9 @@ impl Drop for Seat {
 
 /// Ends with the number of the first queue whose bell rings. A bell that rang for us unheard rings for the
 /// next one.
-pub struct Rings(Vec<Pin<Box<OwnedNotified>>>);
+pub struct NextWakeUp(Vec<Pin<Box<OwnedNotified>>>);
 
-impl Future for Rings {
+impl Future for NextWakeUp {
     type Output = usize;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<usize> {
@@ -193,20 +193,20 @@ impl Future for Rings {
 }
 
 /// Queues whose alarm one waiter is about to set for all of them. Other waiters rely on it, so if this is dropped
-/// before [`Unlooked::done`], because the caller hung up, one of them takes over.
-pub struct Unlooked<'a> {
-    waiters: &'a Waiters,
+/// before [`TimerUpdate::done`], because the caller hung up, one of them takes over.
+pub struct TimerUpdate<'a> {
+    waiters: &'a Subscriptions,
     pub queues: Vec<QueueKey>,
 }
 
-impl Unlooked<'_> {
+impl TimerUpdate<'_> {
     /// The alarm is set.
     pub(in crate::engine) fn done(mut self) {
         self.queues.clear();
     }
 }
 
-impl Drop for Unlooked<'_> {
+impl Drop for TimerUpdate<'_> {
     fn drop(&mut self) {
         for queue in &self.queues {
             if let Some(bench) = self.waiters.benches().get_mut(queue) {
@@ -219,13 +219,13 @@ impl Drop for Unlooked<'_> {
 
 /// A wake-up that has not led to a claim yet. If the caller hangs up or its claim fails, the next waiter of the
 /// queue gets it: the job is still there.
-pub struct Woken<'a> {
-    pub seat: &'a Seat,
+pub struct PendingWakeUp<'a> {
+    pub seat: &'a Subscription,
     /// The number of the queue among those of the seat, while the wake-up is unused.
     pub queue: Option<usize>,
 }
 
-impl Woken<'_> {
+impl PendingWakeUp<'_> {
     /// The queue of the wake-up, which the caller has used.
     pub(in crate::engine) fn used(&mut self) -> Option<&QueueKey> {
         let queue = self.queue.take()?;
@@ -233,7 +233,7 @@ impl Woken<'_> {
     }
 }
 
-impl Drop for Woken<'_> {
+impl Drop for PendingWakeUp<'_> {
     fn drop(&mut self) {
         let seat = self.seat;
         if let Some(queue) = self.used() {

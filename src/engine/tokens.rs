@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::tokens::expiry::LIFE_DAYS_MAX;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::secret::Hash;
 use crate::store::Statement;
 pub use known::Tokens;
@@ -43,7 +43,7 @@ pub const TAKEN: &str = "v0";
 
 /// What is wrong with a token that somebody wants to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
+pub enum TokenError {
     #[error(
         "a namespace name must have 1 to {NAMESPACE_BYTES_MAX} letters, digits, hyphens or underscores (A-Z, a-z, 0-9, - and _)"
     )]
@@ -85,7 +85,7 @@ pub struct Token {
 }
 
 /// Proof that a request had a valid token of a namespace. The token may have expired or been revoked since; see
-/// [`Work::holds`].
+/// [`UnitOfWork::holds`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Grant {
     namespace: String,
@@ -108,14 +108,14 @@ impl fmt::Debug for Grant {
 
 /// How a token was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct TokenDetails {
     pub description: String,
     pub created_at: Time,
     /// From this moment on the token is refused.
     pub expires_at: Option<Time>,
 }
 
-impl Made {
+impl TokenDetails {
     fn is_expired(&self, now: Time) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
@@ -123,15 +123,15 @@ impl Made {
 
 /// A token that a group makes, or (without `made`) takes away.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct TokenChange {
     pub namespace: String,
     pub hash: Hash,
-    pub made: Option<Made>,
+    pub made: Option<TokenDetails>,
     /// The upkeep removes it, because it expired long ago.
     pub is_forgotten: bool,
 }
 
-impl Change {
+impl TokenChange {
     /// The token's public name.
     pub fn name(&self) -> String {
         name(&self.hash)
@@ -140,16 +140,16 @@ impl Change {
 
 /// The tokens as a group leaves them.
 #[derive(Debug)]
-pub struct Changing {
+pub struct TokenChanges {
     pub known: Arc<Tokens>,
-    pub changes: Vec<Change>,
+    pub changes: Vec<TokenChange>,
     /// Tokens that expired by this moment are removed if a change says so.
     forgotten_until: Time,
 }
 
-impl Changing {
-    pub fn new(known: &Arc<Tokens>) -> Changing {
-        Changing {
+impl TokenChanges {
+    pub fn new(known: &Arc<Tokens>) -> TokenChanges {
+        TokenChanges {
             known: Arc::clone(known),
             changes: Vec::new(),
             forgotten_until: Time::default(),
@@ -174,22 +174,23 @@ impl Changing {
         }
     }
 
-    fn change(&self, namespace: &str, hash: &Hash) -> Option<&Change> {
-        let concerned = |change: &&Change| change.namespace == namespace && change.hash == *hash;
+    fn change(&self, namespace: &str, hash: &Hash) -> Option<&TokenChange> {
+        let concerned =
+            |change: &&TokenChange| change.namespace == namespace && change.hash == *hash;
         self.changes.iter().rev().find(concerned)
     }
 
     /// How many tokens the namespace has, about: those of this group are added, whatever it takes away.
     pub(in crate::engine) fn count(&self, namespace: &str) -> usize {
-        let of_it = |change: &&Change| change.namespace == namespace && change.made.is_some();
+        let of_it = |change: &&TokenChange| change.namespace == namespace && change.made.is_some();
         self.known.count(namespace) + self.changes.iter().filter(of_it).count()
     }
 
     /// The statements that store the changes.
     pub fn writes(&self) -> Vec<Statement> {
-        let is_forgotten = |change: &&Change| change.is_forgotten;
+        let is_forgotten = |change: &&TokenChange| change.is_forgotten;
         let others = self.changes.iter().filter(|change| !is_forgotten(change));
-        let mut writes: Vec<_> = others.map(Change::write).collect();
+        let mut writes: Vec<_> = others.map(TokenChange::write).collect();
         let forgotten = self.changes.iter().filter(is_forgotten);
         let forgotten = forgotten.map(|change| (change.namespace.as_str(), change.hash.hex()));
         let forgotten: Vec<_> = forgotten.collect();
@@ -200,7 +201,7 @@ impl Changing {
     }
 }
 
-impl Change {
+impl TokenChange {
     fn write(&self) -> Statement {
         let (namespace, hash) = (self.namespace.as_str(), self.hash.hex());
         let Some(made) = &self.made else {
@@ -218,7 +219,7 @@ impl Change {
     }
 }
 
-impl Work {
+impl UnitOfWork {
     /// Whether the token of a request is still valid. A request that has waited asks again here, in the group that
     /// would serve it.
     pub fn holds(&self, grant: &Grant) -> bool {
@@ -231,7 +232,7 @@ impl Work {
         let expired = self.tokens.known.expired(until, FORGOTTEN_MAX);
         self.concerned += expired.len();
         self.tokens.forgotten_until = until;
-        let gone = expired.into_iter().map(|(namespace, hash)| Change {
+        let gone = expired.into_iter().map(|(namespace, hash)| TokenChange {
             namespace,
             hash,
             made: None,

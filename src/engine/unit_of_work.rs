@@ -1,7 +1,7 @@
 //! One group at work: the jobs it needs are read at once, the verbs run on them in memory, one after
 //! the other, and what they changed is written at once.
 //!
-//! A verb is an ordinary function on [`Work`]. It first checks, then changes; when it refuses it has
+//! A verb is an ordinary function on [`UnitOfWork`]. It first checks, then changes; when it refuses it has
 //! changed nothing. It never touches the database, so a group costs a handful of calls whatever the
 //! number of jobs in it. Counts follow from comparing each job before and after; no verb keeps them.
 
@@ -32,9 +32,9 @@ use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, QueueKey};
 use crate::engine::model::queue::{Queue, Queues};
 use crate::engine::model::recurring::Recurring;
 use crate::engine::model::tracked::Tracked;
-use crate::engine::operations::Operating;
-use crate::engine::tokens::{Changing, Tokens};
-use crate::engine::unit_of_work::counters::Tally;
+use crate::engine::operations::OperationChanges;
+use crate::engine::tokens::{TokenChanges, Tokens};
+use crate::engine::unit_of_work::counters::Counters;
 use crate::store::Statement;
 pub use audited::Audit;
 pub use needs::{Needs, Oldest, Wanted};
@@ -84,10 +84,10 @@ pub struct Shared {
 }
 
 /// The jobs under work, and what is to be written besides.
-pub struct Work {
+pub struct UnitOfWork {
     /// The moment at which all of the group happens.
     pub now: Time,
-    pub tally: Tally,
+    pub tally: Counters,
     pub events: Events,
     /// The options in force; changes of this group come after it.
     pub config: Arc<Config>,
@@ -113,8 +113,8 @@ pub struct Work {
     changed_keys: HashMap<QueueKey, QueueId>,
     /// Queues that are to be there no longer.
     gone_queues: Vec<QueueId>,
-    pub tokens: Changing,
-    pub operating: Operating,
+    pub tokens: TokenChanges,
+    pub operating: OperationChanges,
     tracked: Arc<Tracked>,
     /// Ids tracked since when, or no longer, by this group.
     tracking: HashMap<String, Option<Time>>,
@@ -154,11 +154,11 @@ pub struct Seqs {
     pub step: i64,
 }
 
-impl Work {
-    pub fn new(now: Time, shared: &Shared, watched: bool, seqs: Seqs) -> Work {
-        Work {
+impl UnitOfWork {
+    pub fn new(now: Time, shared: &Shared, watched: bool, seqs: Seqs) -> UnitOfWork {
+        UnitOfWork {
             now,
-            tally: Tally::default(),
+            tally: Counters::default(),
             events: Events::default(),
             config: Arc::clone(&shared.config),
             history_max: shared.config.count("max-job-history"),
@@ -173,8 +173,8 @@ impl Work {
             changed_queues: BTreeMap::new(),
             changed_keys: HashMap::new(),
             gone_queues: Vec::new(),
-            tokens: Changing::new(&shared.tokens),
-            operating: Operating::default(),
+            tokens: TokenChanges::new(&shared.tokens),
+            operating: OperationChanges::default(),
             tracked: Arc::clone(&shared.tracked),
             tracking: HashMap::new(),
             slots: HashMap::default(),
@@ -465,7 +465,7 @@ impl Work {
         self.forgotten_workers.push(worker.to_owned());
     }
 
-    /// See [`Work::forget_worker`].
+    /// See [`UnitOfWork::forget_worker`].
     pub fn forgotten_workers(&self) -> &[String] {
         &self.forgotten_workers
     }

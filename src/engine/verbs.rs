@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::JobKey;
-use crate::engine::unit_of_work::{Needs, Oldest, Work};
+use crate::engine::unit_of_work::{Needs, Oldest, UnitOfWork};
 
 /// A result for each item.
 type Each<T> = Result<Vec<Result<T>>>;
@@ -32,7 +32,7 @@ impl Engine {
         items: Vec<I>,
         now: Option<Time>,
         need: impl Fn(&mut Needs, &I),
-        verb: impl FnMut(&mut Work, &I) -> Result<T> + Clone + Send + 'static,
+        verb: impl FnMut(&mut UnitOfWork, &I) -> Result<T> + Clone + Send + 'static,
     ) -> Each<T> {
         let mut results = Vec::with_capacity(items.len());
         let mut items = items.into_iter().peekable();
@@ -45,7 +45,7 @@ impl Engine {
                 some.push(item);
             }
             let (count, mut verb) = (some.len(), verb.clone());
-            let verbs = move |work: &mut Work| {
+            let verbs = move |work: &mut UnitOfWork| {
                 let each = some.iter().map(|item| verb(work, item));
                 Ok(each.collect::<Vec<_>>())
             };

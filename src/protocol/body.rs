@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
-use crate::engine::{ANSWER_BYTES_MAX, Error};
+use crate::engine::{Error, RESPONSE_BYTES_MAX};
 
 /// Bodies of so many bytes are read and written in less than a millisecond.
 const SMALL: usize = 64 << 10;
@@ -15,9 +15,9 @@ const SMALL: usize = 64 << 10;
 /// A value as JSON text.
 ///
 /// # Errors
-/// [`Error::AnswerTooLarge`].
+/// [`Error::ResponseTooLarge`].
 pub fn text(value: &impl Serialize) -> Result<String, Error> {
-    text_up_to(SMALL, value).or_else(|_| in_place(|| text_up_to(ANSWER_BYTES_MAX, value)))
+    text_up_to(SMALL, value).or_else(|_| in_place(|| text_up_to(RESPONSE_BYTES_MAX, value)))
 }
 
 /// Reads a body of so many bytes. While it reads a large one, the other tasks of this thread run on another.
@@ -43,8 +43,8 @@ fn text_up_to(max: usize, value: &impl Serialize) -> Result<String, Error> {
         max,
     };
     // Our own types have text for keys, and no number that JSON lacks: nothing else can fail.
-    serde_json::to_writer(&mut body, value).map_err(|_| Error::AnswerTooLarge)?;
-    String::from_utf8(body.bytes).map_err(|_| Error::AnswerTooLarge)
+    serde_json::to_writer(&mut body, value).map_err(|_| Error::ResponseTooLarge)?;
+    String::from_utf8(body.bytes).map_err(|_| Error::ResponseTooLarge)
 }
 
 /// A body as it is written.

@@ -19,7 +19,7 @@ use call::Call;
 use refusal::Refusal;
 
 use crate::auth::{BEARER, Rejected};
-use crate::engine::{Engine, Swap};
+use crate::engine::{CompareAndSet, Engine};
 use crate::protocol::request::{self, json, on};
 use crate::request::drain;
 
@@ -176,8 +176,8 @@ async fn advance(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (id, (old, new)) = (call.id()?, call.swap()?);
     match front.engine.advance(&queue, id, old, new).await? {
-        Swap::Done(record) => Ok(job(&record)),
-        Swap::Differs(record) => {
+        CompareAndSet::Done(record) => Ok(job(&record)),
+        CompareAndSet::Differs(record) => {
             Ok((StatusCode::CONFLICT, answer::conflict(&record)).into_response())
         }
     }

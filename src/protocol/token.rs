@@ -15,7 +15,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::request::{self, NoBody};
 use crate::auth::{BASIC, Rejected};
-use crate::engine::{Engine, Error, Expiry, Flaw, Time, Token};
+use crate::engine::{Engine, Error, Expiry, Time, Token, TokenError};
 use crate::time;
 
 /// The longest form.
@@ -152,9 +152,9 @@ const INVALID_DESCRIPTION: &str = "invalid description";
 fn of_engine(error: &Error) -> Response {
     let bad = |why: &str| refusal(StatusCode::BAD_REQUEST, why);
     match error {
-        Error::BadToken(Flaw::Description) => bad(INVALID_DESCRIPTION),
-        Error::BadToken(Flaw::TooShort) => bad("the user token was too short"),
-        Error::BadToken(Flaw::Exists) => bad("the token has already existed"),
+        Error::BadToken(TokenError::Description) => bad(INVALID_DESCRIPTION),
+        Error::BadToken(TokenError::TooShort) => bad("the user token was too short"),
+        Error::BadToken(TokenError::Exists) => bad("the token has already existed"),
         Error::BadToken(_) | Error::TooMany { .. } => bad(&error.to_string()),
         Error::Unavailable => {
             let soon = [(header::RETRY_AFTER, "1")];

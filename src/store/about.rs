@@ -4,7 +4,7 @@ use super::{Readers, Statement, StoreError};
 
 /// A database, as whoever looks after it wants to know it.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct DatabaseInfo {
     /// `SQLite` or `PostgreSQL`.
     pub kind: &'static str,
     pub version: String,
@@ -17,14 +17,14 @@ pub struct About {
 
 impl Readers {
     /// Asks the database about itself. `now` is in microseconds since 1970.
-    pub async fn about(&self, now: i64) -> Result<About, StoreError> {
+    pub async fn about(&self, now: i64) -> Result<DatabaseInfo, StoreError> {
         let (kind, sql) = match self {
             Readers::Sqlite(_) => ("SQLite", OF_SQLITE),
             Readers::Postgres(_) => ("PostgreSQL", OF_POSTGRES),
         };
         let rows = self.rows(Statement::new(sql, [now.into()])).await?;
         let row = rows.first().ok_or(StoreError::Corrupt("no answer"))?;
-        Ok(About {
+        Ok(DatabaseInfo {
             kind,
             version: row.text(0)?,
             bytes: row.int(1)?,

@@ -45,26 +45,26 @@ const PAUSE_IN_OUTAGE: Duration = Duration::from_millis(100);
 /// What the writer does with a group; the engine implements it.
 pub trait Group: Send + 'static {
     /// One write, with the means to answer it.
-    type Step: Send + 'static;
+    type Request: Send + 'static;
 
     /// How many items the step has.
-    fn items(step: &Self::Step) -> usize;
+    fn items(step: &Self::Request) -> usize;
 
     /// Whether the step must have a transaction to itself.
-    fn is_alone(step: &Self::Step) -> bool;
+    fn is_alone(step: &Self::Request) -> bool;
 
     /// Whether the step adds jobs, for which a full disk has no space.
-    fn adds(step: &Self::Step) -> bool;
+    fn adds(step: &Self::Request) -> bool;
 
     /// Runs the steps and commits. Called again with the same steps after a conflict.
     fn run(
         &mut self,
         connection: &mut Connection,
-        steps: &mut [Self::Step],
+        steps: &mut [Self::Request],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Answers every step: with its own result after a commit, with the error otherwise.
-    fn answer(&mut self, steps: Vec<Self::Step>, outcome: Result<(), StoreError>);
+    fn answer(&mut self, steps: Vec<Self::Request>, outcome: Result<(), StoreError>);
 }
 
 /// The way to the writer.
@@ -77,7 +77,7 @@ pub struct Writer<S> {
 
 impl<S: Send + 'static> Writer<S> {
     /// Starts the writer, which owns the connection from now on.
-    pub fn start<G: Group<Step = S>>(connection: Connection, group: G) -> Writer<S> {
+    pub fn start<G: Group<Request = S>>(connection: Connection, group: G) -> Writer<S> {
         let (queue, steps) = mpsc::channel(QUEUED_MAX);
         let stop = CancellationToken::new();
         let is_full = Arc::new(AtomicBool::new(connection.is_full()));
@@ -125,7 +125,7 @@ impl<S: Send + 'static> Writer<S> {
 async fn write<G: Group>(
     mut connection: Connection,
     mut group: G,
-    mut queue: mpsc::Receiver<G::Step>,
+    mut queue: mpsc::Receiver<G::Request>,
     stop: CancellationToken,
     is_full: Arc<AtomicBool>,
 ) {
@@ -160,10 +160,10 @@ async fn write<G: Group>(
 /// The steps that share a transaction with the first one. A step that does not fit is held over, and the steps behind it
 /// need not wait for it: each group begins with the step that was held over first.
 fn gather<G: Group>(
-    first: G::Step,
-    queue: &mut mpsc::Receiver<G::Step>,
-    held_over: &mut VecDeque<G::Step>,
-) -> Vec<G::Step> {
+    first: G::Request,
+    queue: &mut mpsc::Receiver<G::Request>,
+    held_over: &mut VecDeque<G::Request>,
+) -> Vec<G::Request> {
     let mut items = G::items(&first);
     let is_alone = G::is_alone(&first);
     let mut steps = vec![first];
@@ -202,7 +202,7 @@ fn note_full(known: &AtomicBool, is_full: bool) {
 async fn carry_out<G: Group>(
     connection: &mut Connection,
     group: &mut G,
-    steps: Vec<G::Step>,
+    steps: Vec<G::Request>,
     outage: &mut Option<Instant>,
     stop: &CancellationToken,
 ) {
@@ -239,7 +239,7 @@ async fn carry_out<G: Group>(
 async fn attempt<G: Group>(
     connection: &mut Connection,
     group: &mut G,
-    steps: &mut [G::Step],
+    steps: &mut [G::Request],
     outage: &mut Option<Instant>,
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {

@@ -77,7 +77,7 @@ async fn a_lost_lease_is_handed_over_and_its_old_owner_refused() {
         again,
         Err(Error::NotRunning {
             id: "j".to_owned(),
-            state: Standing::Complete
+            state: EffectiveState::Complete
         })
     );
     assert_counts(&engine, 63.0).await;
@@ -167,7 +167,7 @@ async fn a_put_moves_a_job_and_keeps_what_is_not_said_anew() {
         refused,
         Err(Error::NotRunning {
             id: "j".to_owned(),
-            state: Standing::Waiting
+            state: EffectiveState::Waiting
         })
     );
     assert_counts(&engine, 3.0).await;

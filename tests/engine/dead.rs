@@ -1,7 +1,7 @@
 //! Dead jobs of Relay, and how they come back.
 
 use super::*;
-use switchyard::engine::{Enqueue, Mode, Revived};
+use switchyard::engine::{Enqueue, Mode, Reenqueued};
 
 fn enqueue(id: &str) -> Enqueue {
     Enqueue {
@@ -46,7 +46,7 @@ async fn the_oldest_are_revived_in_any_number_and_what_is_taken_stays() {
     engine.enqueue(taken, Mode::Unique).await.unwrap();
 
     let revive = |count| engine.revive_oldest(QueueKey::relay("q"), count);
-    let revived = |done, taken| Revived { done, taken };
+    let revived = |done, taken| Reenqueued { done, taken };
     assert_eq!(revive(2_400).await.unwrap(), revived(2_397, 3));
     assert_eq!(size(&engine).await, 103);
     let job = engine.job_in(&queue, "j0001").await.unwrap().unwrap();
@@ -69,7 +69,7 @@ async fn several_dead_jobs_of_one_id_are_told_apart_by_their_numbers() {
         offset: 0,
         limit: 9,
     };
-    let dead = engine.jobs(Standing::Dead, Some(&queue), page, None);
+    let dead = engine.jobs(EffectiveState::Dead, Some(&queue), page, None);
     let dead = dead.await.unwrap();
     let seqs: Vec<i64> = dead.iter().map(|job| job.seq).collect();
     assert_eq!(engine.dead_jobs(&queue, &seqs).await.unwrap(), dead);
@@ -78,7 +78,7 @@ async fn several_dead_jobs_of_one_id_are_told_apart_by_their_numbers() {
 
     let keys: Vec<JobKey> = dead.into_iter().map(|job| job.key).collect();
     let each = engine.revive_jobs(queue.clone(), keys.clone()).await;
-    let each = Revived::of(&each.unwrap());
+    let each = Reenqueued::of(&each.unwrap());
     assert_eq!((each.done, each.taken), (1, 2), "the first has the id now");
     let dropped = engine.drop_dead_jobs(elsewhere, keys.clone()).await;
     assert_eq!(dropped, Ok(0), "they are in another queue");

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use switchyard::engine::{Action, Asked, Counted, Enqueue, Mode, Refusal, Subject};
+use switchyard::engine::{
+    Action, Enqueue, Mode, NewOperation, OperationError, OperationEstimate, Subject,
+};
 
 /// How many moments there are among these: each transaction has one of its own.
 fn moments<'a>(times: impl IntoIterator<Item = &'a Time>) -> usize {
@@ -23,7 +25,7 @@ async fn add(engine: &Engine, queue: &QueueKey, jobs: Vec<Put>) {
 }
 
 async fn waiting(engine: &Engine, queue: &QueueKey) -> Vec<Job> {
-    let jobs = engine.jobs(Standing::Waiting, Some(queue), PAGE, None);
+    let jobs = engine.jobs(EffectiveState::Waiting, Some(queue), PAGE, None);
     jobs.await.unwrap()
 }
 
@@ -189,23 +191,27 @@ async fn an_operation_names_up_to_1000_jobs_and_100_are_active() {
     let operate = async |jobs: i64| {
         let subject = Subject::Jobs((0..jobs).collect());
         let counted = engine.count(&Action::Cancel, &subject).await.unwrap();
-        let asked = Asked {
+        let asked = NewOperation {
             who: "ada".to_owned(),
             action: Action::Cancel,
             subject,
-            counted: Counted::default(),
+            counted: OperationEstimate::default(),
         };
         let made = engine.operate(asked).await.unwrap();
         (counted.err(), made.err())
     };
-    for (jobs, refusal) in [(999, None), (1_000, None), (1_001, Some(Refusal::TooLong))] {
+    for (jobs, refusal) in [
+        (999, None),
+        (1_000, None),
+        (1_001, Some(OperationError::TooLong)),
+    ] {
         assert_eq!(operate(jobs).await, (refusal.clone(), refusal), "{jobs}");
     }
     // Nothing ends them here.
     for active in 2..100 {
         assert_eq!(operate(1).await, (None, None), "beside {active} others");
     }
-    assert_eq!(operate(1).await, (None, Some(Refusal::TooMany)));
+    assert_eq!(operate(1).await, (None, Some(OperationError::TooMany)));
     engine.close().await;
 }
 
@@ -236,7 +242,7 @@ async fn a_list_loads_1000_characters_of_payloads_and_messages() {
             ..Put::default()
         };
         add(&engine, &queue, vec![job]).await;
-        let listed = engine.brief_jobs(Standing::Waiting, Some(&queue), PAGE, None);
+        let listed = engine.brief_jobs(EffectiveState::Waiting, Some(&queue), PAGE, None);
         let listed = listed.await.unwrap();
         assert_eq!(listed[0].body.chars().count(), expected);
 
@@ -271,7 +277,7 @@ async fn a_list_loads_up_to_16_kib_of_tags() {
             ..Put::default()
         };
         add(&engine, &queue, vec![job]).await;
-        let listed = engine.brief_jobs(Standing::Waiting, Some(&queue), PAGE, None);
+        let listed = engine.brief_jobs(EffectiveState::Waiting, Some(&queue), PAGE, None);
         assert_eq!(listed.await.unwrap()[0].tags.len(), expected, "{bytes}");
     }
 }

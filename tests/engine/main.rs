@@ -26,8 +26,8 @@ mod waits;
 use std::time::Duration;
 
 use switchyard::engine::{
-    Claim, Engine, Error, Fail, Holder, Job, JobKey, Next, Options, Page, Put, QueueKey, Retry,
-    Standing, State, Time,
+    Claim, EffectiveState, Engine, Error, Fail, Job, JobKey, LeaseHolder, Next, Options, Page, Put,
+    QueueKey, Retry, State, Time,
 };
 
 const PAGE: Page = Page {
@@ -91,8 +91,8 @@ fn new(id: &str) -> Put {
     }
 }
 
-fn holder(worker: &str) -> Holder {
-    Holder {
+fn holder(worker: &str) -> LeaseHolder {
+    LeaseHolder {
         worker: worker.to_owned(),
         queue: None,
     }
@@ -134,7 +134,7 @@ fn ids(jobs: &[Job]) -> Vec<String> {
 /// Counts that are kept must equal counts that are counted, by way of the lists.
 async fn assert_counts(engine: &Engine, now: f64) {
     for queue in engine.queues(at(now)).await.unwrap() {
-        for standing in Standing::ALL {
+        for standing in EffectiveState::ALL {
             let listed = engine
                 .jobs(standing, Some(&queue.queue.key), PAGE, at(now))
                 .await

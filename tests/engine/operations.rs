@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::*;
 use switchyard::engine::{
-    Action, Asked, Enqueue, Mode, Operation, Publish, Reach, Refusal, Skip, Stage, Subject,
+    Action, Enqueue, Mode, NewOperation, Operation, OperationError, Publish, SearchLimits, Skip,
+    Stage, Subject,
 };
 use switchyard::search::Search;
 
@@ -20,7 +21,7 @@ fn all(text: &str) -> Subject {
 /// Asks for an operation as it is counted now. Its id.
 async fn begin(engine: &Engine, action: Action, subject: Subject) -> i64 {
     let counted = engine.count(&action, &subject).await.unwrap().unwrap();
-    let asked = Asked {
+    let asked = NewOperation {
         who: "ada".to_owned(),
         action,
         subject,
@@ -61,7 +62,7 @@ async fn undo(engine: &Engine, id: i64) -> Operation {
 }
 
 async fn look(engine: &Engine, text: &str) -> Vec<Job> {
-    let reach = Reach {
+    let reach = SearchLimits {
         jobs: 1_000_000,
         looked_at: 1_000_000,
         time: PATIENCE,
@@ -338,16 +339,16 @@ async fn jobs_are_named_one_by_one_and_what_came_later_is_left_alone() {
     let nameless = (String::new(), gone.to_owned());
     assert_eq!(why(&engine, id).await, [nameless.clone(), nameless]);
     assert_eq!(count(&engine, "queue:q").await, 4);
-    let none = engine.operate(Asked {
+    let none = engine.operate(NewOperation {
         who: String::new(),
         action: Action::Track,
         subject: Subject::Jobs(Vec::new()),
         counted: Default::default(),
     });
-    assert_eq!(none.await.unwrap(), Err(Refusal::Nobody));
+    assert_eq!(none.await.unwrap(), Err(OperationError::Nobody));
     let mistaken = engine.count(&Action::Track, &all("stat:x")).await.unwrap();
     assert!(
-        matches!(mistaken, Err(Refusal::Mistaken(_))),
+        matches!(mistaken, Err(OperationError::Mistaken(_))),
         "{mistaken:?}"
     );
     engine.close().await;
@@ -408,7 +409,7 @@ async fn an_operation_goes_on_where_the_server_ended() {
         let puts = job.history.events();
         let puts = puts
             .iter()
-            .filter(|event| event.what == switchyard::engine::What::Put);
+            .filter(|event| event.what == switchyard::engine::EventKind::Put);
         assert_eq!(puts.count(), 2, "{}", job.key.id);
     }
     sound(&engine).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use switchyard::engine::{Enqueue, Mode, Publish, Reach, Searched};
+use switchyard::engine::{Enqueue, Mode, Publish, SearchLimits, SearchResult};
 use switchyard::search::Search;
 
 const HOUR: i64 = 3_600_000_000;
@@ -13,9 +13,9 @@ async fn look(
     engine: &Engine,
     text: &str,
     after: Option<i64>,
-    reach: Reach,
+    reach: SearchLimits,
     hours: i64,
-) -> Searched {
+) -> SearchResult {
     let search = Search::parse(text).unwrap_or_else(|mistake| panic!("{text}: {mistake}"));
     let now = Time(engine.now(None).0 + hours * HOUR);
     engine
@@ -24,10 +24,10 @@ async fn look(
         .unwrap()
 }
 
-fn patient() -> Reach {
-    Reach {
+fn patient() -> SearchLimits {
+    SearchLimits {
         time: Duration::from_secs(60),
-        ..Reach::default()
+        ..SearchLimits::default()
     }
 }
 
@@ -270,7 +270,7 @@ async fn bounds_that_are_met_are_told_and_the_search_goes_on_behind_them() {
         .collect();
     add(&engine, "q", jobs).await;
     add(&engine, "other", vec![new("last")]).await;
-    let short = Reach {
+    let short = SearchLimits {
         looked_at: 40,
         ..patient()
     };
@@ -293,9 +293,9 @@ async fn bounds_that_are_met_are_told_and_the_search_goes_on_behind_them() {
     // The first few hundred are looked at however long it takes.
     let more = (100..2_000).map(|number| new(&format!("j{number:04}")));
     add(&engine, "q", more.collect()).await;
-    let hurried = Reach {
+    let hurried = SearchLimits {
         time: Duration::ZERO,
-        ..Reach::default()
+        ..SearchLimits::default()
     };
     let found = look(&engine, "nothing", None, hurried, 0).await;
     assert!((500..2_001).contains(&found.looked_at), "{found:?}");

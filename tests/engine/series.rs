@@ -1,11 +1,13 @@
 //! What happened by the minute, and by the hour further back.
 
 use super::*;
-use switchyard::engine::{Enqueue, HOUR, HOURS_KEPT, Mode, Publish, Run, Sums, minute, within};
+use switchyard::engine::{
+    Enqueue, HOUR, HOURS_KEPT, Mode, Publish, Run, SeriesTotals, minute, within,
+};
 use tokio::time::sleep;
 
 /// Put, claimed, completed, failed.
-fn told(sums: &Sums) -> [i64; 4] {
+fn told(sums: &SeriesTotals) -> [i64; 4] {
     [sums.put, sums.claimed(), sums.completed(), sums.failed]
 }
 
@@ -18,7 +20,11 @@ async fn minutes(engine: &Engine, from: i64, count: usize) -> Vec<[i64; 4]> {
 async fn lately(engine: &Engine, queue: Option<&QueueKey>) -> [i64; 4] {
     let from = minute(engine.now(None)) - 60;
     let series = engine.series(queue, from, 10, 7).await.unwrap();
-    told(&series.iter().fold(Sums::default(), Sums::plus))
+    told(
+        &series
+            .iter()
+            .fold(SeriesTotals::default(), SeriesTotals::plus),
+    )
 }
 
 fn fail(id: &str) -> Fail {
@@ -63,7 +69,7 @@ async fn each_thing_counts_in_the_minute_in_which_it_happens() {
     assert_eq!(within(&all[0].runs, 1.0), Some(120.0));
     let nobody = QueueKey::qless("nobody");
     let none = engine.series(Some(&nobody), 0, 4, 1).await.unwrap();
-    assert_eq!(none, [Sums::default()]);
+    assert_eq!(none, [SeriesTotals::default()]);
     let throughputs = engine.throughputs(0, 4).await.unwrap();
     let ours = throughputs.values().cloned().collect::<Vec<_>>();
     assert_eq!(ours, [[0, 1, 0, 0]]);
@@ -201,7 +207,11 @@ async fn old_minutes_become_hours_and_old_hours_go() {
     one_job(&engine, -10.0).await;
     let hours = async |from: i64, count: usize| -> Vec<i64> {
         let series = engine.series(Some(&q()), from * HOUR, HOUR, count).await;
-        series.unwrap().iter().map(Sums::completed).collect()
+        series
+            .unwrap()
+            .iter()
+            .map(SeriesTotals::completed)
+            .collect()
     };
     let of_minute = async |minute| minutes(&engine, minute, 1).await[0][2];
     assert_eq!(hours(-1, 3).await, [1, 2, 1]);

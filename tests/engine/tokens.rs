@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use switchyard::engine::{Claim, Engine, Error, Flaw, Options, QueueKey};
+use switchyard::engine::{Claim, Engine, Error, Options, QueueKey, TokenError};
 use tempfile::TempDir;
 
 use super::{database, engine, new, open};
@@ -105,25 +105,25 @@ async fn what_cannot_be_a_token_is_refused_and_says_why() {
         .await
         .unwrap();
     for (namespace, description, secret, flaw) in [
-        ("", "", None, Flaw::Namespace),
-        ("a b", "", None, Flaw::Namespace),
-        ("a/b", "", None, Flaw::Namespace),
-        ("ü", "", None, Flaw::Namespace),
-        (&format!("{name}n"), "", None, Flaw::Namespace),
-        ("v0", "", None, Flaw::Taken),
-        ("ns", &format!("{long}d"), None, Flaw::Description),
-        ("ns", "nul\0", None, Flaw::Description),
-        ("ns", "", Some("s".repeat(19)), Flaw::TooShort),
-        ("ns", "", Some("s".repeat(256)), Flaw::TooLong),
-        ("ns", "", Some(format!("{SECRET}:")), Flaw::Characters),
-        ("ns", "", Some(format!("{SECRET} ")), Flaw::Characters),
-        ("ns", "", Some(format!("{SECRET}é")), Flaw::Characters),
-        ("A-z_0", "", Some(shortest.clone()), Flaw::Exists),
+        ("", "", None, TokenError::Namespace),
+        ("a b", "", None, TokenError::Namespace),
+        ("a/b", "", None, TokenError::Namespace),
+        ("ü", "", None, TokenError::Namespace),
+        (&format!("{name}n"), "", None, TokenError::Namespace),
+        ("v0", "", None, TokenError::Taken),
+        ("ns", &format!("{long}d"), None, TokenError::Description),
+        ("ns", "nul\0", None, TokenError::Description),
+        ("ns", "", Some("s".repeat(19)), TokenError::TooShort),
+        ("ns", "", Some("s".repeat(256)), TokenError::TooLong),
+        ("ns", "", Some(format!("{SECRET}:")), TokenError::Characters),
+        ("ns", "", Some(format!("{SECRET} ")), TokenError::Characters),
+        ("ns", "", Some(format!("{SECRET}é")), TokenError::Characters),
+        ("A-z_0", "", Some(shortest.clone()), TokenError::Exists),
     ] {
         let refused = engine.create_token(namespace, description, secret).await;
         assert_eq!(refused.unwrap_err(), Error::BadToken(flaw));
     }
-    assert!(Flaw::Taken.to_string().contains("v0"));
+    assert!(TokenError::Taken.to_string().contains("v0"));
     // The same secret may open several namespaces.
     engine.create_token("ns", "", Some(shortest)).await.unwrap();
 }
@@ -183,7 +183,7 @@ async fn what_one_server_does_is_in_force_on_the_others_at_once() {
         other.create_token("ns", "", given())
     );
     let lost = [a, b].into_iter().find_map(Result::err);
-    assert_eq!(lost, Some(Error::BadToken(Flaw::Exists)));
+    assert_eq!(lost, Some(Error::BadToken(TokenError::Exists)));
     assert_eq!(names(&one).await, names(&other).await);
 }
 

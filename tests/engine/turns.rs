@@ -90,7 +90,7 @@ async fn failures_go_back_to_work_oldest_first_and_in_any_number() {
     );
     let moved = engine
         .jobs(
-            Standing::Waiting,
+            EffectiveState::Waiting,
             Some(&QueueKey::qless("other")),
             PAGE,
             at(9_001.0),

@@ -106,7 +106,11 @@ async fn a_job_never_lies_beside_a_consumer_that_waits() {
 async fn settle(engines: &[Engine]) {
     let is_settled = async || {
         let queues = engines[0].queues(None).await.unwrap();
-        let open = [Standing::Waiting, Standing::Running, Standing::Stalled];
+        let open = [
+            EffectiveState::Waiting,
+            EffectiveState::Running,
+            EffectiveState::Stalled,
+        ];
         let mut counts = queues
             .iter()
             .flat_map(|queue| open.map(|standing| queue.counts.of(standing)));

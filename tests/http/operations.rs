@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use reqwest::redirect::Policy;
 use serde_json::json;
-use switchyard::engine::{Engine, Options, Reach, What};
+use switchyard::engine::{Engine, EventKind, Options, SearchLimits};
 use switchyard::search::Search;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -345,7 +345,7 @@ async fn hostile_names_are_names() {
         server.by("ada").fail(&id, name).await;
     }
     for (i, name) in names.iter().enumerate() {
-        let group = switchyard::app::visit::segment(name);
+        let group = switchyard::ui::urls::encoding::segment(name);
         let page = person.page(&format!("/ui/failures/{group}")).await;
         assert!(!page.contains("><img"), "{name}");
         let q = form(&page, "confirm").fields.swap_remove(1).1;
@@ -401,7 +401,7 @@ async fn kill_9_in_the_middle_repeats_and_loses_nothing() {
         ..Options::default()
     };
     let engine = Engine::open(&options).await.unwrap();
-    let reach = Reach {
+    let reach = SearchLimits {
         jobs: JOBS + 1,
         looked_at: JOBS + 1,
         time: PATIENCE,
@@ -413,7 +413,7 @@ async fn kill_9_in_the_middle_repeats_and_loses_nothing() {
         let events = job.history.events();
         let puts: Vec<_> = events
             .iter()
-            .filter(|event| event.what == What::Put)
+            .filter(|event| event.what == EventKind::Put)
             .collect();
         assert_eq!(puts.len(), 2, "{}", job.key.id);
     }

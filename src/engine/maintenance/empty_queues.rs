@@ -12,7 +12,7 @@ use crate::engine::model::job::QueueId;
 use crate::engine::model::queue::Queue;
 
 use crate::engine::maintenance::fold_series;
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::store::{Connection, Statement, StoreError};
 
 /// For how long nothing has happened in a queue that goes, unless the server is told otherwise.
@@ -26,25 +26,25 @@ const MARKED: Duration = Duration::from_secs(5);
 
 /// What is known of empty queues.
 #[derive(Debug)]
-pub struct Idle {
+pub struct EmptyQueues {
     quiet_s: f64,
     looked_at: Option<Time>,
-    quiet: HashMap<QueueId, Quiet>,
+    quiet: HashMap<QueueId, EmptyQueue>,
 }
 
 /// An empty queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Quiet {
+struct EmptyQueue {
     /// How many jobs were taken from it.
     taken: i64,
     forgotten: bool,
     since: Time,
 }
 
-impl Idle {
+impl EmptyQueues {
     /// Queues go after they have been quiet for so long.
-    pub fn after(quiet: Duration) -> Idle {
-        Idle {
+    pub fn after(quiet: Duration) -> EmptyQueues {
+        EmptyQueues {
             quiet_s: quiet.as_secs_f64(),
             looked_at: None,
             quiet: HashMap::new(),
@@ -56,7 +56,7 @@ impl Idle {
     pub async fn look(
         &mut self,
         connection: &mut Connection,
-        work: &mut Work,
+        work: &mut UnitOfWork,
     ) -> Result<(), StoreError> {
         let now = work.now;
         let is_early = |at: Time| now.seconds_from(at) < self.quiet_s / f64::from(LOOKS);
@@ -68,12 +68,12 @@ impl Idle {
         let mut quiet = HashMap::new();
         for row in answers.into_iter().flat_map(|answer| answer.rows) {
             let id = row.int(0)?;
-            let found = Quiet {
+            let found = EmptyQueue {
                 taken: row.int(1)?,
                 forgotten: row.int(2)? != 0,
                 since: now,
             };
-            let is_as_before = |before: &&Quiet| {
+            let is_as_before = |before: &&EmptyQueue| {
                 (before.taken, before.forgotten) == (found.taken, found.forgotten)
             };
             let found = self
@@ -97,7 +97,7 @@ impl Idle {
     }
 }
 
-impl Work {
+impl UnitOfWork {
     fn mark_forgotten(&mut self, id: QueueId) {
         if let Some(queue) = self.queue_by_id(id) {
             self.change_queue(Queue {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueId;
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::time_series::{HOUR, minute};
 use crate::store::{Connection, Statement, StoreError};
@@ -21,9 +21,9 @@ const BATCH: i64 = 5_000;
 /// The queue under which stands what happened in queues that have gone.
 const GONE: QueueId = 0;
 
-/// Makes hours of minutes that are old, and drops hours that are; a bounded batch of each. Whether that was all. What
+/// Makes hours of minutes that are old, and drops hours that are; a bounded batch of each. Whether that was all. EventKind
 /// was a minute is an hour in the same transaction, so none is counted twice or lost.
-pub async fn fold(connection: &mut Connection, work: &Work) -> Result<bool, StoreError> {
+pub async fn fold(connection: &mut Connection, work: &UnitOfWork) -> Result<bool, StoreError> {
     let hour = minute(work.now).div_euclid(HOUR);
     let first_minute = (hour - MINUTES_KEPT / HOUR).saturating_mul(HOUR);
     let take = |kind: Kind, before: i64| {

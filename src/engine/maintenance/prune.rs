@@ -2,8 +2,8 @@
 
 use crate::engine::audit;
 use crate::engine::maintenance::tasks::BATCH;
-use crate::engine::unit_of_work::Work;
-use crate::engine::unit_of_work::counters::{Kind, MOMENTS};
+use crate::engine::unit_of_work::UnitOfWork;
+use crate::engine::unit_of_work::counters::{Kind, SUMMARY_SLOT};
 use crate::engine::verbs::admin::sessions;
 use crate::store::{Answer, Connection, Statement, StoreError};
 
@@ -12,7 +12,7 @@ use crate::store::{Answer, Connection, Statement, StoreError};
 /// sessions. A bounded batch of each. Whether that was all.
 pub async fn prune(
     connection: &mut Connection,
-    work: &Work,
+    work: &UnitOfWork,
     clients_tell_time: bool,
 ) -> Result<bool, StoreError> {
     let statistics = work.past_keeping("stats-history");
@@ -22,9 +22,9 @@ pub async fn prune(
         Statement::new(PRUNE_TALLIES, args)
     };
     let mut batch = vec![
-        tallies(Kind::Wait, statistics, MOMENTS),
-        tallies(Kind::Run, statistics, MOMENTS),
-        tallies(Kind::Outcome, statistics, MOMENTS),
+        tallies(Kind::Wait, statistics, SUMMARY_SLOT),
+        tallies(Kind::Run, statistics, SUMMARY_SLOT),
+        tallies(Kind::Outcome, statistics, SUMMARY_SLOT),
         tallies(Kind::Wait, histograms, 0),
         tallies(Kind::Run, histograms, 0),
         Statement::new(PRUNE_TAG_COUNTS, [BATCH.into()]),

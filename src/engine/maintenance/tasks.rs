@@ -7,7 +7,7 @@ use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::model::job_rows;
 use crate::engine::model::job_rows::job_columns;
 use crate::engine::tokens::FORGOTTEN_MAX;
-use crate::engine::unit_of_work::{REVISE, Work};
+use crate::engine::unit_of_work::{REVISE, UnitOfWork};
 use crate::engine::verbs::leases;
 use crate::store::{Connection, Statement, StoreError};
 
@@ -28,16 +28,16 @@ const LAPSE_BATCH: i64 = 500;
 #[derive(Clone, Debug)]
 pub struct Drop {
     pub queue: QueueKey,
-    pub heap: Heap,
+    pub heap: JobSet,
     /// At most so many, the first in line.
     pub count: usize,
     /// Only what has been there since this moment.
     pub until: Time,
 }
 
-/// Which jobs of a queue.
+/// LabelFilter jobs of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heap {
+pub enum JobSet {
     /// Those that a consumer would get now.
     Ready,
     /// The dead letter.
@@ -47,7 +47,7 @@ pub enum Heap {
 /// The parts of upkeep. Each is a transaction of its own, so that one that the database refuses or is slow with
 /// keeps back no other, and concerns a bounded number of rows; it is run again at once while there are more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum MaintenanceTask {
     /// Makes waiting what is due.
     Promote,
     /// Takes lost leases away, where the protocol asks for it.
@@ -65,7 +65,7 @@ pub enum Part {
     /// Forgets workers that have been silent for long.
     Workers,
     /// Takes empty queues away.
-    Idle,
+    EmptyQueues,
     /// Drops old operations and what can be undone no longer.
     Operations,
     /// Removes tokens that expired long ago.
@@ -74,51 +74,51 @@ pub enum Part {
     Age,
 }
 
-impl Part {
-    const ALL: [Part; 12] = [
-        Part::Promote,
-        Part::Lapse,
-        Part::Expire,
-        Part::Gone,
-        Part::Expunged,
-        Part::RetireOld,
-        Part::RetireSurplus,
-        Part::Workers,
-        Part::Idle,
-        Part::Operations,
-        Part::Tokens,
-        Part::Age,
+impl MaintenanceTask {
+    const ALL: [MaintenanceTask; 12] = [
+        MaintenanceTask::Promote,
+        MaintenanceTask::Lapse,
+        MaintenanceTask::Expire,
+        MaintenanceTask::Gone,
+        MaintenanceTask::Expunged,
+        MaintenanceTask::RetireOld,
+        MaintenanceTask::RetireSurplus,
+        MaintenanceTask::Workers,
+        MaintenanceTask::EmptyQueues,
+        MaintenanceTask::Operations,
+        MaintenanceTask::Tokens,
+        MaintenanceTask::Age,
     ];
 
     /// What there is to do. Where clients tell the time, nothing of that happens to qless.
-    pub fn all(clients_tell_time: bool) -> impl Iterator<Item = Part> {
-        let is_by_clock = |part: &Part| {
-            use Part::{Age, RetireOld, RetireSurplus, Workers};
+    pub fn all(clients_tell_time: bool) -> impl Iterator<Item = MaintenanceTask> {
+        let is_by_clock = |part: &MaintenanceTask| {
+            use MaintenanceTask::{Age, RetireOld, RetireSurplus, Workers};
             matches!(part, RetireOld | RetireSurplus | Workers | Age)
         };
-        let all = Part::ALL.into_iter();
+        let all = MaintenanceTask::ALL.into_iter();
         all.filter(move |part| !(clients_tell_time && is_by_clock(part)))
     }
 
     /// After so many jobs there may be more.
     fn batch(self) -> i64 {
         match self {
-            Part::Lapse => LAPSE_BATCH,
-            Part::Tokens => FORGOTTEN_MAX as i64,
+            MaintenanceTask::Lapse => LAPSE_BATCH,
+            MaintenanceTask::Tokens => FORGOTTEN_MAX as i64,
             _ => BATCH,
         }
     }
 
     /// Whether it is done only in some of the rounds, because nothing waits for it.
     pub fn is_seldom(self) -> bool {
-        matches!(self, Part::Operations | Part::Tokens)
+        matches!(self, MaintenanceTask::Operations | MaintenanceTask::Tokens)
     }
 
     /// Whether there may be more to do after a transaction that concerned so many jobs.
     pub fn may_go_on(self, jobs: usize) -> bool {
         match self {
             // The tags of a few jobs may have filled a batch.
-            Part::RetireOld | Part::RetireSurplus => jobs > 0,
+            MaintenanceTask::RetireOld | MaintenanceTask::RetireSurplus => jobs > 0,
             _ => i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch()),
         }
     }
@@ -127,14 +127,14 @@ impl Part {
 /// Starts what is due, drops what is old, takes lost leases away: one part, one bounded batch.
 pub async fn upkeep(
     connection: &mut Connection,
-    work: &mut Work,
-    part: Part,
+    work: &mut UnitOfWork,
+    part: MaintenanceTask,
     clients_tell_time: bool,
 ) -> Result<(), StoreError> {
     let now = work.now;
     let batch = part.batch().into();
     let dropping = match part {
-        Part::Promote => {
+        MaintenanceTask::Promote => {
             let clients = i64::from(clients_tell_time);
             let promote = Statement::new(PROMOTE, [now.0.into(), batch, clients.into()]);
             let answers = connection.run(vec![promote]).await?;
@@ -144,7 +144,7 @@ pub async fn upkeep(
             }
             return Ok(());
         }
-        Part::Lapse => {
+        MaintenanceTask::Lapse => {
             let lost = Statement::new(LOST, [now.0.into(), batch]);
             let answers = connection.run(vec![lost]).await?;
             for row in answers.iter().flat_map(|answer| &answer.rows) {
@@ -160,7 +160,7 @@ pub async fn upkeep(
             }
             return Ok(());
         }
-        Part::Workers => {
+        MaintenanceTask::Workers => {
             let gone = now.plus_seconds(-work.config.known("max-worker-age"));
             let forget = Statement::new(FORGET_WORKERS, [gone.0.into(), batch]);
             let answers = connection.run(vec![forget]).await?;
@@ -168,16 +168,19 @@ pub async fn upkeep(
             work.concerned += usize::try_from(forgotten).unwrap_or(usize::MAX);
             return Ok(());
         }
-        Part::Expire => Statement::new(EXPIRE, [now.0.into(), batch]),
-        Part::Gone => {
+        MaintenanceTask::Expire => Statement::new(EXPIRE, [now.0.into(), batch]),
+        MaintenanceTask::Gone => {
             let forgotten = now.plus_seconds(-GONE_KEPT_S);
             Statement::new(FORGET_GONE, [forgotten.0.into(), batch])
         }
-        Part::Expunged => Statement::new(DROP_EXPUNGED, [batch]),
-        Part::RetireOld => retire_old(work),
-        Part::RetireSurplus => retire_surplus(work),
+        MaintenanceTask::Expunged => Statement::new(DROP_EXPUNGED, [batch]),
+        MaintenanceTask::RetireOld => retire_old(work),
+        MaintenanceTask::RetireSurplus => retire_surplus(work),
         // Theirs is elsewhere: see `Runner::attend_to`.
-        Part::Idle | Part::Operations | Part::Tokens | Part::Age => return Ok(()),
+        MaintenanceTask::EmptyQueues
+        | MaintenanceTask::Operations
+        | MaintenanceTask::Tokens
+        | MaintenanceTask::Age => return Ok(()),
     };
     drop_jobs(connection, work, dropping).await
 }
@@ -185,15 +188,15 @@ pub async fn upkeep(
 /// Drops jobs of a queue, up to a bounded batch of them.
 pub async fn drop_of(
     connection: &mut Connection,
-    work: &mut Work,
+    work: &mut UnitOfWork,
     drop: &Drop,
 ) -> Result<(), StoreError> {
     let Some(queue) = work.queue(&drop.queue) else {
         return Ok(());
     };
     let sql = match drop.heap {
-        Heap::Ready => FIND_READY,
-        Heap::Dead => FIND_DEAD,
+        JobSet::Ready => FIND_READY,
+        JobSet::Dead => FIND_DEAD,
     };
     let count = drop.count.min(DROP_BATCH) as i64;
     let args = [queue.id.into(), drop.until.0.into(), count.into()];
@@ -216,19 +219,19 @@ pub async fn drop_of(
 
 /// Drops complete jobs that are older than `jobs-history`, then those that are more than
 /// `jobs-history-count`; a bounded batch of each.
-pub async fn retire(connection: &mut Connection, work: &mut Work) -> Result<(), StoreError> {
+pub async fn retire(connection: &mut Connection, work: &mut UnitOfWork) -> Result<(), StoreError> {
     let old = retire_old(work);
     drop_jobs(connection, work, old).await?;
     let surplus = retire_surplus(work);
     drop_jobs(connection, work, surplus).await
 }
 
-fn retire_old(work: &Work) -> Statement {
+fn retire_old(work: &UnitOfWork) -> Statement {
     let oldest = work.now.plus_seconds(-work.config.known("jobs-history"));
     Statement::new(RETIRE_OLD, [oldest.0.into(), BATCH.into()])
 }
 
-fn retire_surplus(work: &Work) -> Statement {
+fn retire_surplus(work: &UnitOfWork) -> Statement {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a count; a cast that saturates is right"
@@ -244,7 +247,7 @@ fn retire_surplus(work: &Work) -> Statement {
 /// Runs a statement that deletes jobs without edges and returns of each the queue, `seq`, tags, state and key.
 async fn drop_jobs(
     connection: &mut Connection,
-    work: &mut Work,
+    work: &mut UnitOfWork,
     statement: Statement,
 ) -> Result<(), StoreError> {
     let answers = connection.run(vec![statement]).await?;

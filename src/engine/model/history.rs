@@ -17,7 +17,7 @@ const EVENT_BYTES_MIN: usize = 16;
 /// What kind of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum EventKind {
     /// Put, moved, retried by hand or advanced into the queue that `subject` names.
     Put,
     /// Claimed by the worker that `subject` names.
@@ -48,7 +48,7 @@ pub enum What {
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    pub what: What,
+    pub what: EventKind,
     pub when: Time,
     pub subject: Option<String>,
     pub detail: Option<String>,
@@ -92,7 +92,7 @@ impl History {
 
     /// The events, oldest first.
     pub fn events(&self) -> Vec<Event> {
-        let rows: Vec<(What, Time, Option<String>, Option<String>)> =
+        let rows: Vec<(EventKind, Time, Option<String>, Option<String>)> =
             serde_json::from_str(&self.0).unwrap_or_default();
         rows.into_iter()
             .map(|(what, when, subject, detail)| Event {
@@ -110,7 +110,13 @@ impl History {
     }
 
     /// Appends an event.
-    pub fn push(&mut self, what: What, when: Time, subject: Option<&str>, detail: Option<&str>) {
+    pub fn push(
+        &mut self,
+        what: EventKind,
+        when: Time,
+        subject: Option<&str>,
+        detail: Option<&str>,
+    ) {
         let Ok(event) = serde_json::to_string(&(what, when, subject, detail)) else {
             return;
         };
@@ -160,8 +166,8 @@ mod tests {
     #[test]
     fn events_come_back_in_order() {
         let mut history = History::default();
-        history.push(What::Put, Time(1), Some("a \"queue\""), None);
-        history.push(What::Failed, Time(2), Some("group"), Some("worker"));
+        history.push(EventKind::Put, Time(1), Some("a \"queue\""), None);
+        history.push(EventKind::Failed, Time(2), Some("group"), Some("worker"));
         let events = history.events();
         assert_eq!(events.len(), 2);
         assert_eq!(events[0].subject.as_deref(), Some("a \"queue\""));
@@ -173,7 +179,7 @@ mod tests {
         let mut history = History::default();
         let note = "n".repeat(4_000);
         for n in 0..300 {
-            history.push(What::Note, Time(n), Some(&note), None);
+            history.push(EventKind::Note, Time(n), Some(&note), None);
         }
         history.shorten(usize::MAX);
         let bytes = history.as_text().len();
@@ -185,7 +191,7 @@ mod tests {
         );
         let mut history = History::default();
         for n in 0..10_001 {
-            history.push(What::Note, Time(n), None, None);
+            history.push(EventKind::Note, Time(n), None, None);
         }
         history.shorten(usize::MAX);
         let events = history.events();
@@ -196,7 +202,7 @@ mod tests {
     fn the_first_event_and_the_newest_survive() {
         let mut history = History::default();
         for moment in 0..250 {
-            history.push(What::Put, Time(moment), Some("q"), None);
+            history.push(EventKind::Put, Time(moment), Some("q"), None);
         }
         let times = |history: &History| -> Vec<i64> {
             history.events().iter().map(|event| event.when.0).collect()

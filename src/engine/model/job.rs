@@ -12,10 +12,13 @@ use crate::engine::model::history::History;
 /// The longest name or id in bytes, for qless (`spec` of the HTTP table, envelope).
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Which front a job belongs to. A consuming verb hands out only jobs of its own protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The protocol of a job and its queue. A claim returns only jobs of its own protocol.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
+    #[default]
     Qless,
     Lmstfy,
     Relay,
@@ -37,6 +40,21 @@ impl Protocol {
             Protocol::Lmstfy => "lmstfy",
             Protocol::Relay => "relay",
             Protocol::Jobq => "jobq",
+        }
+    }
+
+    /// Whether its jobs can be in this state.
+    pub fn has(self, state: EffectiveState) -> bool {
+        match self {
+            Protocol::Qless => !matches!(state, EffectiveState::Dead | EffectiveState::Record),
+            Protocol::Lmstfy | Protocol::Relay => matches!(
+                state,
+                EffectiveState::Waiting
+                    | EffectiveState::Scheduled
+                    | EffectiveState::Running
+                    | EffectiveState::Dead
+            ),
+            Protocol::Jobq => state == EffectiveState::Record,
         }
     }
 }
@@ -146,7 +164,7 @@ impl JobKey {
 /// The retries of a job that may be retried for ever.
 pub const FOR_EVER: i64 = i64::MAX;
 
-/// What the database knows of where a job is; what depends on the moment besides is [`Standing`].
+/// What the database knows of where a job is; what depends on the moment besides is [`EffectiveState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -207,8 +225,9 @@ impl fmt::Display for State {
 }
 
 /// Where a job stands at a moment; and the list of those that stand there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EffectiveState {
     /// In the order in which they are claimed. The list begins with those that were taken from their
     /// worker, though such a job itself is called stalled.
     Waiting,
@@ -230,41 +249,41 @@ pub enum Standing {
     Record,
 }
 
-impl Standing {
-    pub const ALL: [Standing; 9] = [
-        Standing::Waiting,
-        Standing::Scheduled,
-        Standing::Depends,
-        Standing::Running,
-        Standing::Stalled,
-        Standing::Failed,
-        Standing::Complete,
-        Standing::Dead,
-        Standing::Record,
+impl EffectiveState {
+    pub const ALL: [EffectiveState; 9] = [
+        EffectiveState::Waiting,
+        EffectiveState::Scheduled,
+        EffectiveState::Depends,
+        EffectiveState::Running,
+        EffectiveState::Stalled,
+        EffectiveState::Failed,
+        EffectiveState::Complete,
+        EffectiveState::Dead,
+        EffectiveState::Record,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Standing::Waiting => "waiting",
-            Standing::Scheduled => "scheduled",
-            Standing::Depends => "depends",
-            Standing::Running => "running",
-            Standing::Stalled => "stalled",
-            Standing::Failed => "failed",
-            Standing::Complete => "complete",
-            Standing::Dead => "dead",
-            Standing::Record => "record",
+            EffectiveState::Waiting => "waiting",
+            EffectiveState::Scheduled => "scheduled",
+            EffectiveState::Depends => "depends",
+            EffectiveState::Running => "running",
+            EffectiveState::Stalled => "stalled",
+            EffectiveState::Failed => "failed",
+            EffectiveState::Complete => "complete",
+            EffectiveState::Dead => "dead",
+            EffectiveState::Record => "record",
         }
     }
 
-    pub fn parse(text: &str) -> Option<Standing> {
-        Standing::ALL
+    pub fn parse(text: &str) -> Option<EffectiveState> {
+        EffectiveState::ALL
             .into_iter()
             .find(|standing| standing.as_str() == text)
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for EffectiveState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -351,17 +370,17 @@ impl Job {
     }
 
     /// Where the job stands at `now`. What is due waits, whether or not anybody has looked.
-    pub fn standing(&self, now: Time) -> Standing {
+    pub fn standing(&self, now: Time) -> EffectiveState {
         match self.state {
-            State::Scheduled if self.ready_at > now => Standing::Scheduled,
-            State::Waiting | State::Scheduled => Standing::Waiting,
-            State::Depends => Standing::Depends,
-            State::Running if !self.is_stalled(now) => Standing::Running,
-            State::Running | State::Stalled => Standing::Stalled,
-            State::Failed => Standing::Failed,
-            State::Complete => Standing::Complete,
-            State::Dead => Standing::Dead,
-            State::Record => Standing::Record,
+            State::Scheduled if self.ready_at > now => EffectiveState::Scheduled,
+            State::Waiting | State::Scheduled => EffectiveState::Waiting,
+            State::Depends => EffectiveState::Depends,
+            State::Running if !self.is_stalled(now) => EffectiveState::Running,
+            State::Running | State::Stalled => EffectiveState::Stalled,
+            State::Failed => EffectiveState::Failed,
+            State::Complete => EffectiveState::Complete,
+            State::Dead => EffectiveState::Dead,
+            State::Record => EffectiveState::Record,
         }
     }
 }

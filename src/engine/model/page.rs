@@ -1,6 +1,6 @@
 //! Pages of lists.
 
-/// Which part of a list is wanted.
+/// LabelFilter part of a list is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     pub offset: usize,

@@ -2,7 +2,7 @@
 //! events that only grows. It has no lease, and stays until somebody deletes it.
 
 use crate::engine::clock::Time;
-use crate::engine::model::history::{Event, History, What};
+use crate::engine::model::history::{Event, EventKind, History};
 use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::queue::Queue;
 
@@ -49,11 +49,13 @@ fn shown(event: &Event) -> Option<String> {
     let text = |text: &Option<String>| text.clone().unwrap_or_else(|| NULL.to_owned());
     let (subject, detail) = (text(&event.subject), text(&event.detail));
     Some(match event.what {
-        What::Created => format!(r#"["job_created",{{"timestamp":"{timestamp}"}}]"#),
-        What::Advanced => format!(
+        EventKind::Created => format!(r#"["job_created",{{"timestamp":"{timestamp}"}}]"#),
+        EventKind::Advanced => format!(
             r#"["job_state_advanced",{{"old":{subject},"new":{detail},"timestamp":"{timestamp}"}}]"#
         ),
-        What::Event => format!(r#"["user_event",{{"event":{detail},"timestamp":"{timestamp}"}}]"#),
+        EventKind::Event => {
+            format!(r#"["user_event",{{"event":{detail},"timestamp":"{timestamp}"}}]"#)
+        }
         _ => return None,
     })
 }

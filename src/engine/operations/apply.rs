@@ -1,18 +1,18 @@
 //! What an operation does to one job.
 
-use crate::engine::model::job::{JobKey, Protocol, QueueKey, Standing, State};
+use crate::engine::model::job::{EffectiveState, JobKey, Protocol, QueueKey, State};
 use crate::engine::model::queue::Queue;
 use crate::engine::operations::Action;
 use crate::engine::operations::changes::named;
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 
 use crate::engine::verbs::{jobq, lmstfy, qless, relay};
 
 /// Whether the action can be done to a job that stands there, as far as that tells.
-pub fn is_able(action: &Action, protocol: Protocol, standing: Standing) -> bool {
+pub fn is_able(action: &Action, protocol: Protocol, standing: EffectiveState) -> bool {
     match action {
-        Action::Retry => matches!(standing, Standing::Failed | Standing::Dead),
-        Action::Cancel => standing != Standing::Complete,
+        Action::Retry => matches!(standing, EffectiveState::Failed | EffectiveState::Dead),
+        Action::Cancel => standing != EffectiveState::Complete,
         _ => protocol == Protocol::Qless,
     }
 }
@@ -21,7 +21,12 @@ pub fn is_able(action: &Action, protocol: Protocol, standing: Standing) -> bool 
 ///
 /// # Errors
 /// Why it was not done, as a clause.
-pub fn act(work: &mut Work, action: &Action, key: &JobKey, queue: &Queue) -> Result<(), String> {
+pub fn act(
+    work: &mut UnitOfWork,
+    action: &Action,
+    key: &JobKey,
+    queue: &Queue,
+) -> Result<(), String> {
     let say = |error: crate::engine::Error| error.to_string();
     let only = |what: &str| {
         let protocol = queue.key.protocol;
@@ -64,7 +69,7 @@ pub fn act(work: &mut Work, action: &Action, key: &JobKey, queue: &Queue) -> Res
     }
 }
 
-fn retry(work: &mut Work, key: &JobKey, queue: &Queue) -> Result<(), String> {
+fn retry(work: &mut UnitOfWork, key: &JobKey, queue: &Queue) -> Result<(), String> {
     let done = match queue.key.protocol {
         Protocol::Qless => qless::unfail::unfail_one(work, key),
         Protocol::Lmstfy => lmstfy::respawn::respawn(work, key, 0),
@@ -74,7 +79,7 @@ fn retry(work: &mut Work, key: &JobKey, queue: &Queue) -> Result<(), String> {
     done.map_err(|error| error.to_string())
 }
 
-fn cancel(work: &mut Work, key: &JobKey, queue: &Queue) -> Result<(), String> {
+fn cancel(work: &mut UnitOfWork, key: &JobKey, queue: &Queue) -> Result<(), String> {
     let say = |error: crate::engine::Error| error.to_string();
     let is_dead = work.job(key).is_some_and(|job| job.state == State::Dead);
     let gone = match queue.key.protocol {

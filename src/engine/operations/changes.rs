@@ -23,7 +23,7 @@ struct Slot {
 
 /// The operations under work, and what is to be written of them.
 #[derive(Default)]
-pub struct Operating {
+pub struct OperationChanges {
     slots: HashMap<i64, Slot>,
     skips: Vec<Skipped>,
     /// Operation, number, and the job as text.
@@ -32,7 +32,7 @@ pub struct Operating {
     kept_no_longer: Vec<(i64, i64)>,
 }
 
-impl Operating {
+impl OperationChanges {
     /// Puts an operation under work as it stands in the database.
     pub fn take_in(&mut self, (operation, version): (Operation, i64)) {
         self.slots.entry(operation.id).or_insert(Slot {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_first_1000_reasons_of_an_operation_are_kept() {
-        let mut operating = Operating::default();
+        let mut operating = OperationChanges::default();
         for (n, kept) in [(998, 1), (999, 2), (1_000, 2), (1_001, 2)] {
             let skip = Skip {
                 job: n,

@@ -13,12 +13,12 @@ use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{Job, JobKey, Protocol, QLESS_SCOPE, QueueKey};
-use crate::engine::operations::undo::{self, Kept};
+use crate::engine::operations::undo::{self, RemovedJob};
 use crate::engine::operations::{
     JOBS_MAX, Operation, Skip, Stage, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, apply, rows,
 };
-use crate::engine::queries::search::{Hit, Reach, is_meant};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::queries::search::{Hit, SearchLimits, is_meant};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::search::Search;
 use crate::store::{Row, Statement};
 
@@ -30,7 +30,7 @@ pub const BATCH: usize = 500;
 const BATCH_BYTES: i64 = 4 << 20;
 
 /// How far one look ahead goes.
-const AHEAD: Reach = Reach {
+const AHEAD: SearchLimits = SearchLimits {
     jobs: 20_000,
     looked_at: 250_000,
     time: Duration::from_secs(1),
@@ -44,12 +44,12 @@ const CHANGED: &str = "the job changed and no longer matches the search";
 
 /// The signal that there may be something to do, and whether it is for us to do.
 #[derive(Default)]
-pub struct Operator {
+pub struct OperationRunner {
     bell: Notify,
     leads: Arc<AtomicBool>,
 }
 
-impl Operator {
+impl OperationRunner {
     /// There may be something to do.
     pub fn call(&self) {
         if self.leads.load(Ordering::Relaxed) {
@@ -64,7 +64,7 @@ impl Operator {
 }
 
 /// A job that was found for an operation.
-struct Met {
+struct Target {
     seq: i64,
     bytes: i64,
     /// Its key and queue; nothing if it is not there.
@@ -72,10 +72,10 @@ struct Met {
 }
 
 /// What has been found for an operation, newest first.
-struct Ahead {
+struct Lookahead {
     /// It is good as long as the operation stands here.
     from: i64,
-    met: VecDeque<Met>,
+    met: VecDeque<Target>,
     /// Where the search goes on, if there may be more.
     next: Option<i64>,
 }
@@ -86,7 +86,7 @@ struct Batch {
     /// Of the operation's row, as it was read; if it is another, nothing is done.
     version: i64,
     search: Option<Search>,
-    met: Vec<Met>,
+    met: Vec<Target>,
     down_to: i64,
     is_last: bool,
 }
@@ -113,7 +113,7 @@ impl Engine {
     }
 
     /// A batch of each operation whose turn it is. Whether there was one.
-    async fn one_round(&self, ahead: &mut HashMap<i64, Ahead>) -> Result<bool> {
+    async fn one_round(&self, ahead: &mut HashMap<i64, Lookahead>) -> Result<bool> {
         let active = Statement::new(rows::ACTIVE, [AT_ONCE_MAX.into()]);
         let active = self.readers().rows(active).await?;
         let mut turns = Vec::new();
@@ -139,7 +139,7 @@ impl Engine {
         &self,
         operation: &Operation,
         version: i64,
-        ahead: &mut HashMap<i64, Ahead>,
+        ahead: &mut HashMap<i64, Lookahead>,
     ) -> Result<()> {
         let id = operation.id;
         let search = match &operation.subject {
@@ -174,19 +174,19 @@ impl Engine {
             is_last,
         };
         let (needs, jobs) = (batch.needs(), batch.met.len().max(1));
-        let verb = move |work: &mut Work| Ok(batch.run(work));
+        let verb = move |work: &mut UnitOfWork| Ok(batch.run(work));
         if self.write(needs, None, jobs, verb).await? && !is_all {
             ahead.insert(id, found);
         }
         Ok(())
     }
 
-    async fn find_more(&self, operation: &Operation, search: &Search) -> Result<Ahead> {
+    async fn find_more(&self, operation: &Operation, search: &Search) -> Result<Lookahead> {
         self.freshen().await?;
         let places = self.places();
         let mut met = VecDeque::new();
         let mut meet = |hit: Hit<'_>| {
-            met.push_back(Met {
+            met.push_back(Target {
                 seq: hit.job.seq,
                 bytes: hit.bytes,
                 place: Some((hit.job.key.clone(), hit.queue.key.clone())),
@@ -195,14 +195,14 @@ impl Engine {
         let (after, now) = (Some(operation.down_to), self.now(None));
         let walk = self.walk(search, &places, after, AHEAD, now, &mut meet);
         let next = walk.await?.next;
-        Ok(Ahead {
+        Ok(Lookahead {
             from: operation.down_to,
             met,
             next,
         })
     }
 
-    async fn listed(&self, operation: &Operation, numbers: &[i64]) -> Result<Ahead> {
+    async fn listed(&self, operation: &Operation, numbers: &[i64]) -> Result<Lookahead> {
         self.freshen().await?;
         let places = self.places();
         let mut left: Vec<i64> = numbers.to_vec();
@@ -211,28 +211,28 @@ impl Engine {
         left.dedup();
         let set: Vec<_> = left.iter().map(|seq| (*seq,)).collect();
         let rows = self.readers().rows(Statement::of_rows(rows::LISTED, &set));
-        let met = |row: &Row| -> Result<(i64, Met)> {
+        let met = |row: &Row| -> Result<(i64, Target)> {
             let key = JobKey {
                 scope: row.int(1)?,
                 id: row.text(2)?,
             };
             let queue = places.get(&row.int(3)?).map(|queue| queue.key.clone());
-            let met = Met {
+            let met = Target {
                 seq: row.int(0)?,
                 bytes: row.int(4)?,
                 place: queue.map(|queue| (key, queue)),
             };
             Ok((met.seq, met))
         };
-        let found: Result<HashMap<i64, Met>> = rows.await?.iter().map(met).collect();
+        let found: Result<HashMap<i64, Target>> = rows.await?.iter().map(met).collect();
         let mut found = found?;
-        let gone = |seq| Met {
+        let gone = |seq| Target {
             seq,
             bytes: 0,
             place: None,
         };
         let met = left.into_iter();
-        Ok(Ahead {
+        Ok(Lookahead {
             from: operation.down_to,
             met: met
                 .map(|seq| found.remove(&seq).unwrap_or_else(|| gone(seq)))
@@ -246,7 +246,7 @@ impl Engine {
         let kept = Statement::new(rows::KEPT, [id.into(), (BATCH as i64).into()]);
         let mut removed = Vec::new();
         for row in self.readers().rows(kept).await? {
-            removed.push((row.int(0)?, Kept::from_text(&row.text(1)?)));
+            removed.push((row.int(0)?, RemovedJob::from_text(&row.text(1)?)));
         }
         let mut needs = Needs {
             operation: Some(id),
@@ -260,7 +260,7 @@ impl Engine {
             needs.depends(&job.dependencies);
         }
         let items = removed.len().max(1);
-        let verb = move |work: &mut Work| {
+        let verb = move |work: &mut UnitOfWork| {
             undo::undo_batch(work, (id, version), &removed);
             Ok(())
         };
@@ -279,9 +279,9 @@ impl Engine {
     }
 }
 
-impl Ahead {
+impl Lookahead {
     /// The next batch.
-    fn take(&mut self) -> Vec<Met> {
+    fn take(&mut self) -> Vec<Target> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < BATCH && (bytes < BATCH_BYTES || batch.is_empty()) {
             let Some(met) = self.met.pop_front() else {
@@ -312,7 +312,7 @@ impl Batch {
     }
 
     /// Whether it was done; not if the operation is otherwise than it was read.
-    fn run(&self, work: &mut Work) -> bool {
+    fn run(&self, work: &mut UnitOfWork) -> bool {
         let now = work.now;
         let Some((operation, version)) = work.operating.get(self.id) else {
             return false;
@@ -340,13 +340,13 @@ impl Batch {
     }
 
     /// Does it to each job. Why the operation must end, if it must.
-    fn run_each(&self, work: &mut Work, operation: &mut Operation) -> Option<String> {
+    fn run_each(&self, work: &mut UnitOfWork, operation: &mut Operation) -> Option<String> {
         // A job that others wait for is cancelled after those that are cancelled too.
-        let mut open: Vec<&Met> = self.met.iter().collect();
+        let mut open: Vec<&Target> = self.met.iter().collect();
         let removes = operation.action.removes();
         let mut budget = Budget::new(LOOK_WORK);
         loop {
-            let (later, now): (Vec<&Met>, Vec<&Met>) =
+            let (later, now): (Vec<&Target>, Vec<&Target>) =
                 open.iter().partition(|met| removes && is_needed(work, met));
             // Nothing more can make these free.
             let now = if now.is_empty() { &later } else { &now };
@@ -366,9 +366,9 @@ impl Batch {
     /// Does it to a job, or notes why not. Why the operation must end, if it must.
     fn run_one(
         &self,
-        work: &mut Work,
+        work: &mut UnitOfWork,
         operation: &mut Operation,
-        met: &Met,
+        met: &Target,
         budget: &mut Budget,
     ) -> Option<String> {
         if operation.done + operation.skipped >= JOBS_MAX {
@@ -399,10 +399,10 @@ impl Batch {
     /// The job as it is before it is removed, and how many bytes that are, if it is kept.
     fn kept(
         &self,
-        work: &Work,
+        work: &UnitOfWork,
         operation: &Operation,
-        met: &Met,
-    ) -> Result<Option<(Kept, i64)>, String> {
+        met: &Target,
+    ) -> Result<Option<(RemovedJob, i64)>, String> {
         let job = met.place.as_ref().and_then(|(key, _)| work.job(key));
         let Some(job) = job.filter(|_| operation.keeps) else {
             return Ok(None);
@@ -423,14 +423,14 @@ impl Batch {
         }
         let queue = work.queue_key(job.queue).ok_or(GONE)?;
         let job = job.clone();
-        Ok(Some((Kept { queue, job }, bytes)))
+        Ok(Some((RemovedJob { queue, job }, bytes)))
     }
 
     fn act(
         &self,
-        work: &mut Work,
+        work: &mut UnitOfWork,
         operation: &Operation,
-        met: &Met,
+        met: &Target,
         budget: &mut Budget,
     ) -> Result<(), String> {
         let (key, _) = met.place.as_ref().ok_or(GONE)?;
@@ -452,7 +452,7 @@ impl Batch {
     }
 }
 
-impl Met {
+impl Target {
     fn skip(&self, why: String) -> Skip {
         let place = self.place.as_ref();
         Skip {
@@ -464,7 +464,7 @@ impl Met {
 }
 
 /// Whether other jobs wait for this one.
-fn is_needed(work: &Work, met: &Met) -> bool {
+fn is_needed(work: &UnitOfWork, met: &Target) -> bool {
     let job = met.place.as_ref().and_then(|(key, _)| work.job(key));
     job.is_some_and(|job: &Job| !job.dependents.is_empty())
 }

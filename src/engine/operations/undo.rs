@@ -4,26 +4,26 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::events::Said;
+use crate::engine::events::LogEvent;
 use crate::engine::model::job::{Job, JobKey, Protocol, QueueKey, State};
 use crate::engine::operations::run::BATCH;
 use crate::engine::operations::{Skip, Stage};
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::qless::depend::unmet;
 
 /// A removed job, as it is kept.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Kept {
+pub struct RemovedJob {
     pub queue: QueueKey,
     pub job: Job,
 }
 
-impl Kept {
+impl RemovedJob {
     pub fn as_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    pub fn from_text(text: &str) -> Option<Kept> {
+    pub fn from_text(text: &str) -> Option<RemovedJob> {
         serde_json::from_str(text).ok()
     }
 }
@@ -32,7 +32,7 @@ impl Kept {
 ///
 /// # Errors
 /// Why it was not done, as a clause.
-pub fn restore(work: &mut Work, kept: &Kept) -> Result<(), String> {
+pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
     let now = work.now;
     let mut job = kept.job.clone();
     if job.is_expired(now) {
@@ -71,7 +71,7 @@ pub fn restore(work: &mut Work, kept: &Kept) -> Result<(), String> {
     work.set_dependencies(&key, unmet);
     if kept.queue.protocol == Protocol::Qless {
         let (id, queue) = (key.id.as_str(), kept.queue.name.as_str());
-        work.events.log(&Said::Put { id, queue });
+        work.events.log(&LogEvent::Put { id, queue });
         work.tell("put", &key);
     }
     Ok(())
@@ -88,7 +88,11 @@ fn key_in(job: &Job, queue: Option<i64>) -> JobKey {
 }
 
 /// Puts back some of what an operation has removed, last first.
-pub fn undo_batch(work: &mut Work, (id, version): (i64, i64), removed: &[(i64, Option<Kept>)]) {
+pub fn undo_batch(
+    work: &mut UnitOfWork,
+    (id, version): (i64, i64),
+    removed: &[(i64, Option<RemovedJob>)],
+) {
     let Some((operation, found)) = work.operating.get(id) else {
         return;
     };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::{Engine, Options};
-use crate::store::{About, Durability, shown};
+use crate::store::{DatabaseInfo, Durability, shown};
 
 /// How an engine was opened, and when.
 #[derive(Clone, Debug)]
@@ -28,19 +28,19 @@ impl Opened {
 
 /// A running server, as whoever looks after it wants to know it.
 #[derive(Clone, Debug)]
-pub struct Running {
+pub struct ServerInfo {
     pub opened: Opened,
-    pub database: About,
+    pub database: DatabaseInfo,
     /// How long the database took to say so.
     pub took: Duration,
 }
 
 impl Engine {
     /// Asks the database about itself, and says how the engine was opened.
-    pub async fn about(&self) -> Result<Running> {
+    pub async fn about(&self) -> Result<ServerInfo> {
         let began = Instant::now();
         let database = self.readers().about(self.now(None).0).await?;
-        Ok(Running {
+        Ok(ServerInfo {
             opened: self.0.opened.clone(),
             database,
             took: began.elapsed(),

@@ -7,12 +7,12 @@ const BYTES: usize = 2 << 20;
 
 /// What a walk has read so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Pace {
+pub struct BatchSizer {
     pub rows: usize,
     pub bytes: usize,
 }
 
-impl Pace {
+impl BatchSizer {
     /// One more row was read.
     pub fn read(&mut self, bytes: usize) {
         self.rows += 1;
@@ -55,7 +55,11 @@ mod tests {
             (16, 16 << 20, 1),
             (16, 16 << 18, 7),
         ] {
-            assert_eq!(Pace { rows, bytes }.next(), expected, "{rows} {bytes}");
+            assert_eq!(
+                BatchSizer { rows, bytes }.next(),
+                expected,
+                "{rows} {bytes}"
+            );
         }
     }
 
@@ -63,10 +67,14 @@ mod tests {
     fn rows_that_are_large_together_are_read_apart() {
         let half = 1 << 20;
         for (second, expected) in [(half - 1, 3), (half, 2), (half + 1, 1)] {
-            assert_eq!(Pace::fitting(&[half, second, 1]), expected, "{second}");
+            assert_eq!(
+                BatchSizer::fitting(&[half, second, 1]),
+                expected,
+                "{second}"
+            );
         }
-        assert_eq!(Pace::fitting(&[8 << 20, 1]), 1);
-        assert_eq!(Pace::fitting(&[1, 1]), 2);
-        assert_eq!(Pace::fitting(&[]), 0);
+        assert_eq!(BatchSizer::fitting(&[8 << 20, 1]), 1);
+        assert_eq!(BatchSizer::fitting(&[1, 1]), 2);
+        assert_eq!(BatchSizer::fitting(&[]), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Published events, for the event stream.
+//! PublishedEvent events, for the event stream.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -15,7 +15,7 @@ const READ_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 /// An event, as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedEvent {
     /// Its number; they rise by one.
     pub seq: i64,
     pub when: Time,
@@ -42,7 +42,7 @@ impl Engine {
         after: i64,
         limit: usize,
         channel: Option<&str>,
-    ) -> Result<(Vec<Published>, i64)> {
+    ) -> Result<(Vec<PublishedEvent>, i64)> {
         let (mut found, mut last, mut bytes) = (Vec::new(), after, 0);
         while bytes < READ_BYTES_MAX {
             let Some(batch) = self.next_events(last).await? else {
@@ -101,7 +101,7 @@ impl Engine {
     }
 }
 
-fn events(rows: &[Row]) -> Result<Vec<Published>, StoreError> {
+fn events(rows: &[Row]) -> Result<Vec<PublishedEvent>, StoreError> {
     let mut events = Vec::new();
     for row in rows {
         let (first, when, entries) = (row.int(0)?, Time(row.int(1)?), row.text(2)?);
@@ -110,7 +110,7 @@ fn events(rows: &[Row]) -> Result<Vec<Published>, StoreError> {
         events.extend(
             (first..)
                 .zip(entries)
-                .map(|(seq, (channel, data))| Published {
+                .map(|(seq, (channel, data))| PublishedEvent {
                     seq,
                     when,
                     channel,

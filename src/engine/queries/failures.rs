@@ -42,7 +42,7 @@ impl Engine {
     /// How many jobs have failed with `group`, and some of them, newest failure first.
     ///
     /// # Errors
-    /// [`Error::AnswerTooLarge`].
+    /// [`Error::ResponseTooLarge`].
     pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
         let (total, args) = self.failed_with(group, page).await?;
         Ok((total, self.whole(&FAILED_WITH, &args).await?))

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::{ANSWER_BYTES_MAX, Error, Result};
-use crate::engine::model::job::{Job, JobKey, QueueKey, Standing, is_possible};
+use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
+use crate::engine::model::job::{EffectiveState, Job, JobKey, QueueKey, is_possible};
 use crate::engine::model::job_rows::{self};
 use crate::engine::model::page::Page;
 use crate::store::{Arg, Row, Statement, StoreError};
@@ -45,7 +45,7 @@ impl Engine {
     /// The jobs, in the order of their keys; `None` where one is not there.
     ///
     /// # Errors
-    /// [`Error::AnswerTooLarge`].
+    /// [`Error::ResponseTooLarge`].
     pub async fn jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
         self.freshen().await?;
         let found = self.by_key(keys, BY_KEY.bytes).await?;
@@ -73,10 +73,10 @@ impl Engine {
     /// Jobs of one queue (or, complete and scheduled ones, of all) by where they are.
     ///
     /// # Errors
-    /// [`Error::AnswerTooLarge`].
+    /// [`Error::ResponseTooLarge`].
     pub async fn jobs(
         &self,
-        standing: Standing,
+        standing: EffectiveState,
         queue: Option<&QueueKey>,
         page: Page,
         now: Option<Time>,
@@ -90,7 +90,7 @@ impl Engine {
     /// The same, as a list shows them.
     pub async fn brief_jobs(
         &self,
-        standing: Standing,
+        standing: EffectiveState,
         queue: Option<&QueueKey>,
         page: Page,
         now: Option<Time>,
@@ -105,7 +105,7 @@ impl Engine {
     /// The ids of the same.
     pub async fn job_ids(
         &self,
-        standing: Standing,
+        standing: EffectiveState,
         queue: Option<&QueueKey>,
         page: Page,
         now: Option<Time>,
@@ -123,7 +123,7 @@ impl Engine {
     /// The statements of a list, and their arguments; nothing if there is no such list.
     async fn list(
         &self,
-        standing: Standing,
+        standing: EffectiveState,
         queue: Option<&QueueKey>,
         page: Page,
         now: Option<Time>,
@@ -134,8 +134,8 @@ impl Engine {
         let mut args: Vec<Arg> = vec![limit.into(), offset.into()];
         let Some(queue) = queue else {
             return Ok(match standing {
-                Standing::Complete => Some((&COMPLETE, args)),
-                Standing::Scheduled => {
+                EffectiveState::Complete => Some((&COMPLETE, args)),
+                EffectiveState::Scheduled => {
                     args.push(now.into());
                     Some((&SCHEDULED, args))
                 }
@@ -147,15 +147,15 @@ impl Engine {
         };
         args.extend([queue.id.into(), now.into()]);
         let list = match standing {
-            Standing::Waiting => &WAITING_IN,
-            Standing::Scheduled => &SCHEDULED_IN,
-            Standing::Depends => &DEPENDS_IN,
-            Standing::Running => &RUNNING_IN,
-            Standing::Stalled => &STALLED_IN,
-            Standing::Failed => &FAILED_IN,
-            Standing::Complete => &COMPLETE_IN,
-            Standing::Dead => &DEAD_IN,
-            Standing::Record => &RECORDS_IN,
+            EffectiveState::Waiting => &WAITING_IN,
+            EffectiveState::Scheduled => &SCHEDULED_IN,
+            EffectiveState::Depends => &DEPENDS_IN,
+            EffectiveState::Running => &RUNNING_IN,
+            EffectiveState::Stalled => &STALLED_IN,
+            EffectiveState::Failed => &FAILED_IN,
+            EffectiveState::Complete => &COMPLETE_IN,
+            EffectiveState::Dead => &DEAD_IN,
+            EffectiveState::Record => &RECORDS_IN,
         };
         Ok(Some((list, args)))
     }
@@ -170,10 +170,10 @@ impl Engine {
 /// Whether an answer may have as many bytes as this row says.
 fn fits(row: Option<&Row>) -> Result<()> {
     let bytes = row.map_or(Ok(0), |row| row.int(0))?;
-    if usize::try_from(bytes).is_ok_and(|bytes| bytes <= ANSWER_BYTES_MAX) {
+    if usize::try_from(bytes).is_ok_and(|bytes| bytes <= RESPONSE_BYTES_MAX) {
         return Ok(());
     }
-    Err(Error::AnswerTooLarge)
+    Err(Error::ResponseTooLarge)
 }
 
 pub fn jobs(rows: &[Row]) -> Result<Vec<Job>> {

@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::model::job::{QueueId, QueueKey, Standing, State};
+use crate::engine::model::job::{EffectiveState, QueueId, QueueKey, State};
 use crate::engine::model::queue::Queue;
 use crate::store::{Answer, Statement};
 
 /// How many jobs of a queue stand where, at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub waiting: i64,
     pub scheduled: i64,
@@ -25,17 +27,32 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub fn of(&self, standing: Standing) -> i64 {
+    /// The sum of both.
+    pub fn plus(self, other: Counts) -> Counts {
+        Counts {
+            waiting: self.waiting + other.waiting,
+            scheduled: self.scheduled + other.scheduled,
+            depends: self.depends + other.depends,
+            running: self.running + other.running,
+            stalled: self.stalled + other.stalled,
+            failed: self.failed + other.failed,
+            complete: self.complete + other.complete,
+            dead: self.dead + other.dead,
+            records: self.records + other.records,
+        }
+    }
+
+    pub fn of(&self, standing: EffectiveState) -> i64 {
         match standing {
-            Standing::Waiting => self.waiting,
-            Standing::Scheduled => self.scheduled,
-            Standing::Depends => self.depends,
-            Standing::Running => self.running,
-            Standing::Stalled => self.stalled,
-            Standing::Failed => self.failed,
-            Standing::Complete => self.complete,
-            Standing::Dead => self.dead,
-            Standing::Record => self.records,
+            EffectiveState::Waiting => self.waiting,
+            EffectiveState::Scheduled => self.scheduled,
+            EffectiveState::Depends => self.depends,
+            EffectiveState::Running => self.running,
+            EffectiveState::Stalled => self.stalled,
+            EffectiveState::Failed => self.failed,
+            EffectiveState::Complete => self.complete,
+            EffectiveState::Dead => self.dead,
+            EffectiveState::Record => self.records,
         }
     }
 

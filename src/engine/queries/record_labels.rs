@@ -13,15 +13,15 @@ const LABELS_MAX: i64 = 200;
 
 /// How many records have a label; those with none are counted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Labelled {
+pub struct LabelCounts {
     /// See [`crate::query::label`].
     pub label: Option<String>,
     pub count: i64,
 }
 
-/// Which records of a queue.
+/// LabelFilter records of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum LabelFilter {
     All,
     Labelled(String),
     /// Those without a label.
@@ -33,11 +33,11 @@ impl Engine {
     ///
     /// # Errors
     /// [`NoSuchQueue`](crate::engine::Error).
-    pub async fn labels(&self, queue: &Queue) -> Result<Vec<Labelled>> {
+    pub async fn labels(&self, queue: &Queue) -> Result<Vec<LabelCounts>> {
         let args = [self.known(queue).await?.into(), LABELS_MAX.into()];
         let rows = self.readers().rows(Statement::new(LABELS, args)).await?;
         let labelled = |row: &crate::store::Row| {
-            Ok(Labelled {
+            Ok(LabelCounts {
                 label: row.text_or_null(0)?,
                 count: row.int(1)?,
             })
@@ -52,19 +52,19 @@ impl Engine {
     pub async fn records_of(
         &self,
         queue: &Queue,
-        which: &Which,
+        which: &LabelFilter,
         page: Page,
     ) -> Result<(Vec<Record>, i64)> {
         let (list, count) = match which {
-            Which::All => (ALL, COUNT_ALL),
-            Which::Labelled(_) => (LABELLED, COUNT_LABELLED),
-            Which::Others => (OTHERS, COUNT_OTHERS),
+            LabelFilter::All => (ALL, COUNT_ALL),
+            LabelFilter::Labelled(_) => (LABELLED, COUNT_LABELLED),
+            LabelFilter::Others => (OTHERS, COUNT_OTHERS),
         };
         let id = self.known(queue).await?;
         let page = [(page.limit as i64).into(), (page.offset as i64).into()];
         let mut list = Statement::new(list, [id.into()].into_iter().chain(page));
         let mut count = Statement::new(count, [id.into()]);
-        if let Which::Labelled(label) = which {
+        if let LabelFilter::Labelled(label) = which {
             (list, count) = (list.with(label.as_str()), count.with(label.as_str()));
         }
         let mut answers = self.readers().read(vec![list, count]).await?.into_iter();

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crate::budget::{Budget, Spent};
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::{ANSWER_BYTES_MAX, Error, Result};
+use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::history::History;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
-use crate::engine::queries::batch_size::Pace;
+use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::{Allowance, Evaluated};
 use crate::engine::verbs::jobq::changes::no_such_queue;
 use crate::query::{Hint, Query};
@@ -145,7 +145,7 @@ impl Engine {
     pub async fn records(&self, queue: &Queue, after: i64, limit: usize) -> Result<Records> {
         let id = self.known(queue).await?;
         let mut records: Vec<Record> = Vec::new();
-        let mut pace = Pace::default();
+        let mut pace = BatchSizer::default();
         loop {
             let after = records.last().map_or(after, |record| record.id);
             // One more than is wanted tells whether there are more.
@@ -161,7 +161,7 @@ impl Engine {
                 records.push(record);
             }
             let more = records.len() > limit;
-            if more || rows.len() < batch || pace.bytes >= ANSWER_BYTES_MAX {
+            if more || rows.len() < batch || pace.bytes >= RESPONSE_BYTES_MAX {
                 let more = more || rows.len() == batch;
                 records.truncate(limit);
                 return Ok(Records { records, more });
@@ -180,7 +180,7 @@ impl Engine {
             .iter()
             .map(|row| row.int(0))
             .collect::<Result<_, _>>()?;
-        let fitting = Pace::fitting(&sizes);
+        let fitting = BatchSizer::fitting(&sizes);
         // Fewer than a batch are the last ones.
         Ok(if fitting == sizes.len() {
             batch
@@ -200,7 +200,7 @@ impl Engine {
         let id = self.known(queue).await?;
         let (now, hint) = (self.now(None), query.hint());
         let (mut all, mut bytes) = (Vec::new(), 0);
-        let (mut pace, mut allowance) = (Pace::default(), Allowance::new(WORK_MAX));
+        let (mut pace, mut allowance) = (BatchSizer::default(), Allowance::new(WORK_MAX));
         let mut after = (micros(*hint.modified.start()), -1);
         loop {
             let batch = pace.next();
@@ -216,7 +216,7 @@ impl Engine {
             }
             let wanted = Wanted {
                 records: limit - all.len(),
-                bytes: enough.min(ANSWER_BYTES_MAX + 1) - bytes,
+                bytes: enough.min(RESPONSE_BYTES_MAX + 1) - bytes,
             };
             let (rows, query) = (Arc::new(rows), query.clone());
             let evaluated = Arc::clone(&rows);
@@ -232,8 +232,8 @@ impl Engine {
                 bytes += row.record.bytes();
                 all.push(row);
             }
-            if bytes > ANSWER_BYTES_MAX {
-                return Err(Error::AnswerTooLarge);
+            if bytes > RESPONSE_BYTES_MAX {
+                return Err(Error::ResponseTooLarge);
             }
             if all.len() == limit || bytes >= enough || is_all {
                 return Ok(all);
@@ -252,7 +252,7 @@ impl Record {
     }
 }
 
-fn too_much(pace: Pace) -> Error {
+fn too_much(pace: BatchSizer) -> Error {
     Error::TooMuchWork {
         looked_at: pace.rows,
     }

@@ -12,15 +12,15 @@ use std::time::Duration;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::model::job::{Job, Protocol, QueueId, Standing, State};
+use crate::engine::model::job::{EffectiveState, Job, Protocol, QueueId, State};
 use crate::engine::model::queue::Queue;
-use crate::engine::queries::batch_size::Pace;
+use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::queues::COUNTS;
 use crate::search::Search;
 use crate::store::{Row, Statement, StoreError};
 
 pub use judge::is_meant;
-use judge::{LookedAt, Spending};
+use judge::{ScanBudget, ScannedJob};
 use rows::{
     BRIEF, EXACT, FAILED_WITH, GROUP_COUNT, NEXT, SIZE, TAG_COUNT, TAGGED, THESE, in_state,
     looked_at,
@@ -38,7 +38,7 @@ const EXACT_MAX: i64 = 20;
 
 /// How far one search may go.
 #[derive(Clone, Copy, Debug)]
-pub struct Reach {
+pub struct SearchLimits {
     /// Jobs to find.
     pub jobs: usize,
     /// Jobs to look at.
@@ -48,9 +48,9 @@ pub struct Reach {
     pub time: Duration,
 }
 
-impl Default for Reach {
+impl Default for SearchLimits {
     fn default() -> Self {
-        Reach {
+        SearchLimits {
             jobs: 50,
             looked_at: 20_000,
             time: Duration::from_millis(200),
@@ -60,13 +60,13 @@ impl Default for Reach {
 
 /// What a search has found.
 #[derive(Clone, Debug, Default)]
-pub struct Searched {
+pub struct SearchResult {
     /// Newest first.
     pub jobs: Vec<Job>,
     /// If the search is but one word: those whose id that is.
     pub exact: Vec<Job>,
     pub looked_at: usize,
-    /// Among about how many jobs.
+    /// Source about how many jobs.
     pub among: i64,
     /// From where to go on, if there may be more.
     pub next: Option<i64>,
@@ -84,8 +84,8 @@ pub struct Hit<'a> {
     pub bytes: i64,
 }
 
-/// Which jobs are to be looked at.
-enum Among {
+/// LabelFilter jobs are to be looked at.
+enum Source {
     /// All, newest first.
     All,
     /// Those with these numbers, highest first; and whether there are more.
@@ -93,7 +93,7 @@ enum Among {
 }
 
 /// The queues that are there, by number.
-pub type Places = HashMap<QueueId, Arc<Queue>>;
+pub type QueuesById = HashMap<QueueId, Arc<Queue>>;
 
 impl Engine {
     /// Jobs of all protocols that are meant, newest first; with a number, only those that are older than that one.
@@ -101,9 +101,9 @@ impl Engine {
         &self,
         search: &Search,
         after: Option<i64>,
-        reach: Reach,
+        reach: SearchLimits,
         now: Option<Time>,
-    ) -> Result<Searched> {
+    ) -> Result<SearchResult> {
         self.freshen().await?;
         let now = self.now(now);
         let places = self.places();
@@ -124,20 +124,20 @@ impl Engine {
     pub(in crate::engine) async fn walk(
         &self,
         search: &Search,
-        places: &Places,
+        places: &QueuesById,
         after: Option<i64>,
-        reach: Reach,
+        reach: SearchLimits,
         now: Time,
         meet: &mut (dyn FnMut(Hit<'_>) + Send),
-    ) -> Result<Searched> {
-        let mut spending = Spending::within(reach.time);
+    ) -> Result<SearchResult> {
+        let mut spending = ScanBudget::within(reach.time);
         let mut after = after.unwrap_or(i64::MAX);
         let (mut among, of) = self.among(search, places, after, reach).await?;
-        let mut found = Searched {
+        let mut found = SearchResult {
             among: of,
-            ..Searched::default()
+            ..SearchResult::default()
         };
-        let (mut hits, mut last, mut pace) = (0, None, Pace::default());
+        let (mut hits, mut last, mut pace) = (0, None, BatchSizer::default());
         'all: loop {
             let wanted = pace.next().min(reach.looked_at - found.looked_at);
             let (batch, read) = self.batch(&mut among, after, wanted).await?;
@@ -194,20 +194,20 @@ impl Engine {
     }
 
     /// The queues whose jobs anybody may see: not those that have been deleted, while upkeep drops what was in them.
-    pub(in crate::engine) fn places(&self) -> Places {
+    pub(in crate::engine) fn places(&self) -> QueuesById {
         let all = self.known_queues().all().into_iter();
         let all = all.filter(|queue| !queue.forgotten || queue.key.protocol != Protocol::Jobq);
         all.map(|queue| (queue.id, queue)).collect()
     }
 
-    /// Among which jobs to look, and about how many these are.
+    /// Source which jobs to look, and about how many these are.
     async fn among(
         &self,
         search: &Search,
-        places: &Places,
+        places: &QueuesById,
         after: i64,
-        reach: Reach,
-    ) -> Result<(Among, i64)> {
+        reach: SearchLimits,
+    ) -> Result<(Source, i64)> {
         let mut batch = vec![Statement::new(COUNTS, [])];
         batch.extend(
             search
@@ -220,7 +220,7 @@ impl Engine {
         batch.extend(group.map(|group| Statement::new(GROUP_COUNT, [group.into()])));
         let mut answers = self.readers().read(batch).await?.into_iter();
         let counts = answers.next().unwrap_or_default().rows;
-        let of_states = OfStates::count(&counts, search, &states, places)?;
+        let of_states = StateCounts::count(&counts, search, &states, places)?;
         let (args, limit) = ([after.into()], (reach.looked_at + 1) as i64);
         let mut plans = vec![of_states.plan(after, limit)];
         let mut one = |name: &str, sql| -> Result<()> {
@@ -235,10 +235,10 @@ impl Engine {
         let best = plans.into_iter().min_by_key(|(cost, ..)| *cost);
         let best = best.filter(|(cost, ..)| *cost <= INDEXED_MAX && *cost < of_states.all);
         let Some((_, count, statements)) = best else {
-            return Ok((Among::All, of_states.all));
+            return Ok((Source::All, of_states.all));
         };
         if statements.is_empty() {
-            return Ok((Among::These(Vec::new(), false), count));
+            return Ok((Source::These(Vec::new(), false), count));
         }
         let mut numbers: Vec<i64> = Vec::new();
         for answer in self.readers().read(statements).await? {
@@ -249,18 +249,18 @@ impl Engine {
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         let more = numbers.len() > reach.looked_at;
         numbers.truncate(reach.looked_at);
-        Ok((Among::These(numbers, more), count))
+        Ok((Source::These(numbers, more), count))
     }
 
     /// The next jobs, as far as the search looks at them.
     async fn batch(
         &self,
-        among: &mut Among,
+        among: &mut Source,
         after: i64,
         wanted: usize,
     ) -> Result<(Vec<Row>, Read)> {
         match among {
-            Among::All => {
+            Source::All => {
                 let args = [after.into(), (wanted as i64).into()];
                 let rows = self.readers().rows(Statement::new(NEXT, args)).await?;
                 let read = Read {
@@ -270,7 +270,7 @@ impl Engine {
                 };
                 Ok((rows, read))
             }
-            Among::These(numbers, more) => {
+            Source::These(numbers, more) => {
                 let rest = numbers.split_off(wanted.min(numbers.len()));
                 let these = std::mem::replace(numbers, rest);
                 let read = Read {
@@ -289,7 +289,7 @@ impl Engine {
     pub(in crate::engine) async fn brief(
         &self,
         numbers: &[i64],
-        places: &Places,
+        places: &QueuesById,
         now: Time,
     ) -> Result<Vec<Job>> {
         let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
@@ -308,7 +308,7 @@ impl Engine {
     }
 
     /// The jobs whose whole id the search is.
-    async fn exact(&self, search: &Search, places: &Places, now: Time) -> Result<Vec<Job>> {
+    async fn exact(&self, search: &Search, places: &QueuesById, now: Time) -> Result<Vec<Job>> {
         match search.id() {
             Some(id) => self.of_id(id, places, now).await,
             None => Ok(Vec::new()),
@@ -321,7 +321,7 @@ impl Engine {
         self.of_id(id, &self.places(), self.now(now)).await
     }
 
-    async fn of_id(&self, id: &str, places: &Places, now: Time) -> Result<Vec<Job>> {
+    async fn of_id(&self, id: &str, places: &QueuesById, now: Time) -> Result<Vec<Job>> {
         let statement = Statement::new(EXACT, [id.into(), EXACT_MAX.into()]);
         let rows = self.readers().rows(statement).await?;
         let mut jobs = all_of(&rows)?;
@@ -330,10 +330,10 @@ impl Engine {
     }
 }
 
-fn looked_at_in(places: &Places, rows: &[Row]) -> Result<Vec<LookedAt>, StoreError> {
+fn looked_at_in(places: &QueuesById, rows: &[Row]) -> Result<Vec<ScannedJob>, StoreError> {
     let row = |row: &Row| {
         let job = looked_at(row)?;
-        Ok(LookedAt {
+        Ok(ScannedJob {
             queue: places.get(&job.queue).cloned(),
             bytes: row.int(SIZE)?,
             job,
@@ -359,7 +359,7 @@ struct Read {
 }
 
 /// How many jobs there are, of those queues and states that may be meant.
-struct OfStates {
+struct StateCounts {
     /// Of all jobs.
     all: i64,
     /// Of those that may be meant.
@@ -370,13 +370,13 @@ struct OfStates {
     places: HashMap<State, Vec<(QueueId,)>>,
 }
 
-impl OfStates {
+impl StateCounts {
     fn count(
         counts: &[Row],
         search: &Search,
         states: &[State],
-        places: &Places,
-    ) -> Result<OfStates, StoreError> {
+        places: &QueuesById,
+    ) -> Result<StateCounts, StoreError> {
         let (mut all, mut count, mut complete) = (0, 0, 0);
         let mut of_states: HashMap<State, Vec<(QueueId,)>> = HashMap::new();
         for row in counts {
@@ -396,7 +396,7 @@ impl OfStates {
             }
         }
         let has_complete = of_states.contains_key(&State::Complete);
-        Ok(OfStates {
+        Ok(StateCounts {
             all,
             count,
             cost: if has_complete {
@@ -422,18 +422,18 @@ impl OfStates {
 /// The states in the database in which jobs that are meant can be.
 fn states(search: &Search) -> Vec<State> {
     let mut states: HashSet<State> = HashSet::new();
-    let may_stand = |standing: &Standing| search.may_stand(standing.as_str());
-    for standing in Standing::ALL.into_iter().filter(may_stand) {
+    let may_stand = |standing: &EffectiveState| search.may_stand(standing.as_str());
+    for standing in EffectiveState::ALL.into_iter().filter(may_stand) {
         states.extend(match standing {
-            Standing::Waiting => [State::Waiting, State::Scheduled],
-            Standing::Scheduled => [State::Scheduled; 2],
-            Standing::Depends => [State::Depends; 2],
-            Standing::Running => [State::Running; 2],
-            Standing::Stalled => [State::Stalled, State::Running],
-            Standing::Failed => [State::Failed; 2],
-            Standing::Complete => [State::Complete; 2],
-            Standing::Dead => [State::Dead; 2],
-            Standing::Record => [State::Record; 2],
+            EffectiveState::Waiting => [State::Waiting, State::Scheduled],
+            EffectiveState::Scheduled => [State::Scheduled; 2],
+            EffectiveState::Depends => [State::Depends; 2],
+            EffectiveState::Running => [State::Running; 2],
+            EffectiveState::Stalled => [State::Stalled, State::Running],
+            EffectiveState::Failed => [State::Failed; 2],
+            EffectiveState::Complete => [State::Complete; 2],
+            EffectiveState::Dead => [State::Dead; 2],
+            EffectiveState::Record => [State::Record; 2],
         });
     }
     if search.is_held() {

@@ -19,7 +19,7 @@ use crate::store::Statement;
 
 /// What happened in some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
+pub struct SeriesTotals {
     pub put: i64,
     /// Failed or dead.
     pub failed: i64,
@@ -29,7 +29,7 @@ pub struct Sums {
     pub runs: [i64; CLASSES],
 }
 
-impl Sums {
+impl SeriesTotals {
     pub fn claimed(&self) -> i64 {
         self.waits.iter().sum()
     }
@@ -39,7 +39,7 @@ impl Sums {
     }
 
     /// Both together.
-    pub fn plus(mut self, other: &Sums) -> Sums {
+    pub fn plus(mut self, other: &SeriesTotals) -> SeriesTotals {
         self.put += other.put;
         self.failed += other.failed;
         let add = |ours: &mut [i64; CLASSES], theirs: &[i64; CLASSES]| {
@@ -95,9 +95,9 @@ impl Engine {
         from: i64,
         width: i64,
         count: usize,
-    ) -> Result<Vec<Sums>> {
+    ) -> Result<Vec<SeriesTotals>> {
         self.freshen().await?;
-        let mut spans = vec![Sums::default(); count];
+        let mut spans = vec![SeriesTotals::default(); count];
         let queue = match queue.map(|key| self.known_queues().get(key)) {
             Some(None) => return Ok(spans),
             Some(Some(queue)) => Some(queue.id),
@@ -190,7 +190,7 @@ WHERE t.kind = $1 AND t.queue = q.id AND t.day >= $2 AND t.day < $3 AND t.slot =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::unit_of_work::time_series::{Mark, class, minute};
+    use crate::engine::unit_of_work::time_series::{SeriesEvent, class, minute};
 
     #[test]
     fn a_duration_belongs_to_the_class_that_ends_after_it() {
@@ -214,13 +214,13 @@ mod tests {
 
     #[test]
     fn what_is_counted_is_found_again_in_its_place() {
-        let mut sums = Sums::default();
+        let mut sums = SeriesTotals::default();
         let marks = [
-            Mark::Put,
-            Mark::Failed,
-            Mark::Claimed(0.2),
-            Mark::Claimed(9_999.0),
-            Mark::Completed(2.0),
+            SeriesEvent::Put,
+            SeriesEvent::Failed,
+            SeriesEvent::Claimed(0.2),
+            SeriesEvent::Claimed(9_999.0),
+            SeriesEvent::Completed(2.0),
         ];
         for mark in marks {
             sums.add(mark.slot(), 2);

@@ -2,14 +2,14 @@
 
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueKey;
-use crate::engine::unit_of_work::counters::{Kind, MOMENTS, Moments, Outcome, SLOTS};
+use crate::engine::unit_of_work::counters::{Kind, Outcome, SLOTS, SUMMARY_SLOT, Summary};
 use crate::engine::{Engine, Time};
 use crate::store::Statement;
 
 /// How long jobs took for something, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Durations {
-    pub moments: Moments,
+    pub moments: Summary,
     /// [`SLOTS`] numbers: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (the last: or more).
     pub histogram: Vec<i64>,
 }
@@ -17,7 +17,7 @@ pub struct Durations {
 impl Default for Durations {
     fn default() -> Self {
         Durations {
-            moments: Moments::default(),
+            moments: Summary::default(),
             histogram: vec![0; SLOTS],
         }
     }
@@ -63,8 +63,8 @@ impl Engine {
                 }
                 Some(Kind::State | Kind::Minute | Kind::Hour) | None => continue,
             };
-            if slot == MOMENTS {
-                durations.moments.merge(Moments {
+            if slot == SUMMARY_SLOT {
+                durations.moments.merge(Summary {
                     n,
                     mean: row.real(3)?,
                     m2: row.real(4)?,

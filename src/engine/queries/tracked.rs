@@ -8,7 +8,7 @@ impl Engine {
     /// The tracked jobs by the time of tracking, and the ids of those that are gone.
     ///
     /// # Errors
-    /// [`Error::AnswerTooLarge`].
+    /// [`Error::ResponseTooLarge`].
     pub async fn tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
         self.freshen().await?;
         let keys = self.tracked_keys();

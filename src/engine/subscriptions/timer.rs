@@ -15,7 +15,7 @@ use crate::store::{Row, Statement};
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 
 /// Queues that one statement looks at.
-pub const LOOKED_AT_MAX: usize = 200;
+pub const QUEUES_PER_STATEMENT: usize = 200;
 
 /// After an alarm that could not be looked up, the next try.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ pub fn pause(now: Time, until: Time) -> Duration {
 }
 
 impl Engine {
-    /// Rings whenever something becomes available by itself in a queue at which somebody waits.
+    /// NextWakeUp whenever something becomes available by itself in a queue at which somebody waits.
     pub(in crate::engine) async fn watch(self) {
         loop {
             let pause = match self.waiters().next() {
@@ -48,7 +48,7 @@ impl Engine {
     /// next.
     pub(in crate::engine) async fn ring_where_there_is_work(&self, queues: Vec<QueueKey>) {
         let looked_at = self.now(None);
-        for queues in queues.chunks(LOOKED_AT_MAX) {
+        for queues in queues.chunks(QUEUES_PER_STATEMENT) {
             match self.available(queues, self.now(None)).await {
                 Ok(found) => (found.iter()).for_each(|(queue, n)| self.waiters().wake(queue, *n)),
                 Err(error) => self.try_again(queues, &error),
@@ -61,7 +61,7 @@ impl Engine {
     /// jobs: it may not have seen what has become available since. If the database cannot be read, the alarm rings
     /// soon to try again.
     pub(in crate::engine) async fn set_alarm(&self, queues: &[QueueKey], looked_at: Time) {
-        for queues in queues.chunks(LOOKED_AT_MAX) {
+        for queues in queues.chunks(QUEUES_PER_STATEMENT) {
             match self.ahead(queues, looked_at).await {
                 Ok(found) => {
                     let set = |(queue, at): &(QueueKey, Time)| self.waiters().will_be(queue, *at);

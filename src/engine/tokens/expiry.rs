@@ -5,7 +5,7 @@ use std::str::FromStr;
 use chrono::DateTime;
 
 use crate::engine::clock::Time;
-use crate::engine::tokens::Flaw;
+use crate::engine::tokens::TokenError;
 use crate::search::span;
 
 /// The longest life of a token, in days.
@@ -28,19 +28,19 @@ pub enum Expiry {
 }
 
 impl FromStr for Expiry {
-    type Err = Flaw;
+    type Err = TokenError;
 
     /// # Errors
-    /// [`Flaw::Expiry`].
-    fn from_str(text: &str) -> Result<Expiry, Flaw> {
+    /// [`TokenError::Expiry`].
+    fn from_str(text: &str) -> Result<Expiry, TokenError> {
         let text = text.trim();
         if text.len() > TEXT_BYTES_MAX {
-            return Err(Flaw::Expiry);
+            return Err(TokenError::Expiry);
         }
         if let Some(micros) = span(text) {
             return Ok(Expiry::After(micros));
         }
-        let moment = DateTime::parse_from_rfc3339(text).map_err(|_| Flaw::Expiry)?;
+        let moment = DateTime::parse_from_rfc3339(text).map_err(|_| TokenError::Expiry)?;
         Ok(Expiry::At(Time(moment.timestamp_micros())))
     }
 }
@@ -49,14 +49,14 @@ impl Expiry {
     /// The moment at which a token that is created now expires.
     ///
     /// # Errors
-    /// [`Flaw::Life`].
-    pub fn moment(self, now: Time) -> Result<Time, Flaw> {
+    /// [`TokenError::Life`].
+    pub fn moment(self, now: Time) -> Result<Time, TokenError> {
         let life = match self {
             Expiry::After(micros) => micros,
             Expiry::At(moment) => moment.0.saturating_sub(now.0),
         };
         if !(LIFE_MIN..=LIFE_MAX).contains(&life) {
-            return Err(Flaw::Life);
+            return Err(TokenError::Life);
         }
         Ok(Time(now.0.saturating_add(life)))
     }
@@ -68,7 +68,7 @@ mod tests {
 
     const NOW: Time = Time(1_800_000_000_000_000);
 
-    fn moment(text: &str) -> Result<i64, Flaw> {
+    fn moment(text: &str) -> Result<i64, TokenError> {
         let moment = text.parse::<Expiry>()?.moment(NOW)?;
         Ok(moment.0 - NOW.0)
     }
@@ -103,7 +103,7 @@ mod tests {
             "99999999999999999999d",
             &"0".repeat(65),
         ] {
-            assert_eq!(moment(text), Err(Flaw::Expiry), "{text:?}");
+            assert_eq!(moment(text), Err(TokenError::Expiry), "{text:?}");
         }
     }
 
@@ -122,7 +122,7 @@ mod tests {
             let expected = if is_allowed {
                 Ok(seconds * 1_000_000)
             } else {
-                Err(Flaw::Life)
+                Err(TokenError::Life)
             };
             assert_eq!(moment(&format!("{seconds}s")), expected, "{seconds} s");
         }
@@ -149,7 +149,7 @@ mod tests {
             let expected = if is_allowed {
                 Ok(Time(NOW.0 + life))
             } else {
-                Err(Flaw::Life)
+                Err(TokenError::Life)
             };
             assert_eq!(expiry.moment(NOW), expected, "{life}");
         }
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(parsed("2030-01-31T00:00:00Z"), at(1_896_048_000));
         assert_eq!(parsed("2030-01-31T02:00:00+02:00"), at(1_896_048_000));
         for text in ["2030-01-31", "2030-01-31T00:00:00", "2030-02-30T00:00:00Z"] {
-            assert_eq!(parsed(text), Err(Flaw::Expiry), "{text}");
+            assert_eq!(parsed(text), Err(TokenError::Expiry), "{text}");
         }
     }
 }

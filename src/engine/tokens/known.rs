@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use crate::engine::clock::Time;
-use crate::engine::tokens::{Change, Made, Token, name};
+use crate::engine::tokens::{Token, TokenChange, TokenDetails, name};
 use crate::secret::{Hash, last_match};
 use crate::store::{Row, StoreError};
 
@@ -13,15 +13,15 @@ const HOUR: i64 = 3_600 * 1_000_000;
 
 /// What is kept of a token.
 #[derive(Debug)]
-struct Kept {
+struct CachedToken {
     hash: Hash,
-    made: Made,
+    made: TokenDetails,
     last_use: LastUse,
 }
 
-impl PartialEq for Kept {
+impl PartialEq for CachedToken {
     /// Compares what decides about access. The last use does not.
-    fn eq(&self, other: &Kept) -> bool {
+    fn eq(&self, other: &CachedToken) -> bool {
         self.hash == other.hash && self.made == other.made
     }
 }
@@ -69,7 +69,7 @@ impl LastUse {
 
 /// The last use of a token, to be stored.
 #[derive(Clone, Debug)]
-pub struct Use {
+pub struct TokenUse {
     pub namespace: String,
     pub hash: Hash,
     /// Tells the token from a later one with the same secret.
@@ -77,7 +77,7 @@ pub struct Use {
     pub at: i64,
 }
 
-type ByNamespace = BTreeMap<String, Vec<Kept>>;
+type ByNamespace = BTreeMap<String, Vec<CachedToken>>;
 
 /// The tokens of all namespaces.
 #[derive(Debug, Default)]
@@ -88,9 +88,9 @@ impl Tokens {
     pub fn take_over(&self, rows: &[Row]) -> Result<bool, StoreError> {
         let mut tokens = ByNamespace::new();
         for row in rows {
-            let kept = Kept {
+            let kept = CachedToken {
                 hash: hash(row, 1)?,
-                made: Made {
+                made: TokenDetails {
                     description: row.text(2)?,
                     created_at: Time(row.int(3)?),
                     expires_at: row.int_or_null(4)?.map(Time),
@@ -129,7 +129,12 @@ impl Tokens {
     }
 
     /// Reads the token of the namespace with this hash. Compares with all of them, each in constant time.
-    fn with<T>(&self, namespace: &str, hash: &Hash, read: impl FnOnce(&Kept) -> T) -> Option<T> {
+    fn with<T>(
+        &self,
+        namespace: &str,
+        hash: &Hash,
+        read: impl FnOnce(&CachedToken) -> T,
+    ) -> Option<T> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let tokens = tokens.get(namespace)?;
         let found = last_match(tokens.iter().map(|token| token.hash.matches(hash)))?;
@@ -203,10 +208,10 @@ impl Tokens {
     }
 
     /// Up to `count` last uses that are not stored yet.
-    pub fn unsaved(&self, count: usize) -> Vec<Use> {
+    pub fn unsaved(&self, count: usize) -> Vec<TokenUse> {
         self.first(count, |namespace, token| {
             let at = token.last_use.unsaved()?;
-            Some(Use {
+            Some(TokenUse {
                 namespace: namespace.to_owned(),
                 hash: token.hash,
                 created_at: token.made.created_at,
@@ -215,7 +220,7 @@ impl Tokens {
         })
     }
 
-    fn first<T>(&self, count: usize, find: impl Fn(&str, &Kept) -> Option<T>) -> Vec<T> {
+    fn first<T>(&self, count: usize, find: impl Fn(&str, &CachedToken) -> Option<T>) -> Vec<T> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let all = tokens.iter();
         let all = all.flat_map(|(namespace, tokens)| tokens.iter().map(move |it| (namespace, it)));
@@ -224,7 +229,7 @@ impl Tokens {
     }
 
     /// These uses have been stored.
-    pub fn saved(&self, uses: &[Use]) {
+    pub fn saved(&self, uses: &[TokenUse]) {
         for it in uses {
             self.with(&it.namespace, &it.hash, |token| {
                 if token.made.created_at == it.created_at {
@@ -235,8 +240,8 @@ impl Tokens {
     }
 
     /// Takes over what has been committed.
-    pub fn apply(&self, change: Change) {
-        let Change {
+    pub fn apply(&self, change: TokenChange) {
+        let TokenChange {
             namespace,
             hash,
             made,
@@ -245,7 +250,7 @@ impl Tokens {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let tokens = known.entry(namespace.clone()).or_default();
         tokens.retain(|token| token.hash != hash);
-        tokens.extend(made.map(|made| Kept {
+        tokens.extend(made.map(|made| CachedToken {
             hash,
             made,
             last_use: LastUse::default(),
@@ -264,7 +269,7 @@ fn hash(row: &Row, column: usize) -> Result<Hash, StoreError> {
 /// The last use of each token, by namespace and hash.
 fn pairs(tokens: &ByNamespace) -> impl Iterator<Item = ((&str, [u8; 32]), &LastUse)> {
     tokens.iter().flat_map(|(namespace, tokens)| {
-        let pair = |it: &'_ Kept| it.hash.bytes();
+        let pair = |it: &'_ CachedToken| it.hash.bytes();
         tokens
             .iter()
             .map(move |it| ((namespace.as_str(), pair(it)), &it.last_use))
@@ -275,11 +280,11 @@ fn pairs(tokens: &ByNamespace) -> impl Iterator<Item = ((&str, [u8; 32]), &LastU
 mod tests {
     use super::*;
 
-    fn made(expires_at: Option<i64>) -> Change {
-        Change {
+    fn made(expires_at: Option<i64>) -> TokenChange {
+        TokenChange {
             namespace: "ns".to_owned(),
             hash: Hash::of("secret"),
-            made: Some(Made {
+            made: Some(TokenDetails {
                 description: String::new(),
                 created_at: Time(1),
                 expires_at: expires_at.map(Time),

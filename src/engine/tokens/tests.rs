@@ -5,8 +5,8 @@ use crate::engine::verbs::admin::tokens::create;
 use std::ops::Range;
 
 use super::*;
-use crate::engine::maintenance::Chore;
-use crate::engine::maintenance::tasks::Part;
+use crate::engine::maintenance::SystemTask;
+use crate::engine::maintenance::tasks::MaintenanceTask;
 use crate::engine::quiet as engine;
 
 /// The namespace of the token with this number, and its secret. Each request is compared with all tokens of a namespace,
@@ -33,10 +33,15 @@ async fn up_to_500_expired_tokens_are_removed_at_once() {
     for (count, first) in [(499, 499), (500, 500), (501, 500)] {
         let a_second = Some(Expiry::After(1_000_000));
         make(&engine, 0..count, 31.0 * 86_400.0, a_second).await;
-        let remove = async || engine.chore(Chore::Upkeep(Part::Tokens)).await.unwrap();
+        let remove = async || {
+            engine
+                .chore(SystemTask::Upkeep(MaintenanceTask::Tokens))
+                .await
+                .unwrap()
+        };
         let removed = remove().await;
         assert_eq!(removed, first, "{count} tokens");
-        assert_eq!(Part::Tokens.may_go_on(removed), count >= 500);
+        assert_eq!(MaintenanceTask::Tokens.may_go_on(removed), count >= 500);
         assert_eq!(remove().await, count - first);
     }
     engine.close().await;

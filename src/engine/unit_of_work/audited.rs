@@ -11,8 +11,8 @@ use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::job_rows;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::recurring::Recurring;
-use crate::engine::unit_of_work::transaction::Step;
-use crate::engine::unit_of_work::{Slot, Work};
+use crate::engine::unit_of_work::transaction::WriteRequest;
+use crate::engine::unit_of_work::{Slot, UnitOfWork};
 use crate::store::Statement;
 
 /// The most that is kept of the things before, and of those after, in bytes.
@@ -85,7 +85,7 @@ enum Fact<'a> {
 
 impl Audit {
     /// What the actor of this group, if there is one, will have changed.
-    pub fn of_first(steps: &[Step]) -> Option<Box<Audit>> {
+    pub fn of_first(steps: &[WriteRequest]) -> Option<Box<Audit>> {
         let actor = steps.first()?.actor.as_ref()?;
         Some(Box::new(Audit {
             actor: Arc::clone(actor),
@@ -124,7 +124,7 @@ fn some(tags: &[String]) -> &[String] {
     tags.get(..TAGS_MAX).unwrap_or(tags)
 }
 
-impl Work {
+impl UnitOfWork {
     /// What the verbs of an actor change is noted from here on.
     pub fn audit_begins(&mut self) {
         if let Some(audit) = &mut self.audit {

@@ -6,13 +6,13 @@ use std::collections::{HashMap, HashSet};
 use crate::engine::model::job::{JobKey, State};
 use crate::engine::model::job_rows::BODIES;
 use crate::engine::unit_of_work::record_sizes::RecordSizes;
-use crate::engine::unit_of_work::{Candidates, Needs, Work};
+use crate::engine::unit_of_work::{Candidates, Needs, UnitOfWork};
 use crate::store::{Answer, Statement, StoreError};
 
 /// Bytes of long bodies that the claims of a transaction read, before the last one.
 const CLAIMED_MAX: usize = 8 * 1024 * 1024;
 
-impl Work {
+impl UnitOfWork {
     /// The statement that reads the long bodies that verbs need, if there are any.
     pub fn loading_bodies<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Option<Statement> {
         let mut missing = Vec::new();
@@ -44,7 +44,7 @@ impl Work {
     pub fn loading_claimed_bodies(&mut self) -> Option<Statement> {
         let mut missing = Vec::new();
         let mut bytes = 0;
-        let Work {
+        let UnitOfWork {
             slots, candidates, ..
         } = self;
         let mut fits = |key: &JobKey| {

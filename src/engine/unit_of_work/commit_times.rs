@@ -11,9 +11,9 @@ const TOLD_MIN: usize = 5;
 
 /// The last commits.
 #[derive(Debug, Default)]
-pub struct Commits(Mutex<VecDeque<(Instant, Duration)>>);
+pub struct CommitTimes(Mutex<VecDeque<(Instant, Duration)>>);
 
-impl Commits {
+impl CommitTimes {
     /// A commit has just ended, which began then.
     pub fn took(&self, began: Instant) {
         let now = Instant::now();
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn nineteen_of_twenty_commits_are_told_of() {
-        let commits = Commits::default();
+        let commits = CommitTimes::default();
         let now = Instant::now();
         for ms in 1..=100 {
             assert_eq!(commits.p95().is_some(), ms > TOLD_MIN as u64);

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use crate::engine::clock::Time;
 use crate::engine::model::job::{Job, QueueId, State};
 use crate::engine::unit_of_work::time_series;
-use crate::engine::unit_of_work::time_series::Mark;
+use crate::engine::unit_of_work::time_series::SeriesEvent;
 use crate::store::Statement;
 
 /// Slots of a histogram: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last
@@ -60,17 +60,17 @@ impl Outcome {
 }
 
 /// The slot that holds the moments of a duration, beside those of its histogram.
-pub const MOMENTS: i64 = -1;
+pub const SUMMARY_SLOT: i64 = -1;
 
 /// Count, mean and sum of squared distances of some numbers (Welford), without the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Moments {
+pub struct Summary {
     pub n: i64,
     pub mean: f64,
     pub m2: f64,
 }
 
-impl Moments {
+impl Summary {
     /// Takes one more number in.
     pub fn add(&mut self, value: f64) {
         self.n += 1;
@@ -80,9 +80,9 @@ impl Moments {
     }
 }
 
-impl Moments {
+impl Summary {
     /// Takes the numbers of another set in (Chan's formula).
-    pub fn merge(&mut self, other: Moments) {
+    pub fn merge(&mut self, other: Summary) {
         let n = self.n + other.n;
         if n == 0 {
             return;
@@ -118,9 +118,9 @@ pub fn slot(seconds: f64) -> i64 {
 
 /// The deltas of one group.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct Counters {
     counters: HashMap<Counter, i64, RandomState>,
-    moments: HashMap<Counter, Moments, RandomState>,
+    moments: HashMap<Counter, Summary, RandomState>,
     failures: HashMap<(String, QueueId), i64>,
     tags: HashMap<String, i64>,
 }
@@ -134,7 +134,7 @@ struct Counter {
     slot: i64,
 }
 
-impl Tally {
+impl Counters {
     fn add(&mut self, kind: Kind, queue: QueueId, day: i64, slot: i64, n: i64) {
         *self
             .counters
@@ -183,7 +183,7 @@ impl Tally {
     }
 
     /// Something happened at `now`, to be told by the minute.
-    fn mark(&mut self, queue: QueueId, mark: Mark, now: Time) {
+    fn mark(&mut self, queue: QueueId, mark: SeriesEvent, now: Time) {
         self.add(
             Kind::Minute,
             queue,
@@ -195,12 +195,12 @@ impl Tally {
 
     /// A job came into `queue` at `now`.
     pub fn put(&mut self, queue: QueueId, now: Time) {
-        self.mark(queue, Mark::Put, now);
+        self.mark(queue, SeriesEvent::Put, now);
     }
 
     /// A job went to the dead letter at `now`.
     pub fn died(&mut self, queue: QueueId, now: Time) {
-        self.mark(queue, Mark::Failed, now);
+        self.mark(queue, SeriesEvent::Failed, now);
     }
 
     /// A job waited or ran for `seconds`, and ceased to do so at `now`.
@@ -208,8 +208,8 @@ impl Tally {
         let day = now.day();
         self.add(kind, queue, day, slot(seconds), 1);
         match kind {
-            Kind::Wait => self.mark(queue, Mark::Claimed(seconds), now),
-            Kind::Run => self.mark(queue, Mark::Completed(seconds), now),
+            Kind::Wait => self.mark(queue, SeriesEvent::Claimed(seconds), now),
+            Kind::Run => self.mark(queue, SeriesEvent::Completed(seconds), now),
             Kind::State | Kind::Outcome | Kind::Minute | Kind::Hour => {}
         }
         self.moments
@@ -217,7 +217,7 @@ impl Tally {
                 kind,
                 queue,
                 day,
-                slot: MOMENTS,
+                slot: SUMMARY_SLOT,
             })
             .or_default()
             .add(seconds);
@@ -227,7 +227,7 @@ impl Tally {
     pub fn failure(&mut self, queue: QueueId, now: Time) {
         self.add(Kind::Outcome, queue, now.day(), Outcome::Failures as i64, 1);
         self.add(Kind::Outcome, queue, now.day(), Outcome::Failed as i64, 1);
-        self.mark(queue, Mark::Failed, now);
+        self.mark(queue, SeriesEvent::Failed, now);
     }
 
     /// A job that failed at `failed_at` is failed no longer.
@@ -249,7 +249,7 @@ impl Tally {
 
     /// The statements that fold everything into the rows of `server`.
     pub fn into_statements(self, server: i64) -> Vec<Statement> {
-        let row = |key: Counter, n, moments: Option<Moments>| {
+        let row = |key: Counter, n, moments: Option<Summary>| {
             let (mean, m2) = moments.map(|moments| (moments.mean, moments.m2)).unzip();
             (key.kind as u8, key.queue, key.day, key.slot, n, mean, m2)
         };
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn moments_are_those_of_the_textbook() {
-        let mut moments = Moments::default();
+        let mut moments = Summary::default();
         (0..20).for_each(|value| moments.add(f64::from(value)));
         assert_eq!(moments.n, 20);
         assert!((moments.mean - 9.5).abs() < 1e-9);
@@ -340,12 +340,12 @@ mod tests {
     #[test]
     fn two_sets_merge_into_what_they_would_be_as_one() {
         let set = |range: std::ops::Range<i32>| {
-            let mut moments = Moments::default();
+            let mut moments = Summary::default();
             range.for_each(|value| moments.add(f64::from(value * value)));
             moments
         };
-        let mut merged = Moments::default();
-        for part in [set(0..3), set(3..4), Moments::default(), set(4..50)] {
+        let mut merged = Summary::default();
+        for part in [set(0..3), set(3..4), Summary::default(), set(4..50)] {
             merged.merge(part);
         }
         let whole = set(0..50);

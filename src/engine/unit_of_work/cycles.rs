@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{JobKey, QLESS_SCOPE};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::store::{Answer, Statement, StoreError};
 
 /// Edges that a transaction reads, and the longest path, each of which takes a statement.
@@ -22,7 +22,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    pub fn from<'a>(work: &Work, needs: impl Iterator<Item = &'a Needs>) -> Walk {
+    pub fn from<'a>(work: &UnitOfWork, needs: impl Iterator<Item = &'a Needs>) -> Walk {
         let named = needs.filter(|needs| !needs.awaited.is_empty());
         let keys = named.flat_map(|needs| &needs.jobs);
         let jobs = keys.filter_map(|key| work.job(key));
@@ -53,7 +53,7 @@ impl Walk {
     }
 
     /// Takes in what [`Walk::next_level`] has read.
-    pub fn loaded(&mut self, work: &mut Work, answers: &[Answer]) -> Result<(), StoreError> {
+    pub fn loaded(&mut self, work: &mut UnitOfWork, answers: &[Answer]) -> Result<(), StoreError> {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let (id, dependent) = (row.text(0)?, row.text(1)?);
             self.edges_left = self.edges_left.saturating_sub(1);
@@ -66,7 +66,7 @@ impl Walk {
     }
 }
 
-impl Work {
+impl UnitOfWork {
     /// Refuses a dependency cycle: `key` would, directly or not, wait for itself if it waited for `needs`.
     ///
     /// # Errors

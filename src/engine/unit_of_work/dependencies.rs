@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use crate::engine::model::job::JobKey;
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 
-impl Work {
+impl UnitOfWork {
     /// Removes a job and its edges.
     pub fn remove(&mut self, key: &JobKey) {
         self.set_dependencies(key, Vec::new());

@@ -18,14 +18,14 @@ const JOB_BYTES_MAX: usize = 16 << 10;
 /// Jobs with their versions. When the young half is full the old one is forgotten, so what nobody asks
 /// for again does not stay.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct JobCache {
     young: HashMap<JobKey, (Job, i64)>,
     /// Bytes added to the young half since it was last empty; bytes taken out are not subtracted.
     bytes: usize,
     old: HashMap<JobKey, (Job, i64)>,
 }
 
-impl Held {
+impl JobCache {
     /// Takes a job out; whoever changes it brings it back as it then is.
     pub fn take(&mut self, key: &JobKey) -> Option<(Job, i64)> {
         let young = self.young.remove(key);
@@ -48,7 +48,7 @@ impl Held {
     }
 
     pub fn clear(&mut self) {
-        *self = Held::default();
+        *self = JobCache::default();
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_workers_keep_with_a_job_counts_as_its_body_does() {
-        let mut held = Held::default();
+        let mut held = JobCache::default();
         held.keep(job("small", 100), 1);
         held.keep(job("large", JOB_BYTES_MAX), 1);
         assert!(held.take(&key("small")).is_some());
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_job_of_up_to_16_kib_is_at_hand() {
-        let mut held = Held::default();
+        let mut held = JobCache::default();
         for (bytes, is_kept) in [(16_383, true), (16_384, true), (16_385, false)] {
             held.keep(of_bytes("a", bytes), 1);
             assert_eq!(held.take(&key("a")).is_some(), is_kept, "{bytes} bytes");
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_half_holds_4096_jobs() {
-        let mut held = Held::default();
+        let mut held = JobCache::default();
         for n in 1..=3 * 4_096 {
             held.keep(job(&n.to_string(), 0), 1);
             // The half that is full becomes the old one when the next job comes.
@@ -149,7 +149,7 @@ mod tests {
     fn a_half_holds_32_mib() {
         let full = (32 << 20) / (16 << 10);
         for left in [1, 0] {
-            let mut held = Held::default();
+            let mut held = JobCache::default();
             for n in 1..full {
                 held.keep(of_bytes(&n.to_string(), 16_384), 1);
             }
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_job_that_has_grown_too_large_is_not_at_hand_as_it_was() {
-        let mut held = Held::default();
+        let mut held = JobCache::default();
         held.keep(job("grows", 1), 1);
         held.keep(job("grows", JOB_BYTES_MAX), 2);
         assert!(held.take(&key("grows")).is_none());
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn both_halves_together_hold_a_bounded_number_of_bytes() {
-        let mut held = Held::default();
+        let mut held = JobCache::default();
         let each = JOB_BYTES_MAX - 100;
         let many = 3 * BYTES_MAX / each;
         (0..many).for_each(|n| held.keep(job(&n.to_string(), each), 1));

@@ -10,10 +10,10 @@ use crate::engine::model::recurring::Recurring;
 use crate::engine::model::{job_rows, recurring};
 use crate::engine::operations;
 use crate::engine::unit_of_work::needs::only_awaited;
-use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, Work};
+use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, UnitOfWork};
 use crate::store::{Answer, Row, Statement, StoreError};
 
-impl Work {
+impl UnitOfWork {
     /// Statements that read what the verbs need, except for claims.
     pub fn loading<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
         let mut keys = HashSet::new();
@@ -76,7 +76,7 @@ impl Work {
         Statement::of_rows(TAKE_NUMBERS, &wanted.iter().collect::<Vec<_>>())
     }
 
-    /// Takes in what [`Work::taking_numbers`] has given.
+    /// Takes in what [`UnitOfWork::taking_numbers`] has given.
     pub fn numbers_taken(
         &mut self,
         wanted: &BTreeMap<QueueId, i64>,
@@ -169,7 +169,7 @@ impl Work {
         (!missing.is_empty()).then(|| Statement::of_rows(LOAD_NEIGHBORS, &missing).with(enough))
     }
 
-    /// Takes in what [`Work::loading`] has read. The oldest of a list come first in the batch; what else a row
+    /// Takes in what [`UnitOfWork::loading`] has read. The oldest of a list come first in the batch; what else a row
     /// is, is told by its columns.
     pub fn loaded(&mut self, answers: Vec<Answer>, oldest: bool) -> Result<(), StoreError> {
         for (index, answer) in answers.into_iter().enumerate() {
@@ -189,7 +189,7 @@ impl Work {
         Ok(())
     }
 
-    /// Takes in what [`Work::loading_neighbors`] has read.
+    /// Takes in what [`UnitOfWork::loading_neighbors`] has read.
     pub fn neighbors_loaded(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let key = self.load(row)?;
@@ -265,7 +265,7 @@ impl Work {
         }
     }
 
-    /// Takes in what [`Work::loading_candidates`] has read, in the order in which claims take it. Gives the
+    /// Takes in what [`UnitOfWork::loading_candidates`] has read, in the order in which claims take it. Gives the
     /// recurring jobs that are due.
     pub fn candidates_loaded(
         &mut self,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::engine::clock::Time;
 use crate::engine::model::job::{JobKey, QueueId, QueueKey};
 
-/// What a verb wants to find in [`Work`](crate::engine::unit_of_work::Work).
+/// What a verb wants to find in [`UnitOfWork`](crate::engine::unit_of_work::UnitOfWork).
 #[derive(Debug, Default)]
 pub struct Needs {
     /// Jobs by identity, with all that depend on them or that they depend on.

@@ -6,8 +6,8 @@ use crate::engine::model::config;
 use crate::engine::model::job::{Job, JobKey, QueueId, State};
 use crate::engine::model::queue::{self, Queue};
 use crate::engine::model::{job_rows, recurring};
-use crate::engine::tokens::Change;
-use crate::engine::unit_of_work::{Slot, Work};
+use crate::engine::tokens::TokenChange;
+use crate::engine::unit_of_work::{Slot, UnitOfWork};
 use crate::engine::verbs::qless::tag;
 use crate::store::Statement;
 
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 /// The version of a row that has just been inserted.
 const NEW: i64 = 1;
 
-impl Work {
+impl UnitOfWork {
     /// `n` due jobs of the queue were found waiting instead of scheduled.
     pub fn promoted(&mut self, queue: QueueId, n: u64) {
         let n = n as i64;
@@ -291,7 +291,7 @@ impl TagRows {
     }
 }
 
-/// See [`Work::finish`].
+/// See [`UnitOfWork::finish`].
 pub struct Finished {
     pub changed_queues: Vec<Queue>,
     pub gone_queues: Vec<QueueId>,
@@ -299,7 +299,7 @@ pub struct Finished {
     pub running: Vec<(JobKey, Option<(Job, i64)>)>,
     pub settings: Vec<(String, Option<String>)>,
     pub tracking: HashMap<String, Option<Time>>,
-    pub tokens: Vec<Change>,
+    pub tokens: Vec<TokenChange>,
     pub recurring_in: Vec<QueueId>,
     pub woken: HashMap<QueueId, usize>,
     pub ahead: HashMap<QueueId, Time>,

@@ -4,22 +4,22 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::engine::clock::Time;
-use crate::engine::model::history::{History, What};
+use crate::engine::model::history::{EventKind, History};
 use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, State};
 use crate::engine::model::recurring::Recurring;
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::load::qless_keys;
 use crate::store::Statement;
 
 /// A recurring job that is due, and how many children it is to have at most.
 #[derive(Clone, Debug)]
-pub struct Due {
+pub struct DueRecurring {
     pub recurring: Recurring,
     pub children: usize,
 }
 
 /// The ids that up to `count` children might get; as many again, for some may be taken.
-pub fn ids_of_children(due: &Due) -> impl Iterator<Item = String> {
+pub fn ids_of_children(due: &DueRecurring) -> impl Iterator<Item = String> {
     let ahead = i64::try_from(due.children)
         .unwrap_or(i64::MAX)
         .saturating_mul(2);
@@ -27,9 +27,9 @@ pub fn ids_of_children(due: &Due) -> impl Iterator<Item = String> {
     (1..=ahead).map(|n| format!("{}-{}", recurring.id, recurring.made + n))
 }
 
-/// Which of the recurring jobs that are due get how many children when `wanted` jobs are wanted in each queue: in order,
+/// LabelFilter of the recurring jobs that are due get how many children when `wanted` jobs are wanted in each queue: in order,
 /// no more than are due, and together no more than are wanted.
-pub fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> Vec<Due> {
+pub fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> Vec<DueRecurring> {
     let mut left: HashMap<QueueId, usize> = wanted.iter().copied().collect();
     let mut planned = Vec::new();
     for recurring in due {
@@ -39,7 +39,7 @@ pub fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> V
         let children = missed.saturating_add(1).min(*left);
         *left -= children;
         if children > 0 {
-            planned.push(Due {
+            planned.push(DueRecurring {
                 recurring,
                 children,
             });
@@ -51,7 +51,7 @@ pub fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> V
 /// Makes up to `count` children that are due. `taken` are those of [`ids_of_children`] that some job has: they
 /// are passed over.
 pub fn spawn(
-    work: &mut Work,
+    work: &mut UnitOfWork,
     recurring: &mut Recurring,
     taken: &HashSet<String>,
     count: usize,
@@ -87,11 +87,11 @@ fn skip_missed(recurring: &mut Recurring, now: Time) {
     }
 }
 
-fn child(work: &mut Work, recurring: &Recurring, id: String) -> Job {
+fn child(work: &mut UnitOfWork, recurring: &Recurring, id: String) -> Job {
     let due = recurring.next_at;
     let mut history = History::default();
     history.push(
-        What::Put,
+        EventKind::Put,
         due,
         Some(&work.queue_name(recurring.queue)),
         None,
@@ -127,23 +127,28 @@ fn child(work: &mut Work, recurring: &Recurring, id: String) -> Job {
     }
 }
 
-impl Work {
+impl UnitOfWork {
     /// The statement that tells which ids are taken already, of those that the children of recurring jobs
     /// might get.
-    pub fn loading_taken(due: &[Due]) -> Statement {
+    pub fn loading_taken(due: &[DueRecurring]) -> Statement {
         let ids: Vec<_> = due.iter().flat_map(ids_of_children).collect();
         Statement::of_rows(TAKEN, &qless_keys(&ids))
     }
 
     /// Makes up to `wanted` children in each queue of the recurring jobs that are due, which then wait with
     /// the other candidates.
-    pub fn spawn(&mut self, wanted: &[(QueueId, usize)], due: Vec<Due>, taken: &HashSet<String>) {
+    pub fn spawn(
+        &mut self,
+        wanted: &[(QueueId, usize)],
+        due: Vec<DueRecurring>,
+        taken: &HashSet<String>,
+    ) {
         let left = |(queue, count): &(QueueId, usize)| {
             let lost = self.candidates.get(queue).map_or(0, |it| it.lost.len());
             (*queue, (*count).min(self.room(*queue)).saturating_sub(lost))
         };
         let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
-        for Due {
+        for DueRecurring {
             mut recurring,
             children,
         } in due
@@ -170,6 +175,6 @@ impl Work {
     }
 }
 
-/// Which of these pairs of scope and id are taken: the ids.
+/// LabelFilter of these pairs of scope and id are taken: the ids.
 const TAKEN: &str = "
 SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)";

@@ -35,7 +35,7 @@ pub fn class(seconds: f64) -> usize {
 
 /// A number that grows in a minute.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mark {
+pub enum SeriesEvent {
     /// A job came into the queue: put, moved, or put to work again by hand.
     Put,
     /// A job failed for good: it is failed or dead.
@@ -46,13 +46,13 @@ pub enum Mark {
     Completed(f64),
 }
 
-impl Mark {
+impl SeriesEvent {
     pub(in crate::engine) fn slot(self) -> i64 {
         match self {
-            Mark::Put => PUT,
-            Mark::Failed => FAILED,
-            Mark::Claimed(seconds) => WAITS + class(seconds) as i64,
-            Mark::Completed(seconds) => RUNS + class(seconds) as i64,
+            SeriesEvent::Put => PUT,
+            SeriesEvent::Failed => FAILED,
+            SeriesEvent::Claimed(seconds) => WAITS + class(seconds) as i64,
+            SeriesEvent::Completed(seconds) => RUNS + class(seconds) as i64,
         }
     }
 }

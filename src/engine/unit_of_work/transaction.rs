@@ -13,24 +13,24 @@ use crate::engine::cache;
 use crate::engine::clock::{Clock, Time};
 use crate::engine::error::{Error, Result};
 use crate::engine::events;
-use crate::engine::maintenance::Chore;
-use crate::engine::maintenance::empty_queues::Idle;
-use crate::engine::maintenance::tasks::{self, Part};
+use crate::engine::maintenance::SystemTask;
+use crate::engine::maintenance::empty_queues::EmptyQueues;
+use crate::engine::maintenance::tasks::{self, MaintenanceTask};
 use crate::engine::model::job::{JobKey, QueueId};
 
 use crate::engine::peers::Peers;
 
 use crate::engine::maintenance::{fold_series, prune};
-use crate::engine::subscriptions::Waiters;
-use crate::engine::unit_of_work::commit_times::Commits;
+use crate::engine::subscriptions::Subscriptions;
+use crate::engine::unit_of_work::commit_times::CommitTimes;
 use crate::engine::unit_of_work::cycles::Walk;
-use crate::engine::unit_of_work::job_cache::Held;
+use crate::engine::unit_of_work::job_cache::JobCache;
 use crate::engine::unit_of_work::record_sizes::RecordSizes;
 use crate::engine::unit_of_work::spawn;
 use crate::engine::unit_of_work::time_series;
-use crate::engine::unit_of_work::{Audit, Seqs, Shared, Wanted, Work};
+use crate::engine::unit_of_work::{Audit, Seqs, Shared, UnitOfWork, Wanted};
 use crate::store::{Connection, Group, Statement, StoreError};
-pub use request::{Step, Task, Verb};
+pub use request::{Task, Verb, WriteRequest};
 
 /// How many servers may number what they insert without meeting.
 const SERVERS_MAX: i64 = 1_024;
@@ -40,16 +40,16 @@ const DROP_EVENTS_EVERY: u64 = 1_000;
 
 /// Workers that were seen, and when. Written with the next group that writes anyway, so that asking
 /// an empty queue for work costs no write.
-pub type Seen = Mutex<HashMap<String, Time>>;
+pub type SeenWorkers = Mutex<HashMap<String, Time>>;
 
 /// The engine's side of group commit.
 pub struct Runner {
     pub shared: Shared,
     pub clock: Arc<Clock>,
-    pub seen: Arc<Seen>,
-    pub waiters: Arc<Waiters>,
+    pub seen: Arc<SeenWorkers>,
+    pub waiters: Arc<Subscriptions>,
     pub changes: watch::Sender<u64>,
-    pub commits: Arc<Commits>,
+    pub commits: Arc<CommitTimes>,
     pub clients_tell_time: bool,
     /// The other servers on the database, where there may be some.
     pub peers: Arc<Peers>,
@@ -64,14 +64,14 @@ pub struct Runner {
     pub groups: u64,
     /// Queues that have, or had, recurring jobs.
     pub recurring_in: HashSet<QueueId>,
-    pub aged: Aged,
-    pub held: Held,
-    pub idle: Idle,
+    pub aged: Aging,
+    pub held: JobCache,
+    pub idle: EmptyQueues,
 }
 
 /// When it was seen last to what is old.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Aged {
+pub struct Aging {
     /// The day on which old statistics were dropped.
     pruned_on: Option<i64>,
     /// The hour in which old minutes became hours.
@@ -79,27 +79,27 @@ pub struct Aged {
 }
 
 impl Group for Runner {
-    type Step = Step;
+    type Request = WriteRequest;
 
-    fn items(step: &Step) -> usize {
+    fn items(step: &WriteRequest) -> usize {
         step.items
     }
 
-    fn is_alone(step: &Step) -> bool {
+    fn is_alone(step: &WriteRequest) -> bool {
         step.now.is_some()
             || step.needs.oldest.is_some()
             || step.actor.is_some()
             || step.task.chore().is_some()
     }
 
-    fn adds(step: &Step) -> bool {
+    fn adds(step: &WriteRequest) -> bool {
         step.needs.adds
     }
 
     async fn run(
         &mut self,
         connection: &mut Connection,
-        steps: &mut [Step],
+        steps: &mut [WriteRequest],
     ) -> Result<(), StoreError> {
         // Servers that add edges at the same time might close a circle together, each seeing half of it.
         let strict = steps.iter().any(|step| !step.needs.awaited.is_empty());
@@ -107,7 +107,7 @@ impl Group for Runner {
         let now = steps.iter().find_map(|step| step.now);
         let now = now.unwrap_or_else(|| self.clock.now());
         let watched = self.waiters.any() || self.peers.any();
-        let mut work = Work::new(now, &self.shared, watched, seqs);
+        let mut work = UnitOfWork::new(now, &self.shared, watched, seqs);
         work.audit = Audit::of_first(steps);
         work.revision = self.peers.share().then_some(self.revision);
         let chore = steps.iter().find_map(|step| step.task.chore());
@@ -131,7 +131,7 @@ impl Group for Runner {
             connection.run(std::mem::take(&mut writes)).await?;
             tasks::retire(connection, &mut work).await?;
         }
-        let ages = retires || matches!(chore, Some(Chore::Upkeep(Part::Age)));
+        let ages = retires || matches!(chore, Some(SystemTask::Upkeep(MaintenanceTask::Age)));
         let aged = if ages {
             self.age(connection, &mut work).await?
         } else {
@@ -140,7 +140,7 @@ impl Group for Runner {
         if self.groups.is_multiple_of(DROP_EVENTS_EVERY) && chore.is_none() {
             writes.push(events::drop_old());
         }
-        let flush = matches!(chore, Some(Chore::Flush));
+        let flush = matches!(chore, Some(SystemTask::Flush));
         let revised = flush || work.changes_what_is_kept();
         writes.extend(work.closing_writes(self.peers.number));
         let seen = if flush {
@@ -171,7 +171,7 @@ impl Group for Runner {
         Ok(())
     }
 
-    fn answer(&mut self, steps: Vec<Step>, outcome: Result<(), StoreError>) {
+    fn answer(&mut self, steps: Vec<WriteRequest>, outcome: Result<(), StoreError>) {
         if outcome.is_err() {
             self.held.clear();
         }
@@ -209,7 +209,11 @@ impl Runner {
 
     /// Drops old statistics, once a day, and makes hours of old minutes, once an hour: a bounded batch of each, until
     /// that was all.
-    async fn age(&self, connection: &mut Connection, work: &mut Work) -> Result<Aged, StoreError> {
+    async fn age(
+        &self,
+        connection: &mut Connection,
+        work: &mut UnitOfWork,
+    ) -> Result<Aging, StoreError> {
         let mut aged = self.aged;
         let hour = Some(time_series::minute(work.now).div_euclid(time_series::HOUR));
         if aged.folded_in != hour && fold_series::fold(connection, work).await? {
@@ -249,7 +253,7 @@ impl Runner {
     }
 
     /// Puts under work what is at hand of the jobs that are named.
-    fn prime(&mut self, work: &mut Work, steps: &[Step]) {
+    fn prime(&mut self, work: &mut UnitOfWork, steps: &[WriteRequest]) {
         if self.peers.share() {
             // Another server may have given a job to somebody else meanwhile.
             return;
@@ -266,7 +270,7 @@ impl Runner {
     }
 
     /// Workers seen and not yet saved, those of this group included.
-    fn seen_before(&self, work: &Work) -> HashMap<String, Time> {
+    fn seen_before(&self, work: &UnitOfWork) -> HashMap<String, Time> {
         let mut seen = self
             .seen
             .lock()
@@ -280,7 +284,7 @@ impl Runner {
     }
 
     /// Takes over what the committed group has left, and says that something has changed.
-    fn committed(&mut self, mut work: Work, unsaved: HashMap<String, Time>, written: bool) {
+    fn committed(&mut self, mut work: UnitOfWork, unsaved: HashMap<String, Time>, written: bool) {
         if work.ticks > 0 {
             self.clock.pass(work.tick());
         }
@@ -343,13 +347,15 @@ impl Runner {
 /// Loads the jobs that are named and runs the verbs on them; gives what is to be written.
 async fn run_named(
     connection: &mut Connection,
-    work: &mut Work,
-    steps: &mut [Step],
+    work: &mut UnitOfWork,
+    steps: &mut [WriteRequest],
     sizes: &RecordSizes,
 ) -> Result<Vec<Statement>, StoreError> {
     let numbers = work.numbers_wanted(steps.iter().map(|step| &step.needs));
     if !numbers.is_empty() {
-        let answers = connection.run(vec![Work::taking_numbers(&numbers)]).await?;
+        let answers = connection
+            .run(vec![UnitOfWork::taking_numbers(&numbers)])
+            .await?;
         work.numbers_taken(&numbers, answers)?;
     }
     let oldest = steps.iter().any(|step| step.needs.oldest.is_some());
@@ -387,13 +393,14 @@ async fn run_named(
 /// caller has hung up take nothing. Without claims it gives the writes back, to go with the commit.
 async fn run_claims(
     connection: &mut Connection,
-    work: &mut Work,
-    steps: &mut [Step],
+    work: &mut UnitOfWork,
+    steps: &mut [WriteRequest],
     mut writes: Vec<Statement>,
     recurring_in: &HashSet<QueueId>,
     shared: bool,
 ) -> Result<Vec<Statement>, StoreError> {
-    let claims = |step: &&mut Step| !step.needs.claim.is_empty() && !step.task.is_abandoned();
+    let claims =
+        |step: &&mut WriteRequest| !step.needs.claim.is_empty() && !step.task.is_abandoned();
     let wanted = wanted(work, steps);
     // Where it is limited how many jobs run, servers count and claim one after the other.
     if shared && let Some(turn) = work.taking_turns(&wanted) {
@@ -422,7 +429,7 @@ async fn run_claims(
         }
         if !due.is_empty() {
             let due = spawn::planned(&wanted, due, work.now);
-            let taken = Work::loading_taken(&due);
+            let taken = UnitOfWork::loading_taken(&due);
             let answers = connection.run(vec![taken]).await?;
             let rows = answers.iter().flat_map(|answer| &answer.rows);
             let taken = rows.map(|row| row.text(0)).collect::<Result<_, _>>()?;
@@ -438,7 +445,7 @@ async fn run_claims(
 }
 
 /// How many jobs of each queue the claims of the group want together.
-fn wanted(work: &Work, steps: &[Step]) -> Vec<(QueueId, usize)> {
+fn wanted(work: &UnitOfWork, steps: &[WriteRequest]) -> Vec<(QueueId, usize)> {
     let mut wanted: Vec<(QueueId, usize)> = Vec::new();
     let mut places: HashMap<QueueId, usize> = HashMap::new();
     let all = steps.iter().flat_map(|step| &step.needs.claim);

@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::{ANSWER_BYTES_MAX, Result};
+use crate::engine::error::{RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{Job, QueueKey};
-use crate::engine::subscriptions::timer::LOOKED_AT_MAX;
+use crate::engine::subscriptions::timer::QUEUES_PER_STATEMENT;
 use crate::engine::tokens::Grant;
-use crate::engine::unit_of_work::{Needs, Wanted, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork, Wanted};
 use crate::engine::verbs::claim::take::Claimed;
 
 /// How many bytes the bodies of the jobs of one claim may have, before the last: an answer must have room for all that is
 /// leased.
-pub const CLAIM_BYTES_MAX: usize = ANSWER_BYTES_MAX / 2;
+pub const CLAIM_BYTES_MAX: usize = RESPONSE_BYTES_MAX / 2;
 
 /// How a claim goes through several queues (qless-core, Queue Popping Order).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Engine {
     async fn claim_of_many(&self, claim: &Claim, now: Option<Time>) -> Result<Vec<Job>> {
         self.freshen().await?;
         let mut jobs = Vec::new();
-        for queues in claim.queues.chunks(LOOKED_AT_MAX) {
+        for queues in claim.queues.chunks(QUEUES_PER_STATEMENT) {
             let found = self.available(queues, self.now(now)).await?;
             let found = found.into_iter().filter(|(_, n)| *n > 0);
             let found: HashSet<QueueKey> = found.map(|(queue, _)| queue).collect();
@@ -180,7 +180,7 @@ impl Engine {
         let items = claim.count;
         let in_turn = (claim.order == Order::RoundRobin).then(|| claim.clone());
         let first = in_turn.as_ref().map_or(0, |claim| self.0.turns.next(claim));
-        let verb = move |work: &mut Work| take::claim(work, &claim, first);
+        let verb = move |work: &mut UnitOfWork| take::claim(work, &claim, first);
         let claimed = self.write(needs, now, items, verb).await?;
         if let Some(claim) = in_turn {
             self.0.turns.set(&claim, claimed.next);

@@ -2,14 +2,14 @@
 
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::events::Said;
-use crate::engine::model::history::What;
+use crate::engine::events::LogEvent;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{FOR_EVER, Job, JobKey, LMSTFY_SCOPE, QueueId, State};
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 
 /// Who says something about a running job, and of which queue, if it names one.
 #[derive(Clone, Debug)]
-pub struct Holder {
+pub struct LeaseHolder {
     pub worker: String,
     pub queue: Option<String>,
 }
@@ -18,7 +18,7 @@ pub struct Holder {
 ///
 /// # Errors
 /// In this order: [`Error::NoSuchJob`], [`Error::NotRunning`], [`Error::WrongWorker`], [`Error::WrongQueue`].
-pub fn held<'w>(work: &'w Work, key: &JobKey, holder: &Holder) -> Result<&'w Job> {
+pub fn held<'w>(work: &'w UnitOfWork, key: &JobKey, holder: &LeaseHolder) -> Result<&'w Job> {
     let id = || key.id.clone();
     let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
     let (Some(lease), State::Running) = (&job.lease, job.state) else {
@@ -43,8 +43,8 @@ pub fn held<'w>(work: &'w Work, key: &JobKey, holder: &Holder) -> Result<&'w Job
 }
 
 /// Says, to the worker first, that it has lost the job.
-pub fn lock_lost(work: &mut Work, key: &JobKey, worker: &str) {
-    let said = Said::LockLost {
+pub fn lock_lost(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
+    let said = LogEvent::LockLost {
         id: &key.id,
         worker,
     };
@@ -54,7 +54,7 @@ pub fn lock_lost(work: &mut Work, key: &JobKey, worker: &str) {
 
 /// Takes lost leases away, before jobs of the queue are given to anybody: what has tries left waits among the
 /// others, since its lease ended.
-pub fn lapse_lost(work: &mut Work, queue: QueueId) {
+pub fn lapse_lost(work: &mut UnitOfWork, queue: QueueId) {
     let mut back = Vec::new();
     while let Some(key) = work.next_lost(queue) {
         if lapse(work, &key) {
@@ -67,7 +67,7 @@ pub fn lapse_lost(work: &mut Work, queue: QueueId) {
 /// Takes a lost lease away. A job with tries left waits again: by lmstfy's rules since the lease ended, by Relay's
 /// where it was in line. One without tries goes to the dead letter, where it stays. One whose time to live ended
 /// before is gone. Whether it waits.
-pub fn lapse(work: &mut Work, key: &JobKey) -> bool {
+pub fn lapse(work: &mut UnitOfWork, key: &JobKey) -> bool {
     let now = work.now;
     let Some(lease) = work.job_mut(key).and_then(|job| job.lease.take()) else {
         return false;
@@ -79,7 +79,8 @@ pub fn lapse(work: &mut Work, key: &JobKey) -> bool {
         work.remove(key);
         return false;
     }
-    job.history.push(What::TimedOut, lease.until, None, None);
+    job.history
+        .push(EventKind::TimedOut, lease.until, None, None);
     if job.remaining != FOR_EVER {
         job.remaining -= 1;
     }
@@ -99,9 +100,9 @@ pub fn lapse(work: &mut Work, key: &JobKey) -> bool {
 }
 
 /// Puts a job into the dead letter. By Relay's rules it is gone, so another may have its key.
-fn die(work: &mut Work, key: &JobKey, at: Time) {
+fn die(work: &mut UnitOfWork, key: &JobKey, at: Time) {
     let Some(job) = work.job_mut(key) else { return };
-    job.history.push(What::Died, at, None, None);
+    job.history.push(EventKind::Died, at, None, None);
     job.state = State::Dead;
     job.since = at;
     job.expires_at = None;

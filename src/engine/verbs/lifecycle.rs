@@ -4,9 +4,9 @@ use uuid::{NoContext, Timestamp, Uuid};
 
 use crate::engine::clock::Time;
 use crate::engine::model::body::Body;
-use crate::engine::model::history::{History, What};
+use crate::engine::model::history::{EventKind, History};
 use crate::engine::model::job::{Job, JobKey, State};
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 
 /// Tries after the first that a new job has (qless-core, Put).
 const RETRIES: i64 = 5;
@@ -21,7 +21,7 @@ pub fn made_up_id(now: Time) -> String {
         .to_string()
 }
 
-pub fn new_job(work: &mut Work, key: &JobKey) -> Job {
+pub fn new_job(work: &mut UnitOfWork, key: &JobKey) -> Job {
     Job {
         seq: work.next_seq(),
         key: key.clone(),
@@ -52,7 +52,7 @@ pub fn new_job(work: &mut Work, key: &JobKey) -> Job {
 
 /// Takes the job out of where it is: whatever lease or failure it has is undone. Returns the worker that has
 /// lost it by this, unless it was told already.
-pub fn leave(work: &mut Work, key: &JobKey) -> Option<String> {
+pub fn leave(work: &mut UnitOfWork, key: &JobKey) -> Option<String> {
     if let Some(job) = work.job(key)
         && let (State::Failed, Some(failure)) = (job.state, &job.failure)
     {
@@ -67,10 +67,11 @@ pub fn leave(work: &mut Work, key: &JobKey) -> Option<String> {
 }
 
 /// Lets the job enter its queue anew: it waits, is scheduled, or depends on others.
-pub fn enter(work: &mut Work, key: &JobKey, queue_name: &str, delay: f64) {
+pub fn enter(work: &mut UnitOfWork, key: &JobKey, queue_name: &str, delay: f64) {
     let now = work.now;
     if let Some(job) = work.job_mut(key) {
-        job.history.push(What::Put, now, Some(queue_name), None);
+        job.history
+            .push(EventKind::Put, now, Some(queue_name), None);
         job.remaining = job.retries;
         place(job, now, delay);
         let queue = job.queue;

@@ -75,7 +75,7 @@ pub fn conflict(record: &Record) -> Response {
 /// Jobs, and where the next page of them begins.
 ///
 /// # Errors
-/// [`Error::AnswerTooLarge`].
+/// [`Error::ResponseTooLarge`].
 pub fn jobs(records: &[Record], next: Option<i64>) -> Result<Response, Error> {
     let jobs = records.iter().map(|record| view(record, None)).collect();
     let text = body::text(&JobsView { jobs, next })?;

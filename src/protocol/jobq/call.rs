@@ -86,7 +86,7 @@ impl Call {
         }
         match engine.make_queue(THE_QUEUE).await {
             // Somebody else came at the same time.
-            Ok(_) | Err(Error::QueueThere { .. }) => Ok(engine.record_queue(THE_QUEUE).await?),
+            Ok(_) | Err(Error::QueueExists { .. }) => Ok(engine.record_queue(THE_QUEUE).await?),
             Err(error) => Err(error.into()),
         }
     }

@@ -67,9 +67,9 @@ fn place(refused: &query::Refused) -> Value {
 fn of_engine(error: &Error) -> (StatusCode, String) {
     let status = match error {
         Error::NoSuchQueue { .. } | Error::NoSuchJob { .. } => StatusCode::NOT_FOUND,
-        Error::QueueThere { .. } => StatusCode::CONFLICT,
+        Error::QueueExists { .. } => StatusCode::CONFLICT,
         Error::Full => StatusCode::INSUFFICIENT_STORAGE,
-        Error::LogFull { .. } | Error::TooMuchWork { .. } | Error::AnswerTooLarge => {
+        Error::LogFull { .. } | Error::TooMuchWork { .. } | Error::ResponseTooLarge => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
         _ => {

@@ -44,7 +44,7 @@ impl IntoResponse for Refusal {
                 let body = Json(json!({ "msg": "no job available" }));
                 return (StatusCode::NOT_FOUND, body).into_response();
             }
-            Refusal::Engine(Error::AnswerTooLarge) => {
+            Refusal::Engine(Error::ResponseTooLarge) => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "response too large")
             }
             Refusal::Engine(Error::Unavailable) => {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::call::Fields;
 use super::refusal::Refusal;
 use crate::engine::{
-    Config, Error, Event, Failure, Job, Queues, Standing, State, Time, Tracked, What,
+    Config, EffectiveState, Error, Event, EventKind, Failure, Job, Queues, State, Time, Tracked,
 };
 use crate::protocol::body;
 
@@ -168,7 +168,7 @@ impl Serialize for JobView<'_> {
         let complete = job.state == State::Complete;
         // A claim's answer is about a running job, even where the lease was given lost.
         let standing = match self.claimed {
-            Some(_) => Standing::Running,
+            Some(_) => EffectiveState::Running,
             None => job.standing(self.now),
         };
         let mut map = serializer.serialize_map(None)?;
@@ -193,7 +193,7 @@ impl Serialize for JobView<'_> {
         map.serialize_entry("dependents", &job.dependents)?;
         map.serialize_entry("failure", &job.failure.as_ref().map(FailureView))?;
         let events = job.history.events();
-        let shown = |event: &&Event| event.what != What::Retried;
+        let shown = |event: &&Event| event.what != EventKind::Retried;
         map.serialize_entry(
             "history",
             &events
@@ -238,7 +238,7 @@ impl Serialize for EventView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let event = self.0;
         let mut map = serializer.serialize_map(None)?;
-        if event.what == What::Note {
+        if event.what == EventKind::Note {
             map.serialize_entry("what", &event.subject)?;
             map.serialize_entry("when", &event.when.whole_seconds())?;
             let data = event.detail.as_deref().unwrap_or("{}");
@@ -251,19 +251,19 @@ impl Serialize for EventView<'_> {
         map.serialize_entry("what", &event.what)?;
         map.serialize_entry("when", &event.when.whole_seconds())?;
         let (subject, detail) = match event.what {
-            What::Put => (Some("q"), None),
-            What::Popped => (Some("worker"), None),
-            What::Failed => (Some("group"), Some("worker")),
+            EventKind::Put => (Some("q"), None),
+            EventKind::Popped => (Some("worker"), None),
+            EventKind::Failed => (Some("group"), Some("worker")),
             // Dead letters and records are not qless's.
-            What::TimedOut
-            | What::Retried
-            | What::Done
-            | What::Note
-            | What::Died
-            | What::Respawned
-            | What::Created
-            | What::Advanced
-            | What::Event => (None, None),
+            EventKind::TimedOut
+            | EventKind::Retried
+            | EventKind::Done
+            | EventKind::Note
+            | EventKind::Died
+            | EventKind::Respawned
+            | EventKind::Created
+            | EventKind::Advanced
+            | EventKind::Event => (None, None),
         };
         if let (Some(key), Some(value)) = (subject, &event.subject) {
             map.serialize_entry(key, value)?;

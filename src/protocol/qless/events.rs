@@ -17,7 +17,7 @@ use super::answer::{Answer, json_text, number, response};
 use super::call::Call;
 use super::refusal::Refusal;
 use super::{Front, Outcome};
-use crate::engine::Published;
+use crate::engine::PublishedEvent;
 
 /// Events that a stream keeps ready.
 const READY_MAX: usize = 1_000;
@@ -83,11 +83,11 @@ struct Events<'a> {
 }
 
 /// An event as clients see it.
-struct EventView<'a>(&'a Published);
+struct EventView<'a>(&'a PublishedEvent);
 
 impl Serialize for EventView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Published {
+        let PublishedEvent {
             seq,
             when,
             channel,
@@ -122,7 +122,7 @@ struct Listener {
     changes: watch::Receiver<u64>,
     channel: Option<String>,
     last: i64,
-    ready: VecDeque<Published>,
+    ready: VecDeque<PublishedEvent>,
 }
 
 impl Listener {
@@ -136,7 +136,7 @@ impl Listener {
     }
 
     /// The next event; `None` when the server is about to stop, or the database fails.
-    async fn next(&mut self) -> Option<Published> {
+    async fn next(&mut self) -> Option<PublishedEvent> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);

@@ -10,7 +10,7 @@ use super::refusal::Refusal;
 use super::working::on_items;
 use super::{Front, Outcome, recurring};
 use crate::engine::{
-    Durations, Error, Job, JobKey, NAME_BYTES_MAX, Protocol, QueueCounts, QueueKey, Standing,
+    Durations, EffectiveState, Error, Job, JobKey, NAME_BYTES_MAX, Protocol, QueueCounts, QueueKey,
     WorkerCounts,
 };
 
@@ -79,9 +79,9 @@ pub async fn priority(front: Front, call: Call) -> Outcome {
 
 pub async fn jobs(front: Front, call: Call) -> Outcome {
     let (state, queue) = (call.name("state")?, QueueKey::qless(call.name("queue")?));
-    let standing = match Standing::parse(state) {
+    let standing = match EffectiveState::parse(state) {
         None if state == "recurring" => return recurring::list(&front, &call, &queue).await,
-        Some(Standing::Failed | Standing::Complete) | None => {
+        Some(EffectiveState::Failed | EffectiveState::Complete) | None => {
             let message =
                 "state must be waiting, running, stalled, scheduled, depends or recurring";
             return Err(Refusal::bad("state", message));
@@ -92,10 +92,15 @@ pub async fn jobs(front: Front, call: Call) -> Outcome {
 }
 
 pub async fn complete_jobs(front: Front, call: Call) -> Outcome {
-    list(&front, &call, Standing::Complete, None).await
+    list(&front, &call, EffectiveState::Complete, None).await
 }
 
-async fn list(front: &Front, call: &Call, standing: Standing, queue: Option<QueueKey>) -> Outcome {
+async fn list(
+    front: &Front,
+    call: &Call,
+    standing: EffectiveState,
+    queue: Option<QueueKey>,
+) -> Outcome {
     let (page, full, envelope) = (call.page()?, call.switch("full")?, call.envelope()?);
     let now = front.now(&envelope)?;
     let (engine, queue) = (&front.engine, queue.as_ref());
@@ -172,7 +177,7 @@ pub async fn queue(front: Front, call: Call) -> Outcome {
 }
 
 fn counts(name: &str, queue: Option<&QueueCounts>) -> Value {
-    let counts = queue.map(|queue| queue.counts.clone()).unwrap_or_default();
+    let counts = queue.map(|queue| queue.counts).unwrap_or_default();
     json!({
         "name": name,
         "waiting": counts.waiting,

@@ -10,7 +10,9 @@ use super::call::{Call, Fields};
 use super::refusal::Refusal;
 use super::working::on_items;
 use super::{Front, Outcome};
-use crate::engine::{Change, Error, QueueKey, Queues, RECURRING_ID_BYTES_MAX, Recur, Recurring};
+use crate::engine::{
+    Error, QueueKey, Queues, RECURRING_ID_BYTES_MAX, Recur, Recurring, RecurringChange,
+};
 
 pub async fn recur(front: Front, call: Call) -> Outcome {
     let queue = QueueKey::qless(call.name("queue")?);
@@ -66,7 +68,7 @@ pub async fn change(front: Front, call: Call) -> Outcome {
     let (id, envelope) = (call.name("id")?, call.envelope()?);
     let now = front.now(&envelope)?;
     let fields = Fields::of(envelope.data()?)?;
-    let change = Change {
+    let change = RecurringChange {
         priority: fields.number("priority")?,
         interval_s: interval(&fields)?,
         retries: fields.integer("retries", 0)?,

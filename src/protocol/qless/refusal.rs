@@ -172,13 +172,13 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
             json!({ "id": id, "state": state.as_str() }),
         ),
         Error::Full => (StatusCode::INSUFFICIENT_STORAGE, "disk_full", Value::Null),
-        Error::AnswerTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too_large", Value::Null),
+        Error::ResponseTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too_large", Value::Null),
         Error::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Value::Null),
         // Nothing of qless's asks for a dead letter or a record, has a grant, or has names of that length.
         Error::NotDead { .. }
-        | Error::AlreadyThere { .. }
+        | Error::JobExists { .. }
         | Error::NoSuchQueue { .. }
-        | Error::QueueThere { .. }
+        | Error::QueueExists { .. }
         | Error::LogFull { .. }
         | Error::TooMuchWork { .. }
         | Error::NameTooLong

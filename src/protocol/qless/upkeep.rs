@@ -6,7 +6,7 @@ use super::answer::Answer;
 use super::call::{Call, Fields};
 use super::refusal::Refusal;
 use super::{Front, Outcome};
-use crate::engine::Problem;
+use crate::engine::Inconsistency;
 
 pub async fn check(front: Front, call: Call) -> Outcome {
     let now = front.now(&call.envelope()?)?;
@@ -30,8 +30,9 @@ pub async fn mend(front: Front, call: Call) -> Outcome {
     ))
 }
 
-fn views(problems: &[Problem]) -> Vec<Value> {
-    let view = |problem: &Problem| json!({ "kind": problem.kind, "message": problem.message });
+fn views(problems: &[Inconsistency]) -> Vec<Value> {
+    let view =
+        |problem: &Inconsistency| json!({ "kind": problem.kind, "message": problem.message });
     problems.iter().map(view).collect()
 }
 

@@ -9,7 +9,7 @@ use super::answer::{Answer, Seconds};
 use super::call::{Call, Envelope, Fields};
 use super::refusal::Refusal;
 use super::{Front, Outcome};
-use crate::engine::{self, Error, Fail, Holder, JobKey, Next, Put, QueueKey, Retry, Time};
+use crate::engine::{self, Error, Fail, JobKey, LeaseHolder, Next, Put, QueueKey, Retry, Time};
 
 pub async fn add(front: Front, call: Call) -> Outcome {
     let (queue, envelope) = (call.name("queue")?, call.envelope()?);
@@ -179,9 +179,9 @@ pub async fn retry(front: Front, call: Call) -> Outcome {
     Answer::of_items(done, array)
 }
 
-fn holder(call: &Call, envelope: &Envelope<'_>) -> Result<Holder, Refusal> {
+fn holder(call: &Call, envelope: &Envelope<'_>) -> Result<LeaseHolder, Refusal> {
     let queue = call.optional_name("queue")?.map(str::to_owned);
-    Ok(Holder {
+    Ok(LeaseHolder {
         worker: envelope.host.clone(),
         queue,
     })

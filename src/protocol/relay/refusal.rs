@@ -72,7 +72,7 @@ impl IntoResponse for Refusal {
 fn of_engine(error: &Error) -> (StatusCode, String) {
     let status = match error {
         Error::NoSuchJob { .. } => StatusCode::NOT_FOUND,
-        Error::AlreadyThere { .. } => StatusCode::CONFLICT,
+        Error::JobExists { .. } => StatusCode::CONFLICT,
         Error::TooMany { .. } | Error::NameTooLong => StatusCode::UNPROCESSABLE_ENTITY,
         // Clients of the original try again after 503, too.
         Error::Full => StatusCode::SERVICE_UNAVAILABLE,

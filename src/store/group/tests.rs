@@ -19,7 +19,7 @@ struct Counting {
 }
 
 impl Group for Counting {
-    type Step = usize;
+    type Request = usize;
 
     fn items(step: &usize) -> usize {
         *step

@@ -30,7 +30,7 @@ async fn what_was_cancelled_is_put_back_as_it_was() {
     assert_eq!(waiting, ["later"]);
     // Once is enough.
     let again = engine.undo_operation(operation.id).await.unwrap();
-    assert_eq!(again, Err(Refusal::TooLate));
+    assert_eq!(again, Err(OperationError::TooLate));
     sound(&engine).await;
     engine.close().await;
 }
@@ -139,7 +139,7 @@ async fn an_operation_is_ended_in_the_middle_and_what_it_did_can_be_undone() {
     assert!((1..JOBS).contains(&done), "{done}");
     assert_eq!(count(&engine, "queue:q").await + done, JOBS);
     let again = engine.cancel_operation(id).await.unwrap();
-    assert_eq!(again, Err(Refusal::Ended));
+    assert_eq!(again, Err(OperationError::Ended));
     let undone = undo(&engine, id).await;
     assert_eq!(undone.restored, operation.done);
     assert_eq!(count(&engine, "queue:q").await, JOBS);

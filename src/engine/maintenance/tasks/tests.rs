@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::audit;
-use crate::engine::maintenance::Chore;
+use crate::engine::maintenance::SystemTask;
 use crate::engine::unit_of_work::Needs;
 use crate::engine::verbs::admin::sessions;
 use crate::engine::verbs::lmstfy::publish;
@@ -13,8 +13,8 @@ fn long_ago(engine: &Engine) -> Option<Time> {
 }
 
 /// How many rows one transaction of this part concerns.
-async fn concerned(engine: &Engine, part: Part) -> usize {
-    engine.chore(Chore::Upkeep(part)).await.unwrap()
+async fn concerned(engine: &Engine, part: MaintenanceTask) -> usize {
+    engine.chore(SystemTask::Upkeep(part)).await.unwrap()
 }
 
 async fn write(engine: &Engine, statements: impl IntoIterator<Item = Statement>) {
@@ -66,10 +66,10 @@ async fn up_to_2000_due_jobs_are_promoted_at_once() {
         let jobs = (0..count).map(|_| job()).collect();
         let put = engine.put(QueueKey::qless("q"), jobs, String::new(), long_ago(&engine));
         put.await.unwrap();
-        let promoted = concerned(&engine, Part::Promote).await;
+        let promoted = concerned(&engine, MaintenanceTask::Promote).await;
         assert_eq!(promoted, first, "{count} jobs");
-        assert_eq!(Part::Promote.may_go_on(promoted), count >= 2_000);
-        let rest = concerned(&engine, Part::Promote).await;
+        assert_eq!(MaintenanceTask::Promote.may_go_on(promoted), count >= 2_000);
+        let rest = concerned(&engine, MaintenanceTask::Promote).await;
         assert_eq!(rest, count - first);
     }
     engine.close().await;
@@ -80,8 +80,15 @@ async fn up_to_2000_jobs_expire_at_once() {
     let engine = engine().await;
     for (count, first) in [(1_999, 1_999), (2_000, 2_000), (2_001, 2_000)] {
         publish_long_ago(&engine, count, 1).await;
-        assert_eq!(concerned(&engine, Part::Expire).await, first, "{count}");
-        assert_eq!(concerned(&engine, Part::Expire).await, count - first);
+        assert_eq!(
+            concerned(&engine, MaintenanceTask::Expire).await,
+            first,
+            "{count}"
+        );
+        assert_eq!(
+            concerned(&engine, MaintenanceTask::Expire).await,
+            count - first
+        );
     }
     engine.close().await;
 }
@@ -94,11 +101,11 @@ async fn up_to_2000_jobs_of_a_queue_are_dropped_at_once() {
         let drop = async || {
             let what = Drop {
                 queue: queue(),
-                heap: Heap::Ready,
+                heap: JobSet::Ready,
                 count: usize::MAX,
                 until: engine.now(None),
             };
-            engine.chore(Chore::Drop(what)).await.unwrap()
+            engine.chore(SystemTask::Drop(what)).await.unwrap()
         };
         assert_eq!(drop().await, first, "{count} jobs");
         assert_eq!(drop().await, count - first);
@@ -117,10 +124,13 @@ async fn up_to_500_lost_leases_are_returned_at_once() {
         };
         let claimed = engine.claim(claim, long_ago(&engine)).await.unwrap();
         assert_eq!(claimed.len(), count);
-        let returned = concerned(&engine, Part::Lapse).await;
+        let returned = concerned(&engine, MaintenanceTask::Lapse).await;
         assert_eq!(returned, first, "{count} leases");
-        assert_eq!(Part::Lapse.may_go_on(returned), count >= 500);
-        assert_eq!(concerned(&engine, Part::Lapse).await, count - first);
+        assert_eq!(MaintenanceTask::Lapse.may_go_on(returned), count >= 500);
+        assert_eq!(
+            concerned(&engine, MaintenanceTask::Lapse).await,
+            count - first
+        );
         engine.destroy(queue()).await.unwrap();
     }
     engine.close().await;

@@ -4,12 +4,12 @@ use super::*;
 
 /// How many jobs of these sizes are in the first batch.
 fn first_batch(sizes: impl IntoIterator<Item = i64>) -> usize {
-    let met = |(n, bytes)| Met {
+    let met = |(n, bytes)| Target {
         seq: n,
         bytes,
         place: None,
     };
-    let mut ahead = Ahead {
+    let mut ahead = Lookahead {
         from: 0,
         met: (1..).zip(sizes).map(met).collect(),
         next: None,

@@ -1,4 +1,4 @@
-//! Which of the jobs that a search looks at are meant. Payloads are read only of those of which all else holds, and no
+//! LabelFilter of the jobs that a search looks at are meant. Payloads are read only of those of which all else holds, and no
 //! more of them at once than fit a batch.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{Job, Protocol, State};
 use crate::engine::model::job_rows::BODIES;
 use crate::engine::model::queue::Queue;
-use crate::engine::queries::batch_size::Pace;
+use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::{Allowance, Evaluated};
 use crate::search::{Body, Search, Seen};
 use crate::store::Statement;
@@ -25,7 +25,7 @@ const AT_LEAST_BYTES: usize = 4 << 20;
 const WORK_MAX: u64 = 1_000_000_000;
 
 /// A job that a search looks at, without its payload.
-pub struct LookedAt {
+pub struct ScannedJob {
     pub job: Job,
     /// Nothing if the queue is not there for anybody.
     pub queue: Option<Arc<Queue>>,
@@ -33,7 +33,7 @@ pub struct LookedAt {
     pub bytes: i64,
 }
 
-impl LookedAt {
+impl ScannedJob {
     /// Of what was read without the payload, the bytes of the texts that can be long.
     pub fn loaded_bytes(&self) -> usize {
         let message = self.job.failure.as_ref();
@@ -43,7 +43,7 @@ impl LookedAt {
 }
 
 /// What a search has spent so far, and what it may spend.
-pub struct Spending {
+pub struct ScanBudget {
     begun: Instant,
     time: Duration,
     allowance: Allowance,
@@ -51,9 +51,9 @@ pub struct Spending {
     bytes: usize,
 }
 
-impl Spending {
-    pub fn within(time: Duration) -> Spending {
-        Spending {
+impl ScanBudget {
+    pub fn within(time: Duration) -> ScanBudget {
+        ScanBudget {
             begun: Instant::now(),
             time,
             allowance: Allowance::new(WORK_MAX),
@@ -79,10 +79,10 @@ impl Engine {
     pub(in crate::engine) async fn judge(
         &self,
         search: &Search,
-        rows: &Arc<Vec<LookedAt>>,
+        rows: &Arc<Vec<ScannedJob>>,
         now: Time,
         wanted: usize,
-        spending: &mut Spending,
+        spending: &mut ScanBudget,
     ) -> Result<Vec<bool>> {
         let (evaluated, of) = (Arc::clone(rows), search.clone());
         let judged = spending.allowance.run(move |budget| {
@@ -106,13 +106,13 @@ impl Engine {
     async fn judge_payloads(
         &self,
         search: &Search,
-        rows: &[LookedAt],
+        rows: &[ScannedJob],
         meant: &mut Vec<bool>,
         wanted: usize,
-        spending: &mut Spending,
+        spending: &mut ScanBudget,
     ) -> Result<()> {
         let all = rows.iter().zip(meant.iter()).enumerate();
-        let open: Vec<(usize, &LookedAt)> = all
+        let open: Vec<(usize, &ScannedJob)> = all
             .filter(|(_, (_, may_be))| **may_be)
             .map(|(place, (row, _))| (place, row))
             .collect();
@@ -123,7 +123,7 @@ impl Engine {
                 break;
             }
             let sizes: Vec<i64> = open.iter().map(|(_, row)| row.bytes).collect();
-            let (some, rest) = open.split_at(Pace::fitting(&sizes).min(open.len()));
+            let (some, rest) = open.split_at(BatchSizer::fitting(&sizes).min(open.len()));
             let bodies = Arc::new(self.bodies(some).await?);
             spending.bytes += bodies.iter().map(|(_, body)| body.len()).sum::<usize>();
             let of = search.clone();
@@ -151,7 +151,7 @@ impl Engine {
     }
 
     /// The payloads of these jobs, in their order; an empty one where the job has gone.
-    async fn bodies(&self, rows: &[(usize, &LookedAt)]) -> Result<Vec<(Protocol, String)>> {
+    async fn bodies(&self, rows: &[(usize, &ScannedJob)]) -> Result<Vec<(Protocol, String)>> {
         let set: Vec<_> = rows.iter().map(|(_, row)| (row.job.seq,)).collect();
         let mut found = HashMap::new();
         for row in self
@@ -161,7 +161,7 @@ impl Engine {
         {
             found.insert(row.int(0)?, row.text(1)?);
         }
-        let body = |(_, row): &(usize, &LookedAt)| {
+        let body = |(_, row): &(usize, &ScannedJob)| {
             let protocol = row.queue.as_ref().map(|queue| queue.key.protocol);
             let body = found.remove(&row.job.seq).unwrap_or_default();
             (protocol.unwrap_or(Protocol::Qless), body)

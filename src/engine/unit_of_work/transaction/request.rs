@@ -7,11 +7,11 @@ use tokio::sync::oneshot;
 use crate::engine::audit::Actor;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::maintenance::Chore;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::maintenance::SystemTask;
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
 /// One write of a caller.
-pub struct Step {
+pub struct WriteRequest {
     pub needs: Needs,
     /// The client's time, where it decides. Such a step has a group of its own.
     pub now: Option<Time>,
@@ -25,10 +25,10 @@ pub struct Step {
 pub trait Task: Send {
     /// Runs the verbs, or looks what has become of the chore, and keeps the result. Called again if the group
     /// has to be run again.
-    fn run(&mut self, work: &mut Work);
+    fn run(&mut self, work: &mut UnitOfWork);
 
     /// Statements to run instead of a verb: upkeep, and emptying everything.
-    fn chore(&self) -> Option<Chore> {
+    fn chore(&self) -> Option<SystemTask> {
         None
     }
 
@@ -50,10 +50,10 @@ pub struct Verb<F, T> {
 
 impl<F, T> Task for Verb<F, T>
 where
-    F: FnMut(&mut Work) -> Result<T> + Send,
+    F: FnMut(&mut UnitOfWork) -> Result<T> + Send,
     T: Send,
 {
-    fn run(&mut self, work: &mut Work) {
+    fn run(&mut self, work: &mut UnitOfWork) {
         self.result = Some((self.verb)(work));
     }
 

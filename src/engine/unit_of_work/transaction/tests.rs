@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::{Engine, Error, Put, QueueKey, Result, quiet as engine};
 use crate::store::Statement;
 
@@ -16,12 +16,12 @@ async fn put(engine: &Engine, id: String) -> Result<String> {
     put.await?.remove(0)
 }
 
-async fn write(engine: &Engine, verb: fn(&mut Work) -> Result<()>) -> Result<()> {
+async fn write(engine: &Engine, verb: fn(&mut UnitOfWork) -> Result<()>) -> Result<()> {
     engine.write(Needs::default(), None, 1, verb).await
 }
 
 /// Many puts at once, and among them one step that fails: all puts are done, and the step is refused.
-async fn refused_alone(verb: fn(&mut Work) -> Result<()>) {
+async fn refused_alone(verb: fn(&mut UnitOfWork) -> Result<()>) {
     let engine = engine().await;
     for round in 0..5 {
         let some = |half: &str| {

@@ -2,11 +2,11 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::maintenance::Chore;
+use crate::engine::maintenance::SystemTask;
 
 impl Engine {
     /// Forgets everything.
     pub async fn flush(&self) -> Result<()> {
-        self.chore(Chore::Flush).await.map(drop)
+        self.chore(SystemTask::Flush).await.map(drop)
     }
 }

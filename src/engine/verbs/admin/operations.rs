@@ -5,8 +5,8 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::operations::rows;
 use crate::engine::operations::{
-    ACTIVE_MAX, Action, Asked, COUNT_REACH, Counted, LISTED_MAX, Operation, Refusal, SAMPLES,
-    Stage, Subject,
+    ACTIVE_MAX, Action, COUNT_REACH, LISTED_MAX, NewOperation, Operation, OperationError,
+    OperationEstimate, SAMPLES, Stage, Subject,
 };
 use crate::engine::queries::search::Hit;
 use crate::engine::unit_of_work::Needs;
@@ -19,14 +19,14 @@ impl Engine {
         &self,
         action: &Action,
         subject: &Subject,
-    ) -> Result<Result<Counted, Refusal>> {
+    ) -> Result<Result<OperationEstimate, OperationError>> {
         self.freshen().await?;
         let (now, places) = (self.now(None), self.places());
-        let mut counted = Counted::default();
+        let mut counted = OperationEstimate::default();
         let mut newest = Vec::new();
         let search = match subject {
             Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
-                return Ok(Err(Refusal::TooLong));
+                return Ok(Err(OperationError::TooLong));
             }
             Subject::Jobs(numbers) => {
                 let mut jobs = self.sized(numbers).await?;
@@ -58,12 +58,12 @@ impl Engine {
     }
 
     /// Makes an operation, which begins when it is its turn. Its id.
-    pub async fn operate(&self, asked: Asked) -> Result<Result<i64, Refusal>> {
+    pub async fn operate(&self, asked: NewOperation) -> Result<Result<i64, OperationError>> {
         match &asked.subject {
             Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
-                return Ok(Err(Refusal::TooLong));
+                return Ok(Err(OperationError::TooLong));
             }
-            Subject::Jobs(numbers) if numbers.is_empty() => return Ok(Err(Refusal::Nobody)),
+            Subject::Jobs(numbers) if numbers.is_empty() => return Ok(Err(OperationError::Nobody)),
             Subject::Jobs(_) => {}
             Subject::Search(text) => {
                 if let Err(mistake) = Search::parse(text) {
@@ -73,7 +73,7 @@ impl Engine {
         }
         let active = self.readers().rows(Statement::new(rows::COUNT_ACTIVE, []));
         if active.await?.first().map_or(Ok(0), |row| row.int(0))? >= ACTIVE_MAX {
-            return Ok(Err(Refusal::TooMany));
+            return Ok(Err(OperationError::TooMany));
         }
         let id = self.write(Needs::default(), None, 1, move |work| {
             let id = work.next_seq();
@@ -87,10 +87,10 @@ impl Engine {
     }
 
     /// Ends an operation in the middle; what it has done stays.
-    pub async fn cancel_operation(&self, id: i64) -> Result<Result<(), Refusal>> {
+    pub async fn cancel_operation(&self, id: i64) -> Result<Result<(), OperationError>> {
         self.change_operation(id, |operation, now| {
             if operation.stage != Stage::Running {
-                return Err(Refusal::Ended);
+                return Err(OperationError::Ended);
             }
             operation.end(Stage::Cancelled, now);
             Ok(())
@@ -99,10 +99,10 @@ impl Engine {
     }
 
     /// Puts back what an operation has removed.
-    pub async fn undo_operation(&self, id: i64) -> Result<Result<(), Refusal>> {
+    pub async fn undo_operation(&self, id: i64) -> Result<Result<(), OperationError>> {
         let done = self.change_operation(id, |operation, now| {
             if !operation.can_be_undone(now) {
-                return Err(Refusal::TooLate);
+                return Err(OperationError::TooLate);
             }
             operation.stage = Stage::Undoing;
             Ok(())
@@ -114,7 +114,7 @@ impl Engine {
 }
 
 /// The operation as it begins.
-fn made(id: i64, now: Time, asked: &Asked) -> Operation {
+fn made(id: i64, now: Time, asked: &NewOperation) -> Operation {
     let counted = &asked.counted;
     Operation {
         id,

@@ -3,9 +3,9 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::events::Said;
+use crate::engine::events::LogEvent;
 use crate::engine::model::config::Config;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
 impl Engine {
     /// Sets an option to a value, which is JSON text, or forgets it (`None`), so that its default is in
@@ -31,7 +31,7 @@ const OPTIONS_MAX: usize = 10_000;
 ///
 /// # Errors
 /// [`Error::BadOption`]; [`Error::TooMany`] are set.
-pub fn configure(work: &mut Work, option: &str, value: Option<String>) -> Result<()> {
+pub fn configure(work: &mut UnitOfWork, option: &str, value: Option<String>) -> Result<()> {
     match &value {
         Some(value) => {
             Config::check(option, value)?;
@@ -43,7 +43,7 @@ pub fn configure(work: &mut Work, option: &str, value: Option<String>) -> Result
             }
             work.events.config_set(option, value);
         }
-        None => work.events.log(&Said::ConfigUnset { option }),
+        None => work.events.log(&LogEvent::ConfigUnset { option }),
     }
     work.configure(option, value);
     Ok(())

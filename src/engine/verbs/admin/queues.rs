@@ -3,10 +3,10 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::events::Said;
+use crate::engine::events::LogEvent;
 use crate::engine::model::job::QueueKey;
 use crate::engine::model::queue::Queue;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
 impl Engine {
     /// Pauses a queue, so that nobody gets a job of it, or lets it go on.
@@ -29,7 +29,7 @@ impl Engine {
 }
 
 /// Pauses a queue, or lets it go on. One that is not known is not listed before something is put into it.
-pub fn pause(work: &mut Work, key: &QueueKey, paused: bool) {
+pub fn pause(work: &mut UnitOfWork, key: &QueueKey, paused: bool) {
     if work.queue(key).is_none() {
         work.queue_for(key);
         forget(work, key);
@@ -44,15 +44,15 @@ pub fn pause(work: &mut Work, key: &QueueKey, paused: bool) {
     });
     let queue = key.name.as_str();
     if paused {
-        work.events.log(&Said::Paused { queue });
+        work.events.log(&LogEvent::Paused { queue });
     } else {
-        work.events.log(&Said::Unpaused { queue });
+        work.events.log(&LogEvent::Unpaused { queue });
         work.rouse(id);
     }
 }
 
 /// The queue is not listed any more, until something is put into it. What is in it stays.
-pub fn forget(work: &mut Work, key: &QueueKey) {
+pub fn forget(work: &mut UnitOfWork, key: &QueueKey) {
     if let Some(queue) = work.queue(key) {
         work.change_queue(Queue {
             forgotten: true,

@@ -4,10 +4,10 @@ use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
 use crate::engine::tokens::expiry::Expiry;
 use crate::engine::tokens::{
-    Change, DESCRIPTION_BYTES_MAX, Flaw, Made, NAMESPACE_BYTES_MAX, SECRET_BYTES_MAX,
-    SECRET_BYTES_MIN, TAKEN, TOKENS_MAX,
+    DESCRIPTION_BYTES_MAX, NAMESPACE_BYTES_MAX, SECRET_BYTES_MAX, SECRET_BYTES_MIN, TAKEN,
+    TOKENS_MAX, TokenChange, TokenDetails, TokenError,
 };
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::secret;
 use crate::secret::Hash;
 
@@ -64,24 +64,24 @@ impl Engine {
 }
 
 /// Whether a token may be made so.
-fn check(namespace: &str, description: &str, secret: Option<&str>) -> Result<(), Flaw> {
+fn check(namespace: &str, description: &str, secret: Option<&str>) -> Result<(), TokenError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if !(1..=NAMESPACE_BYTES_MAX).contains(&namespace.len()) || !namespace.bytes().all(is_plain) {
-        return Err(Flaw::Namespace);
+        return Err(TokenError::Namespace);
     }
     if namespace == TAKEN {
-        return Err(Flaw::Taken);
+        return Err(TokenError::Taken);
     }
     // Postgres can hold no NUL.
     if description.len() > DESCRIPTION_BYTES_MAX || description.contains('\0') {
-        return Err(Flaw::Description);
+        return Err(TokenError::Description);
     }
     let secret = secret.map(str::as_bytes);
     let is_visible = |byte: &u8| byte.is_ascii_graphic() && *byte != b':';
     match secret {
-        Some(secret) if secret.len() < SECRET_BYTES_MIN => Err(Flaw::TooShort),
-        Some(secret) if secret.len() > SECRET_BYTES_MAX => Err(Flaw::TooLong),
-        Some(secret) if !secret.iter().all(is_visible) => Err(Flaw::Characters),
+        Some(secret) if secret.len() < SECRET_BYTES_MIN => Err(TokenError::TooShort),
+        Some(secret) if secret.len() > SECRET_BYTES_MAX => Err(TokenError::TooLong),
+        Some(secret) if !secret.iter().all(is_visible) => Err(TokenError::Characters),
         _ => Ok(()),
     }
 }
@@ -89,9 +89,9 @@ fn check(namespace: &str, description: &str, secret: Option<&str>) -> Result<(),
 /// Makes a token of the namespace.
 ///
 /// # Errors
-/// [`Flaw::Exists`], [`Flaw::Life`], [`Error::TooMany`].
+/// [`TokenError::Exists`], [`TokenError::Life`], [`Error::TooMany`].
 pub fn create(
-    work: &mut Work,
+    work: &mut UnitOfWork,
     namespace: &str,
     description: &str,
     hash: Hash,
@@ -99,7 +99,7 @@ pub fn create(
 ) -> Result<()> {
     let expires_at = expires.map(|it| it.moment(work.now)).transpose()?;
     if work.tokens.has(namespace, &hash) {
-        return Err(Flaw::Exists.into());
+        return Err(TokenError::Exists.into());
     }
     if work.tokens.count(namespace) >= TOKENS_MAX {
         return Err(Error::TooMany {
@@ -107,10 +107,10 @@ pub fn create(
             max: TOKENS_MAX,
         });
     }
-    work.tokens.changes.push(Change {
+    work.tokens.changes.push(TokenChange {
         namespace: namespace.to_owned(),
         hash,
-        made: Some(Made {
+        made: Some(TokenDetails {
             description: description.to_owned(),
             created_at: work.now,
             expires_at,
@@ -121,13 +121,13 @@ pub fn create(
 }
 
 /// Takes the token away. Whether it was there.
-fn revoke(work: &mut Work, namespace: &str, which: &str) -> bool {
+fn revoke(work: &mut UnitOfWork, namespace: &str, which: &str) -> bool {
     let mut hashes = work.tokens.known.named(namespace, which);
     if hashes.is_empty() {
         hashes.push(Hash::of(which));
     }
     hashes.retain(|hash| work.tokens.has(namespace, hash));
-    let gone = hashes.iter().map(|hash| Change {
+    let gone = hashes.iter().map(|hash| TokenChange {
         namespace: namespace.to_owned(),
         hash: *hash,
         made: None,

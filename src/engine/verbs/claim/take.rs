@@ -1,12 +1,12 @@
 //! What a claim does within its transaction: which jobs it takes, in which order, and their new leases.
 
 use crate::engine::error::{Error, Result};
-use crate::engine::events::{Said, excerpt};
-use crate::engine::model::history::What;
+use crate::engine::events::{LogEvent, excerpt};
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{
     Job, JobKey, Lease, Protocol, QLESS_SCOPE, QueueId, QueueKey, State,
 };
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::verbs::claim::{CLAIM_BYTES_MAX, Claim, Order};
 use crate::engine::verbs::leases;
@@ -26,7 +26,7 @@ pub struct Claimed {
 ///
 /// # Errors
 /// [`Error::Revoked`].
-pub fn claim(work: &mut Work, claim: &Claim, first: usize) -> Result<Claimed> {
+pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claimed> {
     let (mut taken, mut turn) = (Vec::<Job>::new(), first);
     if claim.grant.as_ref().is_some_and(|grant| !work.holds(grant)) {
         return Err(Error::Revoked);
@@ -70,7 +70,7 @@ pub fn claim(work: &mut Work, claim: &Claim, first: usize) -> Result<Claimed> {
 /// there is nothing for it. By lmstfy's rules those whose lease is lost wait among the others.
 /// `room` is how many bytes their bodies may have; the last one may have more.
 fn take(
-    work: &mut Work,
+    work: &mut UnitOfWork,
     claim: &Claim,
     queue: &QueueKey,
     count: usize,
@@ -122,7 +122,7 @@ fn take(
 
 /// Takes a lost lease away; where there is a grace period, only the second time. Whether the job may be
 /// given to somebody now.
-fn lose(work: &mut Work, key: &JobKey, queue_name: &str) -> bool {
+fn lose(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
     let now = work.now;
     let grace_s = work.config.known("grace-period");
     let Some(lease) = work.job(key).and_then(|job| job.lease.clone()) else {
@@ -154,7 +154,7 @@ fn lose(work: &mut Work, key: &JobKey, queue_name: &str) -> bool {
     work.tally.failure(queue, now);
     work.tell("failed", key);
     if let Some(failure) = failure {
-        work.events.log(&Said::Failed {
+        work.events.log(&LogEvent::Failed {
             id: &key.id,
             group: &failure.group,
             message: excerpt(&failure.message),
@@ -165,11 +165,11 @@ fn lose(work: &mut Work, key: &JobKey, queue_name: &str) -> bool {
 }
 
 /// Notes that the lease was lost, and says so.
-fn warn(work: &mut Work, key: &JobKey, worker: &str) {
+fn warn(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
     let now = work.now;
     work.tell("stalled", key);
     if let Some(job) = work.job_mut(key) {
-        job.history.push(What::TimedOut, now, None, None);
+        job.history.push(EventKind::TimedOut, now, None, None);
         let queue = job.queue;
         work.tally.lost(queue, now);
     }
@@ -177,7 +177,7 @@ fn warn(work: &mut Work, key: &JobKey, worker: &str) {
 }
 
 /// For how many seconds a lease is given: until the next heartbeat is due, or until the cutoff.
-fn lease_s(work: &Work, queue_name: &str) -> f64 {
+fn lease_s(work: &UnitOfWork, queue_name: &str) -> f64 {
     let heartbeat_s = work.config.heartbeat_s(queue_name);
     work.config
         .cutoff_s(queue_name)
@@ -186,7 +186,7 @@ fn lease_s(work: &Work, queue_name: &str) -> f64 {
 
 /// Gives the job to the worker, for so many seconds, or else for as long as the job says.
 fn give(
-    work: &mut Work,
+    work: &mut UnitOfWork,
     key: &JobKey,
     queue: QueueId,
     worker: &str,
@@ -205,7 +205,7 @@ fn give(
         _ => now.seconds_since(job.ready_at.max(job.since)),
     };
     let named = (!worker.is_empty()).then_some(worker);
-    job.history.push(What::Popped, now, named, None);
+    job.history.push(EventKind::Popped, now, named, None);
     job.history.shorten(history_max);
     job.state = State::Running;
     job.since = now;

@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, QueueKey};
-use crate::engine::subscriptions::Woken;
+use crate::engine::subscriptions::PendingWakeUp;
 use crate::engine::subscriptions::timer::pause;
 use crate::engine::verbs::claim::Claim;
 
@@ -27,7 +27,7 @@ impl Engine {
         let until = Instant::now() + wait;
         let expiry = claim.grant.as_ref().and_then(|grant| grant.expires_at);
         let seat = self.waiters().sit(&claim.queues);
-        let mut woken = Woken {
+        let mut woken = PendingWakeUp {
             seat: &seat,
             queue: None,
         };

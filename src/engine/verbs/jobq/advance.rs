@@ -6,13 +6,13 @@ use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, state_text};
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{found, one, set_state};
 use crate::query;
 
 /// What became of a compare-and-set.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Swap {
+pub enum CompareAndSet {
     /// The record in its new state.
     Done(Record),
     /// The state is another than was expected, and nothing has changed.
@@ -35,7 +35,7 @@ impl Engine {
         id: i64,
         old: String,
         new: String,
-    ) -> Result<Swap> {
+    ) -> Result<CompareAndSet> {
         let (mut old, new) = (Arc::<str>::from(old), Arc::<str>::from(new));
         for _ in 0..ATTEMPTS_MAX {
             let needs = one(queue, id, old.len() + new.len());
@@ -44,8 +44,8 @@ impl Engine {
                 advance(work, &queue, id, &expected, &new)
             });
             let record = match swap.await? {
-                Swap::Differs(record) => record,
-                done @ Swap::Done(_) => return Ok(done),
+                CompareAndSet::Differs(record) => record,
+                done @ CompareAndSet::Done(_) => return Ok(done),
             };
             // Most states are written as they were read. Comparing others takes a while, so no transaction waits for it.
             let state = Arc::<str>::from(record.state_text());
@@ -55,7 +55,7 @@ impl Engine {
             };
             match tokio::task::spawn_blocking(compare).await {
                 Ok(true) => old = state,
-                Ok(false) => return Ok(Swap::Differs(record)),
+                Ok(false) => return Ok(CompareAndSet::Differs(record)),
                 Err(_) => return Err(Error::Unavailable),
             }
         }
@@ -67,10 +67,16 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].
-pub fn advance(work: &mut Work, queue: &Queue, id: i64, old: &str, new: &str) -> Result<Swap> {
+pub fn advance(
+    work: &mut UnitOfWork,
+    queue: &Queue,
+    id: i64,
+    old: &str,
+    new: &str,
+) -> Result<CompareAndSet> {
     let (key, job) = found(work, queue, id)?;
     if state_text(job) != old {
-        return Ok(Swap::Differs(Record::of(job)));
+        return Ok(CompareAndSet::Differs(Record::of(job)));
     }
-    set_state(work, &key, new).map(Swap::Done)
+    set_state(work, &key, new).map(CompareAndSet::Done)
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::history::What;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{found, log, one};
 
 impl Engine {
@@ -26,9 +26,9 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].
-pub fn append(work: &mut Work, queue: &Queue, id: i64, event: &str) -> Result<Record> {
+pub fn append(work: &mut UnitOfWork, queue: &Queue, id: i64, event: &str) -> Result<Record> {
     let (key, _) = found(work, queue, id)?;
     log(work, &key, |job, now| {
-        job.history.push(What::Event, now, None, Some(event));
+        job.history.push(EventKind::Event, now, None, Some(event));
     })
 }

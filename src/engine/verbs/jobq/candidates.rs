@@ -35,19 +35,19 @@ type QueryHash = [u8; 32];
 
 /// All choices, by queue and query.
 #[derive(Debug, Default)]
-pub struct Choices(Mutex<HashMap<(QueueId, QueryHash), Arc<Choice>>>);
+pub struct PollCandidates(Mutex<HashMap<(QueueId, QueryHash), Arc<QueryCandidates>>>);
 
 /// What was found for a query.
 #[derive(Debug, Default)]
-pub struct Choice {
-    left: sync::Mutex<Left>,
+pub struct QueryCandidates {
+    left: sync::Mutex<Untried>,
     /// What somebody tries at the moment.
     tried: Mutex<HashSet<Candidate>>,
 }
 
 /// What nobody has tried yet.
 #[derive(Debug, Default)]
-struct Left {
+struct Untried {
     /// When somebody began to look, and whether there was nothing at all.
     looked: Option<(Instant, bool)>,
     found: VecDeque<Candidate>,
@@ -55,19 +55,19 @@ struct Left {
 
 /// A record that one poll tries.
 #[derive(Debug)]
-pub struct Trying {
+pub struct CandidateGuard {
     pub candidate: Candidate,
-    choice: Arc<Choice>,
+    choice: Arc<QueryCandidates>,
 }
 
-impl Drop for Trying {
+impl Drop for CandidateGuard {
     fn drop(&mut self) {
         self.choice.tried().remove(&self.candidate);
     }
 }
 
-impl Choices {
-    pub fn of(&self, queue: QueueId, query: &str) -> Arc<Choice> {
+impl PollCandidates {
+    pub fn of(&self, queue: QueueId, query: &str) -> Arc<QueryCandidates> {
         let hash = Sha256::digest(query).into();
         let mut choices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if choices.len() >= REMEMBERED_MAX {
@@ -78,14 +78,14 @@ impl Choices {
     }
 }
 
-impl Choice {
+impl QueryCandidates {
     /// The next record to try, of those that are left or else of those that `find` finds; `None` if there is none.
     /// Who came too late for what was found wants it `anew`.
     pub async fn next<F>(
         self: &Arc<Self>,
         anew: bool,
         find: impl FnOnce() -> F,
-    ) -> Result<Option<Trying>>
+    ) -> Result<Option<CandidateGuard>>
     where
         F: Future<Output = Result<Vec<Candidate>>>,
     {
@@ -115,7 +115,7 @@ impl Choice {
         Ok(candidate.map(|candidate| {
             self.tried().insert(candidate);
             let choice = Arc::clone(self);
-            Trying { candidate, choice }
+            CandidateGuard { candidate, choice }
         }))
     }
 

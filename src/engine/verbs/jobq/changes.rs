@@ -2,11 +2,11 @@
 
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::history::{History, What};
+use crate::engine::model::history::{EventKind, History};
 use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, kept, key, state_text};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
 /// How long a log may get.
 const LOG_EVENTS_MAX: usize = 10_000;
@@ -14,7 +14,7 @@ const LOG_EVENTS_MAX: usize = 10_000;
 const LOG_BYTES_MAX: usize = 1 << 20;
 
 /// Whether the queue is there still; another of its name is another.
-pub fn known(work: &Work, queue: &Queue) -> Result<()> {
+pub fn known(work: &UnitOfWork, queue: &Queue) -> Result<()> {
     match work.queue(&queue.key) {
         Some(found) if found.id == queue.id => Ok(()),
         _ => Err(no_such_queue(queue)),
@@ -26,7 +26,7 @@ pub fn no_such_queue(queue: &Queue) -> Error {
     Error::NoSuchQueue { name }
 }
 
-pub fn found<'w>(work: &'w Work, queue: &Queue, id: i64) -> Result<(JobKey, &'w Job)> {
+pub fn found<'w>(work: &'w UnitOfWork, queue: &Queue, id: i64) -> Result<(JobKey, &'w Job)> {
     known(work, queue)?;
     let key = key(queue, id);
     match work.job(&key) {
@@ -35,16 +35,21 @@ pub fn found<'w>(work: &'w Work, queue: &Queue, id: i64) -> Result<(JobKey, &'w 
     }
 }
 
-pub fn set_state(work: &mut Work, key: &JobKey, new: &str) -> Result<Record> {
+pub fn set_state(work: &mut UnitOfWork, key: &JobKey, new: &str) -> Result<Record> {
     log(work, key, |job, now| {
         let old = state_text(job).to_owned();
-        job.history.push(What::Advanced, now, Some(&old), Some(new));
+        job.history
+            .push(EventKind::Advanced, now, Some(&old), Some(new));
         job.work_state = kept(new);
     })
 }
 
 /// Changes a record, by which its log grows.
-pub fn log(work: &mut Work, key: &JobKey, change: impl FnOnce(&mut Job, Time)) -> Result<Record> {
+pub fn log(
+    work: &mut UnitOfWork,
+    key: &JobKey,
+    change: impl FnOnce(&mut Job, Time),
+) -> Result<Record> {
     let id = || key.id.clone();
     let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
     let mut changed = job.clone();
@@ -92,7 +97,7 @@ mod tests {
     fn a_log_has_up_to_10000_events() {
         let mut log = History::default();
         for n in 1..=10_001 {
-            log.push(What::Event, Time(n), None, Some("1"));
+            log.push(EventKind::Event, Time(n), None, Some("1"));
             if n >= 9_999 {
                 let expected = (n > 10_000).then_some("10,000 events");
                 assert_eq!(exceeded(&log), expected, "{n} events");
@@ -104,8 +109,8 @@ mod tests {
     fn a_log_has_up_to_1_mib() {
         let log = |detail: usize| {
             let mut log = History::default();
-            log.push(What::Created, Time(1), None, None);
-            log.push(What::Event, Time(2), None, Some(&"x".repeat(detail)));
+            log.push(EventKind::Created, Time(1), None, None);
+            log.push(EventKind::Event, Time(2), None, Some(&"x".repeat(detail)));
             log
         };
         let around = log(0).as_text().len();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::history::What;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::State;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, kept, key};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::changes::{known, no_such_queue};
 use crate::engine::verbs::lifecycle::new_job;
 
@@ -41,7 +41,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`].
-pub fn create(work: &mut Work, queue: &Queue, payload: &str, state: &str) -> Result<Record> {
+pub fn create(work: &mut UnitOfWork, queue: &Queue, payload: &str, state: &str) -> Result<Record> {
     known(work, queue)?;
     // Another server may have deleted it.
     let number = work.next_number(queue.id);
@@ -55,7 +55,7 @@ pub fn create(work: &mut Work, queue: &Queue, payload: &str, state: &str) -> Res
     job.created_at = now;
     job.since = now;
     job.updated_at = Some(now);
-    job.history.push(What::Created, now, None, None);
+    job.history.push(EventKind::Created, now, None, None);
     let record = Record::of(&job);
     work.insert(job);
     work.tally.put(queue.id, work.now);

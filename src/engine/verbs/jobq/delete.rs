@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::key;
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{known, one};
 
 impl Engine {
@@ -25,7 +25,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`].
-pub fn delete(work: &mut Work, queue: &Queue, id: i64) -> Result<bool> {
+pub fn delete(work: &mut UnitOfWork, queue: &Queue, id: i64) -> Result<bool> {
     known(work, queue)?;
     let key = key(queue, id);
     let is_there = work.job(&key).is_some();

@@ -7,7 +7,7 @@ use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, key};
 use crate::engine::queries::records::Found;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::advance::ATTEMPTS_MAX;
 use crate::engine::verbs::jobq::candidates::Candidate;
 use crate::engine::verbs::jobq::changes::set_state;
@@ -73,7 +73,12 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::LogFull`].
-pub fn poll(work: &mut Work, key: &JobKey, since: Time, state: &str) -> Result<Option<Record>> {
+pub fn poll(
+    work: &mut UnitOfWork,
+    key: &JobKey,
+    since: Time,
+    state: &str,
+) -> Result<Option<Record>> {
     let modified = |job: &Job| job.updated_at.unwrap_or(job.created_at);
     match work.job(key).map(modified) {
         Some(at) if at == since => set_state(work, key, state).map(Some),

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{QueueId, QueueKey};
 use crate::engine::model::queue::Queue;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::changes::known;
 
 /// The longest name of a queue, in characters.
@@ -31,7 +31,7 @@ impl Engine {
     /// Makes a queue of this name.
     ///
     /// # Errors
-    /// [`Error::QueueThere`].
+    /// [`Error::QueueExists`].
     pub async fn make_queue(&self, name: &str) -> Result<QueueId> {
         let key = QueueKey::jobq(name);
         self.write(Needs::default(), None, 1, move |work| {
@@ -54,11 +54,11 @@ impl Engine {
 /// Makes a queue. Its number.
 ///
 /// # Errors
-/// [`Error::QueueThere`].
-pub fn make_queue(work: &mut Work, queue: &QueueKey) -> Result<QueueId> {
+/// [`Error::QueueExists`].
+pub fn make_queue(work: &mut UnitOfWork, queue: &QueueKey) -> Result<QueueId> {
     if work.queue(queue).is_some() {
         let name = queue.name.clone();
-        return Err(Error::QueueThere { name });
+        return Err(Error::QueueExists { name });
     }
     Ok(work.queue_for(queue))
 }
@@ -68,7 +68,7 @@ pub fn make_queue(work: &mut Work, queue: &QueueKey) -> Result<QueueId> {
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`].
-pub fn expunge(work: &mut Work, queue: &Queue) -> Result<()> {
+pub fn expunge(work: &mut UnitOfWork, queue: &Queue) -> Result<()> {
     known(work, queue)?;
     work.change_queue(Queue {
         key: QueueKey {

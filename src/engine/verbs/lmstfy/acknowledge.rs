@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::{JobKey, QueueKey, State};
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::verbs::named;
 
@@ -21,7 +21,7 @@ impl Engine {
 }
 
 /// The job will never be consumed again, whatever its state; it is gone. Whether it was in this queue.
-pub fn acknowledge(work: &mut Work, queue: &QueueKey, key: &JobKey) -> bool {
+pub fn acknowledge(work: &mut UnitOfWork, queue: &QueueKey, key: &JobKey) -> bool {
     if !is_in(work, queue, key) {
         return false;
     }
@@ -36,7 +36,7 @@ pub fn acknowledge(work: &mut Work, queue: &QueueKey, key: &JobKey) -> bool {
 }
 
 /// Whether the job is there, and in this queue.
-pub fn is_in(work: &Work, queue: &QueueKey, key: &JobKey) -> bool {
+pub fn is_in(work: &UnitOfWork, queue: &QueueKey, key: &JobKey) -> bool {
     let queue = work.queue(queue);
     let job = work.job(key);
     job.is_some_and(|job| queue.is_some_and(|queue| queue.id == job.queue))

@@ -2,23 +2,23 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::maintenance::tasks::Heap;
-use crate::engine::maintenance::{Chore, tasks};
+use crate::engine::maintenance::tasks::JobSet;
+use crate::engine::maintenance::{SystemTask, tasks};
 use crate::engine::model::job::QueueKey;
 use crate::engine::verbs::batches::Batches;
 
 impl Engine {
     /// Deletes the jobs of the queue that are ready; those that are delayed, running or dead stay. How many.
     pub async fn destroy(&self, queue: QueueKey) -> Result<usize> {
-        self.drop_of(queue, Heap::Ready, usize::MAX).await
+        self.drop_of(queue, JobSet::Ready, usize::MAX).await
     }
 
     /// Deletes up to `count` jobs of the queue's dead letter, oldest first. How many.
     pub async fn drop_dead(&self, queue: QueueKey, count: usize) -> Result<usize> {
-        self.drop_of(queue, Heap::Dead, count).await
+        self.drop_of(queue, JobSet::Dead, count).await
     }
 
-    async fn drop_of(&self, queue: QueueKey, heap: Heap, count: usize) -> Result<usize> {
+    async fn drop_of(&self, queue: QueueKey, heap: JobSet, count: usize) -> Result<usize> {
         let until = self.now(None);
         let mut batches = Batches::of(count, tasks::DROP_BATCH);
         while let Some(count) = batches.next() {
@@ -29,7 +29,7 @@ impl Engine {
                 count,
                 until,
             };
-            batches.found(self.chore(Chore::Drop(what)).await?);
+            batches.found(self.chore(SystemTask::Drop(what)).await?);
         }
         Ok(batches.done)
     }

@@ -2,9 +2,9 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::history::What;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, LMSTFY_SCOPE, QueueKey};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::{made_up_id, new_job, place};
 use crate::engine::verbs::lmstfy::acknowledge::acknowledge;
 use crate::engine::verbs::named;
@@ -58,12 +58,12 @@ impl Engine {
 }
 
 /// Publishes a job. Returns its id, which may be the name of a queue for replies.
-pub fn publish(work: &mut Work, queue: &QueueKey, publish: &Publish) -> String {
+pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> String {
     let now = work.now;
-    let generate = made_up_id(now);
+    let made_up = made_up_id(now);
     let id = match publish.versioned {
-        true => format!("{VERSION}{generate}"),
-        false => generate,
+        true => format!("{VERSION}{made_up}"),
+        false => made_up,
     };
     let key = JobKey {
         scope: LMSTFY_SCOPE,
@@ -77,7 +77,8 @@ pub fn publish(work: &mut Work, queue: &QueueKey, publish: &Publish) -> String {
     job.body = publish.body.as_str().into();
     job.attributes.clone_from(&publish.attributes);
     job.expires_at = ends_after(work, publish.ttl_s);
-    job.history.push(What::Put, now, Some(&queue.name), None);
+    job.history
+        .push(EventKind::Put, now, Some(&queue.name), None);
     place(&mut job, now, f64::from(publish.delay_s));
     work.insert(job);
     work.tally.put(queue_id, now);
@@ -85,6 +86,6 @@ pub fn publish(work: &mut Work, queue: &QueueKey, publish: &Publish) -> String {
 }
 
 /// When a job ends that has so many seconds to live.
-pub fn ends_after(work: &Work, ttl_s: u32) -> Option<crate::engine::Time> {
+pub fn ends_after(work: &UnitOfWork, ttl_s: u32) -> Option<crate::engine::Time> {
     (ttl_s > 0).then(|| work.now.plus_seconds(f64::from(ttl_s)))
 }

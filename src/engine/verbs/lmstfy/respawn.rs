@@ -2,9 +2,9 @@
 
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::history::What;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, QueueKey, State};
-use crate::engine::unit_of_work::{Needs, Oldest, Work};
+use crate::engine::unit_of_work::{Needs, Oldest, UnitOfWork};
 use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
 use crate::engine::verbs::lmstfy::publish::ends_after;
 use crate::engine::verbs::{Each, of};
@@ -21,7 +21,7 @@ impl Engine {
                 count: batch,
                 until,
             };
-            let verb = move |work: &mut Work| {
+            let verb = move |work: &mut UnitOfWork| {
                 let keys = work.take_oldest();
                 let respawned = keys.iter().filter(|key| respawn(work, key, ttl_s).is_ok());
                 Ok(respawned.count())
@@ -44,7 +44,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotDead`].
-pub fn respawn(work: &mut Work, key: &JobKey, ttl_s: u32) -> Result<()> {
+pub fn respawn(work: &mut UnitOfWork, key: &JobKey, ttl_s: u32) -> Result<()> {
     let (now, expires_at) = (work.now, ends_after(work, ttl_s));
     let place = work.tick();
     let id = || key.id.clone();
@@ -57,7 +57,7 @@ pub fn respawn(work: &mut Work, key: &JobKey, ttl_s: u32) -> Result<()> {
             state: job.standing(now),
         });
     }
-    job.history.push(What::Respawned, now, None, None);
+    job.history.push(EventKind::Respawned, now, None, None);
     job.state = State::Waiting;
     job.ready_at = place;
     job.since = now;

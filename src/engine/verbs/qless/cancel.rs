@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::events::Said;
+use crate::engine::events::LogEvent;
 use crate::engine::model::job::{JobKey, State};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::leave;
 use crate::engine::verbs::{EACH_MAX, named};
 
@@ -25,14 +25,15 @@ impl Engine {
     pub async fn cancel(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
         if keys.len() <= EACH_MAX {
             let (needs, count) = (named(&keys), keys.len());
-            let cancel = move |work: &mut Work| cancel(work, &keys);
+            let cancel = move |work: &mut UnitOfWork| cancel(work, &keys);
             return self.write(needs, now, count, cancel).await;
         }
         let ids: Arc<HashSet<String>> = Arc::new(keys.iter().map(|key| key.id.clone()).collect());
-        let check = move |work: &mut Work, key: &JobKey| dependents_if_cancellable(work, key, &ids);
+        let check =
+            move |work: &mut UnitOfWork, key: &JobKey| dependents_if_cancellable(work, key, &ids);
         let checked = self.each(keys.clone(), now, Needs::job, check).await?;
         let checked = checked.into_iter().collect::<Result<Vec<_>>>()?;
-        let cancel = |work: &mut Work, key: &JobKey| cancel(work, std::slice::from_ref(key));
+        let cancel = |work: &mut UnitOfWork, key: &JobKey| cancel(work, std::slice::from_ref(key));
         let keys = dependents_first(keys, &checked)?;
         let done = self.each(keys, now, Needs::job, cancel).await?;
         done.into_iter().collect()
@@ -44,7 +45,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not among them waits for one.
-pub fn cancel(work: &mut Work, keys: &[JobKey]) -> Result<()> {
+pub fn cancel(work: &mut UnitOfWork, keys: &[JobKey]) -> Result<()> {
     let ids = keys.iter().map(|key| key.id.clone()).collect();
     for key in keys {
         dependents_if_cancellable(work, key, &ids)?;
@@ -54,7 +55,7 @@ pub fn cancel(work: &mut Work, keys: &[JobKey]) -> Result<()> {
         let (queue, lease) = (work.queue_name(job.queue), job.lease.clone());
         leave(work, key);
         work.remove(key);
-        let said = Said::Canceled {
+        let said = LogEvent::Canceled {
             id: &key.id,
             queue: &queue,
             worker: lease.as_ref().map(|lease| lease.worker.as_str()),
@@ -73,7 +74,7 @@ pub fn cancel(work: &mut Work, keys: &[JobKey]) -> Result<()> {
 /// # Errors
 /// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not in `ids` waits for it.
 pub fn dependents_if_cancellable(
-    work: &Work,
+    work: &UnitOfWork,
     key: &JobKey,
     ids: &HashSet<String>,
 ) -> Result<Vec<String>> {

@@ -3,13 +3,13 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::events::Said;
-use crate::engine::model::history::What;
+use crate::engine::events::LogEvent;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::counters::Kind;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::{Holder, held};
+use crate::engine::verbs::leases::{LeaseHolder, held};
 use crate::engine::verbs::lifecycle::enter;
 use crate::engine::verbs::qless::depend::{release_dependents, unmet};
 
@@ -28,7 +28,7 @@ impl Engine {
     pub async fn complete(
         &self,
         jobs: Vec<(JobKey, String, Option<Next>)>,
-        holder: Holder,
+        holder: LeaseHolder,
         now: Option<Time>,
     ) -> Each<State> {
         let need = |needs: &mut Needs, (key, body, next): &(JobKey, String, Option<Next>)| {
@@ -52,9 +52,9 @@ impl Engine {
 /// # Errors
 /// Those of [`held`], and [`crate::engine::Error::DependencyCycle`].
 pub fn complete(
-    work: &mut Work,
+    work: &mut UnitOfWork,
     key: &JobKey,
-    holder: &Holder,
+    holder: &LeaseHolder,
     body: &str,
     next: Option<&Next>,
 ) -> Result<State> {
@@ -66,7 +66,7 @@ pub fn complete(
     };
     work.tally.duration(queue, Kind::Run, ran, now);
     if let Some(job) = work.job_mut(key) {
-        job.history.push(What::Done, now, None, None);
+        job.history.push(EventKind::Done, now, None, None);
         job.body = body.into();
         job.failure = None;
         job.lease = None;
@@ -77,12 +77,12 @@ pub fn complete(
     let (id, from) = (key.id.as_str(), work.queue_name(queue));
     work.tell("completed", key);
     let Some(next) = next else {
-        work.events.log(&Said::Completed { id, queue: &from });
+        work.events.log(&LogEvent::Completed { id, queue: &from });
         work.completed = true;
         release_dependents(work, key);
         return Ok(State::Complete);
     };
-    work.events.log(&Said::Advanced {
+    work.events.log(&LogEvent::Advanced {
         id,
         queue: &from,
         to: &next.queue.name,

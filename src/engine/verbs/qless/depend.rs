@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{Job, JobKey, State};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 
 /// How the dependencies of a job are to change.
@@ -43,7 +43,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotDepending`], [`Error::DependencyCycle`], [`Error::TooMany`].
-pub fn depend(work: &mut Work, key: &JobKey, change: &Depend) -> Result<()> {
+pub fn depend(work: &mut UnitOfWork, key: &JobKey, change: &Depend) -> Result<()> {
     let job = work
         .job(key)
         .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
@@ -73,14 +73,14 @@ pub fn depend(work: &mut Work, key: &JobKey, change: &Depend) -> Result<()> {
 }
 
 /// Frees the jobs that waited for this one. Whoever waits for nothing more becomes available.
-pub fn release_dependents(work: &mut Work, key: &JobKey) {
+pub fn release_dependents(work: &mut UnitOfWork, key: &JobKey) {
     for dependent in work.take_dependents(key) {
         free(work, &dependent);
     }
 }
 
 /// Makes a job available that has nothing left to wait for; at once, or when its delay is over.
-fn free(work: &mut Work, key: &JobKey) {
+fn free(work: &mut UnitOfWork, key: &JobKey) {
     let now = work.now;
     let is_free = |job: &Job| job.state == State::Depends && job.dependencies.is_empty();
     if !work.job(key).is_some_and(is_free) {
@@ -103,7 +103,7 @@ const EDGES_MAX: usize = 10_000;
 ///
 /// # Errors
 /// [`Error::DependencyCycle`]; [`Error::TooMany`] of them, or one that has too many dependents already.
-pub fn unmet(work: &Work, key: &JobKey, ids: &[String]) -> Result<Vec<String>> {
+pub fn unmet(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Result<Vec<String>> {
     work.check_cycle(key, ids)?;
     let is_unmet = |id: &String| {
         work.job(&JobKey {

@@ -3,12 +3,12 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::events::{Said, excerpt};
-use crate::engine::model::history::What;
+use crate::engine::events::{LogEvent, excerpt};
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{Failure, Job, JobKey, State};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::{Holder, held};
+use crate::engine::verbs::leases::{LeaseHolder, held};
 
 /// How many bytes of a failure's message are kept: its beginning.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
@@ -25,7 +25,7 @@ pub struct Fail {
 
 impl Engine {
     /// Fails jobs.
-    pub async fn fail(&self, jobs: Vec<Fail>, holder: Holder, now: Option<Time>) -> Each<()> {
+    pub async fn fail(&self, jobs: Vec<Fail>, holder: LeaseHolder, now: Option<Time>) -> Each<()> {
         let need = |needs: &mut Needs, job: &Fail| {
             needs.job(&job.key);
             needs.keeps_edges = true;
@@ -40,7 +40,7 @@ impl Engine {
 ///
 /// # Errors
 /// Those of [`held`].
-pub fn fail(work: &mut Work, holder: &Holder, fail: &Fail) -> Result<()> {
+pub fn fail(work: &mut UnitOfWork, holder: &LeaseHolder, fail: &Fail) -> Result<()> {
     let (key, group, message) = (&fail.key, &fail.group, kept(&fail.message));
     let queue = held(work, key, holder)?.queue;
     let now = work.now;
@@ -52,7 +52,7 @@ pub fn fail(work: &mut Work, holder: &Holder, fail: &Fail) -> Result<()> {
         }
         become_failed(job, failure, Some(&holder.worker));
     }
-    work.events.log(&Said::Failed {
+    work.events.log(&LogEvent::Failed {
         id: &key.id,
         group,
         message: excerpt(message),
@@ -68,7 +68,7 @@ fn kept(message: &str) -> &str {
     message.get(..end).unwrap_or_default()
 }
 
-pub fn failure(group: &str, message: &str, holder: &Holder, at: Time) -> Failure {
+pub fn failure(group: &str, message: &str, holder: &LeaseHolder, at: Time) -> Failure {
     let message = kept(message).to_owned();
     let (group, worker) = (group.to_owned(), holder.worker.clone());
     Failure {
@@ -95,7 +95,7 @@ pub fn exhaust(job: &mut Job, queue_name: &str, worker: String, now: Time) {
 /// Ends the job's turn with a failure. `by` is the worker that said so, if one did.
 pub fn become_failed(job: &mut Job, failure: Failure, by: Option<&str>) {
     job.history
-        .push(What::Failed, failure.at, Some(&failure.group), by);
+        .push(EventKind::Failed, failure.at, Some(&failure.group), by);
     job.lease = None;
     job.state = State::Failed;
     job.since = failure.at;

@@ -4,16 +4,16 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::JobKey;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::{Holder, held};
+use crate::engine::verbs::leases::{LeaseHolder, held};
 
 impl Engine {
     /// Renews leases. Each job may get a new body. Per job, the seconds until the next heartbeat.
     pub async fn heartbeat(
         &self,
         jobs: Vec<(JobKey, Option<String>)>,
-        holder: Holder,
+        holder: LeaseHolder,
         now: Option<Time>,
     ) -> Each<f64> {
         let need = |needs: &mut Needs, (key, body): &(JobKey, Option<String>)| {
@@ -32,9 +32,9 @@ impl Engine {
 /// replaces the job's. Returns the seconds until the next heartbeat is due: those of the queue's
 /// `heartbeat`, but never beyond its `cutoff`.
 pub fn heartbeat(
-    work: &mut Work,
+    work: &mut UnitOfWork,
     key: &JobKey,
-    holder: &Holder,
+    holder: &LeaseHolder,
     body: Option<&str>,
 ) -> Result<f64> {
     let job = held(work, key, holder)?;

@@ -3,9 +3,9 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::history::What;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::JobKey;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 
 impl Engine {
@@ -31,11 +31,11 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchJob`].
-pub fn note(work: &mut Work, key: &JobKey, message: &str, data: Option<&str>) -> Result<()> {
+pub fn note(work: &mut UnitOfWork, key: &JobKey, message: &str, data: Option<&str>) -> Result<()> {
     let now = work.now;
     let job = work
         .job_mut(key)
         .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
-    job.history.push(What::Note, now, Some(message), data);
+    job.history.push(EventKind::Note, now, Some(message), data);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::model::job::{Job, QueueKey, Standing};
+use crate::engine::model::job::{EffectiveState, Job, QueueKey};
 use crate::engine::model::page::Page;
 use crate::engine::model::recurring::due;
 use crate::engine::unit_of_work::{Needs, Wanted};
@@ -34,7 +34,7 @@ impl Engine {
     /// The jobs that a claim of `count` would meet, in its order.
     ///
     /// # Errors
-    /// [`Error::AnswerTooLarge`].
+    /// [`Error::ResponseTooLarge`].
     pub(in crate::engine) async fn next_jobs(
         &self,
         queue: &QueueKey,
@@ -43,12 +43,12 @@ impl Engine {
     ) -> Result<Vec<Job>> {
         let page = |limit| Page { offset: 0, limit };
         let mut jobs = self
-            .jobs(Standing::Stalled, Some(queue), page(count), now)
+            .jobs(EffectiveState::Stalled, Some(queue), page(count), now)
             .await?;
         let rest = count - jobs.len();
         if rest > 0 {
             jobs.extend(
-                self.jobs(Standing::Waiting, Some(queue), page(rest), now)
+                self.jobs(EffectiveState::Waiting, Some(queue), page(rest), now)
                     .await?,
             );
         }

@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::JobKey;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 
 impl Engine {
@@ -26,7 +26,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchJob`].
-pub fn prioritize(work: &mut Work, key: &JobKey, priority: f64) -> Result<()> {
+pub fn prioritize(work: &mut UnitOfWork, key: &JobKey, priority: f64) -> Result<()> {
     let job = work
         .job_mut(key)
         .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;

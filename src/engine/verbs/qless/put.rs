@@ -3,9 +3,9 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::events::Said;
+use crate::engine::events::LogEvent;
 use crate::engine::model::job::{JobKey, QueueKey};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 use crate::engine::verbs::leases::lock_lost;
 use crate::engine::verbs::lifecycle::{enter, leave, made_up_id, new_job};
@@ -15,7 +15,7 @@ use crate::engine::verbs::qless::tag;
 /// A job to be put. What is `None` stays as it is on a job that exists, and has its default on a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Put {
-    /// Made up (32 hex digits) if there is none.
+    /// TokenDetails up (32 hex digits) if there is none.
     pub id: Option<String>,
     /// As it was written.
     pub body: String,
@@ -74,7 +74,7 @@ pub fn need_of_put(needs: &mut Needs, job: &Put) {
 ///
 /// # Errors
 /// [`Error::DependencyCycle`] if it would wait for itself; [`Error::TooMany`] tags.
-pub fn put(work: &mut Work, queue: &QueueKey, put: &Put, client: &str) -> Result<String> {
+pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> Result<String> {
     let tags = tag::added(&[], put.tags.as_deref().unwrap_or_default())?;
     let key = JobKey::qless(put.id.clone().unwrap_or_else(|| made_up_id(work.now)));
     let depends = match &put.depends {
@@ -113,7 +113,7 @@ pub fn put(work: &mut Work, queue: &QueueKey, put: &Put, client: &str) -> Result
 ///
 /// # Errors
 /// Those of [`put`], and [`Error::NoSuchJob`].
-pub fn requeue(work: &mut Work, queue: &QueueKey, job: &Put, client: &str) -> Result<String> {
+pub fn requeue(work: &mut UnitOfWork, queue: &QueueKey, job: &Put, client: &str) -> Result<String> {
     let id = job.id.clone().unwrap_or_default();
     if work.job(&JobKey::qless(&id)).is_none() {
         return Err(Error::NoSuchJob { id });
@@ -122,8 +122,8 @@ pub fn requeue(work: &mut Work, queue: &QueueKey, job: &Put, client: &str) -> Re
 }
 
 /// Says that the job was put, and to the worker that had it that it has lost it.
-pub fn announce(work: &mut Work, key: &JobKey, queue: &str, loser: Option<&str>) {
-    work.events.log(&Said::Put { id: &key.id, queue });
+pub fn announce(work: &mut UnitOfWork, key: &JobKey, queue: &str, loser: Option<&str>) {
+    work.events.log(&LogEvent::Put { id: &key.id, queue });
     if let Some(worker) = loser {
         lock_lost(work, key, worker);
     }

@@ -5,7 +5,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::QueueKey;
 use crate::engine::model::recurring::Recurring;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 use crate::engine::verbs::lifecycle::made_up_id;
 use crate::engine::verbs::qless::tag;
@@ -13,7 +13,7 @@ use crate::engine::verbs::qless::tag;
 /// A recurring job to be put; what is `None` has its default.
 #[derive(Clone, Debug, Default)]
 pub struct Recur {
-    /// Made up (32 hex digits) if there is none.
+    /// TokenDetails up (32 hex digits) if there is none.
     pub id: Option<String>,
     pub body: String,
     pub klass: Option<String>,
@@ -29,7 +29,7 @@ pub struct Recur {
 
 /// What is to become of a recurring job; what is `None` stays.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
+pub struct RecurringChange {
     pub priority: Option<f64>,
     /// The next child is due sooner or later by the difference.
     pub interval_s: Option<f64>,
@@ -64,7 +64,7 @@ impl Engine {
     pub async fn change_recurring(
         &self,
         id: &str,
-        change: Change,
+        change: RecurringChange,
         now: Option<Time>,
     ) -> Result<Recurring> {
         let id = id.to_owned();
@@ -97,7 +97,7 @@ fn recurring(id: &str) -> Needs {
 }
 
 /// Puts a recurring job, or puts it anew; then it goes on to number its children. Returns its id.
-pub fn recur(work: &mut Work, queue: &QueueKey, recur: &Recur) -> Result<String> {
+pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<String> {
     let queue = work.queue_for(queue);
     let id = recur.id.clone().unwrap_or_else(|| made_up_id(work.now));
     let (seq, made) = match work.recurring(&id) {
@@ -133,7 +133,11 @@ fn interval(seconds: f64) -> i64 {
 ///
 /// # Errors
 /// [`Error::NoSuchRecurring`].
-pub fn change_recurring(work: &mut Work, id: &str, change: &Change) -> Result<Recurring> {
+pub fn change_recurring(
+    work: &mut UnitOfWork,
+    id: &str,
+    change: &RecurringChange,
+) -> Result<Recurring> {
     let found = work.recurring(id).cloned();
     let mut recurring = found.ok_or_else(|| Error::NoSuchRecurring { id: id.to_owned() })?;
     recurring.priority = change.priority.unwrap_or(recurring.priority);
@@ -164,6 +168,6 @@ pub fn change_recurring(work: &mut Work, id: &str, change: &Change) -> Result<Re
 }
 
 /// Ends a recurring job, there or not; its children stay.
-pub fn unrecur(work: &mut Work, id: &str) {
+pub fn unrecur(work: &mut UnitOfWork, id: &str) {
     work.set_recurring(id, None);
 }

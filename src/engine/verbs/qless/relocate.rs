@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{JobKey, QueueKey};
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::named;
 use crate::engine::verbs::qless::unfail::revive;
 
@@ -22,7 +22,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchJob`].
-pub fn relocate(work: &mut Work, key: &JobKey, queue: &QueueKey) -> Result<()> {
+pub fn relocate(work: &mut UnitOfWork, key: &JobKey, queue: &QueueKey) -> Result<()> {
     if work.job(key).is_none() {
         return Err(Error::NoSuchJob { id: key.id.clone() });
     }

@@ -3,11 +3,11 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::model::history::What;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::JobKey;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::{Holder, held};
+use crate::engine::verbs::leases::{LeaseHolder, held};
 use crate::engine::verbs::lifecycle::place;
 use crate::engine::verbs::qless::fail::{become_failed, exhaust, failure};
 
@@ -23,7 +23,12 @@ pub struct Retry {
 
 impl Engine {
     /// Gives jobs back to be tried again. Per job, the retries left; negative if it was failed instead.
-    pub async fn retry(&self, jobs: Vec<Retry>, holder: Holder, now: Option<Time>) -> Each<i64> {
+    pub async fn retry(
+        &self,
+        jobs: Vec<Retry>,
+        holder: LeaseHolder,
+        now: Option<Time>,
+    ) -> Each<i64> {
         let need = |needs: &mut Needs, job: &Retry| {
             needs.job(&job.key);
             needs.keeps_edges = true;
@@ -38,7 +43,7 @@ impl Engine {
 ///
 /// # Errors
 /// Those of [`held`].
-pub fn retry(work: &mut Work, holder: &Holder, retry: &Retry) -> Result<i64> {
+pub fn retry(work: &mut UnitOfWork, holder: &LeaseHolder, retry: &Retry) -> Result<i64> {
     let key = &retry.key;
     let queue = held(work, key, holder)?.queue;
     let queue_name = work.queue_name(queue);
@@ -52,7 +57,7 @@ pub fn retry(work: &mut Work, holder: &Holder, retry: &Retry) -> Result<i64> {
     let failure = reason.map(|(group, message)| failure(group, message, holder, now));
     if remaining >= 0 {
         job.history.push(
-            What::Retried,
+            EventKind::Retried,
             now,
             failure.as_ref().map(|failure| failure.group.as_str()),
             None,

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{Job, JobKey};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 
 /// How many tags a job may have.
@@ -48,7 +48,7 @@ pub fn need_of_tagged(needs: &mut Needs, (key, tags): &(JobKey, Vec<String>)) {
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::TooMany`].
-pub fn tag(work: &mut Work, key: &JobKey, tags: &[String]) -> Result<Vec<String>> {
+pub fn tag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<Vec<String>> {
     let all = added(&find(work, key)?.tags, tags)?;
     Ok(set(work, key, all))
 }
@@ -57,7 +57,7 @@ pub fn tag(work: &mut Work, key: &JobKey, tags: &[String]) -> Result<Vec<String>
 ///
 /// # Errors
 /// [`Error::NoSuchJob`].
-pub fn untag(work: &mut Work, key: &JobKey, tags: &[String]) -> Result<Vec<String>> {
+pub fn untag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<Vec<String>> {
     let mut left = find(work, key)?.tags.clone();
     remove(&mut left, tags);
     Ok(set(work, key, left))
@@ -92,12 +92,12 @@ pub fn remove(list: &mut Vec<String>, tags: &[String]) {
     list.retain(|tag| !gone.contains(tag));
 }
 
-fn find<'w>(work: &'w Work, key: &JobKey) -> Result<&'w Job> {
+fn find<'w>(work: &'w UnitOfWork, key: &JobKey) -> Result<&'w Job> {
     work.job(key)
         .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })
 }
 
-fn set(work: &mut Work, key: &JobKey, tags: Vec<String>) -> Vec<String> {
+fn set(work: &mut UnitOfWork, key: &JobKey, tags: Vec<String>) -> Vec<String> {
     if let Some(job) = work.job_mut(key) {
         job.tags.clone_from(&tags);
     }

@@ -3,9 +3,9 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::history::What;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, State};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 use crate::engine::verbs::leases::lock_lost;
 
@@ -20,7 +20,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotRunning`].
-pub fn time_out(work: &mut Work, key: &JobKey) -> Result<()> {
+pub fn time_out(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
     let now = work.now;
     let id = || key.id.clone();
     let job = work
@@ -32,7 +32,7 @@ pub fn time_out(work: &mut Work, key: &JobKey) -> Result<()> {
             state: job.standing(now),
         });
     };
-    job.history.push(What::TimedOut, now, None, None);
+    job.history.push(EventKind::TimedOut, now, None, None);
     job.state = State::Stalled;
     job.since = now;
     job.ready_at = now;

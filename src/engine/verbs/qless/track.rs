@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::JobKey;
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::Each;
 use crate::engine::verbs::qless::tag;
 use crate::engine::verbs::qless::tag::need_of_tagged;
@@ -40,7 +40,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::TooMany`].
-pub fn track(work: &mut Work, key: &JobKey, tags: &[String]) -> Result<()> {
+pub fn track(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()> {
     if work.job(key).is_none() {
         return Err(Error::NoSuchJob { id: key.id.clone() });
     }
@@ -58,7 +58,7 @@ pub fn track(work: &mut Work, key: &JobKey, tags: &[String]) -> Result<()> {
 }
 
 /// Tracks a job, there or not, no longer.
-pub fn untrack(work: &mut Work, key: &JobKey) {
+pub fn untrack(work: &mut UnitOfWork, key: &JobKey) {
     if work.is_tracked(&key.id) {
         work.set_tracked(&key.id, None);
         work.events.tracked("untrack", &key.id);

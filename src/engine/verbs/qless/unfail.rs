@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{JobKey, QueueKey, State};
-use crate::engine::unit_of_work::{Oldest, Work};
+use crate::engine::unit_of_work::{Oldest, UnitOfWork};
 use crate::engine::verbs::lifecycle::{enter, leave};
 use crate::engine::verbs::qless::put::announce;
 use crate::engine::verbs::{named, of};
@@ -28,7 +28,7 @@ impl Engine {
                 count: batch,
             };
             let queue = queue.clone();
-            let verb = move |work: &mut Work| {
+            let verb = move |work: &mut UnitOfWork| {
                 let keys = work.take_oldest();
                 Ok(unfail(work, &keys, queue.as_ref()))
             };
@@ -46,7 +46,7 @@ impl Engine {
 
 /// Puts failed jobs back to work, into `queue` or else each into its own, with all their retries.
 /// What is not failed any more is passed over. Returns how many were moved.
-pub fn unfail(work: &mut Work, keys: &[JobKey], queue: Option<&QueueKey>) -> usize {
+pub fn unfail(work: &mut UnitOfWork, keys: &[JobKey], queue: Option<&QueueKey>) -> usize {
     let failed: Vec<&JobKey> = keys.iter().filter(|key| is_failed(work, key)).collect();
     for key in &failed {
         revive(work, key, queue);
@@ -58,7 +58,7 @@ pub fn unfail(work: &mut Work, keys: &[JobKey], queue: Option<&QueueKey>) -> usi
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotFailed`].
-pub fn unfail_one(work: &mut Work, key: &JobKey) -> Result<()> {
+pub fn unfail_one(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
     let job = work
         .job(key)
         .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
@@ -72,11 +72,11 @@ pub fn unfail_one(work: &mut Work, key: &JobKey) -> Result<()> {
     Ok(())
 }
 
-fn is_failed(work: &Work, key: &JobKey) -> bool {
+fn is_failed(work: &UnitOfWork, key: &JobKey) -> bool {
     work.job(key).is_some_and(|job| job.state == State::Failed)
 }
 
-pub fn revive(work: &mut Work, key: &JobKey, queue: Option<&QueueKey>) {
+pub fn revive(work: &mut UnitOfWork, key: &JobKey, queue: Option<&QueueKey>) {
     let Some(job) = work.job(key) else { return };
     let (id, name) = match queue {
         Some(queue) => (work.queue_for(queue), queue.name.clone()),

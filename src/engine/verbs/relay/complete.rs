@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::{JobKey, QueueKey};
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::verbs::relay::named;
 
@@ -26,7 +26,7 @@ impl Engine {
 }
 
 /// Ends a run, and the job with it. Whether there was that run.
-pub fn finish(work: &mut Work, run: &Run) -> bool {
+pub fn finish(work: &mut UnitOfWork, run: &Run) -> bool {
     let key = running(work, run);
     if let Some(key) = &key {
         end(work, key);
@@ -35,13 +35,13 @@ pub fn finish(work: &mut Work, run: &Run) -> bool {
 }
 
 /// The key of the job that is running, if it is in this run.
-pub fn running(work: &Work, run: &Run) -> Option<JobKey> {
+pub fn running(work: &UnitOfWork, run: &Run) -> Option<JobKey> {
     let key = work.key_in(&run.queue, &run.id)?;
     let lease = work.job(&key)?.lease.as_ref()?;
     (lease.id == run.run_id).then_some(key)
 }
 
-pub fn end(work: &mut Work, key: &JobKey) {
+pub fn end(work: &mut UnitOfWork, key: &JobKey) {
     if let Some(job) = work.job(key) {
         let (queue, ran) = (job.queue, work.now.seconds_since(job.since));
         work.tally.duration(queue, Kind::Run, ran, work.now);

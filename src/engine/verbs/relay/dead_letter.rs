@@ -2,9 +2,9 @@
 
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::history::What;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{FOR_EVER, JobKey, QueueKey, State};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
 use crate::engine::verbs::lmstfy::acknowledge::is_in;
@@ -16,16 +16,16 @@ const REVIVED_BYTES: usize = 128 * 1024;
 
 /// What became of dead jobs that were to be enqueued anew; those that are counted in neither were dead no longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Revived {
+pub struct Reenqueued {
     pub done: usize,
     /// They stay dead, for there is a job of the same id in the queue.
     pub taken: usize,
 }
 
-impl Revived {
-    pub fn of(each: &[Result<()>]) -> Revived {
-        let is_taken = |done: &Result<()>| matches!(done, Err(Error::AlreadyThere { .. }));
-        Revived {
+impl Reenqueued {
+    pub fn of(each: &[Result<()>]) -> Reenqueued {
+        let is_taken = |done: &Result<()>| matches!(done, Err(Error::JobExists { .. }));
+        Reenqueued {
             done: each.iter().filter(|done| done.is_ok()).count(),
             taken: each.iter().filter(|done| is_taken(done)).count(),
         }
@@ -36,7 +36,7 @@ impl Engine {
     /// Enqueues a dead job anew, with its payload and its last state.
     ///
     /// # Errors
-    /// [`NoSuchJob`, `NotDead`, `AlreadyThere`](crate::engine::Error).
+    /// [`NoSuchJob`, `NotDead`, `JobExists`](crate::engine::Error).
     pub async fn revive(&self, queue: QueueKey, dead: JobKey) -> Result<()> {
         let needs = Needs {
             jobs: vec![dead.clone()],
@@ -61,15 +61,15 @@ impl Engine {
     }
 
     /// Enqueues up to `count` dead jobs of the queue anew, oldest first. Large numbers go in several transactions.
-    pub async fn revive_oldest(&self, queue: QueueKey, count: usize) -> Result<Revived> {
+    pub async fn revive_oldest(&self, queue: QueueKey, count: usize) -> Result<Reenqueued> {
         let until = self.now(None);
         let mut batches = Batches::of(count, MOVE_BATCH);
-        let (mut all, mut after) = (Revived::default(), None);
+        let (mut all, mut after) = (Reenqueued::default(), None);
         while let Some(batch) = batches.next() {
             let (keys, last) = self.dead_keys(&queue, after, until, batch).await?;
             after = last;
             batches.found(keys.len());
-            let some = Revived::of(&self.revive_jobs(queue.clone(), keys).await?);
+            let some = Reenqueued::of(&self.revive_jobs(queue.clone(), keys).await?);
             all.done += some.done;
             all.taken += some.taken;
         }
@@ -78,7 +78,7 @@ impl Engine {
 
     /// Deletes these jobs, as far as they are in the queue's dead letter. How many there were.
     pub async fn drop_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Result<usize> {
-        let bury = move |work: &mut Work, key: &JobKey| Ok(bury(work, &queue, key));
+        let bury = move |work: &mut UnitOfWork, key: &JobKey| Ok(bury(work, &queue, key));
         let gone = self.each(dead, None, Needs::job, bury).await?;
         Ok(gone.iter().filter(|gone| matches!(gone, Ok(true))).count())
     }
@@ -87,8 +87,8 @@ impl Engine {
 /// Enqueues a dead job anew, with its payload and its last state.
 ///
 /// # Errors
-/// [`Error::NoSuchJob`], [`Error::NotDead`], [`Error::AlreadyThere`].
-pub fn revive(work: &mut Work, queue: &QueueKey, dead: &JobKey) -> Result<()> {
+/// [`Error::NoSuchJob`], [`Error::NotDead`], [`Error::JobExists`].
+pub fn revive(work: &mut UnitOfWork, queue: &QueueKey, dead: &JobKey) -> Result<()> {
     let now = work.now;
     let id = || dead.id.clone();
     let job = work
@@ -116,14 +116,14 @@ pub fn revive(work: &mut Work, queue: &QueueKey, dead: &JobKey) -> Result<()> {
         && let Some(job) = work.job_mut(&key)
     {
         job.history = history;
-        job.history.push(What::Respawned, now, None, None);
+        job.history.push(EventKind::Respawned, now, None, None);
         job.created_at = created_at;
     }
     Ok(())
 }
 
 /// Deletes a job if it is in the dead letter of this queue. Whether it was.
-pub fn bury(work: &mut Work, queue: &QueueKey, key: &JobKey) -> bool {
+pub fn bury(work: &mut UnitOfWork, queue: &QueueKey, key: &JobKey) -> bool {
     let is_dead = work.job(key).is_some_and(|job| job.state == State::Dead);
     let found = is_dead && is_in(work, queue, key);
     if found {

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueKey;
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
 impl Engine {
     /// Deletes jobs of a queue, whatever their state. How many there were.
@@ -12,14 +12,14 @@ impl Engine {
         let need = move |needs: &mut Needs, id: &String| {
             needs.in_queues.push((of.clone(), id.clone()));
         };
-        let delete = move |work: &mut Work, id: &String| Ok(delete(work, &queue, id));
+        let delete = move |work: &mut UnitOfWork, id: &String| Ok(delete(work, &queue, id));
         let gone = self.each(ids, None, need, delete).await?;
         Ok(gone.iter().filter(|gone| matches!(gone, Ok(true))).count())
     }
 }
 
 /// Deletes a job, whatever its state. Whether it was there.
-pub fn delete(work: &mut Work, queue: &QueueKey, id: &str) -> bool {
+pub fn delete(work: &mut UnitOfWork, queue: &QueueKey, id: &str) -> bool {
     let key = work.key_in(queue, id);
     let Some(key) = key.filter(|key| work.job(key).is_some()) else {
         return false;

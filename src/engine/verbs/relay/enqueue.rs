@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::history::What;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{FOR_EVER, Job, JobKey, QueueKey, State};
-use crate::engine::unit_of_work::{Needs, Work};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::new_job;
 
 /// Jobs that one request enqueues all together or not at all, and the queues that it names. They share a transaction,
@@ -49,10 +49,10 @@ impl Engine {
     /// each job is independent, many go in several transactions.
     ///
     /// # Errors
-    /// [`AlreadyThere`, `TooMany`](crate::engine::Error).
+    /// [`JobExists`, `TooMany`](crate::engine::Error).
     pub async fn enqueue(&self, jobs: Vec<Enqueue>, mode: Mode) -> Result<()> {
         if mode != Mode::Unique {
-            let put = move |work: &mut Work, job: &Enqueue| {
+            let put = move |work: &mut UnitOfWork, job: &Enqueue| {
                 put(work, job, mode);
                 Ok(())
             };
@@ -90,8 +90,8 @@ pub fn need(needs: &mut Needs, job: &Enqueue) {
 /// Enqueues jobs in mode [`Mode::Unique`], in order, all of them or (if one is refused) none.
 ///
 /// # Errors
-/// [`Error::AlreadyThere`].
-pub fn enqueue(work: &mut Work, jobs: &[Enqueue]) -> Result<()> {
+/// [`Error::JobExists`].
+pub fn enqueue(work: &mut UnitOfWork, jobs: &[Enqueue]) -> Result<()> {
     check_unique(work, jobs, None)?;
     for job in jobs {
         put(work, job, Mode::Unique);
@@ -100,13 +100,13 @@ pub fn enqueue(work: &mut Work, jobs: &[Enqueue]) -> Result<()> {
 }
 
 /// Whether all these keys are free, and no two of them the same. `leaving` counts as gone.
-pub fn check_unique(work: &Work, jobs: &[Enqueue], leaving: Option<&JobKey>) -> Result<()> {
+pub fn check_unique(work: &UnitOfWork, jobs: &[Enqueue], leaving: Option<&JobKey>) -> Result<()> {
     let mut named = HashSet::new();
     for job in jobs {
         let key = work.key_in(&job.queue, &job.id);
         let is_taken = key.is_some_and(|key| leaving != Some(&key) && work.job(&key).is_some());
         if is_taken || !named.insert((&job.queue, &job.id)) {
-            return Err(Error::AlreadyThere {
+            return Err(Error::JobExists {
                 id: job.id.clone(),
                 queue: job.queue.name.clone(),
             });
@@ -116,7 +116,7 @@ pub fn check_unique(work: &Work, jobs: &[Enqueue], leaving: Option<&JobKey>) -> 
 }
 
 /// Enqueues a job; `mode` says what happens to one of the same key.
-pub fn put(work: &mut Work, enqueue: &Enqueue, mode: Mode) {
+pub fn put(work: &mut UnitOfWork, enqueue: &Enqueue, mode: Mode) {
     let key = JobKey {
         scope: work.queue_for(&enqueue.queue),
         id: enqueue.id.clone(),
@@ -144,7 +144,7 @@ fn fill(job: &mut Job, enqueue: &Enqueue, now: Time) {
     job.work_state.clone_from(&enqueue.state);
     job.updated_at = Some(now);
     job.history
-        .push(What::Put, now, Some(&enqueue.queue.name), None);
+        .push(EventKind::Put, now, Some(&enqueue.queue.name), None);
     job.lease = None;
     job.since = now;
     job.ready_at = enqueue.run_at.unwrap_or(now);

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::relay::complete::{Run, running};
 use crate::engine::verbs::relay::named;
 
@@ -23,7 +23,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchJob`] if there is no such run.
-pub fn beat(work: &mut Work, run: &Run, state: Option<&Option<String>>) -> Result<()> {
+pub fn beat(work: &mut UnitOfWork, run: &Run, state: Option<&Option<String>>) -> Result<()> {
     let now = work.now;
     let key = running(work, run);
     let job = key.and_then(|key| work.job_mut(&key));

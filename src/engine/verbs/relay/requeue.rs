@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::unit_of_work::Work;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::relay::complete::{Run, end, running};
 use crate::engine::verbs::relay::enqueue::{Enqueue, Mode, check_atomic, check_unique, need, put};
 use crate::engine::verbs::relay::named;
@@ -12,7 +12,7 @@ impl Engine {
     /// was that run; without it nothing happens.
     ///
     /// # Errors
-    /// [`AlreadyThere`, `TooMany`](crate::engine::Error).
+    /// [`JobExists`, `TooMany`](crate::engine::Error).
     pub async fn run_again(&self, run: Run, jobs: Vec<Enqueue>, mode: Mode) -> Result<bool> {
         check_atomic(&jobs)?;
         let mut needs = named([(&run.queue, &run.id)]);
@@ -29,8 +29,8 @@ impl Engine {
 /// Ends a run and the job with it, and enqueues others, or nothing of both. Whether there was that run.
 ///
 /// # Errors
-/// [`Error::AlreadyThere`].
-pub fn requeue(work: &mut Work, run: &Run, jobs: &[Enqueue], mode: Mode) -> Result<bool> {
+/// [`Error::JobExists`].
+pub fn requeue(work: &mut UnitOfWork, run: &Run, jobs: &[Enqueue], mode: Mode) -> Result<bool> {
     let Some(key) = running(work, run) else {
         return Ok(false);
     };

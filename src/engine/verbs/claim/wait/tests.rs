@@ -3,9 +3,9 @@
 use tokio::time::timeout;
 
 use super::*;
-use crate::engine::maintenance::Chore;
-use crate::engine::maintenance::tasks::Part;
-use crate::engine::subscriptions::{Rings, Seat, Waiters};
+use crate::engine::maintenance::SystemTask;
+use crate::engine::maintenance::tasks::MaintenanceTask;
+use crate::engine::subscriptions::{NextWakeUp, Subscription, Subscriptions};
 use crate::engine::{JobKey, Put, quiet as engine};
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn new(id: &str) -> Put {
     }
 }
 
-async fn rings(rings: Rings) {
+async fn rings(rings: NextWakeUp) {
     timeout(PATIENCE, rings).await.expect("a wake-up");
 }
 
@@ -46,7 +46,10 @@ async fn a_due_job_wakes_a_waiter_whose_alarm_is_not_set() {
     put(&engine, Put { delay, ..new("a") }).await;
     let seat = engine.waiters().sit(&[q()]);
     let woken = seat.listen();
-    engine.chore(Chore::Upkeep(Part::Promote)).await.unwrap();
+    engine
+        .chore(SystemTask::Upkeep(MaintenanceTask::Promote))
+        .await
+        .unwrap();
     assert_eq!(engine.waiters().next(), None, "no alarm is set");
     rings(woken).await;
     engine.close().await;
@@ -91,7 +94,7 @@ async fn cancelling_a_running_job_wakes_a_waiter_of_a_limited_queue() {
 
 #[tokio::test]
 async fn a_waiter_that_hangs_up_hands_its_wake_up_on() {
-    let waiters = Arc::new(Waiters::default());
+    let waiters = Arc::new(Subscriptions::default());
     let (first, second) = (waiters.sit(&[q()]), waiters.sit(&[q()]));
     let (mut rung, waiting) = (first.listen(), second.listen());
     waiters.wake(&q(), 1);
@@ -99,7 +102,7 @@ async fn a_waiter_that_hangs_up_hands_its_wake_up_on() {
     // It listens again before its claim is done.
     let again = first.listen();
     drop((
-        Woken {
+        PendingWakeUp {
             seat: &first,
             queue,
         },
@@ -111,7 +114,7 @@ async fn a_waiter_that_hangs_up_hands_its_wake_up_on() {
 
 #[tokio::test]
 async fn a_waiter_that_hangs_up_leaves_the_alarm_to_another() {
-    let waiters = Arc::new(Waiters::default());
+    let waiters = Arc::new(Subscriptions::default());
     let (first, second) = (waiters.sit(&[q()]), waiters.sit(&[q()]));
     let waiting = second.listen();
     let unlooked = waiters.unlooked(&[q()]);
@@ -130,9 +133,9 @@ async fn a_wake_up_for_everybody_is_not_lost_among_others() {
     let engine = engine().await;
     put(&engine, new("a")).await;
     let seats = [(); 3].map(|()| engine.waiters().sit(&[q()]));
-    let waiting: Vec<Rings> = seats.iter().map(Seat::listen).collect();
+    let waiting: Vec<NextWakeUp> = seats.iter().map(Subscription::listen).collect();
     let id = engine.known_queues().get(&q()).unwrap().id;
-    let verb = move |work: &mut crate::engine::unit_of_work::Work| {
+    let verb = move |work: &mut crate::engine::unit_of_work::UnitOfWork| {
         work.rouse(id);
         work.wake(id, 1);
         Ok(())

@@ -1,0 +1,232 @@
+//! What stands around every page: the way to the others, the live indicator, how it is shown, the flash.
+
+use leptos::prelude::*;
+
+use crate::auth::{AuthMethod, Role};
+use crate::islands::{Keys, Live};
+use crate::time;
+use crate::ui::access::role_to_read;
+use crate::ui::components::icons::{icon, sprite};
+use crate::ui::components::{display_panel, keyboard};
+use crate::ui::context::read;
+use crate::ui::error::PageError;
+use crate::ui::model::state::Counts;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::urls::encoding::encode;
+
+/// The numbers of the whole server, as the live feed has them.
+#[server]
+pub async fn glance() -> Result<Counts, PageError> {
+    read(Role::Viewer, async |context| context.feed.counts().await).await
+}
+
+/// Address, icon and word of a page.
+pub type Page = (&'static str, &'static str, &'static str);
+
+/// The search over all jobs. On a phone it stands at the top.
+const SEARCH: &str = "/ui/jobs";
+
+/// Where one signs in.
+const LOGIN: &str = "/ui/login";
+
+/// The pages that are looked at all day.
+const PAGES: [Page; 5] = [
+    ("/ui", "overview", "Overview"),
+    ("/ui/queues", "queues", "Queues"),
+    (SEARCH, "search", "Jobs"),
+    ("/ui/failures", "failures", "Failures"),
+    ("/ui/workers", "workers", "Workers"),
+];
+
+/// Those that are looked at now and then. On a phone they stand behind a button.
+const MORE: &[Page] = &[
+    ("/ui/dead", "dead", "Dead letters"),
+    ("/ui/scheduled", "scheduled", "Scheduled"),
+    ("/ui/recurring", "recurring", "Recurring"),
+    ("/ui/tracked", "tracked", "Tracked"),
+    ("/ui/tags", "tags", "Tags"),
+    ("/ui/operations", "operations", "Operations"),
+    ("/ui/namespaces", "namespaces", "Namespaces"),
+    ("/ui/stats", "stats", "Statistics"),
+    ("/ui/config", "config", "Config"),
+    ("/ui/check", "check", "Check"),
+    ("/ui/audit", "audit", "Audit"),
+    ("/ui/about", "about", "About"),
+];
+
+/// The frame around the page that `children` is.
+#[component]
+pub fn Frame(children: Children) -> impl IntoView {
+    let request = page_request();
+    if request.path == LOGIN {
+        return outside(&request, children);
+    }
+    let more: Vec<Page> = (MORE.iter().copied())
+        .filter(|(address, ..)| request.may(role_to_read(address)))
+        .collect();
+    view! {
+        <a class="skip" href="#main">"Skip to content"</a>
+        {sprite()}
+        <header class="top">
+            {brand()}
+            {environment(&request)}
+            <div class="tools">
+                <noscript><a class="button" href=request.here()>"Refresh"</a></noscript>
+                {keyboard::find_button(SEARCH)}
+                <Live now=request.now seq=request.seq />
+                {display_panel::button()}
+            </div>
+        </header>
+        <nav class="rail" id="rail" aria-label="Main" data-region="">
+            {PAGES.map(|place| rail_link(&request, place)).collect_view()}
+            // A popover, so that it opens without a script; wider screens show it in its place, as if it were none.
+            <button
+                type="button"
+                class="rail-more"
+                popovertarget="more"
+                aria-current=more.iter().any(|(address, ..)| is_within(&request, address)).then_some("true")
+            >
+                {icon("more")} <span>"More"</span> {badge(|counts| counts.dead, " dead jobs", "s-dead")}
+            </button>
+            <div id="more" class="rail-rest" popover="auto">
+                {more.into_iter().map(|place| rail_link(&request, place)).collect_view()}
+                {identity(&request)}
+            </div>
+        </nav>
+        <main id="main" tabindex="-1" data-region="" data-seq=request.seq.to_string()>
+            {flash(&request)}
+            {children()}
+        </main>
+        {display_panel::panel(&request)}
+        {keyboard::help(&request, &[&PAGES[..], MORE].concat())}
+        {keyboard::palette()}
+        <Keys />
+    }
+    .into_any()
+}
+
+fn brand() -> AnyView {
+    view! {
+        <a class="brand" href="/ui" aria-label="Switchyard, overview">
+            <svg viewBox="0 0 32 32" aria-hidden="true">
+                <path d="M5 22h9L20 10h7M5 10h9l2 4M18 18l2 4h7" />
+            </svg>
+            <span>"Switchyard"</span>
+        </a>
+    }
+    .into_any()
+}
+
+/// What this server is called, so that nobody takes it for another one.
+fn environment(request: &PageRequest) -> AnyView {
+    let name = request.environment.clone();
+    let is_production = ["production", "prod"].contains(&name.to_lowercase().as_str());
+    let look = if is_production {
+        "environment production"
+    } else {
+        "environment"
+    };
+    (!name.is_empty())
+        .then(|| view! { <p class=look><span class="unseen">"Environment: "</span> {name}</p> })
+        .into_any()
+}
+
+/// Who has come in, and the way out.
+fn identity(request: &PageRequest) -> AnyView {
+    let role = request.role.as_str();
+    let name = request.user.clone();
+    let who =
+        view! { <p><span class="name">{name}</span> <span class="aside">" · " {role}</span></p> };
+    match request.method {
+        AuthMethod::Open if request.may(Role::Admin) => ().into_any(),
+        AuthMethod::Open | AuthMethod::Key => view! { <div class="identity">{who}</div> }.into_any(),
+        AuthMethod::Session => view! {
+            <div class="identity">
+                {who}
+                <form method="post" action="/ui/logout"><button type="submit" class="button">"Sign out"</button></form>
+            </div>
+        }
+        .into_any(),
+        AuthMethod::Guest | AuthMethod::Unauthenticated => {
+            let mut address = format!("{LOGIN}?next=");
+            encode(&request.here(), &mut address);
+            view! { <div class="identity">{who} <a class="button" href=address>"Sign in"</a></div> }
+                .into_any()
+        }
+    }
+}
+
+/// The frame for those who have not come in yet: it tells nothing.
+fn outside(request: &PageRequest, children: Children) -> AnyView {
+    view! {
+        {sprite()}
+        <header class="top">{brand()} {environment(request)}</header>
+        <main id="main" tabindex="-1" data-region="">{children()}</main>
+    }
+    .into_any()
+}
+
+/// Whether the page is that one, or one below it.
+fn is_within(request: &PageRequest, address: &str) -> bool {
+    request.path == address
+        || ![SEARCH, "/ui"].contains(&address) && request.path.starts_with(&format!("{address}/"))
+        // A job is part of a queue.
+        || address == "/ui/queues"
+            && ["/ui/jobs/", "/ui/lmstfy/", "/ui/relay/", "/ui/jobq/"].iter().any(|below| request.path.starts_with(below))
+}
+
+fn rail_link(request: &PageRequest, (address, shape, name): Page) -> AnyView {
+    let current = if request.path == address {
+        Some("page")
+    } else {
+        is_within(request, address).then_some("true")
+    };
+    view! {
+        <a href=address aria-current=current data-hot=keyboard::going_to(address)>
+            {icon(shape)} <span>{name}</span>
+            {match shape {
+                "failures" => badge(|counts| counts.failed, " failed jobs", "s-failed"),
+                "dead" => badge(|counts| counts.dead, " dead jobs", "s-dead"),
+                _ => ().into_any(),
+            }}
+        </a>
+    }
+    .into_any()
+}
+
+/// How many jobs there are to see to, beside the word.
+fn badge(count: fn(&Counts) -> i64, what: &'static str, look: &'static str) -> AnyView {
+    Suspend::new(async move {
+        // A badge that is missing says enough; the page itself tells what is wrong.
+        let n = glance().await.map_or(0, |counts| count(&counts));
+        (n > 0).then(|| {
+            view! {
+                <span class=format!("badge {look}")>
+                    {time::number(n)} <span class="unseen">{what}</span>
+                </span>
+            }
+        })
+    })
+    .into_any()
+}
+
+/// What the last action did. It stays while the page is refreshed, until the next one is opened.
+fn flash(request: &PageRequest) -> AnyView {
+    let flash = request.flash.clone();
+    let look = match &flash {
+        Some(flash) if flash.done => "flash done",
+        Some(_) => "flash refused",
+        None => "flash",
+    };
+    let shape = if flash.as_ref().is_some_and(|flash| flash.done) {
+        "complete"
+    } else {
+        "failed"
+    };
+    view! {
+        <div id="flash" class=look role="status" data-keep="">
+            {flash.map(|flash| view! { {icon(shape)} <span>{flash.text}</span> })}
+        </div>
+    }
+    .into_any()
+}

@@ -1,0 +1,246 @@
+//! `/ui/jobs/{id}`: one job with everything that is known of it.
+
+pub mod actions;
+pub mod curl;
+pub mod graph;
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::ui::actions::jobs::{RemoveTag, Undepend};
+use crate::ui::components::basics::{definitions, loaded, many};
+use crate::ui::components::commands::copy;
+use crate::ui::components::forms::{deed, hot, may};
+use crate::ui::components::icons::icon;
+use crate::ui::components::links::{queue_link, queue_name, tag_link, worker_link};
+use crate::ui::components::payload::payload;
+use crate::ui::components::state::{badge, chip, standing};
+use crate::ui::components::tables;
+use crate::ui::components::time::{ago, when};
+use crate::ui::components::timeline::timeline;
+use crate::ui::model::job::FailureNote;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::job::model::{JobView, Relatives};
+use crate::ui::urls;
+
+/// Tags that the page of a job shows.
+const TAGS_SHOWN: usize = 100;
+
+#[component]
+pub fn JobPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::job(request.name(2)), move |job| page(&job, &request))
+}
+
+fn page(job: &JobView, request: &PageRequest) -> AnyView {
+    let row = &job.row;
+    let name = row.klass.clone().unwrap_or_else(|| "Job".to_owned());
+    view! {
+        <Title text=format!("{name} {}", row.id) />
+        <p class="crumb">
+            <a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&row.queue_ref)}
+        </p>
+        <div class="head-row">
+            <div class="row">
+                <h1>
+                    <span class="name">{name}</span> {chip(row.stand)}
+                    {job.tracked.then(|| view! { <span class="chip s-tracked">{icon("tracked")} "tracked"</span> })}
+                </h1>
+                {badge(row.queue_ref.protocol)}
+            </div>
+            <div class="row">{actions::actions(job, request)}</div>
+        </div>
+        <p class="lead row">
+            <code id="jid" class="id">{row.id.clone()}</code> {hot("y", copy("jid".to_owned(), "Copy ID".to_owned()))}
+        </p>
+        {row.failure.as_ref().map(|failure| failure_card(failure, row.stand, request))}
+        <div class="columns even">
+            <section class="card padded" aria-labelledby="facts">
+                <h2 id="facts">"Details"</h2>
+                {facts(job, request)}
+            </section>
+            <section class="card padded" aria-labelledby="data">
+                <div class="card-title">
+                    <h2 id="data">"Payload"</h2>
+                    <span class="row">
+                        <span class="aside">{many(i64::try_from(job.body.len()).unwrap_or(i64::MAX), "byte", "bytes")}</span>
+                        {copy("payload".to_owned(), "Copy the payload".to_owned())}
+                    </span>
+                </div>
+                {payload(&job.body)}
+            </section>
+        </div>
+        <section class="card padded" aria-labelledby="timeline">
+            <h2 id="timeline">"Timeline"</h2>
+            {timeline(row, &job.life, request.now)}
+            {actions::note_form(&row.id, request)}
+        </section>
+        {graph::graph(&job.graph)}
+        <div class="columns">
+            {relatives("Depends on", &job.dependencies, (row.stand == EffectiveState::Depends).then_some((job, request)))}
+            {relatives("Dependents", &job.dependents, None)}
+        </div>
+        {curl::curl(job, request)}
+    }
+    .into_any()
+}
+
+fn facts(job: &JobView, request: &PageRequest) -> AnyView {
+    let (row, life) = (&job.row, &job.life);
+    let now = request.now;
+    let moment = |moment: i64| when(moment, now);
+    let mut facts: Vec<(&str, AnyView)> = vec![
+        ("Queue", queue_link(&row.queue_ref)),
+        ("State", standing(row)),
+        ("State since", moment(life.since)),
+        ("Created", moment(life.created)),
+    ];
+    match row.stand {
+        EffectiveState::Scheduled => facts.push(("Due", moment(life.ready))),
+        EffectiveState::Waiting => facts.push(("Available", moment(life.ready))),
+        // It may wait for others with a delay that is not over.
+        EffectiveState::Depends if life.ready > now => {
+            facts.push(("Not before", moment(life.ready)));
+        }
+        EffectiveState::Running => {
+            facts.extend(life.expires.map(|end| ("Lease ends", moment(end))));
+        }
+        EffectiveState::Stalled => {
+            facts.extend(life.expires.map(|end| ("Lease ended", moment(end))));
+        }
+        EffectiveState::Depends
+        | EffectiveState::Failed
+        | EffectiveState::Complete
+        | EffectiveState::Dead
+        | EffectiveState::Record => {}
+    }
+    if let Some(worker) = &row.worker {
+        facts.push(("Worker", worker_link(worker)));
+    }
+    facts.push((
+        "Priority",
+        view! { {row.priority.to_string()} <span class="aside">" · lower numbers run first"</span> }
+            .into_any(),
+    ));
+    facts.push((
+        "Retries left",
+        format!("{} of {}", row.remaining.max(0), row.retries).into_any(),
+    ));
+    facts.push(("Tags", tags(job, request)));
+    if let Some(origin) = &job.origin {
+        let name = if origin.lives {
+            view! { <a class="name" href=urls::recurring(&origin.id)>{origin.id.clone()}</a> }
+                .into_any()
+        } else {
+            view! { <span class="name">{origin.id.clone()}</span> <span class="aside">" · ended"</span> }.into_any()
+        };
+        facts.push(("Recurring job", name));
+    }
+    definitions(facts)
+}
+
+/// The job's tags, each with a button that takes it off, and a form for another one.
+fn tags(job: &JobView, request: &PageRequest) -> AnyView {
+    let row = &job.row;
+    let tags = row.tags.iter().take(TAGS_SHOWN).map(|tag| {
+        let fields = vec![
+            ("id", row.id.clone()),
+            ("tag", tag.clone()),
+            ("back", request.here()),
+        ];
+        view! {
+            <li data-key=tag.clone()>
+                {tag_link(tag)} {deed(RemoveTag::PATH, fields, "×", format!("Remove tag {tag}"))}
+            </li>
+        }
+    });
+    let more = row.tags.len().saturating_sub(TAGS_SHOWN);
+    view! {
+        <ul class="tags">
+            {tags.collect_view()}
+            {(more > 0).then(|| view! { <li class="aside">{format!("and {more} more")}</li> })}
+            <li data-key="">{hot("", actions::tag_form(&row.id, request))}</li>
+        </ul>
+    }
+    .into_any()
+}
+
+fn failure_card(failure: &FailureNote, stand: EffectiveState, request: &PageRequest) -> AnyView {
+    let title = if stand == EffectiveState::Failed {
+        "Failure"
+    } else {
+        "Last failure"
+    };
+    view! {
+        <section class="card padded failure" aria-labelledby="failure">
+            <div class="card-title">
+                <h2 id="failure">{title} ": " <a class="name" href=urls::failure(&failure.group)>{failure.group.clone()}</a></h2>
+                <span class="aside">
+                    {ago(failure.when, request.now)}
+                    {(!failure.worker.is_empty()).then(|| view! { " on " {worker_link(&failure.worker)} })}
+                </span>
+            </div>
+            <pre class="message" tabindex="0" aria-label="Message">{failure.message.clone()}</pre>
+        </section>
+    }
+    .into_any()
+}
+
+/// The jobs before or after this one, each with where it stands. `waiter` is this job, if it waits for them
+/// and need not.
+fn relatives(
+    title: &'static str,
+    relatives: &Relatives,
+    waiter: Option<(&JobView, &PageRequest)>,
+) -> Option<AnyView> {
+    if relatives.total == 0 {
+        return None;
+    }
+    let waiter = waiter.filter(|_| may(Undepend::PATH));
+    let rows = relatives.jobs.iter().map(|relative| {
+        let job = relative.job.as_ref();
+        view! {
+            <tr data-key=relative.id.clone()>
+                <th scope="row" class="first">
+                    <a class="id" href=urls::qless_job(&relative.id)>{relative.id.clone()}</a>
+                    {job.and_then(|job| job.klass.clone()).map(|klass| view! { <span class="klass">{klass}</span> })}
+                </th>
+                <td>{job.map(|job| chip(job.stand))}</td>
+                <td class="mid">{job.map(|job| queue_name(&job.queue_ref))}</td>
+                {waiter.map(|(waiter, request)| view! { <td class="act">{take_off(waiter, &relative.id, request)}</td> })}
+            </tr>
+        }
+    });
+    let more = relatives.total - relatives.jobs.len().min(relatives.total);
+    let mut columns = vec![("Job", "first"), ("State", ""), ("Queue", "mid")];
+    columns.extend(waiter.map(|_| ("Action", "act")));
+    let view = view! {
+        <div class="card">
+            <div class="card-title">
+                <h2>{title}</h2>
+                <span class="row">
+                    <span class="aside">{many(i64::try_from(relatives.total).unwrap_or(i64::MAX), "job", "jobs")}</span>
+                    {waiter.filter(|_| relatives.total > 1).map(|(waiter, request)| actions::take_off_all(waiter, request))}
+                </span>
+            </div>
+            {tables::table(title, tables::head(&columns), rows.collect_view().into_any())}
+            {(more > 0).then(|| view! { <p class="empty">{format!("{more} more not shown. The API lists all of them.")}</p> })}
+        </div>
+    };
+    Some(view.into_any())
+}
+
+/// At once: whoever took off too much can put it back by the API, and cancel in between.
+fn take_off(waiter: &JobView, other: &str, request: &PageRequest) -> AnyView {
+    let fields = vec![
+        ("id", waiter.row.id.clone()),
+        ("on", other.to_owned()),
+        ("back", request.here()),
+    ];
+    let about = format!("Remove dependency on {other}");
+    deed(Undepend::PATH, fields, "Remove dependency", about)
+}

@@ -1,0 +1,312 @@
+//! What is wrong, found in the numbers of the overview.
+
+#[cfg(test)]
+mod tests;
+
+use crate::time;
+use crate::ui::components::basics::many;
+use crate::ui::components::chart::Unit;
+use crate::ui::model::failure::GroupRow;
+use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::model::series::Recent;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::model::worker::Pulse;
+use crate::ui::pages::overview::model::OverviewView;
+use crate::ui::urls;
+
+/// A waiting time in microseconds that deserves a look.
+const LONG_US: i64 = 300_000_000;
+
+/// A failure rate has jumped if so many jobs failed, and so many times as great a share as before.
+const JUMP_FAILURES: i64 = 5;
+
+const JUMP_TIMES: f64 = 3.0;
+
+/// The time of a commit, in seconds, that deserves a look.
+const SLOW_COMMIT_S: f64 = 0.25;
+
+/// Problems of one kind that are named one by one; the rest is summed up.
+const NAMED_MAX: usize = 3;
+
+/// Something that an operator should look at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// Gives icon and colour.
+    pub shape: &'static str,
+    pub text: String,
+    /// The API of the queue that it is about.
+    pub protocol: Option<Protocol>,
+    /// Where to look.
+    pub address: String,
+    /// A moment that tells since when, and what it is.
+    pub since: Option<(&'static str, i64)>,
+    /// What would mend it, at once.
+    pub remedy: Option<Remedy>,
+}
+
+/// What an operator may do about a problem where it is named.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Remedy {
+    /// Let the queue go on.
+    Unpause(QueueRef),
+    /// Retry all jobs of the group.
+    RetryGroup(GroupRow),
+    /// Take so many jobs out of the dead letter of the queue.
+    PutToWork(QueueRef, i64),
+}
+
+/// Whether a queue has a problem of its own.
+pub fn is_troubled(queue: &QueueRow, now: i64) -> bool {
+    let counts = &queue.counts;
+    let waits = counts.waiting > 0;
+    let long = queue
+        .oldest_waiting
+        .is_some_and(|since| now.saturating_sub(since) > LONG_US);
+    counts.stalled + counts.failed + counts.dead > 0 || waits && (queue.paused || long)
+}
+
+/// The problems, worst first.
+pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let queues = &overview.queues;
+    problems.extend(full_disk(&overview.recent));
+    problems.extend(nobody_works(overview, now));
+    queue_problems(&mut problems, queues, now);
+    problems.extend(failed_groups(overview));
+    problems.extend(failing_more(&overview.recent));
+    problems.extend(slow_commits(&overview.recent));
+    dead(&mut problems, overview, now);
+    problems
+}
+
+/// Paused, stalled and waiting queues.
+fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
+    per_queue(
+        problems,
+        queues,
+        "paused",
+        EffectiveState::Waiting,
+        |queue| {
+            let n = queue.counts.waiting;
+            (queue.paused && n > 0).then(|| {
+                format!(
+                    "{} is paused with {} waiting",
+                    queue.queue_ref.label(),
+                    many(n, "job", "jobs")
+                )
+            })
+        },
+    );
+    per_queue(
+        problems,
+        queues,
+        "stalled",
+        EffectiveState::Stalled,
+        |queue| {
+            let n = queue.counts.stalled;
+            // Where the API has no stalled jobs, the next round of upkeep takes such a job away from its consumer.
+            (n > 0 && queue.queue_ref.protocol.has(EffectiveState::Stalled)).then(|| {
+                format!(
+                    "{} stalled in {}",
+                    many(n, "job", "jobs"),
+                    queue.queue_ref.label()
+                )
+            })
+        },
+    );
+    per_queue(
+        problems,
+        queues,
+        "waiting",
+        EffectiveState::Waiting,
+        |queue| {
+            let wait = now.saturating_sub(queue.oldest_waiting?);
+            (!queue.paused && queue.counts.waiting > 0 && wait > LONG_US).then(|| {
+                format!(
+                    "{}: oldest job has been waiting {}",
+                    queue.queue_ref.label(),
+                    time::span(wait)
+                )
+            })
+        },
+    );
+}
+
+fn failed_groups(overview: &OverviewView) -> Option<Problem> {
+    let failed: i64 = overview.groups.iter().map(|group| group.count).sum();
+    (failed > 0).then(|| {
+        let groups = i64::try_from(overview.groups.len()).unwrap_or(i64::MAX);
+        Problem {
+            shape: "failed",
+            text: format!(
+                "{} in {}",
+                many(failed, "failed job", "failed jobs"),
+                many(groups, "group", "groups")
+            ),
+            protocol: None,
+            address: "/ui/failures".to_owned(),
+            since: overview
+                .groups
+                .iter()
+                .filter_map(|group| group.first)
+                .min()
+                .map(|first| ("first", first)),
+            remedy: match overview.groups.as_slice() {
+                [group] => Some(Remedy::RetryGroup(group.clone())),
+                _ => None,
+            },
+        }
+    })
+}
+
+fn full_disk(recent: &Recent) -> Option<Problem> {
+    recent.is_disk_full.then(|| Problem {
+        shape: "failed",
+        text: "The disk is full: new jobs are refused. Workers can still complete jobs. Free disk space \
+               or delete jobs"
+            .to_owned(),
+        protocol: None,
+        address: "/ui/about".to_owned(),
+        since: None,
+        remedy: None,
+    })
+}
+
+fn failing_more(recent: &Recent) -> Option<Problem> {
+    let (now, before) = (recent.now.failure_rate()?, recent.before.failure_rate()?);
+    let jumped = recent.now.failed >= JUMP_FAILURES && now >= before * JUMP_TIMES;
+    jumped.then(|| Problem {
+        shape: "failed",
+        text: format!(
+            "{} failed in the last 5 minutes; the failure rate is {}, up from {} in the hour before",
+            many(recent.now.failed, "job", "jobs"),
+            Unit::Share.told(now),
+            Unit::Share.told(before),
+        ),
+        protocol: None,
+        address: "/ui/failures?range=1h".to_owned(),
+        since: None,
+        remedy: None,
+    })
+}
+
+fn slow_commits(recent: &Recent) -> Option<Problem> {
+    let p95 = recent.commits_p95.filter(|p95| *p95 > SLOW_COMMIT_S)?;
+    Some(Problem {
+        shape: "waiting",
+        text: format!(
+            "The database is slow: p95 commit time was {} in the last minute",
+            time::seconds(p95)
+        ),
+        protocol: None,
+        address: "/ui/stats".to_owned(),
+        since: None,
+        remedy: None,
+    })
+}
+
+fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
+    let named = overview.dead.iter().map(|letter| {
+        let since = letter.head.as_ref().map_or(String::new(), |head| {
+            let since = now.saturating_sub(head.when);
+            format!(", oldest for {}", time::span(since))
+        });
+        Problem {
+            shape: "dead",
+            text: format!(
+                "{} in {}{since}",
+                many(letter.size, "dead job", "dead jobs"),
+                letter.queue_ref.label()
+            ),
+            protocol: Some(letter.queue_ref.protocol),
+            address: urls::stand(&letter.queue_ref, EffectiveState::Dead),
+            since: None,
+            remedy: Some(Remedy::PutToWork(letter.queue_ref.clone(), letter.size)),
+        }
+    });
+    problems.extend(named);
+    let more = overview.dead_letters.saturating_sub(overview.dead.len());
+    if more > 0 {
+        let more = i64::try_from(more).unwrap_or(i64::MAX);
+        problems.push(Problem {
+            shape: "dead",
+            text: format!("… and {}", many(more, "more queue", "more queues")),
+            protocol: None,
+            address: "/ui/dead".to_owned(),
+            since: None,
+            remedy: None,
+        });
+    }
+}
+
+fn nobody_works(overview: &OverviewView, now: i64) -> Option<Problem> {
+    // What waits in a paused queue waits for somebody else; and who works for lmstfy or Relay has no name, so
+    // nobody can say whether there is anybody.
+    let waiting: i64 = overview
+        .queues
+        .iter()
+        .filter(|queue| !queue.paused && queue.queue_ref.protocol == Protocol::Qless)
+        .map(|queue| queue.counts.waiting)
+        .sum();
+    let alive = overview
+        .workers
+        .iter()
+        .any(|worker| worker.pulse(now) == Pulse::Alive);
+    (waiting > 0 && !alive).then(|| Problem {
+        shape: "stalled",
+        text: format!(
+            "{}, but no worker has asked for jobs in the last minute",
+            many(waiting, "waiting job", "waiting jobs")
+        ),
+        protocol: None,
+        address: "/ui/workers".to_owned(),
+        since: None,
+        remedy: None,
+    })
+}
+
+fn per_queue(
+    problems: &mut Vec<Problem>,
+    queues: &[QueueRow],
+    shape: &'static str,
+    list: EffectiveState,
+    check: impl Fn(&QueueRow) -> Option<String>,
+) {
+    let mut found: Vec<Problem> = queues
+        .iter()
+        .filter_map(|queue| {
+            Some(Problem {
+                shape,
+                text: check(queue)?,
+                protocol: Some(queue.queue_ref.protocol),
+                address: urls::stand(&queue.queue_ref, list),
+                since: queue
+                    .oldest_waiting
+                    .filter(|_| shape == "paused")
+                    .map(|since| ("oldest available", since)),
+                remedy: (shape == "paused").then(|| Remedy::Unpause(queue.queue_ref.clone())),
+            })
+        })
+        .collect();
+    if found.len() > NAMED_MAX {
+        let more = found.len() - NAMED_MAX;
+        found.truncate(NAMED_MAX);
+        found.push(Problem {
+            shape,
+            text: format!(
+                "… and {}",
+                many(
+                    i64::try_from(more).unwrap_or(i64::MAX),
+                    "more queue",
+                    "more queues"
+                )
+            ),
+            protocol: None,
+            address: format!("/ui/queues?sort={}", list.as_str()),
+            since: None,
+            remedy: None,
+        });
+    }
+    problems.extend(found);
+}
