@@ -358,7 +358,7 @@ impl Engine {
         (before + 1).is_multiple_of(every)
     }
 
-    /// EventKind polls for records choose from.
+    /// What polls for records choose from.
     fn choices(&self) -> &PollCandidates {
         &self.0.choices
     }
@@ -388,9 +388,11 @@ impl Engine {
             result: None,
             tell,
         });
+        let sizes = &self.0.shared.record_sizes;
+        let loaded = needs.record_of.map_or(0, |queue| sizes.expected(queue));
         let step = WriteRequest {
             // A group is bounded by bytes and links as it is by items.
-            items: items + needs.bytes / ITEM_BYTES + needs.links / ITEM_LINKS,
+            items: items + (needs.bytes + loaded) / ITEM_BYTES + needs.links / ITEM_LINKS,
             needs,
             now,
             task,

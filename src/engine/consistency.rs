@@ -21,13 +21,13 @@ const ROUNDS_MAX: usize = 4;
 pub struct Inconsistency {
     /// LabelFilter of [`KINDS`].
     pub kind: &'static str,
-    /// EventKind is wrong, as a sentence.
+    /// What is wrong, as a sentence.
     pub message: String,
-    /// EventKind it concerns, as the JSON text of an array.
+    /// What it concerns, as the JSON text of an array.
     concerns: String,
 }
 
-/// EventKind statements of the check may refer to.
+/// What statements of the check may refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// `$1` of a statement that finds, `$2` of one that mends.
@@ -134,7 +134,7 @@ struct Kind {
     mend: &'static str,
 }
 
-/// EventKind is looked at, in the order in which it is mended: jobs first, then what is counted of them.
+/// What is looked at, in the order in which it is mended: jobs first, then what is counted of them.
 const KINDS: [Kind; 14] = [
     Kind {
         name: "queue",

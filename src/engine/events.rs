@@ -12,7 +12,7 @@ use crate::store::Statement;
 /// How many events are kept, about.
 const EVENTS_MAX: i64 = 100_000;
 
-/// EventKind is said on the channel `log`, and of some things on a worker's.
+/// What is said on the channel `log`, and of some things on a worker's.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum LogEvent<'a> {
@@ -53,6 +53,15 @@ pub enum LogEvent<'a> {
     Unpaused {
         queue: &'a str,
     },
+}
+
+/// Characters of a failure's message in its event. The job has the whole message.
+const MESSAGE_CHARS: usize = 1_000;
+
+/// The beginning of a failure's message.
+pub fn excerpt(message: &str) -> &str {
+    let end = message.char_indices().nth(MESSAGE_CHARS);
+    end.map_or(message, |(end, _)| message.get(..end).unwrap_or_default())
 }
 
 /// The events of one group, as they are written.

@@ -11,7 +11,7 @@ use switchyard::engine::{
 };
 use switchyard::search::Search;
 
-/// EventKind takes longer hangs.
+/// What takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn all(text: &str) -> Subject {

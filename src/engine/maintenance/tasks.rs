@@ -24,7 +24,7 @@ pub const DROP_BATCH: usize = 2_000;
 /// Lost leases that are taken away in one transaction; the jobs are read with their bodies.
 const LAPSE_BATCH: i64 = 500;
 
-/// EventKind is to be dropped of a queue.
+/// What is to be dropped of a queue.
 #[derive(Clone, Debug)]
 pub struct Drop {
     pub queue: QueueKey,
@@ -90,7 +90,7 @@ impl MaintenanceTask {
         MaintenanceTask::Age,
     ];
 
-    /// EventKind there is to do. Where clients tell the time, nothing of that happens to qless.
+    /// What there is to do. Where clients tell the time, nothing of that happens to qless.
     pub fn all(clients_tell_time: bool) -> impl Iterator<Item = MaintenanceTask> {
         let is_by_clock = |part: &MaintenanceTask| {
             use MaintenanceTask::{Age, RetireOld, RetireSurplus, Workers};
@@ -237,7 +237,7 @@ fn retire_surplus(work: &UnitOfWork) -> Statement {
         reason = "a count; a cast that saturates is right"
     )]
     let kept = work.config.known("jobs-history-count") as i64;
-    // EventKind this group has completed and dropped is not in the tallies yet.
+    // What this group has completed and dropped is not in the tallies yet.
     let kept = kept
         .max(0)
         .saturating_sub(work.tally.pending(State::Complete));
@@ -310,7 +310,7 @@ DELETE FROM jobs WHERE (seq, version) IN (
     SELECT seq, version FROM jobs WHERE expires_at <= $1 ORDER BY expires_at, seq LIMIT $2 + 0 {skip_locked})
 RETURNING queue, seq, tags, state, scope, id";
 
-/// EventKind a consumer would get now, whether or not anybody has looked; with versions.
+/// What a consumer would get now, whether or not anybody has looked; with versions.
 const FIND_READY: &str = "
 SELECT seq, version FROM (
     SELECT seq, version FROM (
@@ -340,7 +340,7 @@ DELETE FROM jobs WHERE (seq, version) IN (
     WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = 8 AND j.since <= $1 LIMIT $2 + 0 {skip_locked:j})
 RETURNING queue, seq, tags, state, scope, id";
 
-/// EventKind is in queues that were deleted.
+/// What is in queues that were deleted.
 const DROP_EXPUNGED: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j

@@ -1,4 +1,4 @@
-//! EventKind an operation does to one job.
+//! What an operation does to one job.
 
 use crate::engine::model::job::{EffectiveState, JobKey, Protocol, QueueKey, State};
 use crate::engine::model::queue::Queue;

@@ -1,6 +1,6 @@
-//! EventKind an operation has removed is kept as text, the whole job with the name of its queue, and put back as it was:
+//! What an operation has removed is kept as text, the whole job with the name of its queue, and put back as it was:
 //! with its id, its place in the order of insertion, its history, its lease. Time has gone on: a lease may have been
-//! lost meanwhile and what was scheduled may be due, as if the job had been there. EventKind it waited for is looked at anew.
+//! lost meanwhile and what was scheduled may be due, as if the job had been there. What it waited for is looked at anew.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
     let key = job.key.clone();
     let unmet = unmet(work, &key, &needs).map_err(|error| error.to_string())?;
     if job.state == State::Depends && unmet.is_empty() {
-        // EventKind it waited for is complete or gone.
+        // What it waited for is complete or gone.
         job.ready_at = job.ready_at.max(now);
         job.state = if job.ready_at > now {
             State::Scheduled

@@ -1,4 +1,4 @@
-//! Finding records: by number, and by a query. EventKind of a query an index can answer is asked of the database; the
+//! Finding records: by number, and by a query. What of a query an index can answer is asked of the database; the
 //! rest is decided here, over what that leaves, batch by batch.
 
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub struct Records {
 /// Whether the record matches at this moment.
 fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Result<bool, Spent> {
     let events = if query.needs().events {
+        // It is parsed and written again.
+        budget.spend(2 * record.history.as_text().len())?;
         record.events()
     } else {
         String::new()
@@ -63,7 +65,7 @@ fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Re
     })
 }
 
-/// EventKind is still wanted of the records that match.
+/// What is still wanted of the records that match.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     records: usize,
@@ -304,7 +306,9 @@ pub fn found(row: &Row) -> Result<Found, StoreError> {
             id: id.map_err(|_| StoreError::Corrupt("a record without a number"))?,
             payload: row.text(2)?,
             state: row.text_or_null(3)?,
-            history: History::from_text(row.text(4)?),
+            history: row
+                .text_or_null(4)?
+                .map_or(History::unread(), History::from_text),
             modified: Time(row.int(5)?),
             created_at: Time(row.int(6)?),
         },
@@ -315,7 +319,8 @@ macro_rules! records {
     // As a list shows them: with the beginning of payload and state.
     (brief: $rest:literal) => {
         concat!(
-            "SELECT id, seq, substr(body, 1, 1000), substr(work_state, 1, 1000), history, updated_at, created_at
+            "SELECT id, seq, substr(body, 1, 1000), substr(work_state, 1, 1000),
+                CASE WHEN octet_length(history) <= 16384 THEN history END, updated_at, created_at
              FROM jobs WHERE state = 9 AND ",
             $rest
         )

@@ -148,7 +148,7 @@ SELECT k.int(0),
     (SELECT min(r.next_at) FROM recurring AS r WHERE r.queue = k.int(0) AND r.next_at > $2)
 FROM rows($1) AS k";
 
-// EventKind is due may have been made waiting by upkeep before the alarm rang, so the waiting count too. One state each:
+// What is due may have been made waiting by upkeep before the alarm rang, so the waiting count too. One state each:
 // no index holds two.
 const AVAILABLE: &str = "
 SELECT k.int(0),

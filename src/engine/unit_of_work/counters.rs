@@ -15,7 +15,7 @@ use crate::store::Statement;
 /// one holds all that is longer). qless-core, "Stats", as its code has it.
 pub const SLOTS: usize = 148;
 
-/// EventKind is counted; the codes are those of the table `tallies`.
+/// What is counted; the codes are those of the table `tallies`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Jobs by state.
@@ -26,7 +26,7 @@ pub enum Kind {
     Run = 2,
     /// Failures and lost leases.
     Outcome = 3,
-    /// EventKind happened by the minute, whose number stands in the column of the day (`engine/series.rs`).
+    /// What happened by the minute, whose number stands in the column of the day (`engine/series.rs`).
     Minute = 4,
     /// The same by the hour.
     Hour = 5,

@@ -1,4 +1,4 @@
-//! EventKind a group writes: everything that its verbs have changed, each kind of thing in one statement.
+//! What a group writes: everything that its verbs have changed, each kind of thing in one statement.
 
 use crate::engine::clock::Time;
 use crate::engine::maintenance::empty_queues;
@@ -32,7 +32,7 @@ impl UnitOfWork {
         }
     }
 
-    /// EventKind the verbs have changed in jobs and edges. Afterwards nothing is under work any more.
+    /// What the verbs have changed in jobs and edges. Afterwards nothing is under work any more.
     pub fn job_writes(&mut self) -> Vec<Statement> {
         self.audit_jobs();
         let mut slots: Vec<Slot> = self.slots.drain().map(|(_, slot)| slot).collect();
@@ -182,7 +182,7 @@ impl UnitOfWork {
         writes
     }
 
-    /// EventKind is to be written when the group ends: queues, options, counts, statistics, and events.
+    /// What is to be written when the group ends: queues, options, counts, statistics, and events.
     pub fn closing_writes(&mut self, server: i64) -> Vec<Statement> {
         let mut writes = Vec::new();
         if !self.changed_queues.is_empty() {
@@ -240,7 +240,7 @@ impl UnitOfWork {
             && self.recurring_in.is_empty())
     }
 
-    /// EventKind the group leaves behind once it has been committed.
+    /// What the group leaves behind once it has been committed.
     pub fn finish(self) -> Finished {
         Finished {
             changed_queues: self.changed_queues.into_values().collect(),

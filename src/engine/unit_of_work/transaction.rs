@@ -23,7 +23,9 @@ use crate::engine::peers::Peers;
 use crate::engine::maintenance::{fold_series, prune};
 use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
+use crate::engine::unit_of_work::cycles::Walk;
 use crate::engine::unit_of_work::job_cache::JobCache;
+use crate::engine::unit_of_work::record_sizes::RecordSizes;
 use crate::engine::unit_of_work::spawn;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::{Audit, Seqs, Shared, UnitOfWork, Wanted};
@@ -54,7 +56,7 @@ pub struct Runner {
     /// Whether the upkeep is ours to do.
     pub leads: Arc<AtomicBool>,
     pub last_seq: i64,
-    /// EventKind is in memory is as of this revision of the database.
+    /// What is in memory is as of this revision of the database.
     pub revision: i64,
     /// Whether we have looked what others have changed.
     pub has_noticed: bool,
@@ -100,7 +102,7 @@ impl Group for Runner {
         steps: &mut [WriteRequest],
     ) -> Result<(), StoreError> {
         // Servers that add edges at the same time might close a circle together, each seeing half of it.
-        let strict = steps.iter().any(|step| !step.needs.reach.is_empty());
+        let strict = steps.iter().any(|step| !step.needs.awaited.is_empty());
         let seqs = self.begin(connection, strict).await?;
         let now = steps.iter().find_map(|step| step.now);
         let now = now.unwrap_or_else(|| self.clock.now());
@@ -117,7 +119,8 @@ impl Group for Runner {
             }
             None => {
                 self.prime(&mut work, steps);
-                let writes = run_named(connection, &mut work, steps).await?;
+                let sizes = &self.shared.record_sizes;
+                let writes = run_named(connection, &mut work, steps, sizes).await?;
                 let (shared, recurring_in) = (self.peers.share(), &self.recurring_in);
                 run_claims(connection, &mut work, steps, writes, recurring_in, shared).await?
             }
@@ -298,7 +301,7 @@ impl Runner {
         }
         for (option, value) in finished.settings {
             self.shared.config.apply(&option, value);
-            // EventKind is kept for how long may have changed, and how many may run.
+            // What is kept for how long may have changed, and how many may run.
             self.aged.pruned_on = None;
             self.waiters.wake_all();
         }
@@ -346,6 +349,7 @@ async fn run_named(
     connection: &mut Connection,
     work: &mut UnitOfWork,
     steps: &mut [WriteRequest],
+    sizes: &RecordSizes,
 ) -> Result<Vec<Statement>, StoreError> {
     let numbers = work.numbers_wanted(steps.iter().map(|step| &step.needs));
     if !numbers.is_empty() {
@@ -360,17 +364,24 @@ async fn run_named(
         let answers = connection.look(load).await?;
         work.loaded(answers, oldest)?;
     }
-    let adds_edges = steps.iter().any(|step| !step.needs.reach.is_empty());
-    if let Some(neighbours) =
-        work.loading_neighbours(steps.iter().map(|step| &step.needs), adds_edges)
-    {
-        let answers = connection.look(vec![neighbours]).await?;
-        work.neighbours_loaded(&answers, adds_edges)?;
+    if let Some(neighbors) = work.loading_neighbors(steps.iter().map(|step| &step.needs)) {
+        let answers = connection.look(vec![neighbors]).await?;
+        work.neighbors_loaded(&answers)?;
     }
+    let mut walk = Walk::from(work, steps.iter().map(|step| &step.needs));
+    while let Some(level) = walk.next_level() {
+        let answers = connection.look(vec![level]).await?;
+        walk.loaded(work, &answers)?;
+    }
+    if walk.is_cut() && steps.len() > 1 {
+        return Err(StoreError::Oversized);
+    }
+    work.is_walk_cut = walk.is_cut();
     if let Some(bodies) = work.loading_bodies(steps.iter().map(|step| &step.needs)) {
         let answers = connection.look(vec![bodies]).await?;
         work.bodies_loaded(&answers)?;
     }
+    work.note_sizes(sizes);
     work.audit_begins();
     for step in steps.iter_mut().filter(|step| step.needs.claim.is_empty()) {
         step.task.run(work);

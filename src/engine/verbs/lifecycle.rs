@@ -11,7 +11,7 @@ use crate::engine::unit_of_work::UnitOfWork;
 /// Tries after the first that a new job has (qless-core, Put).
 const RETRIES: i64 = 5;
 
-/// 32 hex digits: the time and then chance. EventKind is put together stands together in the index of ids, so
+/// 32 hex digits: the time and then chance. What is put together stands together in the index of ids, so
 /// that a group of puts writes one page of it and not one each.
 pub fn made_up_id(now: Time) -> String {
     let seconds = u64::try_from(now.whole_seconds()).unwrap_or_default();

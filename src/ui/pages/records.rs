@@ -139,7 +139,7 @@ pub fn table(
                     }}
                 </td>
                 <td class="n">{ago(row.modified, request.now)}</td>
-                <td class="n mid">{time::number(i64::try_from(row.events).unwrap_or(i64::MAX))}</td>
+                <td class="n mid">{row.events.map_or("many".to_owned(), |n| time::number(i64::try_from(n).unwrap_or(i64::MAX)))}</td>
                 <td class="mid payload-cell"><code>{row.preview.clone()}</code></td>
             </tr>
         }

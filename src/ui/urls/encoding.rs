@@ -58,7 +58,8 @@ pub fn encode(text: &str, into: &mut String) {
     }
 }
 
-/// Percent-decodes once. Invalid encodings stay unchanged.
+/// Percent-decodes once. Invalid encodings stay unchanged. NUL, which no name contains and Postgres does not accept, becomes
+/// U+FFFD.
 pub fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -81,7 +82,7 @@ pub fn decode(text: &str) -> String {
             None => bytes.push(first),
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    String::from_utf8_lossy(&bytes).replace('\0', "\u{FFFD}")
 }
 
 #[cfg(test)]

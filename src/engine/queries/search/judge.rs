@@ -42,7 +42,7 @@ impl ScannedJob {
     }
 }
 
-/// EventKind a search has spent so far, and what it may spend.
+/// What a search has spent so far, and what it may spend.
 pub struct ScanBudget {
     begun: Instant,
     time: Duration,

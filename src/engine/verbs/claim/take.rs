@@ -1,7 +1,7 @@
-//! EventKind a claim does within its transaction: which jobs it takes, in which order, and their new leases.
+//! What a claim does within its transaction: which jobs it takes, in which order, and their new leases.
 
 use crate::engine::error::{Error, Result};
-use crate::engine::events::LogEvent;
+use crate::engine::events::{LogEvent, excerpt};
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{
     Job, JobKey, Lease, Protocol, QLESS_SCOPE, QueueId, QueueKey, State,
@@ -13,7 +13,7 @@ use crate::engine::verbs::leases;
 use crate::engine::verbs::leases::lock_lost;
 use crate::engine::verbs::qless::fail::exhaust;
 
-/// EventKind a worker gets.
+/// What a worker gets.
 pub struct Claimed {
     pub jobs: Vec<Job>,
     /// The number of the queue that the worker's next claim begins with.
@@ -157,7 +157,7 @@ fn lose(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
         work.events.log(&LogEvent::Failed {
             id: &key.id,
             group: &failure.group,
-            message: &failure.message,
+            message: excerpt(&failure.message),
             worker: &failure.worker,
         });
     }

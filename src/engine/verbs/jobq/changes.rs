@@ -1,4 +1,4 @@
-//! EventKind all verbs on records share: finding one, and changing it with an entry in its log.
+//! What all verbs on records share: finding one, and changing it with an entry in its log.
 
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
@@ -82,6 +82,7 @@ fn exceeded(log: &History) -> Option<&'static str> {
 pub fn one(queue: &Queue, id: i64, bytes: usize) -> Needs {
     Needs {
         jobs: vec![key(queue, id)],
+        record_of: Some(queue.id),
         bodies: true,
         bytes,
         ..Needs::default()

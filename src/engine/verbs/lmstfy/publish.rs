@@ -9,7 +9,7 @@ use crate::engine::verbs::lifecycle::{made_up_id, new_job, place};
 use crate::engine::verbs::lmstfy::acknowledge::acknowledge;
 use crate::engine::verbs::named;
 
-/// EventKind stands before the id of a job whose publisher uses attributes, as in lmstfy's own versioned ids.
+/// What stands before the id of a job whose publisher uses attributes, as in lmstfy's own versioned ids.
 const VERSION: &str = "1";
 
 /// A job to be published.

@@ -96,7 +96,7 @@ fn free(work: &mut UnitOfWork, key: &JobKey) {
     }
 }
 
-/// Jobs that one job may wait for, and that may wait for one. EventKind changes all of them shares a transaction.
+/// Jobs that one job may wait for, and that may wait for one. What changes all of them shares a transaction.
 const EDGES_MAX: usize = 10_000;
 
 /// Of the jobs that `key` is to wait for, those that are there and not complete.
@@ -104,9 +104,7 @@ const EDGES_MAX: usize = 10_000;
 /// # Errors
 /// [`Error::DependencyCycle`]; [`Error::TooMany`] of them, or one that has too many dependents already.
 pub fn unmet(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Result<Vec<String>> {
-    if work.would_wait_for_itself(key, ids) {
-        return Err(Error::DependencyCycle { id: key.id.clone() });
-    }
+    work.check_cycle(key, ids)?;
     let is_unmet = |id: &String| {
         work.job(&JobKey {
             scope: key.scope,

@@ -12,7 +12,7 @@ use crate::engine::verbs::lifecycle::{enter, leave, made_up_id, new_job};
 use crate::engine::verbs::qless::depend::unmet;
 use crate::engine::verbs::qless::tag;
 
-/// A job to be put. EventKind is `None` stays as it is on a job that exists, and has its default on a new one.
+/// A job to be put. What is `None` stays as it is on a job that exists, and has its default on a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Put {
     /// TokenDetails up (32 hex digits) if there is none.

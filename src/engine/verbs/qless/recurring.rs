@@ -27,7 +27,7 @@ pub struct Recur {
     pub backlog: i64,
 }
 
-/// EventKind is to become of a recurring job; what is `None` stays.
+/// What is to become of a recurring job; what is `None` stays.
 #[derive(Clone, Debug, Default)]
 pub struct RecurringChange {
     pub priority: Option<f64>,

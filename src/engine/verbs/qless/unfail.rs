@@ -45,7 +45,7 @@ impl Engine {
 }
 
 /// Puts failed jobs back to work, into `queue` or else each into its own, with all their retries.
-/// EventKind is not failed any more is passed over. Returns how many were moved.
+/// What is not failed any more is passed over. Returns how many were moved.
 pub fn unfail(work: &mut UnitOfWork, keys: &[JobKey], queue: Option<&QueueKey>) -> usize {
     let failed: Vec<&JobKey> = keys.iter().filter(|key| is_failed(work, key)).collect();
     for key in &failed {

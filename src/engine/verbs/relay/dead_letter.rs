@@ -11,10 +11,10 @@ use crate::engine::verbs::lmstfy::acknowledge::is_in;
 use crate::engine::verbs::relay::enqueue::{Enqueue, enqueue};
 use crate::engine::verbs::relay::named;
 
-/// EventKind the unknown size of a job that is enqueued again counts in a transaction.
+/// What the unknown size of a job that is enqueued again counts in a transaction.
 const REVIVED_BYTES: usize = 128 * 1024;
 
-/// EventKind became of dead jobs that were to be enqueued anew; those that are counted in neither were dead no longer.
+/// What became of dead jobs that were to be enqueued anew; those that are counted in neither were dead no longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reenqueued {
     pub done: usize,

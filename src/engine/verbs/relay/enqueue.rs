@@ -16,7 +16,7 @@ const ATOMIC_MAX: usize = 6_400;
 
 const ATOMIC_QUEUES_MAX: usize = 1_000;
 
-/// EventKind becomes of a job whose key is taken (document, Mode).
+/// What becomes of a job whose key is taken (document, Mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Nothing is enqueued at all.

@@ -211,7 +211,7 @@ fn row(record: &Record) -> RecordRow {
         id: record.id,
         state: record.state.as_deref().map(preview),
         preview: preview(&record.payload),
-        events: record.history.events().len(),
+        events: record.history.count(),
         modified: record.modified.0,
     }
 }

@@ -59,7 +59,8 @@ pub struct RecordRow {
     pub state: Option<String>,
     /// The beginning of the payload on one line.
     pub preview: String,
-    pub events: usize,
+    /// Unless the log is long.
+    pub events: Option<usize>,
     pub modified: i64,
 }
 
