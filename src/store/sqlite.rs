@@ -37,6 +37,10 @@ const ROWS_UNDER_WAY: usize = 4_096;
 /// is unlikely to be sent again, and would occupy megabytes.
 const PREPARED_BYTES_MAX: usize = 16 * 1024;
 
+/// Statements that are sent at once, and of longer batches. Three statements with 64 bound jobs have 16 KiB.
+const BATCH_MAX: usize = 16;
+const PART_MAX: usize = 3;
+
 /// Prepared texts that a connection keeps. One with several hundred values occupies about half a megabyte.
 const PREPARED_MAX: usize = 128;
 
@@ -261,7 +265,29 @@ impl Connection {
         Ok(())
     }
 
+    /// A long batch consists of few statements, each repeated with other rows. It is sent in parts that are short enough to
+    /// stay prepared.
     async fn call(
+        &mut self,
+        mut batch: Vec<Statement>,
+        commit: bool,
+    ) -> Result<Vec<Answer>, StoreError> {
+        if batch.len() <= BATCH_MAX {
+            return self.send(batch, commit).await;
+        }
+        let mut answers = Vec::with_capacity(batch.len());
+        while batch.len() > PART_MAX {
+            let rest = batch.split_off(PART_MAX);
+            answers.extend(
+                self.send(std::mem::replace(&mut batch, rest), false)
+                    .await?,
+            );
+        }
+        answers.extend(self.send(batch, commit).await?);
+        Ok(answers)
+    }
+
+    async fn send(
         &mut self,
         batch: Vec<Statement>,
         commit: bool,

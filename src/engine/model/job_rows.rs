@@ -173,7 +173,7 @@ enum Extent {
 }
 
 /// The most rows of which the values are bound.
-const BOUND_MAX: usize = 8 * ROWS_BOUND_MAX;
+const BOUND_MAX: usize = 128 * ROWS_BOUND_MAX;
 
 /// A long body, if it is to be written. It is bound as an argument of its own ([`bodies`]) and left empty in the row's
 /// JSON, which the database copies once for each column.
@@ -312,8 +312,8 @@ pub fn delete(jobs: &[(i64, i64)]) -> Vec<Statement> {
     each_once(DELETE, jobs)
 }
 
-/// Statements that write the rows, and each must change exactly as many rows as it has. Up to 512 rows are bound, 64 in a
-/// statement. More rows travel as JSON in one statement, because preparing a hundred statements takes longer.
+/// Statements that write the rows, and each must change exactly as many rows as it has. Up to 8,192 rows are bound, 64 in a
+/// statement. More rows travel as JSON in one statement.
 fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
     let at_once = match rows.len() {
         0..=BOUND_MAX => ROWS_BOUND_MAX,
