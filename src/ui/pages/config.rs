@@ -322,7 +322,7 @@ mod tests {
     use crate::ui::options::Unit;
 
     #[test]
-    fn values_are_told_with_their_units() {
+    fn values_have_their_units() {
         let plain = |value, unit| told(value, Some(unit)).0;
         assert_eq!(
             told("604800", Some(Unit::Seconds)),
