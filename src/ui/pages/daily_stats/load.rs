@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Durations, Engine, Result, Time};
+use crate::engine::{Durations, Engine, Result};
 use crate::ui::context::read_or_missing;
 use crate::ui::dates::parse_day;
 use crate::ui::error::PageError;
