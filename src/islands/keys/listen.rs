@@ -81,7 +81,7 @@ fn obey(keys: &str, event: &KeyboardEvent) -> bool {
             if let Some(found) = &found {
                 press(found);
                 if matches!(keys, "y" | ".") {
-                    say("Copied");
+                    announce("Copied");
                 }
             }
             return found.is_some();
@@ -193,7 +193,7 @@ pub fn press(element: &Element) {
 }
 
 /// Announces an effect that is not visible, on the screen and to screen readers.
-pub fn say(text: &str) {
+pub fn announce(text: &str) {
     let Some(said) = one("#said") else { return };
     said.set_text_content(Some(text));
     set_timeout(move || said.set_text_content(None), SAID);

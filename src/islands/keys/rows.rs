@@ -6,7 +6,7 @@ use leptos::prelude::{document, window};
 use leptos::wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, HtmlInputElement};
 
-use super::listen::{all, one, say};
+use super::listen::{all, announce, one};
 use crate::islands::browser::storage;
 
 const ROWS: &str = "main tr[data-key]";
@@ -130,7 +130,7 @@ pub fn neighbour(forth: bool) {
         return;
     };
     let Some(at) = list.iter().position(|address| *address == here) else {
-        say("You did not open this page from a list");
+        announce("You did not open this page from a list");
         return;
     };
     let to = if forth {
@@ -140,7 +140,7 @@ pub fn neighbour(forth: bool) {
     };
     match to.and_then(|to| list.get(to)) {
         Some(address) => drop(window().location().assign(address)),
-        None if forth => say("Last job of the list"),
-        None => say("First job of the list"),
+        None if forth => announce("Last job of the list"),
+        None => announce("First job of the list"),
     }
 }

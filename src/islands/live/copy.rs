@@ -32,15 +32,15 @@ fn copy(button: &Element) {
     if window().is_secure_context() {
         // Does not wait for the promise: where the clipboard is allowed, writing succeeds.
         drop(window().navigator().clipboard().write_text(&text));
-        say(button, "Copied");
+        show_label(button, "Copied");
     } else if let Ok(Some(selection)) = window().get_selection() {
         // Over plain HTTP there is no clipboard: selects the text, so that the user can copy it.
         selection.select_all_children(&source).ok();
-        say(button, "Selected");
+        show_label(button, "Selected");
     }
 }
 
-fn say(button: &Element, word: &str) {
+fn show_label(button: &Element, word: &str) {
     button.set_text_content(Some(word));
     let button = button.clone();
     set_timeout(move || button.set_text_content(Some("Copy")), THANKS);

@@ -68,7 +68,7 @@ fn end_of(slot: usize) -> Option<usize> {
 }
 
 /// A time in its largest unit.
-fn told(seconds: usize) -> String {
+fn duration_label(seconds: usize) -> String {
     match seconds {
         ..MINUTE => format!("{seconds} s"),
         MINUTE..HOUR => format!("{} m", seconds / MINUTE),
@@ -87,7 +87,7 @@ fn range(from: usize, to: Option<usize>) -> String {
     };
     match to {
         Some(to) => format!("{}–{} {}", from / unit.0, to / unit.0, unit.1),
-        None => format!("{} or more", told(from)),
+        None => format!("{} or more", duration_label(from)),
     }
 }
 
@@ -126,8 +126,8 @@ pub fn within(slots: &[i64], share: f64) -> Option<String> {
         sum as f64 >= share * total as f64
     })?;
     Some(match end_of(slot) {
-        Some(end) => format!("≤ {}", told(end)),
-        None => format!("> {}", told(6 * DAY)),
+        Some(end) => format!("≤ {}", duration_label(end)),
+        None => format!("> {}", duration_label(6 * DAY)),
     })
 }
 
@@ -302,7 +302,7 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
         let word = if i == 0 {
             "0".to_owned()
         } else {
-            told(bar.from)
+            duration_label(bar.from)
         };
         scale.time(i, word)
     });

@@ -129,7 +129,7 @@ fn verb(how: EffectiveState) -> &'static str {
     }
 }
 
-fn told(lane: &Lane) -> String {
+fn description(lane: &Lane) -> String {
     lane.iter()
         .map(|stretch| {
             format!(
@@ -161,7 +161,7 @@ pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
             <li>
                 <span class="lane-name">{format!("Attempt {}", i + 1)}</span>
                 {drawing(lane, start, whole)}
-                <span class="lane-told">{told(lane)}</span>
+                <span class="lane-told">{description(lane)}</span>
             </li>
         }
     });
@@ -302,11 +302,11 @@ mod tests {
             expires: None,
             history: history.iter().map(entry).collect(),
         };
-        let told = |lane: &Lane| lane.iter().map(|s| (s.how, s.from, s.to)).collect();
+        let description = |lane: &Lane| lane.iter().map(|s| (s.how, s.from, s.to)).collect();
         // Only what lies stalled depends on the API.
         lanes(Protocol::Lmstfy, state, &times, now)
             .iter()
-            .map(told)
+            .map(description)
             .collect()
     }
 

@@ -1,4 +1,4 @@
-//! Which keys open which door.
+//! The credentials that each API accepts.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -201,7 +201,7 @@ async fn large_unauthorized_requests_get_a_response() {
     let request = server.http.post(format!("http://{}/add/q", server.address));
     let answer = request.body(body).send().await.unwrap();
     assert_eq!(answer.status(), 401);
-    // Who asks before it sends is told so before it sends.
+    // A client that sends Expect gets the response before it sends the body.
     let mut connection = Connection::to(&server).await;
     let head = "POST /add/q HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 1000000\r\n\r\n";
     connection.write(head).await;

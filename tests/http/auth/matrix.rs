@@ -1,4 +1,4 @@
-//! Every route of the program, and who gets through its door. The routes are read from the sources, so that none
+//! Every route of the server, and the credentials that it accepts. The routes are read from the sources, so that none
 //! is forgotten.
 
 use std::fs;

@@ -157,7 +157,6 @@ async fn beyond_loopback_the_server_logs_its_open_apis() {
         let (logged, log) = everywhere(options);
         let health = ask(&logged.server, Method::GET, "/health", Shown::Nothing).await;
         assert_eq!(health.status(), 200);
-        // What closes a door is named too, so the doors are what stands before it.
         let warned = log
             .lines()
             .filter(|line| line.contains("accepting unauthenticated requests"));
@@ -167,9 +166,9 @@ async fn beyond_loopback_the_server_logs_its_open_apis() {
             usize::from(!open.is_empty()),
             "{options:?}: {log}"
         );
-        for door in ["/ui", "/token", "qless (", "Relay (", "Jobq (", "lmstfy ("] {
-            let is_open = open.iter().any(|open| door.starts_with(open));
-            assert_eq!(log.contains(door), is_open, "{door}, {options:?}: {log}");
+        for api in ["/ui", "/token", "qless (", "Relay (", "Jobq (", "lmstfy ("] {
+            let is_open = open.iter().any(|open| api.starts_with(open));
+            assert_eq!(log.contains(api), is_open, "{api}, {options:?}: {log}");
         }
     }
 }

@@ -32,7 +32,7 @@ fn overview(queues: Vec<QueueRow>, workers: Vec<WorkerRow>) -> OverviewView {
     }
 }
 
-fn seen(last_seen: i64) -> WorkerRow {
+fn worker(last_seen: i64) -> WorkerRow {
     WorkerRow {
         name: "w".to_owned(),
         last_seen,
@@ -49,7 +49,7 @@ fn a_healthy_server_has_no_problems() {
         complete: 9,
         ..Counts::default()
     };
-    let overview = overview(vec![queue("mail", counts, Some(0))], vec![seen(0)]);
+    let overview = overview(vec![queue("mail", counts, Some(0))], vec![worker(0)]);
     assert_eq!(problems(&overview, 1_000_000), []);
 }
 
