@@ -1,7 +1,7 @@
-//! The files of the page. With the feature `embed-site` the binary carries them (build.rs puts them there),
-//! so nothing else has to be shipped; without it the server reads `target/site`, or `LEPTOS_SITE_ROOT`, at startup.
+//! The static files of the dashboard. With the feature `embed-site` the binary contains them (`build.rs`); otherwise the
+//! server reads `target/site`, or `LEPTOS_SITE_ROOT`, at startup.
 //!
-//! They are served under `/ui/pkg/<hash of all files>/`, so a browser may keep them for ever.
+//! Their path `/ui/pkg/<hash of all files>/` lets browsers cache them forever.
 
 use std::{
     borrow::Cow,
@@ -58,7 +58,7 @@ impl Assets {
         }
     }
 
-    /// What Leptos must know to point the page at these files.
+    /// The options that point Leptos to these files.
     pub fn leptos_options(&self) -> LeptosOptions {
         LeptosOptions::builder()
             .output_name(OUTPUT_NAME)
@@ -66,7 +66,7 @@ impl Assets {
             .build()
     }
 
-    /// A file under `/ui/pkg/<version>/`. Another version's files are gone: 404.
+    /// A file under `/ui/pkg/<version>/`; 404 for other versions.
     pub fn package_file(&self, version: &str, name: &str, request: &HeaderMap) -> Response {
         if version == &*self.version {
             self.file(
@@ -149,7 +149,7 @@ fn content_type(path: &str) -> &'static str {
     }
 }
 
-/// Every file below `root` by its path with `/`; what cannot be read is left out.
+/// All readable files below `root`, by their path with `/`.
 fn read_folder(root: &Path) -> BTreeMap<String, Bytes> {
     let mut files = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_served_compressed_only_to_those_who_accept_it() {
+    fn a_file_is_compressed_only_for_clients_that_accept_it() {
         let assets = assets(&[
             ("ui/pkg/a.js", "plain"),
             ("ui/pkg/a.js.br", "b"),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_present_version_is_served_and_for_ever() {
+    fn only_the_current_version_is_served_and_cacheable() {
         let assets = assets(&[("ui/pkg/a.css", "")]);
         let found = assets.package_file("v1", "a.css", &HeaderMap::new());
         assert_eq!(found.status(), StatusCode::OK);

@@ -1,15 +1,15 @@
-//! Switchyard: a job-queue server and its dashboard.
+//! Switchyard: a job queue server and its dashboard.
 //!
-//! The rooms, and which of the two builds they belong to: the server (feature `ssr`) has all of them, the browser half
-//! (feature `hydrate`) only `islands` and `time`. `ARCHITECTURE.md` has the walls between them.
+//! The server (feature `ssr`) has all modules; the browser code (feature `hydrate`) has only `islands` and `time`.
+//! `ARCHITECTURE.md` describes the modules and the allowed imports between them.
 
-/// The files of the page: style sheet, script, WebAssembly, icon.
+/// The static files of the dashboard: style sheet, script, WebAssembly, icon.
 #[cfg(feature = "ssr")]
 pub mod assets;
 /// Authentication and authorization.
 #[cfg(feature = "ssr")]
 pub mod auth;
-/// How much work a request may do.
+/// Limits on the work of a request.
 #[cfg(feature = "ssr")]
 pub mod budget;
 /// The command line: one file per subcommand.
@@ -18,10 +18,10 @@ pub mod cli;
 /// The settings, from flags, environment variables and files.
 #[cfg(feature = "ssr")]
 pub mod config;
-/// Made-up queues and workers, to look at the dashboard with.
+/// Generated traffic for `switchyard dev`.
 #[cfg(feature = "ssr")]
 pub mod demo;
-/// The queues and jobs behind every protocol and the dashboard.
+/// The job store behind every protocol and the dashboard.
 #[cfg(feature = "ssr")]
 pub mod engine;
 /// The HTTP server: listener, limits, TLS, and the routes of all APIs.
@@ -29,7 +29,7 @@ pub mod engine;
 pub mod http;
 /// Components that run in the browser.
 pub mod islands;
-/// The fronts: one file per protocol.
+/// The protocols: one file each.
 #[cfg(feature = "ssr")]
 pub mod protocol;
 /// The query language of Jobq.
@@ -38,23 +38,23 @@ pub mod query;
 /// Facts about a request that the listener records.
 #[cfg(feature = "ssr")]
 pub mod request;
-/// The language of the search over all jobs.
+/// The search language of the dashboard.
 #[cfg(feature = "ssr")]
 pub mod search;
-/// What is kept of secrets, and how they are compared.
+/// Secrets: hashes, comparison, files.
 #[cfg(feature = "ssr")]
 pub mod secret;
 /// The database: transactions, group commit, readers.
 #[cfg(feature = "ssr")]
 pub mod store;
-/// Moments and spans as text, the same on the server and in the browser.
+/// Times and durations as text, for server and browser.
 pub mod time;
 /// The dashboard: pages, actions, and their HTTP.
 #[cfg(feature = "ssr")]
 pub mod ui;
 
-/// Called by the page's script once the WebAssembly is there; the script then wakes all islands before anything
-/// else can run. `<html data-live>` tells style sheets and tests so.
+/// Called by the page's script when the WebAssembly is loaded; hydrates all islands. `<html data-live>` tells style sheets and
+/// tests that this is done.
 #[cfg(feature = "hydrate")]
 #[wasm_bindgen::prelude::wasm_bindgen]
 pub fn hydrate() {

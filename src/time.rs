@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_may_be_a_little_astray() {
+    fn small_clock_differences_are_tolerated() {
         assert_eq!(astray(30 * SECOND), "");
         assert_eq!(astray(-30 * SECOND), "");
         assert_eq!(
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_told_in_words() {
+    fn intervals_are_described_in_words() {
         assert_eq!(every(SECOND), "every second");
         assert_eq!(every(45 * SECOND), "every 45 seconds");
         assert_eq!(every(90 * SECOND), "every 1 m 30 s");

@@ -19,6 +19,8 @@ pub mod components;
 pub mod context;
 /// The cookies.
 pub mod cookies;
+/// Dates and times that users type.
+pub mod dates;
 /// Display settings of a browser.
 pub mod display;
 /// Why a page cannot be shown.

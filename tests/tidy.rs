@@ -146,9 +146,9 @@ fn imports() -> BTreeMap<String, BTreeMap<String, String>> {
                     let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
                     let place = format!("{}:{}", source.path, number + 1);
                     assert!(end > 0, "{place}: import each room on a line of its own");
-                    let named = rest.get(..end).unwrap_or_default();
-                    if named != room {
-                        found.entry(named.to_owned()).or_insert(place);
+                    let (other, _) = rest.split_at(end);
+                    if other != room {
+                        found.entry(other.to_owned()).or_insert(place);
                     }
                 }
             }

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn programs_have_more_attempts_and_right_credentials_end_the_count() {
+    async fn headers_have_a_higher_limit_and_correct_credentials_reset_it() {
         let throttle = LoginThrottle::default();
         let send = |right: bool| {
             let from = "192.0.2.1".parse().ok();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn names_that_are_made_up_do_not_help() {
+    async fn invented_names_do_not_avoid_the_throttle() {
         let throttle = LoginThrottle::default();
         for n in 0..100 {
             let name = format!("name-{n}");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_network_of_version_6_counts_as_one_address() {
+    async fn an_ipv6_network_counts_as_one_address() {
         let throttle = LoginThrottle::default();
         for host in 0..10 {
             let from = format!("2001:db8:1:2::{host}");

@@ -29,13 +29,13 @@ use super::proxies::Proxies;
 use super::tls::{Tls, is_plain, refuse_plain};
 use crate::request::Https;
 
-/// The pause after the system could not accept a connection, for example because no file is left.
+/// The pause after the system failed to accept a connection, for example without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// The largest header of a request, its first line included.
+/// Maximum size of a request's header, including its first line.
 const HEADER_BYTES_MAX: usize = 128 << 10;
 
-/// The answer on a connection for which there is no room.
+/// The response to a connection beyond the limit.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 31\r\nretry-after: 1\r\nconnection: close\r\n\r\nthe server has too many clients";
 
@@ -43,22 +43,22 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/pla
 struct Shared {
     router: Router,
     proxies: Proxies,
-    /// The value of `Strict-Transport-Security` in answers over HTTPS.
+    /// The value of `Strict-Transport-Security` in responses over HTTPS.
     hsts: Option<HeaderValue>,
     body: Duration,
     stopping: CancellationToken,
 }
 
-/// What a listener's connections speak, and who is believed about their clients.
+/// TLS, HSTS and trusted proxies of a listener.
 pub struct Transport {
-    /// Without it, connections are plain.
+    /// `None` for plain HTTP.
     pub tls: Option<Arc<Tls>>,
     /// Seconds of `Strict-Transport-Security`.
     pub hsts: Option<u32>,
     pub proxies: Proxies,
 }
 
-/// Serves until `stopping` is cancelled, and then until all requests have been answered.
+/// Serves until `stopping` is canceled, and then until all requests have completed.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -96,7 +96,7 @@ pub async fn serve(
             }
             continue;
         };
-        // Answers are small and wanted at once.
+        // Responses are small and must not wait for more data.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "failed to set TCP_NODELAY on a connection");
         }
@@ -117,7 +117,7 @@ pub async fn serve(
     tasks.wait().await;
 }
 
-/// Whether the error is that of one client, which has gone.
+/// Whether the error concerns one client, which has disconnected.
 fn is_of_one_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,7 +1,7 @@
 //! The open connections: how many there are, what each waits for, and which one gives way to a new one.
 //!
-//! A connection notes only the phase it is in, as one atomic store. One task looks at all of them twice a second and
-//! closes those that exceed a limit, so requests need no timers.
+//! A connection records only its phase, as one atomic store. One task checks all connections twice a second and closes those
+//! that exceed a limit, so requests need no timers.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,14 +16,14 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::limits::Limits;
 use crate::request::network;
 
-/// The time between two looks at all connections.
+/// The interval between two checks of all connections.
 const TICK: Duration = Duration::from_millis(500);
 
-/// With no room left, this share of the waiting connections is closed at once, so that a flood of new connections
-/// does not cost a look at all of them for each.
+/// At the limit, this share of the waiting connections is closed at once, so that a flood of new connections does not need
+/// a scan of all for each.
 const EVICTED_SHARE: usize = 16;
 
-/// What a connection waits for.
+/// What a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The rest of a request's header.
@@ -41,7 +41,7 @@ enum Phase {
 pub struct Connection {
     /// The [`Phase`] in the lowest two bits, above it the tick in which it began.
     phase: AtomicU64,
-    /// The tick after that in which the client stopped taking the answer; 0 if it takes it.
+    /// The tick after the one in which the client stopped reading the response; 0 if it reads.
     stalled: AtomicU32,
     clock: Arc<AtomicU32>,
     task: OnceLock<AbortHandle>,
@@ -72,14 +72,14 @@ impl Connection {
         (packed & 3, u32::try_from(packed >> 2).unwrap_or(u32::MAX))
     }
 
-    /// The phase changes only if it is `from`.
+    /// Changes the phase if it is `from`.
     fn enter_from(&self, from: Phase, to: Phase) {
         if self.phase().0 == from as u64 {
             self.enter(to);
         }
     }
 
-    /// Bytes have come from the client.
+    /// The client has sent bytes.
     pub fn received(&self) {
         self.enter_from(Phase::Idle, Phase::Header);
     }
@@ -99,12 +99,12 @@ impl Connection {
         self.enter_from(Phase::Body, Phase::Busy);
     }
 
-    /// The answer has been handed over.
+    /// The response is complete.
     pub fn end_request(&self) {
         self.enter(Phase::Idle);
     }
 
-    /// The client takes what is written. Of a long answer the rest may follow after its body has been handed over.
+    /// The client reads. The rest of a long response can follow after its body is complete.
     pub fn sent(&self) {
         self.enter_from(Phase::Idle, Phase::Idle);
         if self.stalled.load(Ordering::Relaxed) != 0 {
@@ -112,7 +112,7 @@ impl Connection {
         }
     }
 
-    /// The client takes nothing of what is written.
+    /// The client does not read.
     pub fn stall(&self) {
         if self.stalled.load(Ordering::Relaxed) == 0 {
             let now = self.now().saturating_add(1);
@@ -131,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// Since when the server has waited for a request, if it does.
+    /// Since when the server has been waiting for a request, if it is.
     fn waiting_since(&self) -> Option<u32> {
         let (phase, since) = self.phase();
         let is_stalled = self.stalled.load(Ordering::Relaxed) != 0;
@@ -155,7 +155,7 @@ fn packed(phase: Phase, tick: u32) -> u64 {
     u64::from(tick) << 2 | phase as u64
 }
 
-/// The limits on time, in ticks.
+/// The time limits, in ticks.
 #[derive(Clone, Copy)]
 struct Ticks {
     header: u32,
@@ -180,7 +180,7 @@ impl Ticks {
 /// The open connections of a server.
 pub struct Connections {
     limits: Limits,
-    /// Counts the looks at all connections. It rests while there are none.
+    /// Counts the checks. It stops while there are no connections.
     clock: Arc<AtomicU32>,
     open: Mutex<Open>,
     /// Wakes [`watch`] when the first connection is opened.
@@ -197,7 +197,7 @@ impl Drop for Connections {
 struct Open {
     next: u64,
     all: HashMap<u64, (Option<IpAddr>, Arc<Connection>)>,
-    /// How many each address has.
+    /// The number of connections per address.
     of_address: HashMap<IpAddr, usize>,
 }
 
@@ -215,8 +215,8 @@ impl Open {
         Some(connection)
     }
 
-    /// Closes those of the connections (of one address, or of all) for whose next request the server has waited
-    /// longest. Whether there was one.
+    /// Closes the connections (of one address, or of all) that have been waiting longest for a request. Returns whether
+    /// there was one.
     fn evict(&mut self, from: Option<IpAddr>) -> bool {
         let mut waiting: Vec<(u32, u64)> = self
             .all
@@ -239,7 +239,7 @@ impl Open {
 }
 
 impl Connections {
-    /// No connection yet. The limits on time hold as long as this does.
+    /// Starts without connections. The time limits are enforced while this exists.
     pub fn new(limits: Limits) -> Arc<Connections> {
         let connections = Arc::new(Connections {
             limits,
@@ -251,9 +251,8 @@ impl Connections {
         connections
     }
 
-    /// Gives a new connection its place, if need be that of connections that wait for a request. An address that has as
-    /// many as it may have gets the place of one of its own. `None` if all are busy; a trusted proxy, which speaks for
-    /// many clients, passes no address.
+    /// Adds a connection; at the limit, closes connections that wait for a request. At the limit of its address, closes one
+    /// of that address. `None` if all are busy. Trusted proxies, which have many clients, pass no address.
     pub fn admit(self: &Arc<Self>, from: Option<IpAddr>) -> Option<Admitted> {
         let from = from.map(network);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -281,7 +280,7 @@ impl Connections {
         })
     }
 
-    /// How many are open.
+    /// The number of open connections.
     fn count(&self) -> usize {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.all.len()
@@ -294,7 +293,7 @@ impl Connections {
     }
 }
 
-/// Closes connections that exceed a limit on time.
+/// Closes connections that exceed a time limit.
 async fn watch(connections: Weak<Connections>, ticks: Ticks) {
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -315,7 +314,7 @@ async fn watch(connections: Weak<Connections>, ticks: Ticks) {
     }
 }
 
-/// A connection's place, which is free again when this is dropped.
+/// A slot of a connection; dropping it frees the slot.
 pub struct Admitted {
     number: u64,
     pub connection: Arc<Connection>,
@@ -350,7 +349,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn with_no_room_left_the_connection_that_has_waited_longest_gives_way() {
+    async fn at_the_limit_the_longest_waiting_connection_is_closed() {
         let connections = Connections::new(limits(3, 3));
         let busy = connections.admit(address(1)).unwrap();
         busy.connection.begin_request();
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_address_gets_the_place_of_a_connection_of_its_own() {
+    async fn an_address_at_its_limit_replaces_its_own_connection() {
         let connections = Connections::new(limits(10, 2));
         let other = connections.admit(address(9)).unwrap();
         connections.clock.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,4 @@
-//! What travels over a connection: its bytes, the bodies of its requests and of its answers. Each notes in the
-//! [`Connection`] what the connection waits for.
+//! Wrappers of the socket and the bodies of a connection. Each records in the [`Connection`] what it is waiting for.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,7 +16,7 @@ use tokio::time::{Sleep, sleep};
 use super::connections::Connection;
 use crate::request::BodyTimeout;
 
-/// A connection's bytes as they are on the network: with TLS, the encrypted ones.
+/// The bytes of a connection on the network; with TLS, the encrypted ones.
 pub struct Watched {
     stream: TcpStream,
     connection: Arc<Connection>,
@@ -90,7 +89,7 @@ impl AsyncWrite for Watched {
     }
 }
 
-/// A request's body, which must arrive in time. The time begins when the server first waits for it.
+/// The body of a request, with a time limit that starts when the server first waits for it.
 pub struct Timed {
     body: Incoming,
     within: Duration,
@@ -150,7 +149,7 @@ impl Drop for Timed {
     }
 }
 
-/// An answer's body; when it has been handed over, the connection waits for the next request.
+/// The body of a response; afterwards, the connection waits for the next request.
 pub struct Answered {
     body: Body,
     connection: Arc<Connection>,

@@ -1,10 +1,10 @@
-//! What connections may cost: how many are open, and how long each may keep the server waiting.
+//! Limits on connections: their number, and the time that each may keep the server waiting.
 
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The most connections, however many files the process may open.
+/// Maximum number of connections, regardless of the limit on open files.
 const CONNECTIONS_MAX: usize = 16_384;
 
 /// Limits on connections.
@@ -16,16 +16,16 @@ pub struct Limits {
     pub per_address: usize,
     /// From the opening of a connection, or the first byte of a later request, to the end of the request's header.
     pub header: Duration,
-    /// Between an answer and the first byte of the next request.
+    /// Between a response and the first byte of the next request.
     pub idle: Duration,
     /// For a whole request body.
     pub body: Duration,
-    /// How long a client may take none of an answer that is ready.
+    /// How long a client may not read a ready response.
     pub stalled: Duration,
 }
 
 impl Limits {
-    /// The limits for this many connections. One address may have half of them.
+    /// The limits for this many connections. One address can have half of them.
     pub fn with_connections(connections: usize) -> Limits {
         let connections = connections.max(1);
         Limits {
@@ -40,20 +40,20 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// Connections may take three quarters of the files that the process may open.
+    /// Connections can use three quarters of the limit on open files.
     fn default() -> Limits {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         Limits::with_connections(connections_for(files))
     }
 }
 
-/// How many connections a process may have that may open so many files.
+/// The number of connections for a limit on open files.
 fn connections_for(files: u64) -> usize {
     let share = usize::try_from(files - files / 4).unwrap_or(usize::MAX);
     share.min(CONNECTIONS_MAX)
 }
 
-/// Raises the number of files that this process may open to the most that the system permits.
+/// Raises the limit on open files to the maximum of the system.
 pub fn raise_open_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_may_have_half_of_the_connections() {
+    fn one_address_can_have_half_of_the_connections() {
         for (connections, per_address) in [(7, 4), (8, 4), (9, 5)] {
             let limits = Limits::with_connections(connections);
             assert_eq!(limits.connections, connections);

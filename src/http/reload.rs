@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_signal_runs_all_reloads_also_after_an_error() {
+    async fn each_signal_runs_all_reloads_even_after_an_error() {
         let ran = Arc::new(Mutex::new(Vec::new()));
         let reload = |what: &'static str, outcome: Result<(), String>| {
             let ran = Arc::clone(&ran);

@@ -20,17 +20,17 @@ use tokio_rustls::server::TlsStream;
 use super::io::Watched;
 use crate::secret::read_file;
 
-/// The protocols that connections speak, in the words of ALPN (RFC 7301).
+/// The ALPN names of the supported protocols (RFC 7301).
 const ALPN: [&[u8]; 1] = [b"http/1.1"];
 
-/// The most certificates in a chain.
+/// Maximum number of certificates in a chain.
 const CHAIN_MAX: usize = 16;
 
-/// How much of a plain request is read after the answer, so that closing does not reset the connection before the
-/// client has read the answer.
+/// How much of a plain request is read after the response, so that closing does not reset the connection before the client
+/// has read the response.
 const PLAIN_BYTES_MAX: u64 = 64 << 10;
 
-/// The answer to a plain request.
+/// The response to a plain HTTP request.
 const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 43\r\nconnection: close\r\n\r\nthis port accepts only HTTPS: use https://\n";
 
@@ -69,10 +69,10 @@ impl Tls {
         }))
     }
 
-    /// Reads both files again, for new connections. It blocks.
+    /// Reloads both files, for new connections. Blocks.
     ///
     /// # Errors
-    /// As in [`Tls::load`]; the pair that was read before then stays.
+    /// As in [`Tls::load`]; the current pair is kept.
     pub fn reload(&self) -> Result<(), String> {
         let config = read_pair(&self.certificate, &self.key)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = config;
@@ -92,7 +92,7 @@ impl Tls {
         let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         let accept = {
             let _permit = self.starting.acquire().await.map_err(io::Error::other)?;
-            // Requests that are ready have their turn before the next signature.
+            // Lets pending requests run before the next signature.
             yield_now().await;
             start.into_stream(self.current())
         };
@@ -100,15 +100,15 @@ impl Tls {
     }
 }
 
-/// Whether the client begins with a plain HTTP request. Waits for the first byte, which stays unread.
+/// Whether the client sends a plain HTTP request. Waits for the first byte, without consuming it.
 pub async fn is_plain(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [0];
     let count = stream.peek(&mut first).await?;
-    // A method begins with a letter. The first byte of a handshake is 22, which is none.
+    // A method starts with a letter, and a handshake with the byte 22.
     Ok(count == 1 && first.iter().all(u8::is_ascii_alphabetic))
 }
 
-/// Answers a plain HTTP request: the port accepts only HTTPS.
+/// Responds to a plain HTTP request that the port accepts only HTTPS.
 pub async fn refuse_plain(mut stream: Watched) -> io::Result<()> {
     stream.write_all(PLAIN).await?;
     stream.shutdown().await?;
@@ -157,7 +157,7 @@ fn read_pair(certificate: &str, key: &str) -> Result<Arc<ServerConfig>, String> 
     Ok(Arc::new(config))
 }
 
-/// What is wrong with a PEM file. The parser's own text could quote a line of the file, so it is not used.
+/// The error of a PEM file. The parser's error is not used, because it can quote the file.
 fn malformed(path: &str, what: &str, error: &PemError) -> String {
     match error {
         PemError::NoItemsFound => format!("the TLS file {path} holds no {what} in PEM format"),

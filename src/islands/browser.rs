@@ -1,4 +1,4 @@
-//! What the islands ask of the browser.
+//! Helpers for browser APIs.
 
 use js_sys::futures::JsFuture;
 use js_sys::{JSON, Reflect};
@@ -6,7 +6,7 @@ use leptos::prelude::window;
 use leptos::wasm_bindgen::{JsCast, JsValue, closure::Closure};
 use web_sys::{Event, EventTarget, RequestCache, RequestInit, Response, Storage};
 
-/// Hears an event for as long as the page is there.
+/// Adds an event listener for the lifetime of the page.
 pub fn listen(target: &EventTarget, event: &str, hear: impl Fn(Event) + 'static) {
     let hear = Closure::<dyn Fn(Event)>::new(hear);
     target
@@ -15,12 +15,12 @@ pub fn listen(target: &EventTarget, event: &str, hear: impl Fn(Event) + 'static)
     hear.forget();
 }
 
-/// What this tab remembers from page to page.
+/// The session storage of the tab.
 pub fn storage() -> Option<Storage> {
     window().session_storage().ok().flatten()
 }
 
-/// The text at an address of this server as it is now, whatever its status.
+/// Fetches the text of an address of this server, with any status.
 pub async fn fetch(address: &str, headers: &str) -> Result<String, JsValue> {
     let init = RequestInit::new();
     init.set_cache(RequestCache::NoStore);

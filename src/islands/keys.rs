@@ -1,6 +1,6 @@
-//! The keyboard: one key for what is done all day, and a palette that finds everything. A page says itself what a key
-//! does on it, by `data-hot` on a button, a link or a field, or on what is around one (`parts::hot`); what a key finds
-//! is pressed, focused or followed as by hand. So nothing can be done by a key that could not be done without.
+//! The keyboard: shortcuts, and a palette that finds everything. A page declares its shortcuts by `data-hot` on a button, a
+//! link, a field, or an element around one (`ui/components/forms.rs`). A key presses, focuses or follows that control, so a
+//! shortcut can do nothing that its control cannot.
 
 #[cfg(feature = "hydrate")]
 mod listen;
@@ -10,13 +10,13 @@ mod palette;
 mod rows;
 #[cfg(not(feature = "hydrate"))]
 mod listen {
-    //! The server has no keyboard.
+    //! Does nothing on the server.
     pub fn start() {}
 }
 
 use leptos::prelude::*;
 
-/// Listens for keys.
+/// The island that handles keys.
 #[island]
 pub fn Keys() -> impl IntoView {
     Effect::new(|_| listen::start());

@@ -1,6 +1,6 @@
-//! The island that keeps pages fresh. It listens to the one feed of the server, and when that tells of
-//! changes, fetches the page anew and carries the differences over (`live/morph.rs`). So lists and counts
-//! are drawn in one place, on the server, and whatever a person has open, typed or selected stays.
+//! The island that keeps pages live. It listens to the feed of the server, fetches the page again after a change, and applies
+//! the differences (`live/morph.rs`). So only the server renders lists and counts, and what the user has opened, typed or
+//! selected is kept.
 
 #[cfg(feature = "hydrate")]
 mod copy;
@@ -12,7 +12,7 @@ mod times;
 mod wire;
 #[cfg(not(feature = "hydrate"))]
 mod wire {
-    //! The server has nobody to listen to.
+    //! Does nothing on the server.
     use super::Link;
     use leptos::prelude::RwSignal;
 
@@ -22,12 +22,12 @@ mod wire {
 
 use leptos::prelude::*;
 
-/// How fresh the page is.
+/// The state of the live updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     Connecting,
     Live,
-    /// The feed broke; the page is fetched now and then until it is back.
+    /// The feed is broken; the page is fetched at intervals until it works again.
     Stale,
     Paused,
 }
@@ -52,12 +52,12 @@ impl Link {
     }
 }
 
-/// The indicator, and the switch that holds the page still.
+/// The live indicator, and the button that pauses live updates.
 #[island]
 pub fn Live(
-    /// The server's time at which the page was made, in microseconds.
+    /// The server's time of the rendering, in microseconds.
     now: i64,
-    /// The state of the feed that the page shows.
+    /// The number of the feed's state that the page shows.
     seq: u64,
 ) -> impl IntoView {
     let link = RwSignal::new(Link::Connecting);

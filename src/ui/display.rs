@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_chooses_among_what_there_is() {
+    fn unknown_cookie_values_select_the_default() {
         assert_eq!(CLOCK.value(None), "relative");
         assert_eq!(CLOCK.value(Some("local")), "local");
         assert_eq!(CLOCK.value(Some("\"><script>")), "relative");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_through_all_values() {
+    fn a_key_cycles_through_all_values() {
         assert_eq!(CLOCK.next("relative"), "utc");
         assert_eq!(CLOCK.next("local"), "relative");
         assert_eq!(DENSITY.next("compact"), "comfortable");

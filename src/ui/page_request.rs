@@ -150,7 +150,7 @@ mod tests {
     use crate::ui::urls;
 
     #[test]
-    fn a_visit_reads_its_own_address() {
+    fn a_request_parses_its_address() {
         let request = PageRequest {
             path: "/ui/queues/a%2Fb/failed".to_owned(),
             query: "q=a+b%26c&offset=50".to_owned(),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_found_again_below_its_address() {
+    fn a_path_below_a_queue_names_the_queue() {
         for queue_ref in [
             QueueRef::qless("mail"),
             QueueRef::qless("lmstfy"),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ticked_comes_as_often_as_it_is() {
+    fn repeated_parameters_are_all_read() {
         let request = PageRequest {
             query: "id=a&n=3&id=b%20c&id=".to_owned(),
             ..PageRequest::default()
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_keeps_what_fits_into_its_address() {
+    fn a_form_address_omits_fields_that_do_not_fit() {
         let long = "x".repeat(9_000);
         let form = RecurringForm {
             queue: "a b".to_owned(),

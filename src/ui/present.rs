@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_glimpse_is_one_short_line() {
+    fn a_preview_is_one_short_line() {
         assert_eq!(preview(" {\n  \"a\":\t1 }\n"), "{ \"a\": 1 }");
         let long = preview(&"ä".repeat(1000));
         assert_eq!(long.chars().count(), PREVIEW_CHARS + 1);

@@ -1,4 +1,4 @@
-//! From a key to what it presses.
+//! Finds the control of a key, and presses it.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use web_sys::{Element, Event, HtmlElement, HtmlInputElement, KeyboardEvent};
 use super::{palette, rows};
 use crate::islands::browser::listen;
 
-/// Milliseconds after which the first of two keys is forgotten.
+/// Timeout of a two-key shortcut, in milliseconds.
 const SECOND_KEY_MS: f64 = 3_000.0;
 
-/// How long something that is said stays to be read.
+/// How long an announcement is visible.
 const SAID: Duration = Duration::from_secs(4);
 
 thread_local! {
-    /// The first of two keys, and when it was pressed.
+    /// The first key of a two-key shortcut, and its time.
     static FIRST: RefCell<Option<(String, f64)>> = const { RefCell::new(None) };
 }
 
-/// Begins to hear keys.
+/// Starts to handle keys.
 pub fn start() {
     listen(&document(), "keydown", |event| {
         if let Some(event) = event.dyn_ref::<KeyboardEvent>() {
@@ -45,7 +45,7 @@ fn hear(event: &KeyboardEvent) {
         palette::toggle();
         return;
     }
-    // A bracket is typed with AltGr on many keyboards, which says that it is Ctrl and Alt.
+    // On many keyboards, brackets need AltGr, which browsers report as Ctrl and Alt.
     let modified = (commands || event.alt_key()) && !event.get_modifier_state("AltGraph");
     if modified || is_off() || is_typed_into(event) || is_something_open() {
         return;
@@ -63,12 +63,12 @@ fn hear(event: &KeyboardEvent) {
     }
 }
 
-/// Whether the keys mean something.
+/// Handles a shortcut. Returns whether there was one.
 fn obey(keys: &str, event: &KeyboardEvent) -> bool {
     match keys {
         "j" => rows::step(true),
         "k" => rows::step(false),
-        // Held down, they would do it again and again.
+        // A held key must not repeat the action.
         _ if event.repeat() => return false,
         "x" | "X" => rows::tick(event.shift_key()),
         "* a" => rows::tick_all(),
@@ -76,12 +76,12 @@ fn obey(keys: &str, event: &KeyboardEvent) -> bool {
         "[" => rows::neighbour(false),
         "u" => return one("[data-undo]").map(|undo| press(&undo)).is_some(),
         keys => {
-            // Where nothing is searched, the search over all jobs is opened.
+            // Pages without a search field open the search over all jobs.
             let found = hot(keys).or_else(|| (keys == "/").then(|| hot("g j")).flatten());
             if let Some(found) = &found {
                 press(found);
                 if matches!(keys, "y" | ".") {
-                    say("Copied");
+                    announce("Copied");
                 }
             }
             return found.is_some();
@@ -95,7 +95,7 @@ fn is_off() -> bool {
     html.is_some_and(|html| html.get_attribute("data-keys").as_deref() == Some("off"))
 }
 
-/// Whether the key belongs to what has the focus.
+/// Whether the focused element uses the key itself.
 fn is_typed_into(event: &Event) -> bool {
     let target = event.target();
     let Some(target) = target.and_then(|target| target.dyn_into::<HtmlElement>().ok()) else {
@@ -110,20 +110,20 @@ fn is_typed_into(event: &Event) -> bool {
     }
 }
 
-/// Whether a question, a panel or the palette is in front of the page.
+/// Whether a dialog, a panel or the palette is open.
 fn is_something_open() -> bool {
-    // Each by itself: a browser that does not know one of them refuses both.
+    // Two queries, because browsers reject a whole selector list with an unknown selector.
     ["dialog[open]", ":popover-open"]
         .iter()
         .any(|open| one(open).is_some())
 }
 
-/// The first element that a selector finds.
+/// The first element of a selector.
 pub fn one(selector: &str) -> Option<Element> {
     document().query_selector(selector).ok().flatten()
 }
 
-/// All elements that a selector finds.
+/// All elements of a selector.
 pub fn all(selector: &str) -> Vec<Element> {
     let Ok(found) = document().query_selector_all(selector) else {
         return Vec::new();
@@ -132,12 +132,12 @@ pub fn all(selector: &str) -> Vec<Element> {
     found.collect()
 }
 
-/// Whether it stands in a row of a list.
+/// Whether the element is in a row of a list.
 pub fn is_in_a_row(element: &Element) -> bool {
     element.closest("tr[data-key]").ok().flatten().is_some()
 }
 
-/// What the keys press: in the row that has the focus, else outside of rows, first in the page itself.
+/// The controls with shortcuts: those of the focused row, otherwise those outside of rows, the page's own first.
 fn hot(keys: &str) -> Option<Element> {
     let is_hot = |element: &Element| element.get_attribute("data-hot").as_deref() == Some(keys);
     let mut found: Vec<Element> = all("[data-hot]");
@@ -152,7 +152,7 @@ fn hot(keys: &str) -> Option<Element> {
     found.iter().find(inside).or(found.first()).cloned()
 }
 
-/// The button, link or field that is meant by an element with `data-hot`.
+/// The button, link or field of an element with `data-hot`.
 pub fn control(element: &Element) -> Option<HtmlElement> {
     const CONTROLS: &str = "a, button, input:not([type=hidden]), textarea";
     let control = match element.matches(CONTROLS) {
@@ -162,12 +162,12 @@ pub fn control(element: &Element) -> Option<HtmlElement> {
     control.and_then(|control| control.dyn_into().ok())
 }
 
-/// Does what a press of it does; a field gets the focus.
+/// Presses a control; focuses a field.
 pub fn press(element: &Element) {
     let Some(control) = control(element) else {
         return;
     };
-    // What happens is to be seen.
+    // Scrolls to the control, so that the effect is visible.
     if let Ok(Some(folded)) = control.closest("details:not([open])") {
         folded.set_attribute("open", "").ok();
         control.scroll_into_view();
@@ -183,8 +183,7 @@ pub fn press(element: &Element) {
         control.click();
         return;
     };
-    // As if it had been reached by Tab: the panel comes next, and gives the focus back. Where there is something to
-    // fill in, that is what comes first; what does something never does.
+    // Focuses the button first, so that the panel can restore the focus. In the panel, fields get the focus, never buttons.
     control.focus().ok();
     control.click();
     let field = one(&format!("#{panel} input:not([type=hidden])"));
@@ -193,8 +192,8 @@ pub fn press(element: &Element) {
     }
 }
 
-/// Tells, to eyes and ears, what a key has done that cannot be seen.
-pub fn say(text: &str) {
+/// Announces an effect that is not visible, on the screen and to screen readers.
+pub fn announce(text: &str) {
     let Some(said) = one("#said") else { return };
     said.set_text_content(Some(text));
     set_timeout(move || said.set_text_content(None), SAID);

@@ -1,4 +1,4 @@
-//! The palette: pages and actions are read off the page itself, names and ids are asked of the server.
+//! The palette: pages and actions come from the page, names and IDs from the server.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -12,36 +12,36 @@ use web_sys::{Element, Event, HtmlDialogElement, HtmlInputElement, KeyboardEvent
 use super::listen::{all, control, is_in_a_row, one, press};
 use crate::islands::browser::{fetch, listen};
 
-/// How long nothing must have been typed before the server is asked.
+/// The pause in typing before the server is asked.
 const DEBOUNCE: Duration = Duration::from_millis(120);
 
-/// Something to choose.
+/// An entry of the palette.
 #[derive(Clone)]
 struct Entry {
     group: String,
     text: String,
-    /// What stands beside it.
+    /// The note beside the text.
     note: String,
-    deed: Deed,
+    choice: Choice,
 }
 
 #[derive(Clone)]
-enum Deed {
+enum Choice {
     Open(String),
     Press(Element),
 }
 
 thread_local! {
-    /// What this page has, what the server has found, and what is shown of both.
+    /// The entries of the page, the results of the server, and the visible ones of both.
     static HERE: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
     static FOUND: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
     static SHOWN: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
     static CHOSEN: Cell<usize> = const { Cell::new(0) };
-    /// Counts what has been typed, so that an answer that comes late is known.
+    /// Counts inputs, so that late responses can be ignored.
     static TYPED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Makes the button open the palette, and the palette answer.
+/// Adds the listeners of the palette and its button.
 pub fn start() {
     if let Some(button) = one("#find") {
         button.set_attribute("role", "button").ok();
@@ -66,7 +66,7 @@ pub fn start() {
             }
         });
         listen(&dialog, "click", |event| click(&event));
-        // The focus stays where one types.
+        // Keeps the focus in the field.
         listen(&dialog, "mousedown", |event| {
             if target(&event).is_some_and(|target| target.id() != "palette-input") {
                 event.prevent_default();
@@ -87,7 +87,7 @@ fn target(event: &Event) -> Option<Element> {
     event.target()?.dyn_into().ok()
 }
 
-/// Opens the palette, or closes it. Closed, it gives the focus back.
+/// Opens or closes the palette. Closing restores the focus.
 pub fn toggle() {
     let (Some(dialog), Some(input)) = (dialog(), input()) else {
         return;
@@ -99,7 +99,7 @@ pub fn toggle() {
     HERE.set(pages().chain(actions()).collect());
     FOUND.take();
     input.set_value("");
-    // An open panel would stand in front of it.
+    // Closes open panels, which would cover the palette.
     if let Some(panel) = all("[popover]")
         .into_iter()
         .find(|panel| panel.matches(":popover-open").unwrap_or(false))
@@ -113,25 +113,25 @@ pub fn toggle() {
     }
 }
 
-/// The pages of the rail.
+/// The pages of the navigation.
 fn pages() -> impl Iterator<Item = Entry> {
     all("#rail a[href]").into_iter().filter_map(|link| {
         Some(Entry {
             group: "Pages".to_owned(),
             text: link.query_selector("span").ok()??.text_content()?,
             note: link.get_attribute("data-hot").unwrap_or_default(),
-            deed: Deed::Open(link.get_attribute("href")?),
+            choice: Choice::Open(link.get_attribute("href")?),
         })
     })
 }
 
-/// What can be done on this page, but for what stands in its rows.
+/// The actions of the page, without those of rows.
 fn actions() -> impl Iterator<Item = Entry> {
     let hot = all("[data-hot]").into_iter();
     hot.filter(|element| !is_in_a_row(element))
         .filter_map(|element| {
             let control = control(&element)?;
-            // Pages have a group of their own, and a field is no action.
+            // Leaves out links of the navigation, which have a group of their own, and fields.
             if !control.matches("button").ok()? {
                 return None;
             }
@@ -142,12 +142,12 @@ fn actions() -> impl Iterator<Item = Entry> {
                 group: "Actions".to_owned(),
                 text: label?.trim().to_owned(),
                 note: element.get_attribute("data-hot").unwrap_or_default(),
-                deed: Deed::Press(element),
+                choice: Choice::Press(element),
             })
         })
 }
 
-/// Shows what fits what has been typed: at once what is at hand, and what the server finds as soon as it answers.
+/// Shows matching entries: those of the page at once, and those of the server when it responds.
 fn typed() {
     let Some(input) = input() else { return };
     let text = input.value().trim().to_owned();
@@ -177,12 +177,12 @@ fn fits(entry: &Entry, text: &str) -> bool {
     lower(&entry.text).contains(&lower(text))
 }
 
-/// The browser knows all letters; their tables need not be loaded with the page.
+/// Uses the browser's case conversion, which keeps Unicode tables out of the WebAssembly.
 fn lower(text: &str) -> String {
     String::from(JsString::from(text).to_lower_case())
 }
 
-/// What the server finds.
+/// Fetches the results of the server.
 async fn find(text: &str) -> Result<Vec<Entry>, JsValue> {
     let address = format!("/ui/find?q={}", encoded(text));
     let groups = JSON::parse(&fetch(&address, "{}").await?)?;
@@ -195,7 +195,7 @@ async fn find(text: &str) -> Result<Vec<Entry>, JsValue> {
                 group: text(&group, "kind"),
                 text: text(&item, "name"),
                 note: text(&item, "about"),
-                deed: Deed::Open(text(&item, "to")),
+                choice: Choice::Open(text(&item, "to")),
             });
         }
     }
@@ -206,7 +206,7 @@ fn encoded(text: &str) -> String {
     String::from(encode_uri_component(text))
 }
 
-/// Lists what fits. Names are put in as text.
+/// Renders the matching entries. Names are inserted as text.
 fn show(text: &str) {
     let mut entries = HERE.with_borrow(Clone::clone);
     entries.retain(|entry| fits(entry, text));
@@ -216,7 +216,7 @@ fn show(text: &str) {
             group: "Search".to_owned(),
             text: format!("Search all jobs for “{text}”"),
             note: String::new(),
-            deed: Deed::Open(format!("/ui/jobs?q={}", encoded(text))),
+            choice: Choice::Open(format!("/ui/jobs?q={}", encoded(text))),
         });
     }
     if let Some(list) = one("#palette-list") {
@@ -247,7 +247,7 @@ fn show(text: &str) {
     choose(CHOSEN.get());
 }
 
-/// A new element at the end of another.
+/// Appends a new element.
 fn within(parent: &Element, name: &str, text: &str) -> Option<Element> {
     let element = document().create_element(name).ok()?;
     element.set_text_content(Some(text));
@@ -276,7 +276,7 @@ fn option(group: &Element, number: usize, entry: &Entry) -> Option<()> {
     Some(())
 }
 
-/// Marks one of those that are shown.
+/// Selects a visible entry.
 fn choose(number: usize) {
     let last = SHOWN.with_borrow(Vec::len).saturating_sub(1);
     let number = number.min(last);
@@ -324,17 +324,17 @@ fn click(event: &Event) {
     }
 }
 
-/// Does what that one stands for.
+/// Runs the selected entry.
 fn take(number: usize) {
-    let deed = SHOWN.with_borrow(|shown| shown.get(number).map(|entry| entry.deed.clone()));
-    let Some(deed) = deed else { return };
-    // First, so that the focus is back before something else takes it.
+    let choice = SHOWN.with_borrow(|shown| shown.get(number).map(|entry| entry.choice.clone()));
+    let Some(choice) = choice else { return };
+    // Closes first, so that restoring the focus does not override a later change.
     toggle();
-    match deed {
-        Deed::Open(address) if address.starts_with("/ui") => {
+    match choice {
+        Choice::Open(address) if address.starts_with("/ui") => {
             window().location().assign(&address).ok();
         }
-        Deed::Open(_) => {}
-        Deed::Press(element) => press(&element),
+        Choice::Open(_) => {}
+        Choice::Press(element) => press(&element),
     }
 }

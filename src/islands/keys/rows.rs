@@ -1,4 +1,4 @@
-//! Rows of lists: the focus goes over them, their boxes are ticked, and the jobs of the last list can be paged through.
+//! Rows of lists: moving the focus, selecting rows, and paging through the jobs of the last list.
 
 use std::cell::RefCell;
 
@@ -6,25 +6,25 @@ use leptos::prelude::{document, window};
 use leptos::wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, HtmlInputElement};
 
-use super::listen::{all, one, say};
+use super::listen::{all, announce, one};
 use crate::islands::browser::storage;
 
 const ROWS: &str = "main tr[data-key]";
 
-/// Where a tab remembers the jobs of the last list, one address a line.
+/// The storage key of the jobs of the last list, one address per line.
 const LIST: &str = "switchyard-list";
 
 thread_local! {
-    /// The key of the row that was ticked last.
+    /// The key of the row that was selected last.
     static TICKED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The row that has the focus.
+/// The focused row.
 pub fn current() -> Option<Element> {
     document().active_element()?.closest(ROWS).ok().flatten()
 }
 
-/// The rows that are seen and can have the focus, each with what gets it.
+/// The visible rows, each with its element that can have the focus.
 fn rows() -> Vec<(Element, HtmlElement)> {
     let focusable = |row: Element| {
         let mut found = ["a[href]", "button, input, select"]
@@ -37,7 +37,7 @@ fn rows() -> Vec<(Element, HtmlElement)> {
     all(ROWS).into_iter().filter_map(focusable).collect()
 }
 
-/// To the next row, or the one before.
+/// Moves the focus to the next or the previous row.
 pub fn step(forth: bool) {
     let (rows, current) = (rows(), current());
     let at = rows
@@ -58,14 +58,14 @@ fn checkbox(row: &Element) -> Option<HtmlInputElement> {
     found.and_then(|found| found.dyn_into().ok())
 }
 
-/// As by hand, so that whoever listens to it hears it.
+/// Clicks the checkbox, so that its listeners run.
 fn set(checkbox: &HtmlInputElement, checked: bool) {
     if checkbox.checked() != checked {
         checkbox.click();
     }
 }
 
-/// Ticks the row, or takes the tick off; with `from_last`, does to all from the last one to it what was done to that.
+/// Toggles the selection of a row; with `from_last`, applies the last toggle to all rows in between.
 pub fn tick(from_last: bool) {
     let Some(row) = current() else { return };
     let Some(here) = checkbox(&row) else { return };
@@ -93,7 +93,7 @@ pub fn tick(from_last: bool) {
     }
 }
 
-/// Ticks all rows of the page.
+/// Selects all rows of the page.
 pub fn tick_all() {
     for (row, _) in rows() {
         if let Some(checkbox) = checkbox(&row) {
@@ -102,7 +102,7 @@ pub fn tick_all() {
     }
 }
 
-/// Keeps the jobs of this list for their pages. A job's own page, which may list others, leaves the list as it is.
+/// Stores the jobs of this list for their pages. The page of a job, which can list other jobs, does not change it.
 pub fn remember() {
     if one("#jid").is_some() {
         return;
@@ -121,7 +121,7 @@ pub fn remember() {
     }
 }
 
-/// To the next job of the list from which one came to this page, or to the one before.
+/// Opens the next or the previous job of the last list.
 pub fn neighbour(forth: bool) {
     let list = storage().and_then(|storage| storage.get_item(LIST).ok().flatten());
     let list = list.unwrap_or_default();
@@ -130,7 +130,7 @@ pub fn neighbour(forth: bool) {
         return;
     };
     let Some(at) = list.iter().position(|address| *address == here) else {
-        say("You did not open this page from a list");
+        announce("You did not open this page from a list");
         return;
     };
     let to = if forth {
@@ -140,7 +140,7 @@ pub fn neighbour(forth: bool) {
     };
     match to.and_then(|to| list.get(to)) {
         Some(address) => drop(window().location().assign(address)),
-        None if forth => say("Last job of the list"),
-        None => say("First job of the list"),
+        None if forth => announce("Last job of the list"),
+        None => announce("First job of the list"),
     }
 }

@@ -1,4 +1,4 @@
-//! Copy buttons: one listener for all of them, so that they may come and go with the page's content.
+//! Copy buttons: one listener for all of them, because refreshes add and remove buttons.
 
 use leptos::prelude::{document, set_timeout, window};
 use leptos::wasm_bindgen::JsCast;
@@ -7,7 +7,7 @@ use web_sys::Element;
 
 use crate::islands::browser::listen;
 
-/// How long a button says that it has copied.
+/// How long a button confirms the copy.
 const THANKS: Duration = Duration::from_secs(2);
 
 /// Listens for clicks on `[data-copy]`.
@@ -30,17 +30,17 @@ fn copy(button: &Element) {
     };
     let text = source.text_content().unwrap_or_default();
     if window().is_secure_context() {
-        // Whether it worked cannot be waited for without a promise; where it is allowed, it works.
+        // Does not wait for the promise: where the clipboard is allowed, writing succeeds.
         drop(window().navigator().clipboard().write_text(&text));
-        say(button, "Copied");
+        show_label(button, "Copied");
     } else if let Ok(Some(selection)) = window().get_selection() {
-        // Plain HTTP has no clipboard: select it, so that a key press copies it.
+        // Over plain HTTP there is no clipboard: selects the text, so that the user can copy it.
         selection.select_all_children(&source).ok();
-        say(button, "Selected");
+        show_label(button, "Selected");
     }
 }
 
-fn say(button: &Element, word: &str) {
+fn show_label(button: &Element, word: &str) {
     button.set_text_content(Some(word));
     let button = button.clone();
     set_timeout(move || button.set_text_content(Some("Copy")), THANKS);

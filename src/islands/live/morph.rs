@@ -1,18 +1,18 @@
-//! Carries the differences between two trees over to the first, and leaves alone what is equal: focus,
-//! selection, what is open and what has been typed survive.
+//! Applies the differences between two trees to the first one. What is equal is not touched, so that focus, selection, open
+//! elements and typed text survive.
 
 use std::collections::HashSet;
 
 use leptos::wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlTextAreaElement, Node};
 
-/// Children that must not be touched: they are not the server's any more.
+/// Children that a refresh must not change, because scripts own them.
 const KEEP: &str = "data-keep";
 
-/// What must not be touched once somebody has typed something into it: it goes by what stood there then.
+/// Elements that a refresh must not change once the user has typed into them.
 const KEEP_TYPED: &str = "data-keep-typed";
 
-/// Makes `old` like `new`.
+/// Changes `old` to equal `new`.
 pub fn element(old: &Element, new: &Element) {
     if old.is_equal_node(Some(new)) || old.has_attribute(KEEP) || is_typed(old) {
         return;
@@ -33,7 +33,7 @@ fn is_typed(old: &Element) -> bool {
 
 fn attributes(old: &Element, new: &Element) {
     for name in names(old) {
-        // A person has opened it, not the server.
+        // The user has opened it, not the server.
         if name != "open" && !new.has_attribute(&name) {
             old.remove_attribute(&name).ok();
         }
@@ -54,8 +54,8 @@ fn names(element: &Element) -> Vec<String> {
         .collect()
 }
 
-/// Rows are known by their key, everything else by its place. What has gone is removed first, so that
-/// what stays need not move; moving would lose focus.
+/// Matches rows by key, and other nodes by position. Removes nodes first, so that the others need not move; moving a node
+/// loses its focus.
 fn children(old: &Element, new: &Element) {
     let wanted: Vec<Node> = list(new);
     let keys: HashSet<String> = wanted.iter().filter_map(key).collect();
@@ -109,7 +109,7 @@ fn one(old: &Node, new: &Node) {
     }
 }
 
-/// What names a node among its siblings.
+/// The key of a node among its siblings.
 fn key(node: &Node) -> Option<String> {
     let element = node.dyn_ref::<Element>()?;
     element

@@ -1,4 +1,4 @@
-//! The times of a page, kept fresh, and told as this browser wants them.
+//! Updates the times of a page, in the format of the display settings.
 
 use js_sys::Date;
 use leptos::prelude::document;
@@ -7,7 +7,7 @@ use web_sys::Element;
 
 use crate::time;
 
-/// Tells all times by the server's present moment in microseconds. Those in UTC the server has written already.
+/// Updates all times by the server's current time in microseconds. UTC times need no update.
 pub fn show(now: i64) {
     let html = document().document_element();
     let clock = html.and_then(|html| html.get_attribute("data-clock"));
@@ -35,7 +35,7 @@ pub fn show(now: i64) {
     }
 }
 
-/// By how many minutes this browser's zone is ahead of UTC at a moment.
+/// The offset of the browser's time zone from UTC at a time, in minutes.
 #[expect(clippy::cast_possible_truncation, reason = "zones have whole minutes")]
 fn ahead_of_utc(moment: i64) -> i64 {
     let date = Date::new(&JsValue::from_f64(moment as f64 / 1000.0));

@@ -1,4 +1,4 @@
-//! The browser's end of the feed.
+//! The browser's side of the live feed.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,29 +14,29 @@ use super::{Link, copy, morph, times};
 use crate::islands::browser::{fetch, listen, storage};
 use crate::time;
 
-/// Milliseconds without a word after which the feed counts as broken. The server speaks every 15 seconds.
+/// Milliseconds without an event after which the feed counts as broken. The server sends one every 15 s.
 const SILENCE_MS: f64 = 35_000.0;
 
-/// Milliseconds between two tries while it is broken.
+/// Milliseconds between two attempts while the feed is broken.
 const RETRY_MS: f64 = 10_000.0;
 
-/// Where a tab remembers that it stands still.
+/// The storage key of the pause.
 const PAUSED: &str = "switchyard-paused";
 
-/// The state of this page's link to the server.
+/// The state of the connection to the feed.
 struct Wire {
     link: RwSignal<Link>,
-    /// What is wrong with this device's clock; empty if nothing is.
+    /// A warning about the device's clock; empty if it is right.
     astray: RwSignal<String>,
     source: RefCell<Option<EventSource>>,
-    /// The state of the feed that the page shows.
+    /// The number of the feed's state that the page shows.
     seq: Cell<u64>,
-    /// What the server's clock is ahead of the browser's, in microseconds.
+    /// How far the server's clock is ahead of the browser's, in microseconds.
     ahead: Cell<f64>,
-    /// When the server was heard last, and asked last, by the browser's clock in milliseconds.
+    /// The time of the last event and of the last request, by the browser's clock in milliseconds.
     heard: Cell<f64>,
     asked: Cell<f64>,
-    /// Whether the page is being fetched, and whether it must be fetched once more after that.
+    /// Whether the page is being fetched, and whether it must be fetched again afterwards.
     busy: Cell<bool>,
     again: Cell<bool>,
 }
@@ -45,7 +45,7 @@ thread_local! {
     static WIRE: RefCell<Option<Rc<Wire>>> = const { RefCell::new(None) };
 }
 
-/// Begins to listen, unless this tab was paused before.
+/// Connects to the feed, unless this tab is paused.
 pub fn start(link: RwSignal<Link>, astray: RwSignal<String>, now: i64, seq: u64) {
     let wire = Rc::new(Wire {
         link,
@@ -73,7 +73,7 @@ pub fn start(link: RwSignal<Link>, astray: RwSignal<String>, now: i64, seq: u64)
     listen(&window(), "pageshow", move |_| wire.wake());
 }
 
-/// Holds the page still, or lets it go on.
+/// Pauses or resumes live updates.
 pub fn set_paused(paused: bool) {
     let Some(wire) = WIRE.with_borrow(Clone::clone) else {
         return;
@@ -116,7 +116,7 @@ impl Wire {
         let wire = Rc::clone(self);
         listen(&source, "error", move |_| {
             wire.link.set(Link::Stale);
-            // Another server may answer next, and count anew: whatever it says is news.
+            // Another server can respond next, with numbers of its own, so any number counts as new.
             wire.seq.set(u64::MAX);
         });
         *self.source.borrow_mut() = Some(source);
@@ -128,7 +128,7 @@ impl Wire {
         }
     }
 
-    /// The server says how things stand. The id of its message is the state of the feed.
+    /// Handles an event. Its ID is the number of the feed's state.
     fn hear(self: &Rc<Self>, event: &Event) {
         let Some(event) = event.dyn_ref::<MessageEvent>() else {
             return;
@@ -147,7 +147,7 @@ impl Wire {
         }
     }
 
-    /// The server's clock is so many microseconds ahead of the browser's, but for the way that its word took.
+    /// Compares the clocks, ignoring the latency of the event.
     #[expect(clippy::cast_possible_truncation, reason = "a time of our days")]
     fn compare_clocks(&self, ahead: f64) {
         self.ahead.set(ahead);
@@ -157,7 +157,7 @@ impl Wire {
         }
     }
 
-    /// The tab is looked at again, or not any more.
+    /// The tab becomes visible or hidden.
     fn wake(self: &Rc<Self>) {
         if self.link.get_untracked() == Link::Paused {
             return;
@@ -170,7 +170,7 @@ impl Wire {
         }
     }
 
-    /// Once a second: times move on, and a feed that has fallen silent is replaced.
+    /// Runs once a second: updates times, and replaces a broken feed.
     fn tick(self: &Rc<Self>) {
         if self.link.get_untracked() == Link::Paused || document().hidden() {
             return;
@@ -186,13 +186,13 @@ impl Wire {
         }
     }
 
-    /// The server's time, as far as it is known, in microseconds.
+    /// The estimated server time, in microseconds.
     #[expect(clippy::cast_possible_truncation, reason = "a time of our days")]
     fn now(&self) -> i64 {
         (Date::now() * 1000.0 + self.ahead.get()) as i64
     }
 
-    /// Fetches the page and carries over what has changed; once at a time.
+    /// Fetches the page and applies the differences; one fetch at a time.
     fn refresh(self: &Rc<Self>) {
         if self.busy.replace(true) {
             self.again.set(true);
@@ -238,14 +238,14 @@ impl Wire {
     }
 }
 
-/// This page as the server would show it now, whatever its status; a job that has gone is news, too.
+/// Fetches this page with any status: the page of a removed job shows that, too.
 async fn fetch_page() -> Result<String, JsValue> {
     let address = window().location().href()?;
-    // A refresh must not use up the message that another tab is to show.
+    // The header tells the server to keep the flash for another tab.
     fetch(&address, r#"{"x-switchyard-refresh":"1"}"#).await
 }
 
-/// A number of a JSON object.
+/// A number in a JSON object.
 fn number(json: &str, key: &str) -> Option<f64> {
     let object = JSON::parse(json).ok()?;
     Reflect::get(&object, &key.into()).ok()?.as_f64()

@@ -28,7 +28,7 @@ pub static OPERATE: Action = Action::new("operate", Operate::PATH, Role::Operato
 /// Starts an operation and shows its page; on error, the confirmation with what was typed.
 #[server]
 pub async fn operate(
-    action_button: String,
+    deed: String,
     #[server(default)] of: String,
     #[server(default)] q: String,
     #[server(default)] jobs: Vec<String>,
@@ -36,7 +36,7 @@ pub async fn operate(
     #[server(flatten)] seen: Confirmation,
 ) -> Result<(), PageError> {
     let request = BulkRequest {
-        action: action_button,
+        action: deed,
         all: of == "all",
         q,
         jobs,

@@ -41,7 +41,7 @@ impl Unit {
         }
     }
 
-    /// Round values of which one stands at the top of the drawing, beside those that are 1, 2 or 5 and noughts.
+    /// Additional round values for the top of the chart, besides 1, 2 and 5 times powers of ten.
     fn ceilings(self) -> &'static [f64] {
         match self {
             Unit::Seconds => &[
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_told_in_their_unit() {
+    fn values_have_their_unit() {
         assert_eq!(
             [0.0, 0.04, 1.25, 12.0, 1_234.4].map(|n| Unit::Rate.text(n)),
             ["0", "< 0.1", "1.2", "12", "1,234"]
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_is_told_in_words() {
+    fn a_chart_has_a_description() {
         let chart = Chart {
             id: "c",
             title: "Jobs",

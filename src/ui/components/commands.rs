@@ -76,18 +76,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_sees_one_word() {
+    fn quoted_text_is_one_shell_word() {
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 
     #[test]
-    fn what_stands_in_a_field_does_not_end_it() {
+    fn textarea_content_is_escaped() {
         assert_eq!(written("</textarea>&lt;"), "&lt;/textarea>&amp;lt;");
     }
 
     #[test]
-    fn a_text_as_json_is_read_back() {
+    fn text_as_json_can_be_parsed_again() {
         let text = "a \"b\" \\ \n 日本";
         assert_eq!(json(text), r#""a \"b\" \\ \u000a 日本""#);
     }

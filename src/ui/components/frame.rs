@@ -23,7 +23,7 @@ pub async fn glance() -> Result<Counts, PageError> {
 /// Address, icon and name of a page.
 pub type Page = (&'static str, &'static str, &'static str);
 
-/// The search over all jobs. On a phone it stands at the top.
+/// The search over all jobs. On a phone, its link is at the top.
 const SEARCH: &str = "/ui/jobs";
 
 /// The login page.

@@ -39,7 +39,7 @@ const BARS: [usize; 18] = [
 /// The bars with a label.
 const TOLD: [usize; 9] = [0, 1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 6 * DAY];
 
-/// In pixels from above: where the highest bar may end, and where all stand. And from there to the letters below.
+/// The top of the highest bar and the baseline, in pixels from the top; and from there to the labels.
 const TOP: f64 = 18.0;
 
 const FLOOR: f64 = 146.0;
@@ -68,7 +68,7 @@ fn end_of(slot: usize) -> Option<usize> {
 }
 
 /// A time in its largest unit.
-fn told(seconds: usize) -> String {
+fn duration_label(seconds: usize) -> String {
     match seconds {
         ..MINUTE => format!("{seconds} s"),
         MINUTE..HOUR => format!("{} m", seconds / MINUTE),
@@ -87,7 +87,7 @@ fn range(from: usize, to: Option<usize>) -> String {
     };
     match to {
         Some(to) => format!("{}–{} {}", from / unit.0, to / unit.0, unit.1),
-        None => format!("{} or more", told(from)),
+        None => format!("{} or more", duration_label(from)),
     }
 }
 
@@ -126,8 +126,8 @@ pub fn within(slots: &[i64], share: f64) -> Option<String> {
         sum as f64 >= share * total as f64
     })?;
     Some(match end_of(slot) {
-        Some(end) => format!("≤ {}", told(end)),
-        None => format!("> {}", told(6 * DAY)),
+        Some(end) => format!("≤ {}", duration_label(end)),
+        None => format!("> {}", duration_label(6 * DAY)),
     })
 }
 
@@ -213,7 +213,7 @@ fn jobs(n: i64) -> String {
     basics::plural(n, "job", "jobs")
 }
 
-/// Where the bars of a drawing stand: upright in pixels, across in percent, so that its letters keep their size.
+/// The geometry of a bar chart: vertical in pixels, horizontal in percent, so that text keeps its size.
 pub struct Scale {
     floor: f64,
     /// The number at the top.
@@ -302,7 +302,7 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
         let word = if i == 0 {
             "0".to_owned()
         } else {
-            told(bar.from)
+            duration_label(bar.from)
         };
         scale.time(i, word)
     });
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_ends_where_the_next_begins() {
+    fn a_slot_ends_at_the_start_of_the_next() {
         for slot in 0..147 {
             assert_eq!(end_of(slot).map(slot_of), Some(slot + 1));
         }
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_end_within_a_time() {
+    fn percentiles_are_rounded_up_to_slots() {
         let some = slots(&[(0, 50), (3, 45), (7200, 4), (600_000, 1)]);
         assert_eq!(within(&some, 0.5).as_deref(), Some("≤ 1 s"));
         assert_eq!(within(&some, 0.95).as_deref(), Some("≤ 4 s"));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_round_and_numbers_short() {
+    fn axis_values_are_round_and_numbers_short() {
         let tops = [0, 1, 3, 5, 11, 115, 1_700].map(ceiling);
         assert_eq!(tops, [2, 2, 4, 6, 12, 120, 2_000]);
         assert!(ceiling(i64::MAX) > 0);
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_never_rounded_to_nothing_or_all() {
+    fn shares_are_never_rounded_to_0_or_100_percent() {
         assert_eq!(share(0, 10), "0%");
         assert_eq!(share(1, 100_000), "< 0.1%");
         assert_eq!(share(99_999, 100_000), "> 99.9%");

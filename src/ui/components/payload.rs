@@ -14,12 +14,12 @@ const COLOURED_BYTES: usize = 30_000;
 
 const COLOURED_PIECES: usize = 5_000;
 
-/// JSON longer than this in characters is folded where it stands among others.
+/// In lists, JSON longer than this many characters is folded.
 const UNFOLDED_CHARS: usize = 120;
 
 const ALL_BY_API: &str = "The API returns all of it.";
 
-/// Id and name of the element that a text stands in.
+/// ID and name of the element of a text.
 type Frame = (&'static str, &'static str);
 
 const PAYLOAD: Frame = ("payload", "Payload");

@@ -28,7 +28,7 @@ use crate::ui::urls;
 /// Tags of one job that a list shows; the job's page has the others.
 const TAGS_LISTED: usize = 20;
 
-/// A table with its caption, in a frame that scrolls by itself where the screen is too narrow.
+/// A table with its caption, which scrolls horizontally on narrow screens.
 pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {
     let id = element_id("t-", caption);
     view! {

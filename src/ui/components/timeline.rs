@@ -32,7 +32,7 @@ type Lane = Vec<Stretch>;
 /// Cuts the history into attempts. What lasts still, lasts until `now`.
 fn lanes(protocol: Protocol, state: EffectiveState, times: &JobTimes, now: i64) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = vec![Vec::new()];
-    // A word that somebody had to say changes nothing.
+    // A note does not change the state.
     let happened = times
         .history
         .iter()
@@ -41,10 +41,10 @@ fn lanes(protocol: Protocol, state: EffectiveState, times: &JobTimes, now: i64) 
     for (i, entry) in happened.iter().enumerate() {
         let next = happened.get(i + 1);
         let how = match (entry.what, next) {
-            // How it stands now is known better than the history can tell.
+            // The current state is more reliable than the history.
             (_, None) => state,
             (EventKind::Popped, _) => EffectiveState::Running,
-            // It went on to the dead letter as soon as somebody looked.
+            // The next claim or maintenance dead-lettered it.
             (EventKind::TimedOut, Some(next)) if next.what == EventKind::Died => continue,
             (EventKind::TimedOut, _) if !protocol.has(EffectiveState::Stalled) => {
                 EffectiveState::Waiting
@@ -129,7 +129,7 @@ fn verb(how: EffectiveState) -> &'static str {
     }
 }
 
-fn told(lane: &Lane) -> String {
+fn description(lane: &Lane) -> String {
     lane.iter()
         .map(|stretch| {
             format!(
@@ -161,7 +161,7 @@ pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
             <li>
                 <span class="lane-name">{format!("Attempt {}", i + 1)}</span>
                 {drawing(lane, start, whole)}
-                <span class="lane-told">{told(lane)}</span>
+                <span class="lane-told">{description(lane)}</span>
             </li>
         }
     });
@@ -302,11 +302,11 @@ mod tests {
             expires: None,
             history: history.iter().map(entry).collect(),
         };
-        let told = |lane: &Lane| lane.iter().map(|s| (s.how, s.from, s.to)).collect();
+        let description = |lane: &Lane| lane.iter().map(|s| (s.how, s.from, s.to)).collect();
         // Only what lies stalled depends on the API.
         lanes(Protocol::Lmstfy, state, &times, now)
             .iter()
-            .map(told)
+            .map(description)
             .collect()
     }
 
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_died_lies_there_and_begins_anew_when_it_is_respawned() {
+    fn the_timeline_shows_dead_letter_and_respawn() {
         use EventKind::{Died, Popped, Put, Respawned, TimedOut};
         let mut history = vec![(Put, 0), (Popped, 5), (TimedOut, 9), (Died, 9)];
         let ran = vec![
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lasts_still_lasts_until_now() {
+    fn periods_in_progress_end_now() {
         use EventKind::{Popped, Put};
         assert_eq!(
             shape(EffectiveState::Running, 0, &[(Put, 0), (Popped, 5)], 30),
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_changes_nothing() {
+    fn a_note_does_not_change_the_state() {
         use EventKind::{Note, Popped, Put};
         let history = [(Put, 0), (Note, 2), (Popped, 5), (Note, 9)];
         assert_eq!(

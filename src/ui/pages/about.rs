@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_have_a_unit_that_fits() {
+    fn sizes_have_a_suitable_unit() {
         assert_eq!(bytes(0), "0 bytes");
         assert_eq!(bytes(999), "999 bytes");
         assert_eq!(bytes(1_000), "1.0 kB");

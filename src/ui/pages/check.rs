@@ -64,7 +64,7 @@ fn result(view: &CheckView, request: &PageRequest) -> AnyView {
             <p class="s-failed row">
                 {icon("failed")} <strong>{format!("{} found.", plural(n, "inconsistency", "inconsistencies"))}</strong> {when}
             </p>
-            {mend(request)}
+            {repair_dialog(request)}
         </div>
         {view.kinds.iter().map(kind).collect_view()}
     }
@@ -116,7 +116,7 @@ fn title(kind: &str) -> String {
     }
 }
 
-fn mend(request: &PageRequest) -> AnyView {
+fn repair_dialog(request: &PageRequest) -> AnyView {
     confirm_dialog(ConfirmDialog {
         id: "mend".to_owned(),
         button: "Repair…".to_owned(),

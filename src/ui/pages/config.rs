@@ -195,10 +195,10 @@ fn row(
 ) -> AnyView {
     let unit = meaning.map(|meaning| meaning.unit);
     let about = meaning.map(|meaning| meaning.about);
-    let (value, readable) = told(&setting.value, unit);
+    let (value, readable) = value_text(&setting.value, unit);
     let changed = setting.is_changed();
     let origin = match &setting.default {
-        Some(default) if changed => format!("default: {}", told(default, unit).0),
+        Some(default) if changed => format!("default: {}", value_text(default, unit).0),
         Some(_) => "default".to_owned(),
         None => String::new(),
     };
@@ -248,7 +248,7 @@ fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) ->
     let default = setting
         .default
         .as_ref()
-        .map(|default| format!(" The default is {}.", told(default, unit).0));
+        .map(|default| format!(" The default is {}.", value_text(default, unit).0));
     view! {
         <button type="button" class="button" popovertarget=id.clone() aria-label=format!("Change {option}")>"Change…"</button>
         <div id=id.clone() class="ask" popover="auto" role="dialog" aria-labelledby=title_id>
@@ -277,7 +277,7 @@ fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) ->
 }
 
 /// A value with its unit, and in larger units.
-fn told(value: &str, unit: Option<Unit>) -> (String, Option<String>) {
+fn value_text(value: &str, unit: Option<Unit>) -> (String, Option<String>) {
     let number = value.parse::<f64>().ok();
     let whole = value.parse::<i64>().ok();
     match (unit, number, whole) {
@@ -322,16 +322,19 @@ mod tests {
     use crate::ui::options::Unit;
 
     #[test]
-    fn values_are_told_with_their_units() {
-        let plain = |value, unit| told(value, Some(unit)).0;
+    fn values_have_their_units() {
+        let plain = |value, unit| value_text(value, Some(unit)).0;
         assert_eq!(
-            told("604800", Some(Unit::Seconds)),
+            value_text("604800", Some(Unit::Seconds)),
             ("604,800 s".to_owned(), Some("7 d".to_owned()))
         );
-        assert_eq!(told("1.5", Some(Unit::Seconds)), ("1.5 s".to_owned(), None));
+        assert_eq!(
+            value_text("1.5", Some(Unit::Seconds)),
+            ("1.5 s".to_owned(), None)
+        );
         assert_eq!(plain("1", Unit::Days), "1 day");
         assert_eq!(plain("50000", Unit::Jobs), "50,000 jobs");
         assert_eq!(plain("\"qless\"", Unit::Text), "\"qless\"");
-        assert_eq!(told("[1]", None).0, "[1]");
+        assert_eq!(value_text("[1]", None).0, "[1]");
     }
 }

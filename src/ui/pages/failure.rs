@@ -278,7 +278,7 @@ mod tests {
     use crate::ui::pages::failures::model::FailingView;
 
     #[test]
-    fn the_search_means_the_same_jobs() {
+    fn the_search_finds_the_same_jobs() {
         let view = |range: &str, chosen: Option<&str>| FailingView {
             group: GroupRow {
                 group: r#"a "b" \"#.to_owned(),

@@ -26,7 +26,7 @@ use crate::ui::urls::encoding::segment;
 pub fn LmstfyJobPage() -> impl IntoView {
     let request = page_request();
     let (queue_ref, next) = request.queue();
-    // After the queue's name stands `job`.
+    // The segment after the queue is `job`.
     loaded(
         load::lmstfy_job(queue_ref, request.name(next + 1)),
         move |job| page(&job, &request),

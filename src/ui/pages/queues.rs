@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn need_puts_trouble_before_work_and_work_before_rest() {
+    fn the_default_order_is_problems_then_backlog_then_idle() {
         let mut queues = vec![
             queue("idle", Counts::default(), None),
             queue(

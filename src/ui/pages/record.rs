@@ -22,7 +22,7 @@ const COMMAND_BYTES_MAX: usize = 500;
 pub fn RecordPage() -> impl IntoView {
     let request = page_request();
     let (queue_ref, next) = request.queue();
-    // After the queue's name stands `job`.
+    // The segment after the queue is `job`.
     loaded(
         load::record(queue_ref, request.name(next + 1)),
         move |record| page(&record, &request),

@@ -353,7 +353,7 @@ mod tests {
     use crate::ui::pages::records::model::RecordFilter;
 
     #[test]
-    fn the_address_says_which_records_are_wanted() {
+    fn the_address_filters_the_records() {
         let filter = |query: &str| {
             filter(&PageRequest {
                 query: query.to_owned(),

@@ -27,7 +27,7 @@ use crate::ui::urls::encoding::encode;
 pub fn RelayJobPage() -> impl IntoView {
     let request = page_request();
     let (queue_ref, next) = request.queue();
-    // After the queue's name stands `job`.
+    // The segment after the queue is `job`.
     loaded(
         load::relay_job(queue_ref, request.name(next + 1)),
         move |job| page(&job, &request),
@@ -38,7 +38,7 @@ pub fn RelayJobPage() -> impl IntoView {
 pub fn DeadRelayJobPage() -> impl IntoView {
     let request = page_request();
     let (queue_ref, next) = request.queue();
-    // After the queue's name stands `dead`.
+    // The segment after the queue is `dead`.
     let found = load::dead_relay_job(queue_ref, request.name(next + 1));
     loaded(found, move |job| page(&job, &request))
 }

@@ -1,4 +1,4 @@
-//! `/ui/jobs`: a search over all jobs. The text states in the address (`q`), and so does where it goes on (`after`).
+//! `/ui/jobs`: the search over all jobs. The address contains the text (`q`) and the position (`after`).
 
 pub mod load;
 pub mod model;
@@ -93,7 +93,7 @@ pub fn SearchPage() -> impl IntoView {
     let request = page_request();
     let text = request.param("q").unwrap_or_default();
     let after = request.param("after").and_then(|after| after.parse().ok());
-    // What was found stands still: nobody wants rows to move while he reads, or the server to search all day.
+    // A refresh does not search again: rows must not move while the user reads, and searches are expensive.
     if request.is_refresh {
         return page(&text, false, ().into_any(), ().into_any());
     }
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_stands_in_its_address() {
+    fn the_address_contains_the_search() {
         assert_eq!(address(" ", None), "/ui/jobs");
         assert_eq!(address("", Some(7)), "/ui/jobs?after=7");
         assert_eq!(

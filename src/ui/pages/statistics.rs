@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_shows_only_what_it_takes() {
+    fn a_field_shows_only_valid_values() {
         assert_eq!(typed("2026-11-01"), "2026-11-01T00:00");
         assert_eq!(typed("2026-11-01T10:30"), "2026-11-01T10:30");
         assert_eq!(typed("yesterday"), "");
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_in_words() {
+    fn changes_are_described_in_words() {
         let text_of = |now, before| change(Some(now), Some(before));
         assert_eq!(text_of(112.0, 100.0), "+12% vs. the previous period");
         assert_eq!(text_of(50.0, 100.0), "−50% vs. the previous period");

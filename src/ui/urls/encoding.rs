@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_survives_the_way_through_an_address() {
+    fn every_name_survives_encoding_and_decoding() {
         for name in [
             "mail",
             "a/b",
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_encoding_stays_as_it_is() {
+    fn invalid_encodings_stay_unchanged() {
         for text in ["%", "%2", "%zz", "%+1", "100%"] {
             assert_eq!(decode(text), text);
         }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_lead_back_into_the_dashboard_only() {
+    fn return_addresses_are_pages_of_the_dashboard() {
         for ours in ["/ui", "/ui?x=1", "/ui/jobs/a%2Fb"] {
             assert!(is_ours(ours), "{ours}");
         }

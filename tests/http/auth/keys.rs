@@ -1,4 +1,4 @@
-//! Which keys open which door.
+//! The credentials that each API accepts.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::{ADMIN, PASSWORD, QLESS, Shown, ask, ask_from, status};
 use crate::support::{Server, raw::Connection};
 
 #[tokio::test]
-async fn with_only_a_token_it_is_the_password_of_any_name() {
+async fn a_lone_admin_token_is_the_password_of_any_name() {
     let server = Server::with(&["--admin-token", ADMIN]);
     for (shown, expected) in [
         (Shown::Nothing, 401),
@@ -73,7 +73,7 @@ async fn name_and_password_belong_together() {
 }
 
 #[tokio::test]
-async fn qless_opens_for_its_token_and_the_administrators() {
+async fn qless_accepts_its_token_and_the_admins_credentials() {
     let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
     let server = Server::with(&options);
     for (shown, expected) in [
@@ -103,7 +103,7 @@ async fn qless_opens_for_its_token_and_the_administrators() {
 }
 
 #[tokio::test]
-async fn each_front_says_no_in_its_own_way() {
+async fn each_api_has_its_own_401_response() {
     let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
     let server = Server::with(&options);
     let answer = server.anyone().post("/add/q", json!({"meta": 1})).await;
@@ -126,7 +126,7 @@ async fn each_front_says_no_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn another_sites_page_cannot_use_what_the_browser_knows() {
+async fn other_sites_cannot_use_the_browsers_credentials() {
     let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
     let (closed, open) = (Server::with(&options), Server::with(&[]));
     let basic = Shown::Basic("ada", ADMIN);
@@ -180,7 +180,7 @@ async fn another_sites_page_cannot_use_what_the_browser_knows() {
 }
 
 #[tokio::test]
-async fn a_shared_page_is_shared_with_nobody_outside() {
+async fn shared_pages_require_authentication() {
     let server = Server::with(&["--admin-token", ADMIN]);
     let refresh = [("x-switchyard-refresh", "1")];
     for shown in [Shown::Bearer(ADMIN), Shown::Nothing, Shown::Bearer(ADMIN)] {
@@ -195,13 +195,13 @@ async fn a_shared_page_is_shared_with_nobody_outside() {
 }
 
 #[tokio::test]
-async fn whoever_sends_much_to_a_closed_door_is_answered_all_the_same() {
+async fn large_unauthorized_requests_get_a_response() {
     let server = Server::with(&["--qless-token", QLESS]);
     let body = json!({"data": {"meta": "x".repeat(8 << 20)}}).to_string();
     let request = server.http.post(format!("http://{}/add/q", server.address));
     let answer = request.body(body).send().await.unwrap();
     assert_eq!(answer.status(), 401);
-    // Who asks before it sends is told so before it sends.
+    // A client that sends Expect gets the response before it sends the body.
     let mut connection = Connection::to(&server).await;
     let head = "POST /add/q HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 1000000\r\n\r\n";
     connection.write(head).await;

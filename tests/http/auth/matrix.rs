@@ -1,4 +1,4 @@
-//! Every route of the program, and who gets through its door. The routes are read from the sources, so that none
+//! Every route of the server, and the credentials that it accepts. The routes are read from the sources, so that none
 //! is forgotten.
 
 use std::fs;
@@ -104,7 +104,7 @@ fn all() -> Vec<(String, Behind)> {
 
 /// Every source that makes routes is looked at.
 #[test]
-fn no_source_with_routes_is_forgotten() {
+fn all_sources_with_routes_are_listed() {
     fn collect(folder: &Path, found: &mut Vec<String>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -134,7 +134,7 @@ fn no_source_with_routes_is_forgotten() {
 }
 
 #[tokio::test]
-async fn each_door_opens_for_its_keys_and_for_no_others() {
+async fn each_api_accepts_only_its_own_credentials() {
     let server = Server::with(&[&API_TOKENS[..], &ADMIN_TOKEN, &ADMIN_LOGIN].concat());
     let all_but_lmstfy = &[Behind::Admin, Behind::Qless, Behind::Relay, Behind::Jobq][..];
     let keys = [
@@ -176,7 +176,7 @@ async fn each_door_opens_for_its_keys_and_for_no_others() {
 }
 
 #[tokio::test]
-async fn what_is_nobodys_tells_nothing_and_health_is_everybodys() {
+async fn unknown_paths_reveal_nothing_and_health_is_public() {
     let server = Server::with(&["--qless-token", QLESS, "--admin-token", ADMIN]);
     for (path, expected) in [
         ("/health", 200),
@@ -192,7 +192,7 @@ async fn what_is_nobodys_tells_nothing_and_health_is_everybodys() {
 }
 
 #[tokio::test]
-async fn a_namespace_opens_for_its_own_tokens_only() {
+async fn a_namespace_accepts_only_its_own_tokens() {
     let server = Server::with(&["--qless-token", QLESS, "--admin-token", ADMIN]);
     let made = async |namespace: &str, more: &str| {
         let path = format!("/token/{namespace}?description=x{more}");

@@ -93,7 +93,7 @@ async fn logged(logged: &Logged, count: usize, text: &str) {
 }
 
 #[tokio::test]
-async fn two_keys_are_accepted_while_one_takes_the_place_of_the_other() {
+async fn two_secrets_are_accepted_during_a_rotation() {
     let keys = Keys::new(&["old"]);
     let logged_ = with(&keys.options());
     let server = &logged_.server;
@@ -129,7 +129,7 @@ async fn a_start_accepts_both_keys_of_a_file() {
 }
 
 #[tokio::test]
-async fn files_that_are_wrong_change_nothing_and_are_logged_without_keys() {
+async fn invalid_files_change_nothing_and_are_logged_without_secrets() {
     let keys = Keys::new(&["old"]);
     let everywhere = ["--listen", "0.0.0.0:0"].map(str::to_owned);
     let logged_ = with(&[&keys.options()[..], &everywhere].concat());

@@ -220,7 +220,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn every_route_answers_its_principals_and_no_others() {
+async fn every_route_accepts_only_its_principals() {
     let scene = Scene::start().await;
     let (paths, rows) = (paths(), rows());
     let mut wrong = Vec::new();

@@ -100,7 +100,7 @@ async fn no_secret_is_logged_or_stored() {
 }
 
 #[test]
-fn help_explains_the_doors_and_shows_no_key() {
+fn help_explains_authentication_and_shows_no_secret() {
     for command in ["serve", "dev"] {
         let mut program = Server::program();
         program.args([command, "--help"]);

@@ -81,7 +81,7 @@ async fn refuses_other_sites(server: &Server) {
 }
 
 #[tokio::test]
-async fn every_api_refuses_another_sites_page_also_without_a_token() {
+async fn every_api_rejects_other_sites_even_without_a_token() {
     let open = Server::with(&["--no-auth"]);
     let keys = ["--qless-token", QLESS, "--relay-token", RELAY];
     let closed = Server::with(&[&keys[..], &["--jobq-token", JOBQ]].concat());
@@ -102,7 +102,7 @@ async fn every_api_refuses_another_sites_page_also_without_a_token() {
 }
 
 #[tokio::test]
-async fn what_another_site_asks_for_is_not_done() {
+async fn requests_of_other_sites_change_nothing() {
     let server = Server::with(&["--no-auth"]);
     server.anyone().add_ids("q", &["a"]).await;
     let evil = [("sec-fetch-site", "cross-site")];
@@ -147,7 +147,7 @@ const PATHS: [&str; 8] = [
 ];
 
 #[tokio::test]
-async fn a_name_that_points_at_this_server_is_not_its_host() {
+async fn unknown_host_names_are_rejected() {
     let plain = Server::with(&[]);
     let named = Server::with(&["--allowed-host", "jobs.example", "--allowed-host", "other"]);
     let closed = Server::with(&["--qless-token", QLESS, "--admin-token", ADMIN]);

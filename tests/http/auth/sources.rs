@@ -96,7 +96,7 @@ fn refused(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_file_without_a_secret_is_refused() {
+fn a_file_without_a_secret_is_rejected() {
     let folder = TempDir::new().unwrap();
     let empty = file(&folder, "empty", b"");
     let newline = file(&folder, "newline", b"\r\n\n");
@@ -157,7 +157,7 @@ fn short(folder: &Path) -> Vec<(Vec<String>, String)> {
 }
 
 #[test]
-fn a_short_secret_is_refused_beyond_loopback_and_mentioned_on_it() {
+fn short_secrets_are_rejected_beyond_loopback_and_logged_on_it() {
     let folder = TempDir::new().unwrap();
     for (options, named) in short(folder.path()) {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();

@@ -28,7 +28,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn to_let_everybody_in_from_everywhere_is_refused() {
+fn listening_beyond_loopback_without_credentials_is_refused() {
     for listen in ["0.0.0.0:0", "[::]:0"] {
         for command in ["serve", "dev"] {
             let output = refused(command, &["--listen", listen], &[]);
@@ -112,7 +112,7 @@ fn everywhere(options: &[&str]) -> (Logged, String) {
 }
 
 #[tokio::test]
-async fn with_a_key_or_against_advice_it_listens_everywhere_and_names_the_open_doors() {
+async fn beyond_loopback_the_server_logs_its_open_apis() {
     let login = [
         "--admin-user",
         "ada",
@@ -157,7 +157,6 @@ async fn with_a_key_or_against_advice_it_listens_everywhere_and_names_the_open_d
         let (logged, log) = everywhere(options);
         let health = ask(&logged.server, Method::GET, "/health", Shown::Nothing).await;
         assert_eq!(health.status(), 200);
-        // What closes a door is named too, so the doors are what stands before it.
         let warned = log
             .lines()
             .filter(|line| line.contains("accepting unauthenticated requests"));
@@ -167,15 +166,15 @@ async fn with_a_key_or_against_advice_it_listens_everywhere_and_names_the_open_d
             usize::from(!open.is_empty()),
             "{options:?}: {log}"
         );
-        for door in ["/ui", "/token", "qless (", "Relay (", "Jobq (", "lmstfy ("] {
-            let is_open = open.iter().any(|open| door.starts_with(open));
-            assert_eq!(log.contains(door), is_open, "{door}, {options:?}: {log}");
+        for api in ["/ui", "/token", "qless (", "Relay (", "Jobq (", "lmstfy ("] {
+            let is_open = open.iter().any(|open| api.starts_with(open));
+            assert_eq!(log.contains(api), is_open, "{api}, {options:?}: {log}");
         }
     }
 }
 
 #[tokio::test]
-async fn at_home_only_half_closed_doors_are_mentioned() {
+async fn on_loopback_open_apis_are_logged_only_if_others_have_credentials() {
     let all = ["--admin-token", ADMIN, "--qless-token", QLESS];
     let all = [&all[..], &["--relay-token", RELAY, "--jobq-token", JOBQ]].concat();
     for (options, warned) in [
@@ -200,7 +199,7 @@ async fn at_home_only_half_closed_doors_are_mentioned() {
 }
 
 #[test]
-fn keys_that_cannot_be_meant_are_refused() {
+fn invalid_keys_are_rejected() {
     for (arguments, variables, said) in [
         (&["--admin-token", ""][..], &[][..], "--admin-token"),
         (&["--qless-token", " "], &[], "--qless-token"),
@@ -275,7 +274,7 @@ async fn curl(server: &Server, line: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_first_start_prints_a_token_and_a_line_that_works() {
+async fn the_first_start_prints_a_token_and_a_working_command() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("jobs.db");
     let mut server = Server::on(&path, &[]);
@@ -306,7 +305,7 @@ async fn a_first_start_prints_a_token_and_a_line_that_works() {
 }
 
 #[tokio::test]
-async fn where_no_token_is_wanted_or_others_may_read_along_none_is_made() {
+async fn no_first_token_with_no_auth_or_beyond_loopback() {
     let mut open = Server::with(&["--no-auth"]);
     let lines = greeting(&mut open).await;
     assert_eq!(curl(&open, lines.last().unwrap()).await.0, 201, "{lines:?}");
@@ -322,7 +321,7 @@ async fn where_no_token_is_wanted_or_others_may_read_along_none_is_made() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_in_use_gets_no_token_unasked() {
+async fn a_used_database_gets_no_first_token() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("jobs.db");
     let server = Server::on(&path, &["--no-auth"]);

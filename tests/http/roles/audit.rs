@@ -36,7 +36,7 @@ async fn noted(browser: &Browser, action: &str, form: &[(&str, &str)]) -> (Value
 }
 
 #[tokio::test]
-async fn what_is_done_to_a_job_is_noted_as_it_was_and_as_it_became() {
+async fn the_audit_log_records_a_job_before_and_after() {
     let (server, anna) = scene().await;
     let worker = server.by("w");
     let item = json!({"id": "a", "meta": {"card": "hush-hush"}, "priority": 3, "tags": ["red"]});
@@ -117,7 +117,7 @@ async fn many_jobs_are_counted_and_the_first_are_named() {
 }
 
 #[tokio::test]
-async fn queues_options_and_workers_are_noted() {
+async fn the_audit_log_records_queues_options_and_workers() {
     let (server, anna) = scene().await;
     server.by("w").add_ids("mail", &["a"]).await;
     let mail = [("protocol", "qless"), ("namespace", ""), ("queue", "mail")];
@@ -152,7 +152,7 @@ async fn queues_options_and_workers_are_noted() {
 }
 
 #[tokio::test]
-async fn recurring_jobs_are_noted() {
+async fn the_audit_log_records_recurring_jobs() {
     let (_server, anna) = scene().await;
     let field = |name: &'static str, value: &'static str| (name, value);
     let form = [
@@ -196,7 +196,7 @@ async fn recurring_jobs_are_noted() {
 }
 
 #[tokio::test]
-async fn a_token_is_noted_by_its_public_name() {
+async fn the_audit_log_names_tokens_by_their_public_name() {
     let (_server, anna) = scene().await;
     let form = [("namespace", "shop"), ("description", "the mailer")];
     let made = anna.post("/ui/namespaces", &form).await;
@@ -222,7 +222,7 @@ async fn a_token_is_noted_by_its_public_name() {
 }
 
 #[tokio::test]
-async fn jobs_of_other_protocols_are_noted() {
+async fn the_audit_log_records_jobs_of_other_protocols() {
     let (server, anna) = scene().await;
     let root = format!("http://{}", server.address);
     for _ in 0..3 {
@@ -281,7 +281,7 @@ async fn jobs_of_other_protocols_are_noted() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_noted_with_the_reason() {
+async fn the_audit_log_records_refusals_with_reasons() {
     let (server, anna) = scene().await;
     server.by("w").add_ids("mail", &["a"]).await;
     for (browser, who, action, form, said) in [
@@ -350,7 +350,7 @@ async fn what_is_refused_is_noted_with_the_reason() {
 }
 
 #[tokio::test]
-async fn an_entry_tells_who_and_from_where() {
+async fn an_entry_names_user_and_source() {
     let (server, anna) = scene().await;
     server.by("w").add_ids("mail", &["a"]).await;
     let (olga, _) = Browser::at(&server).signed_in("olga", OLGA).await;

@@ -80,7 +80,7 @@ async fn reached(server: &Server, key: &str) -> (BTreeSet<String>, BTreeSet<Stri
 }
 
 #[tokio::test]
-async fn a_viewer_meets_no_button_that_acts_and_no_link_that_is_closed() {
+async fn viewers_see_no_forbidden_buttons_or_links() {
     let server = scene().await;
     let (pages, posted) = reached(&server, VERA).await;
     let everybodys = ["theme", "set_clock", "set_density", "set_keys"];
@@ -109,7 +109,7 @@ async fn a_viewer_meets_no_button_that_acts_and_no_link_that_is_closed() {
 }
 
 #[tokio::test]
-async fn an_operator_meets_what_an_operator_may_do_and_an_admin_all() {
+async fn operators_see_their_actions_and_admins_see_all() {
     let server = scene().await;
     let (pages, operators) = reached(&server, OLGA).await;
     assert!(!pages.contains("/ui/audit"));
@@ -145,7 +145,7 @@ async fn an_operator_meets_what_an_operator_may_do_and_an_admin_all() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_shared_is_shared_within_a_role() {
+async fn pages_are_shared_only_within_a_role() {
     let server = scene().await;
     let root = Browser::at(&server);
     for _ in 0..2 {
@@ -168,7 +168,7 @@ async fn a_page_that_is_shared_is_shared_within_a_role() {
 }
 
 #[tokio::test]
-async fn the_environment_stands_on_every_page_as_it_was_written() {
+async fn every_page_shows_the_environment_as_configured() {
     let more = ["--environment", "<b>production & more</b>"];
     let server = Server::with(&with_keys(&more));
     let browser = Browser::at(&server);

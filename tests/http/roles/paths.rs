@@ -67,7 +67,7 @@ async fn heading(server: &Server, page: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn no_spelling_of_a_path_shows_a_page_of_another_role() {
+async fn no_spelling_of_a_path_avoids_its_role() {
     let closed = Server::with(&with_keys(&[]));
     let guests = Server::with(&with_keys(&["--ui-open-as", "viewer"]));
     for (server, key) in [
@@ -97,7 +97,7 @@ async fn no_spelling_of_a_path_shows_a_page_of_another_role() {
 }
 
 #[tokio::test]
-async fn a_form_is_posted_to_a_path_as_it_is() {
+async fn forms_are_posted_to_exact_paths() {
     let server = Server::with(&with_keys(&[]));
     for path in [
         "/ui/jobq/../namespaces",
@@ -135,7 +135,7 @@ async fn an_address_with_nul_finds_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_leads_back_to_an_ambiguous_path() {
+async fn redirects_never_lead_to_ambiguous_paths() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     let olga = browser.with_key(OLGA);

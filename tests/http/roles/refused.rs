@@ -22,7 +22,7 @@ async fn refusals_of_a_minute_share_an_entry() {
 }
 
 #[tokio::test]
-async fn actions_that_a_viewer_makes_up_share_an_entry() {
+async fn invented_actions_of_viewers_share_an_entry() {
     // Even if a minute ends in between, one of the two has more than 200 kinds.
     const KINDS: usize = 500;
     let server = Server::with(&with_keys(&[]));
@@ -38,7 +38,7 @@ async fn actions_that_a_viewer_makes_up_share_an_entry() {
 }
 
 #[tokio::test]
-async fn who_could_not_sign_in_is_noted() {
+async fn the_audit_log_records_failed_sign_ins() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     for (name, secret) in [("olga", VERA), ("<b>stranger</b>", "a-guess-of-a-secret")] {
@@ -63,7 +63,7 @@ async fn who_could_not_sign_in_is_noted() {
 }
 
 #[tokio::test]
-async fn a_form_that_comes_in_chunks_has_its_target_in_the_audit() {
+async fn chunked_forms_have_their_target_in_the_audit_log() {
     let server = Server::with(&with_keys(&[]));
     server.by("w").add_ids("mail", &["a"]).await;
     let olga = Browser::at(&server).with_key(OLGA);

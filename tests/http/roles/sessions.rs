@@ -14,7 +14,7 @@ async fn is_in(browser: &Browser) -> bool {
 }
 
 #[tokio::test]
-async fn a_person_is_led_to_where_one_signs_in_and_a_program_is_challenged() {
+async fn browsers_are_redirected_to_the_login_and_programs_challenged() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     let led = browser.open("/ui/queues?q=a%20b&sort=name").await;
@@ -63,7 +63,7 @@ async fn a_person_is_led_to_where_one_signs_in_and_a_program_is_challenged() {
 }
 
 #[tokio::test]
-async fn whoever_signs_in_is_in_until_it_signs_out() {
+async fn a_session_lasts_until_the_sign_out() {
     let server = Server::with(&with_keys(&[]));
     let nobody = Browser::at(&server);
     for (name, secret, role) in [
@@ -97,7 +97,7 @@ async fn whoever_signs_in_is_in_until_it_signs_out() {
 }
 
 #[tokio::test]
-async fn over_https_the_cookie_is_for_https() {
+async fn over_https_cookies_are_secure() {
     let server = Server::with(&with_keys(&["--trusted-proxy", "127.0.0.1"]));
     let form = [("name", "vera"), ("secret", VERA)];
     let Browser { http, origin, .. } = Browser::at(&server);
@@ -113,7 +113,7 @@ async fn over_https_the_cookie_is_for_https() {
 }
 
 #[tokio::test]
-async fn what_is_no_key_opens_nothing_and_nothing_is_told() {
+async fn wrong_keys_are_rejected_without_details() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     let mut told = Vec::new();
@@ -156,7 +156,7 @@ async fn what_is_no_key_opens_nothing_and_nothing_is_told() {
 }
 
 #[tokio::test]
-async fn one_goes_on_within_the_dashboard_only() {
+async fn after_the_login_only_dashboard_pages_open() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     for next in [
@@ -179,7 +179,7 @@ async fn one_goes_on_within_the_dashboard_only() {
 }
 
 #[tokio::test]
-async fn after_ten_wrong_tries_even_the_right_key_has_to_wait() {
+async fn after_ten_failures_even_the_right_key_has_to_wait() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     let wrong = [("name", "vera"), ("secret", "wrong")];
@@ -206,7 +206,7 @@ async fn after_ten_wrong_tries_even_the_right_key_has_to_wait() {
 }
 
 #[tokio::test]
-async fn a_session_outlives_the_server_and_not_its_key() {
+async fn a_session_survives_a_restart_but_not_the_removal_of_its_key() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("jobs.db");
     let key = |key| ["--admin-token", ADMIN, "--ui-key", key];

@@ -9,7 +9,7 @@ async fn status(browser: &Browser, path: &str) -> u16 {
 }
 
 #[test]
-fn keys_that_cannot_be_meant_are_refused_and_not_told() {
+fn invalid_keys_are_rejected_and_not_printed() {
     let secret = "hush-hush";
     for key in [
         format!("boss:vera:{secret}"),
@@ -67,7 +67,7 @@ async fn keys_may_come_from_the_environment() {
 }
 
 #[tokio::test]
-async fn without_a_key_it_is_open_as_far_as_is_said() {
+async fn without_keys_the_dashboard_is_open_as_configured() {
     for (options, sees, acts, sets) in [
         (&[][..], 200, true, true),
         (&["--ui-open-as", "admin"], 200, true, true),
@@ -153,7 +153,7 @@ async fn the_token_endpoints_are_open_only_to_guests_who_are_admins() {
 }
 
 #[test]
-fn what_is_no_role_or_no_name_is_refused() {
+fn invalid_roles_and_names_are_rejected() {
     for (flag, value) in [
         ("--ui-open-as", "everything"),
         ("--environment", ""),

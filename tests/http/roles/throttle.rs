@@ -18,7 +18,7 @@ async fn with_password(browser: &Browser, path: &str, name: &str, password: &str
 }
 
 #[tokio::test]
-async fn wrong_passwords_count_at_every_door() {
+async fn wrong_passwords_count_across_all_apis() {
     let server = Server::with(&with_keys(&["--qless-token", "the-token-of-qless"]));
     let browser = Browser::at(&server);
     for n in 0..30 {
@@ -48,7 +48,7 @@ async fn wrong_passwords_count_at_every_door() {
 }
 
 #[tokio::test]
-async fn names_that_are_made_up_do_not_help_to_guess() {
+async fn invented_names_do_not_avoid_the_login_throttle() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     let mut statuses = Vec::new();
@@ -62,7 +62,7 @@ async fn names_that_are_made_up_do_not_help_to_guess() {
 }
 
 #[tokio::test]
-async fn a_name_signs_in_thirty_times_a_minute_at_most() {
+async fn a_name_can_sign_in_30_times_a_minute() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     let sign_in = async |name: &str, secret: &str| {

@@ -15,7 +15,7 @@ pub const ACROSS: f64 = 1_000.0;
 
 pub const UPRIGHT: f64 = 100.0;
 
-/// How far names at the ends of lines stand apart, in pixels.
+/// Minimum distance of the labels of lines, in pixels.
 const NAMES_APART: f64 = 14.0;
 
 /// Times that the axis tells.
@@ -38,7 +38,7 @@ pub fn ceiling(highest: f64, unit: Unit) -> f64 {
     let mut power = least;
     while power < f64::MAX / 100.0 {
         for step in [1.0, 2.0, 5.0] {
-            // A hundredth is not told exactly in binary.
+            // Hundredths are not exact in binary.
             if power * step >= highest * 0.999_999 {
                 return power * step;
             }
@@ -53,7 +53,7 @@ pub fn across(index: usize, count: usize) -> f64 {
     (index as f64 + 0.5) / count.max(1) as f64 * ACROSS
 }
 
-/// How high a value stands, from above.
+/// The vertical position of a value.
 pub fn upright(value: f64, top: f64) -> f64 {
     UPRIGHT - (value / top).clamp(0.0, 1.0) * UPRIGHT
 }
@@ -71,7 +71,7 @@ pub fn pieces(values: &[Option<f64>]) -> Vec<Vec<(usize, f64)>> {
     pieces
 }
 
-/// The paths of a line: what is done with, and the way to the last value, which is not.
+/// The paths of a line: that of complete spans, and that to the span in progress.
 pub fn paths(values: &[Option<f64>], top: f64, goes_on: bool) -> (String, String) {
     let count = values.len();
     let point = |(index, value): (usize, f64)| {
@@ -121,7 +121,7 @@ pub fn area(values: &[Option<f64>], top: f64) -> String {
     path
 }
 
-/// Heights, from above, that are as close to these as they can be and stand apart, between `TOP` and `FLOOR`.
+/// The closest positions between `TOP` and `FLOOR` that do not overlap.
 pub fn apart(heights: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..heights.len()).collect();
     let height = |index: &usize| heights.get(*index).copied().unwrap_or_default();
@@ -180,7 +180,7 @@ mod tests {
     use crate::ui::components::chart::Unit;
 
     #[test]
-    fn a_line_has_gaps_where_nothing_is_known() {
+    fn missing_values_are_gaps_in_the_line() {
         let values = [Some(1.0), Some(2.0), None, Some(4.0)];
         assert_eq!(pieces(&values).len(), 2);
         let (done, last) = paths(&values, 4.0, false);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_a_span_that_goes_on_is_drawn_apart() {
+    fn the_line_to_the_span_in_progress_is_separate() {
         let values = [Some(0.0), Some(4.0)];
         let (done, last) = paths(&values, 4.0, true);
         assert_eq!(done, "M250.0 100.0L250.0 100.0");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_area_stands_on_the_floor() {
+    fn an_area_ends_at_the_baseline() {
         let path = area(&[Some(1.0), None, Some(2.0), Some(0.0)], 2.0);
         assert_eq!(
             path,
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_apart_and_inside() {
+    fn labels_do_not_overlap() {
         assert_eq!(apart(&[50.0, 52.0]), [50.0, 64.0]);
         assert_eq!(
             apart(&[FLOOR, FLOOR, FLOOR]),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_axis_tells_a_few_round_times() {
+    fn the_axis_has_a_few_round_times() {
         let words = |from, width, count| -> Vec<String> {
             labels(from, width, count)
                 .into_iter()

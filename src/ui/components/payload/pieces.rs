@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn layout_changes_nothing_but_white_space() {
+    fn formatting_changes_only_white_space() {
         let exact = r#"{"a":12345678901234567890,"a":1.0,"b":[],"c":{ },"d":"x\" {,:} \\","e":[1e400,-0,null]}"#;
         let shown = laid_out(exact).unwrap();
         let bare = |text: &str| text.split_whitespace().collect::<String>();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_and_rubbish_are_shown_as_they_are() {
+    fn scalars_and_invalid_json_are_not_formatted() {
         assert_eq!(laid_out("12").as_deref(), Some("12"));
         assert_eq!(laid_out("\"open"), None);
         assert_eq!(laid_out("]"), None);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deep_is_shown_as_it_is_written() {
+    fn deeply_nested_json_is_not_formatted() {
         let long = "long ".repeat(10_000);
         let nested = |depth: usize| {
             let (open, close) = ("[".repeat(depth), "]".repeat(depth));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_has_a_length_in_proportion_to_the_text() {
+    fn formatting_is_linear_in_the_text() {
         let (open, close) = ("[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX));
         let wide = format!("{open}1{}{close}", ",1".repeat(50_000));
         assert_eq!(laid_out(&wide), None);
@@ -176,7 +176,7 @@ mod tests {
 
     /// Each of these grows by one byte with its text, and by the indents of its depth.
     #[test]
-    fn a_layout_is_up_to_4_times_as_long_or_4096_bytes() {
+    fn formatted_json_grows_up_to_4_times_or_4096_bytes() {
         let laid_out = |depth: usize, chars: usize| {
             let (open, close) = ("[".repeat(depth), "]".repeat(depth));
             let text = format!("{open}\"{}\"{close}", "x".repeat(chars));

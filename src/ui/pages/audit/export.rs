@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_no_formula() {
+    fn cells_with_formulas_are_escaped() {
         assert_eq!(cell("a"), "a");
         assert_eq!(cell("a,\"b\""), "\"a,\"\"b\"\"\"");
         assert_eq!(cell("=1+1"), "\"'=1+1\"");

@@ -1,6 +1,5 @@
 //! Loads the audit log.
 
-use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use leptos::prelude::*;
 use serde_json::{Map, Value};
 
@@ -9,6 +8,7 @@ use crate::engine::{
     AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AuditEntry, AuditFilter, Engine, Result, Time,
 };
 use crate::ui::context::read;
+use crate::ui::dates::{DATETIME_LOCAL, parse_time};
 use crate::ui::error::PageError;
 use crate::ui::pages::audit::model::{
     AuditQuery, AuditRow, AuditView, ChangeKind, ChangedItem, FieldChange,
@@ -85,25 +85,20 @@ fn filter(query: &AuditQuery) -> Result<AuditFilter, String> {
         who: query.who.clone(),
         action: query.action.clone(),
         target: query.target.trim().to_owned(),
-        from: moment(&query.from)?,
-        until: moment(&query.until)?,
+        from: time(&query.from)?,
+        until: time(&query.until)?,
     })
 }
 
 /// Parses the value of a `datetime-local` field, or a date; UTC.
-fn moment(text: &str) -> Result<Option<Time>, String> {
+fn time(text: &str) -> Result<Option<Time>, String> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);
     }
-    let at = |format: &str| NaiveDateTime::parse_from_str(text, format).ok();
-    let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
-    let moment = at("%Y-%m-%dT%H:%M")
-        .or_else(|| at("%Y-%m-%dT%H:%M:%S"))
-        .or_else(|| Some(day()?.and_time(NaiveTime::MIN)));
-    let moment =
-        moment.ok_or_else(|| format!("“{text}” is not a valid time; use YYYY-MM-DDTHH:MM"))?;
-    Ok(Some(Time(moment.and_utc().timestamp_micros())))
+    let time = parse_time(text, &DATETIME_LOCAL);
+    let time = time.ok_or_else(|| format!("“{text}” is not a valid time; use YYYY-MM-DDTHH:MM"))?;
+    Ok(Some(time))
 }
 
 fn cursor(after: &str) -> Option<(Time, String)> {
@@ -191,7 +186,7 @@ mod tests {
     use crate::ui::pages::audit::model::ChangeKind;
 
     #[test]
-    fn what_differs_is_shown() {
+    fn changed_fields_are_shown() {
         let before = r#"[{"job":"a","queue":"q","state":"failed","tags":[]},null,{"job":"c"}]"#;
         let after =
             r#"[{"job":"a","queue":"q","state":"waiting","tags":["x","y"]},{"job":"b"},null]"#;
@@ -225,10 +220,10 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_read_or_refused() {
-        assert_eq!(moment("1970-01-01T00:01"), Ok(Some(Time(60_000_000))));
-        assert_eq!(moment("1970-01-02"), Ok(Some(Time(86_400_000_000))));
-        assert_eq!(moment(" "), Ok(None));
-        assert!(moment("yesterday").is_err());
+    fn times_are_parsed_or_rejected() {
+        assert_eq!(time("1970-01-01T00:01"), Ok(Some(Time(60_000_000))));
+        assert_eq!(time("1970-01-02"), Ok(Some(Time(86_400_000_000))));
+        assert_eq!(time(" "), Ok(None));
+        assert!(time("yesterday").is_err());
     }
 }

@@ -1,11 +1,11 @@
 //! Loads the statistics of a queue on a UTC day.
 
-use chrono::{NaiveDate, NaiveTime};
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Durations, Engine, Result, Time};
+use crate::engine::{Durations, Engine, Result};
 use crate::ui::context::read_or_missing;
+use crate::ui::dates::parse_day;
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::pages::daily_stats::model::{DurationStats, StatsView};
@@ -38,7 +38,7 @@ pub async fn load_stats(
     let moment = if day.is_empty() {
         Some(now)
     } else {
-        midnight(day)
+        parse_day(day)
     };
     let found = engine.queue(&key, None).await?;
     let found = found.filter(|_| queue_ref.protocol != Protocol::Jobq);
@@ -56,13 +56,6 @@ pub async fn load_stats(
         failed: stats.failed,
         retries: stats.retries,
     }))
-}
-
-fn midnight(day: &str) -> Option<Time> {
-    let day = NaiveDate::parse_from_str(day, "%Y-%m-%d").ok()?;
-    Some(Time(
-        day.and_time(NaiveTime::MIN).and_utc().timestamp_micros(),
-    ))
 }
 
 fn duration_stats(durations: Durations) -> DurationStats {

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_message_is_taken_for_markdown() {
+    fn messages_are_escaped_in_markdown() {
         assert_eq!(code("a b"), "`a b`");
         assert_eq!(code("a ``b``"), "``` a ``b`` ```");
         assert_eq!(longest_run("``` x ````"), 4);

@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_most_say_comes_first_and_then_what_is_newest() {
+    fn kinds_are_sorted_by_frequency_then_by_age() {
         let newest = ["c", "no 1", "b", "no 22", "b 'x'"].map(Fingerprint::of);
         let told: Vec<_> = message_kinds(&newest)
             .into_iter()
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_end_with_the_span_that_goes_on() {
+    fn ranges_end_with_the_span_in_progress() {
         let now = Time(1_793_500_000_000_000);
         for (name, hours) in [
             ("1h", 1),

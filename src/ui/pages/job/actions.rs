@@ -15,7 +15,7 @@ use crate::ui::page_request::PageRequest;
 use crate::ui::pages::job::model::JobView;
 use crate::ui::urls;
 
-/// What can be done with the job as it stands.
+/// The actions for the job in its state.
 pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
     let retry = (row.state == EffectiveState::Failed).then(|| tables::retry_one(&row.id, request));

@@ -1,4 +1,4 @@
-//! Who waits for whom, drawn: a job stands right of all that it waits for.
+//! The dependency graph: each job is to the right of its dependencies.
 
 use leptos::prelude::*;
 
@@ -49,7 +49,7 @@ pub fn graph(graph: &Graph) -> Option<AnyView> {
     Some(view.into_any())
 }
 
-/// Where each job stands: the left upper corner.
+/// The upper left corner of each job.
 fn places(nodes: &[Node]) -> Vec<(usize, usize)> {
     let mut rows: Vec<usize> = Vec::new();
     nodes
@@ -123,7 +123,7 @@ fn job(node: &Node, (x, y): (usize, usize), is_here: bool) -> AnyView {
             href=urls::qless_job(&node.id)
             class=class
             aria-current=is_here.then_some("true")
-            // What is seen, and what is not.
+            // Visible and hidden text.
             aria-label=format!("{} {state}, {}{here}", short(name), node.id)
         >
             <rect x=x.to_string() y=y.to_string() width=WIDTH.to_string() height=HEIGHT.to_string() rx="6" />
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_jobs_have_one_place() {
+    fn no_two_jobs_have_the_same_position() {
         let nodes = [node(1, &[1, 2]), node(0, &[]), node(0, &[]), node(2, &[0])];
         let places = places(&nodes);
         let step = (WIDTH + ACROSS, HEIGHT + DOWN);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_cut() {
+    fn long_names_are_cut() {
         assert_eq!(short("a"), "a");
         assert_eq!(short(&"ä".repeat(30)).chars().count(), LETTERS);
     }

@@ -59,7 +59,7 @@ pub struct Node {
     pub klass: Option<String>,
     /// `None` if it is not there.
     pub state: Option<EffectiveState>,
-    /// A job stands right of all that it waits for.
+    /// The layer: a job is to the right of all its dependencies.
     pub layer: usize,
     /// The jobs that it waits for, as places in the list of nodes.
     pub needs: Vec<usize>,

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_shown_as_what_they_are() {
+    fn bytes_are_shown_in_suitable_formats() {
         use Shape::{Base64, Hex, Json, Text};
         assert_eq!(shapes(b"{}", true), [Json, Text, Hex, Base64]);
         assert_eq!(shapes("über\r\n".as_bytes(), false), [Text, Hex, Base64]);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_pictured() {
+    fn control_characters_are_visible() {
         assert_eq!(visible("a\0\u{1b}[1m\tb\u{7f}\u{85}"), "a␀␛[1m\tb␡\u{fffd}");
     }
 }

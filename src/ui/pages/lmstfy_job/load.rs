@@ -73,7 +73,7 @@ mod tests {
     use crate::ui::present::bytes_preview;
 
     #[test]
-    fn a_glimpse_is_text_where_there_is_some() {
+    fn a_preview_is_text_or_hex() {
         let of = |bytes: &[u8]| bytes_preview(&BASE64.encode(bytes));
         assert_eq!(of(b""), "");
         assert_eq!(of("größer\n  als".as_bytes()), "größer als");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_words() {
+    fn attributes_are_name_value_pairs() {
         assert_eq!(
             attributes(Some(r#"{"trace":"1","a":"<b>"}"#)),
             [("a", "<b>"), ("trace", "1")].map(|(k, v)| (k.to_owned(), v.to_owned()))

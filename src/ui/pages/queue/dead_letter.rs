@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_says_what_is_to_be_done_to_which_jobs() {
+    fn the_address_contains_action_and_selection() {
         let asked = |query: &str| asked(Protocol::Lmstfy, &visit(query));
         assert_eq!(asked(""), (None, LabelFilter::Ticked(vec![])));
         assert_eq!(
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_api_does_not_have_is_not_asked_for() {
+    fn apis_without_credentials_ask_for_none() {
         let action_button = |protocol, query| asked(protocol, &visit(query)).0;
         assert_eq!(
             action_button(Protocol::Relay, "do=enqueue"),
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_names_the_jobs() {
+    fn the_confirmation_names_the_jobs() {
         let ticked = LabelFilter::Ticked(vec![]);
         assert_eq!(amount(&ticked, 3, 9), "3 selected jobs");
         assert_eq!(amount(&LabelFilter::All, 1200, 1200), "all 1,200 dead jobs");

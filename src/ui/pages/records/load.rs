@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_is_shown_as_what_it_begins_with() {
+    fn a_label_is_shown_as_its_tag() {
         for (label, expected) in [
             (Some(r#"["CREATED""#), "CREATED"),
             (Some(r#"["say \"hi\"""#), r#"say "hi""#),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_one_number() {
+    fn a_record_id_has_one_form() {
         assert_eq!(number("12"), Some(12));
         for id in ["", "012", "+12", "1.0", "x", "99999999999999999999"] {
             assert_eq!(number(id), None, "{id}");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_shown_with_its_place() {
+    fn errors_of_a_query_are_shown_with_their_place() {
         let text = r#"[["IS", "j.state", null], ["=", "length('ä') +", 1]]"#;
         assert_eq!(
             mark(text, 1, Some(1), Some(14)),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_shown_with_its_line() {
+    fn invalid_json_is_shown_with_its_line() {
         let mark = read("[\r\n  [\"ä\" x]]\r\n").err().unwrap().mark.unwrap();
         assert_eq!(mark.place, "Line 2, column 8");
         assert_eq!(mark.text, "  [\"ä\" x]]");

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_stands_in_a_search_as_it_is() {
+    fn quotes_preserve_any_name() {
         assert_eq!(in_quotes(r#"a "b" \ *"#), r#""a \"b\" \\ *""#);
     }
 }

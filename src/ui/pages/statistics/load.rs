@@ -1,6 +1,5 @@
 //! Loads statistics over time.
 
-use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use leptos::prelude::*;
 
 use crate::auth::Role;
@@ -8,6 +7,7 @@ use crate::engine::{
     Engine, HOUR, HOURS_KEPT, MINUTES_KEPT, QueueKey, Result, SeriesTotals, Time, minute, within,
 };
 use crate::ui::context::{read, read_or_missing};
+use crate::ui::dates::{DATETIME_LOCAL, parse_time};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::series::{RecentActivity, Series, Span, Spark, StatisticsQuery};
@@ -249,15 +249,9 @@ impl Window {
 /// Parses a point in time to the minute.
 fn moment(field: &str, text: &str) -> std::result::Result<i64, String> {
     let text = text.trim().trim_end_matches('Z');
-    let forms = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"];
-    let mut read = forms
-        .iter()
-        .map(|form| NaiveDateTime::parse_from_str(text, form));
-    let found = read.find_map(std::result::Result::ok).or_else(|| {
-        let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
-        Some(day.and_time(NaiveTime::MIN))
-    });
-    let found = found.map(|found| found.and_utc().timestamp().div_euclid(60));
+    let [minutes, seconds] = DATETIME_LOCAL;
+    let found = parse_time(text, &[minutes, seconds, "%Y-%m-%d %H:%M"]);
+    let found = found.map(|time| time.0.div_euclid(MINUTE_US));
     found.ok_or_else(|| match text.is_empty() {
         true => format!("{field} is missing. Enter a UTC time such as 2026-11-20T13:00."),
         false => format!(
@@ -319,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_ends_with_the_span_that_goes_on() {
+    fn a_range_ends_with_the_span_in_progress() {
         let now = minute(NOW);
         for (name, minutes, width) in RANGES {
             let window = window(name, "", "").unwrap();
@@ -335,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_ones_own_has_spans_that_are_kept() {
+    fn a_custom_range_uses_stored_spans() {
         let found = window("", "2026-11-01T01:00", "2026-11-01T02:00").unwrap();
         assert_eq!((found.width, found.count), (1, 60));
         let found = window("", "2026-10-31 03:30", "").unwrap();
@@ -349,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_cannot_be_is_refused_in_words() {
+    fn an_invalid_range_is_an_error() {
         for (range, from, to, why) in [
             ("2h", "", "", "Unknown range “2h”"),
             ("", "yesterday", "", "From “yesterday” is not a valid time"),
@@ -371,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_found_by_its_address() {
+    fn a_queue_address_names_the_queue() {
         for queue_ref in [
             QueueRef::qless("a/b"),
             QueueRef::lmstfy("shop", ".."),

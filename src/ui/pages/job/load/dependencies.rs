@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_stands_after_all_that_it_needs() {
+    fn each_job_is_after_its_dependencies() {
         // 0 needs 1 and 2, 1 needs 2, 3 needs 0.
         assert_eq!(
             layers(&[vec![1, 2], vec![2], vec![], vec![0]]),

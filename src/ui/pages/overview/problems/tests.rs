@@ -32,7 +32,7 @@ fn overview(queues: Vec<QueueRow>, workers: Vec<WorkerRow>) -> OverviewView {
     }
 }
 
-fn seen(last_seen: i64) -> WorkerRow {
+fn worker(last_seen: i64) -> WorkerRow {
     WorkerRow {
         name: "w".to_owned(),
         last_seen,
@@ -49,7 +49,7 @@ fn a_healthy_server_has_no_problems() {
         complete: 9,
         ..Counts::default()
     };
-    let overview = overview(vec![queue("mail", counts, Some(0))], vec![seen(0)]);
+    let overview = overview(vec![queue("mail", counts, Some(0))], vec![worker(0)]);
     assert_eq!(problems(&overview, 1_000_000), []);
 }
 
@@ -71,7 +71,7 @@ fn waiting_without_workers_is_the_first_problem() {
 }
 
 #[test]
-fn a_paused_queue_is_a_problem_once_if_jobs_wait_in_it() {
+fn a_paused_queue_with_waiting_jobs_is_one_problem() {
     let counts = Counts {
         waiting: 2,
         ..Counts::default()
@@ -129,7 +129,7 @@ fn a_jump_of_the_failure_rate_and_slow_commits_are_problems() {
 }
 
 #[test]
-fn what_has_failed_says_since_when_and_can_be_retried_if_it_is_one_group() {
+fn a_single_failed_group_can_be_retried() {
     let group = |name: &str, first| GroupRow {
         group: name.to_owned(),
         count: 2,
@@ -148,7 +148,7 @@ fn what_has_failed_says_since_when_and_can_be_retried_if_it_is_one_group() {
 }
 
 #[test]
-fn dead_letters_are_named_and_those_beyond_summed_up() {
+fn further_dead_letters_are_summarized() {
     let waiting = Counts {
         waiting: 1,
         dead: 7,
@@ -175,7 +175,7 @@ fn dead_letters_are_named_and_those_beyond_summed_up() {
 }
 
 #[test]
-fn many_queues_with_one_problem_are_summed_up() {
+fn many_queues_with_the_same_problem_are_summarized() {
     let counts = Counts {
         stalled: 1,
         ..Counts::default()
