@@ -143,7 +143,7 @@ struct Inner {
     shared: Shared,
     clock: Arc<Clock>,
     seen: Arc<SeenWorkers>,
-    waiters: Arc<Subscriptions>,
+    subscriptions: Arc<Subscriptions>,
     peers: Arc<Peers>,
     operator: operations::OperationRunner,
     turns: Turns,
@@ -156,7 +156,7 @@ struct Inner {
     opened: Opened,
     stop: CancellationToken,
     /// Nobody is to wait for jobs any longer.
-    rest: CancellationToken,
+    stop_waits: CancellationToken,
     _scratch: Option<tempfile::TempDir>,
     /// The server beside which the database was opened, if it was.
     host: Option<store::Host>,
@@ -184,7 +184,7 @@ impl Engine {
         let taken = cache::take_over(&shared, answers)?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let seen = Arc::new(SeenWorkers::default());
-        let waiters = Arc::new(Subscriptions::default());
+        let subscriptions = Arc::new(Subscriptions::default());
         let changes = watch::Sender::new(0);
         let operator = operations::OperationRunner::default();
         let commits = Arc::<CommitTimes>::default();
@@ -192,7 +192,7 @@ impl Engine {
             shared: shared.clone(),
             clock: Arc::clone(&clock),
             seen: Arc::clone(&seen),
-            waiters: Arc::clone(&waiters),
+            subscriptions: Arc::clone(&subscriptions),
             changes: changes.clone(),
             commits: Arc::clone(&commits),
             clients_tell_time: options.trust_client_clock,
@@ -214,7 +214,7 @@ impl Engine {
             shared,
             clock,
             seen,
-            waiters,
+            subscriptions,
             peers,
             operator,
             turns: Turns::default(),
@@ -224,7 +224,7 @@ impl Engine {
             commits,
             trust_client_clock: options.trust_client_clock,
             stop: CancellationToken::new(),
-            rest: CancellationToken::new(),
+            stop_waits: CancellationToken::new(),
             _scratch: store.scratch,
             host: store.host,
         });
@@ -238,7 +238,7 @@ impl Engine {
     /// Starts what goes on of its own accord.
     fn start_tasks(&self, options: &Options) {
         self.until_stop(self.clone().keep_up());
-        self.until_stop(self.clone().watch());
+        self.until_stop(self.clone().run_wake_up_timer());
         self.until_stop(self.clone().run_operations());
         if !self.readers().is_shared() {
             return;
@@ -257,7 +257,7 @@ impl Engine {
 
     /// Whoever waits for jobs is answered now, empty-handed.
     pub fn stop_waiting(&self) {
-        self.0.rest.cancel();
+        self.0.stop_waits.cancel();
     }
 
     /// Finishes what is queued, and closes the database.
@@ -265,11 +265,11 @@ impl Engine {
         self.stop_waiting();
         self.0.stop.cancel();
         self.0.writer.close().await;
-        self.peers().leave(self.readers()).await;
+        self.peers().leave_queue(self.readers()).await;
         self.0.readers.close().await;
     }
 
-    // ---- the rest ----
+    // ---- the stop_waits ----
 
     /// The moment at which something happens: the client's, where that decides, else the server's.
     pub fn now(&self, client: Option<Time>) -> Time {
@@ -342,13 +342,13 @@ impl Engine {
         self.0.changes.send_modify(|changes| *changes += 1);
     }
 
-    fn waiters(&self) -> &Arc<Subscriptions> {
-        &self.0.waiters
+    fn subscriptions(&self) -> &Arc<Subscriptions> {
+        &self.0.subscriptions
     }
 
     /// Ends when nobody is to wait for jobs any longer.
-    async fn resting(&self) {
-        self.0.rest.cancelled().await;
+    async fn waits_end(&self) {
+        self.0.stop_waits.cancelled().await;
     }
 
     /// Whether this is one of every so many conclusions of the audit.
@@ -357,7 +357,7 @@ impl Engine {
         (before + 1).is_multiple_of(every)
     }
 
-    /// EventKind polls for records choose from.
+    /// What polls for records choose from.
     fn choices(&self) -> &PollCandidates {
         &self.0.choices
     }
@@ -441,7 +441,7 @@ impl Engine {
             }
             let answers = self.readers().read(cache::all()).await?;
             if cache::take_over(&self.0.shared, answers)?.tokens_differ {
-                self.waiters().wake_all();
+                self.subscriptions().wake_all();
             }
         }
         Ok(())

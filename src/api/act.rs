@@ -26,7 +26,7 @@ pub async fn retry(id: String, back: String) -> Result<(), Trouble> {
     let desk = super::desk::Desk::here(Role::Operator)?;
     let done = desk
         .engine
-        .unfail_one(super::desk::job_key(&id), None)
+        .retry_failed(super::desk::job_key(&id), None)
         .await;
     desk.back(&back, done.map(|()| format!("Job “{id}” was requeued.")))
 }

@@ -43,7 +43,7 @@ pub async fn play(engine: &Engine) {
 
 /// The queue of that name, which may be there from before.
 async fn queue(engine: &Engine, name: &str) -> Option<Arc<Queue>> {
-    drop(engine.make_queue(name).await);
+    drop(engine.create_queue(name).await);
     engine.record_queue(name).await.ok()
 }
 

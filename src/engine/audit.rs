@@ -57,7 +57,7 @@ pub struct AuditEntry {
     pub said: String,
 }
 
-/// LabelFilter entries are wanted; what is empty or `None` leaves out none.
+/// Which entries are wanted; what is empty or `None` leaves out none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     pub who: String,
@@ -237,7 +237,7 @@ ON CONFLICT (id) DO UPDATE SET ",
     };
 }
 
-// EventKind one action changes may take several groups: the first things are shown, and all are counted.
+// What one action changes may take several groups: the first things are shown, and all are counted.
 const ADD: &str = insert!("items = audit.items + excluded.items");
 
 const CONCLUDE: &str = insert!("done = excluded.done, said = excluded.said");

@@ -1,4 +1,4 @@
-//! EventKind a server keeps in memory, because every request asks for it: queues, options, tracked jobs, tokens, and
+//! What a server keeps in memory, because every request asks for it: queues, options, tracked jobs, tokens, and
 //! in which queues there are recurring jobs. Each is read again when the revision has changed, which is how
 //! servers that share a database, and `switchyard token` beside one, tell of what they have set.
 
@@ -65,7 +65,7 @@ pub fn take_in(shared: &Shared, since: i64, answers: &[Answer]) -> Result<Option
     Ok(Some(revision))
 }
 
-/// EventKind is in memory is as of this revision of the database, or a later one.
+/// What is in memory is as of this revision of the database, or a later one.
 pub fn revision(shared: &Shared) -> i64 {
     *shared
         .revision
@@ -73,7 +73,7 @@ pub fn revision(shared: &Shared) -> i64 {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// EventKind has been taken over.
+/// What has been taken over.
 pub struct Reloaded {
     /// The revision that was read.
     pub revision: i64,
@@ -114,7 +114,7 @@ pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Reloaded, Stor
 
 impl Runner {
     /// With SQLite nothing but `switchyard token` writes beside the server, so nobody asks for the revision but
-    /// upkeep. Gives what tells the command that it was noticed. EventKind it did while we were only starting has been
+    /// upkeep. Gives what tells the command that it was noticed. What it did while we were only starting has been
     /// read with all else, and it waits to hear of that too: so the first time we say in any case what we know.
     pub async fn notice(
         &mut self,

@@ -77,7 +77,7 @@ pub struct Clock {
 /// A clock that the machine's has to catch up with goes slower than time by one part in so many.
 const SLOWER_BY: i64 = 10;
 
-/// EventKind the clock said when it agreed with the machine's last, or was set forwards; and when that was, in microseconds
+/// What the clock said when it agreed with the machine's last, or was set forwards; and when that was, in microseconds
 /// of real time since the clock was started.
 #[derive(Debug, Default)]
 struct Anchor {
@@ -117,12 +117,12 @@ impl Clock {
         self.at_least(wall)
     }
 
-    /// EventKind happens next happens at this moment or later.
+    /// What happens next happens at this moment or later.
     pub fn pass(&self, now: Time) {
         self.at_least(now.0);
     }
 
-    /// The database's clock has just said this. EventKind it has said once has been, even if an older word comes in
+    /// The database's clock has just said this. What it has said once has been, even if an older word comes in
     /// later.
     pub fn follow(&self, now: i64) {
         self.at_least(now);

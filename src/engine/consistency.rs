@@ -19,15 +19,15 @@ const ROUNDS_MAX: usize = 4;
 /// Something that is kept twice and does not agree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Inconsistency {
-    /// LabelFilter of [`KINDS`].
+    /// Which of [`KINDS`].
     pub kind: &'static str,
-    /// EventKind is wrong, as a sentence.
+    /// What is wrong, as a sentence.
     pub message: String,
-    /// EventKind it concerns, as the JSON text of an array.
+    /// What it concerns, as the JSON text of an array.
     concerns: String,
 }
 
-/// EventKind statements of the check may refer to.
+/// What statements of the check may refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// `$1` of a statement that finds, `$2` of one that mends.
@@ -83,7 +83,7 @@ impl Engine {
             if left.is_empty() {
                 break;
             }
-            self.set_right(self.moment(now), left).await?;
+            self.repair_problems(self.moment(now), left).await?;
             left = self.check(now).await?;
         }
         let resolved = found.len().saturating_sub(left.len());
@@ -91,7 +91,7 @@ impl Engine {
     }
 
     /// Sets right those of the problems that are still there.
-    async fn set_right(&self, moment: Moment, problems: Vec<Inconsistency>) -> Result<()> {
+    async fn repair_problems(&self, moment: Moment, problems: Vec<Inconsistency>) -> Result<()> {
         let mend = SystemTask::Mend(moment, problems.into());
         self.chore(mend).await.map(drop)
     }
@@ -134,7 +134,7 @@ struct Kind {
     mend: &'static str,
 }
 
-/// EventKind is looked at, in the order in which it is mended: jobs first, then what is counted of them.
+/// What is looked at, in the order in which it is mended: jobs first, then what is counted of them.
 const KINDS: [Kind; 14] = [
     Kind {
         name: "queue",

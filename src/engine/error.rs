@@ -3,7 +3,7 @@
 use crate::engine::model::job::EffectiveState;
 use crate::engine::tokens::TokenError;
 
-/// How many bytes one answer may have. EventKind lists many jobs counts them before it loads them.
+/// How many bytes one answer may have. What lists many jobs counts them before it loads them.
 pub const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
 /// A refusal. Nothing was changed by the verb that returned it.
@@ -45,7 +45,7 @@ pub enum Error {
     QueueExists { name: String },
     #[error("the log of job \"{id}\" is full; the limit is {max}")]
     LogFull { id: String, max: &'static str },
-    /// EventKind a query was to look at is more than one request may.
+    /// What a query was to look at is more than one request may.
     #[error(
         "the query needs too much work and stopped after {looked_at} jobs; narrow it with a condition on the state's tag, the id or `modified`"
     )]

@@ -12,7 +12,7 @@ use crate::store::Statement;
 /// How many events are kept, about.
 const EVENTS_MAX: i64 = 100_000;
 
-/// EventKind is said on the channel `log`, and of some things on a worker's.
+/// What is said on the channel `log`, and of some things on a worker's.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum LogEvent<'a> {

@@ -1,4 +1,4 @@
-//! EventKind the server does of its own accord, or for the operator: each chore is a group of its own.
+//! What the server does of its own accord, or for the operator: each chore is a group of its own.
 
 pub mod empty_queues;
 pub mod fold_series;
@@ -20,7 +20,7 @@ use crate::engine::unit_of_work::transaction::{Runner, Task};
 use crate::engine::unit_of_work::{REVISE, UnitOfWork};
 use crate::store::{Connection, Statement, StoreError};
 
-/// EventKind the server does of its own accord.
+/// What the server does of its own accord.
 #[derive(Clone, Debug)]
 pub enum SystemTask {
     /// See what others have changed, and ask for the upkeep.
@@ -91,7 +91,7 @@ impl Runner {
         Ok(Vec::new())
     }
 
-    /// EventKind is in memory follows a chore that has been committed.
+    /// What is in memory follows a chore that has been committed.
     pub async fn attended(
         &mut self,
         chore: &SystemTask,

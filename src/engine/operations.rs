@@ -48,7 +48,7 @@ pub const COUNT_REACH: SearchLimits = SearchLimits {
 /// Jobs that are shown of those that are counted.
 pub const SAMPLES: usize = 3;
 
-/// EventKind is done to each job.
+/// What is done to each job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
 pub enum Action {
@@ -136,7 +136,7 @@ pub struct Operation {
     /// How many of those it removed are there again, and how many could not be restored.
     pub restored: i64,
     pub lost: i64,
-    /// EventKind it removes is kept for a while.
+    /// What it removes is kept for a while.
     pub keeps: bool,
     pub kept_bytes: i64,
     pub started_at: Option<Time>,
@@ -173,13 +173,13 @@ pub struct NewOperation {
     pub counted: OperationEstimate,
 }
 
-/// EventKind an operation would concern.
+/// What an operation would concern.
 #[derive(Clone, Debug, Default)]
 pub struct OperationEstimate {
     pub jobs: i64,
     /// Of these, to how many the action can be done, as they stand now.
     pub able: i64,
-    /// EventKind is written in them, about.
+    /// What is written in them, about.
     pub bytes: i64,
     /// There may be more.
     pub is_least: bool,

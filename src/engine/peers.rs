@@ -1,6 +1,6 @@
 //! Other servers on the same database: who of us does the upkeep, and how we tell each other what came in.
 //!
-//! EventKind a server tells is a hint and never data: who misses it looks again within a second.
+//! What a server tells is a hint and never data: who misses it looks again within a second.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ const NUMBER_S: f64 = 60.0;
 /// For how long the leader leads, unless it renews that; then another one may.
 const LEAD_S: f64 = 10.0;
 
-/// EventKind has come in is gathered for so long before the others are told.
+/// What has come in is gathered for so long before the others are told.
 const GATHER: Duration = Duration::from_millis(5);
 
 /// How long it may take to say that we are gone.
@@ -43,7 +43,7 @@ const ALL_QUEUES: &str = "*";
 /// The other servers, as one of them sees them.
 #[derive(Debug, Default)]
 pub struct Peers {
-    /// TokenDetails up when the server starts.
+    /// Made up when the server starts.
     name: String,
     /// The number under which it keeps its counts.
     pub number: i64,
@@ -126,7 +126,7 @@ impl Peers {
 
     /// Gives back our number and our lead, so that nobody has to wait until they run out. If the database
     /// cannot be reached they do.
-    pub async fn leave(&self, readers: &Readers) {
+    pub async fn leave_queue(&self, readers: &Readers) {
         if !self.share() {
             return;
         }
@@ -166,7 +166,7 @@ impl Peers {
         }
     }
 
-    /// EventKind the others should be told, once there is something.
+    /// What the others should be told, once there is something.
     async fn word(&self) -> String {
         self.told.notified().await;
         sleep(GATHER).await;
@@ -180,7 +180,7 @@ impl Peers {
         format!("{} {queues}", self.name)
     }
 
-    /// EventKind another server said: the queues, or all (`None`). Nothing if it was ourselves.
+    /// What another server said: the queues, or all (`None`). Nothing if it was ourselves.
     fn heard(&self, word: &str) -> Option<Option<Vec<QueueId>>> {
         let (name, queues) = word.split_once(' ').unwrap_or((word, ""));
         if name == self.name {
@@ -243,7 +243,7 @@ impl Engine {
             return;
         }
         self.say_changed();
-        let waited_at = self.waiters().queues();
+        let waited_at = self.subscriptions().queues();
         let concerned = |key: &QueueKey| match &queues {
             None => true,
             Some(queues) => self
@@ -252,7 +252,7 @@ impl Engine {
                 .is_some_and(|queue| queues.contains(&queue.id)),
         };
         let concerned = waited_at.into_iter().filter(concerned).collect();
-        self.ring_where_there_is_work(concerned).await;
+        self.wake_where_available(concerned).await;
     }
 }
 

@@ -32,7 +32,7 @@ pub const NAMESPACE_BYTES_MAX: usize = 255;
 /// How many tokens a namespace may have: each request is compared with all of them.
 pub const TOKENS_MAX: usize = 1_000;
 
-/// EventKind a token's public name begins with; no secret has a colon.
+/// What a token's public name begins with; no secret has a colon.
 const NAMED: &str = "sha256:";
 
 /// How many digits of the hash are in the public name.
@@ -41,7 +41,7 @@ const NAME_DIGITS: usize = 16;
 /// The namespace that cannot be used.
 pub const TAKEN: &str = "v0";
 
-/// EventKind is wrong with a token that somebody wants to make.
+/// What is wrong with a token that somebody wants to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     #[error(

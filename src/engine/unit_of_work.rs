@@ -68,7 +68,7 @@ struct Candidates {
     is_cut: bool,
 }
 
-/// EventKind all groups of a server share.
+/// What all groups of a server share.
 #[derive(Clone, Default)]
 pub struct Shared {
     pub queues: Arc<Queues>,
@@ -83,7 +83,7 @@ pub struct Shared {
 pub struct UnitOfWork {
     /// The moment at which all of the group happens.
     pub now: Time,
-    pub tally: Counters,
+    pub counters: Counters,
     pub events: Events,
     /// The options in force; changes of this group come after it.
     pub config: Arc<Config>,
@@ -96,12 +96,12 @@ pub struct UnitOfWork {
     /// How many jobs a chore has changed or dropped.
     pub concerned: usize,
     /// Whether anybody waits for jobs, and wants to know which queues got some.
-    pub watched: bool,
+    pub has_subscribers: bool,
     /// Where servers share a database, its revision when the group began.
     pub revision: Option<i64>,
-    /// EventKind is noted of the group, if it is an actor's.
+    /// What is noted of the group, if it is an actor's.
     pub audit: Option<Box<Audit>>,
-    /// EventKind else is to be written.
+    /// What else is to be written.
     more: Vec<Statement>,
     queues: Arc<Queues>,
     /// Queues that are new, or otherwise than before; and by which keys they are found.
@@ -127,10 +127,10 @@ pub struct UnitOfWork {
     numbers: HashMap<QueueId, VecDeque<i64>>,
     /// Queues in which a recurring job was put.
     recurring_in: HashSet<QueueId>,
-    /// How many waiters of a queue to wake: one for each job that became available there.
-    woken: HashMap<QueueId, usize>,
+    /// How many subscriptions of a queue to wake: one for each job that became available there.
+    wake_ups: HashMap<QueueId, usize>,
     /// When something will become available in a queue.
-    ahead: HashMap<QueueId, Time>,
+    next_available: HashMap<QueueId, Time>,
     seen: HashSet<String>,
     forgotten_workers: Vec<String>,
     settings: Vec<(String, Option<String>)>,
@@ -149,17 +149,17 @@ pub struct Seqs {
 }
 
 impl UnitOfWork {
-    pub fn new(now: Time, shared: &Shared, watched: bool, seqs: Seqs) -> UnitOfWork {
+    pub fn new(now: Time, shared: &Shared, has_subscribers: bool, seqs: Seqs) -> UnitOfWork {
         UnitOfWork {
             now,
-            tally: Counters::default(),
+            counters: Counters::default(),
             events: Events::default(),
             config: Arc::clone(&shared.config),
             history_max: shared.config.count("max-job-history"),
             completed: false,
             ticks: 0,
             concerned: 0,
-            watched,
+            has_subscribers,
             revision: None,
             audit: None,
             more: Vec::new(),
@@ -180,8 +180,8 @@ impl UnitOfWork {
             recurring: HashMap::new(),
             numbers: HashMap::new(),
             recurring_in: HashSet::new(),
-            woken: HashMap::new(),
-            ahead: HashMap::new(),
+            wake_ups: HashMap::new(),
+            next_available: HashMap::new(),
             seen: HashSet::new(),
             forgotten_workers: Vec::new(),
             settings: Vec::new(),
@@ -278,7 +278,7 @@ impl UnitOfWork {
     }
 
     /// The next job of the queue whose lease is lost.
-    pub fn next_lost(&mut self, queue: QueueId) -> Option<JobKey> {
+    pub fn next_expired(&mut self, queue: QueueId) -> Option<JobKey> {
         self.candidates.get_mut(&queue)?.lost.pop_front()
     }
 
@@ -365,15 +365,15 @@ impl UnitOfWork {
         }
     }
 
-    /// Wakes all waiters of the queue.
-    pub fn rouse(&mut self, queue: QueueId) {
+    /// Wakes all subscriptions of the queue.
+    pub fn wake_all(&mut self, queue: QueueId) {
         self.wake(queue, usize::MAX);
     }
 
-    /// Wakes `n` waiters of the queue.
+    /// Wakes `n` subscriptions of the queue.
     pub fn wake(&mut self, queue: QueueId, n: usize) {
-        let woken = self.woken.entry(queue).or_default();
-        *woken = woken.saturating_add(n);
+        let wake_ups = self.wake_ups.entry(queue).or_default();
+        *wake_ups = wake_ups.saturating_add(n);
     }
 
     /// The last UTC day that is not kept any more by an option that counts days, today being the first.
@@ -415,7 +415,7 @@ impl UnitOfWork {
     pub fn set_recurring(&mut self, id: &str, recurring: Option<Recurring>) {
         if let Some(recurring) = &recurring {
             self.recurring_in.insert(recurring.queue);
-            self.will_be(recurring.queue, recurring.next_at);
+            self.available_at(recurring.queue, recurring.next_at);
         }
         let slot = self
             .recurring
@@ -430,8 +430,8 @@ impl UnitOfWork {
     }
 
     /// Something will become available in the queue.
-    fn will_be(&mut self, queue: QueueId, at: Time) {
-        let first = self.ahead.entry(queue).or_insert(at);
+    fn available_at(&mut self, queue: QueueId, at: Time) {
+        let first = self.next_available.entry(queue).or_insert(at);
         *first = at.min(*first);
     }
 

@@ -104,14 +104,14 @@ async fn queues(front: Front, _: Call) -> Outcome {
 /// `POST /api/v0/queue`
 async fn make_queue(front: Front, call: Call) -> Outcome {
     let name = call.name()?;
-    let id = front.engine.make_queue(&name).await?;
+    let id = front.engine.create_queue(&name).await?;
     Ok(json(&QueueView { id, name: &name }))
 }
 
 /// `DELETE /api/v0/queue/{queue}`
 async fn delete_queue(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
-    front.engine.expunge(&queue).await?;
+    front.engine.delete_queue(&queue).await?;
     Ok(json(&json!({})))
 }
 

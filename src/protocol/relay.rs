@@ -147,7 +147,7 @@ async fn heartbeat(front: Front, call: Call) -> Outcome {
 /// `PUT /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`. If there is no such run nothing happens, and that is fine.
 async fn requeue(front: Front, call: Call) -> Outcome {
     let (run, jobs) = (call.run()?, call.jobs()?);
-    front.engine.run_again(run, jobs, call.mode()).await?;
+    front.engine.requeue_run(run, jobs, call.mode()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 

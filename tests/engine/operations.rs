@@ -11,7 +11,7 @@ use switchyard::engine::{
 };
 use switchyard::search::Search;
 
-/// EventKind takes longer hangs.
+/// What takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn all(text: &str) -> Subject {
@@ -202,7 +202,7 @@ async fn fill(engine: &Engine) {
     engine.enqueue(jobs, Mode::Unique).await.unwrap();
     let orders = Claim::of(QueueKey::relay("orders"), "", 1);
     engine.claim(orders, None).await.unwrap();
-    engine.make_queue("books").await.unwrap();
+    engine.create_queue("books").await.unwrap();
     let books = engine.record_queue("books").await.unwrap();
     let payload = r#"{"title":"Dune"}"#.to_owned();
     let state = r#""NEW""#.to_owned();

@@ -56,7 +56,7 @@ async fn each_thing_counts_in_the_minute_in_which_it_happens() {
     again.unwrap().remove(0).unwrap();
     // To be tried again is neither a failure nor a new job; to be put to work again by hand is one.
     engine
-        .unfail_one(JobKey::qless("b"), at(180.0))
+        .retry_failed(JobKey::qless("b"), at(180.0))
         .await
         .unwrap();
     assert_eq!(
@@ -178,7 +178,7 @@ async fn relays_and_jobqs_verbs_count() {
     };
     assert!(engine.finish(run).await.unwrap());
     assert_eq!(lately(&engine, Some(&queue)).await, [3, 1, 1, 0]);
-    engine.make_queue("records").await.unwrap();
+    engine.create_queue("records").await.unwrap();
     let records = engine.record_queue("records").await.unwrap();
     let made = engine.record(&records, "1".to_owned(), "2".to_owned());
     let id = made.await.unwrap().id;

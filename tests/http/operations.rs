@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::{HOSTILE_NAMES, Server, database, escape};
 
-/// EventKind takes longer hangs.
+/// What takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Somebody with a browser.
@@ -236,7 +236,7 @@ async fn many_jobs_are_not_touched_by_accident() {
             "{}",
             led.flash
         );
-        // EventKind was typed is there still.
+        // What was typed is there still.
         let again = form(&person.page(&led.to).await, "operate");
         let field = |name: &str| {
             again

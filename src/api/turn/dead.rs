@@ -110,7 +110,7 @@ pub async fn respawn_jobs(
 
 /// Deletes the oldest `count` jobs of the dead letter. Says what came of it.
 pub async fn delete_dead(engine: &Engine, queue: &Place, count: usize) -> Result<String, String> {
-    let done = engine.drop_dead(key(queue), count).await;
+    let done = engine.delete_dead_letter(key(queue), count).await;
     let done = done.map_err(|error| error.to_string())?;
     Ok(told("Deleted", done, count, queue))
 }
@@ -123,7 +123,7 @@ pub async fn delete_dead_jobs(
 ) -> Result<String, String> {
     let count = ids.len();
     let keys = dead_of(engine, queue, ids).await?;
-    let done = engine.drop_dead_jobs(key(queue), keys).await;
+    let done = engine.delete_dead_jobs(key(queue), keys).await;
     let done = done.map_err(|error| error.to_string())?;
     Ok(told("Deleted", done, count, queue))
 }

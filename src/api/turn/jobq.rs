@@ -241,7 +241,7 @@ pub async fn make_queue(engine: &Engine, name: &str) -> Result<(), String> {
     if let Some(flaw) = flaw_of_queue_name(name) {
         return Err(flaw.to_owned());
     }
-    let made = engine.make_queue(name).await;
+    let made = engine.create_queue(name).await;
     made.map(drop).map_err(|error| error.to_string())
 }
 
@@ -250,7 +250,7 @@ pub async fn expunge(engine: &Engine, queue: &Place) -> Result<(), String> {
     only_of(Api::Jobq, queue)?;
     let gone = async {
         engine
-            .expunge(&engine.record_queue(&queue.name).await?)
+            .delete_queue(&engine.record_queue(&queue.name).await?)
             .await
     };
     gone.await.map_err(|error| error.to_string())

@@ -55,7 +55,7 @@ pub async fn revive_job(engine: &Engine, queue: &Place, letter: &str) -> Result<
     let dead = dead_of(engine, queue, letters).await?.pop();
     let dead = dead.ok_or_else(gone)?;
     let id = dead.id.clone();
-    let done = engine.revive(key(queue), dead).await;
+    let done = engine.reenqueue_dead(key(queue), dead).await;
     done.map_err(|error| match error {
         Error::NoSuchJob { .. } => gone(),
         Error::JobExists { .. } => {
@@ -75,7 +75,7 @@ pub async fn revive_jobs(
     only_of(Api::Relay, queue)?;
     let count = letters.len();
     let dead = dead_of(engine, queue, letters).await?;
-    let each = engine.revive_jobs(key(queue), dead).await;
+    let each = engine.reenqueue_dead_jobs(key(queue), dead).await;
     let each = each.map_err(|error| error.to_string())?;
     Ok(told(Reenqueued::of(&each), count, queue))
 }
@@ -83,7 +83,7 @@ pub async fn revive_jobs(
 /// Enqueues the oldest `count` jobs of the dead letter anew. Says what came of it.
 pub async fn revive(engine: &Engine, queue: &Place, count: usize) -> Result<String, String> {
     only_of(Api::Relay, queue)?;
-    let done = engine.revive_oldest(key(queue), count).await;
+    let done = engine.reenqueue_oldest_dead(key(queue), count).await;
     let done = done.map_err(|error| error.to_string())?;
     Ok(told(done, count, queue))
 }

@@ -24,7 +24,7 @@ const LOOKS: u32 = 10;
 /// For how long a mark stands before the queue goes: longer than any transaction.
 const MARKED: Duration = Duration::from_secs(5);
 
-/// EventKind is known of empty queues.
+/// What is known of empty queues.
 #[derive(Debug)]
 pub struct EmptyQueues {
     quiet_s: f64,

@@ -54,7 +54,7 @@ pub async fn fold(connection: &mut Connection, work: &UnitOfWork) -> Result<bool
     Ok(is_all)
 }
 
-/// EventKind happened in these queues, which go, has happened all the same.
+/// What happened in these queues, which go, has happened all the same.
 pub fn keep_of_gone(queues: &[(QueueId,)]) -> Statement {
     Statement::of_rows(KEEP, queues).with(GONE)
 }

@@ -24,7 +24,7 @@ pub const DROP_BATCH: usize = 2_000;
 /// Lost leases that are taken away in one transaction; the jobs are read with their bodies.
 const LAPSE_BATCH: i64 = 500;
 
-/// EventKind is to be dropped of a queue.
+/// What is to be dropped of a queue.
 #[derive(Clone, Debug)]
 pub struct Drop {
     pub queue: QueueKey,
@@ -35,7 +35,7 @@ pub struct Drop {
     pub until: Time,
 }
 
-/// LabelFilter jobs of a queue.
+/// Which jobs of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobSet {
     /// Those that a consumer would get now.
@@ -90,7 +90,7 @@ impl MaintenanceTask {
         MaintenanceTask::Age,
     ];
 
-    /// EventKind there is to do. Where clients tell the time, nothing of that happens to qless.
+    /// What there is to do. Where clients tell the time, nothing of that happens to qless.
     pub fn all(clients_tell_time: bool) -> impl Iterator<Item = MaintenanceTask> {
         let is_by_clock = |part: &MaintenanceTask| {
             use MaintenanceTask::{Age, RetireOld, RetireSurplus, Workers};
@@ -151,7 +151,7 @@ pub async fn upkeep(
                 let (job, version) = job_rows::job(row)?;
                 let key = job.key.clone();
                 work.prime(job, version);
-                leases::lapse(work, &key);
+                leases::expire_lease(work, &key);
                 work.concerned += 1;
             }
             let writes = work.job_writes();
@@ -237,10 +237,10 @@ fn retire_surplus(work: &UnitOfWork) -> Statement {
         reason = "a count; a cast that saturates is right"
     )]
     let kept = work.config.known("jobs-history-count") as i64;
-    // EventKind this group has completed and dropped is not in the tallies yet.
+    // What this group has completed and dropped is not in the tallies yet.
     let kept = kept
         .max(0)
-        .saturating_sub(work.tally.pending(State::Complete));
+        .saturating_sub(work.counters.pending(State::Complete));
     Statement::new(RETIRE_SURPLUS, [kept.into(), BATCH.into()])
 }
 
@@ -254,13 +254,13 @@ async fn drop_jobs(
     let mut tagged = Vec::new();
     for row in answers.into_iter().next().unwrap_or_default().rows {
         let state = State::from_code(row.int(3)?).ok_or(StoreError::Corrupt("an unknown state"))?;
-        work.tally.count(row.int(0)?, state, -1);
+        work.counters.count(row.int(0)?, state, -1);
         work.concerned += 1;
         let (scope, id) = (row.int(4)?, row.text(5)?);
         work.let_go(JobKey { scope, id });
         let tags: Vec<String> = serde_json::from_str(&row.text(2)?).unwrap_or_default();
         for tag in tags {
-            work.tally.tagged(&tag, -1);
+            work.counters.tagged(&tag, -1);
             tagged.push((row.int(1)?, tag));
         }
     }
@@ -310,7 +310,7 @@ DELETE FROM jobs WHERE (seq, version) IN (
     SELECT seq, version FROM jobs WHERE expires_at <= $1 ORDER BY expires_at, seq LIMIT $2 + 0 {skip_locked})
 RETURNING queue, seq, tags, state, scope, id";
 
-/// EventKind a consumer would get now, whether or not anybody has looked; with versions.
+/// What a consumer would get now, whether or not anybody has looked; with versions.
 const FIND_READY: &str = "
 SELECT seq, version FROM (
     SELECT seq, version FROM (
@@ -340,7 +340,7 @@ DELETE FROM jobs WHERE (seq, version) IN (
     WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = 8 AND j.since <= $1 LIMIT $2 + 0 {skip_locked:j})
 RETURNING queue, seq, tags, state, scope, id";
 
-/// EventKind is in queues that were deleted.
+/// What is in queues that were deleted.
 const DROP_EXPUNGED: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j

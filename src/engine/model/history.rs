@@ -1,4 +1,4 @@
-//! EventKind happened to a job, kept as text in its row.
+//! What happened to a job, kept as text in its row.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub const NOTE_BYTES_MAX: usize = 4_096;
 /// An event has at least so many bytes; a text that is short enough need not be counted.
 const EVENT_BYTES_MIN: usize = 16;
 
-/// EventKind kind of thing happened.
+/// What kind of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
@@ -31,7 +31,7 @@ pub enum EventKind {
     Died,
     /// Taken out of the dead letter, to be tried again.
     Respawned,
-    /// EventKind somebody had to say: the message is `subject`, and `detail` a JSON object, if there is one.
+    /// What somebody had to say: the message is `subject`, and `detail` a JSON object, if there is one.
     Note,
     /// Recorded (Jobq).
     Created,

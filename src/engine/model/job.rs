@@ -12,7 +12,7 @@ use crate::engine::model::history::History;
 /// The longest name or id in bytes, for qless (`spec` of the HTTP table, envelope).
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// LabelFilter front a job belongs to. A consuming verb hands out only jobs of its own protocol.
+/// Which front a job belongs to. A consuming verb hands out only jobs of its own protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
@@ -146,7 +146,7 @@ impl JobKey {
 /// The retries of a job that may be retried for ever.
 pub const FOR_EVER: i64 = i64::MAX;
 
-/// EventKind the database knows of where a job is; what depends on the moment besides is [`EffectiveState`].
+/// What the database knows of where a job is; what depends on the moment besides is [`EffectiveState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -320,15 +320,15 @@ pub struct Job {
     pub failure: Option<Failure>,
     /// For how many seconds a lease of this job is given, where the job says that (Relay's `timeout`).
     pub timeout_s: Option<i64>,
-    /// EventKind workers keep with the job, as the JSON text that was written (Relay's and Jobq's `state`).
+    /// What workers keep with the job, as the JSON text that was written (Relay's and Jobq's `state`).
     pub work_state: Option<String>,
     /// When it was enqueued, handed out or heartbeat last (Relay), or changed (Jobq).
     pub updated_at: Option<Time>,
-    /// EventKind the client gave: JSON text, as it was written (Jobq: without white space); for lmstfy the bytes in base64.
+    /// What the client gave: JSON text, as it was written (Jobq: without white space); for lmstfy the bytes in base64.
     pub body: Body,
     /// When the job ends, wherever it is; `None` for never.
     pub expires_at: Option<Time>,
-    /// EventKind lmstfy's clients give along with the bytes, as the JSON text of an object.
+    /// What lmstfy's clients give along with the bytes, as the JSON text of an object.
     pub attributes: Option<String>,
     pub created_at: Time,
     /// The id of the recurring job that made it.
@@ -350,7 +350,7 @@ impl Job {
         self.expires_at.is_some_and(|at| at <= now)
     }
 
-    /// Where the job stands at `now`. EventKind is due waits, whether or not anybody has looked.
+    /// Where the job stands at `now`. What is due waits, whether or not anybody has looked.
     pub fn standing(&self, now: Time) -> EffectiveState {
         match self.state {
             State::Scheduled if self.ready_at > now => EffectiveState::Scheduled,

@@ -162,7 +162,7 @@ fn lines(text: Option<String>) -> Vec<String> {
 /// How much of a job a row for the database holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Extent {
-    /// EventKind a claim, a heartbeat or a completion changes: all that moves with a job's life.
+    /// What a claim, a heartbeat or a completion changes: all that moves with a job's life.
     Progress,
     /// Also what a client may set, and the last failure.
     Settings,

@@ -1,4 +1,4 @@
-//! LabelFilter queues there are: a copy of the table `queues` in memory, for it is small and asked for in
+//! Which queues there are: a copy of the table `queues` in memory, for it is small and asked for in
 //! every request.
 
 use std::collections::HashMap;

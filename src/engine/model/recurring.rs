@@ -25,7 +25,7 @@ pub struct Recurring {
     pub made: i64,
     /// How many missed children are made up for after a silence; 0: all.
     pub backlog: i64,
-    /// EventKind children get.
+    /// What children get.
     pub priority: f64,
     pub retries: i64,
     pub klass: Option<String>,

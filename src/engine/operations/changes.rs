@@ -1,4 +1,4 @@
-//! EventKind a group knows and writes of operations.
+//! What a group knows and writes of operations.
 
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ impl OperationChanges {
     /// The operation, and the version that was read.
     pub fn get(&self, id: i64) -> Option<(&Operation, i64)> {
         let slot = self.slots.get(&id)?;
-        // EventKind another has changed within the group is not as it was read.
+        // What another has changed within the group is not as it was read.
         let version = slot.version.filter(|_| !slot.changed).unwrap_or_default();
         Some((&slot.operation, version))
     }
@@ -88,7 +88,7 @@ impl OperationChanges {
         self.kept.push((operation, n, job));
     }
 
-    /// EventKind was kept is there again, or never will be.
+    /// What was kept is there again, or never will be.
     pub fn keep_no_longer(&mut self, operation: i64, n: i64) {
         self.kept_no_longer.push((operation, n));
     }

@@ -214,7 +214,7 @@ DELETE FROM removed WHERE (operation, n) IN (
     WHERE r.operation = o.id AND o.keeps = 1 AND o.stage NOT IN (1, 5)
         AND (o.undo_until IS NULL OR o.undo_until <= $1) LIMIT $2 + 0)";
 
-/// EventKind an operation has removed goes before it.
+/// What an operation has removed goes before it.
 const FORGET: &str = "
 DELETE FROM operations WHERE id IN (
     SELECT o.id FROM operations AS o WHERE o.stage NOT IN (1, 5) AND (o.ended_at <= $1 OR o.ended_at <= $2

@@ -71,7 +71,7 @@ struct Target {
     place: Option<(JobKey, QueueKey)>,
 }
 
-/// EventKind has been found for an operation, newest first.
+/// What has been found for an operation, newest first.
 struct Lookahead {
     /// It is good as long as the operation stands here.
     from: i64,
@@ -80,7 +80,7 @@ struct Lookahead {
     next: Option<i64>,
 }
 
-/// EventKind one group does.
+/// What one group does.
 struct Batch {
     id: i64,
     /// Of the operation's row, as it was read; if it is another, nothing is done.

@@ -1,6 +1,6 @@
-//! EventKind an operation has removed is kept as text, the whole job with the name of its queue, and put back as it was:
+//! What an operation has removed is kept as text, the whole job with the name of its queue, and put back as it was:
 //! with its id, its place in the order of insertion, its history, its lease. Time has gone on: a lease may have been
-//! lost meanwhile and what was scheduled may be due, as if the job had been there. EventKind it waited for is looked at anew.
+//! lost meanwhile and what was scheduled may be due, as if the job had been there. What it waited for is looked at anew.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::engine::model::job::{Job, JobKey, Protocol, QueueKey, State};
 use crate::engine::operations::run::BATCH;
 use crate::engine::operations::{Skip, Stage};
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::verbs::qless::depend::unmet;
+use crate::engine::verbs::qless::depend::unmet_dependencies;
 
 /// A removed job, as it is kept.
 #[derive(Clone, Serialize, Deserialize)]
@@ -52,9 +52,9 @@ pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
     let needs = std::mem::take(&mut job.dependencies);
     job.dependents.clear();
     let key = job.key.clone();
-    let unmet = unmet(work, &key, &needs).map_err(|error| error.to_string())?;
+    let unmet = unmet_dependencies(work, &key, &needs).map_err(|error| error.to_string())?;
     if job.state == State::Depends && unmet.is_empty() {
-        // EventKind it waited for is complete or gone.
+        // What it waited for is complete or gone.
         job.ready_at = job.ready_at.max(now);
         job.state = if job.ready_at > now {
             State::Scheduled
@@ -65,7 +65,7 @@ pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
     if let (State::Failed, Some(failure)) = (job.state, &job.failure)
         && failure.at.day() > work.past_keeping("stats-history")
     {
-        work.tally.failure_restored(job.queue, failure.at);
+        work.counters.failure_restored(job.queue, failure.at);
     }
     work.insert(job);
     work.set_dependencies(&key, unmet);

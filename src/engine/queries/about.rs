@@ -1,4 +1,4 @@
-//! EventKind there is to tell about the server that runs.
+//! What there is to tell about the server that runs.
 
 use std::time::{Duration, Instant};
 

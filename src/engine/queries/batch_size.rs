@@ -5,7 +5,7 @@ const FIRST: usize = 16;
 const MAX: usize = 1_000;
 const BYTES: usize = 2 << 20;
 
-/// EventKind a walk has read so far.
+/// What a walk has read so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchSizer {
     pub rows: usize,

@@ -61,7 +61,7 @@ impl Engine {
         Ok((keys?, last?))
     }
 
-    /// EventKind the dead letter of a queue has.
+    /// What the dead letter of a queue has.
     pub async fn dead_letter(&self, queue: &QueueKey) -> Result<DeadLetter> {
         self.freshen().await?;
         let Some(queue) = self.known_queues().get(queue) else {

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::budget::{Budget, Spent};
 
-/// UnitOfWork that is done on the async thread: well under a millisecond. A batch that takes more begins again elsewhere.
+/// Work that is done on the async thread: well under a millisecond. A batch that takes more begins again elsewhere.
 const INLINE_WORK: u64 = 100_000;
 
 /// How long one request may evaluate, in all, and how long it waits for a thread.
@@ -18,7 +18,7 @@ pub const TIME_MAX: Duration = Duration::from_secs(2);
 const AT_ONCE: usize = 2;
 static RUNNING: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// EventKind was evaluated, and why no more.
+/// What was evaluated, and why no more.
 #[derive(Debug)]
 pub struct Evaluated<T> {
     /// The result as far as the budget reached.

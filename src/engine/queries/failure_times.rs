@@ -65,7 +65,7 @@ impl Engine {
             for row in answer.rows {
                 let (span, n) = (usize::try_from(row.int(0)?).ok(), row.int(1)?);
                 all += n;
-                // EventKind failed meanwhile belongs to the last one.
+                // What failed meanwhile belongs to the last one.
                 let span = span.map(|span| span.min(count.saturating_sub(1)));
                 if let Some(of_span) = span.and_then(|span| times.spans.get_mut(span)) {
                     *of_span += n;

@@ -1,4 +1,4 @@
-//! EventKind is ready in an lmstfy queue: jobs that a consumer would get now. EventKind is due, and what has tries left
+//! What is ready in an lmstfy queue: jobs that a consumer would get now. What is due, and what has tries left
 //! and a lost lease, is ready whether or not anybody has looked; what has no time left to live is not.
 
 use crate::engine::Engine;

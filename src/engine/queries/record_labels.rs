@@ -19,7 +19,7 @@ pub struct LabelCounts {
     pub count: i64,
 }
 
-/// LabelFilter records of a queue.
+/// Which records of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LabelFilter {
     All,

@@ -17,7 +17,7 @@ impl Engine {
         Ok(queues)
     }
 
-    /// The queue of this number or this name. EventKind is asked of it later is asked of this one, and not of another
+    /// The queue of this number or this name. What is asked of it later is asked of this one, and not of another
     /// that has come to its name.
     ///
     /// # Errors

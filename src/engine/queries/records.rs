@@ -1,4 +1,4 @@
-//! Finding records: by number, and by a query. EventKind of a query an index can answer is asked of the database; the
+//! Finding records: by number, and by a query. What of a query an index can answer is asked of the database; the
 //! rest is decided here, over what that leaves, batch by batch.
 
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Re
     })
 }
 
-/// EventKind is still wanted of the records that match.
+/// What is still wanted of the records that match.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     records: usize,

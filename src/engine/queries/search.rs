@@ -1,4 +1,4 @@
-//! Searching all jobs. EventKind of a search an index can answer is asked of the database: the numbers of the jobs that
+//! Searching all jobs. What of a search an index can answer is asked of the database: the numbers of the jobs that
 //! may be meant. The rest is decided here, newest job first, batch by batch, within bounds; whoever meets them is told
 //! how far the search has come, and goes on from there.
 
@@ -58,7 +58,7 @@ impl Default for SearchLimits {
     }
 }
 
-/// EventKind a search has found.
+/// What a search has found.
 #[derive(Clone, Debug, Default)]
 pub struct SearchResult {
     /// Newest first.
@@ -66,7 +66,7 @@ pub struct SearchResult {
     /// If the search is but one word: those whose id that is.
     pub exact: Vec<Job>,
     pub looked_at: usize,
-    /// Source about how many jobs.
+    /// Among about how many jobs.
     pub among: i64,
     /// From where to go on, if there may be more.
     pub next: Option<i64>,
@@ -84,7 +84,7 @@ pub struct Hit<'a> {
     pub bytes: i64,
 }
 
-/// LabelFilter jobs are to be looked at.
+/// Which jobs are to be looked at.
 enum Source {
     /// All, newest first.
     All,
@@ -168,7 +168,7 @@ impl Engine {
                 after = job.seq;
             }
             if judged.len() < rows.len() {
-                // EventKind alone is too much for a search is passed over, so that the next one gets further.
+                // What alone is too much for a search is passed over, so that the next one gets further.
                 if let (0, Some(first)) = (found.looked_at, rows.first()) {
                     found.looked_at = 1;
                     after = first.job.seq;
@@ -200,7 +200,7 @@ impl Engine {
         all.map(|queue| (queue.id, queue)).collect()
     }
 
-    /// Source which jobs to look, and about how many these are.
+    /// Among which jobs to look, and about how many these are.
     async fn among(
         &self,
         search: &Search,
@@ -348,7 +348,7 @@ fn all_of(rows: &[Row]) -> Result<Vec<Job>, StoreError> {
         .collect()
 }
 
-/// EventKind was read of those that are to be looked at.
+/// What was read of those that are to be looked at.
 struct Read {
     /// There are no more.
     is_all: bool,
@@ -408,7 +408,7 @@ impl StateCounts {
         })
     }
 
-    /// EventKind it costs, how many there are, and the statements.
+    /// What it costs, how many there are, and the statements.
     fn plan(&self, after: i64, limit: i64) -> (i64, i64, Vec<Statement>) {
         let statement = |(state, queues): (&State, &Vec<(QueueId,)>)| {
             let statement = Statement::of_rows(in_state(*state), queues);

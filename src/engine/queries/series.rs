@@ -1,7 +1,7 @@
-//! EventKind happened in the queues by the minute, and further back by the hour: how much was put, claimed, completed and
+//! What happened in the queues by the minute, and further back by the hour: how much was put, claimed, completed and
 //! failed, and how long jobs waited and ran.
 //!
-//! These are counters like all others (`engine/tally.rs`), so a group writes them with the statement that it runs
+//! These are counters like all others (`engine/counters.rs`), so a group writes them with the statement that it runs
 //! anyway. How long something took falls into one of twelve classes; their sum is how often it happened, so a claim
 //! and a completion are one row each. Upkeep makes hours of old minutes.
 
@@ -17,7 +17,7 @@ use crate::engine::unit_of_work::time_series::{
 };
 use crate::store::Statement;
 
-/// EventKind happened in some time.
+/// What happened in some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeriesTotals {
     pub put: i64,
@@ -67,7 +67,7 @@ impl SeriesTotals {
 }
 
 /// The time in seconds within which this share of all ended: what is between the ends of a class is taken as evenly
-/// spread. EventKind is longer than the last end counts as that. `None` of nothing.
+/// spread. What is longer than the last end counts as that. `None` of nothing.
 pub fn within(classes: &[i64; CLASSES], share: f64) -> Option<f64> {
     let total: i64 = classes.iter().sum();
     if total <= 0 {
@@ -87,7 +87,7 @@ pub fn within(classes: &[i64; CLASSES], share: f64) -> Option<f64> {
 }
 
 impl Engine {
-    /// EventKind happened in a queue, or in all together, in each of `count` spans of `width` minutes from the minute
+    /// What happened in a queue, or in all together, in each of `count` spans of `width` minutes from the minute
     /// `from` on. Of spans that are whole hours also what is kept by the hour is told.
     pub async fn series(
         &self,

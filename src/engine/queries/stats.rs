@@ -23,7 +23,7 @@ impl Default for Durations {
     }
 }
 
-/// EventKind happened in one queue on one UTC day.
+/// What happened in one queue on one UTC day.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
     /// From put to claim, by the day of the claim.

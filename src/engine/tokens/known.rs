@@ -11,7 +11,7 @@ use crate::store::{Row, StoreError};
 
 const HOUR: i64 = 3_600 * 1_000_000;
 
-/// EventKind is kept of a token.
+/// What is kept of a token.
 #[derive(Debug)]
 struct CachedToken {
     hash: Hash,

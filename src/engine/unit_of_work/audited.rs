@@ -1,4 +1,4 @@
-//! EventKind a group notes for the audit that is an actor's: the things that it changes, before and after.
+//! What a group notes for the audit that is an actor's: the things that it changes, before and after.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const FACTS_BYTES_MAX: usize = 4_000;
 const TAGS_MAX: usize = 20;
 const VALUE_CHARS_MAX: usize = 500;
 
-/// EventKind has been noted so far.
+/// What has been noted so far.
 pub struct Audit {
     actor: Arc<Actor>,
     /// Recurring jobs as they were read.
@@ -45,7 +45,7 @@ enum Fact<'a> {
         priority: f64,
         tags: &'a [String],
         tracked: bool,
-        /// EventKind the state of a record begins with.
+        /// What the state of a record begins with.
         #[serde(skip_serializing_if = "Option::is_none")]
         label: Option<String>,
     },
@@ -84,7 +84,7 @@ enum Fact<'a> {
 }
 
 impl Audit {
-    /// EventKind the actor of this group, if there is one, will have changed.
+    /// What the actor of this group, if there is one, will have changed.
     pub fn of_first(steps: &[WriteRequest]) -> Option<Box<Audit>> {
         let actor = steps.first()?.actor.as_ref()?;
         Some(Box::new(Audit {
@@ -125,7 +125,7 @@ fn some(tags: &[String]) -> &[String] {
 }
 
 impl UnitOfWork {
-    /// EventKind the verbs of an actor change is noted from here on.
+    /// What the verbs of an actor change is noted from here on.
     pub fn audit_begins(&mut self) {
         if let Some(audit) = &mut self.audit {
             let read = self.recurring.iter();

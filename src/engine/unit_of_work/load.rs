@@ -1,4 +1,4 @@
-//! EventKind a group reads: the jobs its verbs name, and the next jobs of a queue.
+//! What a group reads: the jobs its verbs name, and the next jobs of a queue.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 

@@ -1,11 +1,11 @@
-//! EventKind verbs want to find in memory.
+//! What verbs want to find in memory.
 
 use std::collections::HashSet;
 
 use crate::engine::clock::Time;
 use crate::engine::model::job::{JobKey, QueueKey};
 
-/// EventKind a verb wants to find in [`UnitOfWork`](crate::engine::unit_of_work::UnitOfWork).
+/// What a verb wants to find in [`UnitOfWork`](crate::engine::unit_of_work::UnitOfWork).
 #[derive(Debug, Default)]
 pub struct Needs {
     /// Jobs by identity, with all that depend on them or that they depend on.

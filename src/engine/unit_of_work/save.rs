@@ -1,4 +1,4 @@
-//! EventKind a group writes: everything that its verbs have changed, each kind of thing in one statement.
+//! What a group writes: everything that its verbs have changed, each kind of thing in one statement.
 
 use crate::engine::clock::Time;
 use crate::engine::maintenance::empty_queues;
@@ -22,17 +22,17 @@ impl UnitOfWork {
     pub fn promoted(&mut self, queue: QueueId, n: u64) {
         let n = n as i64;
         if n > 0 {
-            self.tally.count(queue, State::Scheduled, -n);
-            self.tally.count(queue, State::Waiting, n);
+            self.counters.count(queue, State::Scheduled, -n);
+            self.counters.count(queue, State::Waiting, n);
         }
         // The alarm is not enough: a waiter sets it after its claim, and if the job became due in between it is no longer
         // among the scheduled ones.
-        if self.watched {
+        if self.has_subscribers {
             self.wake(queue, usize::try_from(n).unwrap_or_default());
         }
     }
 
-    /// EventKind the verbs have changed in jobs and edges. Afterwards nothing is under work any more.
+    /// What the verbs have changed in jobs and edges. Afterwards nothing is under work any more.
     pub fn job_writes(&mut self) -> Vec<Statement> {
         self.audit_jobs();
         let mut slots: Vec<Slot> = self.slots.drain().map(|(_, slot)| slot).collect();
@@ -88,25 +88,25 @@ impl UnitOfWork {
                 (Some(_), Some(version)) => moved.push((&slot.job, version)),
                 (None, Some(_)) => continue,
             }
-            self.tally.recount(slot.before.as_ref(), Some(&slot.job));
+            self.counters.recount(slot.before.as_ref(), Some(&slot.job));
             // One that is restored has had its tags, as far as anybody knows, since it was put; as others have.
             let tagged_at = match slot.version {
                 None => slot.job.created_at,
                 Some(_) => self.now,
             };
             tags.compare(slot.before.as_ref(), Some(&slot.job), tagged_at);
-            if self.watched {
-                self.look_out(slot.before.as_ref(), &slot.job);
+            if self.has_subscribers {
+                self.note_availability(slot.before.as_ref(), &slot.job);
             }
         }
         let mut gone = Vec::new();
         for (job, version) in &removed {
             gone.push((job.seq, *version));
             self.let_go(job.key.clone());
-            self.tally.recount(Some(job), None);
+            self.counters.recount(Some(job), None);
             tags.compare(Some(job), None, self.now);
-            if self.watched {
-                self.make_room(job);
+            if self.has_subscribers {
+                self.wake_if_limited(job);
             }
         }
         let mut writes = Vec::new();
@@ -127,17 +127,17 @@ impl UnitOfWork {
 
     /// Notes what whoever waits for jobs wants to know: that one became available or will be, or that one
     /// less runs where their number is limited.
-    fn look_out(&mut self, before: Option<&Job>, after: &Job) {
+    fn note_availability(&mut self, before: Option<&Job>, after: &Job) {
         let is_ready = |job: &Job| matches!(job.state, State::Waiting | State::Stalled);
         let was_ready = before.is_some_and(|job| is_ready(job) && job.queue == after.queue);
         match after.state {
             _ if is_ready(after) && !was_ready => {
                 self.wake(after.queue, 1);
             }
-            State::Scheduled => self.will_be(after.queue, after.ready_at),
+            State::Scheduled => self.available_at(after.queue, after.ready_at),
             State::Running => {
                 if let Some(lease) = &after.lease {
-                    self.will_be(after.queue, lease.until);
+                    self.available_at(after.queue, lease.until);
                 }
             }
             _ => {}
@@ -145,12 +145,12 @@ impl UnitOfWork {
         if let Some(before) = before
             && after.state != State::Running
         {
-            self.make_room(before);
+            self.wake_if_limited(before);
         }
     }
 
     /// Wakes a waiter if this job was running in a queue with a limit on running jobs.
-    fn make_room(&mut self, before: &Job) {
+    fn wake_if_limited(&mut self, before: &Job) {
         if before.state != State::Running {
             return;
         }
@@ -182,7 +182,7 @@ impl UnitOfWork {
         writes
     }
 
-    /// EventKind is to be written when the group ends: queues, options, counts, statistics, and events.
+    /// What is to be written when the group ends: queues, options, counts, statistics, and events.
     pub fn closing_writes(&mut self, server: i64) -> Vec<Statement> {
         let mut writes = Vec::new();
         if !self.changed_queues.is_empty() {
@@ -202,8 +202,8 @@ impl UnitOfWork {
         }
         writes.extend(self.audit_write());
         writes.append(&mut self.more);
-        let tally = std::mem::take(&mut self.tally);
-        writes.extend(tally.into_statements(server));
+        let counters = std::mem::take(&mut self.counters);
+        writes.extend(counters.into_statements(server));
         let events = std::mem::take(&mut self.events);
         writes.extend(self.revision_write());
         writes.extend(events.into_statements(self.now));
@@ -240,7 +240,7 @@ impl UnitOfWork {
             && self.recurring_in.is_empty())
     }
 
-    /// EventKind the group leaves behind once it has been committed.
+    /// What the group leaves behind once it has been committed.
     pub fn finish(self) -> Finished {
         Finished {
             changed_queues: self.changed_queues.into_values().collect(),
@@ -250,8 +250,8 @@ impl UnitOfWork {
             tracking: self.tracking,
             tokens: self.tokens.changes,
             recurring_in: self.recurring_in.into_iter().collect(),
-            woken: self.woken,
-            ahead: self.ahead,
+            wake_ups: self.wake_ups,
+            next_available: self.next_available,
             last_seq: self.seqs.last,
         }
     }
@@ -301,7 +301,7 @@ pub struct Finished {
     pub tracking: HashMap<String, Option<Time>>,
     pub tokens: Vec<TokenChange>,
     pub recurring_in: Vec<QueueId>,
-    pub woken: HashMap<QueueId, usize>,
-    pub ahead: HashMap<QueueId, Time>,
+    pub wake_ups: HashMap<QueueId, usize>,
+    pub next_available: HashMap<QueueId, Time>,
     pub last_seq: i64,
 }

@@ -20,14 +20,14 @@ pub struct DueRecurring {
 
 /// The ids that up to `count` children might get; as many again, for some may be taken.
 pub fn ids_of_children(due: &DueRecurring) -> impl Iterator<Item = String> {
-    let ahead = i64::try_from(due.children)
+    let next_available = i64::try_from(due.children)
         .unwrap_or(i64::MAX)
         .saturating_mul(2);
     let recurring = &due.recurring;
-    (1..=ahead).map(|n| format!("{}-{}", recurring.id, recurring.made + n))
+    (1..=next_available).map(|n| format!("{}-{}", recurring.id, recurring.made + n))
 }
 
-/// LabelFilter of the recurring jobs that are due get how many children when `wanted` jobs are wanted in each queue: in order,
+/// Which of the recurring jobs that are due get how many children when `wanted` jobs are wanted in each queue: in order,
 /// no more than are due, and together no more than are wanted.
 pub fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> Vec<DueRecurring> {
     let mut left: HashMap<QueueId, usize> = wanted.iter().copied().collect();
@@ -67,7 +67,7 @@ pub fn spawn(
             continue;
         }
         children.push(child(work, recurring, id));
-        work.tally.put(recurring.queue, now);
+        work.counters.put(recurring.queue, now);
         recurring.next_at = Time(recurring.next_at.0.saturating_add(recurring.interval));
     }
     children
@@ -167,7 +167,7 @@ impl UnitOfWork {
 
     /// A recurring job has had children; that its queue has recurring jobs is known.
     fn respawned(&mut self, recurring: Recurring) {
-        self.will_be(recurring.queue, recurring.next_at);
+        self.available_at(recurring.queue, recurring.next_at);
         if let Some(slot) = self.recurring.get_mut(&recurring.id) {
             slot.recurring = Some(recurring);
             slot.changed = true;
@@ -175,6 +175,6 @@ impl UnitOfWork {
     }
 }
 
-/// LabelFilter of these pairs of scope and id are taken: the ids.
+/// Which of these pairs of scope and id are taken: the ids.
 const TAKEN: &str = "
 SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)";

@@ -15,7 +15,7 @@ pub const BOUNDS_S: [f64; CLASSES - 1] = [
 
 pub const CLASSES: usize = 12;
 
-/// EventKind is counted, in the column `slot`. From [`WAITS`] and [`RUNS`] on stand the classes.
+/// What is counted, in the column `slot`. From [`WAITS`] and [`RUNS`] on stand the classes.
 pub const PUT: i64 = 0;
 
 pub const FAILED: i64 = 1;

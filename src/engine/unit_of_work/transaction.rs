@@ -45,7 +45,7 @@ pub struct Runner {
     pub shared: Shared,
     pub clock: Arc<Clock>,
     pub seen: Arc<SeenWorkers>,
-    pub waiters: Arc<Subscriptions>,
+    pub subscriptions: Arc<Subscriptions>,
     pub changes: watch::Sender<u64>,
     pub commits: Arc<CommitTimes>,
     pub clients_tell_time: bool,
@@ -54,7 +54,7 @@ pub struct Runner {
     /// Whether the upkeep is ours to do.
     pub leads: Arc<AtomicBool>,
     pub last_seq: i64,
-    /// EventKind is in memory is as of this revision of the database.
+    /// What is in memory is as of this revision of the database.
     pub revision: i64,
     /// Whether we have looked what others have changed.
     pub has_noticed: bool,
@@ -104,8 +104,8 @@ impl Group for Runner {
         let seqs = self.begin(connection, strict).await?;
         let now = steps.iter().find_map(|step| step.now);
         let now = now.unwrap_or_else(|| self.clock.now());
-        let watched = self.waiters.any() || self.peers.any();
-        let mut work = UnitOfWork::new(now, &self.shared, watched, seqs);
+        let has_subscribers = self.subscriptions.any() || self.peers.any();
+        let mut work = UnitOfWork::new(now, &self.shared, has_subscribers, seqs);
         work.audit = Audit::of_first(steps);
         work.revision = self.peers.share().then_some(self.revision);
         let chore = steps.iter().find_map(|step| step.task.chore());
@@ -244,7 +244,7 @@ impl Runner {
         self.recurring_in = taken.recurring_in;
         if taken.tokens_differ {
             // Whoever waits with a token that has been revoked should look again.
-            self.waiters.wake_all();
+            self.subscriptions.wake_all();
         }
         Ok(())
     }
@@ -298,9 +298,9 @@ impl Runner {
         }
         for (option, value) in finished.settings {
             self.shared.config.apply(&option, value);
-            // EventKind is kept for how long may have changed, and how many may run.
+            // What is kept for how long may have changed, and how many may run.
             self.aged.pruned_on = None;
-            self.waiters.wake_all();
+            self.subscriptions.wake_all();
         }
         for queue in finished.changed_queues {
             self.shared.queues.add(queue);
@@ -314,27 +314,30 @@ impl Runner {
         if !finished.tokens.is_empty() {
             let tokens = finished.tokens.into_iter();
             tokens.for_each(|change| self.shared.tokens.apply(change));
-            self.waiters.wake_all();
+            self.subscriptions.wake_all();
         }
         self.recurring_in.extend(finished.recurring_in);
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = unsaved;
         let queue = |id| self.shared.queues.by_id(id);
         for (queue, n) in finished
-            .woken
+            .wake_ups
             .iter()
             .filter_map(|(id, n)| Some((queue(*id)?, *n)))
         {
-            self.waiters.wake(&queue.key, n);
+            self.subscriptions.wake(&queue.key, n);
         }
         for (queue, at) in finished
-            .ahead
+            .next_available
             .iter()
             .filter_map(|(id, at)| Some((queue(*id)?, *at)))
         {
-            self.waiters.will_be(&queue.key, at);
+            self.subscriptions.available_at(&queue.key, at);
         }
         if written {
-            let touched = finished.woken.keys().chain(finished.ahead.keys());
+            let touched = finished
+                .wake_ups
+                .keys()
+                .chain(finished.next_available.keys());
             self.peers.tell(touched.copied());
             self.changes.send_modify(|changes| *changes += 1);
         }

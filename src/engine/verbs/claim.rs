@@ -30,7 +30,7 @@ pub enum Order {
     RoundRobin,
 }
 
-/// EventKind a worker asks for.
+/// What a worker asks for.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// Empty where the protocol's workers have no names.
@@ -39,7 +39,7 @@ pub struct Claim {
     pub queues: Vec<QueueKey>,
     pub count: usize,
     pub order: Order,
-    /// EventKind the worker has shown a token for; it must still be one when jobs are given.
+    /// What the worker has shown a token for; it must still be one when jobs are given.
     pub grant: Option<Grant>,
     /// For how many seconds each lease is given, where the worker says that (lmstfy's `ttr`).
     pub lease_s: Option<f64>,
@@ -58,7 +58,7 @@ impl Claim {
         }
     }
 
-    /// EventKind the group should have at hand.
+    /// What the group should have at hand.
     pub(in crate::engine) fn wanted(&self) -> Vec<Wanted> {
         let wanted = |queue: &QueueKey| Wanted {
             queue: queue.clone(),

@@ -124,7 +124,7 @@ impl Actor {
                         let more = enqueue(queue, format!("next-{next}"), next, 60);
                         let ended = self
                             .engine
-                            .run_again(run, vec![more], Mode::Unique)
+                            .requeue_run(run, vec![more], Mode::Unique)
                             .await
                             .unwrap();
                         if ended {

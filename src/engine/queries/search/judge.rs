@@ -1,4 +1,4 @@
-//! LabelFilter of the jobs that a search looks at are meant. Payloads are read only of those of which all else holds, and no
+//! Which of the jobs that a search looks at are meant. Payloads are read only of those of which all else holds, and no
 //! more of them at once than fit a batch.
 
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ impl ScannedJob {
     }
 }
 
-/// EventKind a search has spent so far, and what it may spend.
+/// What a search has spent so far, and what it may spend.
 pub struct ScanBudget {
     begun: Instant,
     time: Duration,

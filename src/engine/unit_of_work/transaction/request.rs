@@ -1,4 +1,4 @@
-//! EventKind a group is made of.
+//! What a group is made of.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct WriteRequest {
     pub actor: Option<Arc<Actor>>,
 }
 
-/// EventKind a step does, and how it is answered.
+/// What a step does, and how it is answered.
 pub trait Task: Send {
     /// Runs the verbs, or looks what has become of the chore, and keeps the result. Called again if the group
     /// has to be run again.

@@ -18,7 +18,7 @@ impl Engine {
         .await
     }
 
-    /// The queue is not listed any more until something is put into it. EventKind is in it stays.
+    /// The queue is not listed any more until something is put into it. What is in it stays.
     pub async fn forget_queue(&self, queue: QueueKey, now: Option<Time>) -> Result<()> {
         self.write(Needs::default(), now, 1, move |work| {
             forget(work, &queue);
@@ -47,11 +47,11 @@ pub fn pause(work: &mut UnitOfWork, key: &QueueKey, paused: bool) {
         work.events.log(&LogEvent::Paused { queue });
     } else {
         work.events.log(&LogEvent::Unpaused { queue });
-        work.rouse(id);
+        work.wake_all(id);
     }
 }
 
-/// The queue is not listed any more, until something is put into it. EventKind is in it stays.
+/// The queue is not listed any more, until something is put into it. What is in it stays.
 pub fn forget(work: &mut UnitOfWork, key: &QueueKey) {
     if let Some(queue) = work.queue(key) {
         work.change_queue(Queue {

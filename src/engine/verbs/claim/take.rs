@@ -1,4 +1,4 @@
-//! EventKind a claim does within its transaction: which jobs it takes, in which order, and their new leases.
+//! What a claim does within its transaction: which jobs it takes, in which order, and their new leases.
 
 use crate::engine::error::{Error, Result};
 use crate::engine::events::LogEvent;
@@ -10,10 +10,10 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::verbs::claim::{CLAIM_BYTES_MAX, Claim, Order};
 use crate::engine::verbs::leases;
-use crate::engine::verbs::leases::lock_lost;
-use crate::engine::verbs::qless::fail::exhaust;
+use crate::engine::verbs::leases::announce_lost_lock;
+use crate::engine::verbs::qless::fail::fail_exhausted;
 
-/// EventKind a worker gets.
+/// What a worker gets.
 pub struct Claimed {
     pub jobs: Vec<Job>,
     /// The number of the queue that the worker's next claim begins with.
@@ -36,7 +36,7 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claim
             let mut room = CLAIM_BYTES_MAX;
             for queue in &claim.queues {
                 let rest = claim.count - taken.len();
-                taken.extend(take(work, claim, queue, rest, &mut room));
+                taken.extend(claim_from_queue(work, claim, queue, rest, &mut room));
             }
         }
         Order::RoundRobin => {
@@ -45,7 +45,7 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claim
                 let Some(queue) = claim.queues.get(turn % claim.queues.len()) else {
                     break;
                 };
-                let got = take(work, claim, queue, 1, &mut room);
+                let got = claim_from_queue(work, claim, queue, 1, &mut room);
                 empty = if got.is_empty() { empty + 1 } else { 0 };
                 turn = (turn + 1) % claim.queues.len();
                 taken.extend(got);
@@ -69,7 +69,7 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claim
 /// that wait, in order. A lost job without retries left is failed instead. The worker counts as seen, even if
 /// there is nothing for it. By lmstfy's rules those whose lease is lost wait among the others.
 /// `room` is how many bytes their bodies may have; the last one may have more.
-fn take(
+fn claim_from_queue(
     work: &mut UnitOfWork,
     claim: &Claim,
     queue: &QueueKey,
@@ -93,7 +93,7 @@ fn take(
         .lease_s
         .or_else(|| by_qless.then(|| lease_s(work, &queue.name)));
     if !by_qless {
-        leases::lapse_lost(work, id);
+        leases::expire_leases(work, id);
     }
     let mut taken = Vec::new();
     let pay = |job: &Job, room: &mut usize| *room = room.saturating_sub(job.body.bytes());
@@ -101,9 +101,11 @@ fn take(
         if *room == 0 {
             return taken;
         }
-        let Some(key) = work.next_lost(id) else { break };
-        if lose(work, &key, &queue.name) {
-            let given = give(work, &key, id, worker, lease_s);
+        let Some(key) = work.next_expired(id) else {
+            break;
+        };
+        if take_expired_lease(work, &key, &queue.name) {
+            let given = lease_to_worker(work, &key, id, worker, lease_s);
             taken.extend(given.inspect(|job| pay(job, room)));
         } else {
             // The next expired job was not loaded, because this one took its place, and nothing else announces it.
@@ -114,7 +116,7 @@ fn take(
         let Some(key) = work.next_ready(id) else {
             break;
         };
-        let given = give(work, &key, id, worker, lease_s);
+        let given = lease_to_worker(work, &key, id, worker, lease_s);
         taken.extend(given.inspect(|job| pay(job, room)));
     }
     taken
@@ -122,7 +124,7 @@ fn take(
 
 /// Takes a lost lease away; where there is a grace period, only the second time. Whether the job may be
 /// given to somebody now.
-fn lose(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
+fn take_expired_lease(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
     let now = work.now;
     let grace_s = work.config.known("grace-period");
     let Some(lease) = work.job(key).and_then(|job| job.lease.clone()) else {
@@ -135,11 +137,11 @@ fn lose(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
             lease.warned = true;
             lease.until = now.plus_seconds(grace_s);
         }
-        warn(work, key, &lease.worker);
+        announce_expired_lease(work, key, &lease.worker);
         return false;
     }
     if grace_s <= 0.0 {
-        warn(work, key, &lease.worker);
+        announce_expired_lease(work, key, &lease.worker);
     }
     let Some(job) = work.job_mut(key) else {
         return false;
@@ -149,9 +151,9 @@ fn lose(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
         return true;
     }
     let queue = job.queue;
-    exhaust(job, queue_name, lease.worker, now);
+    fail_exhausted(job, queue_name, lease.worker, now);
     let failure = job.failure.clone();
-    work.tally.failure(queue, now);
+    work.counters.failure(queue, now);
     work.tell("failed", key);
     if let Some(failure) = failure {
         work.events.log(&LogEvent::Failed {
@@ -165,15 +167,15 @@ fn lose(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
 }
 
 /// Notes that the lease was lost, and says so.
-fn warn(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
+fn announce_expired_lease(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
     let now = work.now;
     work.tell("stalled", key);
     if let Some(job) = work.job_mut(key) {
         job.history.push(EventKind::TimedOut, now, None, None);
         let queue = job.queue;
-        work.tally.lost(queue, now);
+        work.counters.lost(queue, now);
     }
-    lock_lost(work, key, worker);
+    announce_lost_lock(work, key, worker);
 }
 
 /// For how many seconds a lease is given: until the next heartbeat is due, or until the cutoff.
@@ -185,7 +187,7 @@ fn lease_s(work: &UnitOfWork, queue_name: &str) -> f64 {
 }
 
 /// Gives the job to the worker, for so many seconds, or else for as long as the job says.
-fn give(
+fn lease_to_worker(
     work: &mut UnitOfWork,
     key: &JobKey,
     queue: QueueId,
@@ -218,7 +220,7 @@ fn give(
         warned: false,
     });
     let job = job.clone();
-    work.tally.duration(queue, Kind::Wait, waited, now);
+    work.counters.duration(queue, Kind::Wait, waited, now);
     work.take_room(queue);
     work.tell("popped", key);
     Some(job)

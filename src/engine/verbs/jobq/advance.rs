@@ -10,7 +10,7 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{found, one, set_state};
 use crate::query;
 
-/// EventKind became of a compare-and-set.
+/// What became of a compare-and-set.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompareAndSet {
     /// The record in its new state.

@@ -1,7 +1,7 @@
-//! EventKind polls choose from. Those who poll at the same time with the same query would all find the same records, and
+//! What polls choose from. Those who poll at the same time with the same query would all find the same records, and
 //! all but one come too late; so one of them looks for all, and each tries another of what was found.
 //!
-//! EventKind was found stays in order: a record that comes to match later has just been touched, and is behind it. The group
+//! What was found stays in order: a record that comes to match later has just been touched, and is behind it. The group
 //! that takes one checks that it is untouched: then it still matches.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -37,15 +37,15 @@ type QueryHash = [u8; 32];
 #[derive(Debug, Default)]
 pub struct PollCandidates(Mutex<HashMap<(QueueId, QueryHash), Arc<QueryCandidates>>>);
 
-/// EventKind was found for a query.
+/// What was found for a query.
 #[derive(Debug, Default)]
 pub struct QueryCandidates {
     left: sync::Mutex<Untried>,
-    /// EventKind somebody tries at the moment.
+    /// What somebody tries at the moment.
     tried: Mutex<HashSet<Candidate>>,
 }
 
-/// EventKind nobody has tried yet.
+/// What nobody has tried yet.
 #[derive(Debug, Default)]
 struct Untried {
     /// When somebody began to look, and whether there was nothing at all.

@@ -1,4 +1,4 @@
-//! EventKind all verbs on records share: finding one, and changing it with an entry in its log.
+//! What all verbs on records share: finding one, and changing it with an entry in its log.
 
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};

@@ -58,6 +58,6 @@ pub fn create(work: &mut UnitOfWork, queue: &Queue, payload: &str, state: &str) 
     job.history.push(EventKind::Created, now, None, None);
     let record = Record::of(&job);
     work.insert(job);
-    work.tally.put(queue.id, work.now);
+    work.counters.put(queue.id, work.now);
     Ok(record)
 }

@@ -33,7 +33,7 @@ impl Engine {
         let choice = self.choices().of(queue.id, query.text());
         for attempt in 0..ATTEMPTS_MAX {
             let find = || self.candidates(queue, query);
-            // EventKind matched before this poll came need not match at its time.
+            // What matched before this poll came need not match at its time.
             let anew = attempt > 0 || query.needs().time;
             let Some(trying) = choice.next(anew, find).await? else {
                 return Ok(None);

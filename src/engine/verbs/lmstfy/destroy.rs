@@ -14,7 +14,7 @@ impl Engine {
     }
 
     /// Deletes up to `count` jobs of the queue's dead letter, oldest first. How many.
-    pub async fn drop_dead(&self, queue: QueueKey, count: usize) -> Result<usize> {
+    pub async fn delete_dead_letter(&self, queue: QueueKey, count: usize) -> Result<usize> {
         self.drop_of(queue, JobSet::Dead, count).await
     }
 

@@ -5,11 +5,11 @@ use crate::engine::error::Result;
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, LMSTFY_SCOPE, QueueKey};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::lifecycle::{made_up_id, new_job, place};
+use crate::engine::verbs::lifecycle::{generated_id, new_job, set_available};
 use crate::engine::verbs::lmstfy::acknowledge::acknowledge;
 use crate::engine::verbs::named;
 
-/// EventKind stands before the id of a job whose publisher uses attributes, as in lmstfy's own versioned ids.
+/// What stands before the id of a job whose publisher uses attributes, as in lmstfy's own versioned ids.
 const VERSION: &str = "1";
 
 /// A job to be published.
@@ -60,7 +60,7 @@ impl Engine {
 /// Publishes a job. Returns its id, which may be the name of a queue for replies.
 pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> String {
     let now = work.now;
-    let made_up = made_up_id(now);
+    let made_up = generated_id(now);
     let id = match publish.versioned {
         true => format!("{VERSION}{made_up}"),
         false => made_up,
@@ -79,9 +79,9 @@ pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> St
     job.expires_at = ends_after(work, publish.ttl_s);
     job.history
         .push(EventKind::Put, now, Some(&queue.name), None);
-    place(&mut job, now, f64::from(publish.delay_s));
+    set_available(&mut job, now, f64::from(publish.delay_s));
     work.insert(job);
-    work.tally.put(queue_id, now);
+    work.counters.put(queue_id, now);
     id
 }
 

@@ -65,6 +65,6 @@ pub fn respawn(work: &mut UnitOfWork, key: &JobKey, ttl_s: u32) -> Result<()> {
     job.remaining = 0;
     job.expires_at = expires_at;
     let queue = job.queue;
-    work.tally.put(queue, now);
+    work.counters.put(queue, now);
     Ok(())
 }

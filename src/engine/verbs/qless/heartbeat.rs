@@ -6,7 +6,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::{LeaseHolder, held};
+use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 
 impl Engine {
     /// Renews leases. Each job may get a new body. Per job, the seconds until the next heartbeat.
@@ -36,7 +36,7 @@ pub fn heartbeat(
     holder: &LeaseHolder,
     body: Option<&str>,
 ) -> Result<f64> {
-    let job = held(work, key, holder)?;
+    let job = leased_job(work, key, holder)?;
     let (queue, since) = (work.queue_name(job.queue), job.since);
     work.saw(&holder.worker);
     let next = work.now.plus_seconds(work.config.heartbeat_s(&queue));

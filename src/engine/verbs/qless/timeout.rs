@@ -7,7 +7,7 @@ use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::lock_lost;
+use crate::engine::verbs::leases::announce_lost_lock;
 
 impl Engine {
     /// Takes jobs from their workers; each is first in line for another.
@@ -36,6 +36,6 @@ pub fn time_out(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
     job.state = State::Stalled;
     job.since = now;
     job.ready_at = now;
-    lock_lost(work, key, &lease.worker);
+    announce_lost_lock(work, key, &lease.worker);
     Ok(())
 }

@@ -44,7 +44,7 @@ pub fn running(work: &UnitOfWork, run: &Run) -> Option<JobKey> {
 pub fn end(work: &mut UnitOfWork, key: &JobKey) {
     if let Some(job) = work.job(key) {
         let (queue, ran) = (job.queue, work.now.seconds_since(job.since));
-        work.tally.duration(queue, Kind::Run, ran, work.now);
+        work.counters.duration(queue, Kind::Run, ran, work.now);
     }
     work.remove(key);
 }

@@ -16,7 +16,7 @@ const ATOMIC_MAX: usize = 6_400;
 
 const ATOMIC_QUEUES_MAX: usize = 1_000;
 
-/// EventKind becomes of a job whose key is taken (document, Mode).
+/// What becomes of a job whose key is taken (document, Mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Nothing is enqueued at all.
@@ -131,7 +131,7 @@ pub fn put(work: &mut UnitOfWork, enqueue: &Enqueue, mode: Mode) {
     let now = work.now;
     if let Some(job) = work.job_mut(&key) {
         fill(job, enqueue, now);
-        work.tally.put(key.scope, now);
+        work.counters.put(key.scope, now);
     }
 }
 

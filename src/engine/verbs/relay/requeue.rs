@@ -13,7 +13,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`JobExists`, `TooMany`](crate::engine::Error).
-    pub async fn run_again(&self, run: Run, jobs: Vec<Enqueue>, mode: Mode) -> Result<bool> {
+    pub async fn requeue_run(&self, run: Run, jobs: Vec<Enqueue>, mode: Mode) -> Result<bool> {
         check_atomic(&jobs)?;
         let mut needs = named([(&run.queue, &run.id)]);
         jobs.iter().for_each(|job| need(&mut needs, job));
