@@ -177,8 +177,8 @@ impl Engine {
         let readers = store.readers;
         let shared = Shared::default();
         let clock = Arc::new(Clock::default());
-        if let Some(fresh) = readers.fresh().await? {
-            clock.follow(fresh.now);
+        if let Some(fresh) = readers.status().await? {
+            clock.synchronize(fresh.now);
         }
         let answers = readers.read(cache::all()).await?;
         let taken = cache::take_over(&shared, answers)?;
@@ -200,12 +200,12 @@ impl Engine {
             leads: operator.leads(),
             last_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
             revision: taken.revision,
-            has_noticed: false,
-            groups: 0,
+            has_reported_revision: false,
+            transactions: 0,
             recurring_in: taken.recurring_in,
-            aged: Aging::default(),
-            held: JobCache::default(),
-            idle: EmptyQueues::after(options.empty_queue_age.unwrap_or(QUIET)),
+            aging: Aging::default(),
+            job_cache: JobCache::default(),
+            empty_queues: EmptyQueues::after(options.empty_queue_age.unwrap_or(QUIET)),
         };
         let inner = Arc::new(Inner {
             writer: Writer::start(store.connection, runner),
@@ -237,20 +237,20 @@ impl Engine {
 
     /// Starts what goes on of its own accord.
     fn start_tasks(&self, options: &Options) {
-        self.until_stop(self.clone().keep_up());
-        self.until_stop(self.clone().run_wake_up_timer());
-        self.until_stop(self.clone().run_operations());
+        self.spawn_task(self.clone().run_maintenance());
+        self.spawn_task(self.clone().run_wake_up_timer());
+        self.spawn_task(self.clone().run_operations());
         if !self.readers().is_shared() {
             return;
         }
-        self.until_stop(self.clone().look_for_news());
+        self.spawn_task(self.clone().poll_peers());
         if !options.no_notify {
-            self.until_stop(self.clone().tell_others());
-            self.until_stop(self.clone().hear_others());
+            self.spawn_task(self.clone().notify_peers());
+            self.spawn_task(self.clone().listen_to_peers());
         }
     }
 
-    fn until_stop(&self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static) {
         let stop = self.0.stop.clone();
         tokio::spawn(async move { stop.run_until_cancelled(task).await });
     }
@@ -309,7 +309,7 @@ impl Engine {
 
     /// The options in force, with what other servers have set.
     pub async fn options(&self) -> Result<&Config> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         Ok(self.config())
     }
 
@@ -338,7 +338,7 @@ impl Engine {
     }
 
     /// Something may have changed elsewhere.
-    fn say_changed(&self) {
+    fn notify_changed(&self) {
         self.0.changes.send_modify(|changes| *changes += 1);
     }
 
@@ -352,17 +352,17 @@ impl Engine {
     }
 
     /// Whether this is one of every so many conclusions of the audit.
-    fn counts_to(&self, every: u64) -> bool {
+    fn is_every(&self, every: u64) -> bool {
         let before = self.0.concluded.fetch_add(1, Ordering::Relaxed);
         (before + 1).is_multiple_of(every)
     }
 
     /// What polls for records choose from.
-    fn choices(&self) -> &PollCandidates {
+    fn poll_candidates(&self) -> &PollCandidates {
         &self.0.choices
     }
 
-    fn operator(&self) -> &operations::OperationRunner {
+    fn operation_runner(&self) -> &operations::OperationRunner {
         &self.0.operator
     }
 
@@ -370,7 +370,7 @@ impl Engine {
         &self.0.readers
     }
 
-    fn seen(&self) -> &SeenWorkers {
+    fn seen_workers(&self) -> &SeenWorkers {
         &self.0.seen
     }
 
@@ -387,7 +387,7 @@ impl Engine {
             result: None,
             tell,
         });
-        let step = WriteRequest {
+        let request = WriteRequest {
             // A group is bounded by bytes and links as it is by items.
             items: items + needs.bytes / ITEM_BYTES + needs.links / ITEM_LINKS,
             needs,
@@ -396,7 +396,7 @@ impl Engine {
             actor: self.1.clone(),
         };
         let written = async {
-            self.0.writer.submit(step).await?;
+            self.0.writer.submit(request).await?;
             told.await.map_err(|_| store::StoreError::Stopped)?
         };
         if !self.readers().is_shared() {
@@ -407,10 +407,10 @@ impl Engine {
         written.unwrap_or(Err(Error::Unavailable))
     }
 
-    async fn chore(&self, chore: SystemTask) -> Result<usize> {
+    async fn run_system_task(&self, system_task: SystemTask) -> Result<usize> {
         let (tell, told) = oneshot::channel();
         let task = Box::new(SystemRequest {
-            chore,
+            system_task,
             concerned: 0,
             tell,
         });
@@ -428,11 +428,11 @@ impl Engine {
     }
 
     /// Catches up with what other servers have changed of that which is kept in memory.
-    async fn freshen(&self) -> Result<()> {
-        let Some(fresh) = self.readers().fresh().await? else {
+    async fn refresh_cache(&self) -> Result<()> {
+        let Some(fresh) = self.readers().status().await? else {
             return Ok(());
         };
-        self.0.clock.follow(fresh.now);
+        self.0.clock.synchronize(fresh.now);
         let known = cache::revision(&self.0.shared);
         if fresh.revision > known {
             let answers = self.readers().read(cache::since(known)).await?;

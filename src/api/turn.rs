@@ -171,7 +171,7 @@ pub async fn queue(
         offset,
         limit: PAGE_JOBS,
     };
-    let jobs = engine.brief_jobs(standing(stand), Some(&key), page, None);
+    let jobs = engine.list_jobs(standing(stand), Some(&key), page, None);
     let jobs = jobs.await?;
     Ok(Some(QueueView {
         queue,
@@ -221,7 +221,7 @@ async fn relatives(engine: &Engine, ids: &[String]) -> Result<Relatives> {
     let keys: Vec<JobKey> = (ids.iter().take(RELATIVES_SHOWN))
         .map(JobKey::qless)
         .collect();
-    let jobs = engine.brief_jobs_by_key(&keys).await?;
+    let jobs = engine.list_jobs_by_key(&keys).await?;
     let now = engine.now(None);
     let relative = |(key, job): (JobKey, Option<Job>)| Relative {
         id: key.id,
@@ -350,7 +350,7 @@ fn rows(engine: &Engine, jobs: &[Job]) -> Vec<JobRow> {
 }
 
 fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
-    let stand = stand(job.standing(now));
+    let stand = stand(job.effective_state(now));
     let lease = job.lease.as_ref();
     let when = match stand {
         Stand::Waiting | Stand::Scheduled => job.ready_at,

@@ -31,7 +31,7 @@ pub struct Noted {
 impl Noted {
     /// The engine, which notes what is changed through it.
     pub fn engine(&self, engine: &Engine) -> Engine {
-        engine.acting(Arc::clone(&self.actor))
+        engine.acting_as(Arc::clone(&self.actor))
     }
 
     /// Whether it was done, and in what words that is told. The first word counts.
@@ -98,7 +98,7 @@ pub async fn note(dashboard: Dashboard, request: Request, least: Role, next: Nex
         (is_unread || status.is_server_error()).then(unread)
     });
     if let Some((done, said)) = outcome
-        && let Err(error) = engine.conclude(&noted.actor, done, &said).await
+        && let Err(error) = engine.record_outcome(&noted.actor, done, &said).await
     {
         tracing::error!(%error, "failed to write the audit log");
     }

@@ -122,7 +122,7 @@ async fn begin(
         .await?;
     let said = format!("Signed in as {}.", who.role.as_str());
     engine
-        .conclude(&actor_of(asked, who, "sign_in"), true, &said)
+        .record_outcome(&actor_of(asked, who, "sign_in"), true, &said)
         .await
 }
 
@@ -133,7 +133,7 @@ pub async fn sign_out(State(dashboard): State<Dashboard>, asked: Asked) -> Respo
         let mut ended = engine.end_session(Hash::of(secret)).await;
         if let (Ok(()), Some(principal)) = (&ended, &asked.principal) {
             let actor = actor_of(&asked, &principal.identity, "sign_out");
-            ended = engine.conclude(&actor, true, "Signed out.").await;
+            ended = engine.record_outcome(&actor, true, "Signed out.").await;
         }
         if let Err(error) = ended {
             tracing::error!(%error, "failed to end a session");

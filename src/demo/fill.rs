@@ -239,7 +239,7 @@ async fn records(engine: &Engine, number: usize) -> Result<()> {
             2 => r#"["FINISHED"]"#,
             _ => "null",
         };
-        engine.record(&queue, body(), state.to_owned())
+        engine.create_record(&queue, body(), state.to_owned())
     };
     futures::future::try_join_all((0..BATCH).map(record)).await?;
     Ok(())

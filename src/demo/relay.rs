@@ -165,7 +165,7 @@ async fn run(engine: &Engine, scene: &Scene, of: Job) {
             return;
         }
         let state = format!(r#"{{"step": {}, "of": {beats}}}"#, beat + 1);
-        drop(engine.beat(run.clone(), Some(Some(state))).await);
+        drop(engine.heartbeat_run(run.clone(), Some(Some(state))).await);
     }
     if scene.retries.is_none() {
         let again = Enqueue {
@@ -178,5 +178,5 @@ async fn run(engine: &Engine, scene: &Scene, of: Job) {
             return;
         }
     }
-    drop(engine.finish(run).await);
+    drop(engine.complete_run(run).await);
 }

@@ -51,7 +51,7 @@ impl Moment {
 impl Engine {
     /// Everything that is kept twice and does not agree; of each kind up to a thousand problems.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let args = self.moment(now).args();
         let find = |kind: &Kind| Statement::new(kind.find, args.clone());
         let answers = self
@@ -72,7 +72,7 @@ impl Engine {
     }
 
     /// Checks, and sets right what it finds. Returns all that was found, and how much of it is right now.
-    pub async fn mend(&self, now: Option<Time>) -> Result<(Vec<Inconsistency>, usize)> {
+    pub async fn repair(&self, now: Option<Time>) -> Result<(Vec<Inconsistency>, usize)> {
         let (mut found, mut known) = (Vec::new(), HashSet::new());
         let mut left = self.check(now).await?;
         for _ in 0..ROUNDS_MAX {
@@ -92,13 +92,14 @@ impl Engine {
 
     /// Sets right those of the problems that are still there.
     async fn repair_problems(&self, moment: Moment, problems: Vec<Inconsistency>) -> Result<()> {
-        let mend = SystemTask::Mend(moment, problems.into());
-        self.chore(mend).await.map(drop)
+        let mend = SystemTask::Repair(moment, problems.into());
+        self.run_system_task(mend).await.map(drop)
     }
 
     fn moment(&self, now: Option<Time>) -> Moment {
         let now = self.now(now);
-        let days = i64::try_from(self.config().count("histogram-history")).unwrap_or(i64::MAX);
+        let days =
+            i64::try_from(self.config().whole_number("histogram-history")).unwrap_or(i64::MAX);
         Moment {
             now,
             pruned: now.day().saturating_sub(days),

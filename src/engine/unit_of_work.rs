@@ -60,10 +60,10 @@ struct RecurringSlot {
 /// Jobs that a claim may take, in the order in which it takes them.
 #[derive(Default)]
 struct Candidates {
-    lost: VecDeque<JobKey>,
+    expired: VecDeque<JobKey>,
     ready: VecDeque<JobKey>,
     /// How many more may run, where the queue has a limit.
-    room: Option<usize>,
+    free_slots: Option<usize>,
     /// More were found than the transaction has memory for.
     is_cut: bool,
 }
@@ -94,7 +94,7 @@ pub struct UnitOfWork {
     /// How many moments have been given out, a microsecond each.
     pub ticks: i64,
     /// How many jobs a chore has changed or dropped.
-    pub concerned: usize,
+    pub affected: usize,
     /// Whether anybody waits for jobs, and wants to know which queues got some.
     pub has_subscribers: bool,
     /// Where servers share a database, its revision when the group began.
@@ -102,15 +102,15 @@ pub struct UnitOfWork {
     /// What is noted of the group, if it is an actor's.
     pub audit: Option<Box<Audit>>,
     /// What else is to be written.
-    more: Vec<Statement>,
+    extra_statements: Vec<Statement>,
     queues: Arc<Queues>,
     /// Queues that are new, or otherwise than before; and by which keys they are found.
     changed_queues: BTreeMap<QueueId, Queue>,
     changed_keys: HashMap<QueueKey, QueueId>,
     /// Queues that are to be there no longer.
-    gone_queues: Vec<QueueId>,
+    deleted_queues: Vec<QueueId>,
     pub tokens: TokenChanges,
-    pub operating: OperationChanges,
+    pub operations: OperationChanges,
     tracked: Arc<Tracked>,
     /// Ids tracked since when, or no longer, by this group.
     tracking: HashMap<String, Option<Time>>,
@@ -119,7 +119,7 @@ pub struct UnitOfWork {
     /// Edges `(job, needs)` to be added (true) or removed.
     edges: HashMap<(i64, i64), bool>,
     /// Dependencies of jobs that are not loaded, for the search of cycles.
-    reach: HashMap<String, Vec<String>>,
+    reachable: HashMap<String, Vec<String>>,
     candidates: HashMap<QueueId, Candidates>,
     oldest: Vec<JobKey>,
     recurring: HashMap<String, RecurringSlot>,
@@ -131,12 +131,12 @@ pub struct UnitOfWork {
     wake_ups: HashMap<QueueId, usize>,
     /// When something will become available in a queue.
     next_available: HashMap<QueueId, Time>,
-    seen: HashSet<String>,
+    seen_workers: HashSet<String>,
     forgotten_workers: Vec<String>,
     settings: Vec<(String, Option<String>)>,
     /// Jobs that run, with their versions, and jobs that do not run any more (`None`), in the order in which the
     /// phases of the group left them: what one phase only looked at another may end.
-    running: Vec<(JobKey, Option<(Job, i64)>)>,
+    cache_updates: Vec<(JobKey, Option<(Job, i64)>)>,
     seqs: Seqs,
 }
 
@@ -155,26 +155,26 @@ impl UnitOfWork {
             counters: Counters::default(),
             events: Events::default(),
             config: Arc::clone(&shared.config),
-            history_max: shared.config.count("max-job-history"),
+            history_max: shared.config.whole_number("max-job-history"),
             completed: false,
             ticks: 0,
-            concerned: 0,
+            affected: 0,
             has_subscribers,
             revision: None,
             audit: None,
-            more: Vec::new(),
+            extra_statements: Vec::new(),
             queues: Arc::clone(&shared.queues),
             changed_queues: BTreeMap::new(),
             changed_keys: HashMap::new(),
-            gone_queues: Vec::new(),
+            deleted_queues: Vec::new(),
             tokens: TokenChanges::new(&shared.tokens),
-            operating: OperationChanges::default(),
+            operations: OperationChanges::default(),
             tracked: Arc::clone(&shared.tracked),
             tracking: HashMap::new(),
             slots: HashMap::default(),
             removed: Vec::new(),
             edges: HashMap::new(),
-            reach: HashMap::new(),
+            reachable: HashMap::new(),
             candidates: HashMap::new(),
             oldest: Vec::new(),
             recurring: HashMap::new(),
@@ -182,10 +182,10 @@ impl UnitOfWork {
             recurring_in: HashSet::new(),
             wake_ups: HashMap::new(),
             next_available: HashMap::new(),
-            seen: HashSet::new(),
+            seen_workers: HashSet::new(),
             forgotten_workers: Vec::new(),
             settings: Vec::new(),
-            running: Vec::new(),
+            cache_updates: Vec::new(),
             seqs,
         }
     }
@@ -206,12 +206,12 @@ impl UnitOfWork {
     }
 
     /// The job does not run, or is there no longer.
-    pub fn let_go(&mut self, key: JobKey) {
-        self.running.push((key, None));
+    pub fn forget_cached(&mut self, key: JobKey) {
+        self.cache_updates.push((key, None));
     }
 
     /// A moment after all that this gave before, for what is to be in order though it happens at once.
-    pub fn tick(&mut self) -> Time {
+    pub fn next_tick(&mut self) -> Time {
         let moment = Time(self.now.0.saturating_add(self.ticks));
         self.ticks += 1;
         moment
@@ -237,7 +237,7 @@ impl UnitOfWork {
     }
 
     /// Puts a job under work as it stands in the database.
-    pub fn prime(&mut self, job: Job, version: i64) {
+    pub fn add_loaded(&mut self, job: Job, version: i64) {
         let slot = Slot {
             job,
             version: Some(version),
@@ -253,10 +253,10 @@ impl UnitOfWork {
     }
 
     /// How many more jobs of the queue may run, where that is limited.
-    pub fn room(&self, queue: QueueId) -> usize {
+    pub fn free_slots(&self, queue: QueueId) -> usize {
         let candidates = self.candidates.get(&queue);
         candidates
-            .and_then(|candidates| candidates.room)
+            .and_then(|candidates| candidates.free_slots)
             .unwrap_or(usize::MAX)
     }
 
@@ -267,11 +267,11 @@ impl UnitOfWork {
     }
 
     /// One more job of the queue runs.
-    pub fn take_room(&mut self, queue: QueueId) {
+    pub fn use_slot(&mut self, queue: QueueId) {
         if let Some(room) = self
             .candidates
             .get_mut(&queue)
-            .and_then(|it| it.room.as_mut())
+            .and_then(|it| it.free_slots.as_mut())
         {
             *room = room.saturating_sub(1);
         }
@@ -279,7 +279,7 @@ impl UnitOfWork {
 
     /// The next job of the queue whose lease is lost.
     pub fn next_expired(&mut self, queue: QueueId) -> Option<JobKey> {
-        self.candidates.get_mut(&queue)?.lost.pop_front()
+        self.candidates.get_mut(&queue)?.expired.pop_front()
     }
 
     /// The next job of the queue that waits.
@@ -349,7 +349,7 @@ impl UnitOfWork {
 
     /// Takes a queue away in which there is nothing.
     pub fn drop_queue(&mut self, id: QueueId) {
-        self.gone_queues.push(id);
+        self.deleted_queues.push(id);
     }
 
     /// The name of a queue that is known.
@@ -377,8 +377,8 @@ impl UnitOfWork {
     }
 
     /// The last UTC day that is not kept any more by an option that counts days, today being the first.
-    pub fn past_keeping(&self, option: &str) -> i64 {
-        let days = i64::try_from(self.config.count(option)).unwrap_or(i64::MAX);
+    pub fn last_expired_day(&self, option: &str) -> i64 {
+        let days = i64::try_from(self.config.whole_number(option)).unwrap_or(i64::MAX);
         self.now.day().saturating_sub(days)
     }
 
@@ -401,7 +401,7 @@ impl UnitOfWork {
     }
 
     /// Says on its channel what happened to a job, if it is tracked.
-    pub fn tell(&mut self, channel: &str, key: &JobKey) {
+    pub fn publish_tracked(&mut self, channel: &str, key: &JobKey) {
         if key.scope == QLESS_SCOPE && self.is_tracked(&key.id) {
             self.events.tracked(channel, &key.id);
         }
@@ -441,20 +441,20 @@ impl UnitOfWork {
     }
 
     /// These statements are written, too; no verb and no copy in memory knows of what they change.
-    pub fn also(&mut self, statements: impl IntoIterator<Item = Statement>) {
-        self.more.extend(statements);
+    pub fn add_statements(&mut self, statements: impl IntoIterator<Item = Statement>) {
+        self.extra_statements.extend(statements);
     }
 
     /// The worker showed itself.
-    pub fn saw(&mut self, worker: &str) {
-        if !self.seen.contains(worker) {
-            self.seen.insert(worker.to_owned());
+    pub fn worker_seen(&mut self, worker: &str) {
+        if !self.seen_workers.contains(worker) {
+            self.seen_workers.insert(worker.to_owned());
         }
     }
 
     /// The worker is forgotten until it shows itself again.
     pub fn forget_worker(&mut self, worker: &str) {
-        self.seen.remove(worker);
+        self.seen_workers.remove(worker);
         self.forgotten_workers.push(worker.to_owned());
     }
 
@@ -464,7 +464,7 @@ impl UnitOfWork {
     }
 
     /// Workers that showed themselves.
-    pub fn seen(&self) -> &HashSet<String> {
-        &self.seen
+    pub fn seen_workers(&self) -> &HashSet<String> {
+        &self.seen_workers
     }
 }

@@ -140,7 +140,10 @@ async fn delete(front: Front, call: Call) -> Outcome {
 
 /// `PATCH /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`
 async fn heartbeat(front: Front, call: Call) -> Outcome {
-    front.engine.beat(call.run()?, call.state()?).await?;
+    front
+        .engine
+        .heartbeat_run(call.run()?, call.state()?)
+        .await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
@@ -153,6 +156,6 @@ async fn requeue(front: Front, call: Call) -> Outcome {
 
 /// `DELETE /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`
 async fn complete(front: Front, call: Call) -> Outcome {
-    front.engine.finish(call.run()?).await?;
+    front.engine.complete_run(call.run()?).await?;
     Ok(StatusCode::OK.into_response())
 }

@@ -113,7 +113,7 @@ async fn fill(engine: &Engine) {
     let books = engine.record_queue("books").await.unwrap();
     let payload = r#"{"user":{"id":42},"title":"Dune"}"#.to_owned();
     engine
-        .record(&books, payload, "null".to_owned())
+        .create_record(&books, payload, "null".to_owned())
         .await
         .unwrap();
 }

@@ -30,7 +30,7 @@ pub async fn check(engine: &Engine) -> Result<CheckView> {
 
 /// Checks and sets right. Says what came of it.
 pub async fn mend(engine: &Engine) -> Result<String> {
-    let (found, mended) = engine.mend(None).await?;
+    let (found, mended) = engine.repair(None).await?;
     Ok(told(found.len(), mended))
 }
 

@@ -67,7 +67,7 @@ async fn row(engine: &Engine, letter: QueueCounts) -> Result<DeadRow> {
     };
     let key = &letter.queue.key;
     let head = engine
-        .brief_jobs(EffectiveState::Dead, Some(key), first, None)
+        .list_jobs(EffectiveState::Dead, Some(key), first, None)
         .await?;
     let now = engine.now(None);
     Ok(DeadRow {
@@ -191,7 +191,7 @@ pub async fn dead_of(
         engine.dead_jobs(&key(queue), &letters).await
     } else {
         let keys: Vec<JobKey> = ids.into_iter().map(JobKey::lmstfy).collect();
-        let found = engine.brief_jobs_by_key(&keys).await;
+        let found = engine.list_jobs_by_key(&keys).await;
         found.map(|jobs| jobs.into_iter().flatten().collect())
     };
     let found = found.map_err(|error| error.to_string())?;
@@ -199,7 +199,7 @@ pub async fn dead_of(
     let now = engine.now(None);
     Ok(found
         .into_iter()
-        .filter(|job| Some(job.queue) == id && job.standing(now) == EffectiveState::Dead)
+        .filter(|job| Some(job.queue) == id && job.effective_state(now) == EffectiveState::Dead)
         .map(|job| job.key)
         .collect())
 }

@@ -39,7 +39,10 @@ pub async fn find(engine: &Engine, typed: &str) -> Result<Vec<Group>> {
     if typed.is_empty() || typed.len() > NAME_BYTES_MAX || typed.contains('\0') {
         return Ok(Vec::new());
     }
-    let (jobs, names) = futures::try_join!(engine.with_id(typed, None), engine.names(typed, None))?;
+    let (jobs, names) = futures::try_join!(
+        engine.jobs_with_id(typed, None),
+        engine.matching_names(typed, None)
+    )?;
     let jobs = rows(engine, &jobs).into_iter().map(|job| Item {
         to: to::row(&job),
         about: format!("{}, queue {}", job.stand.as_str(), job.place.label()),

@@ -93,7 +93,7 @@ async fn asked(engine: &Engine, queue: &Queue, text: &str) -> Result<RecordList>
         Ok(query) => query,
         Err(refused) => return Ok(RecordList::Refused(refused)),
     };
-    match engine.query(queue, &query, FOUND_MAX).await {
+    match engine.query_records(queue, &query, FOUND_MAX).await {
         Ok(records) => Ok(RecordList::Found(records.iter().map(row).collect())),
         Err(error @ (Error::TooMuchWork { .. } | Error::ResponseTooLarge)) => {
             Ok(RecordList::Refused(RefusedQuery {
@@ -287,7 +287,7 @@ pub async fn create_record(
     };
     let made = async {
         let queue = engine.record_queue(&queue.name).await?;
-        engine.record(&queue, payload, state).await
+        engine.create_record(&queue, payload, state).await
     };
     let made = made.await.map_err(|error| {
         refuse(WrongRecord {
@@ -323,7 +323,7 @@ async fn advance(
         Ok((old, wanted)) => {
             let swap = async {
                 let queue = engine.record_queue(&queue.name).await?;
-                engine.advance(&queue, known(id)?, old, wanted).await
+                engine.advance_record(&queue, known(id)?, old, wanted).await
             };
             swap.await.map_err(|error| sentence(&error))
         }
@@ -348,7 +348,7 @@ async fn append(engine: &Engine, queue: &Place, id: &str, event: String) -> Resu
         Ok(text) => {
             let append = async {
                 let queue = engine.record_queue(&queue.name).await?;
-                engine.append(&queue, known(id)?, text).await
+                engine.append_event(&queue, known(id)?, text).await
             };
             append.await.map_err(|error| sentence(&error))
         }

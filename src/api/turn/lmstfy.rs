@@ -16,7 +16,9 @@ const GLIMPSE_BYTES: usize = 32;
 
 /// The job with that id, if it is in that queue and its time to live has not ended.
 pub async fn lmstfy_job(engine: &Engine, queue: &Place, id: &str) -> Result<Option<LmstfyJobView>> {
-    let found = engine.living(&key(queue), &JobKey::lmstfy(id)).await?;
+    let found = engine
+        .unexpired_job(&key(queue), &JobKey::lmstfy(id))
+        .await?;
     let Some((job, now)) = found else {
         return Ok(None);
     };
@@ -33,7 +35,9 @@ pub async fn lmstfy_job(engine: &Engine, queue: &Place, id: &str) -> Result<Opti
 
 /// The bytes of the job, if it is in that queue.
 pub async fn body(engine: &Engine, queue: &Place, id: &str) -> Result<Option<Vec<u8>>> {
-    let found = engine.living(&key(queue), &JobKey::lmstfy(id)).await?;
+    let found = engine
+        .unexpired_job(&key(queue), &JobKey::lmstfy(id))
+        .await?;
     Ok(found.map(|(job, _)| BASE64.decode(job.body.as_bytes()).unwrap_or_default()))
 }
 

@@ -39,7 +39,7 @@ pub async fn tagged(engine: &Engine, tag: &str, offset: usize) -> Result<TagView
     let (total, ids) = engine.tagged(tag, page).await?;
     let keys: Vec<JobKey> = ids.into_iter().map(JobKey::qless).collect();
     let jobs: Vec<_> = engine
-        .brief_jobs_by_key(&keys)
+        .list_jobs_by_key(&keys)
         .await?
         .into_iter()
         .flatten()
@@ -55,7 +55,7 @@ pub async fn tagged(engine: &Engine, tag: &str, offset: usize) -> Result<TagView
 
 /// The tracked jobs and what happened to them lately.
 pub async fn tracked(engine: &Engine) -> Result<TrackedView> {
-    let (jobs, gone) = engine.brief_tracked().await?;
+    let (jobs, gone) = engine.list_tracked().await?;
     let now = engine.now(None);
     let newest = engine.last_event().await?;
     let searched = newest.min(EVENTS_SEARCHED);

@@ -28,7 +28,7 @@ pub async fn confirm(engine: &Engine, wish: &Wish) -> Result<Result<ConfirmView,
         Ok(subject) => subject,
         Err(why) => return Ok(Err(why)),
     };
-    let counted = match engine.count(&action, &subject).await? {
+    let counted = match engine.estimate_operation(&action, &subject).await? {
         Ok(counted) => counted,
         Err(why) => return Ok(Err(why.to_string())),
     };
@@ -60,7 +60,10 @@ pub async fn operate(
     let (deed, subject) = (deed(wish)?, subject(wish)?);
     let action = action(deed, wish)?;
     let say = |error: crate::engine::Error| error.to_string();
-    let counted = engine.count(&action, &subject).await.map_err(say)?;
+    let counted = engine
+        .estimate_operation(&action, &subject)
+        .await
+        .map_err(say)?;
     let counted = counted.map_err(|why| why.to_string())?;
     if counted.jobs == 0 && !counted.is_least {
         return Err(none(wish));
@@ -91,7 +94,7 @@ pub async fn operate(
         subject,
         counted,
     };
-    let id = engine.operate(asked).await.map_err(say)?;
+    let id = engine.start_operation(asked).await.map_err(say)?;
     let id = id.map_err(|why| why.to_string())?;
     let undo = if can_be_undone {
         " You can undo it for 30 s after it ends."

@@ -60,7 +60,7 @@ pub async fn recurring(engine: &Engine, id: &str) -> Result<Option<RecurringView
         .map(|number| JobKey::qless(format!("{id}-{number}")))
         .collect();
     let children: Vec<_> = engine
-        .brief_jobs_by_key(&keys)
+        .list_jobs_by_key(&keys)
         .await?
         .into_iter()
         .flatten()

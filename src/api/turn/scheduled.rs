@@ -13,8 +13,8 @@ pub async fn scheduled(engine: &Engine, offset: usize) -> Result<ScheduledView> 
     };
     let (queues, due, jobs) = futures::try_join!(
         there(engine),
-        engine.due(None),
-        engine.brief_jobs(EffectiveState::Scheduled, None, page, None)
+        engine.count_due_by_hour(None),
+        engine.list_jobs(EffectiveState::Scheduled, None, page, None)
     )?;
     Ok(ScheduledView {
         total: queues.iter().map(|queue| queue.counts.scheduled).sum(),

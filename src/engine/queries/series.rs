@@ -96,7 +96,7 @@ impl Engine {
         width: i64,
         count: usize,
     ) -> Result<Vec<SeriesTotals>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let mut spans = vec![SeriesTotals::default(); count];
         let queue = match queue.map(|key| self.known_queues().get(key)) {
             Some(None) => return Ok(spans),

@@ -199,7 +199,7 @@ impl Counters {
     }
 
     /// A job went to the dead letter at `now`.
-    pub fn died(&mut self, queue: QueueId, now: Time) {
+    pub fn dead_lettered(&mut self, queue: QueueId, now: Time) {
         self.count_event(queue, SeriesEvent::Failed, now);
     }
 
@@ -243,7 +243,7 @@ impl Counters {
     }
 
     /// A lost lease was handed on, or ended the job, at `now`.
-    pub fn lost(&mut self, queue: QueueId, now: Time) {
+    pub fn lease_expired(&mut self, queue: QueueId, now: Time) {
         self.add(Kind::Outcome, queue, now.day(), Outcome::Retries as i64, 1);
     }
 

@@ -99,7 +99,13 @@ impl UnitOfWork {
                 id: id.to_owned(),
             }) {
                 Some(job) => open.extend(job.dependencies.iter().map(String::as_str)),
-                None => open.extend(self.reach.get(id).into_iter().flatten().map(String::as_str)),
+                None => open.extend(
+                    self.reachable
+                        .get(id)
+                        .into_iter()
+                        .flatten()
+                        .map(String::as_str),
+                ),
             }
         }
         false

@@ -15,7 +15,7 @@ use crate::store::{Answer, Row, Statement, StoreError};
 
 impl UnitOfWork {
     /// Statements that read what the verbs need, except for claims.
-    pub fn loading<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
+    pub fn load_statements<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
         let mut keys = HashSet::new();
         let mut reach: Vec<&str> = Vec::new();
         let mut recurring: Vec<&str> = Vec::new();
@@ -26,9 +26,9 @@ impl UnitOfWork {
             let wanted = self.keys_of(need);
             let missing = wanted.filter(|(scope, id)| is_possible(id) && !self.has(*scope, id));
             keys.extend(missing);
-            reach.extend(need.reach.iter().map(String::as_str));
+            reach.extend(need.reachable_from.iter().map(String::as_str));
             recurring.extend(need.recurring.iter().map(String::as_str));
-            choice.extend(&need.choice);
+            choice.extend(&need.poll_candidates);
             operations.extend(need.operation);
             batch.extend(
                 need.oldest
@@ -63,7 +63,7 @@ impl UnitOfWork {
     }
 
     /// How many numbers for new records are needed in which queues.
-    pub fn numbers_wanted<'a>(
+    pub fn record_numbers_needed<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs>,
     ) -> BTreeMap<QueueId, i64> {
@@ -77,12 +77,12 @@ impl UnitOfWork {
     }
 
     /// The statement that takes these numbers.
-    pub fn taking_numbers(wanted: &BTreeMap<QueueId, i64>) -> Statement {
+    pub fn reserve_numbers(wanted: &BTreeMap<QueueId, i64>) -> Statement {
         Statement::of_rows(TAKE_NUMBERS, &wanted.iter().collect::<Vec<_>>())
     }
 
     /// Takes in what [`UnitOfWork::taking_numbers`] has given.
-    pub fn numbers_taken(
+    pub fn take_numbers(
         &mut self,
         wanted: &BTreeMap<QueueId, i64>,
         answers: Vec<Answer>,
@@ -101,7 +101,10 @@ impl UnitOfWork {
         let by_key = needs.jobs.iter().map(|key| (key.scope, key.id.as_str()));
         let in_queue =
             |(queue, id): &'a (QueueKey, String)| Some((self.queue(queue)?.id, id.as_str()));
-        let reach = needs.reach.iter().map(|id| (QLESS_SCOPE, id.as_str()));
+        let reach = needs
+            .reachable_from
+            .iter()
+            .map(|id| (QLESS_SCOPE, id.as_str()));
         by_key
             .chain(needs.in_queues.iter().filter_map(in_queue))
             .chain(reach)
@@ -141,7 +144,7 @@ impl UnitOfWork {
     ///
     /// A job that others are to wait for gets edges and is not changed otherwise: its neighbours are not asked for, of
     /// which there may be thousands.
-    pub fn loading_neighbours<'a>(
+    pub fn neighbor_statement<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs> + Clone,
         whole: bool,
@@ -174,17 +177,17 @@ impl UnitOfWork {
 
     /// Takes in what [`UnitOfWork::loading`] has read. The oldest of a list come first in the batch; what else a row
     /// is, is told by its columns.
-    pub fn loaded(&mut self, answers: Vec<Answer>, oldest: bool) -> Result<(), StoreError> {
+    pub fn take_loaded(&mut self, answers: Vec<Answer>, oldest: bool) -> Result<(), StoreError> {
         for (index, answer) in answers.into_iter().enumerate() {
             for row in answer.rows {
                 match row.columns() {
                     REACH_COLUMNS => self
-                        .reach
+                        .reachable
                         .entry(row.text(0)?)
                         .or_default()
                         .push(row.text(1)?),
                     recurring::COLUMNS => self.load_recurring(&row)?,
-                    operations::COLUMNS => self.operating.take_in(operations::operation(&row)?),
+                    operations::COLUMNS => self.operations.add_loaded(operations::operation(&row)?),
                     _ => {
                         let key = self.load(&row)?;
                         if oldest && index == 0 {
@@ -198,7 +201,7 @@ impl UnitOfWork {
     }
 
     /// Takes in what [`UnitOfWork::loading_neighbours`] has read.
-    pub fn neighbours_loaded(&mut self, answers: &[Answer], whole: bool) -> Result<(), StoreError> {
+    pub fn take_neighbors(&mut self, answers: &[Answer], whole: bool) -> Result<(), StoreError> {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let key = self.load(row)?;
             if let Some(slot) = self.slots.get_mut(&key) {
@@ -212,7 +215,7 @@ impl UnitOfWork {
         let (job, version) = job_rows::job(row)?;
         let key = job.key.clone();
         if !self.slots.contains_key(&key) {
-            self.prime(job, version);
+            self.add_loaded(job, version);
         }
         Ok(key)
     }
@@ -230,7 +233,7 @@ impl UnitOfWork {
 
     /// Statements that read the next jobs of each queue, how many run where that is limited, and what is to
     /// be made of recurring jobs in the queues that have some.
-    pub fn loading_candidates(
+    pub fn candidate_statements(
         &self,
         wanted: &[(QueueId, usize)],
         recurring: &HashSet<QueueId>,
@@ -256,7 +259,7 @@ impl UnitOfWork {
 
     /// The statement that lets other servers wait with their claims in those of the queues where it is limited
     /// how many jobs run, if there are any.
-    pub fn taking_turns(&self, wanted: &[(QueueId, usize)]) -> Option<Statement> {
+    pub fn lock_limited_queues(&self, wanted: &[(QueueId, usize)]) -> Option<Statement> {
         let queues = wanted.iter().map(|(queue, _)| *queue);
         let limited = queues.filter(|id| self.limit(*id).is_some());
         let mut rows: Vec<_> = limited.map(|id| (id,)).collect();
@@ -275,7 +278,7 @@ impl UnitOfWork {
 
     /// Takes in what [`UnitOfWork::loading_candidates`] has read, in the order in which claims take it. Gives the
     /// recurring jobs that are due.
-    pub fn candidates_loaded(
+    pub fn take_candidates(
         &mut self,
         wanted: &[(QueueId, usize)],
         recurring: &HashSet<QueueId>,
@@ -283,18 +286,18 @@ impl UnitOfWork {
     ) -> Result<Vec<Recurring>, StoreError> {
         let mut due = Vec::new();
         for (queue, _) in wanted {
-            let (mut lost, mut ready) = (Vec::new(), Vec::new());
+            let (mut expired, mut ready) = (Vec::new(), Vec::new());
             for row in answers.next().unwrap_or_default().rows {
                 let (job, version) = job_rows::job(&row)?;
                 match &job.lease {
-                    Some(lease) => lost.push((lease.until, job.seq, job.key.clone())),
+                    Some(lease) => expired.push((lease.until, job.seq, job.key.clone())),
                     None => ready.push(job.key.clone()),
                 }
-                self.prime(job, version);
+                self.add_loaded(job, version);
             }
-            lost.sort_by_key(|(until, seq, _)| (*until, *seq));
-            let lost = lost.into_iter().map(|(.., key)| key).collect();
-            let room = match self.limit(*queue) {
+            expired.sort_by_key(|(until, seq, _)| (*until, *seq));
+            let expired = expired.into_iter().map(|(.., key)| key).collect();
+            let free_slots = match self.limit(*queue) {
                 Some(max) => {
                     let answer = answers.next().unwrap_or_default();
                     let running = answer.rows.first().map_or(Ok(0), |row| row.int(0))?;
@@ -312,9 +315,9 @@ impl UnitOfWork {
             self.candidates.insert(
                 *queue,
                 Candidates {
-                    lost,
+                    expired,
                     ready,
-                    room,
+                    free_slots,
                     is_cut: false,
                 },
             );
@@ -323,7 +326,7 @@ impl UnitOfWork {
     }
 
     /// Lets these jobs wait among the candidates of the queue.
-    pub fn line_up(&mut self, queue: QueueId, more: Vec<JobKey>) {
+    pub fn add_ready(&mut self, queue: QueueId, more: Vec<JobKey>) {
         if more.is_empty() {
             return;
         }

@@ -13,7 +13,7 @@ pub struct Needs {
     /// Jobs by queue and id, for those whose scope is their queue.
     pub in_queues: Vec<(QueueKey, String)>,
     /// Jobs of qless that others are to wait for, by id, with all edges that can be reached from them, to look for cycles.
-    pub reach: Vec<String>,
+    pub reachable_from: Vec<String>,
     /// The next so many jobs of each of these queues.
     pub claim: Vec<Wanted>,
     /// Recurring jobs.
@@ -21,7 +21,7 @@ pub struct Needs {
     /// A number for a new record in this queue.
     pub number: Option<QueueKey>,
     /// Records by `seq`, to choose one from: whichever another server works on just now is left out.
-    pub choice: Vec<i64>,
+    pub poll_candidates: Vec<i64>,
     /// The oldest of a list.
     pub oldest: Option<Oldest>,
     /// An operation.
@@ -33,7 +33,7 @@ pub struct Needs {
     /// How many tags and edges may change, each of which is a row of its own.
     pub links: usize,
     /// Whether jobs may be added, for which a full disk has no room.
-    pub adds: bool,
+    pub adds_jobs: bool,
 }
 
 /// The oldest `count` jobs of a list.
@@ -64,7 +64,7 @@ impl Needs {
     /// Some job is to wait for these.
     pub fn depends(&mut self, ids: &[String]) {
         self.links += ids.len();
-        self.reach.extend(ids.iter().cloned());
+        self.reachable_from.extend(ids.iter().cloned());
     }
 }
 
@@ -74,12 +74,12 @@ pub struct Wanted {
     pub queue: QueueKey,
     pub count: usize,
     /// Also if the queue is paused.
-    pub paused_too: bool,
+    pub include_paused: bool,
 }
 
 /// Ids of the qless jobs that others are to wait for, and that are not named otherwise.
 pub fn only_awaited<'a>(needs: impl Iterator<Item = &'a Needs> + Clone) -> HashSet<&'a str> {
-    let reach = needs.clone().flat_map(|needs| &needs.reach);
+    let reach = needs.clone().flat_map(|needs| &needs.reachable_from);
     let mut awaited: HashSet<&str> = reach.map(String::as_str).collect();
     for key in needs.flat_map(|needs| &needs.jobs) {
         awaited.remove(key.id.as_str());

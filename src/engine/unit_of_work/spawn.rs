@@ -130,7 +130,7 @@ fn child(work: &mut UnitOfWork, recurring: &Recurring, id: String) -> Job {
 impl UnitOfWork {
     /// The statement that tells which ids are taken already, of those that the children of recurring jobs
     /// might get.
-    pub fn loading_taken(due: &[DueRecurring]) -> Statement {
+    pub fn taken_ids_statement(due: &[DueRecurring]) -> Statement {
         let ids: Vec<_> = due.iter().flat_map(ids_of_children).collect();
         Statement::of_rows(TAKEN, &qless_keys(&ids))
     }
@@ -144,8 +144,11 @@ impl UnitOfWork {
         taken: &HashSet<String>,
     ) {
         let left = |(queue, count): &(QueueId, usize)| {
-            let lost = self.candidates.get(queue).map_or(0, |it| it.lost.len());
-            (*queue, (*count).min(self.room(*queue)).saturating_sub(lost))
+            let lost = self.candidates.get(queue).map_or(0, |it| it.expired.len());
+            (
+                *queue,
+                (*count).min(self.free_slots(*queue)).saturating_sub(lost),
+            )
         };
         let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
         for DueRecurring {
@@ -160,13 +163,13 @@ impl UnitOfWork {
             *left -= children.len();
             let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
             children.into_iter().for_each(|child| self.insert(child));
-            self.line_up(recurring.queue, keys);
-            self.respawned(recurring);
+            self.add_ready(recurring.queue, keys);
+            self.children_created(recurring);
         }
     }
 
     /// A recurring job has had children; that its queue has recurring jobs is known.
-    fn respawned(&mut self, recurring: Recurring) {
+    fn children_created(&mut self, recurring: Recurring) {
         self.available_at(recurring.queue, recurring.next_at);
         if let Some(slot) = self.recurring.get_mut(&recurring.id) {
             slot.recurring = Some(recurring);

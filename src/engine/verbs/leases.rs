@@ -24,7 +24,7 @@ pub fn leased_job<'w>(work: &'w UnitOfWork, key: &JobKey, holder: &LeaseHolder) 
     let (Some(lease), State::Running) = (&job.lease, job.state) else {
         return Err(Error::NotRunning {
             id: id(),
-            state: job.standing(work.now),
+            state: job.effective_state(work.now),
         });
     };
     if lease.worker != holder.worker {
@@ -61,7 +61,7 @@ pub fn expire_leases(work: &mut UnitOfWork, queue: QueueId) {
             back.push(key);
         }
     }
-    work.line_up(queue, back);
+    work.add_ready(queue, back);
 }
 
 /// Takes a lost lease away. A job with tries left waits again: by lmstfy's rules since the lease ended, by Relay's
@@ -93,9 +93,9 @@ pub fn expire_lease(work: &mut UnitOfWork, key: &JobKey) -> bool {
         }
     } else {
         dead_letter(work, key, lease.until);
-        work.counters.died(queue, now);
+        work.counters.dead_lettered(queue, now);
     }
-    work.counters.lost(queue, now);
+    work.counters.lease_expired(queue, now);
     waits
 }
 

@@ -58,7 +58,7 @@ pub fn leave_queue(work: &mut UnitOfWork, key: &JobKey) -> Option<String> {
     {
         let (queue, at) = (job.queue, failure.at);
         // The statistics of a day that is past keeping are gone, and must not come back.
-        if at.day() > work.past_keeping("stats-history") {
+        if at.day() > work.last_expired_day("stats-history") {
             work.counters.failure_undone(queue, at);
         }
     }

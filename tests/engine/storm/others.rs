@@ -132,7 +132,7 @@ impl Actor {
                         }
                         ended
                     }
-                    _ => self.engine.finish(run).await.unwrap(),
+                    _ => self.engine.complete_run(run).await.unwrap(),
                 };
                 if ended {
                     self.storm.record.completed(token, asked);

@@ -28,7 +28,11 @@ pub struct Claimed {
 /// [`Error::Revoked`].
 pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claimed> {
     let (mut taken, mut turn) = (Vec::<Job>::new(), first);
-    if claim.grant.as_ref().is_some_and(|grant| !work.holds(grant)) {
+    if claim
+        .grant
+        .as_ref()
+        .is_some_and(|grant| !work.is_valid_grant(grant))
+    {
         return Err(Error::Revoked);
     }
     match claim.order {
@@ -83,12 +87,12 @@ fn claim_from_queue(
         return Vec::new();
     }
     if by_qless {
-        work.saw(worker);
+        work.worker_seen(worker);
     }
     let Some(id) = known.map(|queue| queue.id) else {
         return Vec::new();
     };
-    let count = count.min(work.room(id));
+    let count = count.min(work.free_slots(id));
     let lease_s = claim
         .lease_s
         .or_else(|| by_qless.then(|| lease_s(work, &queue.name)));
@@ -126,7 +130,7 @@ fn claim_from_queue(
 /// given to somebody now.
 fn take_expired_lease(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
     let now = work.now;
-    let grace_s = work.config.known("grace-period");
+    let grace_s = work.config.number("grace-period");
     let Some(lease) = work.job(key).and_then(|job| job.lease.clone()) else {
         return false;
     };
@@ -154,7 +158,7 @@ fn take_expired_lease(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> 
     fail_exhausted(job, queue_name, lease.worker, now);
     let failure = job.failure.clone();
     work.counters.failure(queue, now);
-    work.tell("failed", key);
+    work.publish_tracked("failed", key);
     if let Some(failure) = failure {
         work.events.log(&LogEvent::Failed {
             id: &key.id,
@@ -169,11 +173,11 @@ fn take_expired_lease(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> 
 /// Notes that the lease was lost, and says so.
 fn announce_expired_lease(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
     let now = work.now;
-    work.tell("stalled", key);
+    work.publish_tracked("stalled", key);
     if let Some(job) = work.job_mut(key) {
         job.history.push(EventKind::TimedOut, now, None, None);
         let queue = job.queue;
-        work.counters.lost(queue, now);
+        work.counters.lease_expired(queue, now);
     }
     announce_lost_lock(work, key, worker);
 }
@@ -221,7 +225,7 @@ fn lease_to_worker(
     });
     let job = job.clone();
     work.counters.duration(queue, Kind::Wait, waited, now);
-    work.take_room(queue);
-    work.tell("popped", key);
+    work.use_slot(queue);
+    work.publish_tracked("popped", key);
     Some(job)
 }

@@ -34,7 +34,7 @@ impl Engine {
     pub async fn publish(&self, queue: QueueKey, jobs: Vec<Publish>) -> Result<Vec<String>> {
         let needs = Needs {
             bytes: jobs.iter().map(|job| job.body.len()).sum(),
-            adds: true,
+            adds_jobs: true,
             ..Needs::default()
         };
         self.write(needs, None, jobs.len(), move |work| {

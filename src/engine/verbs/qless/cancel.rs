@@ -64,7 +64,7 @@ pub fn cancel(work: &mut UnitOfWork, keys: &[JobKey]) -> Result<()> {
         if let Some(lease) = &lease {
             work.events.worker(&lease.worker, &said);
         }
-        work.tell("canceled", key);
+        work.publish_tracked("canceled", key);
     }
     Ok(())
 }

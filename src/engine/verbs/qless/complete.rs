@@ -75,7 +75,7 @@ pub fn complete(
         job.state = State::Complete;
     }
     let (id, from) = (key.id.as_str(), work.queue_name(queue));
-    work.tell("completed", key);
+    work.publish_tracked("completed", key);
     let Some(next) = next else {
         work.events.log(&LogEvent::Completed { id, queue: &from });
         work.completed = true;

@@ -50,7 +50,7 @@ pub fn depend(work: &mut UnitOfWork, key: &JobKey, change: &Depend) -> Result<()
     if job.state != State::Depends {
         return Err(Error::NotDepending {
             id: key.id.clone(),
-            state: job.standing(work.now),
+            state: job.effective_state(work.now),
         });
     }
     let mut needs = job.dependencies.clone();

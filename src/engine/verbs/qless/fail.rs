@@ -57,7 +57,7 @@ pub fn fail(work: &mut UnitOfWork, holder: &LeaseHolder, fail: &Fail) -> Result<
         message,
         worker: &holder.worker,
     });
-    work.tell("failed", key);
+    work.publish_tracked("failed", key);
     Ok(())
 }
 

@@ -38,7 +38,7 @@ pub fn heartbeat(
 ) -> Result<f64> {
     let job = leased_job(work, key, holder)?;
     let (queue, since) = (work.queue_name(job.queue), job.since);
-    work.saw(&holder.worker);
+    work.worker_seen(&holder.worker);
     let next = work.now.plus_seconds(work.config.heartbeat_s(&queue));
     let until = match work.config.cutoff_s(&queue) {
         Some(cutoff_s) => next.min(since.plus_seconds(cutoff_s)),

@@ -66,7 +66,7 @@ pub fn need_of_put(needs: &mut Needs, job: &Put) {
     needs.depends(job.depends.as_deref().unwrap_or_default());
     needs.tags(job.tags.as_deref().unwrap_or_default());
     needs.bytes += job.body.len();
-    needs.adds = true;
+    needs.adds_jobs = true;
 }
 
 /// Puts a job into `queue` for `client`, or moves the job that has this id there: its lease is lost, its
@@ -127,5 +127,5 @@ pub fn announce_put(work: &mut UnitOfWork, key: &JobKey, queue: &str, loser: Opt
     if let Some(worker) = loser {
         announce_lost_lock(work, key, worker);
     }
-    work.tell("put", key);
+    work.publish_tracked("put", key);
 }

@@ -54,7 +54,7 @@ impl Engine {
             needs.recurring.extend(job.id.clone());
             needs.tags(&job.tags);
             needs.bytes += job.body.len();
-            needs.adds = true;
+            needs.adds_jobs = true;
         };
         self.each(jobs, now, need, move |work, job| recur(work, &queue, job))
             .await

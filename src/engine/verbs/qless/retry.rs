@@ -73,6 +73,6 @@ pub fn retry(work: &mut UnitOfWork, holder: &LeaseHolder, retry: &Retry) -> Resu
     }
     work.counters.failure(queue, now);
     // As in qless-core's retry.lua: a tracked job announces this failure as it does that of `fail`.
-    work.tell("failed", key);
+    work.publish_tracked("failed", key);
     Ok(remaining)
 }

@@ -29,7 +29,7 @@ pub fn time_out(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
     let (Some(lease), State::Running) = (job.lease.take(), job.state) else {
         return Err(Error::NotRunning {
             id: id(),
-            state: job.standing(now),
+            state: job.effective_state(now),
         });
     };
     job.history.push(EventKind::TimedOut, now, None, None);

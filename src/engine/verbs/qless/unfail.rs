@@ -65,7 +65,7 @@ pub fn retry_failed(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
     if job.state != State::Failed {
         return Err(Error::NotFailed {
             id: key.id.clone(),
-            state: job.standing(work.now),
+            state: job.effective_state(work.now),
         });
     }
     requeue_job(work, key, None);

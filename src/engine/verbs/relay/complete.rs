@@ -18,7 +18,7 @@ pub struct Run {
 
 impl Engine {
     /// Ends a run, and its job with it. Whether there was that run.
-    pub async fn finish(&self, run: Run) -> Result<bool> {
+    pub async fn complete_run(&self, run: Run) -> Result<bool> {
         let needs = named([(&run.queue, &run.id)]);
         self.write(needs, None, 1, move |work| Ok(finish(work, &run)))
             .await

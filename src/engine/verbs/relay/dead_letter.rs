@@ -101,7 +101,7 @@ pub fn reenqueue_dead(work: &mut UnitOfWork, queue: &QueueKey, dead: &JobKey) ->
     if job.state != State::Dead {
         return Err(Error::NotDead {
             id: id(),
-            state: job.standing(now),
+            state: job.effective_state(now),
         });
     }
     let (history, created_at) = (job.history.clone(), job.created_at);

@@ -84,7 +84,7 @@ pub fn check_atomic(jobs: &[Enqueue]) -> Result<()> {
 pub fn need(needs: &mut Needs, job: &Enqueue) {
     needs.in_queues.push((job.queue.clone(), job.id.clone()));
     needs.bytes += job.payload.len() + job.state.as_ref().map_or(0, String::len);
-    needs.adds = true;
+    needs.adds_jobs = true;
 }
 
 /// Enqueues jobs in mode [`Mode::Unique`], in order, all of them or (if one is refused) none.

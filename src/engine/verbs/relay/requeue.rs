@@ -18,7 +18,7 @@ impl Engine {
         let mut needs = named([(&run.queue, &run.id)]);
         jobs.iter().for_each(|job| need(&mut needs, job));
         // A job in place of the one that ends takes no more space.
-        needs.adds = jobs.len() > 1;
+        needs.adds_jobs = jobs.len() > 1;
         self.write(needs, None, jobs.len() + 1, move |work| {
             requeue(work, &run, &jobs, mode)
         })

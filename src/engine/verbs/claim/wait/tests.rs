@@ -46,7 +46,7 @@ async fn a_due_job_wakes_a_poll_whose_timer_is_not_set() {
     let subscription = engine.subscriptions().subscribe(&[q()]);
     let wake_up = subscription.next_wake_up();
     engine
-        .chore(SystemTask::Upkeep(MaintenanceTask::Promote))
+        .run_system_task(SystemTask::Maintain(MaintenanceTask::PromoteDue))
         .await
         .unwrap();
     assert_eq!(
