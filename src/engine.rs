@@ -387,9 +387,11 @@ impl Engine {
             result: None,
             tell,
         });
+        let sizes = &self.0.shared.record_sizes;
+        let loaded = needs.record_of.map_or(0, |queue| sizes.expected(queue));
         let request = WriteRequest {
             // A group is bounded by bytes and links as it is by items.
-            items: items + needs.bytes / ITEM_BYTES + needs.links / ITEM_LINKS,
+            items: items + (needs.bytes + loaded) / ITEM_BYTES + needs.links / ITEM_LINKS,
             needs,
             now,
             task,

@@ -74,6 +74,9 @@ pub enum StoreError {
     Panicked,
     #[error("corrupt row: {0}")]
     Corrupt(&'static str),
+    /// The steps of a group need more memory or time together than a transaction has. Each is run with fewer others.
+    #[error("the transaction is too large")]
+    Oversized,
 }
 
 impl StoreError {
@@ -92,7 +95,10 @@ impl StoreError {
     /// fault, so that the next group would fail too.
     pub fn concerns_a_step(&self) -> bool {
         match self {
-            StoreError::Conflict | StoreError::Corrupt(_) | StoreError::Panicked => true,
+            StoreError::Conflict
+            | StoreError::Corrupt(_)
+            | StoreError::Panicked
+            | StoreError::Oversized => true,
             StoreError::Database(error) => match error {
                 sqlx::Error::Database(error) => !error.code().is_some_and(|code| is_systems(&code)),
                 sqlx::Error::Encode(_)

@@ -122,7 +122,7 @@ fn table(caption: &str, place: &Place, rows: &[RecordRow], visit: &Visit) -> Any
                     }}
                 </td>
                 <td class="n">{ago(row.modified, visit.now)}</td>
-                <td class="n mid">{time::number(i64::try_from(row.events).unwrap_or(i64::MAX))}</td>
+                <td class="n mid">{row.events.map_or("many".to_owned(), |n| time::number(i64::try_from(n).unwrap_or(i64::MAX)))}</td>
                 <td class="mid payload-cell"><code>{row.glimpse.clone()}</code></td>
             </tr>
         }

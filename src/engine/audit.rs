@@ -135,7 +135,11 @@ impl Engine {
         ];
         if self.is_every(DROP_EVERY) {
             statements.extend(drop_old(now));
-            let quota = [actor.who.as_str().into(), AUDIT_ENTRIES_OF_NAME_MAX.into()];
+            let quota = [
+                actor.who.as_str().into(),
+                AUDIT_ENTRIES_OF_NAME_MAX.into(),
+                actor.role.as_str().into(),
+            ];
             statements.push(Statement::new(DROP_SURPLUS_OF_NAME, quota));
         }
         self.write(Needs::default(), None, 1, move |work| {
@@ -257,9 +261,10 @@ const DROP_OLD: &str = "DELETE FROM audit WHERE at <= $1";
 const DROP_SURPLUS: &str = "
 DELETE FROM audit WHERE at <= (SELECT at FROM audit ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)";
 
+// By role, because a failed sign-in, which has none, is noted under the name that it tried.
 const DROP_SURPLUS_OF_NAME: &str = "
-DELETE FROM audit WHERE who = $1
-    AND at <= (SELECT at FROM audit WHERE who = $1 ORDER BY at DESC LIMIT 1 OFFSET $2 + 0)";
+DELETE FROM audit WHERE who = $1 AND role = $3
+    AND at <= (SELECT at FROM audit WHERE who = $1 AND role = $3 ORDER BY at DESC LIMIT 1 OFFSET $2 + 0)";
 
 #[cfg(test)]
 mod tests {

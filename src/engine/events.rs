@@ -55,6 +55,15 @@ pub enum LogEvent<'a> {
     },
 }
 
+/// Characters of a failure's message in its event. The job has the whole message.
+const MESSAGE_CHARS: usize = 1_000;
+
+/// The beginning of a failure's message.
+pub fn excerpt(message: &str) -> &str {
+    let end = message.char_indices().nth(MESSAGE_CHARS);
+    end.map_or(message, |(end, _)| message.get(..end).unwrap_or_default())
+}
+
 /// The events of one group, as they are written.
 #[derive(Debug, Default)]
 pub struct Events {

@@ -9,10 +9,12 @@ pub mod audited;
 pub mod bodies;
 pub mod commit_times;
 pub mod counters;
+pub mod cycles;
 pub mod dependencies;
 pub mod job_cache;
 pub mod load;
 pub mod needs;
+pub mod record_sizes;
 pub mod save;
 pub mod spawn;
 pub mod time_series;
@@ -36,6 +38,7 @@ use crate::engine::unit_of_work::counters::Counters;
 use crate::store::Statement;
 pub use audited::Audit;
 pub use needs::{Needs, Oldest, Wanted};
+use record_sizes::RecordSizes;
 pub use save::REVISE;
 
 /// A job under work.
@@ -45,7 +48,7 @@ struct Slot {
     version: Option<i64>,
     /// As it was read, if it has been changed since.
     before: Option<Job>,
-    /// Its lists of dependencies and dependents are not whole (see `loading_neighbours`).
+    /// Its lists of dependencies and dependents are not whole (see `neighbor_statement`).
     is_partial: bool,
 }
 
@@ -75,7 +78,8 @@ pub struct Shared {
     pub config: Arc<Config>,
     pub tracked: Arc<Tracked>,
     pub tokens: Arc<Tokens>,
-    /// All of them are as of this revision of the database, or later.
+    pub record_sizes: Arc<RecordSizes>,
+    /// The copies of the database above are as of this revision, or later.
     pub revision: Arc<Mutex<i64>>,
 }
 
@@ -118,8 +122,10 @@ pub struct UnitOfWork {
     removed: Vec<(Job, i64)>,
     /// Edges `(job, needs)` to be added (true) or removed.
     edges: HashMap<(i64, i64), bool>,
-    /// Dependencies of jobs that are not loaded, for the search of cycles.
-    reachable: HashMap<String, Vec<String>>,
+    /// Dependents of jobs that are not loaded whole, to look for cycles.
+    dependents: HashMap<String, Vec<String>>,
+    /// There are more than it was allowed to read.
+    pub is_walk_cut: bool,
     candidates: HashMap<QueueId, Candidates>,
     oldest: Vec<JobKey>,
     recurring: HashMap<String, RecurringSlot>,
@@ -174,7 +180,8 @@ impl UnitOfWork {
             slots: HashMap::default(),
             removed: Vec::new(),
             edges: HashMap::new(),
-            reachable: HashMap::new(),
+            dependents: HashMap::new(),
+            is_walk_cut: false,
             candidates: HashMap::new(),
             oldest: Vec::new(),
             recurring: HashMap::new(),

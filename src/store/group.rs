@@ -2,6 +2,7 @@
 //! the commit. It never waits for more to come, so a quiet server answers at once; on a busy one the
 //! next group gathers while the last is being written.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +25,9 @@ const STEPS_MAX: usize = 512;
 
 /// Items (jobs and the like) in one group, unless a single step has more.
 const ITEMS_MAX: usize = 2_048;
+
+/// Steps that are held over because they do not fit a group.
+const HELD_OVER_MAX: usize = 64;
 
 /// How often a group is run again after a conflict before it is given up.
 const ATTEMPTS_MAX: u32 = 20;
@@ -125,14 +129,14 @@ async fn write<G: Group>(
     stop: CancellationToken,
     is_full: Arc<AtomicBool>,
 ) {
-    let (mut held_over, mut outage) = (None, None);
+    let (mut held_over, mut outage) = (VecDeque::new(), None);
     loop {
         // Asked once: whoever stops us between two looks would be waited for in vain.
         let stopping = stop.is_cancelled();
         if stopping {
             queue.close();
         }
-        let next = match held_over.take() {
+        let next = match held_over.pop_front() {
             Some(step) => Some(step),
             None => tokio::select! {
                 biased;
@@ -153,24 +157,32 @@ async fn write<G: Group>(
     }
 }
 
+/// The steps that share a transaction with the first one. A step that does not fit is held over, and the steps behind it
+/// need not wait for it: each group begins with the step that was held over first.
 fn gather<G: Group>(
     first: G::Request,
     queue: &mut mpsc::Receiver<G::Request>,
-    held_over: &mut Option<G::Request>,
+    held_over: &mut VecDeque<G::Request>,
 ) -> Vec<G::Request> {
     let mut items = G::items(&first);
-    let mut closed = G::is_alone(&first);
+    let is_alone = G::is_alone(&first);
     let mut steps = vec![first];
-    while !closed && steps.len() < STEPS_MAX && items < ITEMS_MAX {
-        let Ok(step) = queue.try_recv() else { break };
-        items += G::items(&step);
-        closed = G::is_alone(&step) || items > ITEMS_MAX;
-        if closed {
-            *held_over = Some(step);
+    if is_alone {
+        return steps;
+    }
+    let mut earlier = std::mem::take(held_over).into_iter();
+    while steps.len() < STEPS_MAX && items < ITEMS_MAX && held_over.len() < HELD_OVER_MAX {
+        let Some(step) = earlier.next().or_else(|| queue.try_recv().ok()) else {
+            break;
+        };
+        if G::is_alone(&step) || items + G::items(&step) > ITEMS_MAX {
+            held_over.push_back(step);
         } else {
+            items += G::items(&step);
             steps.push(step);
         }
     }
+    held_over.extend(earlier);
     steps
 }
 

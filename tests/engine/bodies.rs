@@ -111,3 +111,32 @@ async fn many_claims_at_once_get_a_long_body_each() {
     ids.sort_unstable();
     assert_eq!(ids, (0..24).map(|n| format!("j{n:03}")).collect::<Vec<_>>());
 }
+
+/// The texts of a dependent are not read when it is released.
+#[tokio::test]
+async fn a_released_job_keeps_its_texts() {
+    let engine = engine().await;
+    for (job, depends) in [
+        (long(1, 10), None),
+        (long(2, LONG), Some("j001")),
+        (long(3, 10), Some("j001")),
+    ] {
+        let job = Put {
+            depends: depends.map(|id| vec![id.to_owned()]),
+            tags: Some(vec!["t".to_owned()]),
+            ..job
+        };
+        let put = engine.put(q(), vec![job], "client".to_owned(), at(0.0));
+        put.await.unwrap().remove(0).unwrap();
+    }
+    let mut before = job(&engine, "j002").await;
+    pop(&engine, 1.0, "w", 1).await;
+    complete(&engine, 2.0, "w", "j001").await.unwrap();
+    let after = job(&engine, "j002").await;
+    before.state = after.state;
+    before.ready_at = after.ready_at;
+    before.since = after.since;
+    before.dependencies.clear();
+    assert_eq!(before, after);
+    assert_eq!(pop(&engine, 3.0, "w", 5).await, ["j002", "j003"]);
+}

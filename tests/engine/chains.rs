@@ -86,6 +86,60 @@ async fn a_job_may_not_wait_for_itself_even_through_others() {
     assert_counts(&engine, 3.0).await;
 }
 
+/// A walk through the dependents of a job takes a statement per level.
+#[tokio::test]
+async fn a_job_with_500_levels_of_dependents_can_get_dependencies() {
+    for (levels, is_allowed) in [(499, true), (500, true), (501, false)] {
+        let engine = engine().await;
+        put(&engine, 0.0, new("need")).await;
+        put(&engine, 0.0, new("root")).await;
+        let chain = (1..=levels).map(|n| {
+            let below = if n == 1 {
+                "root".to_owned()
+            } else {
+                format!("j{}", n - 1)
+            };
+            Put {
+                depends: Some(vec![below]),
+                ..new(&format!("j{n}"))
+            }
+        });
+        let put = engine.put(q(), chain.collect(), "client".to_owned(), at(1.0));
+        put.await
+            .unwrap()
+            .into_iter()
+            .for_each(|id| drop(id.unwrap()));
+        let root = |on: &str| Put {
+            depends: Some(vec![on.to_owned()]),
+            ..new("root")
+        };
+        let put = async |on: &str| {
+            let put = engine.put(q(), vec![root(on)], "client".to_owned(), at(2.0));
+            put.await.unwrap().remove(0)
+        };
+        let cycle = put(&format!("j{levels}")).await.unwrap_err();
+        if is_allowed {
+            assert_eq!(
+                cycle,
+                Error::DependencyCycle {
+                    id: "root".to_owned()
+                }
+            );
+            put("need").await.unwrap();
+        } else {
+            assert!(matches!(cycle, Error::TooMany { .. }), "{cycle:?}");
+            assert!(matches!(put("need").await, Err(Error::TooMany { .. })));
+        }
+        // A new job has no dependents.
+        let top = Put {
+            depends: Some(vec![format!("j{levels}")]),
+            ..new("top")
+        };
+        let put = engine.put(q(), vec![top], "client".to_owned(), at(3.0));
+        put.await.unwrap().remove(0).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn cancel_takes_a_whole_chain_or_nothing() {
     let engine = engine().await;

@@ -9,6 +9,7 @@ mod claims;
 #[path = "../support/database.rs"]
 mod database;
 mod dead;
+mod events;
 mod idle;
 mod limits;
 mod operations;

@@ -122,15 +122,19 @@ async fn a_name_has_twenty_sessions_and_ends_none_of_others() {
 #[tokio::test]
 async fn one_name_does_not_push_others_out_of_the_audit() {
     let engine = open(false).await;
-    let note = async |n: i64, who: &str| {
+    let note_as = async |n: i64, who: &str, role: &str| {
         let actor = Actor {
             id: format!("{n:08}"),
             who: who.to_owned(),
+            role: role.to_owned(),
             ..Actor::default()
         };
         engine.record_outcome(&actor, true, "Done.").await.unwrap();
     };
+    let note = |n, who| note_as(n, who, "");
     note(0, "ada").await;
+    // A failed sign-in is noted under the name that it tried, and has no role.
+    note_as(99_999_999, "vera", "operator").await;
     let flood = (1..=AUDIT_ENTRIES_OF_NAME_MAX + 1_000).map(|n| note(n, "vera"));
     stream::iter(flood)
         .buffer_unordered(200)
@@ -148,7 +152,13 @@ async fn one_name_does_not_push_others_out_of_the_audit() {
             .len()
     };
     assert_eq!(of("ada").await, 1);
-    let kept = i64::try_from(of("vera").await).unwrap();
+    let filter = AuditFilter {
+        who: "vera".to_owned(),
+        ..AuditFilter::default()
+    };
+    let of_vera = engine.audit_entries(&filter, None, 100_000).await.unwrap();
+    assert!(of_vera.iter().any(|entry| entry.actor.role == "operator"));
+    let kept = i64::try_from(of_vera.len()).unwrap();
     // Entries are dropped now and then.
     assert!(kept < AUDIT_ENTRIES_OF_NAME_MAX + 600, "{kept}");
 }

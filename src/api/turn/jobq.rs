@@ -176,7 +176,7 @@ fn row(record: &Record) -> RecordRow {
         id: record.id,
         state: record.state.as_deref().map(glimpse),
         glimpse: glimpse(&record.payload),
-        events: record.history.events().len(),
+        events: record.history.count(),
         modified: record.modified.0,
     }
 }

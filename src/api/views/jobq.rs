@@ -58,7 +58,8 @@ pub struct RecordRow {
     pub state: Option<String>,
     /// The beginning of the payload on one line.
     pub glimpse: String,
-    pub events: usize,
+    /// Unless the log is long.
+    pub events: Option<usize>,
     pub modified: i64,
 }
 

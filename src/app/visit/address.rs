@@ -52,7 +52,8 @@ pub fn encode(text: &str, into: &mut String) {
     }
 }
 
-/// Undoes percent-encoding, once. What is no encoding stays as it is.
+/// Undoes percent-encoding, once. What is no encoding stays as it is. NUL, which no name has and Postgres does not accept,
+/// becomes U+FFFD.
 pub fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -75,7 +76,7 @@ pub fn decode(text: &str) -> String {
             None => bytes.push(first),
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    String::from_utf8_lossy(&bytes).replace('\0', "\u{FFFD}")
 }
 
 #[cfg(test)]

@@ -7,6 +7,10 @@ use crate::engine::clock::Time;
 /// The longest word that somebody may add to a history, with its data, in bytes.
 pub const NOTE_BYTES_MAX: usize = 4_096;
 
+/// The longest history, in events and bytes, whatever `max-job-history` says.
+const EVENTS_MAX: usize = 10_000;
+const BYTES_MAX: usize = 1 << 20;
+
 /// An event has at least so many bytes; a text that is short enough need not be counted.
 const EVENT_BYTES_MIN: usize = 16;
 
@@ -61,6 +65,21 @@ impl Default for History {
 }
 
 impl History {
+    /// The history stays in the database, because no verb of the group needs it.
+    pub(in crate::engine) fn unread() -> History {
+        History(String::new())
+    }
+
+    /// How many events there are, if the history was read.
+    pub fn count(&self) -> Option<usize> {
+        self.read().map(|_| self.events().len())
+    }
+
+    /// The text for the row, unless it stays in the database.
+    pub(in crate::engine) fn read(&self) -> Option<&str> {
+        (!self.0.is_empty()).then_some(&self.0)
+    }
+
     /// From the text of the row.
     pub fn from_text(text: String) -> History {
         History(text)
@@ -101,6 +120,10 @@ impl History {
         let Ok(event) = serde_json::to_string(&(what, when, subject, detail)) else {
             return;
         };
+        if self.read().is_none() {
+            debug_assert!(false, "a verb changes a history that it did not ask for");
+            return;
+        }
         self.0.pop();
         if self.0.len() > 1 {
             self.0.push(',');
@@ -109,21 +132,30 @@ impl History {
         self.0.push(']');
     }
 
-    /// Keeps the first event, and the newest after it, `max` (at least one) together.
+    /// Keeps the first event and the newest after it: `max` (at least one) together, and up to [`BYTES_MAX`].
     pub fn shorten(&mut self, max: usize) {
-        let max = max.max(1);
-        if !self.is_longer_than(max) {
+        let max = max.clamp(1, EVENTS_MAX);
+        if self.0.len() <= BYTES_MAX && !self.is_longer_than(max) {
             return;
         }
-        let mut events = self.events();
-        events.drain(1..=events.len() - max);
-        let rows: Vec<_> = events
-            .iter()
-            .map(|event| (event.what, event.when, &event.subject, &event.detail))
-            .collect();
-        if let Ok(text) = serde_json::to_string(&rows) {
-            self.0 = text;
+        let events = self.events();
+        let text = |event: &Event| {
+            let row = (event.what, event.when, &event.subject, &event.detail);
+            serde_json::to_string(&row).unwrap_or_default()
+        };
+        let first = events.first().map(text).unwrap_or_default();
+        let mut bytes = first.len() + "[]".len();
+        let mut kept: Vec<String> = Vec::new();
+        for event in events.iter().skip(1).rev().take(max - 1).map(text) {
+            bytes += event.len() + ",".len();
+            if bytes > BYTES_MAX {
+                break;
+            }
+            kept.push(event);
         }
+        kept.push(first);
+        kept.reverse();
+        self.0 = format!("[{}]", kept.join(","));
     }
 }
 
@@ -140,6 +172,30 @@ mod tests {
         assert_eq!(events.len(), 2);
         assert_eq!(events[0].subject.as_deref(), Some("a \"queue\""));
         assert_eq!(events[1].detail.as_deref(), Some("worker"));
+    }
+
+    #[test]
+    fn a_history_has_up_to_1_mib_and_10000_events() {
+        let mut history = History::default();
+        let note = "n".repeat(4_000);
+        for n in 0..300 {
+            history.push(EventKind::Note, Time(n), Some(&note), None);
+        }
+        history.shorten(usize::MAX);
+        let bytes = history.as_text().len();
+        assert!((BYTES_MAX - 4_100..=BYTES_MAX).contains(&bytes), "{bytes}");
+        let events = history.events();
+        assert_eq!(
+            (events[0].when, events[1].when),
+            (Time(0), Time(300 - events.len() as i64 + 1))
+        );
+        let mut history = History::default();
+        for n in 0..10_001 {
+            history.push(EventKind::Note, Time(n), None, None);
+        }
+        history.shorten(usize::MAX);
+        let events = history.events();
+        assert_eq!((events.len(), events[1].when), (10_000, Time(2)));
     }
 
     #[test]

@@ -25,16 +25,16 @@ macro_rules! job_columns {
     (short_bodies) => {
         concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(edges), ", ", $crate::engine::model::job_rows::job_columns!(length))
     };
-    // The same, with as many of the dependencies as the argument says, and without dependents.
-    (some_dependencies: $limit:literal) => {
-        concat!(
-            $crate::engine::model::job_rows::job_columns!(own: short),
-            ",
+    // Without its texts, with as many of the dependencies as the argument says, and without dependents.
+    (neighbor: $limit:literal) => {
+        concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
+         j.lease_until, j.retries, j.remaining, j.klass, '[]', CAST(NULL AS TEXT), j.failure_group,
+         CAST(NULL AS TEXT), j.failure_worker, j.failure_at, CAST(NULL AS TEXT), j.created_at, j.version, j.warned,
+         j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT), j.updated_at,
          (SELECT string_agg(o.id, '\n') FROM (SELECT needs FROM dependencies WHERE job = j.seq LIMIT ",
             $limit,
             ") AS d JOIN jobs AS o ON o.seq = d.needs),
-         CAST(NULL AS TEXT), ",
-            $crate::engine::model::job_rows::job_columns!(length)
+         CAST(NULL AS TEXT), CAST(0 AS BIGINT)"
         )
     };
     // As a list shows a job: with the beginning of its texts, so many characters of the message among them, with its
@@ -124,7 +124,9 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
         remaining: row.int(12)?,
         klass: row.text_or_null(13)?,
         tags: tags(&row.text(14)?),
-        history: History::from_text(row.text(15)?),
+        history: row
+            .text_or_null(15)?
+            .map_or(History::unread(), History::from_text),
         failure,
         body: match row.text_or_null(20)? {
             Some(text) => Body::from(text),
@@ -206,7 +208,8 @@ impl Serialize for Values<'_> {
         row.serialize_element(&lease.map(|lease| &lease.id))?;
         row.serialize_element(&lease.map(|lease| lease.until))?;
         row.serialize_element(&job.remaining)?;
-        row.serialize_element(job.history.as_text())?; // 10
+        // Null leaves it as it is.
+        row.serialize_element(&job.history.read())?; // 10
         row.serialize_element(&lease.map_or(0, |lease| u8::from(lease.warned)))?;
         row.serialize_element(&job.updated_at)?;
         if *extent >= Extent::Settings {
@@ -353,13 +356,13 @@ FROM rows($1)";
 const UPDATE_PROGRESS: &str = "
 UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at = int(4),
     since = int(5), worker = text(6), lease_id = text(7), lease_until = int(8),
-    remaining = int(9), history = text(10), warned = int(11), updated_at = int(12)
+    remaining = int(9), history = coalesce(text(10), history), warned = int(11), updated_at = int(12)
 FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
 
 const UPDATE: &str = "
 UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at = int(4),
     since = int(5), worker = text(6), lease_id = text(7), lease_until = int(8),
-    remaining = int(9), history = text(10), warned = int(11), updated_at = int(12), priority = real(13),
+    remaining = int(9), history = coalesce(text(10), history), warned = int(11), updated_at = int(12), priority = real(13),
     retries = int(14), klass = text(15), tags = text(16), failure_group = text(17),
     failure_message = text(18), failure_worker = text(19), failure_at = int(20), body = coalesce(text(21), body),
     expires_at = int(22), timeout_s = int(23), work_state = text(24), label = text(25)

@@ -50,6 +50,13 @@ impl Allowance {
         T: Default + Send + 'static,
         F: Fn(&mut Budget) -> Evaluated<T> + Send + 'static,
     {
+        let given_up = || Evaluated {
+            value: T::default(),
+            spent: Some(Spent::Time),
+        };
+        if self.time.is_zero() {
+            return given_up();
+        }
         let begun = Instant::now();
         let mut small = Budget::new(self.work.min(INLINE_WORK));
         let before = small.left();
@@ -58,12 +65,8 @@ impl Allowance {
             self.take(before - small.left(), begun);
             return here;
         }
-        let given_up = Evaluated {
-            value: T::default(),
-            spent: Some(Spent::Time),
-        };
         let Ok(Ok(permit)) = timeout(TIME_MAX, RUNNING.acquire()).await else {
-            return given_up;
+            return given_up();
         };
         let (begun, work) = (Instant::now(), self.work);
         let mut budget = Budget::new(work).until(begun + self.time);
@@ -74,7 +77,7 @@ impl Allowance {
             (result, budget.left())
         };
         let Ok((result, left)) = tokio::task::spawn_blocking(run).await else {
-            return given_up;
+            return given_up();
         };
         self.take(work - left, begun);
         result
@@ -160,8 +163,9 @@ mod tests {
             work: 300_000,
             time: Duration::ZERO,
         };
-        assert_eq!(late.run(spending(1)).await.spent, None);
-        let done = late.run(spending(200_000)).await;
-        assert_eq!(done.spent, Some(Spent::Time));
+        for work in [1, 200_000] {
+            let done = late.run(spending(work)).await;
+            assert_eq!(done.spent, Some(Spent::Time), "{work}");
+        }
     }
 }

@@ -5,8 +5,13 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::store::{Row, Statement, StoreError};
 
-/// Groups whose events are read at once.
-const GROUPS_READ: usize = 200;
+/// Groups whose sizes are read at once, and bytes of their events, of at least one group: parsing them takes about a
+/// millisecond.
+const GROUPS_READ: i64 = 200;
+const BATCH_BYTES: i64 = 256 * 1024;
+
+/// Bytes of events that one call reads, before the last batch. A caller who wants more asks again.
+const READ_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 /// An event, as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,34 +24,36 @@ pub struct PublishedEvent {
     pub data: String,
 }
 
+/// Groups of events that are read at once.
+struct Batch {
+    /// The numbers of the first and the last group, which are those of their first events.
+    first: i64,
+    last: i64,
+    /// The number of the last event.
+    end: i64,
+    bytes: i64,
+}
+
 impl Engine {
-    /// Up to `limit` events after the one numbered `after`, of one channel or of all. Also the number
-    /// after which the next question should ask.
+    /// Up to `limit` events after the one numbered `after`, of one channel or of all; fewer if they are many megabytes. Also
+    /// the number after which the next call should ask.
     pub async fn events(
         &self,
         after: i64,
         limit: usize,
         channel: Option<&str>,
     ) -> Result<(Vec<PublishedEvent>, i64)> {
-        let mut found = Vec::new();
-        let mut last = after;
-        loop {
-            let rows = self
-                .readers()
-                .rows(Statement::new(
-                    READ,
-                    [last.into(), (GROUPS_READ as i64).into()],
-                ))
-                .await?;
-            if rows.is_empty() {
-                // Who asks from beyond the newest event is led back to it; what has come meanwhile is not skipped.
+        let (mut found, mut last, mut bytes) = (Vec::new(), after, 0);
+        while bytes < READ_BYTES_MAX {
+            let Some(batch) = self.next_events(last).await? else {
+                // A caller that asks from beyond the newest event is led back to it, and skips none that came meanwhile.
                 let newest = self.last_event().await?;
                 return Ok((found, last.min(newest)));
-            }
-            for event in events(&rows)? {
-                if event.seq <= last {
-                    continue;
-                }
+            };
+            bytes += batch.bytes;
+            let range = [batch.first.into(), batch.last.into()];
+            let rows = self.readers().rows(Statement::new(READ, range)).await?;
+            for event in events(&rows)?.into_iter().filter(|event| event.seq > after) {
                 last = event.seq;
                 if channel.is_none_or(|channel| channel == event.channel) {
                     found.push(event);
@@ -55,10 +62,36 @@ impl Engine {
                     }
                 }
             }
-            if rows.len() < GROUPS_READ {
-                return Ok((found, last));
+            // Old events may have been dropped meanwhile.
+            last = last.max(batch.end);
+        }
+        Ok((found, last))
+    }
+
+    /// The next groups that hold events after this one, as many as fit a batch.
+    async fn next_events(&self, after: i64) -> Result<Option<Batch>> {
+        let sizes = Statement::new(SIZES, [after.into(), GROUPS_READ.into()]);
+        let mut batch: Option<Batch> = None;
+        for row in self.readers().rows(sizes).await? {
+            let (first, n, bytes) = (row.int(0)?, row.int(1)?, row.int(2)?);
+            match &mut batch {
+                None => {
+                    batch = Some(Batch {
+                        first,
+                        last: first,
+                        end: first + n - 1,
+                        bytes,
+                    });
+                }
+                Some(batch) if batch.bytes + bytes <= BATCH_BYTES => {
+                    batch.last = first;
+                    batch.end = first + n - 1;
+                    batch.bytes += bytes;
+                }
+                Some(_) => break,
             }
         }
+        Ok(batch)
     }
 
     /// The number of the newest event; 0 if there is none.
@@ -91,7 +124,10 @@ fn events(rows: &[Row]) -> Result<Vec<PublishedEvent>, StoreError> {
 const LAST: &str = "SELECT last_event FROM state WHERE id = 1";
 
 // The first group may hold events of which only the later ones are wanted.
-const READ: &str = "
-SELECT first, at, entries FROM events
+const SIZES: &str = "
+SELECT first, n, CAST(octet_length(entries) AS BIGINT) FROM events
 WHERE first >= coalesce((SELECT max(first) FROM events WHERE first <= $1 + 1), 0) AND first + n - 1 > $1
 ORDER BY first LIMIT $2 + 0";
+
+const READ: &str =
+    "SELECT first, at, entries FROM events WHERE first >= $1 AND first <= $2 ORDER BY first";

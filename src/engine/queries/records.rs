@@ -47,6 +47,8 @@ pub struct Records {
 /// Whether the record matches at this moment.
 fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Result<bool, Spent> {
     let events = if query.needs().events {
+        // It is parsed and written again.
+        budget.spend(2 * record.history.as_text().len())?;
         record.events()
     } else {
         String::new()
@@ -309,7 +311,9 @@ pub fn found(row: &Row) -> Result<Found, StoreError> {
             id: id.map_err(|_| StoreError::Corrupt("a record without a number"))?,
             payload: row.text(2)?,
             state: row.text_or_null(3)?,
-            history: History::from_text(row.text(4)?),
+            history: row
+                .text_or_null(4)?
+                .map_or(History::unread(), History::from_text),
             modified: Time(row.int(5)?),
             created_at: Time(row.int(6)?),
         },
@@ -320,7 +324,8 @@ macro_rules! records {
     // As a list shows them: with the beginning of payload and state.
     (brief: $rest:literal) => {
         concat!(
-            "SELECT id, seq, substr(body, 1, 1000), substr(work_state, 1, 1000), history, updated_at, created_at
+            "SELECT id, seq, substr(body, 1, 1000), substr(work_state, 1, 1000),
+                CASE WHEN octet_length(history) <= 16384 THEN history END, updated_at, created_at
              FROM jobs WHERE state = 9 AND ",
             $rest
         )

@@ -3,8 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::engine::model::job::JobKey;
+use crate::engine::model::job::{JobKey, State};
 use crate::engine::model::job_rows::BODIES;
+use crate::engine::unit_of_work::record_sizes::RecordSizes;
 use crate::engine::unit_of_work::{Candidates, Needs, UnitOfWork};
 use crate::store::{Answer, Statement, StoreError};
 
@@ -73,6 +74,17 @@ impl UnitOfWork {
             }
         }
         reading(missing)
+    }
+
+    /// Notes how large the loaded records are.
+    pub fn note_sizes(&self, sizes: &RecordSizes) {
+        let jobs = self.slots.values().map(|slot| &slot.job);
+        let records = jobs.filter(|job| job.state == State::Record);
+        sizes.note(records.map(|job| {
+            let state = job.work_state.as_ref().map_or(0, String::len);
+            let bytes = job.body.bytes() + job.history.as_text().len() + state;
+            (job.queue, bytes)
+        }));
     }
 
     /// Takes in what these statements have read.

@@ -79,35 +79,10 @@ impl UnitOfWork {
     fn forget_dependent(&mut self, seq: i64, key: &JobKey, need: &JobKey) {
         if let Some(other) = self.slots.get_mut(need) {
             other.job.dependents.retain(|id| *id != key.id);
+            if let Some(known) = self.dependents.get_mut(&need.id) {
+                known.retain(|id| *id != key.id);
+            }
             self.edges.insert((seq, other.job.seq), false);
         }
-    }
-
-    /// Whether `id` would, directly or not, wait for itself if it waited for `needs`.
-    pub fn would_wait_for_itself(&self, key: &JobKey, needs: &[String]) -> bool {
-        let mut open: Vec<&str> = needs.iter().map(String::as_str).collect();
-        let mut visited = HashSet::new();
-        while let Some(id) = open.pop() {
-            if id == key.id {
-                return true;
-            }
-            if !visited.insert(id) {
-                continue;
-            }
-            match self.job(&JobKey {
-                scope: key.scope,
-                id: id.to_owned(),
-            }) {
-                Some(job) => open.extend(job.dependencies.iter().map(String::as_str)),
-                None => open.extend(
-                    self.reachable
-                        .get(id)
-                        .into_iter()
-                        .flatten()
-                        .map(String::as_str),
-                ),
-            }
-        }
-        false
     }
 }

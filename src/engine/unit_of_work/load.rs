@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use crate::engine::model::job::{
-    JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_possible,
+    Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_possible,
 };
 use crate::engine::model::job_rows::job_columns;
 use crate::engine::model::recurring::Recurring;
@@ -17,7 +17,6 @@ impl UnitOfWork {
     /// Statements that read what the verbs need, except for claims.
     pub fn load_statements<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
         let mut keys = HashSet::new();
-        let mut reach: Vec<&str> = Vec::new();
         let mut recurring: Vec<&str> = Vec::new();
         let mut choice: Vec<i64> = Vec::new();
         let mut operations: Vec<i64> = Vec::new();
@@ -26,7 +25,6 @@ impl UnitOfWork {
             let wanted = self.keys_of(need);
             let missing = wanted.filter(|(scope, id)| is_possible(id) && !self.has(*scope, id));
             keys.extend(missing);
-            reach.extend(need.reachable_from.iter().map(String::as_str));
             recurring.extend(need.recurring.iter().map(String::as_str));
             choice.extend(&need.poll_candidates);
             operations.extend(need.operation);
@@ -41,9 +39,6 @@ impl UnitOfWork {
                 LOAD_JOBS,
                 &keys.into_iter().collect::<Vec<_>>(),
             ));
-        }
-        if !reach.is_empty() {
-            batch.push(Statement::of_rows(LOAD_REACH, &qless_keys(&reach)));
         }
         if !recurring.is_empty() {
             batch.push(recurring::load(&recurring));
@@ -101,13 +96,10 @@ impl UnitOfWork {
         let by_key = needs.jobs.iter().map(|key| (key.scope, key.id.as_str()));
         let in_queue =
             |(queue, id): &'a (QueueKey, String)| Some((self.queue(queue)?.id, id.as_str()));
-        let reach = needs
-            .reachable_from
-            .iter()
-            .map(|id| (QLESS_SCOPE, id.as_str()));
+        let awaited = needs.awaited.iter().map(|id| (QLESS_SCOPE, id.as_str()));
         by_key
             .chain(needs.in_queues.iter().filter_map(in_queue))
-            .chain(reach)
+            .chain(awaited)
     }
 
     fn has(&self, scope: i64, id: &str) -> bool {
@@ -136,43 +128,45 @@ impl UnitOfWork {
         })
     }
 
-    /// The statement that reads the neighbours of the loaded jobs, if any are missing. `whole` if edges may be added.
+    /// The statement that reads the neighbors of jobs whose edges may change, if any are missing: the jobs that they wait
+    /// for, and their dependents.
     ///
-    /// A group without new edges takes some away at most, and asks of a neighbour nothing but whether any of its
-    /// dependencies are left. No more than one of them for each job of the group goes, so one more than that is
-    /// enough to know; a job that waits for thousands is not read whole each time that one of them is complete.
+    /// A verb asks of an unnamed neighbor only whether any of its dependencies are left. At most one of them per job of
+    /// the group goes, so one more than that is enough to know. A job that waits for thousands is not read whole each
+    /// time that one of them is complete, and texts of neighbors are not read at all.
     ///
-    /// A job that others are to wait for gets edges and is not changed otherwise: its neighbours are not asked for, of
-    /// which there may be thousands.
+    /// A job that others are to wait for gets edges and is not changed otherwise, so its neighbors, of which there may be
+    /// thousands, are not needed.
     pub fn neighbor_statement<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs> + Clone,
-        whole: bool,
     ) -> Option<Statement> {
-        let awaited = if whole {
-            only_awaited(needs)
-        } else {
-            HashSet::new()
-        };
-        let mut missing = HashSet::new();
-        let is_awaited =
-            |key: &JobKey| key.scope == QLESS_SCOPE && awaited.contains(key.id.as_str());
-        for (key, slot) in self.slots.iter().filter(|(key, _)| !is_awaited(key)) {
-            for id in slot.job.dependencies.iter().chain(&slot.job.dependents) {
-                if !self.has(key.scope, id) {
-                    missing.insert((key.scope, id.as_str()));
-                }
-            }
-        }
-        if missing.is_empty() {
+        let has_edges = |job: &&Job| !job.dependencies.is_empty() || !job.dependents.is_empty();
+        let with_edges = self.slots.values().map(|slot| &slot.job).filter(has_edges);
+        let with_edges: Vec<_> = with_edges.collect();
+        if with_edges.is_empty() {
             return None;
         }
-        let missing: Vec<_> = missing.into_iter().collect();
-        if whole {
-            return Some(Statement::of_rows(LOAD_JOBS, &missing));
+        let awaited = only_awaited(needs.clone());
+        let changing = needs.filter(|needs| !needs.keeps_edges);
+        let changing: HashSet<_> = changing
+            .flat_map(|needs| self.keys_of(needs))
+            .filter(|(scope, id)| *scope != QLESS_SCOPE || !awaited.contains(id))
+            .collect();
+        let mut missing = HashSet::new();
+        for job in with_edges {
+            let scope = job.key.scope;
+            if changing.contains(&(scope, job.key.id.as_str())) {
+                let ids = job.dependencies.iter().chain(&job.dependents);
+                missing.extend(
+                    ids.filter(|id| !self.has(scope, id))
+                        .map(|id| (scope, id.as_str())),
+                );
+            }
         }
+        let missing: Vec<_> = missing.into_iter().collect();
         let enough = self.slots.len() as i64 + 1;
-        Some(Statement::of_rows(LOAD_NEIGHBOURS, &missing).with(enough))
+        (!missing.is_empty()).then(|| Statement::of_rows(LOAD_NEIGHBORS, &missing).with(enough))
     }
 
     /// Takes in what [`UnitOfWork::loading`] has read. The oldest of a list come first in the batch; what else a row
@@ -181,11 +175,6 @@ impl UnitOfWork {
         for (index, answer) in answers.into_iter().enumerate() {
             for row in answer.rows {
                 match row.columns() {
-                    REACH_COLUMNS => self
-                        .reachable
-                        .entry(row.text(0)?)
-                        .or_default()
-                        .push(row.text(1)?),
                     recurring::COLUMNS => self.load_recurring(&row)?,
                     operations::COLUMNS => self.operations.add_loaded(operations::operation(&row)?),
                     _ => {
@@ -200,12 +189,12 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Takes in what [`UnitOfWork::loading_neighbours`] has read.
-    pub fn take_neighbors(&mut self, answers: &[Answer], whole: bool) -> Result<(), StoreError> {
+    /// Takes in what [`Work::neighbor_statement`] has read.
+    pub fn take_neighbors(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let key = self.load(row)?;
             if let Some(slot) = self.slots.get_mut(&key) {
-                slot.is_partial = !whole;
+                slot.is_partial = true;
             }
         }
         Ok(())
@@ -365,9 +354,6 @@ fn rank(number: f64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
-/// Columns of an answer to [`LOAD_REACH`]; a job has many more.
-const REACH_COLUMNS: usize = 2;
-
 /// Jobs by pairs of scope and id.
 // CROSS JOIN keeps SQLite from walking through the jobs and looking each up in the list.
 const LOAD_JOBS: &str = concat!(
@@ -376,9 +362,9 @@ const LOAD_JOBS: &str = concat!(
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
 
-const LOAD_NEIGHBOURS: &str = concat!(
+const LOAD_NEIGHBORS: &str = concat!(
     "SELECT ",
-    job_columns!(some_dependencies: "$2 + 0"),
+    job_columns!(neighbor: "$2 + 0"),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
 
@@ -407,17 +393,6 @@ const LOAD_DEAD: &str = concat!(
     job_columns!(short_bodies),
     " FROM jobs AS j WHERE j.queue = $1 AND j.state = 8 AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
 );
-
-/// All edges that can be reached from some jobs by pairs of scope and id, as pairs of ids.
-// CROSS JOIN keeps SQLite from reading every edge there is.
-const LOAD_REACH: &str = "
-WITH RECURSIVE reached (seq) AS (
-    SELECT j.seq FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)
-    UNION
-    SELECT d.needs FROM reached AS r CROSS JOIN dependencies AS d WHERE d.job = r.seq
-)
-SELECT a.id, b.id FROM reached AS r CROSS JOIN dependencies AS d CROSS JOIN jobs AS a CROSS JOIN jobs AS b
-WHERE d.job = r.seq AND a.seq = d.job AND b.seq = d.needs";
 
 /// How many jobs of a queue run with a lease that is not lost.
 const RUNNING: &str =

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::engine::clock::Time;
-use crate::engine::model::job::{JobKey, QueueKey};
+use crate::engine::model::job::{JobKey, QueueId, QueueKey};
 
 /// What a verb wants to find in [`UnitOfWork`](crate::engine::unit_of_work::UnitOfWork).
 #[derive(Debug, Default)]
@@ -12,8 +12,9 @@ pub struct Needs {
     pub jobs: Vec<JobKey>,
     /// Jobs by queue and id, for those whose scope is their queue.
     pub in_queues: Vec<(QueueKey, String)>,
-    /// Jobs of qless that others are to wait for, by id, with all edges that can be reached from them, to look for cycles.
-    pub reachable_from: Vec<String>,
+    /// Jobs of qless that the named jobs are to wait for, by id. All that wait for the named jobs are read too, to look
+    /// for cycles.
+    pub awaited: Vec<String>,
     /// The next so many jobs of each of these queues.
     pub claim: Vec<Wanted>,
     /// Recurring jobs.
@@ -28,10 +29,14 @@ pub struct Needs {
     pub operation: Option<i64>,
     /// Whether the bodies of the named jobs are read. Long ones are not loaded otherwise.
     pub bodies: bool,
+    /// The queue whose record is changed.
+    pub record_of: Option<QueueId>,
     /// How many bytes are to be written or compared, about.
     pub bytes: usize,
     /// How many tags and edges may change, each of which is a row of its own.
     pub links: usize,
+    /// The verb changes no edges, so it needs no neighbors of the named jobs.
+    pub keeps_edges: bool,
     /// Whether jobs may be added, for which a full disk has no room.
     pub adds_jobs: bool,
 }
@@ -64,7 +69,7 @@ impl Needs {
     /// Some job is to wait for these.
     pub fn depends(&mut self, ids: &[String]) {
         self.links += ids.len();
-        self.reachable_from.extend(ids.iter().cloned());
+        self.awaited.extend(ids.iter().cloned());
     }
 }
 
@@ -79,8 +84,8 @@ pub struct Wanted {
 
 /// Ids of the qless jobs that others are to wait for, and that are not named otherwise.
 pub fn only_awaited<'a>(needs: impl Iterator<Item = &'a Needs> + Clone) -> HashSet<&'a str> {
-    let reach = needs.clone().flat_map(|needs| &needs.reachable_from);
-    let mut awaited: HashSet<&str> = reach.map(String::as_str).collect();
+    let awaited = needs.clone().flat_map(|needs| &needs.awaited);
+    let mut awaited: HashSet<&str> = awaited.map(String::as_str).collect();
     for key in needs.flat_map(|needs| &needs.jobs) {
         awaited.remove(key.id.as_str());
     }

@@ -23,7 +23,9 @@ use crate::engine::peers::Peers;
 use crate::engine::maintenance::{fold_series, prune};
 use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
+use crate::engine::unit_of_work::cycles::Walk;
 use crate::engine::unit_of_work::job_cache::JobCache;
+use crate::engine::unit_of_work::record_sizes::RecordSizes;
 use crate::engine::unit_of_work::spawn;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::{Audit, Seqs, Shared, UnitOfWork, Wanted};
@@ -100,9 +102,7 @@ impl Group for Runner {
         requests: &mut [WriteRequest],
     ) -> Result<(), StoreError> {
         // Two servers that add dependencies at the same time could complete a cycle, each seeing half of it.
-        let strict = requests
-            .iter()
-            .any(|request| !request.needs.reachable_from.is_empty());
+        let strict = requests.iter().any(|it| !it.needs.awaited.is_empty());
         let seqs = self.begin(connection, strict).await?;
         let now = requests.iter().find_map(|request| request.now);
         let now = now.unwrap_or_else(|| self.clock.now());
@@ -110,33 +110,16 @@ impl Group for Runner {
         let mut work = UnitOfWork::new(now, &self.shared, has_subscribers, seqs);
         work.audit = Audit::of_first(requests);
         work.revision = self.peers.is_shared().then_some(self.revision);
-        let system_task = requests
-            .iter()
-            .find_map(|request| request.task.system_task());
+        let system_task = requests.iter().find_map(|it| it.task.system_task());
         let mut writes = match &system_task {
             Some(system_task) => {
                 let writes = self
                     .run_system_task(system_task, connection, &mut work)
                     .await?;
-                requests
-                    .iter_mut()
-                    .for_each(|request| request.task.run(&mut work));
+                requests.iter_mut().for_each(|it| it.task.run(&mut work));
                 writes
             }
-            None => {
-                self.load_cached_jobs(&mut work, requests);
-                let writes = run_named(connection, &mut work, requests).await?;
-                let (shared, recurring_in) = (self.peers.is_shared(), &self.recurring_in);
-                run_claims(
-                    connection,
-                    &mut work,
-                    requests,
-                    writes,
-                    recurring_in,
-                    shared,
-                )
-                .await?
-            }
+            None => self.run_verbs(connection, &mut work, requests).await?,
         };
         // With client time, maintenance leaves qless alone. Old jobs are deleted with a completion, as in qless-core.
         let deletes_complete = work.completed && self.clients_tell_time;
@@ -144,11 +127,8 @@ impl Group for Runner {
             connection.run(std::mem::take(&mut writes)).await?;
             tasks::delete_complete(connection, &mut work).await?;
         }
-        let ages = deletes_complete
-            || system_task
-                .as_ref()
-                .is_some_and(SystemTask::ages_statistics);
-        let aging = match ages {
+        let ages = system_task.as_ref().map(SystemTask::ages_statistics);
+        let aging = match deletes_complete || ages.unwrap_or_default() {
             true => self.age_statistics(connection, &mut work).await?,
             false => self.aging,
         };
@@ -198,6 +178,20 @@ impl Group for Runner {
 }
 
 impl Runner {
+    /// Runs the verbs of the requests. Returns the statements to write with the commit.
+    async fn run_verbs(
+        &mut self,
+        connection: &mut Connection,
+        work: &mut UnitOfWork,
+        requests: &mut [WriteRequest],
+    ) -> Result<Vec<Statement>, StoreError> {
+        self.load_cached_jobs(work, requests);
+        let sizes = &self.shared.record_sizes;
+        let writes = run_named(connection, work, requests, sizes).await?;
+        let (shared, recurring_in) = (self.peers.is_shared(), &self.recurring_in);
+        run_claims(connection, work, requests, writes, recurring_in, shared).await
+    }
+
     /// Begins a transaction, and catches up with what other servers have changed. Where the order of
     /// insertion goes on: among several servers by the clock, and a server's number.
     async fn begin(
@@ -376,6 +370,7 @@ async fn run_named(
     connection: &mut Connection,
     work: &mut UnitOfWork,
     requests: &mut [WriteRequest],
+    sizes: &RecordSizes,
 ) -> Result<Vec<Statement>, StoreError> {
     let numbers = work.record_numbers_needed(requests.iter().map(|request| &request.needs));
     if !numbers.is_empty() {
@@ -392,19 +387,25 @@ async fn run_named(
         let answers = connection.read(load).await?;
         work.take_loaded(answers, oldest)?;
     }
-    let adds_edges = requests
-        .iter()
-        .any(|request| !request.needs.reachable_from.is_empty());
-    if let Some(neighbours) =
-        work.neighbor_statement(requests.iter().map(|request| &request.needs), adds_edges)
+    if let Some(neighbors) = work.neighbor_statement(requests.iter().map(|request| &request.needs))
     {
-        let answers = connection.read(vec![neighbours]).await?;
-        work.take_neighbors(&answers, adds_edges)?;
+        let answers = connection.read(vec![neighbors]).await?;
+        work.take_neighbors(&answers)?;
     }
+    let mut walk = Walk::from(work, requests.iter().map(|request| &request.needs));
+    while let Some(level) = walk.next_level() {
+        let answers = connection.read(vec![level]).await?;
+        walk.loaded(work, &answers)?;
+    }
+    if walk.is_cut() && requests.len() > 1 {
+        return Err(StoreError::Oversized);
+    }
+    work.is_walk_cut = walk.is_cut();
     if let Some(bodies) = work.body_statement(requests.iter().map(|request| &request.needs)) {
         let answers = connection.read(vec![bodies]).await?;
         work.take_bodies(&answers)?;
     }
+    work.note_sizes(sizes);
     work.begin_audit();
     for request in requests
         .iter_mut()

@@ -14,10 +14,13 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::answer::{Answer, json_text, number, response};
-use super::call::{Call, ITEMS_MAX};
+use super::call::Call;
 use super::refusal::Refusal;
 use super::{Front, Outcome};
 use crate::engine::PublishedEvent;
+
+/// Events that a stream keeps ready.
+const READY_MAX: usize = 1_000;
 
 /// Events in one answer, unless the request says otherwise.
 const LIMIT: usize = 100;
@@ -139,15 +142,13 @@ impl Listener {
                 return Some(event);
             }
             self.changes.mark_unchanged();
-            let (events, last) = self
-                .front
-                .engine
-                .events(self.last, ITEMS_MAX, self.channel.as_deref())
-                .await
-                .ok()?;
+            let engine = &self.front.engine;
+            let events = engine.events(self.last, READY_MAX, self.channel.as_deref());
+            let (events, last) = events.await.ok()?;
+            let is_ahead = last > self.last;
             self.last = last;
             self.ready.extend(events);
-            if !self.ready.is_empty() {
+            if is_ahead {
                 continue;
             }
             tokio::select! {

@@ -53,41 +53,55 @@ async fn store() -> Store {
     opened.expect("a database")
 }
 
-/// The steps that share the group of the first one, and the step that is held over.
-fn gathered(first: usize, rest: &[usize]) -> (Vec<usize>, Option<usize>) {
+/// The steps that share the group of the first one, and those that are held over.
+fn gathered(first: usize, rest: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let (sender, mut queue) = mpsc::channel(QUEUED_MAX);
     for step in rest {
         sender.try_send(*step).expect("the queue has room");
     }
-    let mut held_over = None;
+    let mut held_over = VecDeque::new();
     let steps = gather::<Counting>(first, &mut queue, &mut held_over);
-    (steps, held_over)
+    (steps, held_over.into())
 }
 
 #[test]
 fn a_group_has_512_steps() {
     for (rest, expected) in [(510, 511), (511, 512), (512, 512)] {
         let (steps, held_over) = gathered(1, &vec![1; rest]);
-        assert_eq!((steps.len(), held_over), (expected, None), "1 + {rest}");
+        assert_eq!((steps.len(), held_over), (expected, vec![]), "1 + {rest}");
     }
 }
 
 #[test]
 fn a_group_has_2048_items_unless_one_step_has_more() {
     for (first, rest, shared, held_over) in [
-        (1, &[2_046, 1][..], 3, None),
-        (1, &[2_047, 1], 2, None),
-        (1, &[2_048, 1], 1, Some(2_048)),
-        (2_047, &[1, 1], 2, None),
-        (2_047, &[2, 1], 1, Some(2)),
-        (2_048, &[1], 1, None),
-        (2_049, &[1], 1, None),
-        (10_000, &[1], 1, None),
+        (1, &[2_046, 1][..], 3, &[][..]),
+        (1, &[2_047, 1], 2, &[]),
+        (1, &[2_048, 1], 2, &[2_048]),
+        (2_047, &[1, 1], 2, &[]),
+        (2_047, &[2, 1], 2, &[2]),
+        (2_048, &[1], 1, &[]),
+        (2_049, &[1], 1, &[]),
+        (10_000, &[1], 1, &[]),
+        (1_000, &[2_000, 1, 3_000, 1], 3, &[2_000, 3_000]),
     ] {
         let (steps, left) = gathered(first, rest);
         let context = format!("{first} and {rest:?}");
-        assert_eq!((steps.len(), left), (shared, held_over), "{context}");
+        assert_eq!(
+            (steps.len(), left.as_slice()),
+            (shared, held_over),
+            "{context}"
+        );
     }
+}
+
+#[test]
+fn steps_that_are_held_over_come_first_and_no_more_than_64_wait() {
+    let (sender, mut queue) = mpsc::channel(QUEUED_MAX);
+    (0..100).for_each(|_| sender.try_send(2_000).expect("the queue has room"));
+    let mut held_over = VecDeque::from([2_000, 500, 2_000]);
+    let steps = gather::<Counting>(1_000, &mut queue, &mut held_over);
+    assert_eq!((steps, held_over.len()), (vec![1_000, 500], 64));
 }
 
 #[tokio::test]

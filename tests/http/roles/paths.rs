@@ -114,6 +114,26 @@ async fn a_form_is_posted_to_a_path_as_it_is() {
     }
 }
 
+/// Postgres accepts no text with NUL.
+#[tokio::test]
+async fn an_address_with_nul_finds_nothing() {
+    let server = Server::with(&with_keys(&[]));
+    let browser = Browser::at(&server);
+    let ada = browser.with_key(ANNA);
+    for path in [
+        "/ui/tags/%00",
+        "/ui/failures/%00",
+        "/ui/recurring/%00",
+        "/ui/workers/%00",
+        "/ui/jobs/%00",
+        "/ui/audit?who=%00",
+        "/ui/audit?target=a%00",
+    ] {
+        let status = ada.get(path).await.status().as_u16();
+        assert!([200, 404].contains(&status), "{path}: {status}");
+    }
+}
+
 #[tokio::test]
 async fn nothing_leads_back_to_an_ambiguous_path() {
     let server = Server::with(&with_keys(&[]));

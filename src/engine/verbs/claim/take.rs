@@ -1,7 +1,7 @@
 //! What a claim does within its transaction: which jobs it takes, in which order, and their new leases.
 
 use crate::engine::error::{Error, Result};
-use crate::engine::events::LogEvent;
+use crate::engine::events::{LogEvent, excerpt};
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{
     Job, JobKey, Lease, Protocol, QLESS_SCOPE, QueueId, QueueKey, State,
@@ -163,7 +163,7 @@ fn take_expired_lease(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> 
         work.events.log(&LogEvent::Failed {
             id: &key.id,
             group: &failure.group,
-            message: &failure.message,
+            message: excerpt(&failure.message),
             worker: &failure.worker,
         });
     }

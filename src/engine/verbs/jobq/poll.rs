@@ -41,6 +41,7 @@ impl Engine {
             let candidate = trying.candidate;
             let needs = Needs {
                 poll_candidates: vec![candidate.seq],
+                record_of: Some(queue.id),
                 bytes: state.len(),
                 ..Needs::default()
             };

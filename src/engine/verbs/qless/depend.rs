@@ -104,9 +104,7 @@ const EDGES_MAX: usize = 10_000;
 /// # Errors
 /// [`Error::DependencyCycle`]; [`Error::TooMany`] of them, or one that has too many dependents already.
 pub fn unmet_dependencies(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Result<Vec<String>> {
-    if work.would_wait_for_itself(key, ids) {
-        return Err(Error::DependencyCycle { id: key.id.clone() });
-    }
+    work.check_cycle(key, ids)?;
     let is_unmet = |id: &String| {
         work.job(&JobKey {
             scope: key.scope,

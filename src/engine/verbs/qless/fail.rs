@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::events::LogEvent;
+use crate::engine::events::{LogEvent, excerpt};
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{Failure, Job, JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
@@ -28,6 +28,7 @@ impl Engine {
     pub async fn fail(&self, jobs: Vec<Fail>, holder: LeaseHolder, now: Option<Time>) -> Each<()> {
         let need = |needs: &mut Needs, job: &Fail| {
             needs.job(&job.key);
+            needs.keeps_edges = true;
             needs.bytes += job.message.len() + job.body.as_ref().map_or(0, String::len);
         };
         self.each(jobs, now, need, move |work, job| fail(work, &holder, job))
@@ -54,7 +55,7 @@ pub fn fail(work: &mut UnitOfWork, holder: &LeaseHolder, fail: &Fail) -> Result<
     work.events.log(&LogEvent::Failed {
         id: &key.id,
         group,
-        message,
+        message: excerpt(message),
         worker: &holder.worker,
     });
     work.publish_tracked("failed", key);

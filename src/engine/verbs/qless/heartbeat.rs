@@ -18,6 +18,7 @@ impl Engine {
     ) -> Each<f64> {
         let need = |needs: &mut Needs, (key, body): &(JobKey, Option<String>)| {
             needs.job(key);
+            needs.keeps_edges = true;
             needs.bytes += body.as_ref().map_or(0, String::len);
         };
         self.each(jobs, now, need, move |work, (key, body)| {

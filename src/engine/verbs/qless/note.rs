@@ -17,6 +17,7 @@ impl Engine {
     ) -> Each<()> {
         let need = |needs: &mut Needs, (key, message, data): &(JobKey, String, Option<String>)| {
             needs.job(key);
+            needs.keeps_edges = true;
             needs.bytes += message.len() + data.as_ref().map_or(0, String::len);
         };
         self.each(notes, now, need, |work, (key, message, data)| {

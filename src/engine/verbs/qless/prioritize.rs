@@ -10,7 +10,10 @@ use crate::engine::verbs::Each;
 impl Engine {
     /// Gives jobs other priorities.
     pub async fn prioritize(&self, jobs: Vec<(JobKey, f64)>, now: Option<Time>) -> Each<()> {
-        let need = |needs: &mut Needs, (key, _): &(JobKey, f64)| needs.job(key);
+        let need = |needs: &mut Needs, (key, _): &(JobKey, f64)| {
+            needs.job(key);
+            needs.keeps_edges = true;
+        };
         self.each(jobs, now, need, |work, (key, priority)| {
             prioritize(work, key, *priority)
         })

@@ -31,6 +31,7 @@ impl Engine {
     ) -> Each<i64> {
         let need = |needs: &mut Needs, job: &Retry| {
             needs.job(&job.key);
+            needs.keeps_edges = true;
             needs.bytes += job.reason.as_ref().map_or(0, |(_, message)| message.len());
         };
         self.each(jobs, now, need, move |work, job| retry(work, &holder, job))

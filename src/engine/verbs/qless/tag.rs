@@ -40,6 +40,7 @@ impl Engine {
 
 pub fn need_of_tagged(needs: &mut Needs, (key, tags): &(JobKey, Vec<String>)) {
     needs.job(key);
+    needs.keeps_edges = true;
     needs.tags(tags);
 }
 

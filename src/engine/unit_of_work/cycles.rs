@@ -1,0 +1,113 @@
+//! Finds dependency cycles. A job that gets a dependency must not be among the jobs that the dependency waits for, so the
+//! walk goes from the job to its dependents, and to theirs. A new job has none.
+
+use std::collections::HashSet;
+
+use crate::engine::error::{Error, Result};
+use crate::engine::model::job::{JobKey, QLESS_SCOPE};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::store::{Answer, Statement, StoreError};
+
+/// Edges that a transaction reads, and the longest path, each of which takes a statement.
+pub const EDGES_WALKED_MAX: usize = 50_000;
+const LEVELS_MAX: usize = 500;
+
+/// The direct and indirect dependents of the jobs that get dependencies, read level by level.
+pub struct Walk {
+    /// Jobs whose dependents are not read yet.
+    open: Vec<String>,
+    visited: HashSet<String>,
+    edges_left: usize,
+    levels_left: usize,
+}
+
+impl Walk {
+    pub fn from<'a>(work: &UnitOfWork, needs: impl Iterator<Item = &'a Needs>) -> Walk {
+        let named = needs.filter(|needs| !needs.awaited.is_empty());
+        let keys = named.flat_map(|needs| &needs.jobs);
+        let jobs = keys.filter_map(|key| work.job(key));
+        let dependents = jobs.flat_map(|job| &job.dependents);
+        let visited: HashSet<String> = dependents.cloned().collect();
+        Walk {
+            open: visited.iter().cloned().collect(),
+            visited,
+            edges_left: EDGES_WALKED_MAX,
+            levels_left: LEVELS_MAX,
+        }
+    }
+
+    /// The statement that reads the next level, unless all is read.
+    pub fn next_level(&mut self) -> Option<Statement> {
+        if self.open.is_empty() || self.is_cut() {
+            return None;
+        }
+        self.levels_left -= 1;
+        let keys: Vec<_> = self.open.drain(..).map(|id| (QLESS_SCOPE, id)).collect();
+        let limit = self.edges_left as i64 + 1;
+        Some(Statement::of_rows(LOAD_DEPENDENTS, &keys).with(limit))
+    }
+
+    /// Whether there are more dependents than the limits allow to read.
+    pub fn is_cut(&self) -> bool {
+        self.edges_left == 0 || (self.levels_left == 0 && !self.open.is_empty())
+    }
+
+    /// Takes in what [`Walk::next_level`] has read.
+    pub fn loaded(&mut self, work: &mut UnitOfWork, answers: &[Answer]) -> Result<(), StoreError> {
+        for row in answers.iter().flat_map(|answer| &answer.rows) {
+            let (id, dependent) = (row.text(0)?, row.text(1)?);
+            self.edges_left = self.edges_left.saturating_sub(1);
+            if self.visited.insert(dependent.clone()) {
+                self.open.push(dependent.clone());
+            }
+            work.dependents.entry(id).or_default().push(dependent);
+        }
+        Ok(())
+    }
+}
+
+impl UnitOfWork {
+    /// Refuses a dependency cycle: `key` would, directly or not, wait for itself if it waited for `needs`.
+    ///
+    /// # Errors
+    /// [`Error::DependencyCycle`]; [`Error::TooMany`] if the job has too many dependents to find out.
+    pub fn check_cycle(&self, key: &JobKey, needs: &[String]) -> Result<()> {
+        let needs: HashSet<&str> = needs.iter().map(String::as_str).collect();
+        let mut open: Vec<&str> = vec![&key.id];
+        let mut visited = HashSet::new();
+        while let Some(id) = open.pop() {
+            if needs.contains(id) {
+                return Err(Error::DependencyCycle { id: key.id.clone() });
+            }
+            if !visited.insert(id) {
+                continue;
+            }
+            let key = JobKey {
+                scope: key.scope,
+                id: id.to_owned(),
+            };
+            match self.slots.get(&key).filter(|slot| !slot.is_partial) {
+                Some(slot) => open.extend(slot.job.dependents.iter().map(String::as_str)),
+                None => open.extend(
+                    self.dependents
+                        .get(id)
+                        .into_iter()
+                        .flatten()
+                        .map(String::as_str),
+                ),
+            }
+        }
+        if self.is_walk_cut && visited.len() > 1 {
+            return Err(Error::TooMany {
+                what: "direct and indirect dependents of a job that gets dependencies",
+                max: EDGES_WALKED_MAX,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Pairs of a job and a dependent.
+const LOAD_DEPENDENTS: &str = "
+SELECT j.id, o.id FROM rows($1) AS k CROSS JOIN jobs AS j CROSS JOIN dependencies AS d CROSS JOIN jobs AS o
+WHERE j.scope = k.int(0) AND j.id = k.text(1) AND d.needs = j.seq AND o.seq = d.job LIMIT $2 + 0";

@@ -1,0 +1,64 @@
+//! Events are read in batches of limited size.
+
+use serde_json::Value;
+use switchyard::engine::{Fail, JobKey};
+
+use super::{engine, holder, new, open, pop, put, q};
+
+/// The messages are 6 MiB together, and as JSON in JSON several times that.
+#[tokio::test]
+async fn all_events_come_in_order_with_the_beginning_of_long_messages() {
+    let engine = open(false).await;
+    let jobs: Vec<_> = (0..200).map(|n| new(&format!("j{n}"))).collect();
+    let put = engine.put(q(), jobs, "client".to_owned(), None);
+    put.await
+        .unwrap()
+        .into_iter()
+        .for_each(|id| drop(id.unwrap()));
+    let claim = switchyard::engine::Claim::of(q(), "w", 200);
+    let jobs = engine.claim(claim, None).await.unwrap();
+    let fail = |key: JobKey| Fail {
+        key,
+        group: "g".to_owned(),
+        message: "\u{1}é".repeat(10_000),
+        body: None,
+    };
+    let fails = jobs.into_iter().map(|job| fail(job.key)).collect();
+    let failed = engine.fail(fails, holder("w"), None).await.unwrap();
+    failed.into_iter().for_each(Result::unwrap);
+
+    let (first, _) = engine.events(0, 1, Some("log")).await.unwrap();
+    assert_eq!(first.len(), 1);
+    let (mut all, mut after) = (Vec::new(), 0);
+    loop {
+        let (some, last) = engine.events(after, 70, None).await.unwrap();
+        if some.is_empty() && last == after {
+            break;
+        }
+        after = last;
+        all.extend(some);
+    }
+    assert_eq!(after, engine.last_event().await.unwrap());
+    assert!(
+        all.iter().zip(1..).all(|(event, n)| event.seq == n),
+        "each once, in order"
+    );
+    let data = all
+        .iter()
+        .map(|event| serde_json::from_str::<Value>(&event.data).unwrap());
+    let failures: Vec<_> = data.filter(|data| data["event"] == "failed").collect();
+    assert_eq!(failures.len(), 200);
+    assert_eq!(failures[0]["message"], "\u{1}é".repeat(500));
+}
+
+#[tokio::test]
+async fn a_caller_beyond_the_newest_event_is_led_back() {
+    let engine = engine().await;
+    put(&engine, 0.0, new("a")).await;
+    pop(&engine, 1.0, "w", 1).await;
+    let newest = engine.last_event().await.unwrap();
+    assert_eq!(
+        engine.events(newest + 100, 10, None).await.unwrap(),
+        (Vec::new(), newest)
+    );
+}
