@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/.tools/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 front := Cargo.toml Cargo.lock .cargo/config.toml package-lock.json src/lib.rs src/islands.rs src/time.rs \
 	$(shell find src/islands style public -type f 2>/dev/null)
 # Tailwind reads class names from the pages.
-pages := $(shell find src/app -type f 2>/dev/null)
+pages := $(shell find src/ui/pages.rs src/ui/pages src/ui/components -type f 2>/dev/null)
 back := Cargo.toml Cargo.lock .cargo/config.toml build.rs $(shell find src migrations benches/cost -type f 2>/dev/null)
 
 server := target/serve/switchyard

@@ -12,12 +12,11 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, Parser};
 
 use crate::auth::Hosts;
-use crate::engine::{Expiry, Options};
+use crate::engine::{Durability, Expiry, Options};
 use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, RELAY_BODY_MAX, Settings};
-use crate::store::Durability;
+use crate::secret::read_file;
 pub use access::Access;
 pub use network::Network;
-pub use secrets::{read_file, read_stdin};
 
 /// A durable job queue server with a live dashboard, for qless, lmstfy, Relay and Jobq clients.
 #[derive(Debug, Parser)]

@@ -102,7 +102,8 @@ pub use verbs::relay::complete::Run;
 pub use verbs::relay::dead_letter::Reenqueued;
 pub use verbs::relay::enqueue::{Enqueue, Mode};
 
-use crate::store::{self, Durability, Readers, Statement, Store, Writer};
+pub use crate::store::Durability;
+use crate::store::{self, Readers, Statement, Store, Writer};
 
 /// So many bytes to be written count as one item of a group.
 const ITEM_BYTES: usize = 1_024;

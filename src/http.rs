@@ -34,9 +34,9 @@ pub use tls::Tls;
 use self::accept::Transport;
 use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};
-use crate::dashboard::{self, Dashboard};
 use crate::engine::{Engine, Options, Result};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
+use crate::ui::http::{self as ui, Dashboard};
 
 /// How long requests may run after the stop signal.
 const GRACE: Duration = Duration::from_secs(8);
@@ -185,7 +185,7 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
     let auth = &settings.auth;
     let routes = Router::new()
         .route("/health", get(health).with_state(engine.clone()))
-        .merge(dashboard::router(dashboard))
+        .merge(ui::router(dashboard))
         .merge(lmstfy::router(namespaces))
         .merge(auth.relay(relay::unauthorized).protect(relay::router(runs)))
         .merge(auth.jobq(jobq::unauthorized).protect(jobq::router(records)))

@@ -3,12 +3,6 @@
 //! The rooms, and which of the two builds they belong to: the server (feature `ssr`) has all of them, the browser half
 //! (feature `hydrate`) only `islands` and `time`. `ARCHITECTURE.md` has the walls between them.
 
-/// What the dashboard asks the server for: views and server functions.
-#[cfg(feature = "ssr")]
-pub mod api;
-/// The dashboard: shell, routes and pages.
-#[cfg(feature = "ssr")]
-pub mod app;
 /// The files of the page: style sheet, script, WebAssembly, icon.
 #[cfg(feature = "ssr")]
 pub mod assets;
@@ -24,9 +18,6 @@ pub mod cli;
 /// The settings, from flags, environment variables and files.
 #[cfg(feature = "ssr")]
 pub mod config;
-/// The dashboard's router: pages, files, headers.
-#[cfg(feature = "ssr")]
-pub mod dashboard;
 /// Made-up queues and workers, to look at the dashboard with.
 #[cfg(feature = "ssr")]
 pub mod demo;
@@ -58,6 +49,9 @@ pub mod secret;
 pub mod store;
 /// Moments and spans as text, the same on the server and in the browser.
 pub mod time;
+/// The dashboard: pages, actions, and their HTTP.
+#[cfg(feature = "ssr")]
+pub mod ui;
 
 /// Called by the page's script once the WebAssembly is there; the script then wakes all islands before anything
 /// else can run. `<html data-live>` tells style sheets and tests so.

@@ -1,17 +1,21 @@
-//! What is kept of a secret: its hash. Secrets that somebody shows are hashed too, and the hashes compared
-//! in constant time, so that the time an answer takes tells nothing about how much was right.
+//! Secrets: stored as hashes, compared in constant time, generated, and read from files.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-/// Random bytes of a secret that is made up; 43 characters in base64.
+/// Maximum size of a file with secrets, in bytes.
+pub const SECRET_FILE_BYTES_MAX: u64 = 256 << 10;
+
+/// Random bytes of a generated secret; 43 characters in base64.
 const BYTES: usize = 32;
 
-/// The SHA-256 of a secret. Secrets are long and random, so it need be neither salted nor slow.
+/// The SHA-256 of a secret. Secrets are long and random, so the hash needs no salt and need not be slow.
 #[derive(Clone, Copy)]
 pub struct Hash([u8; 32]);
 
@@ -36,12 +40,12 @@ impl Hash {
         Some(Hash(bytes))
     }
 
-    /// Its bytes, as a key of maps that hold only stored hashes. To check a credential, use [`Hash::matches`].
+    /// The bytes, as a key of maps with stored hashes. To check a credential, use [`Hash::matches`].
     pub fn bytes(&self) -> [u8; 32] {
         self.0
     }
 
-    /// Whether they are of the same secret.
+    /// Whether both are hashes of the same secret; in constant time.
     pub fn matches(&self, other: &Hash) -> Choice {
         self.0.ct_eq(&other.0)
     }
@@ -55,14 +59,14 @@ impl PartialEq for Hash {
 
 impl Eq for Hash {}
 
-/// Not even the hash belongs into a log.
+/// Keeps hashes out of logs.
 impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hash(…)")
     }
 }
 
-/// The index of the last match. Looks at all of them, so the time does not tell which one matched.
+/// The index of the last match. Reads all of them, so that the time does not reveal which one matched.
 pub fn last_match(all: impl Iterator<Item = Choice>) -> Option<usize> {
     let mut found = 0;
     for (number, matches) in (1_u64..).zip(all) {
@@ -71,14 +75,49 @@ pub fn last_match(all: impl Iterator<Item = Choice>) -> Option<usize> {
     usize::try_from(found.checked_sub(1)?).ok()
 }
 
-/// A secret that nobody can guess, from the system's random numbers.
+/// A new secret from the system's random number generator.
 ///
 /// # Errors
-/// If the system has none.
+/// If the system provides no random numbers.
 pub fn generate() -> Result<String, getrandom::Error> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// The text in this file, without the newlines at its end.
+///
+/// # Errors
+/// If it cannot be read, is empty or too long.
+pub fn read_file(path: &str) -> Result<String, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    read(file)
+}
+
+/// The text on standard input, without the newlines at its end.
+///
+/// # Errors
+/// If it cannot be read, is empty or too long.
+pub fn read_stdin() -> Result<String, String> {
+    read(io::stdin()).map_err(|why| format!("standard input: {why}"))
+}
+
+fn read(source: impl Read) -> Result<String, String> {
+    let mut text = String::new();
+    let mut source = source.take(SECRET_FILE_BYTES_MAX + 1);
+    let length = source
+        .read_to_string(&mut text)
+        .map_err(|error| error.to_string())?;
+    if u64::try_from(length).is_ok_and(|length| length > SECRET_FILE_BYTES_MAX) {
+        return Err(format!(
+            "larger than the limit of {SECRET_FILE_BYTES_MAX} bytes"
+        ));
+    }
+    let text = text.trim_end_matches(['\r', '\n']);
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]
@@ -86,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_the_one_that_everybody_knows() {
+    fn hashes_are_sha_256_in_hexadecimal() {
         let hash = Hash::of("abc");
         let hex = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(hash.hex(), hex);
@@ -105,11 +144,19 @@ mod tests {
     }
 
     #[test]
-    fn secrets_that_are_made_up_are_long_and_differ() {
+    fn generated_secrets_are_long_and_distinct() {
         let (one, other) = (generate().unwrap(), generate().unwrap());
         assert_eq!(one.len(), 43);
         assert_ne!(one, other);
         let is_safe = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         assert!(one.chars().all(is_safe), "{one}");
+    }
+
+    #[test]
+    fn a_file_has_up_to_256_kib() {
+        for (bytes, is_read) in [(262_143, true), (262_144, true), (262_145, false)] {
+            let text = "x".repeat(bytes);
+            assert_eq!(read(text.as_bytes()).is_ok(), is_read, "{bytes} bytes");
+        }
     }
 }

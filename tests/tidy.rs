@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -88,40 +89,120 @@ fn confine(rooms: &[&str], words: &[&str], rule: &str) {
 #[test]
 fn the_engine_and_the_store_know_neither_http_nor_pages() {
     let words = ["axum", "leptos", "hyper", "tower", "http::", "StatusCode"];
-    forbid(&["engine", "store"], &words, "no HTTP behind the fronts");
+    forbid(
+        &["engine", "store"],
+        &words,
+        "the engine and the store know no HTTP",
+    );
+}
+
+/// The allowed imports of each room: the table under "Rooms" in `ARCHITECTURE.md`.
+fn allowed_imports() -> BTreeMap<String, BTreeSet<String>> {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, table) = text
+        .split_once("| room | may import |")
+        .expect("the table of rooms");
+    let rows = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let names = |cell: &str| -> BTreeSet<String> {
+        cell.split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect()
+    };
+    let rows = rows.flat_map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').collect();
+        let [rooms, imports] = cells[..] else {
+            panic!("not a row: {line}");
+        };
+        let imports = names(imports);
+        names(rooms)
+            .into_iter()
+            .map(move |room| (room, imports.clone()))
+    });
+    rows.collect()
+}
+
+/// The rooms, each with its imports of other rooms and one place of each import.
+fn imports() -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut imports: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for source in sources(&["src"]) {
+        let path = source.path.trim_start_matches("src/");
+        let room = path.trim_end_matches(".rs").split('/').next().unwrap();
+        if room == "lib" {
+            continue;
+        }
+        let found = imports.entry(room.to_owned()).or_default();
+        for (number, line) in source.text.lines().enumerate() {
+            if line.trim_start().starts_with("//") {
+                continue;
+            }
+            for root in ["crate::", "switchyard::"] {
+                for rest in line.split(root).skip(1) {
+                    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+                    let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                    let place = format!("{}:{}", source.path, number + 1);
+                    assert!(end > 0, "{place}: import each room on a line of its own");
+                    if &rest[..end] != room {
+                        found.entry(rest[..end].to_owned()).or_insert(place);
+                    }
+                }
+            }
+        }
+    }
+    imports
 }
 
 #[test]
-fn nobody_looks_upwards() {
-    let above = [
-        "crate::protocol",
-        "crate::http",
-        "crate::api",
-        "crate::app",
-        "crate::dashboard",
-    ];
-    forbid(
-        &["engine", "store"],
-        &above,
-        "the engine knows nobody in front of it",
-    );
-    forbid(
-        &["store"],
-        &["crate::engine"],
-        "the store knows no job logic",
-    );
-    let behind = [
-        "crate::engine",
-        "crate::store",
-        "crate::http",
-        "crate::protocol",
-    ];
-    forbid(&["app"], &behind, "pages ask the api");
-    forbid(
-        &["protocol"],
-        &["crate::store", "crate::api", "crate::app"],
-        "a front calls verbs",
-    );
+fn rooms_import_only_the_rooms_that_the_architecture_allows() {
+    let (allowed, imports) = (allowed_imports(), imports());
+    let rooms: Vec<&String> = imports.keys().collect();
+    assert_eq!(rooms, allowed.keys().collect::<Vec<_>>(), "the rooms");
+    let mut wrong = Vec::new();
+    for (room, found) in &imports {
+        let allowed = &allowed[room];
+        for (other, place) in found {
+            if !allowed.contains(other) {
+                wrong.push(format!("{place}: {room} must not import {other}"));
+            }
+        }
+        for other in allowed {
+            if !found.contains_key(other) {
+                wrong.push(format!("{room} may import {other}, but does not"));
+            }
+        }
+    }
+    assert_none(&wrong, "imports differ from ARCHITECTURE.md");
+}
+
+#[test]
+fn rooms_import_each_other_without_cycles() {
+    let mut left = allowed_imports();
+    while !left.is_empty() {
+        let rooms: BTreeSet<String> = left.keys().cloned().collect();
+        let is_free = |imports: &BTreeSet<String>| imports.is_disjoint(&rooms);
+        let before = left.len();
+        left.retain(|_, imports| !is_free(imports));
+        assert!(left.len() < before, "a cycle among {:?}", left.keys());
+    }
+}
+
+/// What pages show is decided by their view models, so that a page can be read without the engine.
+#[test]
+fn of_a_page_only_the_loading_calls_the_engine() {
+    let mut wrong = Vec::new();
+    for source in sources(&["src/ui/pages", "src/ui/components"]) {
+        let is_loading = source.path.contains("/load/")
+            || source.path.ends_with("/load.rs")
+            || source.path.ends_with("/export.rs");
+        if !is_loading {
+            wrong.extend(mentions(&source, &["crate::engine", "crate::store"]));
+        }
+    }
+    assert_none(&wrong, "pages show view models");
 }
 
 #[test]

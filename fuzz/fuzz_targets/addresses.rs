@@ -4,12 +4,12 @@
 //! `cargo fuzz run addresses` (see `fuzz/Cargo.toml`).
 #![no_main]
 
-use address::{decode, is_ambiguous, is_ours, name_of, segment};
+use encoding::{decode, is_ambiguous, is_ours, name_of, segment};
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, reason = "the server uses all of it")]
-#[path = "../../src/app/visit/address.rs"]
-mod address;
+#[path = "../../src/ui/urls/encoding.rs"]
+mod encoding;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else {

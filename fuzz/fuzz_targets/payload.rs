@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use pieces::{GROWTH_MAX, SHORT_BYTES, pieces};
 
 #[allow(dead_code, reason = "the server uses all of it")]
-#[path = "../../src/app/payload/pieces.rs"]
+#[path = "../../src/ui/components/payload/pieces.rs"]
 mod pieces;
 
 /// The text without white space.

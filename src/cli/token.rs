@@ -3,8 +3,9 @@
 use chrono::{DateTime, SecondsFormat};
 
 use super::{Outcome, print, print_notice};
-use crate::config::{Token, read_stdin};
+use crate::config::Token;
 use crate::engine::{self, Engine, Options, Time};
+use crate::secret::read_stdin;
 use crate::store::shown;
 
 pub async fn run(command: Token) -> Outcome {

@@ -1,16 +1,12 @@
 //! Secrets: on the command line, in the environment, and in files as container platforms provide them.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 
 use crate::auth::{Identity, Role, SECRETS_MAX, UiKey};
-use crate::secret::Hash;
+use crate::secret::{Hash, read_file};
 
 /// Minimum length of a secret beyond loopback, in characters.
 pub const SECRET_CHARS_MIN: usize = 16;
-
-/// Maximum size of a file with secrets, in bytes.
-pub const SECRET_FILE_BYTES_MAX: u64 = 256 << 10;
 
 /// A secret as it is configured. Only its hash is kept.
 #[derive(Clone, Copy, Debug)]
@@ -161,52 +157,9 @@ fn lines(
     Ok(secrets)
 }
 
-/// The text in this file, without the newlines at its end.
-///
-/// # Errors
-/// If it cannot be read, is empty or too long.
-pub fn read_file(path: &str) -> Result<String, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    read(file)
-}
-
-/// The text on standard input, without the newlines at its end.
-///
-/// # Errors
-/// If it cannot be read, is empty or too long.
-pub fn read_stdin() -> Result<String, String> {
-    read(io::stdin()).map_err(|why| format!("standard input: {why}"))
-}
-
-fn read(source: impl Read) -> Result<String, String> {
-    let mut text = String::new();
-    let mut source = source.take(SECRET_FILE_BYTES_MAX + 1);
-    let length = source
-        .read_to_string(&mut text)
-        .map_err(|error| error.to_string())?;
-    if u64::try_from(length).is_ok_and(|length| length > SECRET_FILE_BYTES_MAX) {
-        return Err(format!(
-            "larger than the limit of {SECRET_FILE_BYTES_MAX} bytes"
-        ));
-    }
-    let text = text.trim_end_matches(['\r', '\n']);
-    if text.is_empty() {
-        return Err("it is empty".to_owned());
-    }
-    Ok(text.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_has_up_to_256_kib() {
-        for (bytes, is_read) in [(262_143, true), (262_144, true), (262_145, false)] {
-            let text = "x".repeat(bytes);
-            assert_eq!(read(text.as_bytes()).is_ok(), is_read, "{bytes} bytes");
-        }
-    }
 
     #[test]
     fn the_name_in_a_key_has_up_to_64_characters() {

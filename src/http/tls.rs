@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{Error as TlsError, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
 use super::io::Watched;
-use crate::config::read_file;
+use crate::secret::read_file;
 
 /// The protocols that connections speak, in the words of ALPN (RFC 7301).
 const ALPN: [&[u8]; 1] = [b"http/1.1"];

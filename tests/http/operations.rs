@@ -345,7 +345,7 @@ async fn hostile_names_are_names() {
         server.by("ada").fail(&id, name).await;
     }
     for (i, name) in names.iter().enumerate() {
-        let group = switchyard::app::visit::segment(name);
+        let group = switchyard::ui::urls::encoding::segment(name);
         let page = person.page(&format!("/ui/failures/{group}")).await;
         assert!(!page.contains("><img"), "{name}");
         let q = form(&page, "confirm").fields.swap_remove(1).1;

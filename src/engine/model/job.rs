@@ -12,10 +12,13 @@ use crate::engine::model::history::History;
 /// The longest name or id in bytes, for qless (`spec` of the HTTP table, envelope).
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Which front a job belongs to. A consuming verb hands out only jobs of its own protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The protocol of a job and its queue. A claim returns only jobs of its own protocol.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
+    #[default]
     Qless,
     Lmstfy,
     Relay,
@@ -37,6 +40,21 @@ impl Protocol {
             Protocol::Lmstfy => "lmstfy",
             Protocol::Relay => "relay",
             Protocol::Jobq => "jobq",
+        }
+    }
+
+    /// Whether its jobs can be in this state.
+    pub fn has(self, state: EffectiveState) -> bool {
+        match self {
+            Protocol::Qless => !matches!(state, EffectiveState::Dead | EffectiveState::Record),
+            Protocol::Lmstfy | Protocol::Relay => matches!(
+                state,
+                EffectiveState::Waiting
+                    | EffectiveState::Scheduled
+                    | EffectiveState::Running
+                    | EffectiveState::Dead
+            ),
+            Protocol::Jobq => state == EffectiveState::Record,
         }
     }
 }
@@ -207,7 +225,8 @@ impl fmt::Display for State {
 }
 
 /// Where a job stands at a moment; and the list of those that stand there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum EffectiveState {
     /// In the order in which they are claimed. The list begins with those that were taken from their
     /// worker, though such a job itself is called stalled.

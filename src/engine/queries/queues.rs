@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
@@ -11,7 +13,7 @@ use crate::engine::model::queue::Queue;
 use crate::store::{Answer, Statement};
 
 /// How many jobs of a queue stand where, at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub waiting: i64,
     pub scheduled: i64,
@@ -25,6 +27,21 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// The sum of both.
+    pub fn plus(self, other: Counts) -> Counts {
+        Counts {
+            waiting: self.waiting + other.waiting,
+            scheduled: self.scheduled + other.scheduled,
+            depends: self.depends + other.depends,
+            running: self.running + other.running,
+            stalled: self.stalled + other.stalled,
+            failed: self.failed + other.failed,
+            complete: self.complete + other.complete,
+            dead: self.dead + other.dead,
+            records: self.records + other.records,
+        }
+    }
+
     pub fn of(&self, standing: EffectiveState) -> i64 {
         match standing {
             EffectiveState::Waiting => self.waiting,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// CommitTimes that are remembered, for how long, and of how many at least anything is said.
+/// Commits that are remembered, for how long, and of how many at least anything is said.
 const KEPT_MAX: usize = 512;
 const KEPT: Duration = Duration::from_secs(60);
 const TOLD_MIN: usize = 5;

@@ -15,7 +15,7 @@ use crate::engine::{
 };
 use crate::protocol::body;
 
-/// EventKind a handler gives: the results, unless they are too large, and what else there is, each as JSON text.
+/// What a handler gives: the results, unless they are too large, and what else there is, each as JSON text.
 pub struct Answer {
     results: Result<String, Error>,
     beside: Vec<(&'static str, String)>,

@@ -177,7 +177,7 @@ pub async fn queue(front: Front, call: Call) -> Outcome {
 }
 
 fn counts(name: &str, queue: Option<&QueueCounts>) -> Value {
-    let counts = queue.map(|queue| queue.counts.clone()).unwrap_or_default();
+    let counts = queue.map(|queue| queue.counts).unwrap_or_default();
     json!({
         "name": name,
         "waiting": counts.waiting,

@@ -71,7 +71,7 @@ fn all() -> Vec<(String, Behind)> {
     let mut all = Vec::new();
     for (source, behind) in [
         ("http.rs", Behind::Nothing),
-        ("dashboard.rs", Behind::Admin),
+        ("ui/http.rs", Behind::Admin),
         ("protocol/token.rs", Behind::Admin),
         ("protocol/qless.rs", Behind::Qless),
         ("protocol/relay.rs", Behind::Relay),
@@ -122,13 +122,13 @@ fn no_source_with_routes_is_forgotten() {
     let mut found: Vec<_> = found.iter().map(name).collect();
     found.sort();
     let known = [
-        "dashboard.rs",
         "http.rs",
         "protocol/jobq.rs",
         "protocol/lmstfy.rs",
         "protocol/qless.rs",
         "protocol/relay.rs",
         "protocol/token.rs",
+        "ui/http.rs",
     ];
     assert_eq!(found, known);
 }

@@ -89,7 +89,7 @@ fn expected(takes: &str, principal: Principal) -> Outcome {
 
 /// The paths of the dashboard's pages, with a value for each parameter.
 fn pages() -> Vec<String> {
-    let text = read("app.rs");
+    let text = read("ui/pages.rs");
     let found = text.split("<Route path=").skip(1).map(|rest| {
         let path = rest.split(" view=").next().unwrap();
         let words = path.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '"');
@@ -121,7 +121,7 @@ fn paths() -> BTreeSet<String> {
     assert!(all.len() > 40, "{all:?}");
     for source in [
         "http.rs",
-        "dashboard.rs",
+        "ui/http.rs",
         "protocol/token.rs",
         "protocol/qless.rs",
         "protocol/relay.rs",

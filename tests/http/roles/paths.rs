@@ -129,7 +129,7 @@ async fn an_address_with_nul_finds_nothing() {
         "/ui/audit?who=%00",
         "/ui/audit?target=a%00",
     ] {
-        let status = ada.get(path).await.status().as_u16();
+        let status = ada.open(path).await.status().as_u16();
         assert!([200, 404].contains(&status), "{path}: {status}");
     }
 }

@@ -1,69 +1,41 @@
-//! Which role what takes. The actions are read from the sources, so that none is forgotten.
-
-use std::fs;
-use std::path::Path;
+//! The role that each action, server function and page requires.
 
 use reqwest::Method;
+use switchyard::ui::access::READ_FUNCTIONS;
+use switchyard::ui::actions;
 
 use super::{ANNA, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
-/// What only administrators may do.
+/// The actions of administrators.
 const ADMINS: [&str; 8] = [
-    "set_option",
-    "set_queue_option",
-    "unset_option",
-    "mend",
-    "revoke_token",
-    "destroy_queue",
-    "delete_queue",
-    "forget_queue",
+    "/ui/fn/set_option",
+    "/ui/fn/set_queue_option",
+    "/ui/fn/unset_option",
+    "/ui/fn/mend",
+    "/ui/fn/revoke_token",
+    "/ui/fn/destroy_queue",
+    "/ui/fn/delete_queue",
+    "/ui/fn/forget_queue",
 ];
 
-/// What everybody may do who comes in.
-const EVERYBODYS: [&str; 4] = ["theme", "set_clock", "set_density", "set_keys"];
+/// The actions that change only settings of the browser.
+const VIEWERS: [&str; 4] = [
+    "/ui/fn/theme",
+    "/ui/fn/set_clock",
+    "/ui/fn/set_density",
+    "/ui/fn/set_keys",
+];
 
-/// What pages of administrators ask for.
-const READ_BY_ADMINS: [&str; 4] = ["namespaces", "namespace", "check", "audit"];
+/// The server functions that only pages of administrators call.
+const READ_BY_ADMINS: [&str; 4] = [
+    "/ui/fn/namespaces",
+    "/ui/fn/namespace",
+    "/ui/fn/check",
+    "/ui/fn/audit",
+];
 
-/// What pages with long forms ask for, which viewers may not post.
-const READ_BY_OPERATORS: [&str; 2] = ["new_job", "confirm"];
-
-/// The server functions in a file or a folder of `src/api`, each with the role that it declares.
-fn functions(place: &str) -> Vec<(String, String)> {
-    let place = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/api")
-        .join(place);
-    let files = if place.is_dir() {
-        let entries = fs::read_dir(&place).unwrap();
-        entries.map(|entry| entry.unwrap().path()).collect()
-    } else {
-        vec![place]
-    };
-    let mut found = Vec::new();
-    for file in files {
-        let text = fs::read_to_string(&file).unwrap();
-        for rest in text.split("#[server]\npub async fn ").skip(1) {
-            let name = rest.split('(').next().unwrap();
-            // The first thing that it does.
-            let body = rest.split_once("Trouble> {\n").expect("a body").1;
-            let first = body.lines().next().unwrap();
-            let role = first.split_once("desk::Desk::here(Role::");
-            let role = role.and_then(|(_, rest)| rest.strip_suffix(")?;"));
-            let role = role.unwrap_or_else(|| panic!("{name} declares no role: {first}"));
-            found.push((name.to_owned(), role.to_owned()));
-        }
-        assert_eq!(
-            text.matches("#[server]").count(),
-            text.matches("#[server]\npub async fn ").count(),
-            "{} has a server function that is not understood",
-            file.display()
-        );
-    }
-    found
-}
-
-/// What the roles are answered: 403, or anything else.
+/// Whether viewer, operator and admin get 403.
 async fn forbidden(server: &Server, method: Method, path: &str) -> [bool; 3] {
     let mut forbidden = [false; 3];
     for (key, forbidden) in [VERA, OLGA, ANNA].into_iter().zip(&mut forbidden) {
@@ -93,42 +65,36 @@ const OPERATOR: [bool; 3] = [true, false, false];
 const ADMIN: [bool; 3] = [true, true, false];
 
 #[tokio::test]
-async fn every_action_takes_its_role() {
+async fn every_action_requires_its_role() {
     let server = Server::with(&with_keys(&[]));
-    let acts = [functions("act.rs"), functions("act")].concat();
-    assert!(acts.len() > 35, "{acts:?}");
-    for known in ADMINS.iter().chain(&EVERYBODYS) {
-        assert!(
-            acts.iter().any(|(act, _)| act == known),
-            "{known} is no action"
-        );
+    let actions: Vec<&str> = actions::all()
+        .map(|action| action.path)
+        .filter(|path| path.starts_with("/ui/fn/"))
+        .collect();
+    assert!(actions.len() > 35, "{actions:?}");
+    for known in ADMINS.iter().chain(&VIEWERS) {
+        assert!(actions.contains(known), "{known} is not an action");
     }
-    for (act, declared) in &acts {
-        let (expected, role) = if ADMINS.contains(&act.as_str()) {
-            (ADMIN, "Admin")
-        } else if EVERYBODYS.contains(&act.as_str()) {
-            (VIEWER, "Viewer")
+    for path in actions {
+        let expected = if ADMINS.contains(&path) {
+            ADMIN
+        } else if VIEWERS.contains(&path) {
+            VIEWER
         } else {
-            (OPERATOR, "Operator")
+            OPERATOR
         };
-        assert_eq!(declared, role, "{act}");
-        let path = format!("/ui/fn/{act}");
-        let seen = forbidden(&server, Method::POST, &path).await;
-        assert_eq!(seen, expected, "{act}");
+        let seen = forbidden(&server, Method::POST, path).await;
+        assert_eq!(seen, expected, "{path}");
     }
-    for (read, declared) in functions("read.rs") {
-        // A form that asks for something to read is no page, so it takes an operator at least.
-        let (expected, role) = if READ_BY_ADMINS.contains(&read.as_str()) {
-            (ADMIN, "Admin")
-        } else if READ_BY_OPERATORS.contains(&read.as_str()) {
-            (OPERATOR, "Operator")
+    assert!(READ_FUNCTIONS.len() > 30, "{}", READ_FUNCTIONS.len());
+    for (path, _) in READ_FUNCTIONS {
+        let expected = if READ_BY_ADMINS.contains(path) {
+            ADMIN
         } else {
-            (OPERATOR, "Viewer")
+            OPERATOR
         };
-        assert_eq!(declared, role, "{read}");
-        let path = format!("/ui/fn/{read}");
-        let seen = forbidden(&server, Method::POST, &path).await;
-        assert_eq!(seen, expected, "{read}");
+        let seen = forbidden(&server, Method::POST, path).await;
+        assert_eq!(seen, expected, "{path}");
     }
     for (path, expected) in [
         ("/ui/namespaces", ADMIN),
@@ -144,7 +110,7 @@ async fn every_action_takes_its_role() {
 }
 
 #[tokio::test]
-async fn every_page_takes_its_role() {
+async fn every_page_requires_its_role() {
     let server = Server::with(&with_keys(&[]));
     for (path, expected) in [
         ("/ui", VIEWER),
@@ -171,7 +137,7 @@ async fn every_page_takes_its_role() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_not_done() {
+async fn forbidden_actions_change_nothing() {
     let server = Server::with(&with_keys(&[]));
     server.anyone().add_ids("work", &["a"]).await;
     let vera = Browser::at(&server).with_key(VERA);

@@ -1,0 +1,111 @@
+//! The minimum role for each path under `/ui`. The middleware rejects requests by this table, and pages omit links and
+//! forms that it would reject. Server functions check their role again, so authorization does not depend on the path alone.
+
+use leptos::server_fn::ServerFn;
+
+use super::components::frame;
+use super::urls::encoding::segments;
+use super::{actions, pages};
+use crate::auth::Role;
+
+/// The minimum role for a page, or for another GET request.
+pub fn role_to_read(path: &str) -> Role {
+    let path = segments(path);
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    match &path[..] {
+        [
+            "ui",
+            "namespaces" | "check" | "audit" | "audit.csv" | "audit.json",
+            ..,
+        ] => Role::Admin,
+        // Pages with a form for operators.
+        ["ui", "put" | "confirm"] => Role::Operator,
+        _ => Role::Viewer,
+    }
+}
+
+/// The minimum role for a POST request: that of the action with this path, or of the server function that reads.
+pub fn role_to_post(path: &str) -> Role {
+    let read_function = || {
+        let path = segments(path);
+        let found = READ_FUNCTIONS
+            .iter()
+            .find(|(known, _)| segments(known) == path);
+        found.map(|(_, role)| *role)
+    };
+    let role = actions::role(path).or_else(read_function);
+    // An unlisted path is probably not a route.
+    role.unwrap_or(Role::Operator)
+}
+
+/// The server functions that only read, each with the minimum role for a POST request. Pages call these functions on the
+/// server, so nobody needs to post to them.
+pub const READ_FUNCTIONS: &[(&str, Role)] = &[
+    (frame::Glance::PATH, Role::Operator),
+    (pages::about::load::About::PATH, Role::Operator),
+    (pages::audit::load::Audit::PATH, Role::Admin),
+    (pages::check::load::Check::PATH, Role::Admin),
+    (pages::config::load::LoadConfig::PATH, Role::Operator),
+    (pages::confirm::load::Confirm::PATH, Role::Operator),
+    (pages::daily_stats::load::Stats::PATH, Role::Operator),
+    (pages::dead_letters::load::Dead::PATH, Role::Operator),
+    (pages::failures::load::Failure::PATH, Role::Operator),
+    (pages::failures::load::Failures::PATH, Role::Operator),
+    (pages::job::load::LoadJob::PATH, Role::Operator),
+    (pages::lmstfy_job::load::LmstfyJob::PATH, Role::Operator),
+    (pages::namespaces::load::Namespace::PATH, Role::Admin),
+    (pages::namespaces::load::Namespaces::PATH, Role::Admin),
+    (pages::operations::load::LoadOperation::PATH, Role::Operator),
+    (pages::operations::load::Operations::PATH, Role::Operator),
+    (pages::overview::load::Overview::PATH, Role::Operator),
+    (pages::put::load::LoadNewJob::PATH, Role::Operator),
+    (pages::queue::load::Queue::PATH, Role::Operator),
+    (pages::queues::load::Queues::PATH, Role::Operator),
+    (pages::records::load::LoadRecord::PATH, Role::Operator),
+    (pages::records::load::Records::PATH, Role::Operator),
+    (pages::recurring::load::Recurrings::PATH, Role::Operator),
+    (pages::recurring_job::load::Recurring::PATH, Role::Operator),
+    (pages::relay_job::load::DeadRelayJob::PATH, Role::Operator),
+    (pages::relay_job::load::RelayJob::PATH, Role::Operator),
+    (pages::scheduled::load::Scheduled::PATH, Role::Operator),
+    (pages::search::load::RunSearch::PATH, Role::Operator),
+    (pages::search::load::Searches::PATH, Role::Operator),
+    (pages::statistics::load::Range::PATH, Role::Operator),
+    (pages::statistics::load::Sparks::PATH, Role::Operator),
+    (pages::tags::load::Tagged::PATH, Role::Operator),
+    (pages::tags::load::Tags::PATH, Role::Operator),
+    (pages::tracked::load::Tracked::PATH, Role::Operator),
+    (pages::worker::load::Worker::PATH, Role::Operator),
+    (pages::workers::load::Workers::PATH, Role::Operator),
+];
+
+/// Why a request is rejected, as a sentence.
+pub fn forbidden(least: Role, has: Role) -> String {
+    let (least, has) = (least.as_str(), has.as_str());
+    format!("You need the {least} role; you have the {has} role.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_an_address_requires_the_same_role() {
+        for path in [
+            "/ui/audit",
+            "/ui/audit/",
+            "//ui//audit",
+            "/ui/%61udit",
+            "/%75i/audit/x",
+        ] {
+            assert_eq!(role_to_read(path), Role::Admin, "{path}");
+        }
+        for path in ["/ui", "/ui/audits", "/ui/queues/audit", "/ui/Audit"] {
+            assert_eq!(role_to_read(path), Role::Viewer, "{path}");
+        }
+        assert_eq!(role_to_post("/ui/fn/set%5Foption"), Role::Admin);
+        assert_eq!(role_to_post("/ui/namespaces/a"), Role::Admin);
+        assert_eq!(role_to_post("/ui/fn/theme"), Role::Viewer);
+        assert_eq!(role_to_post("/ui/fn/of_the_future"), Role::Operator);
+    }
+}

@@ -1,0 +1,451 @@
+//! Actions: everything that a form of the dashboard changes, one file per topic.
+//!
+//! An [`Action`] declares in one place the path of its form, the role that it requires, its name in the audit log, and the
+//! target that the audit log names. Pages show a form only to users with that role (`components/forms.rs`), the
+//! middleware checks the role and writes the audit entry (`http/audit.rs`), and the server function that runs the action
+//! checks the role again ([`act`]), so that authorization does not depend on the path alone.
+//!
+//! The forms are plain HTML forms. An action ends with 303 to the page of its form, or to another page, which shows a
+//! message.
+
+pub mod database;
+pub mod dead_letters;
+pub mod display;
+pub mod failures;
+pub mod input;
+pub mod jobs;
+pub mod operations;
+pub mod options;
+pub mod put;
+pub mod queues;
+pub mod records;
+pub mod recurring;
+pub mod searches;
+pub mod session;
+pub mod tokens;
+pub mod workers;
+
+use std::fmt;
+
+use crate::auth::Role;
+use crate::ui::context::ActionContext;
+use crate::ui::error::PageError;
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::page_request::PageRequest;
+use crate::ui::urls;
+use crate::ui::urls::encoding::segments;
+
+/// An action: the one place that says who may run it and how the audit log describes it.
+pub struct Action {
+    /// The name in the audit log.
+    pub name: &'static str,
+    /// The path to which the form is posted; `{…}` stands for any segment.
+    pub path: &'static str,
+    /// The minimum role.
+    pub role: Role,
+    /// A field and its value that tell actions with the same path apart.
+    pub only_if: Option<(&'static str, &'static str)>,
+    /// What the form changes. Reads only fields that the action itself reads; a form can contain others with false values.
+    pub target: fn(&Form) -> Target,
+}
+
+impl Action {
+    /// An action whose path has no other actions.
+    const fn new(
+        name: &'static str,
+        path: &'static str,
+        role: Role,
+        target: fn(&Form) -> Target,
+    ) -> Action {
+        Action {
+            name,
+            path,
+            role,
+            only_if: None,
+            target,
+        }
+    }
+
+    /// The same action if `field` has this value.
+    const fn only_if(self, field: &'static str, value: &'static str) -> Action {
+        Action {
+            only_if: Some((field, value)),
+            ..self
+        }
+    }
+
+    fn has_path(&self, path: &[String]) -> bool {
+        let own = self.path.split('/').filter(|word| !word.is_empty());
+        own.clone().count() == path.len()
+            && own
+                .zip(path)
+                .all(|(own, word)| own.starts_with('{') || own == word)
+    }
+
+    fn matches(&self, form: &Form) -> bool {
+        self.only_if
+            .is_none_or(|(field, value)| form.field(field) == value)
+    }
+}
+
+/// All actions. Of several with the same path, the first that matches the form counts.
+static ACTIONS: &[&Action] = &[
+    &database::REPAIR,
+    &dead_letters::DELETE_DEAD,
+    &dead_letters::DELETE_DEAD_JOBS,
+    &dead_letters::REQUEUE,
+    &dead_letters::REQUEUE_JOB,
+    &dead_letters::REQUEUE_JOBS,
+    &dead_letters::RESPAWN,
+    &dead_letters::RESPAWN_JOBS,
+    &display::SET_CLOCK,
+    &display::SET_DENSITY,
+    &display::SET_KEYS,
+    &display::SET_THEME,
+    &failures::RETRY_GROUP,
+    &jobs::ADD_TAG,
+    &jobs::CANCEL,
+    &jobs::DELETE_JOB,
+    &jobs::MOVE_JOB,
+    &jobs::NOTE,
+    &jobs::PRIORITIZE,
+    &jobs::REMOVE_TAG,
+    &jobs::RETRY,
+    &jobs::TIME_OUT,
+    &jobs::TRACK,
+    &jobs::UNDEPEND,
+    &jobs::UNDEPEND_ALL,
+    &jobs::UNTRACK,
+    &operations::OPERATE,
+    &operations::STOP_OPERATION,
+    &operations::UNDO_OPERATION,
+    &options::SET_OPTION,
+    &options::SET_QUEUE_OPTION,
+    &options::UNSET_OPTION,
+    &put::PUT,
+    &queues::DELETE_QUEUE,
+    &queues::DESTROY_QUEUE,
+    &queues::FORGET_QUEUE,
+    &queues::MAKE_QUEUE,
+    &queues::PAUSE_QUEUE,
+    &queues::UNPAUSE_QUEUE,
+    &records::APPEND_EVENT,
+    &records::CREATE_RECORD,
+    &records::SET_STATE,
+    &recurring::CHANGE_RECURRING,
+    &recurring::RECUR,
+    &recurring::UNRECUR,
+    &searches::FORGET_SEARCH,
+    &searches::SAVE_SEARCH,
+    &session::SIGN_IN,
+    &session::SIGN_OUT,
+    &tokens::CREATE_TOKEN,
+    &tokens::CREATE_TOKEN_IN,
+    &tokens::REVOKE_TOKEN,
+    &workers::FORGET_WORKER,
+];
+
+/// All actions.
+pub fn all() -> impl Iterator<Item = &'static Action> {
+    ACTIONS.iter().copied()
+}
+
+/// The role of the actions with this path, if there are any.
+pub fn role(path: &str) -> Option<Role> {
+    let path = segments(path);
+    let action = ACTIONS.iter().find(|action| action.has_path(&path))?;
+    Some(action.role)
+}
+
+/// The audit name and the target of this form; `None` if it is posted to a path without forms.
+pub fn audited(form: &Form) -> Option<(String, Target)> {
+    let path = segments(&form.request.path);
+    let mut actions = ACTIONS.iter().filter(|action| action.has_path(&path));
+    if let Some(action) = actions.find(|action| action.matches(form)) {
+        return Some((action.name.to_owned(), (action.target)(form)));
+    }
+    // A server function that changes nothing, or does not exist: if it is refused, that is recorded too.
+    match &path[..] {
+        [ui, functions, name] if ui == "ui" && functions == "fn" => {
+            Some((name.clone(), Target::none()))
+        }
+        _ => None,
+    }
+}
+
+/// A posted form.
+pub struct Form {
+    request: PageRequest,
+    fields: Vec<(String, String)>,
+}
+
+impl Form {
+    /// The form that is posted to `path`, with its body. A body that is too long to be read twice is left out.
+    pub fn new(path: &str, body: Option<&[u8]>) -> Form {
+        let body = PageRequest::with_query(String::from_utf8_lossy(body.unwrap_or_default()));
+        Form {
+            request: PageRequest::at(path),
+            fields: body.all_params(),
+        }
+    }
+
+    /// The value of a field; empty if the form has no such field.
+    pub fn field(&self, name: &str) -> &str {
+        let found = self.fields.iter().find(|(field, _)| field == name);
+        found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    }
+
+    /// The queue that the fields name (see [`QueueRef::fields`]).
+    fn queue(&self) -> QueueRef {
+        let protocol = self.field("protocol").parse();
+        QueueRef {
+            protocol: protocol.unwrap_or(Protocol::Qless),
+            namespace: self.field("namespace").to_owned(),
+            name: self.field("queue").to_owned(),
+        }
+    }
+
+    /// The queue that the path names, and the ID of the job below it.
+    fn queue_and_job_of_path(&self) -> (QueueRef, String) {
+        let (queue, next) = self.request.queue();
+        // The segment after the queue is `job`.
+        (queue, self.request.name(next + 1))
+    }
+}
+
+/// What an action changes: in words, and the page that shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    pub text: String,
+    pub link: String,
+}
+
+impl Target {
+    fn new(text: String, link: String) -> Target {
+        Target { text, link }
+    }
+
+    /// For actions that change nothing but the browser's own settings or session.
+    fn none() -> Target {
+        Target::default()
+    }
+
+    fn queue(queue: &QueueRef) -> Target {
+        Target::new(format!("queue {}", queue.label()), urls::queue(queue))
+    }
+
+    fn job(queue: &QueueRef, id: &str) -> Target {
+        let text = match queue.protocol {
+            Protocol::Qless => format!("job {id}"),
+            Protocol::Lmstfy | Protocol::Relay | Protocol::Jobq => {
+                format!("job {id} in {}", queue.label())
+            }
+        };
+        Target::new(text, urls::job(queue, id))
+    }
+
+    /// The qless job that the field `id` names.
+    fn qless_job(form: &Form) -> Target {
+        let id = form.field("id");
+        Target::new(format!("job {id}"), urls::qless_job(id))
+    }
+
+    fn namespace(name: &str) -> Target {
+        Target::new(format!("namespace {name}"), urls::namespace(name))
+    }
+}
+
+/// The outcome of an action: the message, and the page that shows it.
+pub struct Done {
+    message: String,
+    /// `None`: the page of the form.
+    next: Option<String>,
+}
+
+impl Done {
+    /// The message is shown on the page `next`.
+    fn at(next: String, message: String) -> Done {
+        Done {
+            message,
+            next: Some(next),
+        }
+    }
+}
+
+impl From<String> for Done {
+    /// The message is shown on the page of the form.
+    fn from(message: String) -> Done {
+        Done {
+            message,
+            next: None,
+        }
+    }
+}
+
+/// Why an action was not done, in lower case and without a full stop.
+pub struct ActionError(String);
+
+impl<E: fmt::Display> From<E> for ActionError {
+    fn from(error: E) -> ActionError {
+        ActionError(error.to_string())
+    }
+}
+
+/// The result of an action.
+type ActionResult = Result<Done, ActionError>;
+
+/// Runs an action: checks its role, calls `run`, and redirects to `back`, or to the page that `run` returns. That page
+/// shows the message or the error.
+///
+/// # Errors
+/// If the user lacks the role, or `back` is not a page of the dashboard.
+async fn act(
+    action: &Action,
+    back: &str,
+    run: impl AsyncFnOnce(ActionContext) -> ActionResult,
+) -> Result<(), PageError> {
+    let context = ActionContext::new(action.role)?;
+    match run(context.clone()).await {
+        Ok(Done { message, next }) => {
+            context.redirect_with_message(next.as_deref().unwrap_or(back), true, message)
+        }
+        Err(ActionError(why)) => {
+            context.redirect_with_message(back, false, super::context::sentence(&why))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leptos::server_fn::axum::server_fn_paths;
+
+    use super::*;
+    use crate::ui::access::READ_FUNCTIONS;
+
+    const QUEUE: &str = "protocol=lmstfy&namespace=shop&queue=a%2Fb";
+
+    /// Path, body, and the expected action, target and link.
+    const FORMS: &[[&str; 5]] = &[
+        [
+            "/ui/fn/retry",
+            "id=x+y",
+            "retry",
+            "job x y",
+            "/ui/jobs/x%20y",
+        ],
+        // Fields that the action does not read say nothing.
+        [
+            "/ui/fn/retry",
+            "option=heartbeat&group=E&protocol=lmstfy&queue=other&id=x",
+            "retry",
+            "job x",
+            "/ui/jobs/x",
+        ],
+        [
+            "/ui/fn/unset_option",
+            "id=x&queue=q&option=heartbeat",
+            "unset_option",
+            "option heartbeat",
+            "/ui/config",
+        ],
+        [
+            "/ui/fn/pause_queue",
+            QUEUE,
+            "pause_queue",
+            "queue shop/a/b",
+            "/ui/lmstfy/shop/a%2Fb",
+        ],
+        [
+            "/ui/fn/retry_group",
+            "group=E",
+            "retry_group",
+            "failures E",
+            "/ui/failures/E",
+        ],
+        [
+            "/ui/fn/unrecur",
+            "id=r",
+            "unrecur",
+            "recurring job r",
+            "/ui/recurring/r",
+        ],
+        [
+            "/ui/fn/recur",
+            "form[id]=r",
+            "recur",
+            "recurring job r",
+            "/ui/recurring/r",
+        ],
+        [
+            "/ui/fn/revoke_token",
+            "namespace=n&name=sha256:1",
+            "revoke_token",
+            "token sha256:1 of n",
+            "/ui/namespaces/n",
+        ],
+        ["/ui/fn/mend", "", "mend", "the database", "/ui/check"],
+        [
+            "/ui/jobq/hosts/job/7",
+            "do=event",
+            "append_event",
+            "job 7 in hosts",
+            "/ui/jobq/hosts/job/7",
+        ],
+        [
+            "/ui/jobq/hosts/job/7",
+            "",
+            "set_state",
+            "job 7 in hosts",
+            "/ui/jobq/hosts/job/7",
+        ],
+        [
+            "/ui/jobq/a%2Fb",
+            "",
+            "create_record",
+            "queue a/b",
+            "/ui/jobq/a%2Fb",
+        ],
+        [
+            "/ui/namespaces",
+            "namespace=+n",
+            "create_token",
+            "namespace n",
+            "/ui/namespaces/n",
+        ],
+    ];
+
+    #[test]
+    fn the_audit_log_names_the_target_of_a_form() {
+        for [path, body, name, text, link] in FORMS {
+            let (found, target) = audited(&Form::new(path, Some(body.as_bytes()))).unwrap();
+            let found = [&*found, &*target.text, &*target.link];
+            assert_eq!(found, [*name, *text, *link], "{path}");
+        }
+        assert!(audited(&Form::new("/ui/nothing", None)).is_none());
+    }
+
+    #[test]
+    fn every_server_function_is_a_declared_action_or_only_reads() {
+        let paths: Vec<_> = server_fn_paths().map(|(path, _)| path).collect();
+        assert!(paths.len() > 60, "{}", paths.len());
+        for path in paths {
+            let is_action = ACTIONS.iter().any(|action| action.path == path);
+            let reads = READ_FUNCTIONS.iter().any(|(known, _)| *known == path);
+            assert!(is_action != reads, "{path}");
+        }
+    }
+
+    #[test]
+    fn every_action_that_the_audit_log_records_has_a_target() {
+        for action in ACTIONS {
+            let is_recorded = action.role > Role::Viewer;
+            let form = Form::new(action.path, None);
+            assert_eq!(
+                !(action.target)(&form).text.is_empty(),
+                is_recorded,
+                "{}",
+                action.name
+            );
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Repair of the database.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+use super::{Action, Target, act};
+use crate::auth::Role;
+use crate::ui::error::PageError;
+
+pub static REPAIR: Action = Action::new("mend", Repair::PATH, Role::Admin, |_| {
+    Target::new("the database".to_owned(), "/ui/check".to_owned())
+});
+
+/// Repairs what the consistency check finds.
+#[server(endpoint = "mend")]
+pub async fn repair(back: String) -> Result<(), PageError> {
+    act(&REPAIR, &back, async |context| {
+        let (found, fixed) = context.engine.repair(None).await?;
+        Ok(message(found.len(), fixed).into())
+    })
+    .await
+}
+
+fn message(found: usize, fixed: usize) -> String {
+    let problems = |n: usize| {
+        if n == 1 {
+            "inconsistency"
+        } else {
+            "inconsistencies"
+        }
+    };
+    match found - fixed.min(found) {
+        0 if found == 0 => "No inconsistencies found. Nothing to repair.".to_owned(),
+        0 => format!(
+            "Fixed {found} {}. The database is now consistent.",
+            problems(found)
+        ),
+        left => format!(
+            "Fixed {fixed} of {found} {}. {left} remain. Run the check again to see them.",
+            problems(found)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repair_reports_what_is_left() {
+        assert_eq!(
+            message(0, 0),
+            "No inconsistencies found. Nothing to repair."
+        );
+        assert_eq!(
+            message(1, 1),
+            "Fixed 1 inconsistency. The database is now consistent."
+        );
+        assert_eq!(
+            message(5, 3),
+            "Fixed 3 of 5 inconsistencies. 2 remain. Run the check again to see them."
+        );
+    }
+}

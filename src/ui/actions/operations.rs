@@ -1,0 +1,241 @@
+//! Bulk actions: an operation on many jobs, and its control. The page `confirm` shows what an operation would change.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+use super::input::{check_name, number};
+use super::{Action, Done, Target, act};
+use crate::auth::Role;
+use crate::engine::{self, Engine, NewOperation, OperationEstimate, Subject};
+use crate::ui::error::PageError;
+use crate::ui::model::operation::{BulkAction, BulkRequest, Confirmation};
+use crate::ui::urls;
+
+/// The number of jobs above which a user must type it.
+const TYPED_ABOVE: i64 = 1_000;
+
+pub static OPERATE: Action = Action::new("operate", Operate::PATH, Role::Operator, |form| {
+    let jobs = match form.field("of") {
+        "all" => form.field("q"),
+        _ => "selected jobs",
+    };
+    Target::new(
+        format!("{} of {jobs}", form.field("deed")),
+        urls::search(form.field("q")),
+    )
+});
+
+/// Starts an operation and shows its page; on error, the confirmation with what was typed.
+#[server]
+pub async fn operate(
+    action_button: String,
+    #[server(default)] of: String,
+    #[server(default)] q: String,
+    #[server(default)] jobs: Vec<String>,
+    #[server(default)] arg: String,
+    #[server(flatten)] seen: Confirmation,
+) -> Result<(), PageError> {
+    let request = BulkRequest {
+        action: action_button,
+        all: of == "all",
+        q,
+        jobs,
+        arg,
+    };
+    let back = urls::confirm(&request, &seen.typed);
+    act(&OPERATE, &back, async |context| {
+        let (id, message) = start(&context.engine, &context.user, &request, &seen).await?;
+        Ok(Done::at(urls::operation(id), message))
+    })
+    .await
+}
+
+/// Starts the operation if it still is what the confirmation showed. Returns its ID and the message.
+async fn start(
+    engine: &Engine,
+    user: &str,
+    request: &BulkRequest,
+    seen: &Confirmation,
+) -> Result<(i64, String), String> {
+    let (kind, subject) = (bulk_action(request)?, subject(request)?);
+    let action = engine_action(kind, request)?;
+    let text = |error: engine::Error| error.to_string();
+    let counted = engine
+        .estimate_operation(&action, &subject)
+        .await
+        .map_err(text)?;
+    let counted = counted.map_err(|why| why.to_string())?;
+    if counted.jobs == 0 && !counted.is_least {
+        return Err(no_jobs(request));
+    }
+    let shown = seen.counted.parse().unwrap_or(0);
+    if must_type(&counted) && typed_number(&seen.typed) != Some(shown) {
+        return Err(
+            "the number you typed does not match the number of jobs on the page; nothing was changed"
+                .to_owned(),
+        );
+    }
+    if must_type(&counted) && counted.jobs > i64::saturating_mul(shown, 2) {
+        return Err(format!(
+            "there are now {} jobs, more than twice the number shown; review and confirm again",
+            counted.jobs
+        ));
+    }
+    let removes = action.removes();
+    let can_be_undone = removes && counted.can_be_kept();
+    if seen.undo == "yes" && removes && !can_be_undone {
+        return Err(
+            "there are now too many jobs to undo this; review and confirm again".to_owned(),
+        );
+    }
+    let asked = NewOperation {
+        who: user.to_owned(),
+        action,
+        subject,
+        counted,
+    };
+    let id = engine.start_operation(asked).await.map_err(text)?;
+    let id = id.map_err(|why| why.to_string())?;
+    let undo = if can_be_undone {
+        " You can undo it for 30 s after it ends."
+    } else {
+        ""
+    };
+    Ok((id, format!("Operation started.{undo}")))
+}
+
+/// Whether the user must type the number of jobs.
+pub fn must_type(counted: &OperationEstimate) -> bool {
+    counted.jobs > TYPED_ABOVE || counted.is_least
+}
+
+/// A number with optional separators: `12,410`, `12 410`.
+fn typed_number(text: &str) -> Option<i64> {
+    let separator = |c: char| c == ',' || c.is_whitespace();
+    text.replace(separator, "").parse().ok()
+}
+
+/// Why there is nothing to do.
+pub fn no_jobs(request: &BulkRequest) -> String {
+    if request.all {
+        "no jobs match the search anymore".to_owned()
+    } else {
+        "the selected jobs no longer exist".to_owned()
+    }
+}
+
+/// The kind of action that the request names.
+pub fn bulk_action(request: &BulkRequest) -> Result<BulkAction, String> {
+    BulkAction::parse(&request.action).ok_or_else(|| "no action was given".to_owned())
+}
+
+/// The action with its argument.
+pub fn engine_action(kind: BulkAction, request: &BulkRequest) -> Result<engine::Action, String> {
+    let arg = request.arg.trim();
+    Ok(match kind {
+        BulkAction::Retry => engine::Action::Retry,
+        BulkAction::Cancel => engine::Action::Cancel,
+        BulkAction::Track => engine::Action::Track,
+        BulkAction::Untrack => engine::Action::Untrack,
+        BulkAction::Priority => engine::Action::Priority {
+            priority: number("priority", arg)?,
+        },
+        BulkAction::Move => {
+            // Not trimmed: the name of a queue can start with white space.
+            check_name("the queue name", &request.arg)?;
+            engine::Action::Move {
+                queue: request.arg.clone(),
+            }
+        }
+        BulkAction::Tag | BulkAction::Untag => {
+            check_name("the tag", arg)?;
+            let tag = arg.to_owned();
+            if kind == BulkAction::Tag {
+                engine::Action::Tag { tag }
+            } else {
+                engine::Action::Untag { tag }
+            }
+        }
+    })
+}
+
+/// An action that applies to the same jobs as actions of this kind, to count them before the argument is known.
+pub fn without_argument(kind: BulkAction) -> engine::Action {
+    match kind {
+        BulkAction::Retry => engine::Action::Retry,
+        BulkAction::Cancel => engine::Action::Cancel,
+        BulkAction::Move
+        | BulkAction::Priority
+        | BulkAction::Tag
+        | BulkAction::Untag
+        | BulkAction::Track
+        | BulkAction::Untrack => engine::Action::Track,
+    }
+}
+
+/// The jobs that the request names.
+pub fn subject(request: &BulkRequest) -> Result<Subject, String> {
+    if request.all {
+        return Ok(Subject::Search(request.q.clone()));
+    }
+    let mut jobs: Vec<i64> = request
+        .jobs
+        .iter()
+        .filter_map(|job| job.parse().ok())
+        .collect();
+    jobs.sort_unstable_by(|a, b| b.cmp(a));
+    jobs.dedup();
+    if jobs.is_empty() {
+        return Err("no jobs are selected".to_owned());
+    }
+    Ok(Subject::Jobs(jobs))
+}
+
+const fn control(name: &'static str, path: &'static str) -> Action {
+    Action::new(name, path, Role::Operator, |form| {
+        let id = form.field("id");
+        Target::new(format!("operation {id}"), format!("/ui/operations/{id}"))
+    })
+}
+
+pub static STOP_OPERATION: Action = control("stop_operation", StopOperation::PATH);
+
+/// Stops an operation. Changes that it has already made are kept.
+#[server]
+pub async fn stop_operation(id: i64, back: String) -> Result<(), PageError> {
+    act(&STOP_OPERATION, &back, async |context| {
+        let stopped = context.engine.cancel_operation(id).await?;
+        stopped.map_err(|why| why.to_string())?;
+        Ok("Operation stopped. Changes already made are kept."
+            .to_owned()
+            .into())
+    })
+    .await
+}
+
+pub static UNDO_OPERATION: Action = control("undo_operation", UndoOperation::PATH);
+
+/// Restores the jobs that an operation has removed.
+#[server]
+pub async fn undo_operation(id: i64, back: String) -> Result<(), PageError> {
+    act(&UNDO_OPERATION, &back, async |context| {
+        let undone = context.engine.undo_operation(id).await?;
+        undone.map_err(|why| why.to_string())?;
+        Ok("Undo started.".to_owned().into())
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typed_number_can_have_separators() {
+        assert_eq!(typed_number(" 12,410 "), Some(12_410));
+        assert_eq!(typed_number("12 410"), Some(12_410));
+        for text in ["", "all", "12.410", "-"] {
+            assert_eq!(typed_number(text), None, "{text}");
+        }
+    }
+}

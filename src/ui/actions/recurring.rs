@@ -1,0 +1,155 @@
+//! Actions on recurring jobs.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use serde::de::IgnoredAny;
+
+use super::input::{check_name, count, number, only, optional, seconds};
+use super::{Action, Done, Target, act};
+use crate::auth::Role;
+use crate::engine::{Engine, QueueKey, RECURRING_ID_BYTES_MAX, RecurringChange};
+use crate::ui::error::PageError;
+use crate::ui::model::recurring::RecurringForm;
+use crate::ui::urls;
+
+fn target(id: &str) -> Target {
+    Target::new(format!("recurring job {id}"), urls::recurring(id))
+}
+
+pub static RECUR: Action = Action::new("recur", Recur::PATH, Role::Operator, |form| {
+    target(form.field("form[id]"))
+});
+
+/// Creates a recurring job and shows its page; on error, the form with what was typed.
+#[server]
+pub async fn recur(form: RecurringForm) -> Result<(), PageError> {
+    act(&RECUR, &urls::recurring_form(&form), async |context| {
+        let id = create(&context.engine, &form).await?;
+        let page = urls::recurring(&id);
+        Ok(Done::at(page, format!("Recurring job “{id}” created.")))
+    })
+    .await
+}
+
+/// Creates the recurring job and returns its ID. Leaves an existing one as it is: its page has a form to change it.
+async fn create(engine: &Engine, form: &RecurringForm) -> Result<String, String> {
+    let id = optional(&form.id);
+    check_name("the queue name", &form.queue)?;
+    if let Some(id) = id {
+        check_name("the ID", id)?;
+        if id.len() > RECURRING_ID_BYTES_MAX {
+            return Err(format!(
+                "the ID of a recurring job must not be longer than {RECURRING_ID_BYTES_MAX} bytes"
+            ));
+        }
+        let existing = engine.recurring(id).await;
+        if existing.map_err(|error| error.to_string())?.is_some() {
+            return Err(format!("recurring job “{id}” already exists"));
+        }
+    }
+    let body = optional(&form.data).unwrap_or("{}");
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(body) {
+        return Err(format!("the data is not valid JSON: {error}"));
+    }
+    let offset_s = match optional(&form.offset) {
+        Some(offset) => seconds("the time until the first run", offset, "1")?,
+        None => 0.0,
+    };
+    let job = crate::engine::Recur {
+        id: id.map(str::to_owned),
+        body: body.to_owned(),
+        klass: optional(&form.klass).map(str::to_owned),
+        interval_s: interval(form)?,
+        offset_s,
+        priority: number("priority", or_zero(&form.priority))?,
+        tags: Vec::new(),
+        retries: count("retries", or_zero(&form.retries))?,
+        backlog: count("backlog", or_zero(&form.backlog))?,
+    };
+    let queue = QueueKey::qless(&form.queue);
+    only(engine.recur(queue, vec![job], None).await)
+}
+
+pub static CHANGE_RECURRING: Action = Action::new(
+    "change_recurring",
+    ChangeRecurring::PATH,
+    Role::Operator,
+    |form| target(form.field("form[id]")),
+);
+
+/// Changes a recurring job.
+#[server]
+pub async fn change_recurring(form: RecurringForm, back: String) -> Result<(), PageError> {
+    act(&CHANGE_RECURRING, &back, async |context| {
+        check_name("the queue name", &form.queue)?;
+        let change = RecurringChange {
+            priority: Some(number("priority", &form.priority)?),
+            interval_s: Some(interval(&form)?),
+            retries: Some(count("retries", &form.retries)?),
+            backlog: Some(count("backlog", &form.backlog)?),
+            queue: Some(QueueKey::qless(&form.queue)),
+            ..RecurringChange::default()
+        };
+        let engine = &context.engine;
+        engine.change_recurring(&form.id, change, None).await?;
+        Ok(format!("Recurring job “{}” changed.", form.id).into())
+    })
+    .await
+}
+
+pub static UNRECUR: Action = Action::new("unrecur", Unrecur::PATH, Role::Operator, |form| {
+    target(form.field("id"))
+});
+
+/// Ends a recurring job. The message is shown on the page `after`.
+#[server]
+pub async fn unrecur(id: String, back: String, after: String) -> Result<(), PageError> {
+    act(&UNRECUR, &back, async |context| {
+        // The verb ignores recurring jobs that do not exist.
+        if context.engine.recurring(&id).await?.is_none() {
+            return Err(format!("recurring job “{id}” no longer exists").into());
+        }
+        context.engine.unrecur(&id, None).await?;
+        let message = format!("Recurring job “{id}” ended. Its existing jobs are kept.");
+        Ok(Done::at(after, message))
+    })
+    .await
+}
+
+fn interval(form: &RecurringForm) -> Result<f64, String> {
+    let interval = seconds("the interval", &form.interval, &form.unit)?;
+    if interval > 0.0 {
+        Ok(interval)
+    } else {
+        Err("the interval must be greater than 0 s".to_owned())
+    }
+}
+
+fn or_zero(text: &str) -> &str {
+    optional(text).unwrap_or("0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_a_number_and_a_unit() {
+        let form = |interval: &str, unit: &str| RecurringForm {
+            interval: interval.to_owned(),
+            unit: unit.to_owned(),
+            ..RecurringForm::default()
+        };
+        assert_eq!(interval(&form(" 1.5 ", "60")), Ok(90.0));
+        for (number, unit) in [
+            ("0", "1"),
+            ("-1", "60"),
+            ("", "1"),
+            ("1", ""),
+            ("1e300", "86400"),
+            ("inf", "1"),
+        ] {
+            assert!(interval(&form(number, unit)).is_err(), "{number} {unit}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Sign-in and sign-out. Their handlers (`http/login.rs`) write their own audit entries, because nobody is authenticated
+//! before the sign-in or after the sign-out.
+
+use super::{Action, Target};
+use crate::auth::Role;
+
+pub static SIGN_IN: Action = Action::new("sign_in", "/ui/login", Role::Viewer, |_| Target::none());
+
+pub static SIGN_OUT: Action =
+    Action::new("sign_out", "/ui/logout", Role::Viewer, |_| Target::none());

@@ -1,0 +1,20 @@
+//! TODO
+
+pub mod basics;
+pub mod bulk;
+pub mod chart;
+pub mod commands;
+pub mod display_panel;
+pub mod error;
+pub mod forms;
+pub mod frame;
+pub mod histogram;
+pub mod icons;
+pub mod keyboard;
+pub mod links;
+pub mod paging;
+pub mod payload;
+pub mod state;
+pub mod tables;
+pub mod time;
+pub mod timeline;

@@ -1,0 +1,119 @@
+//! Parts that most pages share.
+
+use std::future::Future;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::components::commands::copy;
+use crate::ui::components::error;
+use crate::ui::components::forms::shortcut;
+use crate::ui::components::links::{queue_link, visible};
+use crate::ui::components::state::badge;
+use crate::ui::error::PageError;
+use crate::ui::model::queue_ref::QueueRef;
+
+/// A page that loads data first: the result of `show`, or the error.
+pub fn loaded<T: Send + 'static>(
+    confirm_dialog: impl Future<Output = Result<T, PageError>> + Send + 'static,
+    show: impl FnOnce(T) -> AnyView + Send + 'static,
+) -> AnyView {
+    Suspend::new(async move {
+        match confirm_dialog.await {
+            Ok(found) => show(found),
+            Err(error_view) => error::error_view(&error_view),
+        }
+    })
+    .into_any()
+}
+
+/// The head of the page of a job below its queue: breadcrumb, state, actions and ID. `below` is a link to the list that
+/// contains the job.
+pub fn job_head(
+    queue_ref: &QueueRef,
+    id: &str,
+    below: Option<AnyView>,
+    states: AnyView,
+    actions: AnyView,
+) -> AnyView {
+    let separator = || view! { <span aria-hidden="true">" › "</span> };
+    let shown = visible(id);
+    let is_itself = shown == id;
+    view! {
+        <Title text=format!("Job {id}") />
+        <p class="crumb">
+            <a href="/ui/queues">"Queues"</a> {separator()} {queue_link(queue_ref)}
+            {below.map(|below| view! { {separator()} {below} })}
+        </p>
+        <div class="head-row">
+            <div class="row">
+                <h1><span class="name">"Job"</span> {states}</h1>
+                {badge(queue_ref.protocol)}
+            </div>
+            <div class="row">{actions}</div>
+        </div>
+        <p class="lead row">
+            <code id="jid" class="id">{shown}</code>
+            {is_itself.then(|| shortcut("y", copy("jid".to_owned(), "Copy ID".to_owned())))}
+        </p>
+    }
+    .into_any()
+}
+
+/// A list of facts.
+pub fn definitions<V: IntoView + 'static>(
+    facts: impl IntoIterator<Item = (&'static str, V)>,
+) -> AnyView {
+    let rows = facts
+        .into_iter()
+        .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
+    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+}
+
+/// The ID of the element for `name`; the same in every rendering.
+pub fn element_id(prefix: &str, name: &str) -> String {
+    let mut id = prefix.to_owned();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            id.push(byte.into());
+        } else {
+            id.push_str(&format!("_{byte:x}"));
+        }
+    }
+    id
+}
+
+/// A number and its noun: `1 job`, `2 jobs`.
+pub fn plural(n: i64, one: &str, more: &str) -> String {
+    format!("{} {}", time::number(n), if n == 1 { one } else { more })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::components::paging::paged;
+    use crate::ui::page_request::PageRequest;
+
+    #[test]
+    fn different_names_have_different_ids() {
+        assert_eq!(element_id("x-", "a/b"), "x-a_2fb");
+        assert_ne!(element_id("", "a/b"), element_id("", "a_2fb"));
+    }
+
+    #[test]
+    fn a_page_has_40_rows() {
+        for (rows, on_first, on_second) in [(39, 39, 0), (40, 40, 0), (41, 40, 1)] {
+            let list = vec![(); rows];
+            let shown = |query: &str| {
+                let query = query.to_owned();
+                let request = PageRequest {
+                    query,
+                    ..PageRequest::default()
+                };
+                paged(&request, "/ui/workers", &list).0.len()
+            };
+            assert_eq!((shown(""), shown("offset=40")), (on_first, on_second));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Bulk actions: checkboxes and buttons, which lead to the confirmation (`pages/confirm.rs`).
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::time;
+use crate::ui::components::forms::hidden;
+use crate::ui::components::icons::icon;
+use crate::ui::model::job::JobRow;
+use crate::ui::model::operation::BulkAction;
+use crate::ui::page_request::PageRequest;
+
+/// The ID of the form of the checkboxes.
+const FORM: &str = "bulk";
+
+/// On a button.
+pub fn word(action: BulkAction) -> &'static str {
+    match action {
+        BulkAction::Retry => "Retry",
+        BulkAction::Move => "Move",
+        BulkAction::Priority => "Set priority",
+        BulkAction::Tag => "Tag",
+        BulkAction::Untag => "Untag",
+        BulkAction::Track => "Track",
+        BulkAction::Untrack => "Untrack",
+        BulkAction::Cancel => "Cancel or delete",
+    }
+}
+
+fn button(action: BulkAction) -> AnyView {
+    let look = match action {
+        BulkAction::Cancel => "button danger",
+        _ => "button",
+    };
+    view! {
+        <button type="submit" name="do" value=action.as_str() class=look>
+            {(action == BulkAction::Retry).then(|| icon("retry"))} {word(action)} "…"
+        </button>
+    }
+    .into_any()
+}
+
+/// Whether the user may select jobs.
+pub fn may_select(request: &PageRequest) -> bool {
+    request.may(Role::Operator)
+}
+
+/// The checkbox of a job.
+pub fn tick(job: &JobRow, name: &str) -> AnyView {
+    view! {
+        <td class="tick">
+            <input type="checkbox" name="job" value=job.seq.to_string() form=FORM aria-label=format!("Select job {name}") />
+        </td>
+    }
+    .into_any()
+}
+
+/// The bulk actions for the selected jobs, or for all that match the search; `all` is their number, if it is known.
+pub fn bar(text: &str, all: Option<i64>, request: &PageRequest) -> AnyView {
+    if !may_select(request) {
+        return ().into_any();
+    }
+    let all = match all {
+        Some(1) => "the only match".to_owned(),
+        Some(n) => format!("all {} matching", time::number(n)),
+        None => "all matching jobs".to_owned(),
+    };
+    view! {
+        <form id=FORM method="get" action="/ui/confirm" class="choices">
+            {hidden(vec![("q", text.to_owned())])}
+            <fieldset class="row">
+                <legend class="unseen">"Which jobs"</legend>
+                <label class="choice"><input type="radio" name="of" value="ticked" checked /> "selected jobs"</label>
+                <label class="choice"><input type="radio" name="of" value="all" /> {all}</label>
+            </fieldset>
+            <div class="row wrap">{BulkAction::ALL.map(button).collect_view()}</div>
+        </form>
+    }
+    .into_any()
+}
+
+/// The bulk actions for all failed jobs that match a search.
+pub fn of_failed(text: String, request: &PageRequest) -> AnyView {
+    if !may_select(request) {
+        return ().into_any();
+    }
+    let fields = vec![("of", "all".to_owned()), ("q", text)];
+    view! {
+        <form method="get" action="/ui/confirm" class="row wrap">
+            {hidden(fields)} <span class="aside">"All of these jobs:"</span>
+            {[BulkAction::Retry, BulkAction::Move, BulkAction::Tag, BulkAction::Cancel].map(button).collect_view()}
+        </form>
+    }
+    .into_any()
+}

@@ -1,0 +1,376 @@
+//! Line charts: a drawing, its description for screen readers, and its data table.
+//!
+//! Horizontal positions are shares of the width, vertical ones are pixels, so that text keeps its size at any width. Lines
+//! differ in their dashes, not only in color, and are labeled at their end.
+
+pub mod geometry;
+
+use leptos::prelude::*;
+
+use crate::time;
+use crate::ui::components::chart::geometry::{
+    ACROSS, FLOOR, LETTERS, TOP, UPRIGHT, apart, area, ceiling, labels, moment, paths, upright,
+};
+use crate::ui::components::tables;
+
+pub const MINUTE: i64 = 60_000_000;
+
+pub const HOUR: i64 = 60 * MINUTE;
+
+pub const DAY: i64 = 24 * HOUR;
+
+/// The unit of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Times a minute.
+    Rate,
+    Seconds,
+    /// A part of one.
+    Share,
+}
+
+impl Unit {
+    /// A value as text.
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Unit::Rate if value >= 100.0 => time::number(whole(value)),
+            Unit::Rate if value > 0.0 && value < 0.1 => "< 0.1".to_owned(),
+            Unit::Rate => short(value),
+            Unit::Seconds => time::seconds(value),
+            Unit::Share => format!("{}%", short(value * 100.0)),
+        }
+    }
+
+    /// Round values of which one stands at the top of the drawing, beside those that are 1, 2 or 5 and noughts.
+    fn ceilings(self) -> &'static [f64] {
+        match self {
+            Unit::Seconds => &[
+                10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_200.0, 1_800.0, 3_600.0, 7_200.0,
+            ],
+            Unit::Rate | Unit::Share => &[],
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+fn whole(value: f64) -> i64 {
+    value.round() as i64
+}
+
+/// At most one digit after the point.
+fn short(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dash {
+    Solid,
+    Long,
+    /// The time before.
+    Dots,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    pub name: &'static str,
+    /// The class of its colour.
+    pub look: &'static str,
+    pub dash: Dash,
+    /// A value for each span; a gap where there is none.
+    pub values: Vec<Option<f64>>,
+}
+
+/// What is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// The ID of the chart.
+    pub id: &'static str,
+    /// With the unit.
+    pub title: &'static str,
+    pub unit: Unit,
+    /// When the first span began, and how long each is, in microseconds.
+    pub from: i64,
+    pub width: i64,
+    /// Whether the last span is in progress.
+    pub goes_on: bool,
+    pub lines: Vec<Line>,
+}
+
+impl Chart {
+    fn count(&self) -> usize {
+        self.lines
+            .iter()
+            .map(|line| line.values.len())
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn highest(&self) -> f64 {
+        let values = self
+            .lines
+            .iter()
+            .flat_map(|line| line.values.iter().flatten());
+        values.copied().fold(0.0, f64::max)
+    }
+}
+
+/// The start of a span, for its row in the table.
+pub fn began(at: i64, width: i64) -> String {
+    let day = time::date(at.div_euclid(DAY));
+    match width {
+        DAY.. => day,
+        _ => format!("{day} {}", moment(at, MINUTE)),
+    }
+}
+
+/// How long a span is.
+pub fn each(width: i64) -> &'static str {
+    match (width, width < HOUR, width < DAY) {
+        (MINUTE, ..) => "minute",
+        (HOUR, ..) => "hour",
+        (DAY, ..) => "day",
+        (_, true, _) => "few minutes",
+        (_, _, true) => "few hours",
+        _ => "few days",
+    }
+}
+
+/// The description for screen readers.
+fn description(chart: &Chart) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for line in &chart.lines {
+        let known = || line.values.iter().flatten().copied();
+        let (low, high) = (
+            known().fold(f64::MAX, f64::min),
+            known().fold(0.0, f64::max),
+        );
+        words.push(match line.values.iter().flatten().next_back() {
+            None => format!("{}: no data.", line.name),
+            Some(last) => format!(
+                "{}: minimum {}, maximum {}, latest {}.",
+                line.name,
+                chart.unit.text(low),
+                chart.unit.text(high),
+                chart.unit.text(*last)
+            ),
+        });
+    }
+    words.push("The data table follows.".to_owned());
+    words.join(" ")
+}
+
+fn dash(line: &Line) -> &'static str {
+    match line.dash {
+        Dash::Solid => "line",
+        Dash::Long => "line long",
+        Dash::Dots => "line dots",
+    }
+}
+
+/// The drawing, its title above it.
+pub fn chart(chart: &Chart) -> AnyView {
+    let count = chart.count();
+    let top = ceiling(chart.highest(), chart.unit);
+    let (title, about) = (format!("{}-title", chart.id), format!("{}-about", chart.id));
+    let lines = chart.lines.iter().enumerate().map(|(index, line)| {
+        let (done, last) = paths(&line.values, top, chart.goes_on);
+        let below = (index == 0).then(|| area(&line.values, top));
+        view! {
+            <g class=line.look>
+                {below.map(|path| view! { <path class="area" d=path /> })}
+                <path class=dash(line) d=done />
+                {(!last.is_empty()).then(|| view! { <path class="line open" d=last /> })}
+            </g>
+        }
+    });
+    let levels = [top / 2.0, top].map(|level| {
+        let y = TOP + upright(level, top) / UPRIGHT * (FLOOR - TOP);
+        view! {
+            <line class="level" x1="0" x2="100%" y1=format!("{y:.1}") y2=format!("{y:.1}") />
+            <text class="level-n" x="0" y=format!("{:.1}", y - 4.0)>{chart.unit.text(level)}</text>
+        }
+    });
+    let times = labels(chart.from, chart.width, count).into_iter().map(|(index, word)| {
+        let share = index as f64 / count.max(1) as f64 * 100.0;
+        let x = format!("{share:.2}%");
+        let class = match share {
+            ..4.0 => "time first",
+            94.0.. => "time last",
+            _ => "time",
+        };
+        view! {
+            <line class="tick" x1=x.clone() x2=x.clone() y1=FLOOR.to_string() y2=(FLOOR + 5.0).to_string() />
+            <text class=class x=x y=LETTERS.to_string()>{word}</text>
+        }
+    });
+    view! {
+        <figure class="chart">
+            <figcaption>{chart.title}</figcaption>
+            <div class="plot">
+                <svg role="img" aria-labelledby=title.clone() aria-describedby=about.clone()>
+                    <title id=title.clone()>{chart.title}</title>
+                    <desc id=about.clone()>{description(chart)}</desc>
+                    {levels.collect_view()}
+                    <svg
+                        x="0"
+                        y=TOP.to_string()
+                        width="100%"
+                        height=(FLOOR - TOP).to_string()
+                        viewBox=format!("0 0 {ACROSS} {UPRIGHT}")
+                        preserveAspectRatio="none"
+                        class="lines"
+                    >
+                        {lines.collect_view()}
+                    </svg>
+                    <line class="floor" x1="0" x2="100%" y1=FLOOR.to_string() y2=FLOOR.to_string() />
+                    {times.collect_view()}
+                </svg>
+                {names(chart, top)}
+            </div>
+        </figure>
+    }
+    .into_any()
+}
+
+/// The names of the lines, where these end.
+fn names(chart: &Chart, top: f64) -> AnyView {
+    let ends: Vec<f64> = chart
+        .lines
+        .iter()
+        .map(|line| {
+            let last = line.values.iter().flatten().next_back().copied();
+            TOP + upright(last.unwrap_or_default(), top) / UPRIGHT * (FLOOR - TOP)
+        })
+        .collect();
+    let names = chart.lines.iter().zip(apart(&ends)).map(|(line, y)| {
+        view! {
+            <g class=line.look>
+                <line class=dash(line) x1="0" x2="14" y1=format!("{y:.1}") y2=format!("{y:.1}") />
+                <text x="18" y=format!("{:.1}", y + 4.0)>{line.name}</text>
+            </g>
+        }
+    });
+    view! { <svg class="names" aria-hidden="true">{names.collect_view()}</svg> }.into_any()
+}
+
+/// The data table of several charts with the same spans.
+pub fn numbers(caption: &str, charts: &[&Chart]) -> AnyView {
+    let Some(first) = charts.first() else {
+        return ().into_any();
+    };
+    let lines = || {
+        charts
+            .iter()
+            .flat_map(|chart| chart.lines.iter().map(move |line| (chart, line)))
+    };
+    let mut head = vec![view! { <th scope="col" class="first">{format!("{} starting (UTC)", capital(each(first.width)))}</th> }.into_any()];
+    head.extend(lines().map(|(chart, line)| {
+        let word = if charts.len() == 1 {
+            line.name.to_owned()
+        } else {
+            format!("{}: {}", chart.title, line.name)
+        };
+        view! { <th scope="col" class="n">{word}</th> }.into_any()
+    }));
+    let rows = (0..first.count()).map(|index| {
+        let at = first.from + first.width * i64::try_from(index).unwrap_or_default();
+        let cells = lines().map(|(chart, line)| {
+            let value = line.values.get(index).copied().flatten();
+            let look = if value.is_none_or(|value| value == 0.0) {
+                "n zero"
+            } else {
+                "n"
+            };
+            let text = value.map_or("–".to_owned(), |value| chart.unit.text(value));
+            view! { <td class=look>{text}</td> }
+        });
+        view! {
+            <tr>
+                <th scope="row" class="first">{began(at, first.width)}</th>
+                {cells.collect_view()}
+            </tr>
+        }
+    });
+    view! {
+        <details class="more">
+            <summary>"Show data table"</summary>
+            {tables::table(caption, head.into_any(), rows.collect_view().into_any())}
+        </details>
+    }
+    .into_any()
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}", first.unwrap_or_default(), chars.as_str())
+}
+
+/// A sparkline; `about` describes it.
+pub fn spark(values: &[i64], look: &'static str, about: &str) -> AnyView {
+    let top = values.iter().copied().max().unwrap_or_default().max(1) as f64;
+    let points: Vec<Option<f64>> = values.iter().map(|n| Some(*n as f64)).collect();
+    let (path, _) = paths(&points, top, false);
+    view! {
+        <svg
+            class=format!("spark {look}")
+            role="img"
+            aria-label=about.to_owned()
+            viewBox=format!("0 0 {ACROSS} {UPRIGHT}")
+            preserveAspectRatio="none"
+        >
+            <title>{about.to_owned()}</title>
+            <path class="area" d=area(&points, top) />
+            <path class="line" d=path />
+        </svg>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_told_in_their_unit() {
+        assert_eq!(
+            [0.0, 0.04, 1.25, 12.0, 1_234.4].map(|n| Unit::Rate.text(n)),
+            ["0", "< 0.1", "1.2", "12", "1,234"]
+        );
+        assert_eq!(Unit::Share.text(0.125), "12.5%");
+        assert_eq!(Unit::Seconds.text(0.25), "250 ms");
+    }
+
+    #[test]
+    fn a_drawing_is_told_in_words() {
+        let chart = Chart {
+            id: "c",
+            title: "Jobs",
+            unit: Unit::Rate,
+            from: 0,
+            width: MINUTE,
+            goes_on: true,
+            lines: vec![
+                Line {
+                    name: "completed",
+                    look: "",
+                    dash: Dash::Solid,
+                    values: vec![Some(3.0), None, Some(1.0)],
+                },
+                Line {
+                    name: "failed",
+                    look: "",
+                    dash: Dash::Long,
+                    values: vec![None; 3],
+                },
+            ],
+        };
+        assert_eq!(
+            description(&chart),
+            "completed: minimum 1, maximum 3, latest 1. failed: no data. The data table follows."
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! The geometry of line charts.
+
+use crate::time;
+use crate::ui::components::chart::{DAY, MINUTE, Unit};
+
+/// The drawing's lines, from above in pixels.
+pub const TOP: f64 = 18.0;
+
+pub const FLOOR: f64 = 118.0;
+
+pub const LETTERS: f64 = 136.0;
+
+/// The width and height of the lines' own drawing, which is stretched to what there is.
+pub const ACROSS: f64 = 1_000.0;
+
+pub const UPRIGHT: f64 = 100.0;
+
+/// How far names at the ends of lines stand apart, in pixels.
+const NAMES_APART: f64 = 14.0;
+
+/// Times that the axis tells.
+const TIMES_MAX: i64 = 5;
+
+/// The round number at or above a value.
+pub fn ceiling(highest: f64, unit: Unit) -> f64 {
+    if unit == Unit::Share && highest > 0.5 {
+        return 1.0;
+    }
+    if highest >= 10.0
+        && let Some(found) = unit.ceilings().iter().find(|ceiling| **ceiling >= highest)
+    {
+        return *found;
+    }
+    let least = match unit {
+        Unit::Rate => 1.0,
+        Unit::Seconds | Unit::Share => 0.01,
+    };
+    let mut power = least;
+    while power < f64::MAX / 100.0 {
+        for step in [1.0, 2.0, 5.0] {
+            // A hundredth is not told exactly in binary.
+            if power * step >= highest * 0.999_999 {
+                return power * step;
+            }
+        }
+        power *= 10.0;
+    }
+    power
+}
+
+/// Where a span has its middle, across.
+pub fn across(index: usize, count: usize) -> f64 {
+    (index as f64 + 0.5) / count.max(1) as f64 * ACROSS
+}
+
+/// How high a value stands, from above.
+pub fn upright(value: f64, top: f64) -> f64 {
+    UPRIGHT - (value / top).clamp(0.0, 1.0) * UPRIGHT
+}
+
+/// The points of a line that belong together: between gaps.
+pub fn pieces(values: &[Option<f64>]) -> Vec<Vec<(usize, f64)>> {
+    let mut pieces = vec![Vec::new()];
+    for (index, value) in values.iter().enumerate() {
+        match (value, pieces.last_mut()) {
+            (Some(value), Some(piece)) => piece.push((index, *value)),
+            _ => pieces.push(Vec::new()),
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+/// The paths of a line: what is done with, and the way to the last value, which is not.
+pub fn paths(values: &[Option<f64>], top: f64, goes_on: bool) -> (String, String) {
+    let count = values.len();
+    let point = |(index, value): (usize, f64)| {
+        format!("{:.1} {:.1}", across(index, count), upright(value, top))
+    };
+    let (mut done, mut last) = (String::new(), String::new());
+    for piece in pieces(values) {
+        let open = goes_on && piece.last().is_some_and(|(index, _)| index + 1 == count);
+        let closed = piece.len() - usize::from(open);
+        let drawn = piece.iter().take(closed).copied();
+        let mut points: Vec<String> = drawn.map(point).collect();
+        if points.len() == 1 {
+            // A line of no length is a dot.
+            points.extend(points.first().cloned());
+        }
+        if !points.is_empty() {
+            done.push_str(&format!("M{}", points.join("L")));
+        }
+        if open {
+            let from = closed.saturating_sub(1);
+            let way: Vec<String> = piece.iter().skip(from).copied().map(point).collect();
+            let way = match way.as_slice() {
+                [one] => format!("M{one}L{one}"),
+                _ => format!("M{}", way.join("L")),
+            };
+            last.push_str(&way);
+        }
+    }
+    (done, last)
+}
+
+/// The area below a line.
+pub fn area(values: &[Option<f64>], top: f64) -> String {
+    let count = values.len();
+    let mut path = String::new();
+    for piece in pieces(values) {
+        let (Some(first), Some(last)) = (piece.first(), piece.last()) else {
+            continue;
+        };
+        path.push_str(&format!("M{:.1} {UPRIGHT}", across(first.0, count)));
+        for (index, value) in &piece {
+            let (x, y) = (across(*index, count), upright(*value, top));
+            path.push_str(&format!("L{x:.1} {y:.1}"));
+        }
+        path.push_str(&format!("L{:.1} {UPRIGHT}Z", across(last.0, count)));
+    }
+    path
+}
+
+/// Heights, from above, that are as close to these as they can be and stand apart, between `TOP` and `FLOOR`.
+pub fn apart(heights: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..heights.len()).collect();
+    let height = |index: &usize| heights.get(*index).copied().unwrap_or_default();
+    order.sort_by(|a, b| height(a).total_cmp(&height(b)));
+    let mut placed = vec![0.0; heights.len()];
+    let mut least = TOP;
+    for (rank, index) in order.iter().enumerate() {
+        let below = (order.len() - 1 - rank) as f64 * NAMES_APART;
+        let y = height(index).max(least).min(FLOOR - below);
+        if let Some(queue_ref) = placed.get_mut(*index) {
+            *queue_ref = y;
+        }
+        least = y + NAMES_APART;
+    }
+    placed
+}
+
+/// The spans at whose beginning the axis tells the time.
+pub fn labels(from: i64, width: i64, count: usize) -> Vec<(usize, String)> {
+    let all = width.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
+    let steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map(|minutes| minutes * MINUTE);
+    let days = [1, 2, 7, 14, 30].map(|days| days * DAY);
+    let mut steps = steps.into_iter().chain(days);
+    let step = steps
+        .find(|step| all / step <= TIMES_MAX)
+        .unwrap_or(60 * DAY);
+    let step = step.max(width);
+    let mut labels = Vec::new();
+    for index in 0..count {
+        let at =
+            from.saturating_add(width.saturating_mul(i64::try_from(index).unwrap_or_default()));
+        // The first span that begins in a new step; spans need not begin with it.
+        if at.rem_euclid(step) < width {
+            labels.push((index, moment(at, step)));
+        }
+    }
+    labels
+}
+
+/// A time to the precision of a step.
+pub fn moment(at: i64, step: i64) -> String {
+    if step >= DAY {
+        let date = time::date(at.div_euclid(DAY));
+        date.get(5..).unwrap_or_default().to_owned()
+    } else {
+        time::clock(at).get(..5).unwrap_or_default().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::components::chart::DAY;
+    use crate::ui::components::chart::HOUR;
+    use crate::ui::components::chart::MINUTE;
+    use crate::ui::components::chart::Unit;
+
+    #[test]
+    fn a_line_has_gaps_where_nothing_is_known() {
+        let values = [Some(1.0), Some(2.0), None, Some(4.0)];
+        assert_eq!(pieces(&values).len(), 2);
+        let (done, last) = paths(&values, 4.0, false);
+        assert_eq!(done, "M125.0 75.0L375.0 50.0M875.0 0.0L875.0 0.0");
+        assert_eq!(last, "");
+        assert_eq!(pieces(&[None, None]), Vec::<Vec<(usize, f64)>>::new());
+        assert_eq!(paths(&[], 1.0, true), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn the_way_to_a_span_that_goes_on_is_drawn_apart() {
+        let values = [Some(0.0), Some(4.0)];
+        let (done, last) = paths(&values, 4.0, true);
+        assert_eq!(done, "M250.0 100.0L250.0 100.0");
+        assert_eq!(last, "M250.0 100.0L750.0 0.0");
+        let (done, last) = paths(&[None, Some(4.0)], 4.0, true);
+        assert_eq!((done.as_str(), last.as_str()), ("", "M750.0 0.0L750.0 0.0"));
+    }
+
+    #[test]
+    fn an_area_stands_on_the_floor() {
+        let path = area(&[Some(1.0), None, Some(2.0), Some(0.0)], 2.0);
+        assert_eq!(
+            path,
+            "M125.0 100L125.0 50.0L125.0 100ZM625.0 100L625.0 0.0L875.0 100.0L875.0 100Z"
+        );
+    }
+
+    #[test]
+    fn the_top_is_a_round_number_above_everything() {
+        let of = |unit, highest| ceiling(highest, unit);
+        assert_eq!(
+            [0.0, 1.0, 3.0, 51.0, 1_001.0].map(|n| of(Unit::Rate, n)),
+            [1.0, 1.0, 5.0, 100.0, 2_000.0]
+        );
+        assert_eq!(
+            [0.0, 0.02, 7.0, 45.0, 61.0].map(|n| of(Unit::Seconds, n)),
+            [0.01, 0.02, 10.0, 60.0, 120.0]
+        );
+        assert_eq!(
+            [0.0, 0.03, 0.51, 1.0].map(|n| of(Unit::Share, n)),
+            [0.01, 0.05, 1.0, 1.0]
+        );
+        assert!(of(Unit::Rate, f64::MAX).is_finite());
+    }
+
+    #[test]
+    fn names_stand_apart_and_inside() {
+        assert_eq!(apart(&[50.0, 52.0]), [50.0, 64.0]);
+        assert_eq!(
+            apart(&[FLOOR, FLOOR, FLOOR]),
+            [FLOOR - 28.0, FLOOR - 14.0, FLOOR]
+        );
+        assert_eq!(apart(&[90.0, 20.0]), [90.0, 20.0]);
+        assert_eq!(apart(&[]), Vec::<f64>::new());
+    }
+
+    #[test]
+    fn the_axis_tells_a_few_round_times() {
+        let words = |from, width, count| -> Vec<String> {
+            labels(from, width, count)
+                .into_iter()
+                .map(|(_, word)| word)
+                .collect()
+        };
+        let morning = 3 * HOUR + 7 * MINUTE;
+        assert_eq!(
+            words(morning, MINUTE, 60),
+            ["03:15", "03:30", "03:45", "04:00"]
+        );
+        assert_eq!(words(0, HOUR, 24), ["00:00", "06:00", "12:00", "18:00"]);
+        assert_eq!(words(DAY, 2 * HOUR, 84), ["01-03", "01-05", "01-07"]);
+        assert_eq!(labels(0, MINUTE, 0), []);
+    }
+}

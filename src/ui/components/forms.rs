@@ -1,0 +1,149 @@
+//! Forms: buttons, confirmations, hidden fields, keyboard shortcuts.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+use crate::ui::access::role_to_post;
+use crate::ui::actions::jobs::DeleteJob;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::page_request::{PageRequest, page_request};
+
+/// Whether the user may post to this path.
+pub fn may(action: &str) -> bool {
+    page_request().may(role_to_post(action))
+}
+
+/// A part of the page for users who may post to this path.
+pub fn allowed(action: &str, show: impl FnOnce() -> AnyView) -> AnyView {
+    may(action).then(show).into_any()
+}
+
+/// A button with a confirmation dialog, which opens without a script.
+pub struct ConfirmDialog {
+    /// The ID of the element.
+    pub id: String,
+    /// The label of the button that opens the dialog.
+    pub button: String,
+    pub danger: bool,
+    pub title: String,
+    pub text: String,
+    pub action: &'static str,
+    /// The hidden fields of the form.
+    pub fields: Vec<(&'static str, String)>,
+    /// The label of the button that confirms.
+    pub yes: String,
+    /// The label of the button that cancels.
+    pub no: &'static str,
+}
+
+/// The button and its dialog.
+pub fn confirm_dialog(confirm_dialog: ConfirmDialog) -> AnyView {
+    confirm_dialog_with(confirm_dialog, ().into_any())
+}
+
+/// [`confirm_dialog`] with fields to fill in.
+pub fn confirm_dialog_with(confirm_dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
+    allowed(confirm_dialog.action, || dialog(confirm_dialog, inputs))
+}
+
+fn dialog(confirm_dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
+    let ConfirmDialog {
+        id,
+        button,
+        danger,
+        title,
+        text,
+        action,
+        fields,
+        yes,
+        no,
+    } = confirm_dialog;
+    let look = if danger { "button danger" } else { "button" };
+    let title_id = format!("{id}-title");
+    view! {
+        <button type="button" class=look popovertarget=id.clone()>{button}</button>
+        <div id=id class="ask" popover="auto" role="dialog" aria-labelledby=title_id>
+            <h2 id=title_id.clone()>{title}</h2>
+            <p>{text}</p>
+            <form method="post" action=action>
+                {hidden(fields)}
+                {inputs}
+                <div class="row">
+                    <button type="submit" class=format!("{look} strong")>{yes}</button>
+                    <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">{no}</button>
+                </div>
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+/// The button that deletes a job, with a confirmation; `text` explains the effect, and `after` is the next page.
+pub fn delete_dialog(
+    queue_ref: &QueueRef,
+    id: &str,
+    after: String,
+    text: String,
+    request: &PageRequest,
+) -> AnyView {
+    confirm_dialog(ConfirmDialog {
+        id: "delete".to_owned(),
+        button: "Delete…".to_owned(),
+        danger: true,
+        title: "Delete this job?".to_owned(),
+        text,
+        action: DeleteJob::PATH,
+        fields: [
+            queue_ref.fields(),
+            vec![
+                ("id", id.to_owned()),
+                ("back", request.here()),
+                ("after", after),
+            ],
+        ]
+        .concat(),
+        yes: "Delete job".to_owned(),
+        no: "Keep job",
+    })
+}
+
+/// Hidden fields of a form.
+pub fn hidden(fields: Vec<(&'static str, String)>) -> AnyView {
+    fields
+        .into_iter()
+        .map(|(name, value)| view! { <input type="hidden" name=name value=value /> })
+        .collect_view()
+        .into_any()
+}
+
+/// A button that runs an action without a confirmation.
+pub fn action_button(
+    action: &'static str,
+    fields: Vec<(&'static str, String)>,
+    label: &'static str,
+    about: String,
+) -> AnyView {
+    allowed(action, || {
+        view! {
+            <form method="post" action=action>
+                {hidden(fields)}
+                <button type="submit" class="button" aria-label=about>{label}</button>
+            </form>
+        }
+        .into_any()
+    })
+}
+
+/// Adds a keyboard shortcut (`islands/keys.rs`) to the first button or link in `what`, and adds it to the palette. An empty
+/// key adds it to the palette only.
+pub fn shortcut(key: &'static str, what: AnyView) -> AnyView {
+    view! { <span class="hot" data-shortcut=key>{what}</span> }.into_any()
+}
+
+/// Names of queues for a field whose `list` is `id`.
+pub fn queue_names(id: &'static str, names: &[String]) -> AnyView {
+    let names = names
+        .iter()
+        .map(|name| view! { <option value=name.clone()></option> });
+    view! { <datalist id=id>{names.collect_view()}</datalist> }.into_any()
+}

@@ -1,0 +1,418 @@
+//! Histograms of durations: a chart, its description for screen readers, and its data table.
+//!
+//! The engine counts by second, minute, hour and day. The chart joins these slots into bars whose width in time grows, so
+//! that seconds and days fit side by side. All histograms have the same bars, so that they can be compared.
+
+use leptos::prelude::*;
+
+use crate::time;
+use crate::ui::components::{basics, tables};
+
+const MINUTE: usize = 60;
+
+const HOUR: usize = 60 * MINUTE;
+
+const DAY: usize = 24 * HOUR;
+
+/// The start of each bar in seconds. The last bar has no end.
+const BARS: [usize; 18] = [
+    0,
+    1,
+    2,
+    5,
+    10,
+    30,
+    MINUTE,
+    2 * MINUTE,
+    5 * MINUTE,
+    10 * MINUTE,
+    30 * MINUTE,
+    HOUR,
+    2 * HOUR,
+    6 * HOUR,
+    12 * HOUR,
+    DAY,
+    2 * DAY,
+    6 * DAY,
+];
+
+/// The bars with a label.
+const TOLD: [usize; 9] = [0, 1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 6 * DAY];
+
+/// In pixels from above: where the highest bar may end, and where all stand. And from there to the letters below.
+const TOP: f64 = 18.0;
+
+const FLOOR: f64 = 146.0;
+
+const LETTERS: f64 = 18.0;
+
+/// The slot of a duration in seconds.
+fn slot_of(seconds: usize) -> usize {
+    match seconds {
+        ..MINUTE => seconds,
+        MINUTE..HOUR => 59 + seconds / MINUTE,
+        HOUR..DAY => 118 + seconds / HOUR,
+        _ => 141 + seconds / DAY,
+    }
+}
+
+/// The end of a slot in seconds; `None` for the last one.
+fn end_of(slot: usize) -> Option<usize> {
+    match slot {
+        ..60 => Some(slot + 1),
+        60..119 => Some((slot - 58) * MINUTE),
+        119..142 => Some((slot - 117) * HOUR),
+        142..147 => Some((slot - 140) * DAY),
+        _ => None,
+    }
+}
+
+/// A time in its largest unit.
+fn told(seconds: usize) -> String {
+    match seconds {
+        ..MINUTE => format!("{seconds} s"),
+        MINUTE..HOUR => format!("{} m", seconds / MINUTE),
+        HOUR..DAY => format!("{} h", seconds / HOUR),
+        _ => format!("{} d", seconds / DAY),
+    }
+}
+
+/// The range of a bar: `2–5 s`.
+fn range(from: usize, to: Option<usize>) -> String {
+    let unit = match from {
+        ..MINUTE => (1, "s"),
+        MINUTE..HOUR => (MINUTE, "m"),
+        HOUR..DAY => (HOUR, "h"),
+        _ => (DAY, "d"),
+    };
+    match to {
+        Some(to) => format!("{}–{} {}", from / unit.0, to / unit.0, unit.1),
+        None => format!("{} or more", told(from)),
+    }
+}
+
+/// One bar.
+struct Bar {
+    from: usize,
+    name: String,
+    n: i64,
+}
+
+fn bars(slots: &[i64]) -> Vec<Bar> {
+    let starts = BARS.iter().copied();
+    let ends = BARS.iter().copied().skip(1).map(Some).chain([None]);
+    starts
+        .zip(ends)
+        .map(|(from, to)| {
+            let slots = slots.get(slot_of(from)..to.map_or(slots.len(), slot_of));
+            Bar {
+                from,
+                name: range(from, to),
+                n: slots.unwrap_or_default().iter().sum(),
+            }
+        })
+        .collect()
+}
+
+/// The duration within which this share ended, to the precision of a slot.
+pub fn within(slots: &[i64], share: f64) -> Option<String> {
+    let total: i64 = slots.iter().sum();
+    if total == 0 {
+        return None;
+    }
+    let mut sum = 0;
+    let slot = slots.iter().position(|n| {
+        sum += n;
+        sum as f64 >= share * total as f64
+    })?;
+    Some(match end_of(slot) {
+        Some(end) => format!("≤ {}", told(end)),
+        None => format!("> {}", told(6 * DAY)),
+    })
+}
+
+/// A round number above the highest bar, whose half is whole.
+fn ceiling(highest: i64) -> i64 {
+    let mut unit = 1_i64;
+    loop {
+        for step in [2, 4, 6, 8, 10, 12, 16] {
+            let ceiling = unit.saturating_mul(step);
+            if ceiling >= highest {
+                return ceiling;
+            }
+        }
+        unit = unit.saturating_mul(10);
+    }
+}
+
+/// A number in at most four characters: `999`, `1.2k`, `34k`, `5.6M`.
+fn short(n: i64) -> String {
+    match n {
+        ..1_000 => n.to_string(),
+        1_000..9_950 => format!("{:.1}k", n as f64 / 1e3),
+        9_950..999_500 => format!("{:.0}k", n as f64 / 1e3),
+        999_500..9_950_000 => format!("{:.1}M", n as f64 / 1e6),
+        _ => format!("{:.0}M", n as f64 / 1e6),
+    }
+}
+
+fn share(n: i64, of: i64) -> String {
+    let percent = n as f64 / of.max(1) as f64 * 100.0;
+    match n {
+        0 => "0%".to_owned(),
+        _ if n == of => "100%".to_owned(),
+        _ if percent < 0.1 => "< 0.1%".to_owned(),
+        _ if percent > 99.9 => "> 99.9%".to_owned(),
+        _ => format!("{percent:.1}%"),
+    }
+}
+
+/// What is drawn.
+pub struct Histogram<'a> {
+    /// The ID of the chart.
+    pub id: &'static str,
+    pub title: &'static str,
+    /// The class of the bars.
+    pub look: &'static str,
+    pub slots: &'a [i64],
+}
+
+/// The chart and its data table.
+pub fn histogram(histogram: &Histogram<'_>) -> AnyView {
+    let bars = bars(histogram.slots);
+    let total: i64 = bars.iter().map(|bar| bar.n).sum();
+    view! {
+        <figure>
+            <figcaption>{histogram.title}</figcaption>
+            {drawing(histogram, &bars, total)}
+        </figure>
+        <details class="more">
+            <summary>"Show data table"</summary>
+            {numbers(histogram.title, &bars, total)}
+        </details>
+    }
+    .into_any()
+}
+
+/// The description for screen readers.
+fn description(bars: &[Bar], slots: &[i64]) -> String {
+    let Some(most) = bars.iter().rev().max_by_key(|bar| bar.n) else {
+        return String::new();
+    };
+    let half = within(slots, 0.5).unwrap_or_default();
+    let nearly_all = within(slots, 0.95).unwrap_or_default();
+    format!(
+        "Histogram with {} bars. Highest: {}, with {}. p50 {half}, p95 {nearly_all}. The data table follows.",
+        bars.len(),
+        most.name,
+        jobs(most.n),
+    )
+}
+
+fn jobs(n: i64) -> String {
+    basics::plural(n, "job", "jobs")
+}
+
+/// Where the bars of a drawing stand: upright in pixels, across in percent, so that its letters keep their size.
+pub struct Scale {
+    floor: f64,
+    /// The number at the top.
+    ceiling: i64,
+    /// From one bar to the next, in percent.
+    step: f64,
+}
+
+impl Scale {
+    /// Room for this many bars, the highest of which is this high; the floor is in pixels from above.
+    pub fn new(bars: usize, highest: i64, floor: f64) -> Scale {
+        Scale {
+            floor,
+            ceiling: ceiling(highest),
+            step: 100.0 / bars.max(1) as f64,
+        }
+    }
+
+    fn above_floor(&self, n: i64) -> f64 {
+        n as f64 / self.ceiling as f64 * (self.floor - TOP)
+    }
+
+    /// The `i`th bar, if it is not empty, with its number; `look` is the class of a state.
+    pub fn bar(&self, i: usize, n: i64, look: &'static str, title: String) -> Option<AnyView> {
+        if n == 0 {
+            return None;
+        }
+        // Every bar has a visible height.
+        let height = self.above_floor(n).max(2.0);
+        let (at, top) = (i as f64 * self.step, self.floor - height);
+        let view = view! {
+            <g>
+                <title>{title}</title>
+                <rect
+                    class=look
+                    x=format!("{:.2}%", at + self.step * 0.08)
+                    y=format!("{top:.1}")
+                    width=format!("{:.2}%", self.step * 0.84)
+                    height=format!("{height:.1}")
+                />
+                <text class="bar-n" x=format!("{:.2}%", at + self.step / 2.0) y=format!("{:.1}", top - 4.0)>
+                    {short(n)}
+                </text>
+            </g>
+        };
+        Some(view.into_any())
+    }
+
+    /// The time at which the `i`th bar begins.
+    pub fn time(&self, i: usize, word: String) -> AnyView {
+        let x = format!("{:.2}%", i as f64 * self.step);
+        let class = if i == 0 { "time first" } else { "time" };
+        view! {
+            <line class="tick" x1=x.clone() x2=x.clone() y1=self.floor.to_string() y2=(self.floor + 5.0).to_string() />
+            <text class=class x=x y=(self.floor + LETTERS).to_string()>{word}</text>
+        }
+        .into_any()
+    }
+
+    pub fn ground(&self) -> AnyView {
+        let y = self.floor.to_string();
+        view! { <line class="floor" x1="0" x2="100%" y1=y.clone() y2=y /> }.into_any()
+    }
+}
+
+fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
+    let highest = bars.iter().map(|bar| bar.n).max().unwrap_or_default();
+    let scale = Scale::new(bars.len(), highest, FLOOR);
+    let columns = bars.iter().enumerate().map(|(i, bar)| {
+        let title = format!("{}: {}, {}", bar.name, jobs(bar.n), share(bar.n, total));
+        scale.bar(i, bar.n, histogram.look, title)
+    });
+    let levels = [scale.ceiling / 2, scale.ceiling].map(|level| {
+        let y = format!("{:.1}", FLOOR - scale.above_floor(level));
+        let above = format!("{:.1}", FLOOR - scale.above_floor(level) - 4.0);
+        view! {
+            <line class="level" x1="0" x2="100%" y1=y.clone() y2=y />
+            <text class="level-n" x="100%" y=above>{short(level)}</text>
+        }
+    });
+    let times = bars
+        .iter()
+        .enumerate()
+        .filter(|(_, bar)| TOLD.contains(&bar.from));
+    let times = times.map(|(i, bar)| {
+        let word = if i == 0 {
+            "0".to_owned()
+        } else {
+            told(bar.from)
+        };
+        scale.time(i, word)
+    });
+    let (title, about) = (
+        format!("{}-title", histogram.id),
+        format!("{}-about", histogram.id),
+    );
+    view! {
+        <svg class="histogram" role="img" aria-labelledby=title.clone() aria-describedby=about.clone()>
+            <title id=title.clone()>{histogram.title}</title>
+            <desc id=about.clone()>{description(bars, histogram.slots)}</desc>
+            {levels.collect_view()}
+            {columns.collect_view()}
+            {scale.ground()}
+            {times.collect_view()}
+        </svg>
+    }
+    .into_any()
+}
+
+fn numbers(title: &str, bars: &[Bar], total: i64) -> AnyView {
+    let columns = [
+        ("Time", "first"),
+        ("Jobs", "n"),
+        ("Share", "n"),
+        ("Cumulative", "n"),
+    ];
+    let mut sum = 0;
+    let last = bars.iter().rposition(|bar| bar.n > 0);
+    let rows = bars
+        .iter()
+        // Beyond the longest there is nothing to tell.
+        .take(last.map_or(0, |last| last + 1))
+        .map(|bar| {
+            sum += bar.n;
+            let look = if bar.n == 0 { "n zero" } else { "n" };
+            view! {
+                <tr>
+                    <th scope="row" class="first">{bar.name.clone()}</th>
+                    <td class=look>{time::number(bar.n)}</td>
+                    <td class=look>{share(bar.n, total)}</td>
+                    <td class="n">{share(sum, total)}</td>
+                </tr>
+            }
+        })
+        .collect_view();
+    tables::table(title, tables::head(&columns), rows.into_any())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(filled: &[(usize, i64)]) -> Vec<i64> {
+        let mut slots = vec![0; 148];
+        for (seconds, n) in filled {
+            slots[slot_of(*seconds).min(147)] += n;
+        }
+        slots
+    }
+
+    #[test]
+    fn every_slot_belongs_to_one_bar() {
+        let all: Vec<i64> = vec![1; 148];
+        let bars = bars(&all);
+        assert_eq!(bars.iter().map(|bar| bar.n).sum::<i64>(), 148);
+        let named = |name: &str| bars.iter().find(|bar| bar.name == name).unwrap().n;
+        assert_eq!(named("0–1 s"), 1);
+        assert_eq!(named("30–60 s"), 30);
+        assert_eq!(named("30–60 m"), 30);
+        assert_eq!(named("12–24 h"), 12);
+        assert_eq!(named("6 d or more"), 1);
+    }
+
+    #[test]
+    fn a_slot_ends_where_the_next_begins() {
+        for slot in 0..147 {
+            assert_eq!(end_of(slot).map(slot_of), Some(slot + 1));
+        }
+        assert_eq!(end_of(147), None);
+    }
+
+    #[test]
+    fn shares_end_within_a_time() {
+        let some = slots(&[(0, 50), (3, 45), (7200, 4), (600_000, 1)]);
+        assert_eq!(within(&some, 0.5).as_deref(), Some("≤ 1 s"));
+        assert_eq!(within(&some, 0.95).as_deref(), Some("≤ 4 s"));
+        assert_eq!(within(&some, 0.99).as_deref(), Some("≤ 3 h"));
+        assert_eq!(within(&some, 1.0).as_deref(), Some("> 6 d"));
+        assert_eq!(within(&slots(&[]), 0.5), None);
+    }
+
+    #[test]
+    fn levels_are_round_and_numbers_short() {
+        let tops = [0, 1, 3, 5, 11, 115, 1_700].map(ceiling);
+        assert_eq!(tops, [2, 2, 4, 6, 12, 120, 2_000]);
+        assert!(ceiling(i64::MAX) > 0);
+        let shorts = [7, 999, 1_234, 9_949, 9_950, 999_499, 1_500_000, 12_000_000].map(short);
+        assert_eq!(
+            shorts,
+            ["7", "999", "1.2k", "9.9k", "10k", "999k", "1.5M", "12M"]
+        );
+    }
+
+    #[test]
+    fn a_share_is_never_rounded_to_nothing_or_all() {
+        assert_eq!(share(0, 10), "0%");
+        assert_eq!(share(1, 100_000), "< 0.1%");
+        assert_eq!(share(99_999, 100_000), "> 99.9%");
+        assert_eq!(share(1, 3), "33.3%");
+        assert_eq!(share(10, 10), "100%");
+    }
+}

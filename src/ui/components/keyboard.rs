@@ -1,0 +1,144 @@
+//! The list of keyboard shortcuts and the palette, as the server renders them. The island `islands/keys.rs` handles the
+//! keys.
+
+use leptos::prelude::*;
+
+use crate::ui::components::display_panel;
+use crate::ui::components::frame::Page;
+use crate::ui::components::icons::icon;
+use crate::ui::page_request::PageRequest;
+
+/// The keys after which a page is opened.
+const GOING: [(&str, &str); 9] = [
+    ("/ui", "g o"),
+    ("/ui/queues", "g q"),
+    ("/ui/jobs", "g j"),
+    ("/ui/failures", "g f"),
+    ("/ui/dead", "g d"),
+    ("/ui/workers", "g w"),
+    ("/ui/tracked", "g t"),
+    ("/ui/stats", "g s"),
+    ("/ui/config", "g c"),
+];
+
+/// The shortcuts except those that open a page.
+const HELP: [(&str, &[(&str, &str)]); 3] = [
+    (
+        "Everywhere",
+        &[
+            ("Ctrl K", "find a page, job or action"),
+            ("/", "search"),
+            ("p", "pause or resume live updates"),
+            ("z", "times: relative, UTC, local"),
+            ("d", "rows: comfortable, compact"),
+            ("u", "undo, if available"),
+            ("?", "this list"),
+            ("Esc", "close"),
+        ],
+    ),
+    (
+        "In lists",
+        &[
+            ("j", "next row"),
+            ("k", "previous row"),
+            ("Enter", "open the row"),
+            ("x", "select the row"),
+            ("Shift X", "select all rows from the last selected one"),
+            ("* a", "select the whole page"),
+            ("r", "retry"),
+        ],
+    ),
+    (
+        "On a job’s page",
+        &[
+            ("r", "retry, respawn or requeue"),
+            ("c", "cancel or delete, with confirmation"),
+            ("m", "move"),
+            ("t", "track or untrack"),
+            ("y", "copy the ID"),
+            (".", "copy the first curl command"),
+            ("]", "next job in the list you came from"),
+            ("[", "previous job in that list"),
+        ],
+    ),
+];
+
+/// The keys that open the page at this address.
+pub fn going_to(address: &str) -> Option<&'static str> {
+    let known = GOING.into_iter().find(|(page, _)| *page == address);
+    known.map(|(_, keys)| keys)
+}
+
+/// The button that opens the palette; without a script, a link to the search at `search`.
+pub fn find_button(search: &'static str) -> AnyView {
+    view! {
+        <a id="find" class="button quiet" href=search>
+            {icon("search")} <span>"Find"</span> <span class="unseen">"anything"</span> <kbd class="by-script" aria-hidden="true">"Ctrl K"</kbd>
+        </a>
+    }
+    .into_any()
+}
+
+/// The list of shortcuts, which opens without a script, with the setting that turns them off. `pages` are those of the
+/// navigation.
+pub fn help(request: &PageRequest, pages: &[Page]) -> AnyView {
+    let going = pages
+        .iter()
+        .filter_map(|(address, _, name)| Some((going_to(address)?, *name)));
+    view! {
+        <div id="keys" class="ask" popover="auto" role="dialog" aria-labelledby="keys-title">
+            <div class="head-row">
+                <h2 id="keys-title">"Keyboard shortcuts"</h2>
+                <button type="button" class="button" autofocus popovertarget="keys" popovertargetaction="hide">"Close"</button>
+            </div>
+            <div class="key-lists">
+                {HELP.map(|(title, keys)| list(title, keys.iter().copied())).collect_view()}
+                {list("Open a page", going)}
+            </div>
+            {display_panel::keys_form(request)}
+        </div>
+    }
+    .into_any()
+}
+
+fn list(title: &'static str, keys: impl Iterator<Item = (&'static str, &'static str)>) -> AnyView {
+    let keys = keys.map(|(keys, what)| {
+        let keys = keys
+            .split(' ')
+            .map(|key| view! { <kbd>{key.to_owned()}</kbd> });
+        view! { <div><dt>{keys.collect_view()}</dt><dd>{what}</dd></div> }
+    });
+    view! {
+        <section>
+            <h3>{title}</h3>
+            <dl>{keys.collect_view()}</dl>
+        </section>
+    }
+    .into_any()
+}
+
+/// The empty palette, and the element that announces the effect of a key. The island fills both.
+pub fn palette() -> AnyView {
+    view! {
+        <dialog id="palette" aria-label="Find anything">
+            <input
+                id="palette-input"
+                type="text"
+                role="combobox"
+                aria-label="Search term"
+                aria-autocomplete="list"
+                aria-expanded="true"
+                aria-controls="palette-list"
+                placeholder="Page, queue, worker, tag, failure, job ID or action"
+                maxlength="200"
+                autocomplete="off"
+                autocapitalize="off"
+                spellcheck="false"
+            />
+            <div id="palette-list" role="listbox" aria-label="Results"></div>
+            <p id="palette-count" class="unseen" role="status"></p>
+        </dialog>
+        <div id="said" role="status"></div>
+    }
+    .into_any()
+}

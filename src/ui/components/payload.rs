@@ -1,0 +1,173 @@
+//! A payload as text: indented and coloured where it is JSON, and every number and word as it was written.
+
+pub mod pieces;
+
+use leptos::prelude::*;
+
+use crate::ui::components::payload::pieces::{Piece, pieces};
+
+/// A payload longer than this in bytes is shown in part.
+const SHOWN_BYTES: usize = 200_000;
+
+/// A payload longer than this in bytes, or of more pieces, is not coloured.
+const COLOURED_BYTES: usize = 30_000;
+
+const COLOURED_PIECES: usize = 5_000;
+
+/// JSON longer than this in characters is folded where it stands among others.
+const UNFOLDED_CHARS: usize = 120;
+
+const ALL_BY_API: &str = "The API returns all of it.";
+
+/// Id and name of the element that a text stands in.
+type Frame = (&'static str, &'static str);
+
+const PAYLOAD: Frame = ("payload", "Payload");
+
+/// The payload of a job, ready to be read.
+pub fn payload(body: &str) -> AnyView {
+    json(body, ALL_BY_API)
+}
+
+/// The state of a job, ready to be read.
+pub fn state(text: &str) -> AnyView {
+    json_in(("state", "State"), text, ALL_BY_API)
+}
+
+/// A text that is JSON, or nearly, laid out. Where it is too long, `rest` says where the rest is.
+pub fn json(text: &str, rest: &str) -> AnyView {
+    json_in(PAYLOAD, text, rest)
+}
+
+fn json_in(frame: Frame, text: &str, rest: &str) -> AnyView {
+    framed(
+        frame,
+        "payload",
+        laid_out(text),
+        part(first(text), text, rest),
+    )
+}
+
+/// JSON text, laid out if all of it is shown.
+fn laid_out(text: &str) -> AnyView {
+    let shown = first(text);
+    if shown.len() < text.len() {
+        return shown.to_owned().into_any();
+    }
+    match pieces(text) {
+        Some(pieces) if is_coloured(text.len(), pieces.len()) => coloured(&pieces),
+        Some(pieces) => pieces
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect::<String>()
+            .into_any(),
+        None => text.to_owned().into_any(),
+    }
+}
+
+fn is_coloured(bytes: usize, pieces: usize) -> bool {
+    bytes <= COLOURED_BYTES && pieces <= COLOURED_PIECES
+}
+
+/// JSON text in the middle of others: on its line if it is short, else folded behind its beginning.
+pub fn folded(text: &str) -> AnyView {
+    let Some((cut, _)) = text.char_indices().nth(UNFOLDED_CHARS) else {
+        return view! { <code class="said-more">{text.to_owned()}</code> }.into_any();
+    };
+    let beginning = text.get(..cut).unwrap_or_default().to_owned();
+    let rest = part(first(text), text, ALL_BY_API);
+    view! {
+        <details class="more folded">
+            <summary><code>{beginning} "…"</code></summary>
+            <pre class="payload" tabindex="0" aria-label="Full text">{laid_out(text)}</pre>
+            {rest.map(|rest| view! { <p class="aside">{rest}</p> })}
+        </details>
+    }
+    .into_any()
+}
+
+/// A text as it is.
+pub fn plain(text: &str, rest: &str) -> AnyView {
+    let shown = first(text);
+    pre(
+        "payload",
+        shown.to_owned().into_any(),
+        part(shown, text, rest),
+    )
+}
+
+/// What is shown, and if that is not all, what part it is.
+pub fn pre(class: &'static str, inner: AnyView, part: Option<String>) -> AnyView {
+    framed(PAYLOAD, class, inner, part)
+}
+
+fn framed(
+    (id, label): Frame,
+    class: &'static str,
+    inner: AnyView,
+    part: Option<String>,
+) -> AnyView {
+    view! {
+        <pre id=id class=class tabindex="0" aria-label=label>{inner}</pre>
+        {part.map(|part| view! { <p class="aside">{part}</p> })}
+    }
+    .into_any()
+}
+
+fn first(text: &str) -> &str {
+    let cut = text.floor_char_boundary(SHOWN_BYTES.min(text.len()));
+    text.get(..cut).unwrap_or_default()
+}
+
+fn part(shown: &str, all: &str, rest: &str) -> Option<String> {
+    (shown.len() < all.len()).then(|| {
+        format!(
+            "Showing the first {} of {} bytes. {rest}",
+            shown.len(),
+            all.len()
+        )
+    })
+}
+
+fn coloured(pieces: &[(Piece, String)]) -> AnyView {
+    pieces
+        .iter()
+        .map(|(piece, text)| {
+            let class = match piece {
+                Piece::Key => "j-key",
+                Piece::Text => "j-text",
+                Piece::Value => "j-value",
+                Piece::Frame => return text.clone().into_any(),
+            };
+            view! { <span class=class>{text.clone()}</span> }.into_any()
+        })
+        .collect_view()
+        .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_200000_bytes_of_a_payload_are_shown() {
+        for (bytes, expected) in [(199_999, 199_999), (200_000, 200_000), (200_001, 200_000)] {
+            let text = "x".repeat(bytes);
+            let shown = first(&text);
+            assert_eq!(shown.len(), expected, "{bytes} bytes");
+            assert_eq!(part(shown, &text, "").is_some(), bytes > 200_000);
+        }
+    }
+
+    #[test]
+    fn a_payload_of_30000_bytes_and_5000_pieces_is_coloured() {
+        for (bytes, pieces, expected) in [
+            (29_999, 4_999, true),
+            (30_000, 5_000, true),
+            (30_001, 5_000, false),
+            (30_000, 5_001, false),
+        ] {
+            assert_eq!(is_coloured(bytes, pieces), expected, "{bytes} {pieces}");
+        }
+    }
+}

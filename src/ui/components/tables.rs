@@ -1,0 +1,410 @@
+//! The tables that more than one page shows: queues, jobs, failure groups, workers.
+
+use std::collections::HashMap;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+use crate::time;
+use crate::ui::actions::failures::RetryGroup;
+use crate::ui::actions::jobs::Retry;
+use crate::ui::components::basics::{element_id, plural};
+use crate::ui::components::bulk;
+use crate::ui::components::chart::spark;
+use crate::ui::components::forms::{ConfirmDialog, action_button, confirm_dialog, may, shortcut};
+use crate::ui::components::icons::icon;
+use crate::ui::components::links::{job_link, queue_name, tag_link, visible, worker_link};
+use crate::ui::components::state::{bar, chip, count_cell, not_applicable_cell, paused};
+use crate::ui::components::time::ago;
+use crate::ui::model::failure::GroupRow;
+use crate::ui::model::job::JobRow;
+use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::model::worker::{Pulse, WorkerRow};
+use crate::ui::page_request::PageRequest;
+use crate::ui::urls;
+
+/// Tags of one job that a list shows; the job's page has the others.
+const TAGS_LISTED: usize = 20;
+
+/// A table with its caption, in a frame that scrolls by itself where the screen is too narrow.
+pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {
+    let id = element_id("t-", caption);
+    view! {
+        <div class="scroll" role="region" tabindex="0" aria-labelledby=id>
+            <table>
+                <caption id=id.clone() class="unseen">{caption.to_owned()}</caption>
+                <thead>
+                    <tr>{head}</tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+    }
+    .into_any()
+}
+
+/// Headings: text and class of the column.
+pub fn head(columns: &[(&'static str, &'static str)]) -> AnyView {
+    columns
+        .iter()
+        .map(|(word, class)| view! { <th scope="col" class=*class>{*word}</th> })
+        .collect_view()
+        .into_any()
+}
+
+/// The cells of a queue after its name.
+fn queue_cells(queue: &QueueRow, with_records: bool, now: i64) -> AnyView {
+    let counts = &queue.counts;
+    let protocol = queue.queue_ref.protocol;
+    let count = |state: EffectiveState, class: &str| match counts.of(state) {
+        0 if !protocol.has(state) => not_applicable_cell(protocol, class),
+        n => count_cell(n, state, class),
+    };
+    view! {
+        <td class="mid bar-cell">{bar(counts)}</td>
+        {count(EffectiveState::Running, "")}
+        {count(EffectiveState::Waiting, "")}
+        {count(EffectiveState::Scheduled, "mid")}
+        {count(EffectiveState::Depends, "wide")}
+        {count(EffectiveState::Stalled, "mid")}
+        {count(EffectiveState::Failed, "")}
+        {count(EffectiveState::Dead, "")}
+        {with_records.then(|| count(EffectiveState::Record, ""))}
+        <td class="n wide">{queue.oldest_waiting.filter(|_| counts.waiting > 0).map(|since| waited(since, now))}</td>
+    }
+    .into_any()
+}
+
+fn waited(since: i64, now: i64) -> AnyView {
+    ago(since, now)
+}
+
+/// Completed jobs of a queue per minute.
+pub type Sparks = HashMap<QueueRef, Vec<i64>>;
+
+fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
+    let Some(completed) = completed else {
+        return view! { <td class="wide n zero">"0"</td> }.into_any();
+    };
+    let all = plural(completed.iter().sum(), "job", "jobs");
+    let most = completed.iter().max().copied().unwrap_or_default();
+    let about = format!(
+        "{all} completed in the last 30 minutes, at most {} per minute",
+        time::number(most)
+    );
+    view! { <td class="wide">{spark(completed, "s-complete", &about)}</td> }.into_any()
+}
+
+/// One row per queue.
+pub fn queue_rows(
+    queues: &[QueueRow],
+    with_records: bool,
+    sparks: Option<&Sparks>,
+    now: i64,
+) -> AnyView {
+    queues
+        .iter()
+        .map(|queue| {
+            view! {
+                <tr data-key=urls::queue(&queue.queue_ref)>
+                    <th scope="row" class="first">
+                        {queue_name(&queue.queue_ref)} {queue.paused.then(paused)}
+                    </th>
+                    {queue_cells(queue, with_records, now)}
+                    {sparks.map(|sparks| spark_cell(sparks.get(&queue.queue_ref)))}
+                </tr>
+            }
+        })
+        .collect_view()
+        .into_any()
+}
+
+/// The kinds of job lists, which differ in their columns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum JobList {
+    /// Of one queue, all in one state.
+    Queue(EffectiveState),
+    /// Of one failure group, from any queue.
+    Group,
+    /// Of one worker, running or stalled, from any queue.
+    Worker,
+    /// From any queue, in any state.
+    Mixed,
+    /// From any queue, all scheduled.
+    Due,
+    /// Of any protocol, in any state: what a search has found.
+    Found,
+}
+
+impl JobList {
+    /// Whether its jobs can be in different queues.
+    fn of_any_queue(self) -> bool {
+        !matches!(self, JobList::Queue(_))
+    }
+
+    /// Whether its jobs can be in different states.
+    fn of_any_state(self) -> bool {
+        matches!(self, JobList::Worker | JobList::Mixed | JobList::Found)
+    }
+}
+
+/// The meaning of the time in a list.
+fn moment_word(job: &JobRow) -> &'static str {
+    match job.state {
+        EffectiveState::Waiting => "available ",
+        EffectiveState::Scheduled => "due ",
+        EffectiveState::Depends => "waiting since ",
+        EffectiveState::Running => "lease ends ",
+        EffectiveState::Stalled if job.is_timed_out() => "timed out ",
+        EffectiveState::Stalled => "lease ended ",
+        EffectiveState::Failed => "failed ",
+        EffectiveState::Complete => "completed ",
+        EffectiveState::Dead => "dead since ",
+        EffectiveState::Record => "changed ",
+    }
+}
+
+/// A list of jobs.
+pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest) -> AnyView {
+    let moment = match list {
+        JobList::Queue(EffectiveState::Waiting) => "Available",
+        JobList::Queue(EffectiveState::Scheduled) | JobList::Due => "Due",
+        JobList::Queue(EffectiveState::Depends) => "Waiting since",
+        JobList::Queue(EffectiveState::Running) => "Lease ends",
+        JobList::Queue(EffectiveState::Stalled) => "Lease ended",
+        JobList::Queue(EffectiveState::Failed) | JobList::Group => "Failed",
+        JobList::Queue(EffectiveState::Complete) => "Completed",
+        JobList::Queue(EffectiveState::Dead) => "Dead since",
+        JobList::Queue(EffectiveState::Record) => "Changed",
+        JobList::Worker => "Lease ends",
+        JobList::Mixed | JobList::Found => "When",
+    };
+    let ticks = list == JobList::Found && bulk::may_select(request);
+    let mut columns = vec![("Job", "first")];
+    if ticks {
+        columns.insert(0, ("Select", "tick"));
+    }
+    if list.of_any_state() {
+        columns.push(("State", ""));
+    }
+    if list.of_any_queue() {
+        columns.push(("Queue", "mid"));
+    }
+    columns.push((moment, "n"));
+    columns.extend(subject_column(list).map(|word| (word, "mid")));
+    // Not every protocol has them.
+    if list != JobList::Found {
+        columns.extend([("Priority", "n wide"), ("Retries left", "n wide")]);
+    }
+    columns.push(("Payload", "wide payload-cell"));
+    if retriable(list) {
+        columns.push(("Action", "act"));
+    }
+    let rows = jobs
+        .iter()
+        .map(|job| job_row(list, ticks, job, request))
+        .collect_view();
+    table(caption, head(&columns), rows.into_any())
+}
+
+fn retriable(list: JobList) -> bool {
+    matches!(
+        list,
+        JobList::Group | JobList::Queue(EffectiveState::Failed)
+    ) && may(Retry::PATH)
+}
+
+/// The detail that matters in the job's state.
+fn subject_column(list: JobList) -> Option<&'static str> {
+    match list {
+        JobList::Queue(EffectiveState::Running | EffectiveState::Stalled) => Some("Worker"),
+        JobList::Queue(EffectiveState::Failed) => Some("Failure"),
+        JobList::Queue(EffectiveState::Depends) => Some("Depends on"),
+        JobList::Group => Some("Message"),
+        JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Due | JobList::Found => {
+            None
+        }
+    }
+}
+
+fn job_row(list: JobList, ticks: bool, job: &JobRow, request: &PageRequest) -> AnyView {
+    let now = request.now;
+    let subject =
+        subject_column(list).map(|_| view! { <td class="mid text">{subject(list, job)}</td> });
+    view! {
+        <tr data-key=urls::row(job)>
+            {ticks.then(|| bulk::tick(job, &visible(&job.id)))}
+            <th scope="row" class="first">
+                {job_link(job)}
+                {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
+                {(list == JobList::Queue(EffectiveState::Waiting) && job.is_timed_out())
+                    .then(|| view! { <span class="klass">"timed out, first in line"</span> })}
+                {(list == JobList::Found && !job.tags.is_empty())
+                    .then(|| view! { <span class="tags-of">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
+            </th>
+            {list.of_any_state().then(|| view! { <td>{chip(job.state)}</td> })}
+            {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.queue_ref)}</td> })}
+            <td class="n">
+                {matches!(list, JobList::Mixed | JobList::Found).then(|| view! { <span class="mid aside">{moment_word(job)}</span> })}
+                {ago(job.when, now)}
+            </td>
+            {subject}
+            {(list != JobList::Found)
+                .then(|| {
+                    view! {
+                        <td class="n wide">{job.priority.to_string()}</td>
+                        <td class="n wide">{format!("{} of {}", job.remaining.max(0), job.retries)}</td>
+                    }
+                })}
+            <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
+            {retriable(list).then(|| view! { <td class="act">{retry_one(&job.id, request)}</td> })}
+        </tr>
+    }
+    .into_any()
+}
+
+fn subject(list: JobList, job: &JobRow) -> AnyView {
+    match list {
+        JobList::Queue(EffectiveState::Failed) => job
+            .failure
+            .as_ref()
+            .map(|failure| {
+                view! {
+                    <a class="name" href=urls::failure(&failure.group)>{failure.group.clone()}</a>
+                    <span class="note">{failure.message.clone()}</span>
+                }
+            })
+            .into_any(),
+        JobList::Group => job
+            .failure
+            .as_ref()
+            .map(|failure| view! { <span class="note">{failure.message.clone()}</span> })
+            .into_any(),
+        JobList::Queue(EffectiveState::Depends) => plural(
+            i64::try_from(job.waits_for).unwrap_or(i64::MAX),
+            "job",
+            "jobs",
+        )
+        .into_any(),
+        JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Due | JobList::Found => {
+            job.worker.as_deref().map(worker_link).into_any()
+        }
+    }
+}
+
+/// The button that retries one job, without a confirmation.
+pub fn retry_one(id: &str, request: &PageRequest) -> AnyView {
+    let fields = vec![("id", id.to_owned()), ("back", request.here())];
+    let about = format!("Retry job {id}");
+    shortcut("r", action_button(Retry::PATH, fields, "Retry", about))
+}
+
+/// The button that retries all jobs of a group, with a confirmation.
+pub fn retry_all(group: &GroupRow, request: &PageRequest) -> AnyView {
+    retry_all_as("retry-", group, request)
+}
+
+/// [`retry_all`] with a prefix of the dialog's ID, for pages that have it twice.
+pub fn retry_all_as(prefix: &str, group: &GroupRow, request: &PageRequest) -> AnyView {
+    let jobs = plural(group.count, "job", "jobs");
+    let fields = vec![
+        ("group", group.group.clone()),
+        ("count", group.count.to_string()),
+        ("back", request.here()),
+    ];
+    let question = ConfirmDialog {
+        id: element_id(prefix, &group.group),
+        button: if group.count == 1 {
+            "Retry 1…".to_owned()
+        } else {
+            format!("Retry all {}…", time::number(group.count))
+        },
+        danger: false,
+        title: format!("Retry {jobs}?"),
+        text: format!(
+            "{} in group “{}” {} now, with all retries.",
+            if group.count == 1 {
+                "The failed job".to_owned()
+            } else {
+                format!("All failed {jobs}")
+            },
+            group.group,
+            if group.count == 1 {
+                "returns to its queue"
+            } else {
+                "return to their queues"
+            },
+        ),
+        action: RetryGroup::PATH,
+        fields,
+        yes: format!("Retry {jobs}"),
+        no: "Close",
+    };
+    shortcut("r", confirm_dialog(question))
+}
+
+/// The failure groups.
+pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView {
+    let mut columns = vec![("Failure", "first"), ("Jobs", "n")];
+    if full {
+        columns.push(("First", "n mid"));
+    }
+    columns.push(("Last", "n mid"));
+    let acts = may(RetryGroup::PATH);
+    columns.extend(acts.then_some(("Action", "act")));
+    let rows = groups.iter().map(|group| {
+        let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, request.now));
+        view! {
+            <tr data-key=group.group.clone()>
+                <th scope="row" class="first text">
+                    <a class="name" href=urls::failure(&group.group)>{group.group.clone()}</a>
+                    {group.message.clone().map(|message| view! { <span class="note">{message}</span> })}
+                </th>
+                <td class="n s-failed">{time::number(group.count)}</td>
+                {full.then(|| view! { <td class="n mid">{moment(group.first)}</td> })}
+                <td class="n mid">{moment(group.last)}</td>
+                {acts.then(|| view! { <td class="act">{retry_all(group, request)}</td> })}
+            </tr>
+        }
+    });
+    table(
+        "Failures by group",
+        head(&columns),
+        rows.collect_view().into_any(),
+    )
+}
+
+/// Whether a worker is active.
+pub fn pulse(worker: &WorkerRow, now: i64) -> AnyView {
+    let (look, shape, word) = match worker.pulse(now) {
+        Pulse::Alive => ("s-complete", "complete", "alive"),
+        Pulse::Late => ("s-waiting", "waiting", "late"),
+        Pulse::Silent => ("s-paused", "failed", "silent"),
+    };
+    view! { <span class=format!("chip {look}")>{icon(shape)} {word}</span> }.into_any()
+}
+
+/// The workers.
+pub fn workers(workers: &[WorkerRow], now: i64) -> AnyView {
+    let columns = [
+        ("Worker", "first"),
+        ("State", ""),
+        ("Seen", "n"),
+        ("Running", "n"),
+        ("Stalled", "n"),
+    ];
+    let rows = workers.iter().map(|worker| {
+        view! {
+            <tr data-key=worker.name.clone()>
+                <th scope="row" class="first">{worker_link(&worker.name)}</th>
+                <td>{pulse(worker, now)}</td>
+                <td class="n">{ago(worker.last_seen, now)}</td>
+                {count_cell(worker.running, EffectiveState::Running, "")}
+                {count_cell(worker.stalled, EffectiveState::Stalled, "")}
+            </tr>
+        }
+    });
+    table("Workers", head(&columns), rows.collect_view().into_any())
+}

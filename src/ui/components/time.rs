@@ -1,0 +1,46 @@
+//! Points in time, relative to now or exact.
+
+use leptos::prelude::*;
+
+use crate::time;
+use crate::ui::display::display;
+
+/// A time as the display settings want it: relative, which the browser updates, or exact.
+pub fn ago(moment: i64, now: i64) -> AnyView {
+    let text = if display().is_relative() {
+        time::ago(moment, now)
+    } else {
+        time::utc(moment)
+    };
+    moment_as(None, moment, text)
+}
+
+/// A time to the second.
+pub fn exact(moment: i64) -> AnyView {
+    moment_as(Some("exact"), moment, time::utc(moment))
+}
+
+/// A time to the millisecond.
+pub fn exact_millis(moment: i64) -> AnyView {
+    moment_as(Some("millis"), moment, time::utc_millis(moment))
+}
+
+/// A time both relative and exact, the preferred one first.
+pub fn when(moment: i64, now: i64) -> AnyView {
+    let other = if display().is_relative() {
+        exact(moment)
+    } else {
+        moment_as(Some("ago"), moment, time::ago(moment, now))
+    };
+    view! { {ago(moment, now)} <span class="aside">" · " {other}</span> }.into_any()
+}
+
+/// `data-as` tells the island how to format the time (`islands/live/times.rs`).
+fn moment_as(kind: Option<&'static str>, moment: i64, text: String) -> AnyView {
+    view! {
+        <time datetime=time::iso(moment) title=time::utc(moment) data-t=moment.to_string() data-as=kind>
+            {text}
+        </time>
+    }
+    .into_any()
+}

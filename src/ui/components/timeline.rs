@@ -1,0 +1,402 @@
+//! The timeline of a job, drawn to scale from its history, and the history as a list.
+
+use leptos::prelude::*;
+
+use crate::time;
+use crate::ui::components::icons::icon;
+use crate::ui::components::links::{queue_link, worker_link};
+use crate::ui::components::payload::folded;
+use crate::ui::components::time::exact_millis;
+use crate::ui::model::job::{Entry, EventKind, JobRow, JobTimes};
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::model::state::EffectiveState;
+use crate::ui::urls;
+
+/// The width of the drawing, in its own units.
+const WIDTH: f64 = 1000.0;
+
+/// The least width at which a stretch can be seen.
+const SEEN: f64 = 3.0;
+
+/// A period of the timeline.
+#[derive(Clone, Debug, PartialEq)]
+struct Stretch {
+    how: EffectiveState,
+    from: i64,
+    to: i64,
+}
+
+/// One row of the drawing: from a put, or the first moment of waiting after a try, to the end of the next try.
+type Lane = Vec<Stretch>;
+
+/// Cuts the history into attempts. What lasts still, lasts until `now`.
+fn lanes(protocol: Protocol, state: EffectiveState, times: &JobTimes, now: i64) -> Vec<Lane> {
+    let mut lanes: Vec<Lane> = vec![Vec::new()];
+    // A word that somebody had to say changes nothing.
+    let happened = times
+        .history
+        .iter()
+        .filter(|entry| entry.what != EventKind::Note);
+    let happened: Vec<&Entry> = happened.collect();
+    for (i, entry) in happened.iter().enumerate() {
+        let next = happened.get(i + 1);
+        let how = match (entry.what, next) {
+            // How it stands now is known better than the history can tell.
+            (_, None) => state,
+            (EventKind::Popped, _) => EffectiveState::Running,
+            // It went on to the dead letter as soon as somebody looked.
+            (EventKind::TimedOut, Some(next)) if next.what == EventKind::Died => continue,
+            (EventKind::TimedOut, _) if !protocol.has(EffectiveState::Stalled) => {
+                EffectiveState::Waiting
+            }
+            (EventKind::TimedOut, _) => EffectiveState::Stalled,
+            (EventKind::Failed, _) => EffectiveState::Failed,
+            (EventKind::Done, _) => EffectiveState::Complete,
+            (EventKind::Died, _) => EffectiveState::Dead,
+            (EventKind::Created | EventKind::Advanced | EventKind::Event, _) => {
+                EffectiveState::Record
+            }
+            (EventKind::Put | EventKind::Retried | EventKind::Respawned | EventKind::Note, _) => {
+                EffectiveState::Waiting
+            }
+        };
+        let ends = matches!(
+            entry.what,
+            EventKind::Put | EventKind::Retried | EventKind::TimedOut | EventKind::Respawned
+        );
+        if ends
+            && lanes.last().is_some_and(|lane| {
+                lane.iter()
+                    .any(|stretch| stretch.how == EffectiveState::Running)
+            })
+        {
+            lanes.push(Vec::new());
+        }
+        // After its end a job only lies there; that says nothing about its life.
+        let over = next.is_none()
+            && matches!(
+                how,
+                EffectiveState::Failed | EffectiveState::Complete | EffectiveState::Dead
+            );
+        if let (false, Some(lane)) = (over, lanes.last_mut()) {
+            stretches(
+                lane,
+                how,
+                entry.when,
+                next.map_or(now, |next| next.when),
+                times.ready,
+            );
+        }
+    }
+    lanes.retain(|lane| !lane.is_empty());
+    lanes
+}
+
+/// A wait that begins before the job is due is a schedule first.
+fn stretches(lane: &mut Lane, how: EffectiveState, from: i64, to: i64, ready: i64) {
+    let to = to.max(from);
+    // A lost lease is noticed when the job is handed on, in the same moment.
+    if how == EffectiveState::Stalled && to == from {
+        return;
+    }
+    if how == EffectiveState::Waiting && ready > from && ready < to {
+        lane.push(Stretch {
+            how: EffectiveState::Scheduled,
+            from,
+            to: ready,
+        });
+        lane.push(Stretch {
+            how,
+            from: ready,
+            to,
+        });
+    } else {
+        lane.push(Stretch { how, from, to });
+    }
+}
+
+fn verb(how: EffectiveState) -> &'static str {
+    match how {
+        EffectiveState::Waiting => "waited",
+        EffectiveState::Scheduled => "scheduled for",
+        EffectiveState::Depends => "waited for dependencies for",
+        EffectiveState::Running => "ran",
+        EffectiveState::Stalled => "stalled for",
+        EffectiveState::Failed => "failed for",
+        EffectiveState::Complete => "complete for",
+        EffectiveState::Dead => "dead for",
+        EffectiveState::Record => "recorded for",
+    }
+}
+
+fn told(lane: &Lane) -> String {
+    lane.iter()
+        .map(|stretch| {
+            format!(
+                "{} {}",
+                verb(stretch.how),
+                time::span(stretch.to - stretch.from)
+            )
+        })
+        .collect::<Vec<_>>()
+        .join(" · ")
+}
+
+/// Drawing and list.
+pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
+    let lanes = lanes(job.queue_ref.protocol, job.state, times, now);
+    let start = times
+        .history
+        .first()
+        .map_or(times.created, |entry| entry.when);
+    let end = lanes
+        .iter()
+        .flatten()
+        .map(|stretch| stretch.to)
+        .max()
+        .unwrap_or(now);
+    let whole = (end - start).max(1);
+    let rows = lanes.iter().enumerate().map(|(i, lane)| {
+        view! {
+            <li>
+                <span class="lane-name">{format!("Attempt {}", i + 1)}</span>
+                {drawing(lane, start, whole)}
+                <span class="lane-told">{told(lane)}</span>
+            </li>
+        }
+    });
+    view! {
+        {(!lanes.is_empty())
+            .then(|| {
+                view! {
+                    <ol class="lanes">{rows.collect_view()}</ol>
+                    <p class="scale">
+                        <span>{time::utc(start)}</span>
+                        <span>{format!("{} total", time::span(end - start))}</span>
+                        <span>{time::utc(end)}</span>
+                    </p>
+                }
+            })}
+        {events(&job.queue_ref, &times.history)}
+    }
+    .into_any()
+}
+
+fn drawing(lane: &Lane, start: i64, whole: i64) -> AnyView {
+    let scale = |span: i64| span as f64 / whole as f64 * WIDTH;
+    let rects = lane.iter().map(|stretch| {
+        let width = scale(stretch.to - stretch.from).max(SEEN);
+        let x = scale(stretch.from - start).min(WIDTH - width);
+        view! {
+            <rect class=format!("s-{}", stretch.how.as_str()) x=format!("{x:.1}") width=format!("{width:.1}") height="14" />
+        }
+    });
+    view! {
+        <svg class="lane" viewBox="0 0 1000 14" preserveAspectRatio="none" aria-hidden="true">
+            {rects.collect_view()}
+        </svg>
+    }
+    .into_any()
+}
+
+/// What happened, in a list: when, how long after the one before, and what.
+pub fn events(queue_ref: &QueueRef, history: &[Entry]) -> AnyView {
+    let mut before: Option<i64> = None;
+    let entries = history
+        .iter()
+        .map(|entry| {
+            let gap = before.map(|before| format!("+{}", time::span(entry.when - before)));
+            before = Some(entry.when);
+            view! {
+                <li class=(entry.what == EventKind::Note).then_some("noted")>
+                    {exact_millis(entry.when)}
+                    <span class="gap">{gap}</span>
+                    <div class="what">{line(entry, queue_ref)}</div>
+                </li>
+            }
+        })
+        .collect_view();
+    view! { <ol class="events" aria-label="History">{entries}</ol> }.into_any()
+}
+
+/// What happened to a job that is at `queue_ref` now, in words.
+pub fn line(entry: &Entry, queue_ref: &QueueRef) -> AnyView {
+    let subject = entry.subject.as_deref();
+    let group = |group: &str| {
+        view! { <a class="name" href=urls::failure(group)>{group.to_owned()}</a> }.into_any()
+    };
+    match entry.what {
+        EventKind::Put => {
+            let queue = subject.map(|name| QueueRef {
+                name: name.to_owned(),
+                ..queue_ref.clone()
+            });
+            let word = match queue_ref.protocol {
+                Protocol::Qless => "added to ",
+                Protocol::Lmstfy => "published to ",
+                Protocol::Relay => "enqueued in ",
+                Protocol::Jobq => "created in ",
+            };
+            view! { {word} {queue.as_ref().map(queue_link)} }.into_any()
+        }
+        EventKind::Popped => match subject.filter(|worker| !worker.is_empty()) {
+            Some(worker) => view! { "claimed by " {worker_link(worker)} }.into_any(),
+            None if queue_ref.protocol == Protocol::Relay => "run started".into_any(),
+            None => "claimed by a consumer".into_any(),
+        },
+        EventKind::TimedOut if queue_ref.protocol == Protocol::Lmstfy => {
+            "time to run (TTR) ended without an acknowledgment".into_any()
+        }
+        EventKind::TimedOut if queue_ref.protocol == Protocol::Relay => {
+            "timed out without a heartbeat".into_any()
+        }
+        EventKind::TimedOut => "lease expired".into_any(),
+        EventKind::Retried => match subject {
+            Some(subject) => view! { "retried by the worker after " {group(subject)} }.into_any(),
+            None => "retried by the worker".into_any(),
+        },
+        EventKind::Failed => view! { "failed: " {subject.map(group)} }.into_any(),
+        EventKind::Done => "completed".into_any(),
+        EventKind::Died if queue_ref.protocol == Protocol::Relay => {
+            "dead-lettered: no retries left".into_any()
+        }
+        EventKind::Respawned if queue_ref.protocol == Protocol::Relay => "requeued".into_any(),
+        EventKind::Died => "dead-lettered: no tries left".into_any(),
+        EventKind::Respawned => "respawned".into_any(),
+        EventKind::Created => "created".into_any(),
+        EventKind::Advanced => view! {
+            "state: " {subject.map(folded)} " → " {entry.detail.as_deref().map(folded)}
+        }
+        .into_any(),
+        EventKind::Event => view! { "event: " {entry.detail.as_deref().map(folded)} }.into_any(),
+        EventKind::Note => view! {
+            {icon("note")}
+            <span class="unseen">"note: "</span>
+            <span class="said">{subject.unwrap_or_default().to_owned()}</span>
+            {entry.detail.clone().map(|more| view! { <code class="said-more">{more}</code> })}
+        }
+        .into_any(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::model::job::Entry;
+    use crate::ui::model::job::EventKind;
+    use crate::ui::model::job::JobTimes;
+    use crate::ui::model::queue_ref::Protocol;
+    use crate::ui::model::state::EffectiveState;
+
+    fn shape(state: EffectiveState, ready: i64, history: &[(EventKind, i64)], now: i64) -> Shape {
+        let entry = |(what, when): &(EventKind, i64)| Entry {
+            what: *what,
+            when: *when,
+            subject: None,
+            detail: None,
+        };
+        let times = JobTimes {
+            created: 0,
+            since: 0,
+            ready,
+            expires: None,
+            history: history.iter().map(entry).collect(),
+        };
+        let told = |lane: &Lane| lane.iter().map(|s| (s.how, s.from, s.to)).collect();
+        // Only what lies stalled depends on the API.
+        lanes(Protocol::Lmstfy, state, &times, now)
+            .iter()
+            .map(told)
+            .collect()
+    }
+
+    type Shape = Vec<Vec<(EffectiveState, i64, i64)>>;
+
+    #[test]
+    fn every_attempt_has_a_lane() {
+        use EventKind::{Done, Popped, Put, Retried};
+        let history = [
+            (Put, 0),
+            (Popped, 5),
+            (Retried, 9),
+            (Popped, 12),
+            (Done, 20),
+        ];
+        assert_eq!(
+            shape(EffectiveState::Complete, 0, &history, 1000),
+            [
+                vec![
+                    (EffectiveState::Waiting, 0, 5),
+                    (EffectiveState::Running, 5, 9)
+                ],
+                vec![
+                    (EffectiveState::Waiting, 9, 12),
+                    (EffectiveState::Running, 12, 20)
+                ],
+            ]
+        );
+    }
+
+    #[test]
+    fn a_job_that_died_lies_there_and_begins_anew_when_it_is_respawned() {
+        use EventKind::{Died, Popped, Put, Respawned, TimedOut};
+        let mut history = vec![(Put, 0), (Popped, 5), (TimedOut, 9), (Died, 9)];
+        let ran = vec![
+            (EffectiveState::Waiting, 0, 5),
+            (EffectiveState::Running, 5, 9),
+        ];
+        assert_eq!(
+            shape(EffectiveState::Dead, 0, &history, 50),
+            vec![ran.clone()]
+        );
+        history.push((Respawned, 30));
+        let died = [ran, vec![(EffectiveState::Dead, 9, 30)]].concat();
+        assert_eq!(
+            shape(EffectiveState::Waiting, 30, &history, 50),
+            [died, vec![(EffectiveState::Waiting, 30, 50)]]
+        );
+    }
+
+    #[test]
+    fn what_lasts_still_lasts_until_now() {
+        use EventKind::{Popped, Put};
+        assert_eq!(
+            shape(EffectiveState::Running, 0, &[(Put, 0), (Popped, 5)], 30),
+            [vec![
+                (EffectiveState::Waiting, 0, 5),
+                (EffectiveState::Running, 5, 30)
+            ]]
+        );
+        assert_eq!(
+            shape(EffectiveState::Waiting, 10, &[(Put, 0)], 30),
+            [vec![
+                (EffectiveState::Scheduled, 0, 10),
+                (EffectiveState::Waiting, 10, 30)
+            ]]
+        );
+        assert_eq!(
+            shape(EffectiveState::Depends, 0, &[(Put, 0)], 30),
+            [vec![(EffectiveState::Depends, 0, 30)]]
+        );
+    }
+
+    #[test]
+    fn a_note_changes_nothing() {
+        use EventKind::{Note, Popped, Put};
+        let history = [(Put, 0), (Note, 2), (Popped, 5), (Note, 9)];
+        assert_eq!(
+            shape(EffectiveState::Running, 0, &history, 30),
+            [vec![
+                (EffectiveState::Waiting, 0, 5),
+                (EffectiveState::Running, 5, 30)
+            ]]
+        );
+    }
+
+    #[test]
+    fn clocks_that_disagree_make_no_negative_times() {
+        use EventKind::{Popped, Put};
+        let lanes = shape(EffectiveState::Running, 0, &[(Put, 10), (Popped, 5)], 0);
+        assert!(lanes.iter().flatten().all(|(_, from, to)| to >= from));
+    }
+}

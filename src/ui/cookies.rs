@@ -1,0 +1,76 @@
+//! The cookies of the dashboard. Over HTTPS, the middleware `http/guard.rs` adds `Secure` to each.
+
+use super::display::Setting;
+use super::page_request::Flash;
+use super::urls::encoding::{name_of, segment};
+
+/// Carries a [`Flash`] from an action to the next page: `done.<text>` or `refused.<text>`, the text percent-encoded.
+pub const FLASH: &str = "switchyard_flash";
+
+/// Carries the secret of a session.
+pub const SESSION: &str = "switchyard_session";
+
+/// How long a browser keeps display settings, in seconds.
+const SETTING_AGE_S: i64 = 31_536_000;
+
+/// The time within which the page after an action must be requested, in seconds.
+const FLASH_AGE_S: i64 = 60;
+
+/// Maximum length of a flash. Browsers accept 4 kB per cookie, percent-encoded.
+const FLASH_CHARS_MAX: usize = 400;
+const FLASH_BYTES_MAX: usize = 1_200;
+
+/// The value of a cookie in a `Cookie` header.
+pub fn get<'a>(header: &'a str, name: &str) -> Option<&'a str> {
+    header
+        .split(';')
+        .filter_map(|cookie| cookie.trim().split_once('='))
+        .find_map(|(key, value)| (key == name).then_some(value))
+}
+
+/// The flash in a `Cookie` header.
+pub fn get_flash(header: &str) -> Option<Flash> {
+    let (outcome, text) = get(header, FLASH)?.split_once('.')?;
+    Some(Flash {
+        done: outcome == "done",
+        text: name_of(text),
+    })
+}
+
+/// A `Set-Cookie` header with a flash, cut to the maximum length.
+pub fn flash(flash: &Flash) -> String {
+    let mut short: String = flash.text.chars().take(FLASH_CHARS_MAX).collect();
+    short.truncate(short.floor_char_boundary(FLASH_BYTES_MAX));
+    let outcome = if flash.done { "done" } else { "refused" };
+    let value = format!("{outcome}.{}", segment(&short));
+    set(FLASH, &value, FLASH_AGE_S, "Strict")
+}
+
+/// A `Set-Cookie` header that deletes the flash.
+pub fn no_flash() -> String {
+    set(FLASH, "", 0, "Strict")
+}
+
+/// A `Set-Cookie` header with the secret of a session. It is not `SameSite=Strict`, so that links from other sites, such as
+/// alerts, lead to a page without a new sign-in. Actions accept only requests from the dashboard's own pages
+/// (`http/guard.rs`).
+pub fn session(secret: &str, age_s: i64) -> String {
+    set(SESSION, secret, age_s, "Lax")
+}
+
+/// A `Set-Cookie` header that deletes the session.
+pub fn no_session() -> String {
+    session("", 0)
+}
+
+/// A `Set-Cookie` header with a display setting. It deletes the cookie of the default.
+pub fn setting(setting: &Setting, value: &str) -> String {
+    match setting.value(Some(value)) {
+        value if setting.is_default(value) => set(setting.cookie, "", 0, "Lax"),
+        value => set(setting.cookie, value, SETTING_AGE_S, "Lax"),
+    }
+}
+
+fn set(name: &str, value: &str, age_s: i64, same_site: &str) -> String {
+    format!("{name}={value}; Path=/ui; Max-Age={age_s}; HttpOnly; SameSite={same_site}")
+}

@@ -1,0 +1,277 @@
+//! The HTTP of the dashboard: routes, middleware, the context and the headers of pages, static files.
+
+pub mod audit;
+pub mod authentication;
+pub mod download;
+pub mod exports;
+pub mod feed;
+pub mod find;
+pub mod forms;
+pub mod guard;
+pub mod login;
+pub mod page_forms;
+pub mod refusals;
+pub mod shared;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, FromRef, Path, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use leptos::nonce::use_nonce;
+use leptos::prelude::*;
+use leptos_axum::{
+    LeptosRoutes, ResponseOptions, generate_route_list, render_app_async_with_context,
+};
+use tokio_util::sync::CancellationToken;
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
+use tower_http::limit::RequestBodyLimitLayer;
+
+use crate::assets::Assets;
+use crate::auth::{Auth, AuthMethod};
+use crate::engine::{Engine, Error};
+use crate::request::Https;
+use crate::ui::cookies;
+use crate::ui::display::Display;
+use crate::ui::http::authentication::{Authenticator, Principal};
+use crate::ui::http::feed::Feed;
+use crate::ui::http::shared::Shared;
+use crate::ui::page_request::PageRequest;
+use crate::ui::pages::{App, shell};
+
+/// The header of a live page's requests for its own refresh.
+pub const REFRESH: &str = "x-switchyard-refresh";
+
+/// The time limit of a page, or of the start of the live feed.
+const PAGE_TIMEOUT: Duration = Duration::from_millis(4_500);
+
+/// Maximum size of a form.
+const FORM_BYTES_MAX: usize = 64 << 10;
+
+/// Maximum size of a form with a payload or a state: the Jobq API accepts 2 MiB, and percent-encoding can triple that.
+const PAYLOAD_FORM_BYTES_MAX: usize = 8 << 20;
+
+/// Brotli at this level takes about 1 ms per page, and compresses better than gzip at any level.
+const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
+
+/// The state of the dashboard's handlers.
+#[derive(Clone, FromRef)]
+pub struct Dashboard {
+    pub engine: Engine,
+    pub feed: Feed,
+    shared: Shared,
+    authenticator: Arc<Authenticator>,
+    pub assets: Assets,
+    /// Whether lmstfy namespaces need no token.
+    pub no_auth: bool,
+    pub leptos: LeptosOptions,
+}
+
+impl Dashboard {
+    /// Live feeds end when `stop` is canceled.
+    pub fn new(
+        engine: Engine,
+        assets: Assets,
+        auth: &Auth,
+        environment: Option<&str>,
+        no_auth: bool,
+        stop: CancellationToken,
+    ) -> Self {
+        let authenticator = Authenticator::new(auth, environment);
+        Self {
+            authenticator: Arc::new(authenticator),
+            feed: Feed::start(engine.clone(), stop),
+            shared: Shared::default(),
+            engine,
+            no_auth,
+            leptos: assets.leptos_options(),
+            assets,
+        }
+    }
+}
+
+/// All routes under `/ui`. Static files need no authentication: they are public.
+pub fn router(state: Dashboard) -> Router {
+    let context = {
+        let dashboard = state.clone();
+        move || provide_page_context(&dashboard)
+    };
+    let pages = Router::new()
+        .leptos_routes_with_context(&state, generate_route_list(App), context, {
+            let options = state.leptos.clone();
+            move || shell(options.clone())
+        })
+        // axum does not treat `/ui/` as `/ui`.
+        .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
+        .route("/ui/events", get(feed::events))
+        .route("/ui/audit.csv", get(exports::audit_as_csv))
+        .route("/ui/audit.json", get(exports::audit_as_json))
+        .route("/ui/find", get(find::find))
+        // The forms that are posted to the address of a page.
+        .route("/ui/login", post(login::sign_in))
+        .route("/ui/logout", post(login::sign_out))
+        .route("/ui/namespaces", post(page_forms::create_token))
+        .route("/ui/namespaces/{name}", post(page_forms::create_token_in))
+        .route(
+            "/ui/lmstfy/{namespace}/{name}/job/{id}/body",
+            get(download::body),
+        )
+        .route("/ui/stats.csv", get(exports::statistics_as_csv))
+        .route("/ui/stats.json", get(exports::statistics_as_json))
+        .route("/ui/{*rest}", get(missing_page))
+        .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
+        .merge(payload_forms())
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            forms::show_errors,
+        ))
+        .layer(middleware::from_fn_with_state(state.clone(), shared::share))
+        .layer(middleware::from_fn(limit_time))
+        // Outside of `share`, so that a shared page is sent only to users who may see it.
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            authentication::authenticate,
+        ));
+    Router::new()
+        .route("/ui/favicon.svg", get(favicon))
+        .route("/ui/pkg/{version}/{name}", get(package_file))
+        .merge(pages)
+        .layer(CompressionLayer::new().quality(COMPRESSION))
+        .layer(middleware::from_fn(guard::guard))
+        .with_state(state)
+}
+
+/// The forms with payloads, which are posted to the address of their page.
+fn payload_forms() -> Router<Dashboard> {
+    Router::new()
+        .route("/ui/put", post(page_forms::put))
+        .route("/ui/jobq/{name}", post(page_forms::create_record))
+        .route("/ui/jobq/{name}/job/{id}", post(page_forms::change))
+        .layer(DefaultBodyLimit::disable())
+        .layer(RequestBodyLimitLayer::new(PAYLOAD_FORM_BYTES_MAX))
+}
+
+/// Limits the time of a whole page: each of its reads has a limit of its own, but a page has several.
+async fn limit_time(request: Request, next: Next) -> Response {
+    if request.method() != Method::GET {
+        return next.run(request).await;
+    }
+    let response = tokio::time::timeout(PAGE_TIMEOUT, next.run(request)).await;
+    response.unwrap_or_else(|_| database_unavailable())
+}
+
+/// 503 after an error of the engine, which is logged.
+fn unavailable(error: &Error, what: &str) -> Response {
+    tracing::error!(%error, "{what}");
+    database_unavailable()
+}
+
+fn database_unavailable() -> Response {
+    let why = "The database is unavailable. Try again in a moment.\n";
+    (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+}
+
+/// Provides the context of a page or a server function, and sets the headers of the response.
+pub fn provide_page_context(dashboard: &Dashboard) {
+    let (Some(response), Some(request)) =
+        (use_context::<ResponseOptions>(), use_context::<Parts>())
+    else {
+        return;
+    };
+    provide_context(dashboard.clone());
+    let request = page_request(&request, dashboard);
+    if request.flash.is_some()
+        && let Ok(cookie) = HeaderValue::from_str(&cookies::no_flash())
+    {
+        response.append_header(header::SET_COOKIE, cookie);
+    }
+    provide_context(request);
+    response.insert_header(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("private, no-cache"),
+    );
+    // leptos_axum creates a nonce for each page; Leptos sets it on every inline script.
+    let nonce = use_nonce()
+        .map(|nonce| format!(" 'nonce-{nonce}'"))
+        .unwrap_or_default();
+    let policy = format!(
+        "default-src 'none'; script-src 'self'{nonce} 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; \
+         font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    );
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        response.insert_header(header::CONTENT_SECURITY_POLICY, policy);
+    }
+}
+
+/// What pages know of the request.
+fn page_request(request: &Parts, dashboard: &Dashboard) -> PageRequest {
+    let header = |name: &str| {
+        request
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
+    let cookies = header("cookie").unwrap_or_default();
+    let is_refresh = header(REFRESH).is_some();
+    let shows_a_page = request.method == Method::GET && !is_refresh;
+    let principal = request.extensions.get::<Principal>();
+    let user = principal.map(|principal| principal.identity.clone());
+    PageRequest {
+        path: request.uri.path().to_owned(),
+        query: request.uri.query().unwrap_or_default().to_owned(),
+        origin: origin(Https::is_set(&request.extensions), header("host")),
+        now: dashboard.engine.now(None).0,
+        is_refresh,
+        seq: dashboard.feed.seq(),
+        role: user.as_ref().map(|user| user.role).unwrap_or_default(),
+        user: user.map(|user| user.name).unwrap_or_default(),
+        method: principal.map_or(AuthMethod::Unauthenticated, |principal| principal.method),
+        environment: dashboard.authenticator.environment.clone(),
+        display: Display::of(|name| cookies::get(cookies, name)),
+        flash: cookies::get_flash(cookies).filter(|_| shows_a_page),
+    }
+}
+
+/// The address of the API, as the client reaches it.
+fn origin(https: bool, host: Option<&str>) -> String {
+    let scheme = if https { "https" } else { "http" };
+    let is_host = |host: &&str| {
+        host.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte))
+    };
+    format!(
+        "{scheme}://{}",
+        host.filter(is_host).unwrap_or("127.0.0.1:3000")
+    )
+}
+
+/// The page for an unknown address.
+async fn missing_page(State(dashboard): State<Dashboard>, request: Request) -> Response {
+    let options = dashboard.leptos.clone();
+    let context = move || provide_page_context(&dashboard);
+    let render = render_app_async_with_context(context, move || shell(options.clone()));
+    let is_refresh = request.headers().contains_key(REFRESH);
+    let mut response = render(request).await.into_response();
+    if !is_refresh {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+    }
+    response
+}
+
+async fn package_file(
+    State(assets): State<Assets>,
+    Path((version, name)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    assets.package_file(&version, &name, &headers)
+}
+
+async fn favicon(State(assets): State<Assets>, headers: HeaderMap) -> Response {
+    assets.public_file("favicon.svg", &headers)
+}

@@ -1,0 +1,139 @@
+//! The audit log: one entry per form that changes something. The engine adds what the action changes, in the same
+//! transaction; the outcome is added afterwards, in the words that the user sees.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt, stream};
+use uuid::Uuid;
+
+use super::authentication::{RequestInfo, forbid};
+use super::{Dashboard, FORM_BYTES_MAX};
+use crate::auth::{AuthMethod, Identity, Role};
+use crate::engine::{Actor, Engine};
+use crate::request::RequestId;
+use crate::ui::actions::{self, Form, Target};
+
+/// The audit entry of an action in progress.
+#[derive(Clone, Debug)]
+pub struct PendingEntry {
+    actor: Arc<Actor>,
+    outcome: Arc<OnceLock<(bool, String)>>,
+}
+
+impl PendingEntry {
+    /// The engine, which adds its changes to the entry.
+    pub fn engine(&self, engine: &Engine) -> Engine {
+        engine.acting_as(Arc::clone(&self.actor))
+    }
+
+    /// Sets whether the action was done, and the message. Only the first call counts.
+    pub fn set_outcome(&self, is_done: bool, text: &str) {
+        drop(self.outcome.set((is_done, text.to_owned())));
+    }
+}
+
+/// The user and the request of an audit entry.
+pub fn actor(info: &RequestInfo, user: &Identity, action: &str) -> Actor {
+    let id = info.request_id.clone();
+    Actor {
+        id: Uuid::now_v7().simple().to_string(),
+        who: user.name.clone(),
+        role: user.role.as_str().to_owned(),
+        action: action.to_owned(),
+        request_id: id.map(|RequestId(id)| id).unwrap_or_default(),
+        source: info.from.map(|from| from.to_string()).unwrap_or_default(),
+        ..Actor::default()
+    }
+}
+
+/// Runs an action if the user has the role `least`, and writes the audit entry in both cases.
+pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Next) -> Response {
+    let info = RequestInfo::of(&request);
+    let Some(principal) = info.principal.clone() else {
+        return StatusCode::UNAUTHORIZED.into_response();
+    };
+    let (mut request, body) = match buffer_form(request).await {
+        Ok(buffered) => buffered,
+        Err(status) => return status.into_response(),
+    };
+    let form = Form::new(request.uri().path(), body.as_deref());
+    let Some((action, target)) = actions::audited(&form) else {
+        return run_or_forbid(dashboard, request, info, least, next).await;
+    };
+    let Target { text, link } = target;
+    let actor = Actor {
+        target: text,
+        link,
+        ..actor(&info, &principal.identity, &action)
+    };
+    let entry = PendingEntry {
+        actor: Arc::new(actor),
+        outcome: Arc::default(),
+    };
+    request.extensions_mut().insert(entry.clone());
+    let is_allowed = principal.identity.role >= least;
+    let (engine, authenticator) = (
+        dashboard.engine.clone(),
+        Arc::clone(&dashboard.authenticator),
+    );
+    let response = run_or_forbid(dashboard, request, info, least, next).await;
+    if !is_allowed {
+        // Refusals of guests are not recorded: guests are many and have no name.
+        if matches!(principal.method, AuthMethod::Key | AuthMethod::Session) {
+            let why = format!("Requires the {} role.", least.as_str());
+            let refusals = &authenticator.refusals;
+            refusals.record(&engine, &entry.actor, &why).await;
+        }
+        return response;
+    }
+    let status = response.status();
+    let outcome = entry.outcome.get().cloned().or_else(|| {
+        let is_rejected = status.is_client_error()
+            && ![StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status);
+        let failed = || (false, format!("The request failed with status {status}."));
+        (is_rejected || status.is_server_error()).then(failed)
+    });
+    if let Some((is_done, text)) = outcome
+        && let Err(error) = engine.record_outcome(&entry.actor, is_done, &text).await
+    {
+        tracing::error!(%error, "failed to write the audit log");
+    }
+    response
+}
+
+async fn run_or_forbid(
+    dashboard: Dashboard,
+    request: Request,
+    info: RequestInfo,
+    least: Role,
+    next: Next,
+) -> Response {
+    if info.may(least) {
+        next.run(request).await
+    } else {
+        forbid(dashboard, info, least).await
+    }
+}
+
+/// Reads the form into memory, and returns it with a request that has the whole body. `None` if the form is too long; its
+/// path then says enough about the target.
+async fn buffer_form(request: Request) -> Result<(Request, Option<Bytes>), StatusCode> {
+    let (parts, body) = request.into_parts();
+    let (mut read, mut rest) = (BytesMut::new(), body.into_data_stream());
+    while read.len() <= FORM_BYTES_MAX
+        && let Some(part) = rest.next().await
+    {
+        read.extend_from_slice(&part.map_err(|_| StatusCode::BAD_REQUEST)?);
+    }
+    let read = read.freeze();
+    let form = (read.len() <= FORM_BYTES_MAX).then(|| read.clone());
+    let whole = stream::once(async { Ok(read) }).chain(rest);
+    let request = Request::from_parts(parts, Body::from_stream(whole));
+    Ok((request, form))
+}

@@ -1,0 +1,269 @@
+//! The live feed: reads the counts of the whole server at most once a second, for all listeners together.
+//!
+//! An event says that counts or lists may have changed, and contains the current counts. A listener that misses an event
+//! gets the next one.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::{Stream, StreamExt, stream};
+use serde::Serialize;
+use tokio::sync::{Mutex, Notify, watch};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::AuthMethod;
+use crate::engine::{Engine, Result};
+use crate::request::network;
+use crate::secret::Hash;
+use crate::ui::http::Dashboard;
+use crate::ui::http::authentication::{Authentication, RequestInfo, session};
+use crate::ui::model::state::Counts;
+use crate::ui::present;
+
+/// Minimum time between two events, and maximum age of the counts.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often the counts are read without writes: leases expire and scheduled jobs become due.
+const IDLE_INTERVAL: Duration = Duration::from_secs(3);
+
+/// How often a listener gets an event in any case, so that both sides notice a lost connection.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// The latest counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+struct Snapshot {
+    /// Increases with every change.
+    seq: u64,
+    #[serde(flatten)]
+    counts: Counts,
+    /// The engine's count of changes.
+    #[serde(skip)]
+    version: u64,
+}
+
+/// The feed; cheap to clone.
+#[derive(Clone)]
+pub struct Feed(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    stop: CancellationToken,
+    news: watch::Sender<Snapshot>,
+    /// Notified when a listener subscribes.
+    subscribed: Notify,
+    cached: Mutex<Option<(Instant, Counts)>>,
+    streams: Streams,
+}
+
+impl Feed {
+    /// Starts the task that reads the counts while there are listeners, until `stop` is canceled.
+    pub fn start(engine: Engine, stop: CancellationToken) -> Feed {
+        let feed = Feed(Arc::new(Inner {
+            engine,
+            stop: stop.clone(),
+            news: watch::Sender::new(Snapshot::default()),
+            subscribed: Notify::new(),
+            cached: Mutex::new(None),
+            streams: Streams::default(),
+        }));
+        let task = feed.clone();
+        tokio::spawn(async move {
+            stop.run_until_cancelled(task.run()).await;
+        });
+        feed
+    }
+
+    /// The number of the latest state. A page rendered now shows that state or a later one.
+    pub fn seq(&self) -> u64 {
+        self.0.news.borrow().seq
+    }
+
+    /// The counts of the whole server, at most a second old.
+    pub async fn counts(&self) -> Result<Counts> {
+        let mut cached = self.0.cached.lock().await;
+        if let Some((at, counts)) = *cached
+            && at.elapsed() < INTERVAL
+        {
+            return Ok(counts);
+        }
+        let counts = present::total(&self.0.engine).await?;
+        *cached = Some((Instant::now(), counts));
+        Ok(counts)
+    }
+
+    async fn run(&self) {
+        let mut changes = self.0.engine.changes();
+        loop {
+            while self.0.news.receiver_count() == 0 {
+                self.0.subscribed.notified().await;
+            }
+            let version = *changes.borrow_and_update();
+            match present::total(&self.0.engine).await {
+                Ok(counts) => self.publish(version, counts).await,
+                Err(error) => tracing::warn!(%error, "the live feed failed to read counts"),
+            }
+            sleep(INTERVAL).await;
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                () = sleep(IDLE_INTERVAL) => {}
+                () = self.0.subscribed.notified() => {}
+            }
+        }
+    }
+
+    async fn publish(&self, version: u64, counts: Counts) {
+        *self.0.cached.lock().await = Some((Instant::now(), counts));
+        self.0.news.send_if_modified(|news| {
+            let changed = news.seq == 0 || news.version != version || news.counts != counts;
+            if changed {
+                *news = Snapshot {
+                    seq: news.seq + 1,
+                    counts,
+                    version,
+                };
+            }
+            changed
+        });
+    }
+
+    /// The events of one listener: the current state, each change, and heartbeats.
+    fn subscribe(&self) -> impl Stream<Item = Result<Event, Infallible>> + use<> {
+        let mut news = self.0.news.subscribe();
+        if news.borrow().seq > 0 {
+            news.mark_changed();
+        }
+        self.0.subscribed.notify_one();
+        let (engine, stop) = (self.0.engine.clone(), self.0.stop.clone());
+        stream::unfold(news, move |mut news| {
+            let (engine, stop) = (engine.clone(), stop.clone());
+            async move {
+                let kind = tokio::select! {
+                    () = stop.cancelled() => return None,
+                    changed = news.changed() => changed.map(|()| "change").ok()?,
+                    () = sleep(HEARTBEAT) => "beat",
+                };
+                let latest = *news.borrow_and_update();
+                let now = engine.now(None).0;
+                Some((Ok(event(kind, &latest, now)), news))
+            }
+        })
+    }
+}
+
+fn event(kind: &'static str, news: &Snapshot, now: i64) -> Event {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        #[serde(flatten)]
+        news: &'a Snapshot,
+        /// The server's time, in microseconds since 1970.
+        now: i64,
+    }
+    let event = Event::default()
+        .event(kind)
+        .id(news.seq.to_string())
+        .retry(INTERVAL * 2);
+    event.json_data(Data { news, now }).unwrap_or_default()
+}
+
+/// Maximum number of streams per session, per key, or per address of guests.
+const STREAMS_MAX: usize = 128;
+
+/// The number of open streams per listener.
+#[derive(Clone, Default)]
+struct Streams(Arc<StdMutex<HashMap<String, usize>>>);
+
+impl Streams {
+    /// Counts a stream; `None` at the limit.
+    fn open(&self, listener: String) -> Option<OperationEstimate> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = all.entry(listener.clone()).or_default();
+        if *count >= STREAMS_MAX {
+            return None;
+        }
+        *count += 1;
+        let streams = self.clone();
+        Some(OperationEstimate { streams, listener })
+    }
+}
+
+/// An open stream; dropping it decrements the count.
+struct OperationEstimate {
+    streams: Streams,
+    listener: String,
+}
+
+impl Drop for OperationEstimate {
+    fn drop(&mut self) {
+        let all = &self.streams.0;
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.listener) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.listener);
+            }
+        }
+    }
+}
+
+/// The key by which the streams of a request are counted.
+fn listener(info: &RequestInfo) -> String {
+    let principal = info.principal.as_ref();
+    let method = principal.map(|principal| (principal.method, &principal.identity.name));
+    match (method, session(&info.headers), info.from) {
+        (Some((AuthMethod::Session, _)), Some(secret), _) => Hash::of(secret).hex(),
+        (Some((AuthMethod::Key, name)), ..) => format!("key {name}"),
+        (.., from) => from
+            .map(network)
+            .map(|it| it.to_string())
+            .unwrap_or_default(),
+    }
+}
+
+/// Completes when the listener is no longer authenticated, for example after a sign-out.
+async fn unauthenticated(dashboard: Dashboard, info: RequestInfo) {
+    let mut replacements = dashboard.authenticator.keyring.replacements();
+    loop {
+        tokio::select! {
+            () = sleep(HEARTBEAT) => {}
+            // A session ends at once when its key is removed.
+            _ = replacements.changed() => {}
+        }
+        let (engine, headers) = (&dashboard.engine, &info.headers);
+        let authenticator = &dashboard.authenticator;
+        let found = authenticator.authenticate(engine, headers, info.from).await;
+        // An error of the database does not end the stream.
+        if matches!(
+            found,
+            Ok(Authentication::Unknown | Authentication::Throttled(_))
+        ) {
+            return;
+        }
+    }
+}
+
+/// `GET /ui/events`
+pub async fn events(State(dashboard): State<Dashboard>, info: RequestInfo) -> Response {
+    let Some(counted) = dashboard.feed.0.streams.open(listener(&info)) else {
+        let why = format!("too many event streams are open; the limit is {STREAMS_MAX}\n");
+        let later = [(header::RETRY_AFTER, "15")];
+        return (StatusCode::TOO_MANY_REQUESTS, later, why).into_response();
+    };
+    let headers = [
+        (header::CACHE_CONTROL, "no-store"),
+        // Stops nginx from buffering events.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    let events = dashboard.feed.subscribe().inspect(move |_| {
+        // Dropped with the stream.
+        let _ = &counted;
+    });
+    let events = events.take_until(unauthenticated(dashboard, info));
+    (headers, Sse::new(events)).into_response()
+}

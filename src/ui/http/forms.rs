@@ -1,0 +1,144 @@
+//! Responses to forms: errors as pages, the page of the form, or a redirect with a message.
+
+use axum::Form;
+use axum::body::to_bytes;
+use axum::extract::{FromRequest, Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use leptos::prelude::provide_context;
+use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
+use leptos_axum::render_app_async_with_context;
+use serde::de::DeserializeOwned;
+
+use crate::request::Https;
+use crate::ui::cookies;
+use crate::ui::error::PageError;
+use crate::ui::http::authentication::RequestInfo;
+use crate::ui::http::{Dashboard, provide_page_context};
+use crate::ui::page_request::{Flash, PageRequest, page_request};
+use crate::ui::pages::shell;
+use crate::ui::urls::encoding::is_ours;
+
+/// Maximum size of the error of a server function.
+const ERROR_BYTES_MAX: usize = 64 << 10;
+
+/// Replaces the error of a server function by a page. The response of `server_fn` to an incomplete form is status 500 with
+/// JSON, or a redirect without a message.
+pub async fn show_errors(
+    State(dashboard): State<Dashboard>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let info = RequestInfo::of(&request);
+    let response = next.run(request).await;
+    if !response.headers().contains_key(SERVER_FN_ERROR_HEADER) {
+        return response;
+    }
+    let body = to_bytes(response.into_body(), ERROR_BYTES_MAX).await;
+    let error = body
+        .ok()
+        .and_then(|body| serde_json::from_slice(&body).ok())
+        .unwrap_or_else(|| PageError::Unavailable("The reason is unknown.".to_owned()));
+    error_page(dashboard, info, error).await
+}
+
+/// The page that shows an error.
+pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageError) -> Response {
+    let status = match &error {
+        PageError::Missing(_) => StatusCode::NOT_FOUND,
+        PageError::Forbidden(_) => StatusCode::FORBIDDEN,
+        PageError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        PageError::Request(_) => StatusCode::BAD_REQUEST,
+    };
+    tracing::warn!(path = info.uri.path(), %error, "a dashboard request failed");
+    let origin = match error {
+        // The address of a page, which can be reloaded.
+        PageError::Forbidden(_) if !info.uri.path().starts_with("/ui/fn/") => info.uri.clone(),
+        _ => origin_page(&info.headers),
+    };
+    let more = move || {
+        // The address of the request may accept only POST, so links lead back to the page of the form.
+        provide_context(PageRequest {
+            path: origin.path().to_owned(),
+            query: origin.query().unwrap_or_default().to_owned(),
+            ..page_request()
+        });
+        provide_context(error.clone());
+    };
+    // No page has this address, so the error is rendered (`MissingPage`).
+    let nowhere = Uri::from_static("/ui/fn/unread");
+    let mut response = render(dashboard, &nowhere, info, more).await;
+    *response.status_mut() = status;
+    response
+}
+
+/// The fields of a form. The rejection is a page with the error.
+pub struct PageForm<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequest<Dashboard> for PageForm<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, dashboard: &Dashboard) -> Result<Self, Response> {
+        let info = RequestInfo::of(&request);
+        match Form::from_request(request, dashboard).await {
+            Ok(Form(form)) => Ok(PageForm(form)),
+            Err(why) => {
+                let why = PageError::Request(why.body_text());
+                Err(error_page(dashboard.clone(), info, why).await)
+            }
+        }
+    }
+}
+
+/// Renders the page at this address as the response to a form; `more` provides more context.
+pub async fn render(
+    dashboard: Dashboard,
+    uri: &Uri,
+    info: RequestInfo,
+    more: impl Fn() + Clone + Send + Sync + 'static,
+) -> Response {
+    let options = dashboard.leptos.clone();
+    let context = move || {
+        provide_page_context(&dashboard);
+        more();
+    };
+    let handler = render_app_async_with_context(context, move || shell(options.clone()));
+    let mut request = Request::new(axum::body::Body::empty());
+    *request.uri_mut() = uri.clone();
+    *request.headers_mut() = info.headers;
+    if let Some(principal) = info.principal {
+        request.extensions_mut().insert(principal);
+    }
+    if let Some(id) = info.request_id {
+        request.extensions_mut().insert(id);
+    }
+    if info.https {
+        request.extensions_mut().insert(Https);
+    }
+    handler(request).await.into_response()
+}
+
+/// Redirects to a page, which shows the message.
+pub fn redirect_with_message(info: &RequestInfo, page: &str, message: String) -> Response {
+    info.set_outcome(true, &message);
+    let flash = Flash {
+        done: true,
+        text: message,
+    };
+    let headers = [
+        (header::LOCATION, page.to_owned()),
+        (header::SET_COOKIE, cookies::flash(&flash)),
+    ];
+    (StatusCode::SEE_OTHER, headers).into_response()
+}
+
+/// The page of the form by the `Referer` header; otherwise the overview.
+pub fn origin_page(headers: &HeaderMap) -> Uri {
+    let referer = headers
+        .get(header::REFERER)
+        .and_then(|value| value.to_str().ok()?.parse::<Uri>().ok());
+    referer
+        .filter(|uri| is_ours(uri.path()))
+        .unwrap_or_else(|| Uri::from_static("/ui"))
+}

@@ -1,0 +1,105 @@
+//! Protection against other sites: accepts forms only from the dashboard's own pages, and sets the security headers of every
+//! response under `/ui`. Also rejects paths that the pages' router would resolve differently from the table of roles.
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::auth::{BASIC, RequestOrigin};
+use crate::request::Https;
+use crate::ui::urls::encoding::is_ambiguous;
+
+/// The headers of every response; pages have a Content-Security-Policy as well.
+const HEADERS: [(HeaderName, HeaderValue); 5] = [
+    (
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    ),
+    (
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("same-origin"),
+    ),
+    // For browsers without support for frame-ancestors.
+    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
+];
+
+/// Rejects ambiguous paths and forms of other sites, and sets the headers. Over HTTPS, cookies get `Secure`.
+pub async fn guard(request: Request, next: Next) -> Response {
+    let is_https = Https::is_set(request.extensions());
+    let mut response = if is_ambiguous(request.uri().path()) {
+        (StatusCode::NOT_FOUND, "No page at this address.\n").into_response()
+    } else if is_allowed(&request) {
+        next.run(request).await
+    } else {
+        tracing::warn!(
+            path = request.uri().path(),
+            "rejected a request that did not come from the dashboard"
+        );
+        (
+            StatusCode::FORBIDDEN,
+            "The request did not come from the dashboard. Nothing was changed.\n",
+        )
+            .into_response()
+    };
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, value);
+    }
+    if is_https {
+        secure_cookies(response.headers_mut());
+    }
+    response
+}
+
+fn secure_cookies(headers: &mut HeaderMap) {
+    if let header::Entry::Occupied(mut cookies) = headers.entry(header::SET_COOKIE) {
+        for cookie in cookies.iter_mut() {
+            let secure = [cookie.as_bytes(), b"; Secure"].concat();
+            if let Ok(secure) = HeaderValue::from_bytes(&secure) {
+                *cookie = secure;
+            }
+        }
+    }
+}
+
+/// The response to a program without credentials; a browser would ask for a name and a password.
+pub fn challenge() -> Response {
+    let challenge = [(header::WWW_AUTHENTICATE, BASIC)];
+    let why = "The dashboard requires a name and password. If only an admin token is configured, use it as the \
+               password with any name.\n";
+    (StatusCode::UNAUTHORIZED, challenge, why).into_response()
+}
+
+/// Whether requests with this method change nothing.
+pub fn is_safe(method: &Method) -> bool {
+    [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
+}
+
+/// Whether the request may come from where it comes from. Forms must come from the dashboard's own pages; programs, which
+/// send neither header, use the API instead. Pages of other sites may link to the dashboard, but not load its pages in the
+/// background: that would let them cause work, and measure how long it takes.
+fn is_allowed(request: &Request) -> bool {
+    let is_https = Https::is_set(request.extensions());
+    match RequestOrigin::of(request.headers(), request.uri(), is_https) {
+        RequestOrigin::SameOrigin => true,
+        RequestOrigin::CrossSite => is_safe(request.method()) && is_link(request.headers()),
+        RequestOrigin::Unknown => is_safe(request.method()),
+    }
+}
+
+/// Whether the browser shows the response as a page of its own. Browsers that send the site send mode and destination too.
+fn is_link(headers: &HeaderMap) -> bool {
+    let is = |name: &'static str, value: &str| {
+        let header = headers.get(HeaderName::from_static(name));
+        header.is_none_or(|header| header.as_bytes() == value.as_bytes())
+    };
+    is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document")
+}

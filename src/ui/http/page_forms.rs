@@ -1,0 +1,173 @@
+//! The forms whose own page is the response: they can hold long texts, which an error must not lose, or show a secret once.
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, Uri, header};
+use axum::response::Response;
+use leptos::prelude::provide_context;
+use serde::Deserialize;
+
+use super::Dashboard;
+use super::authentication::{RequestInfo, forbid};
+use super::forms::{PageForm, redirect_with_message, render};
+use crate::ui::actions::put::PUT;
+use crate::ui::actions::records::{
+    CREATE_RECORD, SET_STATE, change_record, create_record as create,
+};
+use crate::ui::actions::tokens::{CREATE_TOKEN, create_token as create_secret};
+use crate::ui::page_request::PageRequest;
+use crate::ui::pages::namespaces::model::NewToken;
+use crate::ui::pages::put::model::NewJob;
+use crate::ui::pages::records::model::{Change, NewRecord, RecordFormError};
+use crate::ui::{actions, urls};
+
+/// `POST /ui/put`
+pub async fn put(
+    State(dashboard): State<Dashboard>,
+    info: RequestInfo,
+    PageForm(form): PageForm<NewJob>,
+) -> Response {
+    if !info.may(PUT.role) {
+        return forbid(dashboard, info, PUT.role).await;
+    }
+    match actions::put::put(&info.engine(&dashboard), form).await {
+        Ok(id) => {
+            let message = format!("Job “{id}” added.");
+            redirect_with_message(&info, &urls::qless_job(&id), message)
+        }
+        Err(rejected) => {
+            // The reason can quote the payload.
+            info.set_outcome(false, "The form was rejected.");
+            let uri = info.uri.clone();
+            render(dashboard, &uri, info, move || {
+                provide_context(rejected.clone());
+            })
+            .await
+        }
+    }
+}
+
+/// `POST /ui/jobq/{name}`
+pub async fn create_record(
+    State(dashboard): State<Dashboard>,
+    info: RequestInfo,
+    PageForm(form): PageForm<NewRecord>,
+) -> Response {
+    if !info.may(CREATE_RECORD.role) {
+        return forbid(dashboard, info, CREATE_RECORD.role).await;
+    }
+    let (queue, _) = PageRequest::at(info.uri.path()).queue();
+    match create(&info.engine(&dashboard), &queue, &form).await {
+        Ok(id) => {
+            let page = urls::job(&queue, &id.to_string());
+            redirect_with_message(&info, &page, format!("Job {id} created."))
+        }
+        Err(form_error) => show_undone(dashboard, info, form_error).await,
+    }
+}
+
+/// `POST /ui/jobq/{name}/job/{id}`
+pub async fn change(
+    State(dashboard): State<Dashboard>,
+    info: RequestInfo,
+    PageForm(form): PageForm<Change>,
+) -> Response {
+    if !info.may(SET_STATE.role) {
+        return forbid(dashboard, info, SET_STATE.role).await;
+    }
+    let request = PageRequest::at(info.uri.path());
+    let (queue, next) = request.queue();
+    // The segment after the queue is `job`.
+    let id = request.name(next + 1);
+    // Without the state, which can be as long and as private as a payload.
+    let outcome = match form {
+        Change::State { .. } => "State set.",
+        Change::Event { .. } => "Event added to the log.",
+    };
+    match change_record(&info.engine(&dashboard), &queue, &id, form).await {
+        Ok(message) => {
+            info.set_outcome(true, outcome);
+            redirect_with_message(&info, &urls::job(&queue, &id), message)
+        }
+        Err(form_error) => show_undone(dashboard, info, form_error).await,
+    }
+}
+
+/// The page of the form, with what was typed and the reason.
+async fn show_undone(
+    dashboard: Dashboard,
+    info: RequestInfo,
+    form_error: RecordFormError,
+) -> Response {
+    // Without what was typed.
+    let outcome = match &form_error {
+        RecordFormError::Create(..) => "The payload or state is invalid.",
+        RecordFormError::Advance { .. } => "The new state is invalid.",
+        RecordFormError::Conflict(_) => "State not set: it has changed since the page was loaded.",
+        RecordFormError::Append { .. } => "The event is invalid.",
+    };
+    info.set_outcome(false, outcome);
+    let uri: Uri = info.uri.clone();
+    render(dashboard, &uri, info, move || {
+        provide_context(form_error.clone());
+    })
+    .await
+}
+
+/// The fields of the form for a new token.
+#[derive(Deserialize)]
+pub struct TokenForm {
+    #[serde(default)]
+    namespace: String,
+    description: String,
+    #[serde(default)]
+    expires: String,
+}
+
+/// `POST /ui/namespaces`
+pub async fn create_token(
+    State(dashboard): State<Dashboard>,
+    info: RequestInfo,
+    PageForm(form): PageForm<TokenForm>,
+) -> Response {
+    show_new_token(dashboard, info, form).await
+}
+
+/// `POST /ui/namespaces/{name}`
+pub async fn create_token_in(
+    State(dashboard): State<Dashboard>,
+    Path(namespace): Path<String>,
+    info: RequestInfo,
+    PageForm(form): PageForm<TokenForm>,
+) -> Response {
+    show_new_token(dashboard, info, TokenForm { namespace, ..form }).await
+}
+
+/// Creates a token and shows it in the response: a redirect would need it in a cookie or an address.
+async fn show_new_token(dashboard: Dashboard, info: RequestInfo, form: TokenForm) -> Response {
+    if !info.may(CREATE_TOKEN.role) {
+        return forbid(dashboard, info, CREATE_TOKEN.role).await;
+    }
+    let namespace = form.namespace.trim();
+    let engine = info.engine(&dashboard);
+    let made = create_secret(&engine, namespace, &form.description, &form.expires).await;
+    match &made {
+        Ok(_) => info.set_outcome(true, &format!("Token created for {namespace}.")),
+        Err(why) => info.set_outcome(false, &format!("Token not created: {why}.")),
+    }
+    let token = NewToken {
+        namespace: namespace.to_owned(),
+        description: form.description,
+        expires: form.expires,
+        made,
+    };
+    let uri = info.uri.clone();
+    let mut response = render(dashboard, &uri, info, move || {
+        provide_context(token.clone());
+    })
+    .await;
+    let no_store = HeaderValue::from_static("no-store");
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, no_store);
+    response
+}

@@ -1,0 +1,96 @@
+//! Refused actions in the audit log. They are counted per minute, so that they cannot push entries of actions out.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::engine::{Actor, Engine};
+use crate::secret::Hash;
+
+/// Maximum number of audit entries per minute, one per user and action. Further refusals share one per user.
+const KINDS_MAX: usize = 200;
+
+/// The action of a shared entry.
+const VARIOUS: &str = "various";
+
+const MINUTE_US: i64 = 60_000_000;
+
+#[derive(Debug, Default)]
+pub struct Refusals(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    minute: i64,
+    /// The number of refusals by user and action.
+    kinds: HashMap<(String, String), u64>,
+}
+
+impl Refusals {
+    /// Records a refused action. Refusals of the same action of the same user share an entry per minute. It is written at
+    /// the first one and whenever their number has doubled.
+    pub async fn record(&self, engine: &Engine, actor: &Actor, why: &str) {
+        let minute = engine.now(None).0.div_euclid(MINUTE_US);
+        let Some((action, count)) = self.count(minute, &actor.who, &actor.action) else {
+            return;
+        };
+        let shared = Hash::of(format!("{minute} {} {action}", actor.who)).hex();
+        let actor = Actor {
+            id: shared.get(..32).unwrap_or(&shared).to_owned(),
+            action,
+            ..actor.clone()
+        };
+        let why = match count {
+            1 => why.to_owned(),
+            _ => format!("{why} Rejected at least {count} times within 1 minute."),
+        };
+        if let Err(error) = engine.record_outcome(&actor, false, &why).await {
+            tracing::error!(%error, "failed to write the audit log");
+        }
+    }
+
+    /// Counts a refusal. Returns the action and the number to write, if any.
+    fn count(&self, minute: i64, who: &str, action: &str) -> Option<(String, u64)> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.minute != minute {
+            counts.minute = minute;
+            counts.kinds.clear();
+        }
+        let mut kind = (who.to_owned(), action.to_owned());
+        if counts.kinds.len() >= KINDS_MAX && !counts.kinds.contains_key(&kind) {
+            kind.1 = VARIOUS.to_owned();
+        }
+        let action = kind.1.clone();
+        let count = counts.kinds.entry(kind).or_default();
+        *count += 1;
+        count.is_power_of_two().then_some((action, *count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_written_whenever_the_number_has_doubled() {
+        let refusals = Refusals::default();
+        let counts: Vec<u64> = (0..100)
+            .filter_map(|_| refusals.count(1, "vera", "cancel"))
+            .map(|(_, count)| count)
+            .collect();
+        assert_eq!(counts, [1, 2, 4, 8, 16, 32, 64]);
+        let other = refusals.count(1, "olga", "cancel");
+        assert_eq!(other, Some(("cancel".to_owned(), 1)));
+        let later = refusals.count(2, "vera", "cancel");
+        assert_eq!(later, Some(("cancel".to_owned(), 1)));
+    }
+
+    #[test]
+    fn invented_actions_share_an_entry() {
+        let refusals = Refusals::default();
+        let written = (0..10_000)
+            .filter(|n| refusals.count(1, "vera", &format!("action-{n}")).is_some())
+            .count();
+        assert!(written < KINDS_MAX + 20, "{written}");
+        // 200 entries, and one that the others share.
+        assert_eq!(refusals.0.lock().unwrap().kinds.len(), 201);
+    }
+}

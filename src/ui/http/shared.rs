@@ -1,0 +1,139 @@
+//! Shares one rendering of a page between all tabs that refresh it after the same event of the live feed.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{Html, IntoResponse, Response};
+use bytes::Bytes;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+use crate::request::Https;
+use crate::ui::cookies;
+use crate::ui::display::Display;
+use crate::ui::http::authentication::Principal;
+use crate::ui::http::{Dashboard, REFRESH};
+
+/// How long a rendering is shared.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Maximum size of a page.
+const PAGE_BYTES_MAX: usize = 16 << 20;
+
+/// Pages rendered within the last second.
+#[derive(Clone, Default)]
+pub struct Shared(Arc<Mutex<HashMap<String, Copies>>>);
+
+#[derive(Clone)]
+struct Copies {
+    seq: u64,
+    made: Instant,
+    page: Arc<OnceCell<Bytes>>,
+}
+
+impl Shared {
+    /// The page with this key at the state `seq`; rendered by `make` unless it is shared already.
+    async fn page(
+        &self,
+        key: String,
+        seq: u64,
+        make: impl Future<Output = Response>,
+    ) -> Option<Bytes> {
+        let page = self.entry(key, seq);
+        let made = async {
+            let body = make.await.into_body();
+            to_bytes(body, PAGE_BYTES_MAX).await
+        };
+        page.get_or_try_init(|| made).await.ok().cloned()
+    }
+
+    fn entry(&self, key: String, seq: u64) -> Arc<OnceCell<Bytes>> {
+        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.retain(|_, copies| copies.seq == seq && copies.made.elapsed() < FRESH);
+        let fresh = || Copies {
+            seq,
+            made: Instant::now(),
+            page: Arc::default(),
+        };
+        Arc::clone(&pages.entry(key).or_insert_with(fresh).page)
+    }
+}
+
+/// Shares refreshes. Other requests get a page of their own: it can contain a flash, and must show the result of an action.
+pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: Next) -> Response {
+    if request.method() != Method::GET || !request.headers().contains_key(REFRESH) {
+        return next.run(request).await;
+    }
+    let key = key(&request);
+    let made = next.run(request);
+    match dashboard.shared.page(key, dashboard.feed.seq(), made).await {
+        Some(page) => ([(header::CACHE_CONTROL, "no-store")], Html(page)).into_response(),
+        None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+/// Everything that determines a page besides the state of the server.
+fn key(request: &Request) -> String {
+    let headers: &HeaderMap = request.headers();
+    let text = |name: &str| {
+        headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    };
+    let display = Display::of(|name| cookies::get(text("cookie"), name));
+    let principal = request.extensions().get::<Principal>();
+    let (role, name) = match principal {
+        Some(principal) => (
+            principal.identity.role.as_str(),
+            principal.identity.name.as_str(),
+        ),
+        None => ("", ""),
+    };
+    let method = principal.map(|principal| principal.method);
+    let https = Https::is_set(request.extensions());
+    // Names of users with a role contain no white space.
+    format!(
+        "{} {} {https} {display:?} {role} {method:?} {name}",
+        request.uri(),
+        text("host")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_is_rendered_once_per_state_and_second() {
+        let (shared, made) = (Shared::default(), AtomicU32::new(0));
+        let confirm_dialog = async |key: &str, seq: u64| {
+            let make = async {
+                made.fetch_add(1, Ordering::Relaxed)
+                    .to_string()
+                    .into_response()
+            };
+            shared.page(key.to_owned(), seq, make).await.unwrap()
+        };
+        let (a, b) = tokio::join!(confirm_dialog("/ui", 1), confirm_dialog("/ui", 1));
+        assert_eq!((&a[..], &b[..]), (&b"0"[..], &b"0"[..]));
+        assert_eq!(
+            &confirm_dialog("/ui/queues", 1).await[..],
+            b"1",
+            "another page"
+        );
+        assert_eq!(&confirm_dialog("/ui", 2).await[..], b"2", "another state");
+        tokio::time::advance(FRESH).await;
+        assert_eq!(&confirm_dialog("/ui", 2).await[..], b"3", "another second");
+        assert_eq!(shared.0.lock().unwrap().len(), 1, "old pages are removed");
+    }
+}

@@ -1,0 +1,14 @@
+//! View models that several pages show. Times are microseconds since 1970, UTC.
+
+pub mod failure;
+pub mod job;
+pub mod operation;
+pub mod queue;
+pub mod queue_ref;
+pub mod recurring;
+pub mod series;
+pub mod state;
+pub mod worker;
+
+/// Jobs on one page of a list.
+pub const PAGE_JOBS: usize = 50;

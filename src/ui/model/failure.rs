@@ -1,0 +1,14 @@
+//! A failure group in a list.
+
+use serde::{Deserialize, Serialize};
+
+/// Failed jobs that share a group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupRow {
+    pub group: String,
+    pub count: i64,
+    pub first: Option<i64>,
+    pub last: Option<i64>,
+    /// Of the newest failure.
+    pub message: Option<String>,
+}

@@ -1,0 +1,107 @@
+//! A job in a list, and its history.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::state::EffectiveState;
+
+pub use crate::engine::EventKind;
+
+/// A job in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRow {
+    pub seq: i64,
+    pub id: String,
+    pub queue_ref: QueueRef,
+    pub klass: Option<String>,
+    pub state: EffectiveState,
+    pub priority: f64,
+    /// `i64::MAX` for unlimited retries.
+    pub retries: i64,
+    /// −1 if it failed because no retries were left.
+    pub remaining: i64,
+    pub tags: Vec<String>,
+    pub worker: Option<String>,
+    /// The time that matters in its state: due, end of the lease, failed, completed, available.
+    pub when: i64,
+    /// The beginning of the payload on one line.
+    pub preview: String,
+    pub failure: Option<FailureNote>,
+    /// The number of its dependencies.
+    pub waits_for: usize,
+    /// The end of its time to live.
+    pub ends: Option<i64>,
+    /// The number of a dead Relay job, whose ID can be used by other jobs.
+    pub letter: Option<i64>,
+}
+
+impl JobRow {
+    /// Whether `/timeout` took it from its worker: its state is stalled, and it is first in line.
+    pub fn is_timed_out(&self) -> bool {
+        self.state == EffectiveState::Stalled && self.worker.is_none()
+    }
+
+    /// The list that contains the job.
+    pub fn list(&self) -> EffectiveState {
+        if self.is_timed_out() {
+            EffectiveState::Waiting
+        } else {
+            self.state
+        }
+    }
+
+    /// The name in the address of its page and in forms of the dead letter.
+    pub fn handle(&self) -> String {
+        match self.letter {
+            Some(letter) => letter.to_string(),
+            None => self.id.clone(),
+        }
+    }
+
+    /// The remaining and the total number of attempts. A claim uses an attempt.
+    pub fn attempts(&self) -> (i64, i64) {
+        let left = match self.state {
+            EffectiveState::Running | EffectiveState::Stalled => self.remaining,
+            EffectiveState::Dead => 0,
+            EffectiveState::Waiting
+            | EffectiveState::Scheduled
+            | EffectiveState::Depends
+            | EffectiveState::Failed
+            | EffectiveState::Complete
+            | EffectiveState::Record => self.remaining + 1,
+        };
+        (left.max(0), self.retries + 1)
+    }
+}
+
+/// A job's last failure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailureNote {
+    pub group: String,
+    pub message: String,
+    pub worker: String,
+    pub when: i64,
+}
+
+/// One entry of a job's history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub what: EventKind,
+    pub when: i64,
+    /// Queue, worker or failure group, depending on the kind.
+    pub subject: Option<String>,
+    pub detail: Option<String>,
+}
+
+/// The times of a job of any protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobTimes {
+    pub created: i64,
+    /// The time since which it has been in its state.
+    pub since: i64,
+    /// The time at which it becomes available.
+    pub ready: i64,
+    /// The end of its worker's lease.
+    pub expires: Option<i64>,
+    pub history: Vec<Entry>,
+}

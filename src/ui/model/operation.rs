@@ -1,0 +1,163 @@
+//! Bulk actions and operations.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ui::model::job::JobRow;
+use crate::ui::model::queue_ref::QueueRef;
+
+/// What a bulk action does to each job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BulkAction {
+    Retry,
+    Move,
+    Priority,
+    Tag,
+    Untag,
+    Track,
+    Untrack,
+    /// Cancels qless jobs, and deletes jobs of other protocols.
+    Cancel,
+}
+
+impl BulkAction {
+    /// In the order of their buttons.
+    pub const ALL: [BulkAction; 8] = [
+        BulkAction::Retry,
+        BulkAction::Move,
+        BulkAction::Priority,
+        BulkAction::Tag,
+        BulkAction::Untag,
+        BulkAction::Track,
+        BulkAction::Untrack,
+        BulkAction::Cancel,
+    ];
+
+    /// The name in addresses and forms.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BulkAction::Retry => "retry",
+            BulkAction::Move => "move",
+            BulkAction::Priority => "priority",
+            BulkAction::Tag => "tag",
+            BulkAction::Untag => "untag",
+            BulkAction::Track => "track",
+            BulkAction::Untrack => "untrack",
+            BulkAction::Cancel => "cancel",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<BulkAction> {
+        BulkAction::ALL
+            .into_iter()
+            .find(|action_button| action_button.as_str() == text)
+    }
+}
+
+/// A bulk action as requested.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BulkRequest {
+    /// The name of a [`BulkAction`].
+    pub action: String,
+    /// Whether it applies to all jobs that match the search; otherwise to those with these numbers.
+    pub all: bool,
+    pub q: String,
+    pub jobs: Vec<String>,
+    /// The queue to move to, the priority, the tag.
+    pub arg: String,
+}
+
+/// What the confirmation page showed, and what the user typed; the text of the form's fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Confirmation {
+    /// The number of jobs shown.
+    pub counted: String,
+    /// `yes` if the page said that the action can be undone.
+    pub undo: String,
+    /// The number as typed.
+    pub typed: String,
+}
+
+/// The confirmation of a bulk action.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConfirmView {
+    /// The number of jobs; a minimum if not all could be counted.
+    pub jobs: i64,
+    pub is_least: bool,
+    /// The number of jobs to which the action applies now.
+    pub able: i64,
+    /// The newest jobs.
+    pub samples: Vec<JobRow>,
+    pub can_be_undone: bool,
+    /// The number must be typed.
+    pub must_type: bool,
+    /// Suggested names of queues.
+    pub queues: Vec<String>,
+}
+
+/// The phase of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Not started yet.
+    Waiting,
+    Running,
+    Done,
+    Stopped,
+    Failed,
+    Undoing,
+    Undone,
+}
+
+/// An operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationRow {
+    pub id: i64,
+    pub who: String,
+    pub action: BulkAction,
+    /// The request, to repeat it.
+    pub request: BulkRequest,
+    pub phase: Phase,
+    /// The number of jobs at the start; a minimum if not all could be counted.
+    pub total: i64,
+    pub is_least: bool,
+    pub done: i64,
+    pub skipped: i64,
+    pub restored: i64,
+    pub lost: i64,
+    pub created: i64,
+    pub started: Option<i64>,
+    pub ended: Option<i64>,
+    /// The end of the time in which it can be undone, if it can be undone now.
+    pub undo_until: Option<i64>,
+    /// Whether removed jobs are kept for an undo.
+    pub keeps: bool,
+    /// Why it failed.
+    pub why: Option<String>,
+}
+
+/// A job that an operation skipped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkipRow {
+    /// Its number.
+    pub job: i64,
+    pub queue_ref: Option<(QueueRef, String)>,
+    pub why: String,
+}
+
+/// An operation, and a page of what it skipped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationView {
+    pub row: OperationRow,
+    pub skips: Vec<SkipRow>,
+    /// The number of skipped jobs whose reason is stored.
+    pub known: i64,
+}
+
+/// A page of the operations, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationsView {
+    pub total: i64,
+    pub rows: Vec<OperationRow>,
+}

@@ -1,0 +1,49 @@
+//! A queue in a list.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::model::state::{Counts, EffectiveState};
+
+/// A queue and its counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueRow {
+    pub queue_ref: QueueRef,
+    pub counts: Counts,
+    /// The time since which the next job has been available.
+    pub oldest_waiting: Option<i64>,
+    /// Whether workers get no jobs from it.
+    pub paused: bool,
+    /// Hidden from the lists until a job is put into it.
+    pub forgotten: bool,
+    /// The number of its recurring jobs.
+    pub recurring: i64,
+}
+
+impl QueueRow {
+    /// The number of jobs that are not complete.
+    pub fn unfinished(&self) -> i64 {
+        let counts = &self.counts;
+        counts.waiting
+            + counts.scheduled
+            + counts.depends
+            + counts.running
+            + counts.stalled
+            + counts.failed
+            + counts.dead
+    }
+
+    /// The states of its protocol, and any other states that have jobs.
+    pub fn states(&self) -> impl Iterator<Item = EffectiveState> {
+        let shown = |state: &EffectiveState| {
+            self.queue_ref.protocol.has(*state) || self.counts.of(*state) > 0
+        };
+        EffectiveState::ALL.into_iter().filter(shown)
+    }
+
+    /// Whether the queue can be removed from the lists. Jobq queues are deleted instead.
+    pub fn is_idle(&self) -> bool {
+        let is_quiet = self.unfinished() == 0 && self.recurring == 0 && !self.paused;
+        is_quiet && self.queue_ref.protocol != Protocol::Jobq
+    }
+}

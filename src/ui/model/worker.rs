@@ -1,0 +1,32 @@
+//! Workers.
+
+use serde::{Deserialize, Serialize};
+
+/// A worker in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerRow {
+    pub name: String,
+    pub last_seen: i64,
+    pub running: i64,
+    pub stalled: i64,
+}
+
+/// Whether a worker is active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pulse {
+    /// Within the last minute.
+    Alive,
+    /// Within the last five minutes.
+    Late,
+    Silent,
+}
+
+impl WorkerRow {
+    pub fn pulse(&self, now: i64) -> Pulse {
+        match now.saturating_sub(self.last_seen) / 60_000_000 {
+            ..1 => Pulse::Alive,
+            1..5 => Pulse::Late,
+            _ => Pulse::Silent,
+        }
+    }
+}

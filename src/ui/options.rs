@@ -1,0 +1,163 @@
+//! The meanings of the server's options.
+
+/// The unit of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Seconds,
+    Days,
+    Jobs,
+    Entries,
+    /// Not a number.
+    Text,
+}
+
+impl Unit {
+    pub fn word(self) -> &'static str {
+        match self {
+            Unit::Seconds => "seconds",
+            Unit::Days => "days",
+            Unit::Jobs => "jobs",
+            Unit::Entries => "entries",
+            Unit::Text => "text",
+        }
+    }
+}
+
+/// The meaning of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meaning {
+    pub name: &'static str,
+    pub unit: Unit,
+    pub about: &'static str,
+    /// The effect of a change on existing jobs.
+    pub effect: &'static str,
+}
+
+/// The options of the server, by importance.
+pub const OF_SERVER: [Meaning; 9] = [
+    Meaning {
+        name: "heartbeat",
+        unit: Unit::Seconds,
+        about: "How long a worker holds a job before it must send a heartbeat.",
+        effect: LATER,
+    },
+    Meaning {
+        name: "grace-period",
+        unit: Unit::Seconds,
+        about: "How long a worker can still complete a job after its lease expires, before another worker gets it.",
+        effect: "Applies to leases that expire from now on.",
+    },
+    Meaning {
+        name: "jobs-history",
+        unit: Unit::Seconds,
+        about: "How long a complete job is kept.",
+        effect: "Older complete jobs are permanently deleted within 1 s.",
+    },
+    Meaning {
+        name: "jobs-history-count",
+        unit: Unit::Jobs,
+        about: "How many complete jobs are kept, newest first.",
+        effect: "Complete jobs beyond this number are permanently deleted within 1 s.",
+    },
+    Meaning {
+        name: "max-job-history",
+        unit: Unit::Entries,
+        about: "How many history entries are kept per job.",
+        effect: "Applies to each job on its next change.",
+    },
+    Meaning {
+        name: "stats-history",
+        unit: Unit::Days,
+        about: "How many days of queue statistics are kept.",
+        effect: "Older statistics are permanently deleted.",
+    },
+    Meaning {
+        name: "histogram-history",
+        unit: Unit::Days,
+        about: "How many days of histograms are kept.",
+        effect: "Older histograms are permanently deleted.",
+    },
+    Meaning {
+        name: "max-worker-age",
+        unit: Unit::Seconds,
+        about: "How long an inactive worker stays in the lists.",
+        effect: "Workers inactive for longer are hidden until they ask for jobs again.",
+    },
+    Meaning {
+        name: "application",
+        unit: Unit::Text,
+        about: "Name reported to clients.",
+        effect: "Applies to new requests.",
+    },
+];
+
+/// The options of one queue; set as `<queue>-<name>`.
+pub const OF_QUEUE: [Meaning; 3] = [
+    Meaning {
+        name: "heartbeat",
+        unit: Unit::Seconds,
+        about: "Heartbeat interval of this queue; overrides the server option.",
+        effect: LATER,
+    },
+    Meaning {
+        name: "cutoff",
+        unit: Unit::Seconds,
+        about: "Maximum time a worker can hold a job of this queue, even if it sends heartbeats.",
+        effect: LATER,
+    },
+    Meaning {
+        name: "max-concurrency",
+        unit: Unit::Jobs,
+        about: "Maximum number of jobs of this queue that run at the same time; 0 means no limit.",
+        effect: "Running jobs continue. The next job is handed out when fewer are running.",
+    },
+];
+
+const LATER: &str = "Applies from the next claim or heartbeat. Current leases do not change.";
+
+/// The server's option of that name.
+pub fn of_server(name: &str) -> Option<Meaning> {
+    OF_SERVER.into_iter().find(|option| option.name == name)
+}
+
+/// A queue's option of that name.
+pub fn of_queue(name: &str) -> Option<Meaning> {
+    OF_QUEUE.into_iter().find(|option| option.name == name)
+}
+
+/// The queue of an option, and its meaning.
+pub fn queue_of(option: &str) -> Option<(&str, Meaning)> {
+    let new = OF_QUEUE.into_iter().find_map(|meaning| {
+        let queue = option.strip_suffix(meaning.name)?.strip_suffix('-')?;
+        Some((queue, meaning))
+    });
+    // The qless documentation has this form for the heartbeat.
+    let old = || option.strip_prefix("heartbeat-").zip(of_queue("heartbeat"));
+    new.or_else(old).filter(|(queue, _)| !queue.is_empty())
+}
+
+/// The full name of an option of a queue.
+pub fn name_of(queue: &str, option: &str) -> String {
+    format!("{queue}-{option}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_names_its_queue() {
+        let found = |option| queue_of(option).map(|(queue, meaning)| (queue, meaning.name));
+        assert_eq!(found("mail-heartbeat"), Some(("mail", "heartbeat")));
+        assert_eq!(found("heartbeat-mail"), Some(("mail", "heartbeat")));
+        assert_eq!(
+            found("a-b-max-concurrency"),
+            Some(("a-b", "max-concurrency"))
+        );
+        assert_eq!(name_of("-", "cutoff"), "--cutoff");
+        assert_eq!(found("--cutoff"), Some(("-", "cutoff")));
+        for option in ["heartbeat", "-heartbeat", "heartbeat-", "cutoff", "x"] {
+            assert_eq!(found(option), None, "{option}");
+        }
+    }
+}

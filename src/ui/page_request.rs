@@ -1,0 +1,220 @@
+//! What a page knows of its request.
+
+use leptos::prelude::use_context;
+
+use crate::auth::{AuthMethod, Role};
+use crate::ui::display::Display;
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::model::series::StatisticsQuery;
+use crate::ui::urls::encoding::{decode, name_of};
+
+/// The request of a page. The router provides it as context.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PageRequest {
+    /// As sent, percent-encoded.
+    pub path: String,
+    /// As sent, without `?`.
+    pub query: String,
+    /// Scheme and host as the client sees them, for curl commands.
+    pub origin: String,
+    /// The time of the rendering, in microseconds since 1970.
+    pub now: i64,
+    pub display: Display,
+    pub flash: Option<Flash>,
+    /// Whether a live page refreshes itself. The response leaves the flash to the next page, and always has status 200,
+    /// because browsers log other ones as errors.
+    pub is_refresh: bool,
+    /// The number of the feed's state; the page shows that state or a later one.
+    pub seq: u64,
+    /// The name of the user.
+    pub user: String,
+    pub role: Role,
+    pub method: AuthMethod,
+    /// The name of this server; can be empty.
+    pub environment: String,
+}
+
+/// The message of the last action, shown once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flash {
+    /// Whether the action was done.
+    pub done: bool,
+    pub text: String,
+}
+
+/// The request of the page.
+pub fn page_request() -> PageRequest {
+    use_context().unwrap_or_default()
+}
+
+impl PageRequest {
+    /// A request with only this path, to read the names in it.
+    pub fn at(path: &str) -> PageRequest {
+        PageRequest {
+            path: path.to_owned(),
+            ..PageRequest::default()
+        }
+    }
+
+    /// A request with only this query, to read its parameters.
+    pub fn with_query(query: impl Into<String>) -> PageRequest {
+        PageRequest {
+            query: query.into(),
+            ..PageRequest::default()
+        }
+    }
+
+    /// The parameters of the statistics; see [`urls::statistics`](super::urls::statistics).
+    pub fn statistics_query(&self) -> StatisticsQuery {
+        let text = |name: &str| self.param(name).unwrap_or_default();
+        StatisticsQuery {
+            queue: text("queue"),
+            range: text("range"),
+            from: text("from"),
+            to: text("to"),
+            compare: text("compare") == "1",
+        }
+    }
+
+    /// Whether the user has at least this role.
+    pub fn may(&self, role: Role) -> bool {
+        self.role >= role
+    }
+
+    /// The name in the path's segment with this index; `ui` has the index 0.
+    pub fn name(&self, index: usize) -> String {
+        let segment = self.path.split('/').nth(index + 1).unwrap_or_default();
+        name_of(segment)
+    }
+
+    /// The queue that the path names, and the index of the next segment. See [`urls::queue`](super::urls::queue).
+    pub fn queue(&self) -> (QueueRef, usize) {
+        if self.name(1) == Protocol::Lmstfy.as_str() {
+            (QueueRef::lmstfy(self.name(2), self.name(3)), 4)
+        } else if self.name(1) == Protocol::Relay.as_str() {
+            (QueueRef::relay(self.name(2)), 3)
+        } else if self.name(1) == Protocol::Jobq.as_str() {
+            (QueueRef::jobq(self.name(2)), 3)
+        } else {
+            (QueueRef::qless(self.name(2)), 3)
+        }
+    }
+
+    /// All parameters of the query, in its order.
+    pub fn all_params(&self) -> Vec<(String, String)> {
+        let text = |text: &str| decode(&text.replace('+', " "));
+        let pairs = self.query.split('&');
+        pairs
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(name, value)| (text(name), text(value)))
+            .collect()
+    }
+
+    /// All values of a parameter of the query, in its order.
+    pub fn params(&self, key: &str) -> Vec<String> {
+        let all = self.all_params().into_iter();
+        all.filter(|(name, _)| name == key)
+            .map(|(_, value)| value)
+            .collect()
+    }
+
+    /// A parameter of the query.
+    pub fn param(&self, key: &str) -> Option<String> {
+        self.params(key).into_iter().next()
+    }
+
+    /// The offset in the query; 0 if it is missing or invalid.
+    pub fn offset(&self) -> usize {
+        self.param("offset")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
+    }
+
+    /// The address of this page.
+    pub fn here(&self) -> String {
+        if self.query.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}?{}", self.path, self.query)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::model::queue_ref::Protocol;
+    use crate::ui::model::queue_ref::QueueRef;
+    use crate::ui::model::recurring::RecurringForm;
+    use crate::ui::model::state::EffectiveState;
+    use crate::ui::urls;
+
+    #[test]
+    fn a_visit_reads_its_own_address() {
+        let request = PageRequest {
+            path: "/ui/queues/a%2Fb/failed".to_owned(),
+            query: "q=a+b%26c&offset=50".to_owned(),
+            ..PageRequest::default()
+        };
+        assert_eq!(request.name(2), "a/b");
+        assert_eq!(request.name(3), "failed");
+        assert_eq!(request.name(4), "");
+        assert_eq!(request.param("q").as_deref(), Some("a b&c"));
+        assert_eq!(request.offset(), 50);
+        assert_eq!(
+            request.here(),
+            "/ui/queues/a%2Fb/failed?q=a+b%26c&offset=50"
+        );
+    }
+
+    #[test]
+    fn a_queue_is_found_again_below_its_address() {
+        for queue_ref in [
+            QueueRef::qless("mail"),
+            QueueRef::qless("lmstfy"),
+            QueueRef::qless("a/b"),
+            QueueRef::lmstfy("shop", "mail"),
+            QueueRef::lmstfy("..", "a/b"),
+            QueueRef::lmstfy("", ""),
+            QueueRef::relay("mail"),
+            QueueRef::relay("a/b"),
+            QueueRef::relay(""),
+            QueueRef::jobq("a/b"),
+        ] {
+            let request = PageRequest {
+                path: urls::state(&queue_ref, EffectiveState::Dead),
+                ..PageRequest::default()
+            };
+            let (found, next) = request.queue();
+            assert_eq!(found, queue_ref);
+            let is_jobq = queue_ref.protocol == Protocol::Jobq;
+            assert_eq!(request.name(next), if is_jobq { "" } else { "dead" });
+        }
+    }
+
+    #[test]
+    fn what_is_ticked_comes_as_often_as_it_is() {
+        let request = PageRequest {
+            query: "id=a&n=3&id=b%20c&id=".to_owned(),
+            ..PageRequest::default()
+        };
+        assert_eq!(request.params("id"), ["a", "b c", ""]);
+        assert!(request.params("do").is_empty());
+    }
+
+    #[test]
+    fn a_form_keeps_what_fits_into_its_address() {
+        let long = "x".repeat(9_000);
+        let form = RecurringForm {
+            queue: "a b".to_owned(),
+            unit: "1".to_owned(),
+            data: long,
+            ..RecurringForm::default()
+        };
+        let address = urls::recurring_form(&form);
+        assert_eq!(address, "/ui/recurring?to=a%20b&unit=1#new");
+        assert!(urls::encoding::is_ours(&address));
+        let empty = urls::recurring_form(&RecurringForm::default());
+        assert_eq!(empty, "/ui/recurring#new");
+    }
+}

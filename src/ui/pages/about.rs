@@ -1,0 +1,183 @@
+//! `/ui/about`: the server, its database, and the addresses of the protocols.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::components::basics::{definitions, loaded, plural};
+use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::icons::icon;
+use crate::ui::components::state::badge;
+use crate::ui::components::time::{exact, when};
+use crate::ui::model::queue_ref::Protocol;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::about::model::AboutView;
+
+/// A slow response of the database, in microseconds.
+const SLOW_US: i64 = 250_000;
+
+/// The documentation of each protocol.
+const DOCS: &str = "docs/protocols";
+
+#[component]
+pub fn AboutPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::about(), move |view| page(&view, &request))
+}
+
+fn page(view: &AboutView, request: &PageRequest) -> AnyView {
+    view! {
+        <Title text="About" />
+        <h1>"About"</h1>
+        <p class="lead">{format!("Switchyard {}, up for {}.", view.version, time::span(request.now.saturating_sub(view.since)))}</p>
+        {health(view)}
+        <div class="columns even">
+            <section class="card padded" aria-labelledby="server">
+                <h2 id="server">"Server"</h2>
+                {definitions(server(view, request))}
+            </section>
+            <section class="card padded" aria-labelledby="database">
+                <h2 id="database">"Database"</h2>
+                {definitions(database(view))}
+            </section>
+        </div>
+        <section class="card padded" aria-labelledby="apis">
+            <h2 id="apis">"Protocols"</h2>
+            {definitions(apis(request))}
+        </section>
+        {curl(request)}
+    }
+    .into_any()
+}
+
+/// The state of the database.
+fn health(view: &AboutView) -> AnyView {
+    let took = time::span(view.took);
+    if view.took > SLOW_US {
+        return view! {
+            <p class="strip">
+                {icon("stalled")}
+                <span>{format!("The database took {took} to respond. Check its disk and the load on its machine.")}</span>
+            </p>
+        }
+        .into_any();
+    }
+    view! {
+        <p class="strip fine">{icon("complete")} <span>{format!("The database responded in {took}.")}</span></p>
+    }
+    .into_any()
+}
+
+fn server(view: &AboutView, request: &PageRequest) -> Vec<(&'static str, AnyView)> {
+    let clock = if view.trusts_client_clock {
+        "set by clients (--trust-client-clock); timers do not run on their own"
+    } else {
+        "server"
+    };
+    vec![
+        ("Version", view.version.clone().into_any()),
+        ("Started", when(view.since, request.now)),
+        ("Time", exact(request.now)),
+        ("Clock", clock.into_any()),
+        (
+            "Servers on this database",
+            view.servers.to_string().into_any(),
+        ),
+        (
+            "Contents",
+            view! {
+                <a href="/ui/queues">{plural(size(view.queues), "queue", "queues")}</a> ", "
+                <a href="/ui/workers">{plural(size(view.workers), "worker", "workers")}</a>
+            }
+            .into_any(),
+        ),
+        ("License", "MIT or Apache-2.0".into_any()),
+    ]
+}
+
+fn size(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn database(view: &AboutView) -> Vec<(&'static str, AnyView)> {
+    let survives = if view.survives_power {
+        "a power loss (full)"
+    } else {
+        "a process crash (process); a power loss may lose the latest writes"
+    };
+    vec![
+        ("Type", view.kind.clone().into_any()),
+        (
+            "Location",
+            view! { <code>{view.address.clone()}</code> }.into_any(),
+        ),
+        ("Size", bytes(view.bytes).into_any()),
+        ("Last migration", view.migration.to_string().into_any()),
+        ("Acknowledged writes survive", survives.into_any()),
+    ]
+}
+
+/// A size in bytes, KiB, MiB or GiB.
+fn bytes(n: i64) -> String {
+    let (mut size, mut unit) = (n as f64, "bytes");
+    for next in ["kB", "MB", "GB", "TB"] {
+        if size < 1_000.0 {
+            break;
+        }
+        size /= 1_000.0;
+        unit = next;
+    }
+    match unit {
+        "bytes" => format!("{n} bytes"),
+        unit => format!("{size:.1} {unit}"),
+    }
+}
+
+fn apis(request: &PageRequest) -> Vec<(&'static str, AnyView)> {
+    let row = |name, protocol: Protocol, path: &str, document: &str| {
+        let view = view! {
+            <code>{api(request, path)}</code> " " {badge(protocol)}
+            <span class="aside">{format!(" · {DOCS}/{document}.md")}</span>
+        };
+        (name, view.into_any())
+    };
+    vec![
+        row("qless over HTTP", Protocol::Qless, "/", "qless"),
+        row(
+            "lmstfy",
+            Protocol::Lmstfy,
+            "/api/{namespace}/{queue}",
+            "lmstfy",
+        ),
+        row("Relay v2", Protocol::Relay, "/v2/queues", "relay"),
+        row("Jobq", Protocol::Jobq, "/api/v0", "jobq"),
+    ]
+}
+
+fn curl(request: &PageRequest) -> AnyView {
+    let line = |path: &str| format!("curl {}", quoted(&api(request, path)));
+    view! {
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands("curl", vec![("Health check", line("/health")), ("Queues and their job counts", line("/queues"))])}
+        </details>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_a_unit_that_fits() {
+        assert_eq!(bytes(0), "0 bytes");
+        assert_eq!(bytes(999), "999 bytes");
+        assert_eq!(bytes(1_000), "1.0 kB");
+        assert_eq!(bytes(1_234_567), "1.2 MB");
+        assert_eq!(bytes(i64::MAX), "9223372.0 TB");
+    }
+}

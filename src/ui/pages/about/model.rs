@@ -1,0 +1,28 @@
+//! The view model of the server.
+
+use serde::{Deserialize, Serialize};
+
+/// The server and its database. Times are microseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AboutView {
+    pub version: String,
+    /// The start of this server.
+    pub since: i64,
+    /// `SQLite` or `PostgreSQL`, and its version.
+    pub kind: String,
+    /// The address of the database, without a password.
+    pub address: String,
+    pub bytes: i64,
+    /// The number of the last migration.
+    pub migration: i64,
+    /// Whether an acknowledged write survives a loss of power.
+    pub survives_power: bool,
+    /// Servers that use the database now.
+    pub servers: i64,
+    /// The response time of the database, in microseconds.
+    pub took: i64,
+    /// Whether `--trust-client-clock` is set.
+    pub trusts_client_clock: bool,
+    pub queues: usize,
+    pub workers: usize,
+}

@@ -1,0 +1,118 @@
+//! The audit log as CSV and JSON.
+
+use chrono::{DateTime, SecondsFormat};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::engine::{AuditEntry, Time};
+
+/// An entry in an export.
+#[derive(Serialize)]
+struct Exported<'a> {
+    at: String,
+    who: &'a str,
+    role: &'a str,
+    action: &'a str,
+    target: &'a str,
+    link: &'a str,
+    before: Option<&'a RawValue>,
+    after: Option<&'a RawValue>,
+    items: i64,
+    outcome: &'static str,
+    said: &'a str,
+    request_id: &'a str,
+    source: &'a str,
+}
+
+fn iso(at: Time) -> String {
+    let at = DateTime::from_timestamp_micros(at.0).unwrap_or_default();
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+fn outcome(entry: &AuditEntry) -> &'static str {
+    if entry.done { "done" } else { "refused" }
+}
+
+/// The entries as JSON.
+pub fn audit_json(entries: &[AuditEntry], more: bool) -> String {
+    #[derive(Serialize)]
+    struct Export<'a> {
+        entries: Vec<Exported<'a>>,
+        /// Whether there are older entries.
+        more: bool,
+    }
+    let entries = entries.iter().map(|entry| Exported {
+        at: iso(entry.at),
+        who: &entry.actor.who,
+        role: &entry.actor.role,
+        action: &entry.actor.action,
+        target: &entry.actor.target,
+        link: &entry.actor.link,
+        before: serde_json::from_str(&entry.before).ok(),
+        after: serde_json::from_str(&entry.after).ok(),
+        items: entry.items,
+        outcome: outcome(entry),
+        said: &entry.said,
+        request_id: &entry.actor.request_id,
+        source: &entry.actor.source,
+    });
+    let export = Export {
+        entries: entries.collect(),
+        more,
+    };
+    serde_json::to_string(&export).unwrap_or_default()
+}
+
+/// The entries as a table of comma-separated values (RFC 4180).
+pub fn audit_csv(entries: &[AuditEntry]) -> String {
+    let mut csv = String::from(
+        "at,who,role,action,target,before,after,items,outcome,said,request_id,source\r\n",
+    );
+    for entry in entries {
+        let (at, items) = (iso(entry.at), entry.items.to_string());
+        let actor = &entry.actor;
+        let cells = [
+            &at,
+            &actor.who,
+            &actor.role,
+            &actor.action,
+            &actor.target,
+            &entry.before,
+            &entry.after,
+            &items,
+            outcome(entry),
+            &entry.said,
+            &actor.request_id,
+            &actor.source,
+        ];
+        let cells = cells.map(cell);
+        csv.push_str(&cells.join(","));
+        csv.push_str("\r\n");
+    }
+    csv
+}
+
+/// A cell. Text that a spreadsheet would read as a formula gets a leading apostrophe.
+fn cell(text: &str) -> String {
+    let mark = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        "'"
+    } else {
+        ""
+    };
+    if mark.is_empty() && !text.contains([',', '"', '\r', '\n']) {
+        return text.to_owned();
+    }
+    format!("\"{mark}{}\"", text.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_no_formula() {
+        assert_eq!(cell("a"), "a");
+        assert_eq!(cell("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(cell("=1+1"), "\"'=1+1\"");
+    }
+}

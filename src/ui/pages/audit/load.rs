@@ -1,0 +1,234 @@
+//! Loads the audit log.
+
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use leptos::prelude::*;
+use serde_json::{Map, Value};
+
+use crate::auth::Role;
+use crate::engine::{
+    AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AuditEntry, AuditFilter, Engine, Result, Time,
+};
+use crate::ui::context::read;
+use crate::ui::error::PageError;
+use crate::ui::pages::audit::model::{
+    AuditQuery, AuditRow, AuditView, ChangeKind, ChangedItem, FieldChange,
+};
+
+/// A page of matching entries, newest first.
+#[server]
+pub async fn audit(query: AuditQuery) -> Result<AuditView, PageError> {
+    read(Role::Admin, async |context| {
+        load_audit(&context.engine, &query).await
+    })
+    .await
+}
+
+/// Entries on a page.
+const PAGE: usize = 50;
+
+/// The fields that name an item, by kind. Jobs and recurring jobs also have a field for the queue.
+const KINDS: [&str; 7] = [
+    "job",
+    "recurring",
+    "option",
+    "token",
+    "worker",
+    "deleted",
+    "queue",
+];
+
+/// A page of matching entries.
+pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView> {
+    let (people, actions) = engine.audit_filters().await?;
+    let mut view = AuditView {
+        rows: Vec::new(),
+        next: None,
+        people,
+        actions,
+        mistaken: None,
+        kept: (AUDIT_ENTRIES_MAX, AUDIT_DAYS_MAX),
+    };
+    let filter = match filter(query) {
+        Ok(filter) => filter,
+        Err(why) => {
+            view.mistaken = Some(why);
+            return Ok(view);
+        }
+    };
+    let entries = engine
+        .audit_entries(&filter, cursor(&query.after), PAGE + 1)
+        .await?;
+    let shown = entries.iter().take(PAGE);
+    view.rows = shown.map(row).collect();
+    let last = view.rows.last().filter(|_| entries.len() > PAGE);
+    view.next = last.map(|row| format!("{}-{}", row.at, row.id));
+    Ok(view)
+}
+
+/// Up to `limit` matching entries, newest first, and whether there are more. An invalid time matches nothing.
+pub async fn load_export(
+    engine: &Engine,
+    query: &AuditQuery,
+    limit: usize,
+) -> Result<(Vec<AuditEntry>, bool)> {
+    let Ok(filter) = filter(query) else {
+        return Ok((Vec::new(), false));
+    };
+    let mut entries = engine.audit_entries(&filter, None, limit + 1).await?;
+    let more = entries.len() > limit;
+    entries.truncate(limit);
+    Ok((entries, more))
+}
+
+fn filter(query: &AuditQuery) -> Result<AuditFilter, String> {
+    Ok(AuditFilter {
+        who: query.who.clone(),
+        action: query.action.clone(),
+        target: query.target.trim().to_owned(),
+        from: moment(&query.from)?,
+        until: moment(&query.until)?,
+    })
+}
+
+/// Parses the value of a `datetime-local` field, or a date; UTC.
+fn moment(text: &str) -> Result<Option<Time>, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let at = |format: &str| NaiveDateTime::parse_from_str(text, format).ok();
+    let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    let moment = at("%Y-%m-%dT%H:%M")
+        .or_else(|| at("%Y-%m-%dT%H:%M:%S"))
+        .or_else(|| Some(day()?.and_time(NaiveTime::MIN)));
+    let moment =
+        moment.ok_or_else(|| format!("“{text}” is not a valid time; use YYYY-MM-DDTHH:MM"))?;
+    Ok(Some(Time(moment.and_utc().timestamp_micros())))
+}
+
+fn cursor(after: &str) -> Option<(Time, String)> {
+    let (at, id) = after.split_once('-')?;
+    Some((Time(at.parse().ok()?), id.to_owned()))
+}
+
+fn row(entry: &AuditEntry) -> AuditRow {
+    let actor = entry.actor.clone();
+    AuditRow {
+        id: actor.id,
+        at: entry.at.0,
+        who: actor.who,
+        role: actor.role,
+        action: actor.action,
+        target: actor.target,
+        link: actor.link,
+        changes: changes(&entry.before, &entry.after),
+        items: entry.items,
+        done: entry.done,
+        said: entry.said.clone(),
+        request_id: actor.request_id,
+        source: actor.source,
+    }
+}
+
+type Facts = Option<Map<String, Value>>;
+
+fn changes(before: &str, after: &str) -> Vec<ChangedItem> {
+    let list = |text: &str| serde_json::from_str::<Vec<Facts>>(text).unwrap_or_default();
+    let pairs = list(before).into_iter().zip(list(after));
+    pairs
+        .filter_map(|pair| changed_item(&pair.0, &pair.1))
+        .collect()
+}
+
+fn changed_item(before: &Facts, after: &Facts) -> Option<ChangedItem> {
+    let known = after.as_ref().or(before.as_ref())?;
+    let kind = KINDS.into_iter().find(|kind| known.contains_key(*kind))?;
+    let name = match kind {
+        "deleted" => format!("jobs: {}", text_of(known.get(kind))),
+        _ => format!("{kind} {}", text_of(known.get(kind))),
+    };
+    let change = match (before, after) {
+        (None, Some(_)) if kind == "deleted" => ChangeKind::Gone,
+        (None, _) => ChangeKind::New,
+        (_, None) => ChangeKind::Gone,
+        _ => ChangeKind::Stays,
+    };
+    let of = |facts: &Facts, name: &str| facts.as_ref().and_then(|facts| facts.get(name).cloned());
+    let names = known.keys().filter(|name| *name != kind);
+    let facts = names.map(|name| (name, of(before, name), of(after, name)));
+    let facts = facts.filter(|(_, before, after)| before != after);
+    Some(ChangedItem {
+        name,
+        kind: change,
+        facts: facts
+            .map(|(name, before, after)| FieldChange {
+                name: name.clone(),
+                before: text_of(before.as_ref()),
+                after: text_of(after.as_ref()),
+            })
+            .collect(),
+    })
+}
+
+fn text_of(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Bool(true)) => "yes".to_owned(),
+        Some(Value::Bool(false)) => "no".to_owned(),
+        Some(Value::Array(items)) if items.is_empty() => "none".to_owned(),
+        Some(Value::Array(items)) => {
+            let items: Vec<String> = items.iter().map(|item| text_of(Some(item))).collect();
+            items.join(", ")
+        }
+        Some(other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::pages::audit::model::ChangeKind;
+
+    #[test]
+    fn what_differs_is_shown() {
+        let before = r#"[{"job":"a","queue":"q","state":"failed","tags":[]},null,{"job":"c"}]"#;
+        let after =
+            r#"[{"job":"a","queue":"q","state":"waiting","tags":["x","y"]},{"job":"b"},null]"#;
+        let changes = changes(before, after);
+        let names: Vec<_> = changes
+            .iter()
+            .map(|it| (it.name.as_str(), it.kind))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("job a", ChangeKind::Stays),
+                ("job b", ChangeKind::New),
+                ("job c", ChangeKind::Gone)
+            ]
+        );
+        let facts = changes[0].facts.iter();
+        let facts: Vec<_> = facts
+            .map(|fact| {
+                (
+                    fact.name.as_str(),
+                    fact.before.as_str(),
+                    fact.after.as_str(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            facts,
+            [("state", "failed", "waiting"), ("tags", "none", "x, y")]
+        );
+    }
+
+    #[test]
+    fn a_time_is_read_or_refused() {
+        assert_eq!(moment("1970-01-01T00:01"), Ok(Some(Time(60_000_000))));
+        assert_eq!(moment("1970-01-02"), Ok(Some(Time(86_400_000_000))));
+        assert_eq!(moment(" "), Ok(None));
+        assert!(moment("yesterday").is_err());
+    }
+}

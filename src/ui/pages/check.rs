@@ -1,0 +1,145 @@
+//! `/ui/check`: the consistency check. `?run=1` runs it.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::actions::database::Repair;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
+use crate::ui::components::icons::icon;
+use crate::ui::components::time::exact;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::check::model::{CheckView, CheckedKind};
+
+/// Maximum number of inconsistencies of one kind that the engine reports.
+const KIND_MAX: usize = 1_000;
+
+#[component]
+pub fn CheckPage() -> impl IntoView {
+    let request = page_request();
+    // A refresh must not run the check again: it reads the whole database.
+    let run = request.param("run").is_some_and(|run| run == "1") && !request.is_refresh;
+    let found = if run {
+        let shown = request.clone();
+        loaded(load::check(), move |view| result(&view, &shown))
+    } else {
+        ().into_any()
+    };
+    view! {
+        <Title text="Consistency check" />
+        <h1>"Consistency check"</h1>
+        <p class="lead">
+            "Verifies derived data (counts, tags, dependencies) against the jobs, on one snapshot, while the server keeps running. The check reads the whole database, so it takes a while if the database is large."
+        </p>
+        <form method="get" action="/ui/check">
+            <input type="hidden" name="run" value="1" />
+            <button type="submit" class="button strong">{icon("check")} "Run check"</button>
+        </form>
+        // A refresh keeps the result.
+        <div id="found" data-keep="">{found}</div>
+        {curl(&request)}
+    }
+}
+
+fn result(view: &CheckView, request: &PageRequest) -> AnyView {
+    let when = view! { <span class="aside">" · checked " {exact(view.when)}</span> };
+    if view.kinds.is_empty() {
+        return view! {
+            <p class="strip fine">
+                {icon("complete")} <span>"No inconsistencies found." {when}</span>
+            </p>
+        }
+        .into_any();
+    }
+    let total: usize = view.kinds.iter().map(|kind| kind.total).sum();
+    let n = i64::try_from(total).unwrap_or(i64::MAX);
+    view! {
+        <div class="head-row">
+            <p class="s-failed row">
+                {icon("failed")} <strong>{format!("{} found.", plural(n, "inconsistency", "inconsistencies"))}</strong> {when}
+            </p>
+            {mend(request)}
+        </div>
+        {view.kinds.iter().map(kind).collect_view()}
+    }
+    .into_any()
+}
+
+fn kind(kind: &CheckedKind) -> AnyView {
+    let id = format!("kind-{}", kind.kind);
+    let n = i64::try_from(kind.total).unwrap_or(i64::MAX);
+    let total = if kind.total >= KIND_MAX {
+        format!("{} or more inconsistencies", time::number(n))
+    } else {
+        plural(n, "inconsistency", "inconsistencies")
+    };
+    let more = kind.total - kind.sentences.len();
+    let sentences = kind
+        .sentences
+        .iter()
+        .map(|sentence| view! { <li>{sentence.clone()}</li> });
+    view! {
+        <section class="card" aria-labelledby=id.clone()>
+            <div class="card-title">
+                <h2 id=id.clone()>{title(&kind.kind)}</h2>
+                <span class="aside">{total}</span>
+            </div>
+            <ul class="sentences">
+                {sentences.collect_view()}
+                {(more > 0).then(|| view! { <li class="aside">{format!("and {more} more")}</li> })}
+            </ul>
+        </section>
+    }
+    .into_any()
+}
+
+/// The description of a kind of inconsistency.
+fn title(kind: &str) -> String {
+    match kind {
+        "queue" => "Queues of jobs".to_owned(),
+        "lease" => "Leases".to_owned(),
+        "failure" => "Failures".to_owned(),
+        "dependency" | "depends" => "Dependencies".to_owned(),
+        "tag" | "tagged" => "Tags".to_owned(),
+        "tag-count" => "Job counts by tag".to_owned(),
+        "failure-count" => "Job counts by failure group".to_owned(),
+        "count" => "Job counts by state".to_owned(),
+        "failed" | "statistics" => "Statistics".to_owned(),
+        "worker" => "Workers".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn mend(request: &PageRequest) -> AnyView {
+    confirm_dialog(ConfirmDialog {
+        id: "mend".to_owned(),
+        button: "Repair…".to_owned(),
+        danger: false,
+        title: "Repair inconsistencies?".to_owned(),
+        text: "Runs the check again and rebuilds the counts and lists from the jobs. No job is deleted. Writes wait until the repair ends.".to_owned(),
+        action: Repair::PATH,
+        fields: vec![("back", request.path.clone())],
+        yes: "Repair".to_owned(),
+        no: "Close",
+    })
+}
+
+fn curl(request: &PageRequest) -> AnyView {
+    let address = quoted(&api(request, "/check"));
+    view! {
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands(
+                "curl",
+                vec![("Check", format!("curl {address}")), ("Check and repair", format!("curl -X POST {address}"))],
+            )}
+        </details>
+    }
+    .into_any()
+}

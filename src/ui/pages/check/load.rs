@@ -1,0 +1,43 @@
+//! Runs the consistency check.
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Engine, Result};
+use crate::ui::context::read;
+use crate::ui::error::PageError;
+use crate::ui::pages::check::model::{CheckView, CheckedKind};
+
+/// Compares all derived data with its source. Reads the whole database.
+#[server]
+pub async fn check() -> Result<CheckView, PageError> {
+    read(Role::Admin, async |context| {
+        load_check(&context.engine).await
+    })
+    .await
+}
+
+/// Maximum number of sentences per kind.
+const SENTENCES_SHOWN: usize = 50;
+
+/// Compares all derived data with its source. Reads the whole database.
+pub async fn load_check(engine: &Engine) -> Result<CheckView> {
+    let when = engine.now(None).0;
+    let mut kinds: Vec<CheckedKind> = Vec::new();
+    for problem in engine.check(None).await? {
+        if kinds.last().is_none_or(|last| last.kind != problem.kind) {
+            kinds.push(CheckedKind {
+                kind: problem.kind.to_owned(),
+                total: 0,
+                sentences: Vec::new(),
+            });
+        }
+        if let Some(kind) = kinds.last_mut() {
+            kind.total += 1;
+            if kind.sentences.len() < SENTENCES_SHOWN {
+                kind.sentences.push(problem.message);
+            }
+        }
+    }
+    Ok(CheckView { when, kinds })
+}

@@ -1,0 +1,337 @@
+//! `/ui/config`: the options in force, what they mean, and how to change them.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::actions::options::{SetOption, SetQueueOption, UnsetOption};
+use crate::ui::components::basics::{element_id, loaded, plural};
+use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::forms::{action_button, allowed, hidden, may, queue_names};
+use crate::ui::components::links::queue_link;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::options::{Meaning, Unit, of_queue, of_server, queue_of};
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::config::model::{ConfigView, Setting};
+
+#[component]
+pub fn ConfigPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::config(), move |view| page(&view, &request))
+}
+
+fn page(view: &ConfigView, request: &PageRequest) -> AnyView {
+    let changed = view.of_server.iter().filter(|row| row.is_changed()).count();
+    let lead = match changed {
+        0 => "All server options have their default values.".to_owned(),
+        1 => "1 server option differs from its default.".to_owned(),
+        n => format!("{n} server options differ from their defaults."),
+    };
+    let rows = view
+        .of_server
+        .iter()
+        .map(|setting| row(setting, of_server(&setting.option), None, request));
+    view! {
+        <Title text="Configuration" />
+        <h1>"Configuration"</h1>
+        <p class="lead">{lead}</p>
+        <section class="card" aria-labelledby="of-server">
+            <div class="card-title">
+                <h2 id="of-server">"Server options"</h2>
+            </div>
+            <ul class="options">{rows.collect_view()}</ul>
+        </section>
+        {of_queues(view, request)}
+        {others(view, request)}
+        {curl(request)}
+    }
+    .into_any()
+}
+
+/// The options of queues; of one queue if the address names it.
+fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
+    let only = request.param("queue").filter(|queue| !queue.is_empty());
+    let settings: Vec<_> = view
+        .of_queues
+        .iter()
+        .filter_map(|setting| Some((setting, queue_of(&setting.option)?)))
+        .filter(|(_, (queue, _))| only.as_ref().is_none_or(|only| only == queue))
+        .collect();
+    let list = if settings.is_empty() {
+        let what = match &only {
+            Some(queue) => {
+                format!("No options are set for queue “{queue}”. It uses the server options.")
+            }
+            None => "No queue options are set. All queues use the server options.".to_owned(),
+        };
+        view! { <p class="empty">{what}</p> }.into_any()
+    } else {
+        let rows = settings
+            .into_iter()
+            .map(|(setting, (queue, meaning))| row(setting, Some(meaning), Some(queue), request));
+        view! { <ul class="options">{rows.collect_view()}</ul> }.into_any()
+    };
+    view! {
+        <section class="card" aria-labelledby="of-queues">
+            <div class="card-title">
+                <h2 id="of-queues">{match &only {
+                    Some(queue) => format!("Queue “{queue}”"),
+                    None => "Queue options".to_owned(),
+                }}</h2>
+                {only.is_some().then(|| view! { <a href="/ui/config#of-queues">"All queues"</a> })}
+            </div>
+            {list}
+            {queue_form(view, only.unwrap_or_default(), request)}
+        </section>
+    }
+    .into_any()
+}
+
+fn queue_form(view: &ConfigView, queue: String, request: &PageRequest) -> AnyView {
+    if !may(SetQueueOption::PATH) {
+        return ().into_any();
+    }
+    let kinds: Vec<Meaning> = view
+        .kinds
+        .iter()
+        .filter_map(|kind| of_queue(kind))
+        .collect();
+    let choices = kinds.iter().map(|kind| {
+        view! { <option value=kind.name>{format!("{} ({})", kind.name, kind.unit.word())}</option> }
+    });
+    let meanings = kinds
+        .iter()
+        .map(|kind| view! { <div><dt><code>{kind.name}</code></dt> <dd>{kind.about}</dd></div> });
+    view! {
+        <div class="option-new">
+            <h3>"Set an option for one queue"</h3>
+            <form method="post" action=SetQueueOption::PATH class="fields">
+                {hidden(vec![("back", request.here())])}
+                <div>
+                    <label for="new-queue">"Queue"</label>
+                    <input
+                        id="new-queue"
+                        name="queue"
+                        type="text"
+                        value=queue
+                        list="queue-names"
+                        required
+                        maxlength="255"
+                        autocomplete="off"
+                    />
+                    {queue_names("queue-names", &view.queues)}
+                </div>
+                <div>
+                    <label for="new-option">"Option"</label>
+                    <select id="new-option" name="option">{choices.collect_view()}</select>
+                </div>
+                <div>
+                    <label for="new-value">"Value"</label>
+                    <input id="new-value" name="value" type="number" step="any" required autocomplete="off" />
+                </div>
+                <button type="submit" class="button strong">"Set queue option"</button>
+            </form>
+            <dl class="facts">{meanings.collect_view()}</dl>
+        </div>
+    }
+    .into_any()
+}
+
+/// Options that the server does not use.
+fn others(view: &ConfigView, request: &PageRequest) -> AnyView {
+    let rows = view
+        .others
+        .iter()
+        .map(|setting| row(setting, None, None, request))
+        .collect_view();
+    view! {
+        <section class="card" aria-labelledby="others">
+            <div class="card-title">
+                <h2 id="others">"Other options"</h2>
+            </div>
+            {if view.others.is_empty() {
+                view! { <p class="empty">"No other options are set. Clients can store their own options here; the server returns them unchanged."</p> }
+                    .into_any()
+            } else {
+                view! { <ul class="options">{rows}</ul> }.into_any()
+            }}
+            {allowed(SetOption::PATH, || other_form(request))}
+        </section>
+    }
+    .into_any()
+}
+
+fn other_form(request: &PageRequest) -> AnyView {
+    view! {
+        <details class="more option-new">
+            <summary>"Set another option"</summary>
+            <form method="post" action=SetOption::PATH class="fields">
+                {hidden(vec![("back", request.here())])}
+                <div>
+                    <label for="other-option">"Name"</label>
+                    <input id="other-option" name="option" type="text" required maxlength="255" autocomplete="off" />
+                </div>
+                <div>
+                    <label for="other-value">"Value (JSON or text)"</label>
+                    <input id="other-value" name="value" type="text" required maxlength="4000" autocomplete="off" />
+                </div>
+                <button type="submit" class="button strong">"Set option"</button>
+            </form>
+        </details>
+    }
+    .into_any()
+}
+
+/// An option: its meaning, value and actions.
+fn row(
+    setting: &Setting,
+    meaning: Option<Meaning>,
+    queue: Option<&str>,
+    request: &PageRequest,
+) -> AnyView {
+    let unit = meaning.map(|meaning| meaning.unit);
+    let about = meaning.map(|meaning| meaning.about);
+    let (value, readable) = told(&setting.value, unit);
+    let changed = setting.is_changed();
+    let origin = match &setting.default {
+        Some(default) if changed => format!("default: {}", told(default, unit).0),
+        Some(_) => "default".to_owned(),
+        None => String::new(),
+    };
+    let unset = changed.then(|| {
+        let (label, about) = match setting.default {
+            Some(_) => ("Reset", format!("Reset {} to its default", setting.option)),
+            None => ("Remove", format!("Remove {}", setting.option)),
+        };
+        let fields = vec![("option", setting.option.clone()), ("back", request.here())];
+        action_button(UnsetOption::PATH, fields, label, about)
+    });
+    view! {
+        <li data-key=setting.option.clone()>
+            <div>
+                <h3>
+                    <code>{setting.option.clone()}</code>
+                    {(changed && setting.default.is_some()).then(|| view! { <span class="tag">"set"</span> })}
+                </h3>
+                <p class="aside">{queue.map(|queue| view! { {queue_link(&QueueRef::qless(queue))} ": " })} {about}</p>
+            </div>
+            <div class="option-value">
+                <p>
+                    <strong>{value}</strong> {readable.map(|readable| view! { <span class="aside">{format!(" = {readable}")}</span> })}
+                </p>
+                <p class="aside">{origin}</p>
+            </div>
+            <div class="row">{change(setting, meaning, request)} {unset}</div>
+        </li>
+    }
+    .into_any()
+}
+
+/// The button that opens the form for a new value.
+fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) -> AnyView {
+    if !may(SetOption::PATH) {
+        return ().into_any();
+    }
+    let option = &setting.option;
+    let id = element_id("set-", option);
+    let (title_id, input_id) = (format!("{id}-title"), format!("{id}-value"));
+    let unit = meaning.map(|meaning| meaning.unit);
+    let number = meaning.is_some_and(|meaning| meaning.unit != Unit::Text);
+    let label = match meaning {
+        Some(meaning) if number => format!("Value ({})", meaning.unit.word()),
+        _ => "Value (JSON or text)".to_owned(),
+    };
+    let default = setting
+        .default
+        .as_ref()
+        .map(|default| format!(" The default is {}.", told(default, unit).0));
+    view! {
+        <button type="button" class="button" popovertarget=id.clone() aria-label=format!("Change {option}")>"Change…"</button>
+        <div id=id.clone() class="ask" popover="auto" role="dialog" aria-labelledby=title_id>
+            <h2 id=title_id.clone()>"Change " <code>{option.clone()}</code></h2>
+            {meaning.map(|meaning| view! { <p>{meaning.about} {default}</p> <p>{meaning.effect}</p> })}
+            <form method="post" action=SetOption::PATH>
+                {hidden(vec![("option", option.clone()), ("back", request.here())])}
+                <label for=input_id.clone()>{label}</label>
+                <input
+                    id=input_id
+                    name="value"
+                    type=if number { "number" } else { "text" }
+                    step=number.then_some("any")
+                    value=setting.value.clone()
+                    required
+                    autocomplete="off"
+                />
+                <div class="row">
+                    <button type="submit" class="button strong">"Set"</button>
+                    <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">"Close"</button>
+                </div>
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+/// A value with its unit, and in larger units.
+fn told(value: &str, unit: Option<Unit>) -> (String, Option<String>) {
+    let number = value.parse::<f64>().ok();
+    let whole = value.parse::<i64>().ok();
+    match (unit, number, whole) {
+        (Some(Unit::Seconds), Some(seconds), _) => {
+            let plain = whole.map_or(value.to_owned(), time::number);
+            (
+                format!("{plain} s"),
+                (seconds >= 60.0).then(|| time::seconds(seconds)),
+            )
+        }
+        (Some(Unit::Days), _, Some(n)) => (plural(n, "day", "days"), None),
+        (Some(Unit::Jobs), _, Some(n)) => (plural(n, "job", "jobs"), None),
+        (Some(Unit::Entries), _, Some(n)) => (plural(n, "entry", "entries"), None),
+        _ => (value.to_owned(), None),
+    }
+}
+
+fn curl(request: &PageRequest) -> AnyView {
+    let line = |rest: &str, path: &str| format!("curl {rest}{}", quoted(&api(request, path)));
+    view! {
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands(
+                "curl",
+                vec![
+                    ("All options", line("", "/config")),
+                    (
+                        "Set an option",
+                        format!("{} -d {}", line("-X PUT ", "/config/heartbeat"), quoted(r#"{"data": 300}"#)),
+                    ),
+                    ("Reset an option to its default", line("-X DELETE ", "/config/heartbeat")),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::options::Unit;
+
+    #[test]
+    fn values_are_told_with_their_units() {
+        let plain = |value, unit| told(value, Some(unit)).0;
+        assert_eq!(
+            told("604800", Some(Unit::Seconds)),
+            ("604,800 s".to_owned(), Some("7 d".to_owned()))
+        );
+        assert_eq!(told("1.5", Some(Unit::Seconds)), ("1.5 s".to_owned(), None));
+        assert_eq!(plain("1", Unit::Days), "1 day");
+        assert_eq!(plain("50000", Unit::Jobs), "50,000 jobs");
+        assert_eq!(plain("\"qless\"", Unit::Text), "\"qless\"");
+        assert_eq!(told("[1]", None).0, "[1]");
+    }
+}

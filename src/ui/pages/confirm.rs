@@ -1,0 +1,276 @@
+//! `/ui/confirm`: the confirmation of a bulk action: the action, the number of jobs, and three samples.
+
+pub mod load;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::auth::Role;
+use crate::time;
+use crate::ui::actions::operations::Operate;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::forms::{hidden, queue_names};
+use crate::ui::components::icons::icon;
+use crate::ui::components::links::{job_link, queue_name};
+use crate::ui::components::state::chip;
+use crate::ui::model::job::JobRow;
+use crate::ui::model::operation::{BulkAction, BulkRequest, ConfirmView};
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::urls;
+
+#[component]
+pub fn ConfirmPage() -> impl IntoView {
+    let request = page_request();
+    let bulk = BulkRequest {
+        action: request.param("do").unwrap_or_default(),
+        all: request.param("of").is_some_and(|of| of == "all"),
+        q: request.param("q").unwrap_or_default(),
+        jobs: request.params("job"),
+        arg: request.param("arg").unwrap_or_default(),
+    };
+    // Counted once, so that the number does not change while the user types it.
+    if request.is_refresh {
+        return page("Confirm", ().into_any());
+    }
+    loaded(load::confirm(bulk.clone()), move |view| {
+        match (view, BulkAction::parse(&bulk.action)) {
+            (Ok(view), Some(action)) => page(
+                &title(action, &view),
+                question(action, &bulk, &view, &request),
+            ),
+            (Err(why), _) => page("No action taken", nothing(&why, &bulk)),
+            (Ok(_), None) => page("No action taken", nothing("no action was given", &bulk)),
+        }
+    })
+}
+
+fn page(title: &str, body: AnyView) -> AnyView {
+    view! {
+        <Title text=title.to_owned() />
+        <p class="crumb"><a href="/ui/jobs">"Jobs"</a></p>
+        <div id="confirm" data-keep="">
+            <h1>{title.to_owned()}</h1>
+            {body}
+        </div>
+    }
+    .into_any()
+}
+
+/// The action on this many jobs.
+pub fn sentence(action: BulkAction, jobs: &str) -> String {
+    match action {
+        BulkAction::Retry => format!("Retry {jobs}"),
+        BulkAction::Move => format!("Move {jobs}"),
+        BulkAction::Priority => format!("Set the priority of {jobs}"),
+        BulkAction::Tag => format!("Tag {jobs}"),
+        BulkAction::Untag => format!("Untag {jobs}"),
+        BulkAction::Track => format!("Track {jobs}"),
+        BulkAction::Untrack => format!("Untrack {jobs}"),
+        BulkAction::Cancel => format!("Cancel or delete {jobs}"),
+    }
+}
+
+/// The number of jobs, or “at least” that number.
+pub fn amount(jobs: i64, is_least: bool) -> String {
+    let jobs = plural(jobs, "job", "jobs");
+    if is_least {
+        format!("at least {jobs}")
+    } else {
+        jobs
+    }
+}
+
+fn title(action: BulkAction, view: &ConfirmView) -> String {
+    format!("{}?", sentence(action, &amount(view.jobs, view.is_least)))
+}
+
+fn nothing(why: &str, bulk: &BulkRequest) -> AnyView {
+    let mut chars = why.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    let why = format!("{}{}.", first.unwrap_or_default(), chars.as_str());
+    view! {
+        <p class="notice s-stalled">
+            {icon("stalled")}
+            <span>
+                {why} " Select jobs in the list, or choose all matching jobs. " <a href=urls::search(&bulk.q)>"Back to jobs"</a>
+            </span>
+        </p>
+    }
+    .into_any()
+}
+
+fn question(
+    action: BulkAction,
+    bulk: &BulkRequest,
+    view: &ConfirmView,
+    request: &PageRequest,
+) -> AnyView {
+    let (look, frame) = match action {
+        BulkAction::Cancel => ("button danger", "card padded question danger"),
+        _ => ("button strong", "card padded question"),
+    };
+    let of = if bulk.all { "all" } else { "" };
+    let undo = if view.can_be_undone { "yes" } else { "" };
+    let mut fields = vec![
+        ("deed", bulk.action.clone()),
+        ("of", of.to_owned()),
+        ("q", bulk.q.clone()),
+        ("counted", view.jobs.to_string()),
+        ("undo", undo.to_owned()),
+    ];
+    if !bulk.all {
+        fields.extend(bulk.jobs.iter().map(|job| ("jobs[]", job.clone())));
+    }
+    let jobs = amount(view.jobs, view.is_least);
+    let form = request.may(Role::Operator).then(|| {
+        view! {
+            <form method="post" action=Operate::PATH>
+                {hidden(fields)} {argument(action, bulk, view)}
+                {view.must_type.then(|| must_type(view, request))}
+                <div class="row">
+                    <button type="submit" class=look>{sentence(action, &jobs)}</button>
+                    <a class="button" href=urls::search(&bulk.q)>
+                        "Back"
+                    </a>
+                </div>
+            </form>
+        }
+    });
+    view! {
+        <section class=frame aria-label="Confirm">
+            <p>{which(bulk)}</p>
+            {effect(action, view).into_iter().map(|line| view! { <p>{line}</p> }).collect_view()}
+            {samples(view)} {form}
+        </section>
+    }
+    .into_any()
+}
+
+/// The selected jobs.
+fn which(bulk: &BulkRequest) -> AnyView {
+    if !bulk.all {
+        return "The selected jobs.".into_any();
+    }
+    if bulk.q.trim().is_empty() {
+        return view! { <strong>"All jobs of this server"</strong> ", of every protocol." }
+            .into_any();
+    }
+    view! {
+        "All jobs matching " <a href=urls::search(&bulk.q)><code>{bulk.q.clone()}</code></a>
+        ". Each job is re-checked before it is changed."
+    }
+    .into_any()
+}
+
+/// What the action does, in sentences.
+fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
+    let mut lines = vec![match action {
+        BulkAction::Retry => {
+            "Failed qless jobs return to their queues with all retries. Dead lmstfy and Relay jobs are respawned or \
+             requeued; lmstfy jobs get no expiry. Other jobs are skipped."
+        }
+        BulkAction::Cancel => {
+            "Cancels qless jobs and deletes lmstfy, Relay and Jobq jobs in any state. Workers lose the jobs they are \
+             running. Complete jobs, and jobs that other remaining jobs depend on, are skipped."
+        }
+        BulkAction::Move => {
+            "Moves qless jobs to that queue in any state. Workers lose the jobs they are running, and complete jobs \
+             run again. Other jobs are skipped."
+        }
+        BulkAction::Priority => "Sets the priority of qless jobs; lower numbers run first. Other jobs are skipped.",
+        BulkAction::Tag => "Adds this tag to qless jobs. Other jobs are skipped.",
+        BulkAction::Untag => "Removes this tag from qless jobs. Other jobs are skipped.",
+        BulkAction::Track => {
+            "Lists the events of qless jobs under Tracked. Other jobs are skipped."
+        }
+        BulkAction::Untrack => "Stops tracking qless jobs. Other jobs are skipped.",
+    }
+    .to_owned()];
+    let unable = view.jobs - view.able;
+    if unable > 0 {
+        lines.push(format!(
+            "{} of them will be skipped because of their current state.",
+            time::number(unable)
+        ));
+    }
+    if view.is_least {
+        lines.push(
+            "There are too many jobs to count exactly; counting stopped after 2 s. There may be more."
+                .to_owned(),
+        );
+    }
+    if action == BulkAction::Cancel {
+        lines.push(if view.can_be_undone {
+            "You can undo this for 30 s after it ends.".to_owned()
+        } else {
+            "This cannot be undone: undo covers at most 100,000 jobs and 64 MiB.".to_owned()
+        });
+    }
+    lines
+}
+
+/// The field for the argument: a queue, a priority, a tag.
+fn argument(action: BulkAction, bulk: &BulkRequest, view: &ConfirmView) -> AnyView {
+    let (label, kind) = match action {
+        BulkAction::Move => ("Target queue", "text"),
+        BulkAction::Priority => ("Priority", "number"),
+        BulkAction::Tag | BulkAction::Untag => ("Tag", "text"),
+        BulkAction::Retry | BulkAction::Cancel | BulkAction::Track | BulkAction::Untrack => {
+            return ().into_any();
+        }
+    };
+    view! {
+        <label>
+            <span>{label}</span>
+            <input
+                type=kind
+                name="arg"
+                value=bulk.arg.clone()
+                step=(kind == "number").then_some("any")
+                list=(action == BulkAction::Move).then_some("queues")
+                required
+                autocomplete="off"
+                maxlength="255"
+            />
+        </label>
+        {(action == BulkAction::Move).then(|| queue_names("queues", &view.queues))}
+    }
+    .into_any()
+}
+
+/// The field for the number of jobs, which prevents accidents.
+fn must_type(view: &ConfirmView, request: &PageRequest) -> AnyView {
+    view! {
+        <label>
+            <span>{format!("Type {} to confirm", time::number(view.jobs))}</span>
+            <input
+                type="text"
+                name="typed"
+                value=request.param("typed").unwrap_or_default()
+                inputmode="numeric"
+                required
+                autocomplete="off"
+            />
+        </label>
+    }
+    .into_any()
+}
+
+/// Samples of the jobs.
+fn samples(view: &ConfirmView) -> AnyView {
+    let shown = i64::try_from(view.samples.len()).unwrap_or(i64::MAX);
+    let more = view.jobs - shown;
+    let row = |job: &JobRow| {
+        view! {
+            <li>{job_link(job)} " " {chip(job.state)} " " {queue_name(&job.queue_ref)} " " <code class="aside">{job.preview.clone()}</code></li>
+        }
+    };
+    view! {
+        <ul class="samples">
+            {view.samples.iter().map(row).collect_view()}
+            {(more > 0).then(|| view! { <li class="aside">{format!("and {} more", time::number(more))}</li> })}
+        </ul>
+    }
+    .into_any()
+}

@@ -1,0 +1,55 @@
+//! Counts the jobs of a bulk action, for its confirmation.
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Engine, Result};
+use crate::ui::actions::operations::{
+    bulk_action, engine_action, must_type, no_jobs, subject, without_argument,
+};
+use crate::ui::context::read;
+use crate::ui::error::PageError;
+use crate::ui::model::operation::{BulkRequest, ConfirmView};
+use crate::ui::present::queue_refs::queue_names;
+use crate::ui::present::rows;
+
+/// What a bulk action would change, or why it is not possible.
+#[server]
+pub async fn confirm(request: BulkRequest) -> Result<Result<ConfirmView, String>, PageError> {
+    read(Role::Operator, async |context| {
+        load_confirm(&context.engine, &request).await
+    })
+    .await
+}
+
+/// What the confirmation shows, or why the action is not possible.
+pub async fn load_confirm(
+    engine: &Engine,
+    request: &BulkRequest,
+) -> Result<Result<ConfirmView, String>> {
+    // The page asks for the argument.
+    let action = match bulk_action(request) {
+        Ok(kind) => engine_action(kind, request).unwrap_or_else(|_| without_argument(kind)),
+        Err(why) => return Ok(Err(why)),
+    };
+    let subject = match subject(request) {
+        Ok(subject) => subject,
+        Err(why) => return Ok(Err(why)),
+    };
+    let counted = match engine.estimate_operation(&action, &subject).await? {
+        Ok(counted) => counted,
+        Err(why) => return Ok(Err(why.to_string())),
+    };
+    if counted.jobs == 0 && !counted.is_least {
+        return Ok(Err(no_jobs(request)));
+    }
+    Ok(Ok(ConfirmView {
+        jobs: counted.jobs,
+        is_least: counted.is_least,
+        able: counted.able,
+        samples: rows(engine, &counted.samples),
+        can_be_undone: action.removes() && counted.can_be_kept(),
+        must_type: must_type(&counted),
+        queues: queue_names(engine),
+    }))
+}

@@ -1,0 +1,243 @@
+//! `/ui/queues/{queue}/stats?day=YYYY-MM-DD`: the statistics of a queue on a UTC day.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::components::basics::{definitions, loaded};
+use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::histogram::{Histogram, histogram, within};
+use crate::ui::components::icons::icon;
+use crate::ui::model::queue_ref::Protocol;
+use crate::ui::model::series::StatisticsQuery;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::daily_stats::model::{DurationStats, StatsView};
+use crate::ui::pages::queue::{Tab, api_segment, head};
+use crate::ui::urls;
+
+#[component]
+pub fn StatsPage() -> impl IntoView {
+    let request = page_request();
+    let day = request.param("day").unwrap_or_default();
+    loaded(load::stats(request.queue().0, day), move |view| {
+        page(&view, &request)
+    })
+}
+
+fn page(view: &StatsView, request: &PageRequest) -> AnyView {
+    let queue_ref = &view.queue.queue_ref;
+    let quiet = view.wait.total + view.run.total + view.failures + view.retries == 0;
+    view! {
+        <Title text=format!("{}: statistics", queue_ref.label()) />
+        {head(&view.queue, Tab::Stats, request)}
+        {days(view)}
+        {if quiet { nothing(view) } else { everything(view) }}
+        {(queue_ref.protocol == Protocol::Qless).then(|| curl(view, request))}
+    }
+    .into_any()
+}
+
+fn curl(view: &StatsView, request: &PageRequest) -> AnyView {
+    let name = api_segment(&view.queue.queue_ref.name);
+    let path = format!("/stats/{name}/{}", time::date(view.day));
+    let line = format!("curl {}", quoted(&api(request, &path)));
+    view! {
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands("curl", vec![("This day", line)])}
+        </details>
+    }
+    .into_any()
+}
+
+/// The day, and links to others.
+fn days(view: &StatsView) -> AnyView {
+    let name = &view.queue.queue_ref;
+    let (day, today) = (view.day, view.today);
+    let so_far = if day == today { ", so far" } else { "" };
+    let link = |to_day: i64, word: &'static str, rel: &'static str| {
+        let date = time::date(to_day);
+        let label = format!("{word}, {date}");
+        view! { <a class="button" rel=rel href=urls::stats(name, Some(to_day)) aria-label=label>{word}</a> }
+    };
+    view! {
+        <div class="bar-above days">
+            <h2>{format!("{}, {}", time::weekday(day), time::date(day))} <span class="aside">{format!(" UTC{so_far}")}</span></h2>
+            <form method="get" action=urls::stats(name, None) class="row">
+                {link(day - 1, "Previous day", "prev")}
+                <label for="day" class="unseen">"Day"</label>
+                <input id="day" name="day" type="date" value=time::date(day) max=time::date(today) required />
+                <button type="submit" class="button">"Show"</button>
+                {(day < today).then(|| link(day + 1, "Next day", "next"))}
+                <a href=urls::statistics(&StatisticsQuery { queue: urls::handle(name), ..StatisticsQuery::default() })>"Other time ranges"</a>
+                {(day + 1 < today).then(|| view! { <a href=urls::stats(name, None)>"Today"</a> })}
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+fn nothing(view: &StatsView) -> AnyView {
+    let when = match view.day - view.today {
+        0 => "No activity in this queue today.",
+        1.. => "This day is in the future.",
+        _ => "No activity in this queue on this day, or its statistics are no longer kept.",
+    };
+    view! {
+        <div class="card">
+            <p class="empty">
+                {when}
+                " This page shows wait times and run times with histograms, failures and expired leases for each day."
+            </p>
+        </div>
+    }
+    .into_any()
+}
+
+fn everything(view: &StatsView) -> AnyView {
+    let protocol = view.queue.queue_ref.protocol;
+    view! {
+        {numbers(view)}
+        {durations(
+            &view.wait,
+            &Histogram {
+                id: "wait",
+                title: "Jobs by wait time",
+                look: "s-waiting",
+                slots: &view.wait.slots,
+            },
+            "Wait time",
+            match protocol {
+                Protocol::Qless => "From adding a job until a worker claims it, including delays. Counted on the day of the claim.",
+                Protocol::Lmstfy | Protocol::Relay | Protocol::Jobq => "From when a job becomes available until it is claimed. Counted on the day of the claim.",
+            },
+            "No jobs were claimed on this day.",
+        )}
+        {durations(
+            &view.run,
+            &Histogram {
+                id: "run",
+                title: "Jobs by run time",
+                look: "s-running",
+                slots: &view.run.slots,
+            },
+            "Run time",
+            match protocol {
+                Protocol::Qless => "From when a worker claims a job until it completes. Counted on the day of completion.",
+                Protocol::Lmstfy => "From when a consumer gets a job until it acknowledges it. Counted on the day of the acknowledgment.",
+                Protocol::Relay | Protocol::Jobq => "From when a runner gets a job until the run completes. Counted on the day of completion.",
+            },
+            match protocol {
+                Protocol::Qless => "No jobs completed on this day.",
+                Protocol::Lmstfy => "No running jobs were acknowledged on this day.",
+                Protocol::Relay | Protocol::Jobq => "No runs completed on this day.",
+            },
+        )}
+    }
+    .into_any()
+}
+
+/// The counts of the day.
+fn numbers(view: &StatsView) -> AnyView {
+    let queue_ref = &view.queue.queue_ref;
+    let done = match queue_ref.protocol {
+        Protocol::Qless | Protocol::Relay | Protocol::Jobq => "completed",
+        Protocol::Lmstfy => "acknowledged",
+    };
+    let mut tiles = vec![
+        ("running", "claimed", view.wait.total, None),
+        ("complete", done, view.run.total, None),
+    ];
+    if queue_ref.protocol.has(EffectiveState::Failed) {
+        let failed = urls::state(queue_ref, EffectiveState::Failed);
+        tiles.push(("failed", "failures", view.failures, None));
+        tiles.push(("failed", "still failed", view.failed, Some(failed)));
+    }
+    tiles.push(("stalled", "leases expired", view.retries, None));
+    let look = if tiles.len() == 5 {
+        "tiles five"
+    } else {
+        "tiles three"
+    };
+    let tiles = tiles.into_iter().map(|(state, word, n, address)| {
+        let look = if n == 0 { "tile zero" } else { "tile" };
+        let inside = view! {
+            <span class=format!("tile-name s-{state}")>{icon(state)} {word}</span>
+            <span class="tile-n">{time::number(n)}</span>
+        };
+        let inside = match address {
+            Some(address) => view! { <a href=address>{inside}</a> }.into_any(),
+            None => view! { <div>{inside}</div> }.into_any(),
+        };
+        view! { <li class=look>{inside}</li> }
+    });
+    view! { <ul class=look aria-label="Totals of the day">{tiles.collect_view()}</ul> }.into_any()
+}
+
+fn durations(
+    duration_stats: &DurationStats,
+    drawing: &Histogram<'_>,
+    title: &'static str,
+    about: &'static str,
+    none: &'static str,
+) -> AnyView {
+    let inside = if duration_stats.total == 0 {
+        view! { <p class="aside">{none}</p> }.into_any()
+    } else {
+        let kept = duration_stats.slots.iter().any(|n| *n > 0);
+        let drawn = if kept {
+            histogram(drawing)
+        } else {
+            view! { <p class="aside">"The histogram of this day is no longer kept."</p> }.into_any()
+        };
+        view! {
+            <div class="spread">
+                {facts(duration_stats)}
+                <div>{drawn}</div>
+            </div>
+        }
+        .into_any()
+    };
+    let id = format!("{}-section", drawing.id);
+    view! {
+        <section class="card padded" aria-labelledby=id>
+            <h2 id=id.clone()>{title}</h2>
+            <p class="aside">{about}</p>
+            {inside}
+        </section>
+    }
+    .into_any()
+}
+
+fn facts(duration_stats: &DurationStats) -> AnyView {
+    let mut facts = vec![
+        ("Jobs", time::number(duration_stats.total)),
+        ("Mean", time::seconds(duration_stats.mean)),
+    ];
+    // A single job has no variance.
+    if duration_stats.total > 1 {
+        facts.push((
+            "Standard deviation",
+            time::seconds(duration_stats.variance.sqrt()),
+        ));
+        facts.push(("Variance", squared(duration_stats.variance)));
+    }
+    for (word, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
+        facts.extend(within(&duration_stats.slots, share).map(|time| (word, time)));
+    }
+    definitions(facts)
+}
+
+/// A variance in square seconds.
+#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+fn squared(variance: f64) -> String {
+    match variance {
+        ..1.0 => format!("{variance:.3} s²"),
+        ..1_000.0 => format!("{variance:.1} s²"),
+        _ => format!("{} s²", time::number(variance as i64)),
+    }
+}

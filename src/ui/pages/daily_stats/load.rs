@@ -1,0 +1,75 @@
+//! Loads the statistics of a queue on a UTC day.
+
+use chrono::{NaiveDate, NaiveTime};
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Durations, Engine, Result, Time};
+use crate::ui::context::read_or_missing;
+use crate::ui::error::PageError;
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::pages::daily_stats::model::{DurationStats, StatsView};
+use crate::ui::present::queue_refs::key;
+use crate::ui::present::queue_row;
+
+/// The statistics of a queue on a UTC day, `YYYY-MM-DD`; today if empty.
+#[server]
+pub async fn stats(queue_ref: QueueRef, day: String) -> Result<StatsView, PageError> {
+    read_or_missing(
+        Role::Viewer,
+        async |context| load_stats(&context.engine, &queue_ref, &day).await,
+        || {
+            let name = queue_ref.label();
+            format!("Queue “{name}” not found, or “{day}” is not a day.")
+        },
+    )
+    .await
+}
+
+/// The statistics of a queue on `day`, `YYYY-MM-DD` or empty for today; `None` if the queue does not exist, the day is
+/// invalid, or the queue is a Jobq queue, which has no such statistics.
+pub async fn load_stats(
+    engine: &Engine,
+    queue_ref: &QueueRef,
+    day: &str,
+) -> Result<Option<StatsView>> {
+    let key = key(queue_ref);
+    let now = engine.now(None);
+    let moment = if day.is_empty() {
+        Some(now)
+    } else {
+        midnight(day)
+    };
+    let found = engine.queue(&key, None).await?;
+    let found = found.filter(|_| queue_ref.protocol != Protocol::Jobq);
+    let (Some(moment), Some(queue)) = (moment, found) else {
+        return Ok(None);
+    };
+    let stats = engine.stats(&key, moment).await?;
+    Ok(Some(StatsView {
+        queue: queue_row(&queue),
+        day: moment.day(),
+        today: now.day(),
+        wait: duration_stats(stats.wait),
+        run: duration_stats(stats.run),
+        failures: stats.failures,
+        failed: stats.failed,
+        retries: stats.retries,
+    }))
+}
+
+fn midnight(day: &str) -> Option<Time> {
+    let day = NaiveDate::parse_from_str(day, "%Y-%m-%d").ok()?;
+    Some(Time(
+        day.and_time(NaiveTime::MIN).and_utc().timestamp_micros(),
+    ))
+}
+
+fn duration_stats(durations: Durations) -> DurationStats {
+    DurationStats {
+        total: durations.moments.n,
+        mean: durations.moments.mean,
+        variance: durations.moments.variance(),
+        slots: durations.histogram,
+    }
+}

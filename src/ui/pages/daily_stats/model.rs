@@ -1,0 +1,33 @@
+//! The view model of the statistics of a day.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ui::model::queue::QueueRow;
+
+/// What happened in a queue on one UTC day.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatsView {
+    pub queue: QueueRow,
+    /// The number of the day, 1970-01-01 being 0.
+    pub day: i64,
+    pub today: i64,
+    /// From put to claim.
+    pub wait: DurationStats,
+    /// From claim to completion.
+    pub run: DurationStats,
+    pub failures: i64,
+    /// The failed jobs that are still failed.
+    pub failed: i64,
+    /// The number of expired leases.
+    pub retries: i64,
+}
+
+/// Durations in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DurationStats {
+    pub total: i64,
+    pub mean: f64,
+    pub variance: f64,
+    /// The histogram: 60 seconds, 59 minutes, 23 hours, 6 days.
+    pub slots: Vec<i64>,
+}

@@ -1,0 +1,154 @@
+//! `/ui/dead`: the dead letters of all queues, fullest first. The page of a queue shows its dead jobs.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::links::{job_link, queue_name};
+use crate::ui::components::paging::pager;
+use crate::ui::components::tables;
+use crate::ui::components::time::ago;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::dead_letters::model::{DeadRow, DeadView};
+use crate::ui::pages::queue::dead_letter::all_again;
+use crate::ui::urls;
+use crate::ui::urls::encoding::encode;
+
+#[component]
+pub fn DeadPage() -> impl IntoView {
+    let request = page_request();
+    let namespace = request.param("ns").unwrap_or_default();
+    let queue = request.param("queue").unwrap_or_default();
+    loaded(
+        load::dead(namespace.clone(), queue.clone(), request.offset()),
+        move |view| page(&view, &namespace, &queue, &request),
+    )
+}
+
+fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) -> AnyView {
+    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let filtered = !namespace.is_empty() || !queue.is_empty();
+    let mut here = "/ui/dead?ns=".to_owned();
+    encode(namespace, &mut here);
+    here.push_str("&queue=");
+    encode(queue, &mut here);
+    let list = if !view.rows.is_empty() || request.offset() > 0 {
+        letters(&view.rows, request)
+    } else if filtered {
+        view! {
+            <p class="empty">"No matching dead letters. " <a href="/ui/dead">"Clear the filter"</a></p>
+        }
+        .into_any()
+    } else {
+        nothing()
+    };
+    view! {
+        <Title text="Dead letters" />
+        <h1>"Dead letters"</h1>
+        {(view.jobs > 0)
+            .then(|| {
+                view! {
+                    <p class="lead">
+                        {format!(
+                            "{} in {}. Dead jobs stay until you respawn, requeue or delete them; Relay deletes its dead jobs after 30 days.",
+                            plural(view.jobs, "dead job", "dead jobs"),
+                            plural(n(view.letters), "queue", "queues"),
+                        )}
+                    </p>
+                }
+            })}
+        {(filtered || !view.namespaces.is_empty()).then(|| filter(view, namespace, queue))}
+        <div class="card">{list}</div>
+        {pager(request, &here, request.offset(), view.rows.len(), n(view.letters))}
+    }
+    .into_any()
+}
+
+fn filter(view: &DeadView, namespace: &str, queue: &str) -> AnyView {
+    let mut names = view.namespaces.clone();
+    if !namespace.is_empty() && !names.iter().any(|name| name == namespace) {
+        names.push(namespace.to_owned());
+    }
+    let options = names.iter().map(|name| {
+        view! { <option value=name.clone() selected=name == namespace>{name.clone()}</option> }
+    });
+    view! {
+        <div class="bar-above">
+            <form method="get" action="/ui/dead" role="search" class="row">
+                <label for="ns">"Namespace"</label>
+                <select id="ns" name="ns">
+                    <option value="">"all"</option>
+                    {options.collect_view()}
+                </select>
+                <label for="queue">"Queue name contains"</label>
+                <input id="queue" name="queue" type="search" value=queue.to_owned() maxlength="255" autocomplete="off" data-shortcut="/" />
+                <button type="submit" class="button">"Filter"</button>
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+fn letters(rows: &[DeadRow], request: &PageRequest) -> AnyView {
+    let columns = [
+        ("Queue", "first"),
+        ("Dead", "n"),
+        ("Oldest", "n"),
+        ("Oldest job", "wide payload-cell"),
+        ("Action", "act"),
+    ];
+    let rows = rows.iter().map(|row| {
+        let list = urls::state(&row.queue_ref, EffectiveState::Dead);
+        let look = format!("Open the dead jobs of {}", row.queue_ref.label());
+        let head = row.head.as_ref();
+        view! {
+            <tr data-key=list.clone()>
+                <th scope="row" class="first">{queue_name(&row.queue_ref)}</th>
+                <td class="n s-dead">{time::number(row.size)}</td>
+                <td class="n">{head.map(|job| ago(job.when, request.now))}</td>
+                <td class="wide payload-cell">
+                    {head
+                        .map(|job| {
+                            view! {
+                                {job_link(job)}
+                                " "
+                                <code>{job.preview.clone()}</code>
+                            }
+                        })}
+                </td>
+                <td class="act">
+                    <span class="row end">
+                        <a class="button" href=list.clone() aria-label=look>"Open"</a>
+                        {all_again(&row.queue_ref, row.size, request)}
+                    </span>
+                </td>
+            </tr>
+        }
+    });
+    tables::table(
+        "Dead letters",
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    )
+}
+
+fn nothing() -> AnyView {
+    view! {
+        <p class="empty">
+            "No dead jobs. An lmstfy job is published with a number of "
+            <code>"tries"</code>
+            " (default 1). Each delivery uses one try. When the last try’s time to run (TTR) ends without an acknowledgment, the job is dead-lettered. It stays here until you respawn or delete it."
+        </p>
+        <p class="empty">
+            "A Relay job is enqueued with a number of "
+            <code>"max_retries"</code>
+            "; without one it is retried indefinitely. A run that sends no heartbeat within its timeout uses one retry. When no retries are left, the job is dead-lettered: clients no longer see it, and it stays here for 30 days."
+        </p>
+    }
+    .into_any()
+}

@@ -1,0 +1,316 @@
+//! `/ui/failures/{group}?range=&fp=`: the failed jobs of one group, and those with one kind of message.
+
+pub mod incident;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::actions::jobs::Retry;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::bulk;
+use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, numbers};
+use crate::ui::components::commands::{api, commands, json, quoted};
+use crate::ui::components::forms::action_button;
+use crate::ui::components::links::{job_link, queue_name, worker_link};
+use crate::ui::components::paging::pager;
+use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::time::ago;
+use crate::ui::model::job::JobRow;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::failure::incident::incident;
+use crate::ui::pages::failures::load::{self, FAILURES_COUNTED_MAX};
+use crate::ui::pages::failures::model::{FailingView, MessageKind};
+use crate::ui::pages::failures::ranges;
+use crate::ui::pages::search::model::in_quotes;
+use crate::ui::urls;
+use crate::ui::urls::encoding::segment;
+
+#[component]
+pub fn FailurePage() -> impl IntoView {
+    let request = page_request();
+    let text = |name: &str| request.param(name).unwrap_or_default();
+    let asked = load::failure(request.name(2), text("range"), text("fp"), request.offset());
+    loaded(asked, move |view| page(&view, &request))
+}
+
+fn page(view: &FailingView, request: &PageRequest) -> AnyView {
+    let group = &view.group;
+    view! {
+        <Title text=group.group.clone() />
+        <p class="crumb"><a href="/ui/failures">"Failures"</a></p>
+        <h1 class="name">{group.group.clone()}</h1>
+        {if group.count == 0 { nothing().into_any() } else { some(view, request) }}
+    }
+    .into_any()
+}
+
+fn nothing() -> impl IntoView {
+    view! {
+        <div class="card">
+            <p class="empty">
+                "No failed jobs in this group. Its jobs were retried, moved or canceled, or the group never existed."
+            </p>
+        </div>
+    }
+}
+
+fn some(view: &FailingView, request: &PageRequest) -> AnyView {
+    let group = &view.group;
+    let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, request.now));
+    let chosen = view.chosen.as_ref().map_or("", |kind| kind.hash.as_str());
+    let here = urls::failing(&group.group, &view.range, chosen);
+    view! {
+        <div class="head-row">
+            <p class="lead">
+                {plural(group.count, "failed job", "failed jobs")} " · first " {moment(group.first)} " · last "
+                {moment(group.last)}
+            </p>
+            <div class="row">
+                {view.sample.as_ref().map(canary)}
+                {tables::retry_all(group, request)}
+            </div>
+        </div>
+        {ranges(&view.range, |range| urls::failing(&group.group, range, chosen))}
+        <section class="card padded" aria-label="Failures over time">
+            {times(view)}
+        </section>
+        {messages(view)}
+        {where_from(view)}
+        {view.sample.as_ref().map(|sample| newest(sample, request))}
+        <p>
+            <a href=urls::search(&meant(view))>{format!("Search these {}", plural(view.count, "job", "jobs"))}</a>
+        </p>
+        {bulk::of_failed(meant(view), request)}
+        <div class="card">
+            {if view.jobs.is_empty() {
+                view! { <p class="empty">"No matching jobs among the newest of this group. Choose another message or time range."</p> }.into_any()
+            } else {
+                tables::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, request)
+            }}
+        </div>
+        {pager(request, &here, request.offset(), view.jobs.len(), view.count)}
+        {incident(view, request)}
+        {by_curl(view, request)}
+    }
+    .into_any()
+}
+
+/// Retries the newest job of the group, so that its page shows the outcome before the others are retried.
+fn canary(sample: &JobRow) -> AnyView {
+    let fields = vec![
+        ("id", sample.id.clone()),
+        ("back", urls::qless_job(&sample.id)),
+    ];
+    let about = format!("Retry 1 as a canary: job {}", sample.id);
+    action_button(Retry::PATH, fields, "Retry 1 as a canary", about)
+}
+
+/// The search with the same results.
+fn meant(view: &FailingView) -> String {
+    let mut text = format!("state:failed type:{}", in_quotes(&view.group.group));
+    if let Some(kind) = &view.chosen {
+        text.push_str(&format!(" fp:{}", kind.hash));
+    }
+    let age = match view.range.as_str() {
+        "1h" | "24h" | "7d" => view.range.as_str(),
+        _ => return text,
+    };
+    text.push_str(&format!(" updated:<{age}"));
+    text
+}
+
+fn times(view: &FailingView) -> AnyView {
+    let drawing = Chart {
+        id: "times",
+        title: match view.width / 60_000_000 {
+            ..60 => "Still-failed jobs, per minute",
+            60 => "Still-failed jobs, per hour",
+            120 => "Still-failed jobs, per 2 hours",
+            _ => "Still-failed jobs, per 8 hours",
+        },
+        unit: Unit::Rate,
+        from: view.from,
+        width: view.width,
+        goes_on: true,
+        lines: vec![Line {
+            name: "failed",
+            look: "s-failed",
+            dash: Dash::Solid,
+            values: view.spans.iter().map(|n| Some(*n as f64)).collect(),
+        }],
+    };
+    view! {
+        {chart(&drawing)}
+        {view
+            .is_cut
+            .then(|| view! { <p class="aside">{format!("Shows the newest {} jobs only. Older failures are not counted.", time::number(FAILURES_COUNTED_MAX))}</p> })}
+        {numbers("Failures over time, data", &[&drawing])}
+    }
+    .into_any()
+}
+
+/// The kinds of messages, as links that filter by kind.
+fn messages(view: &FailingView) -> AnyView {
+    let group = &view.group.group;
+    let chosen = view.chosen.as_ref();
+    let chip = |kind: &MessageKind, is_chosen: bool| {
+        let fp = if is_chosen { "" } else { kind.hash.as_str() };
+        let text = match kind.text.as_str() {
+            "" => "(no message)".to_owned(),
+            text => text.to_owned(),
+        };
+        view! {
+            <li>
+                <a href=urls::failing(group, &view.range, fp) aria-current=is_chosen.then_some("true")>
+                    <span class="count">{time::number(kind.count)}</span>
+                    <span>{text}</span>
+                </a>
+            </li>
+        }
+    };
+    let is_chosen = |kind: &MessageKind| chosen.is_some_and(|chosen| chosen.hash == kind.hash);
+    let hidden = chosen.filter(|chosen| {
+        !view
+            .message_kinds
+            .iter()
+            .any(|kind| kind.hash == chosen.hash)
+    });
+    let others = match view.others {
+        0 => String::new(),
+        n => format!(" {n} more messages are not listed."),
+    };
+    view! {
+        <section class="card padded" aria-labelledby="messages">
+            <h2 id="messages">"Messages"</h2>
+            <ul class="chips">
+                {view.message_kinds.iter().map(|kind| chip(kind, is_chosen(kind))).collect_view()}
+                {hidden.map(|kind| chip(kind, true))}
+            </ul>
+            <p class="aside">
+                {format!("Messages of the newest {}. “·” replaces the parts that vary: numbers, IDs and quoted text.{others}", plural(view.looked_at, "job", "jobs"))}
+                {chosen
+                    .map(|kind| {
+                        view! {
+                            " Selected: " <code>{format!("fp:{}", kind.hash)}</code> ". "
+                            <a href=urls::failing(group, &view.range, "")>"All messages"</a>
+                        }
+                    })}
+            </p>
+        </section>
+    }
+    .into_any()
+}
+
+fn where_from(view: &FailingView) -> AnyView {
+    let row = |name: AnyView, n: i64| {
+        view! { <tr><th scope="row" class="first">{name}</th> <td class="n">{time::number(n)}</td></tr> }.into_any()
+    };
+    let table = |caption: &str, word, rows: Vec<AnyView>| {
+        tables::table(
+            caption,
+            tables::head(&[(word, "first"), ("Jobs", "n")]),
+            rows.into_any(),
+        )
+    };
+    let queues = view
+        .queues
+        .iter()
+        .map(|(queue_ref, n)| row(queue_name(queue_ref), *n));
+    let workers = view
+        .workers
+        .iter()
+        .map(|(name, n)| row(worker_link(name), *n));
+    view! {
+        <div class="columns">
+            <div class="card">{table("Queues of these jobs", "Queue", queues.collect())}</div>
+            <div class="card">{table("Workers that failed them", "Worker", workers.collect())}</div>
+        </div>
+    }
+    .into_any()
+}
+
+fn newest(sample: &JobRow, request: &PageRequest) -> AnyView {
+    let failure = sample.failure.as_ref();
+    view! {
+        <section class="card padded" aria-labelledby="newest">
+            <h2 id="newest">"Newest message"</h2>
+            <p class="aside">
+                {job_link(sample)} " in " {queue_name(&sample.queue_ref)}
+                {failure.map(|failure| view! { ", " {ago(failure.when, request.now)} })}
+            </p>
+            {failure.map(|failure| view! { <pre class="message" tabindex="0">{failure.message.clone()}</pre> })}
+        </section>
+    }
+    .into_any()
+}
+
+fn by_curl(view: &FailingView, request: &PageRequest) -> AnyView {
+    let group = &view.group;
+    let body = format!(
+        r#"{{"data": {{"group": {}, "count": {}}}}}"#,
+        json(&group.group),
+        group.count
+    );
+    let queue = view
+        .jobs
+        .first()
+        .map(|job| segment(&job.queue_ref.name))
+        .unwrap_or_default();
+    let list = format!("/failed/{}", segment(&group.group));
+    let list = format!("curl {}", quoted(&api(request, &list)));
+    let retry = quoted(&api(request, &format!("/unfail/{queue}")));
+    let retry = format!("curl {retry} -d {}", quoted(&body));
+    view! {
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands("curl", vec![("List these jobs", list), ("Retry all into one queue", retry)])}
+        </details>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::model::failure::GroupRow;
+    use crate::ui::pages::failures::model::FailingView;
+
+    #[test]
+    fn the_search_means_the_same_jobs() {
+        let view = |range: &str, chosen: Option<&str>| FailingView {
+            group: GroupRow {
+                group: r#"a "b" \"#.to_owned(),
+                count: 1,
+                first: None,
+                last: None,
+                message: None,
+            },
+            range: range.to_owned(),
+            from: 0,
+            width: 60_000_000,
+            spans: vec![],
+            is_cut: false,
+            looked_at: 0,
+            message_kinds: vec![],
+            others: 0,
+            chosen: chosen.map(|hash| MessageKind {
+                hash: hash.to_owned(),
+                text: String::new(),
+                count: 1,
+            }),
+            queues: vec![],
+            workers: vec![],
+            sample: None,
+            count: 1,
+            jobs: vec![],
+        };
+        let plain = r#"state:failed type:"a \"b\" \\""#;
+        assert_eq!(meant(&view("all", None)), plain);
+        assert_eq!(
+            meant(&view("7d", Some("1a2b3c4d"))),
+            format!("{plain} fp:1a2b3c4d updated:<7d")
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! `/ui/failures?range=&q=`: failed jobs by group.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::chart::spark;
+use crate::ui::components::links::queue_name;
+use crate::ui::components::tables;
+use crate::ui::components::time::ago;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::failures::load::FAILURES_COUNTED_MAX;
+use crate::ui::pages::failures::model::{FailingGroup, FailuresView};
+use crate::ui::urls;
+
+/// The ranges, by their names in addresses.
+pub const RANGES: [(&str, &str); 4] = [
+    ("1h", "1 hour"),
+    ("24h", "24 hours"),
+    ("7d", "7 days"),
+    ("all", "All"),
+];
+
+/// Queues in a row.
+const QUEUES_NAMED: usize = 3;
+
+#[component]
+pub fn FailuresPage() -> impl IntoView {
+    let request = page_request();
+    let text = request.param("q").unwrap_or_default();
+    let range = request.param("range").unwrap_or_default();
+    loaded(load::failures(range, text.clone()), move |view| {
+        view! {
+            <Title text="Failures" />
+            <h1>"Failures"</h1>
+            {if view.failed == 0 { none(&view, &request) } else { some(&view, &text, &request) }}
+        }
+        .into_any()
+    })
+}
+
+fn none(view: &FailuresView, request: &PageRequest) -> AnyView {
+    view! {
+        <div class="card">
+            <p class="empty">
+                "No failed jobs. When a worker fails a job, it appears here by failure group, ready to retry. Last failure: "
+                {match view.last {
+                    Some(last) => ago(last, request.now),
+                    None => "none recorded".into_any(),
+                }} "."
+            </p>
+        </div>
+    }
+    .into_any()
+}
+
+/// Links to the ranges, of which this one is shown; `address` is where they lead.
+pub fn ranges(shown: &str, address: impl Fn(&str) -> String) -> AnyView {
+    let links = RANGES.map(|(name, word)| {
+        let current = (shown == name).then_some("true");
+        view! { <a class="button" href=address(name) aria-current=current>{word}</a> }
+    });
+    view! { <nav class="row ranges" aria-label="Time range">{links}</nav> }.into_any()
+}
+
+fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
+    let counted: i64 = view.groups.iter().map(|group| group.count).sum();
+    let groups = i64::try_from(view.groups.len() + view.more).unwrap_or(i64::MAX);
+    let address = |range: &str| urls::filled("/ui/failures", [("range", range), ("q", text)]);
+    view! {
+        <p class="lead">
+            {match counted == view.failed {
+                true => format!("{} in {}", plural(counted, "failed job", "failed jobs"), plural(groups, "group", "groups")),
+                false => format!(
+                    "{} of {}, in {}",
+                    time::number(counted),
+                    plural(view.failed, "failed job", "failed jobs"),
+                    plural(groups, "group", "groups"),
+                ),
+            }}
+        </p>
+        <div class="bar-above">
+            {ranges(&view.range, address)}
+            <form method="get" action="/ui/failures" role="search" class="row">
+                <label for="q">"Group or message contains"</label>
+                <input id="q" name="q" type="search" value=text.to_owned() maxlength="255" autocomplete="off" />
+                <input type="hidden" name="range" value=view.range.clone() />
+                <button type="submit" class="button">"Filter"</button>
+            </form>
+        </div>
+        <div class="card">
+            {if view.groups.is_empty() {
+                view! {
+                    <p class="empty">
+                        {if text.is_empty() {
+                            "No still-failed jobs in this time range. ".to_owned()
+                        } else {
+                            format!("No failures in this time range contain “{text}”. ")
+                        }} <a href="/ui/failures">"Show all failures"</a>
+                    </p>
+                }
+                    .into_any()
+            } else {
+                groups_table(view, request)
+            }}
+        </div>
+        {(view.more > 0)
+            .then(|| {
+                let more = i64::try_from(view.more).unwrap_or(i64::MAX);
+                view! { <p class="aside">{format!("{} with fewer jobs not shown. Filter to see them.", plural(more, "group", "groups"))}</p> }
+            })}
+    }
+    .into_any()
+}
+
+fn groups_table(view: &FailuresView, request: &PageRequest) -> AnyView {
+    let columns = [
+        ("Failure", "first"),
+        ("Jobs", "n"),
+        ("Share", "n mid"),
+        ("Last 24 hours", "wide"),
+        ("First", "n wide"),
+        ("Last", "n mid"),
+        ("Queues", "wide"),
+        ("Action", "act"),
+    ];
+    let rows = view
+        .groups
+        .iter()
+        .map(|group| row(group, view, request))
+        .collect_view();
+    tables::table("Failures by group", tables::head(&columns), rows.into_any())
+}
+
+fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyView {
+    let row = &group.row;
+    let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, request.now));
+    let share = row.count as f64 / view.failed.max(1) as f64 * 100.0;
+    let day: i64 = group.day.iter().sum();
+    let about = format!(
+        "{} failed in the last 24 hours, at most {} in one hour",
+        plural(day, "job", "jobs"),
+        time::number(group.day.iter().max().copied().unwrap_or_default()),
+    );
+    let drawn = match day {
+        0 => view! { <td class="wide zero">"none"</td> }.into_any(),
+        _ => view! { <td class="wide">{spark(&group.day, "s-failed", &about)}</td> }.into_any(),
+    };
+    let address = urls::failing(&row.group, &view.range, "");
+    view! {
+        <tr data-key=row.group.clone()>
+            <th scope="row" class="first text">
+                <a class="name" href=address>{row.group.clone()}</a>
+                {group.most.as_ref().map(|most| view! { <span class="note">{most.text.clone()}</span> })}
+                {group
+                    .most
+                    .as_ref()
+                    .filter(|most| most.count < group.looked_at)
+                    .map(|most| view! { <span class="klass">{format!("{} of the newest {} jobs", time::number(most.count), time::number(group.looked_at))}</span> })}
+            </th>
+            <td class="n s-failed">{at_least(group.count)}</td>
+            <td class="n mid">{format!("{share:.0}%")}</td>
+            {drawn}
+            <td class="n wide">{moment(row.first)}</td>
+            <td class="n mid">{moment(row.last)}</td>
+            <td class="wide">{places(&group.queues)}</td>
+            <td class="act">{tables::retry_all(row, request)}</td>
+        </tr>
+    }
+    .into_any()
+}
+
+/// The number of jobs; “more than” at the limit of counting.
+fn at_least(n: i64) -> String {
+    match n > FAILURES_COUNTED_MAX {
+        true => format!("{}+", time::number(FAILURES_COUNTED_MAX)),
+        false => time::number(n),
+    }
+}
+
+fn places(queues: &[(QueueRef, i64)]) -> AnyView {
+    let shown = queues.iter().take(QUEUES_NAMED);
+    let more = queues.len().saturating_sub(QUEUES_NAMED);
+    view! {
+        {shown.map(|(queue_ref, _)| view! { <div>{queue_name(queue_ref)}</div> }).collect_view()}
+        {(more > 0).then(|| view! { <span class="aside">{format!("and {more} more")}</span> })}
+    }
+    .into_any()
+}

@@ -1,0 +1,377 @@
+//! Loads the failure groups.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::budget::Budget;
+use crate::engine::{
+    Allowance, Engine, Evaluated, Failing, FailureTimes, Page, QueueId, Result, TIMES_MAX, Time,
+};
+use crate::search::{Fingerprint, LOOKED_AT_MAX};
+use crate::ui::context::read;
+use crate::ui::error::PageError;
+use crate::ui::model::failure::GroupRow;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::{PAGE_JOBS, job};
+use crate::ui::pages::failures::model::{FailingGroup, FailingView, FailuresView, MessageKind};
+use crate::ui::pages::overview::load::load_groups;
+use crate::ui::present::job_row;
+use crate::ui::present::queue_refs::queue_of;
+
+/// Maximum number of failed jobs of a group that are counted by time.
+pub const FAILURES_COUNTED_MAX: i64 = 10_000;
+
+/// The failure groups with failures in a range (`1h`, `24h`, `7d`, otherwise all) whose name or newest message contains a
+/// text.
+#[server]
+pub async fn failures(range: String, text: String) -> Result<FailuresView, PageError> {
+    read(Role::Viewer, async |context| {
+        load_failures(&context.engine, &range, &text).await
+    })
+    .await
+}
+
+/// One failure group, and a page from `offset` on of its jobs that failed in a range, with this fingerprint unless it is
+/// empty.
+#[server]
+pub async fn failure(
+    group: String,
+    range: String,
+    fingerprint: String,
+    offset: usize,
+) -> Result<FailingView, PageError> {
+    read(Role::Viewer, async |context| {
+        load_failure(&context.engine, &group, &range, &fingerprint, offset).await
+    })
+    .await
+}
+
+const HOUR_US: i64 = 3_600_000_000;
+
+/// The pages name this limit.
+const _: () = assert!(TIMES_MAX as i64 == FAILURES_COUNTED_MAX);
+
+/// Maximum number of groups with details, and of jobs per group whose messages are read.
+const GROUPS_MAX: usize = 50;
+
+const LISTED_MESSAGES: usize = 200;
+
+/// Maximum number of newest jobs that the page of a group evaluates.
+const GROUP_JOBS_MAX: usize = 10_000;
+
+/// Characters of messages of which a page computes fingerprints: all of the newest jobs, in up to a second.
+const MESSAGES_WORK: u64 = (GROUP_JOBS_MAX * LOOKED_AT_MAX) as u64;
+
+/// Kinds of messages, queues and workers on the page of a group.
+const KINDS_SHOWN: usize = 20;
+
+const NAMED_MAX: usize = 10;
+
+/// The named ranges: hours in total, and spans of the chart.
+const RANGES: [(&str, i64, usize); 3] = [("1h", 1, 60), ("24h", 24, 24), ("7d", 168, 84)];
+
+/// The start of a range, `None` for all; the length of a span, and their number.
+fn range(name: &str, now: Time) -> (&'static str, Option<Time>, i64, usize) {
+    let found = RANGES.into_iter().find(|(range, ..)| *range == name);
+    let (name, hours, count) = found.unwrap_or(("all", 24 * 30, 90));
+    let width = hours * HOUR_US / count as i64;
+    let from = now.0.div_euclid(width) * width - width * (count as i64 - 1);
+    let from = Time(from);
+    (name, (name != "all").then_some(from), width, count)
+}
+
+/// The failure groups whose name or newest message contains a text, and in which a job failed in the range.
+pub async fn load_failures(engine: &Engine, name: &str, text: &str) -> Result<FailuresView> {
+    let now = engine.now(None);
+    let (name, since, ..) = range(name, now);
+    let mut rows = load_groups(engine).await?;
+    let failed = rows.iter().map(|row| row.count).sum();
+    let text = text.to_lowercase();
+    let holds = |word: &str| word.to_lowercase().contains(&text);
+    rows.retain(|row| {
+        let is_late = since.is_none_or(|since| row.last >= Some(since.0));
+        is_late && (holds(&row.group) || row.message.as_deref().is_some_and(holds))
+    });
+    let more = rows.len().saturating_sub(GROUPS_MAX);
+    rows.truncate(GROUPS_MAX);
+    let mut groups = look_at(engine, rows, since, now).await?;
+    groups.sort_by(|a, b| {
+        let order = b.count.cmp(&a.count);
+        order.then_with(|| a.row.group.cmp(&b.row.group))
+    });
+    Ok(FailuresView {
+        range: name.to_owned(),
+        groups,
+        more,
+        failed,
+        last: match failed {
+            0 => engine.last_failure().await?.map(|at| at.0),
+            _ => None,
+        },
+    })
+}
+
+async fn look_at(
+    engine: &Engine,
+    rows: Vec<GroupRow>,
+    since: Option<Time>,
+    now: Time,
+) -> Result<Vec<FailingGroup>> {
+    let names: Vec<&str> = rows.iter().map(|row| row.group.as_str()).collect();
+    let from = Time(now.0.div_euclid(HOUR_US) * HOUR_US - 23 * HOUR_US);
+    let day = engine.failure_times(&names, from, HOUR_US, 24).await?;
+    let counted = match since {
+        // A single span without end.
+        Some(since) => engine.failure_times(&names, since, i64::MAX, 1).await?,
+        None => Vec::new(),
+    };
+    let first = since.unwrap_or(Time(i64::MIN));
+    let newest = engine.failing(&names, first, LISTED_MESSAGES).await?;
+    let mut queues = engine.failing_queues().await?;
+    let mut allowance = Allowance::new(MESSAGES_WORK);
+    let mut groups = Vec::new();
+    let mut of_each = day.into_iter().zip(newest).enumerate();
+    for row in rows {
+        let (index, (day, newest)) = of_each.next().unwrap_or_default();
+        let (newest, prints) = fingerprints(newest, &mut allowance).await;
+        let queues = queues.remove(&row.group).unwrap_or_default();
+        let in_range = |times: &FailureTimes| times.spans.iter().sum();
+        groups.push(FailingGroup {
+            count: counted.get(index).map_or(row.count, in_range),
+            day: day.spans,
+            queues: named(engine, queues),
+            looked_at: count(newest.len()),
+            most: message_kinds(&prints).into_iter().next(),
+            row,
+        });
+    }
+    Ok(groups)
+}
+
+/// One failure group, filtered by fingerprint unless it is empty. A group without failed jobs is empty.
+pub async fn load_failure(
+    engine: &Engine,
+    group: &str,
+    name: &str,
+    fingerprint: &str,
+    offset: usize,
+) -> Result<FailingView> {
+    let now = engine.now(None);
+    let (name, since, width, spans) = range(name, now);
+    let known = load_groups(engine).await?;
+    let row = known.into_iter().find(|row| row.group == group);
+    let from = Time(now.0.div_euclid(width) * width - width * (spans as i64 - 1));
+    let times = engine.failure_times(&[group], from, width, spans).await?;
+    let times = times.into_iter().next().unwrap_or_default();
+    let first = since.unwrap_or(Time(i64::MIN));
+    let newest = engine.failing(&[group], first, GROUP_JOBS_MAX).await?;
+    let newest = newest.into_iter().next().unwrap_or_default();
+    let mut allowance = Allowance::new(MESSAGES_WORK);
+    let (newest, prints) = fingerprints(newest, &mut allowance).await;
+    let mut kinds = message_kinds(&prints);
+    let chosen = chosen_kind(&kinds, fingerprint);
+    let meant: Vec<&Failing> = newest
+        .iter()
+        .zip(&prints)
+        .filter(|(_, print)| fingerprint.is_empty() || print.hash == fingerprint)
+        .map(|(job, _)| job)
+        .collect();
+    let others = kinds.len().saturating_sub(KINDS_SHOWN);
+    kinds.truncate(KINDS_SHOWN);
+    let group = row.unwrap_or_else(|| empty(group));
+    let (total, jobs) = page(
+        engine,
+        &group,
+        &meant,
+        since.is_none() && chosen.is_none(),
+        offset,
+    )
+    .await?;
+    let sample = match meant.first() {
+        Some(job) => engine.failed_job(job.seq).await?,
+        None => None,
+    };
+    Ok(FailingView {
+        range: name.to_owned(),
+        from: from.0,
+        width,
+        spans: times.spans,
+        is_cut: times.is_cut,
+        looked_at: count(newest.len()),
+        message_kinds: kinds,
+        others,
+        chosen,
+        queues: named(engine, counts(meant.iter().map(|job| job.queue))),
+        workers: counts(
+            meant
+                .iter()
+                .map(|job| job.worker.clone())
+                .filter(|name| !name.is_empty()),
+        )
+        .into_iter()
+        .take(NAMED_MAX)
+        .collect(),
+        sample: sample.map(|job| job_row(engine, &job, now)),
+        count: total,
+        jobs,
+        group,
+    })
+}
+
+/// The kind of message with this fingerprint; `None` if the fingerprint is empty.
+fn chosen_kind(kinds: &[MessageKind], fingerprint: &str) -> Option<MessageKind> {
+    if fingerprint.is_empty() {
+        return None;
+    }
+    let found = kinds.iter().find(|kind| kind.hash == fingerprint);
+    Some(found.cloned().unwrap_or(MessageKind {
+        hash: fingerprint.to_owned(),
+        text: String::new(),
+        count: 0,
+    }))
+}
+
+/// A group without failed jobs.
+fn empty(group: &str) -> GroupRow {
+    GroupRow {
+        group: group.to_owned(),
+        count: 0,
+        first: None,
+        last: None,
+        message: None,
+    }
+}
+
+/// The number of matching jobs, and a page of them. All jobs of a group are found by its index.
+async fn page(
+    engine: &Engine,
+    group: &GroupRow,
+    meant: &[&Failing],
+    all: bool,
+    offset: usize,
+) -> Result<(i64, Vec<job::JobRow>)> {
+    let now = engine.now(None);
+    let (total, jobs) = if all {
+        let page = Page {
+            offset,
+            limit: PAGE_JOBS,
+        };
+        engine.list_failed(&group.group, page).await?
+    } else {
+        let shown = meant.iter().skip(offset).take(PAGE_JOBS);
+        let seqs: Vec<i64> = shown.map(|job| job.seq).collect();
+        (count(meant.len()), engine.failed_jobs(&seqs).await?)
+    };
+    let rows = jobs.iter().map(|job| job_row(engine, job, now));
+    Ok((total, rows.collect()))
+}
+
+/// The newest of the jobs, as many as the allowance reaches, and the fingerprints of their messages.
+async fn fingerprints(
+    jobs: Vec<Failing>,
+    allowance: &mut Allowance,
+) -> (Vec<Failing>, Vec<Fingerprint>) {
+    let jobs = Arc::new(jobs);
+    let evaluate = {
+        let jobs = Arc::clone(&jobs);
+        move |budget: &mut Budget| {
+            let mut prints = Vec::with_capacity(jobs.len());
+            for job in jobs.iter() {
+                if let Err(spent) = budget.spend(job.message.len().min(LOOKED_AT_MAX)) {
+                    return Evaluated {
+                        value: prints,
+                        spent: Some(spent),
+                    };
+                }
+                prints.push(Fingerprint::of(&job.message));
+            }
+            Evaluated {
+                value: prints,
+                spent: None,
+            }
+        }
+    };
+    let prints = allowance.run(evaluate).await.value;
+    let mut jobs = Arc::unwrap_or_clone(jobs);
+    jobs.truncate(prints.len());
+    (jobs, prints)
+}
+
+/// The kinds of messages, most frequent first, then newest first.
+fn message_kinds(newest: &[Fingerprint]) -> Vec<MessageKind> {
+    let mut kinds: HashMap<&Fingerprint, (i64, usize)> = HashMap::new();
+    for (index, print) in newest.iter().enumerate() {
+        let kind = kinds.entry(print).or_insert((0, index));
+        kind.0 += 1;
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, (count, index))| (Reverse(*count), *index));
+    let kind = |(kind, (count, _)): (&Fingerprint, (i64, usize))| MessageKind {
+        hash: kind.hash.clone(),
+        text: kind.text.clone(),
+        count,
+    };
+    kinds.into_iter().map(kind).collect()
+}
+
+/// How often each value occurs, most frequent first.
+fn counts<T: Eq + Hash + Ord + Clone>(all: impl Iterator<Item = T>) -> Vec<(T, i64)> {
+    let mut counts: HashMap<T, i64> = HashMap::new();
+    all.for_each(|one| *counts.entry(one).or_default() += 1);
+    let mut counts: Vec<(T, i64)> = counts.into_iter().collect();
+    counts.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
+    counts
+}
+
+fn named(engine: &Engine, mut queues: Vec<(QueueId, i64)>) -> Vec<(QueueRef, i64)> {
+    queues.sort_by_key(|(_, n)| Reverse(*n));
+    let shown = queues.into_iter().take(NAMED_MAX);
+    shown
+        .map(|(queue, n)| (queue_of(engine, queue), n))
+        .collect()
+}
+
+fn count(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_most_say_comes_first_and_then_what_is_newest() {
+        let newest = ["c", "no 1", "b", "no 22", "b 'x'"].map(Fingerprint::of);
+        let told: Vec<_> = message_kinds(&newest)
+            .into_iter()
+            .map(|kind| (kind.text, kind.count))
+            .collect();
+        let expected = [("no ·", 2), ("c", 1), ("b", 1), ("b ·", 1)];
+        assert_eq!(told, expected.map(|(text, n)| (text.to_owned(), n)));
+        assert_eq!(counts(["a", "b", "b"].into_iter()), [("b", 2), ("a", 1)]);
+    }
+
+    #[test]
+    fn ranges_end_with_the_span_that_goes_on() {
+        let now = Time(1_793_500_000_000_000);
+        for (name, hours) in [
+            ("1h", 1),
+            ("24h", 24),
+            ("7d", 168),
+            ("all", 720),
+            ("x", 720),
+        ] {
+            let (found, from, width, count) = range(name, now);
+            assert_eq!(found, if name == "x" { "all" } else { name });
+            assert_eq!(width * count as i64, hours * HOUR_US);
+            assert_eq!(from.is_none(), hours == 720);
+            let from = from.unwrap_or(Time(now.0 - width * count as i64 + 1));
+            assert!(from.0 + width * count as i64 > now.0);
+        }
+    }
+}

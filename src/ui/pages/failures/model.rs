@@ -1,0 +1,72 @@
+//! The view models of failure groups.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ui::model::failure::GroupRow;
+use crate::ui::model::job::JobRow;
+use crate::ui::model::queue_ref::QueueRef;
+
+/// The failure groups of a time range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailuresView {
+    /// `1h`, `24h`, `7d` or `all`.
+    pub range: String,
+    /// Most jobs first.
+    pub groups: Vec<FailingGroup>,
+    /// The number of further groups.
+    pub more: usize,
+    /// The number of failed jobs in all groups.
+    pub failed: i64,
+    /// The approximate time of the last failure, if one is stored.
+    pub last: Option<i64>,
+}
+
+/// A failure group with details.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailingGroup {
+    pub row: GroupRow,
+    /// The number of its jobs that failed in the range; the limit of counting plus 1 if there are more.
+    pub count: i64,
+    /// The number of failures in each of the last 24 hours.
+    pub day: Vec<i64>,
+    /// Its queues, most jobs first.
+    pub queues: Vec<(QueueRef, i64)>,
+    /// The most frequent kind of message among the newest jobs, and their number.
+    pub most: Option<MessageKind>,
+    pub looked_at: i64,
+}
+
+/// A kind of message: messages that differ only in numbers and names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MessageKind {
+    /// Eight hexadecimal digits.
+    pub hash: String,
+    pub text: String,
+    pub count: i64,
+}
+
+/// One failure group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailingView {
+    pub group: GroupRow,
+    pub range: String,
+    /// The failures over time: the start of the first span, the length of a span, the counts; whether some are missing.
+    pub from: i64,
+    pub width: i64,
+    pub spans: Vec<i64>,
+    pub is_cut: bool,
+    /// The number of newest jobs that the fields below describe.
+    pub looked_at: i64,
+    /// The kinds of messages, most frequent first; the selected one.
+    pub message_kinds: Vec<MessageKind>,
+    /// The number of further kinds.
+    pub others: usize,
+    pub chosen: Option<MessageKind>,
+    pub queues: Vec<(QueueRef, i64)>,
+    pub workers: Vec<(String, i64)>,
+    /// The newest matching job.
+    pub sample: Option<JobRow>,
+    /// The number of matching jobs, and a page of them.
+    pub count: i64,
+    pub jobs: Vec<JobRow>,
+}

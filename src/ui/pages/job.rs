@@ -1,0 +1,246 @@
+//! `/ui/jobs/{id}`: one qless job.
+
+pub mod actions;
+pub mod curl;
+pub mod graph;
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::ui::actions::jobs::{RemoveTag, Undepend};
+use crate::ui::components::basics::{definitions, loaded, plural};
+use crate::ui::components::commands::copy;
+use crate::ui::components::forms::{action_button, may, shortcut};
+use crate::ui::components::icons::icon;
+use crate::ui::components::links::{queue_link, queue_name, tag_link, worker_link};
+use crate::ui::components::payload::payload;
+use crate::ui::components::state::{badge, chip, state_view};
+use crate::ui::components::tables;
+use crate::ui::components::time::{ago, when};
+use crate::ui::components::timeline::timeline;
+use crate::ui::model::job::FailureNote;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::job::model::{JobView, RelatedJobs};
+use crate::ui::urls;
+
+/// Maximum number of tags on the page.
+const TAGS_SHOWN: usize = 100;
+
+#[component]
+pub fn JobPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::job(request.name(2)), move |job| page(&job, &request))
+}
+
+fn page(job: &JobView, request: &PageRequest) -> AnyView {
+    let row = &job.row;
+    let name = row.klass.clone().unwrap_or_else(|| "Job".to_owned());
+    view! {
+        <Title text=format!("{name} {}", row.id) />
+        <p class="crumb">
+            <a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&row.queue_ref)}
+        </p>
+        <div class="head-row">
+            <div class="row">
+                <h1>
+                    <span class="name">{name}</span> {chip(row.state)}
+                    {job.tracked.then(|| view! { <span class="chip s-tracked">{icon("tracked")} "tracked"</span> })}
+                </h1>
+                {badge(row.queue_ref.protocol)}
+            </div>
+            <div class="row">{actions::actions(job, request)}</div>
+        </div>
+        <p class="lead row">
+            <code id="jid" class="id">{row.id.clone()}</code> {shortcut("y", copy("jid".to_owned(), "Copy ID".to_owned()))}
+        </p>
+        {row.failure.as_ref().map(|failure| failure_card(failure, row.state, request))}
+        <div class="columns even">
+            <section class="card padded" aria-labelledby="facts">
+                <h2 id="facts">"Details"</h2>
+                {facts(job, request)}
+            </section>
+            <section class="card padded" aria-labelledby="data">
+                <div class="card-title">
+                    <h2 id="data">"Payload"</h2>
+                    <span class="row">
+                        <span class="aside">{plural(i64::try_from(job.body.len()).unwrap_or(i64::MAX), "byte", "bytes")}</span>
+                        {copy("payload".to_owned(), "Copy the payload".to_owned())}
+                    </span>
+                </div>
+                {payload(&job.body)}
+            </section>
+        </div>
+        <section class="card padded" aria-labelledby="timeline">
+            <h2 id="timeline">"Timeline"</h2>
+            {timeline(row, &job.times, request.now)}
+            {actions::note_form(&row.id, request)}
+        </section>
+        {graph::graph(&job.graph)}
+        <div class="columns">
+            {related_jobs("Depends on", &job.dependencies, (row.state == EffectiveState::Depends).then_some((job, request)))}
+            {related_jobs("Dependents", &job.dependents, None)}
+        </div>
+        {curl::curl(job, request)}
+    }
+    .into_any()
+}
+
+fn facts(job: &JobView, request: &PageRequest) -> AnyView {
+    let (row, times) = (&job.row, &job.times);
+    let now = request.now;
+    let moment = |moment: i64| when(moment, now);
+    let mut facts: Vec<(&str, AnyView)> = vec![
+        ("Queue", queue_link(&row.queue_ref)),
+        ("State", state_view(row)),
+        ("State since", moment(times.since)),
+        ("Created", moment(times.created)),
+    ];
+    match row.state {
+        EffectiveState::Scheduled => facts.push(("Due", moment(times.ready))),
+        EffectiveState::Waiting => facts.push(("Available", moment(times.ready))),
+        // A job with dependencies can have a delay, too.
+        EffectiveState::Depends if times.ready > now => {
+            facts.push(("Not before", moment(times.ready)));
+        }
+        EffectiveState::Running => {
+            facts.extend(times.expires.map(|end| ("Lease ends", moment(end))));
+        }
+        EffectiveState::Stalled => {
+            facts.extend(times.expires.map(|end| ("Lease ended", moment(end))));
+        }
+        EffectiveState::Depends
+        | EffectiveState::Failed
+        | EffectiveState::Complete
+        | EffectiveState::Dead
+        | EffectiveState::Record => {}
+    }
+    if let Some(worker) = &row.worker {
+        facts.push(("Worker", worker_link(worker)));
+    }
+    facts.push((
+        "Priority",
+        view! { {row.priority.to_string()} <span class="aside">" · lower numbers run first"</span> }
+            .into_any(),
+    ));
+    facts.push((
+        "Retries left",
+        format!("{} of {}", row.remaining.max(0), row.retries).into_any(),
+    ));
+    facts.push(("Tags", tags(job, request)));
+    if let Some(origin) = &job.origin {
+        let name = if origin.lives {
+            view! { <a class="name" href=urls::recurring(&origin.id)>{origin.id.clone()}</a> }
+                .into_any()
+        } else {
+            view! { <span class="name">{origin.id.clone()}</span> <span class="aside">" · ended"</span> }.into_any()
+        };
+        facts.push(("Recurring job", name));
+    }
+    definitions(facts)
+}
+
+/// The tags, each with a button that removes it, and the form for a new one.
+fn tags(job: &JobView, request: &PageRequest) -> AnyView {
+    let row = &job.row;
+    let tags = row.tags.iter().take(TAGS_SHOWN).map(|tag| {
+        let fields = vec![
+            ("id", row.id.clone()),
+            ("tag", tag.clone()),
+            ("back", request.here()),
+        ];
+        view! {
+            <li data-key=tag.clone()>
+                {tag_link(tag)} {action_button(RemoveTag::PATH, fields, "×", format!("Remove tag {tag}"))}
+            </li>
+        }
+    });
+    let more = row.tags.len().saturating_sub(TAGS_SHOWN);
+    view! {
+        <ul class="tags">
+            {tags.collect_view()}
+            {(more > 0).then(|| view! { <li class="aside">{format!("and {more} more")}</li> })}
+            <li data-key="">{shortcut("", actions::tag_form(&row.id, request))}</li>
+        </ul>
+    }
+    .into_any()
+}
+
+fn failure_card(failure: &FailureNote, state: EffectiveState, request: &PageRequest) -> AnyView {
+    let title = if state == EffectiveState::Failed {
+        "Failure"
+    } else {
+        "Last failure"
+    };
+    view! {
+        <section class="card padded failure" aria-labelledby="failure">
+            <div class="card-title">
+                <h2 id="failure">{title} ": " <a class="name" href=urls::failure(&failure.group)>{failure.group.clone()}</a></h2>
+                <span class="aside">
+                    {ago(failure.when, request.now)}
+                    {(!failure.worker.is_empty()).then(|| view! { " on " {worker_link(&failure.worker)} })}
+                </span>
+            </div>
+            <pre class="message" tabindex="0" aria-label="Message">{failure.message.clone()}</pre>
+        </section>
+    }
+    .into_any()
+}
+
+/// The dependencies or dependents of this job, with their states. `waiter` is this job, if its dependencies can be
+/// removed.
+fn related_jobs(
+    title: &'static str,
+    related_jobs: &RelatedJobs,
+    waiter: Option<(&JobView, &PageRequest)>,
+) -> Option<AnyView> {
+    if related_jobs.total == 0 {
+        return None;
+    }
+    let waiter = waiter.filter(|_| may(Undepend::PATH));
+    let rows = related_jobs.jobs.iter().map(|related| {
+        let job = related.job.as_ref();
+        view! {
+            <tr data-key=related.id.clone()>
+                <th scope="row" class="first">
+                    <a class="id" href=urls::qless_job(&related.id)>{related.id.clone()}</a>
+                    {job.and_then(|job| job.klass.clone()).map(|klass| view! { <span class="klass">{klass}</span> })}
+                </th>
+                <td>{job.map(|job| chip(job.state))}</td>
+                <td class="mid">{job.map(|job| queue_name(&job.queue_ref))}</td>
+                {waiter.map(|(waiter, request)| view! { <td class="act">{take_off(waiter, &related.id, request)}</td> })}
+            </tr>
+        }
+    });
+    let more = related_jobs.total - related_jobs.jobs.len().min(related_jobs.total);
+    let mut columns = vec![("Job", "first"), ("State", ""), ("Queue", "mid")];
+    columns.extend(waiter.map(|_| ("Action", "act")));
+    let view = view! {
+        <div class="card">
+            <div class="card-title">
+                <h2>{title}</h2>
+                <span class="row">
+                    <span class="aside">{plural(i64::try_from(related_jobs.total).unwrap_or(i64::MAX), "job", "jobs")}</span>
+                    {waiter.filter(|_| related_jobs.total > 1).map(|(waiter, request)| actions::take_off_all(waiter, request))}
+                </span>
+            </div>
+            {tables::table(title, tables::head(&columns), rows.collect_view().into_any())}
+            {(more > 0).then(|| view! { <p class="empty">{format!("{more} more not shown. The API lists all of them.")}</p> })}
+        </div>
+    };
+    Some(view.into_any())
+}
+
+/// Without a confirmation: a dependency can be added again with the API.
+fn take_off(waiter: &JobView, other: &str, request: &PageRequest) -> AnyView {
+    let fields = vec![
+        ("id", waiter.row.id.clone()),
+        ("on", other.to_owned()),
+        ("back", request.here()),
+    ];
+    let about = format!("Remove dependency on {other}");
+    action_button(Undepend::PATH, fields, "Remove dependency", about)
+}

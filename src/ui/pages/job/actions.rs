@@ -1,0 +1,212 @@
+//! What can be done with a job on its page.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+use crate::ui::actions::jobs::{
+    AddTag, Cancel, MoveJob, Note, Prioritize, TimeOut, Track, UndependAll, Untrack,
+};
+use crate::ui::components::forms::{
+    ConfirmDialog, action_button, allowed, confirm_dialog, hidden, may, shortcut,
+};
+use crate::ui::components::tables;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::page_request::PageRequest;
+use crate::ui::pages::job::model::JobView;
+use crate::ui::urls;
+
+/// What can be done with the job as it stands.
+pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
+    let row = &job.row;
+    let retry = (row.state == EffectiveState::Failed).then(|| tables::retry_one(&row.id, request));
+    let cancel = (row.state != EffectiveState::Complete).then(|| {
+        confirm_dialog(ConfirmDialog {
+            id: "cancel".to_owned(),
+            button: "Cancel…".to_owned(),
+            danger: true,
+            title: "Cancel this job?".to_owned(),
+            text: match &row.worker {
+                Some(worker) => format!(
+                    "Deletes the job and its history. {worker} is running it and will no longer be able to complete it. This cannot be undone."
+                ),
+                None => "Deletes the job and its history. This cannot be undone.".to_owned(),
+            },
+            action: Cancel::PATH,
+            fields: vec![
+                ("id", row.id.clone()),
+                ("back", request.here()),
+                ("after", urls::state(&row.queue_ref, row.list())),
+            ],
+            yes: "Cancel job".to_owned(),
+            no: "Keep job",
+        })
+    });
+    let track = if job.tracked {
+        let fields = vec![("id", row.id.clone()), ("back", request.here())];
+        action_button(
+            Untrack::PATH,
+            fields,
+            "Untrack",
+            format!("Untrack job {}", row.id),
+        )
+    } else {
+        let fields = vec![("id", row.id.clone()), ("back", request.here())];
+        action_button(
+            Track::PATH,
+            fields,
+            "Track",
+            format!("Track job {}", row.id),
+        )
+    };
+    let time_out = row
+        .worker
+        .as_ref()
+        .map(|worker| time_out(&row.id, worker, request));
+    let can_wait = row.state != EffectiveState::Complete && may(Prioritize::PATH);
+    let priority = can_wait.then(|| shortcut("", priority_form(job, request)));
+    let move_form = allowed(MoveJob::PATH, || shortcut("m", move_form(job, request)));
+    let clone = may("/ui/put")
+        .then(|| view! { <a class="button" href=urls::put_like(&row.id)>"Clone…"</a> });
+    let (cancel, track) = (
+        cancel.map(|cancel| shortcut("c", cancel)),
+        shortcut("t", track),
+    );
+    let time_out = time_out.map(|time_out| shortcut("", time_out));
+    view! { {retry} {track} {priority} {move_form} {clone} {time_out} {cancel} }.into_any()
+}
+
+fn priority_form(job: &JobView, request: &PageRequest) -> AnyView {
+    let effect = match job.row.state {
+        _ if job.row.is_timed_out() => {
+            "The job stays first in line; the priority applies the next time it waits in its queue."
+        }
+        EffectiveState::Waiting => "Its position in the queue changes immediately.",
+        _ => "The priority applies once the job waits in its queue.",
+    };
+    view! {
+        <button type="button" class="button" popovertarget="priority">"Priority…"</button>
+        <div id="priority" class="ask" popover="auto" role="dialog" aria-labelledby="priority-title">
+            <h2 id="priority-title">"Change priority"</h2>
+            <p>{format!("Lower numbers run first. {effect}")}</p>
+            <form method="post" action=Prioritize::PATH>
+                {hidden(vec![("id", job.row.id.clone()), ("back", request.here())])}
+                <label for="priority-value">"Priority"</label>
+                <input
+                    id="priority-value"
+                    name="priority"
+                    type="number"
+                    step="any"
+                    value=job.row.priority.to_string()
+                    required
+                    autocomplete="off"
+                />
+                <div class="row">
+                    <button type="submit" class="button strong">"Change"</button>
+                    <button type="button" class="button" popovertarget="priority" popovertargetaction="hide">"Close"</button>
+                </div>
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+fn move_form(job: &JobView, request: &PageRequest) -> AnyView {
+    let effect = if job.row.state == EffectiveState::Running {
+        "The job restarts in that queue with all its retries. The worker that is running it loses it."
+    } else {
+        "The job restarts in that queue with all its retries."
+    };
+    view! {
+        <button type="button" class="button" popovertarget="move">"Move…"</button>
+        <div id="move" class="ask" popover="auto" role="dialog" aria-labelledby="move-title">
+            <h2 id="move-title">"Move job"</h2>
+            <p>{effect}</p>
+            <form method="post" action=MoveJob::PATH>
+                {hidden(vec![("id", job.row.id.clone()), ("back", request.here())])}
+                <label for="move-queue">"Queue"</label>
+                <input
+                    id="move-queue"
+                    name="queue"
+                    type="text"
+                    value=job.row.queue_ref.name.clone()
+                    required
+                    maxlength="255"
+                    autocomplete="off"
+                />
+                <div class="row">
+                    <button type="submit" class="button strong">"Move"</button>
+                    <button type="button" class="button" popovertarget="move" popovertargetaction="hide">"Close"</button>
+                </div>
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+fn time_out(id: &str, worker: &str, request: &PageRequest) -> AnyView {
+    confirm_dialog(ConfirmDialog {
+        id: "time-out".to_owned(),
+        button: "Time out…".to_owned(),
+        danger: true,
+        title: "Time out this job?".to_owned(),
+        text: format!(
+            "{worker} loses its lease and can no longer complete the job. The job moves to the front of its queue and keeps its retries."
+        ),
+        action: TimeOut::PATH,
+        fields: vec![("id", id.to_owned()), ("back", request.here())],
+        yes: "Time out job".to_owned(),
+        no: "Close",
+    })
+}
+
+pub fn take_off_all(job: &JobView, request: &PageRequest) -> AnyView {
+    confirm_dialog(ConfirmDialog {
+        id: "take-off-all".to_owned(),
+        button: "Remove all…".to_owned(),
+        danger: false,
+        title: "Remove all dependencies?".to_owned(),
+        text: "Workers can claim the job immediately, or after its delay, even if the other jobs never complete.".to_owned(),
+        action: UndependAll::PATH,
+        fields: vec![("id", job.row.id.clone()), ("back", request.here())],
+        yes: "Remove dependencies".to_owned(),
+        no: "Keep dependencies",
+    })
+}
+
+pub fn tag_form(id: &str, request: &PageRequest) -> AnyView {
+    if !may(AddTag::PATH) {
+        return ().into_any();
+    }
+    view! {
+        <button type="button" class="button small" popovertarget="tag">"Add tag…"</button>
+        <div id="tag" class="ask" popover="auto" role="dialog" aria-labelledby="tag-title">
+            <h2 id="tag-title">"Add tag"</h2>
+            <p>"Jobs with the same tag are listed together across queues."</p>
+            <form method="post" action=AddTag::PATH>
+                {hidden(vec![("id", id.to_owned()), ("back", request.here())])}
+                <label for="tag-name">"Tag"</label>
+                <input id="tag-name" name="tag" type="text" required maxlength="255" autocomplete="off" />
+                <div class="row">
+                    <button type="submit" class="button strong">"Add"</button>
+                    <button type="button" class="button" popovertarget="tag" popovertargetaction="hide">"Close"</button>
+                </div>
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+pub fn note_form(id: &str, request: &PageRequest) -> AnyView {
+    if !may(Note::PATH) {
+        return ().into_any();
+    }
+    view! {
+        <form method="post" action=Note::PATH class="note-form">
+            {hidden(vec![("id", id.to_owned()), ("back", request.here())])}
+            <label for="note">"Note in the job’s history"</label>
+            <input id="note" name="message" type="text" required maxlength="1000" autocomplete="off" />
+            <button type="submit" class="button">"Add note"</button>
+        </form>
+    }
+    .into_any()
+}

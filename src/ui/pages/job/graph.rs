@@ -1,0 +1,201 @@
+//! Who waits for whom, drawn: a job stands right of all that it waits for.
+
+use leptos::prelude::*;
+
+use crate::ui::components::state::word;
+use crate::ui::components::tables;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::pages::job::model::{Graph, Node};
+use crate::ui::urls;
+
+/// With fewer jobs the lists say it all.
+const DRAWN_MIN: usize = 3;
+
+/// The size of a job and the room between two, in pixels.
+const WIDTH: usize = 172;
+
+const HEIGHT: usize = 44;
+
+const ACROSS: usize = 48;
+
+const DOWN: usize = 12;
+
+/// Room around the drawing for its lines.
+const EDGE: usize = 2;
+
+/// Letters that have room in a job.
+const LETTERS: usize = 20;
+
+/// The drawing, if there is something to draw, and the same in a table.
+pub fn graph(graph: &Graph) -> Option<AnyView> {
+    if graph.nodes.len() < DRAWN_MIN {
+        return None;
+    }
+    let n = graph.nodes.len();
+    let more = graph
+        .is_cut
+        .then(|| view! { <p class="aside">{format!("Showing {n} jobs. There are more.")}</p> });
+    let view = view! {
+        <section class="card padded" aria-labelledby="graph">
+            <h2 id="graph">"Dependencies"</h2>
+            {more}
+            <div class="scroll" role="region" tabindex="0" aria-label="Dependency graph">{drawing(graph)}</div>
+            <details class="more">
+                <summary>"Show data table"</summary>
+                {table(graph)}
+            </details>
+        </section>
+    };
+    Some(view.into_any())
+}
+
+/// Where each job stands: the left upper corner.
+fn places(nodes: &[Node]) -> Vec<(usize, usize)> {
+    let mut rows: Vec<usize> = Vec::new();
+    nodes
+        .iter()
+        .map(|node| {
+            if rows.len() <= node.layer {
+                rows.resize(node.layer + 1, 0);
+            }
+            let row = rows.get_mut(node.layer).map_or(0, |next| {
+                *next += 1;
+                *next - 1
+            });
+            (
+                EDGE + node.layer * (WIDTH + ACROSS),
+                EDGE + row * (HEIGHT + DOWN),
+            )
+        })
+        .collect()
+}
+
+fn drawing(graph: &Graph) -> AnyView {
+    let places = places(&graph.nodes);
+    let right = places.iter().map(|(x, _)| x + WIDTH + EDGE).max();
+    let bottom = places.iter().map(|(_, y)| y + HEIGHT + EDGE).max();
+    let (width, height) = (right.unwrap_or_default(), bottom.unwrap_or_default());
+    let edges = graph.nodes.iter().zip(&places).flat_map(|(node, to)| {
+        let from = node.needs.iter().filter_map(|need| places.get(*need));
+        from.map(|from| edge(*from, *to))
+    });
+    let edges = edges.map(|path| view! { <path class="edge" d=path /> });
+    let nodes = graph.nodes.iter().zip(&places).enumerate();
+    let nodes = nodes.map(|(i, (node, queue_ref))| job(node, *queue_ref, i == 0));
+    view! {
+        <svg
+            class="graph"
+            width=width.to_string()
+            height=height.to_string()
+            viewBox=format!("0 0 {width} {height}")
+            role="group"
+            aria-label="Each job is to the right of its dependencies"
+        >
+            {edges.collect_view()}
+            {nodes.collect_view()}
+        </svg>
+    }
+    .into_any()
+}
+
+/// A line from the right side of one to the left side of another.
+fn edge(from: (usize, usize), to: (usize, usize)) -> String {
+    let (x, y) = (from.0 + WIDTH, from.1 + HEIGHT / 2);
+    let (end_x, end_y) = (to.0, to.1 + HEIGHT / 2);
+    let middle = x.midpoint(end_x);
+    format!("M{x} {y}C{middle} {y} {middle} {end_y} {end_x} {end_y}")
+}
+
+fn state_view(state: Option<EffectiveState>) -> (&'static str, String) {
+    match state {
+        Some(state) => (word(state), format!("node s-{}", state.as_str())),
+        None => ("not found", "node".to_owned()),
+    }
+}
+
+fn job(node: &Node, (x, y): (usize, usize), is_here: bool) -> AnyView {
+    let (state, class) = state_view(node.state);
+    let name = node.klass.as_ref().unwrap_or(&node.id);
+    let text = |dy: usize| (y + dy).to_string();
+    let here = if is_here { ", this job" } else { "" };
+    view! {
+        <a
+            href=urls::qless_job(&node.id)
+            class=class
+            aria-current=is_here.then_some("true")
+            // What is seen, and what is not.
+            aria-label=format!("{} {state}, {}{here}", short(name), node.id)
+        >
+            <rect x=x.to_string() y=y.to_string() width=WIDTH.to_string() height=HEIGHT.to_string() rx="6" />
+            <text x=(x + 12).to_string() y=text(18)>{short(name)}</text>
+            // Else the two were one word to those who hear them.
+            " "
+            <text class="state" x=(x + 12).to_string() y=text(35)>{state}</text>
+        </a>
+    }
+    .into_any()
+}
+
+fn short(name: &str) -> String {
+    if name.chars().count() <= LETTERS {
+        return name.to_owned();
+    }
+    let mut short: String = name.chars().take(LETTERS - 1).collect();
+    short.push('…');
+    short
+}
+
+fn table(graph: &Graph) -> AnyView {
+    let rows = graph.nodes.iter().map(|node| {
+        let needs = node.needs.iter().filter_map(|need| graph.nodes.get(*need));
+        let needs: Vec<_> = needs.map(link).collect();
+        view! {
+            <tr>
+                <th scope="row" class="first">{link(node)}</th>
+                <td>{state_view(node.state).0}</td>
+                <td>{if needs.is_empty() { "none".into_any() } else { needs.into_any() }}</td>
+            </tr>
+        }
+    });
+    let columns = [("Job", "first"), ("State", ""), ("Depends on", "")];
+    tables::table(
+        "Dependencies by job",
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    )
+}
+
+fn link(node: &Node) -> AnyView {
+    view! { <a class="id" href=urls::qless_job(&node.id)>{node.id.clone()}</a> " " }.into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::pages::job::model::Node;
+
+    fn node(layer: usize, needs: &[usize]) -> Node {
+        Node {
+            id: String::new(),
+            klass: None,
+            state: None,
+            layer,
+            needs: needs.to_vec(),
+        }
+    }
+
+    #[test]
+    fn no_two_jobs_have_one_place() {
+        let nodes = [node(1, &[1, 2]), node(0, &[]), node(0, &[]), node(2, &[0])];
+        let places = places(&nodes);
+        let step = (WIDTH + ACROSS, HEIGHT + DOWN);
+        let at = |layer: usize, row: usize| (EDGE + layer * step.0, EDGE + row * step.1);
+        assert_eq!(places, [at(1, 0), at(0, 0), at(0, 1), at(2, 0)]);
+    }
+
+    #[test]
+    fn a_long_name_is_cut() {
+        assert_eq!(short("a"), "a");
+        assert_eq!(short(&"ä".repeat(30)).chars().count(), LETTERS);
+    }
+}

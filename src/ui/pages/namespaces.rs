@@ -1,0 +1,356 @@
+//! `/ui/namespaces` and `/ui/namespaces/{namespace}`: the lmstfy namespaces and their tokens.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::actions::tokens::RevokeToken;
+use crate::ui::components::basics::{element_id, loaded, plural};
+use crate::ui::components::commands::{api, commands, copy, quoted};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
+use crate::ui::components::icons::icon;
+use crate::ui::components::paging::paged;
+use crate::ui::components::state::count_cell;
+use crate::ui::components::tables;
+use crate::ui::components::time::{ago, exact};
+use crate::ui::model::state::{Counts, EffectiveState};
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::namespaces::model::{
+    NamespaceRow, NamespaceView, NamespacesView, NewToken, TokenRow,
+};
+use crate::ui::pages::queues::{Sort, sort, table};
+use crate::ui::urls;
+use crate::ui::urls::encoding::segment;
+
+#[component]
+pub fn NamespacesPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::namespaces(), move |view| all(&view, &request))
+}
+
+fn all(view: &NamespacesView, request: &PageRequest) -> AnyView {
+    let columns = [
+        ("Namespace", "first"),
+        ("Queues", "n"),
+        ("Tokens", "n"),
+        ("Running", "n mid"),
+        ("Waiting", "n"),
+        ("Scheduled", "n mid"),
+        ("Dead", "n"),
+    ];
+    let (shown, pages) = paged(request, "/ui/namespaces", &view.rows);
+    let rows = shown.iter().map(row);
+    view! {
+        <Title text="Namespaces" />
+        <h1>"Namespaces"</h1>
+        <p class="lead">
+            "lmstfy queues belong to namespaces. A token gives full access to its namespace and nothing else."
+        </p>
+        {open(view.open)}
+        {secret(request)}
+        <div class="card">
+            {if view.rows.is_empty() {
+                view! {
+                    <p class="empty">"No namespaces yet. A namespace is created with its first token or queue."</p>
+                }
+                    .into_any()
+            } else {
+                tables::table("Namespaces", tables::head(&columns), rows.collect_view().into_any())
+            }}
+            {pages}
+        </div>
+        {token_form(None)}
+    }
+    .into_any()
+}
+
+fn row(row: &NamespaceRow) -> AnyView {
+    let n = |n: usize| time::number(i64::try_from(n).unwrap_or(i64::MAX));
+    let Counts {
+        running,
+        stalled,
+        waiting,
+        scheduled,
+        dead,
+        ..
+    } = row.counts;
+    view! {
+        <tr data-key=row.name.clone()>
+            <th scope="row" class="first"><a class="name" href=urls::namespace(&row.name)>{row.name.clone()}</a></th>
+            <td class="n">{n(row.queues)}</td>
+            <td class="n">{n(row.tokens)}</td>
+            {count_cell(running + stalled, EffectiveState::Running, "mid")}
+            {count_cell(waiting, EffectiveState::Waiting, "")}
+            {count_cell(scheduled, EffectiveState::Scheduled, "mid")}
+            {count_cell(dead, EffectiveState::Dead, "")}
+        </tr>
+    }
+    .into_any()
+}
+
+#[component]
+pub fn NamespacePage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::namespace(request.name(2)), move |view| {
+        one(view, &request)
+    })
+}
+
+fn one(mut view: NamespaceView, request: &PageRequest) -> AnyView {
+    sort(&mut view.queues, Sort::Need, request.now);
+    let name = &view.name;
+    let dead: i64 = view.queues.iter().map(|queue| queue.counts.dead).sum();
+    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let (shown, pages) = paged(request, &urls::namespace(name), &view.queues);
+    view! {
+        <Title text=format!("Namespace {name}") />
+        <p class="crumb"><a href="/ui/namespaces">"Namespaces"</a></p>
+        <h1 class="name">{name.clone()}</h1>
+        <p class="lead">
+            {plural(n(view.queues.len()), "queue", "queues")} " · " {plural(n(view.tokens.len()), "token", "tokens")}
+            {(dead > 0)
+                .then(|| {
+                    view! { " · " <a class="s-dead" href=urls::dead_of(name)>{plural(dead, "dead job", "dead jobs")}</a> }
+                })}
+        </p>
+        {open(view.open)}
+        {secret(request)}
+        {tokens(&view, request)}
+        {token_form(Some(name))}
+        <div class="card">
+            <div class="card-title"><h2>"Queues"</h2></div>
+            {if view.queues.is_empty() {
+                view! {
+                    <p class="empty">"No queues yet. A queue is created when the first job is published to it, and deleted after it has been empty for a while."</p>
+                }
+                    .into_any()
+            } else {
+                table("Queues of this namespace", shown, None, None, request.now)
+            }}
+            {pages}
+        </div>
+        {curl(name, request)}
+    }
+    .into_any()
+}
+
+/// The note that requests need no token.
+fn open(open: bool) -> Option<AnyView> {
+    let notice = || {
+        view! {
+            <p class="notice s-stalled">
+                {icon("stalled")}
+                <span>"This server runs with " <code>"--no-auth"</code> ". Anyone who can reach it can use every namespace without a token."</span>
+            </p>
+        }
+        .into_any()
+    };
+    open.then(notice)
+}
+
+/// The new token, or why it was not created. A refresh keeps it.
+fn secret(request: &PageRequest) -> AnyView {
+    let inside = use_context::<NewToken>().map(|token| match token.made {
+        Ok(secret) => made(&token.namespace, &token.description, secret, request),
+        Err(why) => view! {
+            <p class="flash refused" role="status">
+                {icon("failed")} <span>"Token not created: " {why} "."</span>
+            </p>
+        }
+        .into_any(),
+    });
+    view! { <div id="secret" data-keep="">{inside}</div> }.into_any()
+}
+
+fn made(namespace: &str, description: &str, secret: String, request: &PageRequest) -> AnyView {
+    let path = format!("/api/{}/work", segment(namespace));
+    let header = format!("X-Token: {secret}");
+    let line = format!(
+        "curl -X PUT -H {} {} --data-binary {}",
+        quoted(&header),
+        quoted(&api(request, &path)),
+        quoted("hello")
+    );
+    view! {
+        <section class="card padded secret" aria-labelledby="secret-title" role="status">
+            <h2 id="secret-title">{icon("complete")} " " {format!("Token created for {namespace}: {description}")}</h2>
+            <p>"Copy the secret now. It is not stored and not shown again. If you lose it, create another token."</p>
+            <p class="row">
+                <code id="secret-text" class="secret-text" tabindex="0">{secret}</code>
+                {copy("secret-text".to_owned(), "Copy the secret".to_owned())}
+            </p>
+            {commands("secret-curl", vec![("Publish a first job to the queue work with this token", line)])}
+        </section>
+    }
+    .into_any()
+}
+
+fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
+    let columns = [
+        ("Description", "first"),
+        ("Created", "n mid"),
+        ("Expires", "n"),
+        ("Last used", "n mid"),
+        ("Public name", "mid"),
+        ("Action", "act"),
+    ];
+    let rows = view.tokens.iter().map(|token| {
+        view! {
+            <tr data-key=token.name.clone()>
+                <th scope="row" class="first text">{token.description.clone()}</th>
+                <td class="n mid">{ago(token.created, request.now)}</td>
+                <td class="n">{expiry(token, request.now)}</td>
+                <td class="n mid">{last_use(token)}</td>
+                <td class="mid"><code>{token.name.clone()}</code></td>
+                <td class="act">{revoke(&view.name, token)}</td>
+            </tr>
+        }
+    });
+    view! {
+        <section class="card" aria-labelledby="tokens">
+            <div class="card-title">
+                <h2 id="tokens">"Tokens"</h2>
+                <span class="aside">"only hashes are stored"</span>
+            </div>
+            {if view.tokens.is_empty() {
+                let text = if view.open {
+                    "No tokens. This server accepts requests without a token."
+                } else {
+                    "No tokens. Create one to use this namespace through the API."
+                };
+                view! { <p class="empty">{text}</p> }.into_any()
+            } else {
+                tables::table("Tokens of this namespace", tables::head(&columns), rows.collect_view().into_any())
+            }}
+        </section>
+    }
+    .into_any()
+}
+
+/// The expiry of the token.
+fn expiry(token: &TokenRow, now: i64) -> AnyView {
+    match token.expires {
+        None => "never".into_any(),
+        Some(at) if token.expired => {
+            view! { <span class="s-failed">"expired "{ago(at, now)}</span> }.into_any()
+        }
+        Some(at) => ago(at, now),
+    }
+}
+
+/// The hour of the last use.
+fn last_use(token: &TokenRow) -> AnyView {
+    match token.last_used {
+        None => "not used".into_any(),
+        Some(hour) => exact(hour),
+    }
+}
+
+fn revoke(namespace: &str, token: &TokenRow) -> AnyView {
+    confirm_dialog(ConfirmDialog {
+        id: element_id("revoke-", &token.name),
+        button: "Revoke…".to_owned(),
+        danger: true,
+        title: "Revoke this token?".to_owned(),
+        text: format!(
+            "“{}”, {}. Clients that use it are rejected immediately, including those waiting for a job. Jobs and queues are kept. This cannot be undone.",
+            token.description, token.name
+        ),
+        action: RevokeToken::PATH,
+        fields: vec![
+            ("namespace", namespace.to_owned()),
+            ("name", token.name.clone()),
+            ("back", urls::namespace(namespace)),
+        ],
+        yes: "Revoke token".to_owned(),
+        no: "Keep token",
+    })
+    .into_any()
+}
+
+/// The form for a new token: of this namespace, or of any. An error keeps what was typed.
+fn token_form(namespace: Option<&str>) -> AnyView {
+    let refused = use_context::<NewToken>().filter(|token| token.made.is_err());
+    let (typed, description, expires) = refused.map_or_else(Default::default, |token| {
+        (token.namespace, token.description, token.expires)
+    });
+    let action = namespace.map_or_else(|| "/ui/namespaces".to_owned(), urls::namespace);
+    view! {
+        <section class="card padded" aria-labelledby="new-token">
+            <h2 id="new-token">"Create token"</h2>
+            <form method="post" action=action class="fields">
+                {namespace
+                    .is_none()
+                    .then(|| {
+                        view! {
+                            <div>
+                                <label for="token-namespace">"Existing or new namespace"</label>
+                                <input
+                                    id="token-namespace"
+                                    name="namespace"
+                                    type="text"
+                                    value=typed
+                                    required
+                                    maxlength="255"
+                                    pattern="[A-Za-z0-9_\\-]+"
+                                    title="Letters, digits, - and _"
+                                    autocomplete="off"
+                                />
+                            </div>
+                        }
+                    })}
+                <div class="grow">
+                    <label for="token-description">"Description: who uses it and for what"</label>
+                    <input
+                        id="token-description"
+                        name="description"
+                        type="text"
+                        value=description
+                        required
+                        maxlength="1024"
+                        autocomplete="off"
+                    />
+                </div>
+                <div>
+                    <label for="token-expires">"Expires in or at (optional)"</label>
+                    <input
+                        id="token-expires"
+                        name="expires"
+                        type="text"
+                        value=expires
+                        maxlength="64"
+                        placeholder="30d"
+                        title="A duration in s, m, h, d or w such as 30d, or a time such as 2030-01-31T00:00:00Z. Leave empty for no expiry."
+                        autocomplete="off"
+                    />
+                </div>
+                <button type="submit" class="button strong">"Create token"</button>
+            </form>
+        </section>
+    }
+    .into_any()
+}
+
+fn curl(name: &str, request: &PageRequest) -> AnyView {
+    let call = |path: &str| quoted(&api(request, &format!("/token/{}{path}", segment(name))));
+    view! {
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands(
+                "curl",
+                vec![
+                    ("Create token", format!("curl {} --data-urlencode {}", call(""), quoted("description=the mailer"))),
+                    ("Create a token that expires", format!("curl {} --data-urlencode {} -d expires=30d", call(""), quoted("description=the mailer"))),
+                    ("List tokens by public name", format!("curl {}", call(""))),
+                    ("List tokens with expiry and last use", format!("curl {}", call("?details=true"))),
+                    ("Revoke a token by its secret or public name", format!("curl -X DELETE {}", call("/sha256:…"))),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}

@@ -1,0 +1,296 @@
+//! `/ui/operations`: all operations; `/ui/operations/{id}`: one operation and its progress.
+
+pub mod load;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::auth::Role;
+use crate::time;
+use crate::ui::actions::operations::{StopOperation, UndoOperation};
+use crate::ui::components::basics::{definitions, loaded, plural};
+use crate::ui::components::forms::hidden;
+use crate::ui::components::icons::icon;
+use crate::ui::components::links::{queue_name, visible};
+use crate::ui::components::paging::pager;
+use crate::ui::components::tables;
+use crate::ui::components::time::{ago, exact, when};
+use crate::ui::model::operation::{
+    BulkAction, OperationRow, OperationView, OperationsView, Phase, SkipRow,
+};
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::confirm::{amount, sentence};
+use crate::ui::urls;
+
+const LIST: &str = "/ui/operations";
+
+#[component]
+pub fn OperationsPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::operations(request.offset()), move |view| {
+        list(&view, &request)
+    })
+}
+
+#[component]
+pub fn OperationPage() -> impl IntoView {
+    let request = page_request();
+    let asked = load::operation(request.name(2), request.offset());
+    loaded(asked, move |view| page(&view, &request))
+}
+
+/// The phase as icon, word and color.
+fn chip(phase: Phase) -> AnyView {
+    let (look, shape, word) = match phase {
+        Phase::Waiting => ("s-waiting", "waiting", "queued"),
+        Phase::Running => ("s-running", "running", "running"),
+        Phase::Done => ("s-complete", "complete", "done"),
+        Phase::Stopped => ("s-paused", "paused", "stopped"),
+        Phase::Failed => ("s-failed", "failed", "failed"),
+        Phase::Undoing => ("s-running", "running", "undoing"),
+        Phase::Undone => ("s-paused", "complete", "undone"),
+    };
+    view! { <span class=format!("chip {look}")>{icon(shape)} {word}</span> }.into_any()
+}
+
+/// The action with its argument.
+fn title(row: &OperationRow) -> String {
+    let what = sentence(row.action, &amount(row.total, row.is_least));
+    let arg = &row.request.arg;
+    match row.action {
+        BulkAction::Move => format!("{what} to {}", visible(arg)),
+        BulkAction::Priority => format!("{what} to {arg}"),
+        BulkAction::Tag | BulkAction::Untag => format!("{what}: {arg}"),
+        BulkAction::Retry | BulkAction::Cancel | BulkAction::Track | BulkAction::Untrack => what,
+    }
+}
+
+/// The jobs of the operation.
+fn subject(row: &OperationRow) -> AnyView {
+    let n = i64::try_from(row.request.jobs.len()).unwrap_or(i64::MAX);
+    if !row.request.all {
+        return plural(n, "selected job", "selected jobs").into_any();
+    }
+    let text = match row.request.q.trim() {
+        "" => "all jobs".into_any(),
+        text => view! { <code>{text.to_owned()}</code> }.into_any(),
+    };
+    view! { <a href=urls::search(&row.request.q)>{text}</a> }.into_any()
+}
+
+fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
+    let columns = [
+        ("Operation", "first"),
+        ("State", ""),
+        ("Jobs", "mid text"),
+        ("Started by", "mid"),
+        ("Started", "n"),
+        ("Done", "n"),
+        ("Skipped", "n mid"),
+    ];
+    let rows = view.rows.iter().map(|row| {
+        view! {
+            <tr data-key=row.id.to_string()>
+                <th scope="row" class="first text"><a href=urls::operation(row.id)>{title(row)}</a></th>
+                <td>{chip(row.phase)}</td>
+                <td class="mid text">{subject(row)}</td>
+                <td class="mid">{row.who.clone()}</td>
+                <td class="n">{ago(row.created, request.now)}</td>
+                <td class="n">{time::number(row.done)}</td>
+                <td class="n mid">{time::number(row.skipped)}</td>
+            </tr>
+        }
+    });
+    let body = if view.rows.is_empty() {
+        view! {
+            <p class="empty">
+                "No operations yet. Select jobs, or all matching jobs of a search, under "
+                <a href="/ui/jobs">"Jobs"</a> ". Bulk actions and their progress are listed here."
+            </p>
+        }
+        .into_any()
+    } else {
+        let rows = rows.collect_view().into_any();
+        tables::table("Operations, newest first", tables::head(&columns), rows)
+    };
+    view! {
+        <Title text="Operations" />
+        <h1>"Operations"</h1>
+        <p class="lead">"Bulk actions, newest first. The last 1,000 are kept for 30 days."</p>
+        <div class="card">{body}</div>
+        {pager(request, LIST, request.offset(), view.rows.len(), view.total)}
+    }
+    .into_any()
+}
+
+fn page(view: &OperationView, request: &PageRequest) -> AnyView {
+    let row = &view.row;
+    let title = title(row);
+    view! {
+        <Title text=title.clone() />
+        <p class="crumb"><a href=LIST>"Operations"</a></p>
+        <div class="head-row">
+            <div class="row"><h1 class="name">{title}</h1> {chip(row.phase)}</div>
+            <div class="row">{buttons(row, request)}</div>
+        </div>
+        {row.why.clone().map(|why| view! { <p class="notice s-failed">{icon("failed")} <span>{why}</span></p> })}
+        <section class="card padded" aria-labelledby="progress">
+            <h2 id="progress">"Progress"</h2>
+            {progress(row)} {facts(row, request.now)}
+        </section>
+        {skipped(view, request)}
+    }
+    .into_any()
+}
+
+fn buttons(row: &OperationRow, request: &PageRequest) -> AnyView {
+    if !request.may(Role::Operator) {
+        return ().into_any();
+    }
+    let fields = || hidden(vec![("id", row.id.to_string()), ("back", request.here())]);
+    let runs = matches!(row.phase, Phase::Waiting | Phase::Running);
+    let undo = row.undo_until.map(|until| {
+        view! {
+            <form method="post" action=UndoOperation::PATH class="row">
+                {fields()} <button type="submit" class="button strong" data-undo="">"Undo"</button>
+                <span class="aside">"until " {exact(until)} ", " {ago(until, request.now)}</span>
+            </form>
+        }
+    });
+    let stop = runs.then(|| {
+        view! {
+            <form method="post" action=StopOperation::PATH>
+                {fields()} <button type="submit" class="button">"Stop"</button>
+            </form>
+        }
+    });
+    let again = (!runs && row.phase != Phase::Undoing)
+        .then(|| view! { <a class="button" href=urls::confirm(&row.request, "")>"Run again…"</a> });
+    view! { {undo} {stop} {again} }.into_any()
+}
+
+/// The progress as a bar and in words.
+fn progress(row: &OperationRow) -> AnyView {
+    let is_undo = matches!(row.phase, Phase::Undoing | Phase::Undone);
+    let (at, of) = if is_undo {
+        (row.restored + row.lost, row.done)
+    } else {
+        (
+            row.done + row.skipped,
+            row.total.max(row.done + row.skipped),
+        )
+    };
+    // Once it has ended, all jobs are processed or no longer exist.
+    let at = if row.phase == Phase::Done { of } else { at };
+    let words = match (is_undo, row.phase) {
+        (true, _) => format!(
+            "{} of {} restored",
+            time::number(row.restored),
+            plural(row.done, "job", "jobs")
+        ),
+        (false, Phase::Done) => {
+            let seen = row.done + row.skipped;
+            format!("{} processed", plural(seen, "job", "jobs"))
+        }
+        (false, _) => format!(
+            "{} of {} processed",
+            time::number(at),
+            amount(row.total, row.is_least)
+        ),
+    };
+    view! {
+        <progress class="progress" max=of.max(1).to_string() value=at.to_string() aria-label=words.clone()></progress>
+        <p>{words} "."</p>
+    }
+    .into_any()
+}
+
+fn facts(row: &OperationRow, now: i64) -> AnyView {
+    let moment = |moment: i64| when(moment, now);
+    let number = |n: i64| time::number(n).into_any();
+    let counted = amount(row.total, row.is_least);
+    let mut facts = vec![
+        ("Jobs", subject(row)),
+        ("Started by", row.who.clone().into_any()),
+        ("Requested", moment(row.created)),
+    ];
+    facts.extend(row.started.map(|at| ("Started", moment(at))));
+    facts.extend(row.ended.map(|at| ("Ended", moment(at))));
+    facts.push(("Counted", counted.into_any()));
+    facts.push(("Done", number(row.done)));
+    facts.push(("Skipped", number(row.skipped)));
+    if matches!(row.phase, Phase::Undoing | Phase::Undone) {
+        facts.push(("Restored", number(row.restored)));
+        facts.push(("Not restored", number(row.lost)));
+    }
+    if let Some(rate) = rate(row, now) {
+        facts.push(("Jobs/s", number(rate)));
+        let left = row.total - row.done - row.skipped;
+        if row.phase == Phase::Running && left > 0 && rate > 0 {
+            let span = left.saturating_mul(1_000_000) / rate;
+            let about = format!("about {}", time::span(span.max(1_000_000)));
+            facts.push(("Time left", about.into_any()));
+        }
+    }
+    if row.keeps && matches!(row.phase, Phase::Waiting | Phase::Running) {
+        facts.push(("Undo", "for 30 s after it ends".into_any()));
+    } else if row.action == BulkAction::Cancel
+        && row.undo_until.is_none()
+        && row.phase != Phase::Undoing
+    {
+        facts.push(("Undo", "no longer available".into_any()));
+    }
+    definitions(facts)
+}
+
+/// Jobs processed per second, on average.
+fn rate(row: &OperationRow, now: i64) -> Option<i64> {
+    let span = row.ended.unwrap_or(now) - row.started?;
+    let seen = row.done + row.skipped;
+    // A single batch is too short to measure.
+    (span > 0 && seen > 0).then(|| seen.saturating_mul(1_000_000) / span)
+}
+
+fn skipped(view: &OperationView, request: &PageRequest) -> AnyView {
+    let row = &view.row;
+    let all = row.skipped + row.lost;
+    if all == 0 {
+        return ().into_any();
+    }
+    let columns = [("Job", "first"), ("Queue", "mid"), ("Reason", "text")];
+    let skip = |(n, skip): (usize, &SkipRow)| {
+        let (job, queue) = match &skip.queue_ref {
+            Some((queue_ref, id)) => (
+                view! { <a class="id" href=urls::job(queue_ref, id)>{visible(id)}</a> }.into_any(),
+                queue_name(queue_ref),
+            ),
+            None => (format!("#{}", skip.job).into_any(), "–".into_any()),
+        };
+        view! {
+            <tr data-key=(request.offset() + n).to_string()>
+                <th scope="row" class="first">{job}</th>
+                <td class="mid">{queue}</td>
+                <td class="text"><span class="reason">{skip.why.clone()}</span></td>
+            </tr>
+        }
+    };
+    let rows = view.skips.iter().enumerate().map(skip);
+    let rows = rows.collect_view().into_any();
+    view! {
+        <section class="card" aria-labelledby="skipped">
+            <div class="card-title"><h2 id="skipped">"Skipped jobs"</h2></div>
+            {tables::table("Skipped jobs with reasons", tables::head(&columns), rows)}
+        </section>
+        {(all > view.known)
+            .then(|| {
+                view! {
+                    <p class="aside">
+                        {format!("{} in total. Reasons are kept for the first {}.", plural(all, "skipped job", "skipped jobs"), time::number(view.known))}
+                    </p>
+                }
+            })}
+        {pager(request, &urls::operation(row.id), request.offset(), view.skips.len(), view.known)}
+    }
+    .into_any()
+}

@@ -1,0 +1,129 @@
+//! Loads the operations.
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Action, Engine, Operation, Page, Result, Skip, Stage, Subject};
+use crate::ui::context::{read, read_or_missing};
+use crate::ui::error::PageError;
+use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::operation::{
+    BulkAction, BulkRequest, OperationRow, OperationView, OperationsView, Phase, SkipRow,
+};
+use crate::ui::present::queue_refs::queue_ref;
+
+/// The operations, newest first, a page of them from `offset` on.
+#[server]
+pub async fn operations(offset: usize) -> Result<OperationsView, PageError> {
+    read(Role::Viewer, async |context| {
+        load_operations(&context.engine, offset).await
+    })
+    .await
+}
+
+/// The operation with that id, and a page of what it skipped, from `offset` on.
+#[server(name = LoadOperation)]
+pub async fn operation(id: String, offset: usize) -> Result<OperationView, PageError> {
+    read_or_missing(
+        Role::Viewer,
+        async |context| load_operation(&context.engine, &id, offset).await,
+        || format!("Operation “{id}” not found. The last 1,000 operations are kept for 30 days."),
+    )
+    .await
+}
+
+/// Skipped jobs whose reasons are stored.
+const SKIPS_KNOWN: i64 = 1_000;
+
+/// A page of the operations, newest first.
+pub async fn load_operations(engine: &Engine, offset: usize) -> Result<OperationsView> {
+    let limit = PAGE_JOBS;
+    let (total, found) = engine.operations(Page { offset, limit }).await?;
+    let rows = found.iter().map(|operation| row(engine, operation));
+    Ok(OperationsView {
+        total,
+        rows: rows.collect(),
+    })
+}
+
+/// The operation, and a page of what it skipped.
+pub async fn load_operation(
+    engine: &Engine,
+    id: &str,
+    offset: usize,
+) -> Result<Option<OperationView>> {
+    let Ok(id) = id.parse() else {
+        return Ok(None);
+    };
+    let Some(operation) = engine.operation(id).await? else {
+        return Ok(None);
+    };
+    let limit = PAGE_JOBS;
+    let skips = engine.skips(id, Page { offset, limit }).await?;
+    let skip = |skip: Skip| SkipRow {
+        job: skip.job,
+        queue_ref: skip.place.map(|(queue, id)| (queue_ref(&queue), id)),
+        why: skip.why,
+    };
+    Ok(Some(OperationView {
+        row: row(engine, &operation),
+        skips: skips.into_iter().map(skip).collect(),
+        known: (operation.skipped + operation.lost).min(SKIPS_KNOWN),
+    }))
+}
+
+fn row(engine: &Engine, operation: &Operation) -> OperationRow {
+    let now = engine.now(None);
+    let (action, arg) = match &operation.action {
+        Action::Retry => (BulkAction::Retry, String::new()),
+        Action::Cancel => (BulkAction::Cancel, String::new()),
+        Action::Move { queue } => (BulkAction::Move, queue.clone()),
+        Action::Priority { priority } => (BulkAction::Priority, priority.to_string()),
+        Action::Tag { tag } => (BulkAction::Tag, tag.clone()),
+        Action::Untag { tag } => (BulkAction::Untag, tag.clone()),
+        Action::Track => (BulkAction::Track, String::new()),
+        Action::Untrack => (BulkAction::Untrack, String::new()),
+    };
+    let (all, q, jobs) = match &operation.subject {
+        Subject::Search(text) => (true, text.clone(), Vec::new()),
+        Subject::Jobs(jobs) => (
+            false,
+            String::new(),
+            jobs.iter().map(ToString::to_string).collect(),
+        ),
+    };
+    let until = operation.undo_until.map(|until| until.0);
+    OperationRow {
+        id: operation.id,
+        who: operation.who.clone(),
+        action,
+        request: BulkRequest {
+            action: action.as_str().to_owned(),
+            all,
+            q,
+            jobs,
+            arg,
+        },
+        phase: match operation.stage {
+            Stage::Running if operation.started_at.is_none() => Phase::Waiting,
+            Stage::Running => Phase::Running,
+            Stage::Done => Phase::Done,
+            Stage::Cancelled => Phase::Stopped,
+            Stage::Failed => Phase::Failed,
+            Stage::Undoing => Phase::Undoing,
+            Stage::Undone => Phase::Undone,
+        },
+        total: operation.total,
+        is_least: operation.is_least,
+        done: operation.done,
+        skipped: operation.skipped,
+        restored: operation.restored,
+        lost: operation.lost,
+        created: operation.created_at.0,
+        started: operation.started_at.map(|at| at.0),
+        ended: operation.ended_at.map(|at| at.0),
+        undo_until: until.filter(|_| operation.can_be_undone(now)),
+        keeps: operation.keeps,
+        why: operation.why.clone(),
+    }
+}

@@ -1,0 +1,374 @@
+//! `/ui`: problems first, then counts, queues by urgency, failures and workers.
+
+pub mod load;
+pub mod model;
+pub mod problems;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::components::basics::loaded;
+use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, numbers as chart_numbers};
+use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::icons::icon;
+use crate::ui::components::links::link_if_allowed;
+use crate::ui::components::state::{badge, count_cell, not_applicable_cell, word};
+use crate::ui::components::tables;
+use crate::ui::components::time::ago;
+use crate::ui::model::queue_ref::Protocol;
+use crate::ui::model::series::{RecentActivity, Span};
+use crate::ui::model::state::{Counts, EffectiveState};
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::overview::model::OverviewView;
+use crate::ui::pages::overview::problems::{Remedy, problems};
+use crate::ui::pages::queue::dead_letter::all_again;
+use crate::ui::pages::queue::relay::enqueue;
+use crate::ui::pages::queue::unpause;
+use crate::ui::pages::queues::{Sort, sort, table};
+use crate::ui::pages::records::example_commands;
+
+/// Queues, groups and workers on the overview.
+const QUEUES_SHOWN: usize = 12;
+
+const GROUPS_SHOWN: usize = 6;
+
+const WORKERS_SHOWN: usize = 8;
+
+#[component]
+pub fn OverviewPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::overview(), move |overview| {
+        view! {
+            <Title text="Overview" />
+            {if overview.queues.is_empty() { nothing_yet(&request) } else { everything(overview, &request) }}
+        }
+        .into_any()
+    })
+}
+
+fn everything(mut overview: OverviewView, request: &PageRequest) -> AnyView {
+    sort(&mut overview.queues, Sort::Need, request.now);
+    view! {
+        <h1>"Overview"</h1>
+        {strip(&overview, request)}
+        {numbers(&overview.totals)}
+        {pace(&overview.recent)}
+        {by_api(&overview)}
+        <div class="card">
+            {title("Queues", "/ui/queues", overview.queues.len())}
+            {table("Queues, problems first", first(&overview.queues, QUEUES_SHOWN), None, None, request.now)}
+        </div>
+        <div class="columns">
+            <div class="card">
+                {title("Failures", "/ui/failures", overview.groups.len())}
+                {if overview.groups.is_empty() {
+                    view! { <p class="empty">"No failed jobs."</p> }.into_any()
+                } else {
+                    tables::groups(first(&overview.groups, GROUPS_SHOWN), request, false)
+                }}
+            </div>
+            <div class="card">
+                {title("Workers", "/ui/workers", overview.workers.len())}
+                {if overview.workers.is_empty() {
+                    view! { <p class="empty">"No workers seen in the last 24 hours."</p> }.into_any()
+                } else {
+                    tables::workers(first(&overview.workers, WORKERS_SHOWN), request.now)
+                }}
+            </div>
+        </div>
+    }
+    .into_any()
+}
+
+fn first<T>(list: &[T], n: usize) -> &[T] {
+    list.get(..n).unwrap_or(list)
+}
+
+fn title(name: &'static str, address: &'static str, there: usize) -> AnyView {
+    let all = format!("All {there}");
+    let label = format!("{name}: all {there}");
+    view! {
+        <div class="card-title">
+            <h2>{name}</h2>
+            <a href=address aria-label=label>{all}</a>
+        </div>
+    }
+    .into_any()
+}
+
+/// The problems, or one line if there are none.
+fn strip(overview: &OverviewView, request: &PageRequest) -> AnyView {
+    let now = request.now;
+    let found = problems(overview, now);
+    if found.is_empty() {
+        let queues = i64::try_from(overview.queues.len()).unwrap_or(i64::MAX);
+        return view! {
+            <p class="strip fine">
+                {icon("complete")}
+                <span>
+                    {if queues == 1 { "The queue is healthy".to_owned() } else { format!("All {} queues are healthy", time::number(queues)) }}
+                    <span class="aside">{format!(" · checked at {} UTC", time::clock(now))}</span>
+                </span>
+            </p>
+        }
+        .into_any();
+    }
+    let rows = found.into_iter().map(|problem| {
+        let shape = problem.shape;
+        view! {
+            <li class=format!("s-{shape}")>
+                <a href=problem.address>{icon(shape)} <span>
+                        {problem.text}
+                        {problem.since.map(|(what, since)| view! { <span class="aside">" · " {what} " " {ago(since, now)}</span> })}
+                        " " {problem.protocol.map(badge)}
+                    </span></a>
+                {problem
+                    .remedy
+                    .map(|remedy| match remedy {
+                        Remedy::Unpause(queue) => view! { <div class="remedy">{unpause(&queue, request)}</div> }.into_any(),
+                        Remedy::RetryGroup(group) => view! { <div class="remedy">{tables::retry_all_as("mend-", &group, request)}</div> }.into_any(),
+                        Remedy::PutToWork(queue, count) => view! { <div class="remedy">{all_again(&queue, count, request)}</div> }.into_any(),
+                    })}
+            </li>
+        }
+    });
+    view! { <ul class="strip" aria-label="Problems">{rows.collect_view()}</ul> }.into_any()
+}
+
+/// The states by importance.
+const STATES: [EffectiveState; 9] = [
+    EffectiveState::Running,
+    EffectiveState::Waiting,
+    EffectiveState::Scheduled,
+    EffectiveState::Depends,
+    EffectiveState::Stalled,
+    EffectiveState::Failed,
+    EffectiveState::Dead,
+    EffectiveState::Complete,
+    EffectiveState::Record,
+];
+
+/// The counts of the whole server, by the states that its protocols have.
+fn numbers(totals: &[(Protocol, Counts)]) -> AnyView {
+    let tallies = totals.iter().map(|(_, counts)| *counts);
+    let total = tallies.fold(Counts::default(), Counts::plus);
+    let known = |state: &EffectiveState| {
+        let has = totals.iter().any(|(protocol, _)| protocol.has(*state));
+        has || total.of(*state) > 0
+    };
+    let shown: Vec<EffectiveState> = STATES.into_iter().filter(known).collect();
+    let look = match shown.len() {
+        9 => "tiles nine",
+        8 => "tiles eight",
+        5 => "tiles five",
+        4 => "tiles four",
+        1 => "tiles one",
+        _ => "tiles",
+    };
+    let tiles = shown.into_iter().map(|state| {
+        let n = total.of(state);
+        let look = if n == 0 { "tile zero" } else { "tile" };
+        let address = match state {
+            EffectiveState::Failed => "/ui/failures".to_owned(),
+            EffectiveState::Dead => "/ui/dead".to_owned(),
+            other => format!("/ui/queues?sort={}", other.as_str()),
+        };
+        view! {
+            <li class=look>
+                <a href=address>
+                    <span class=format!("tile-name s-{}", state.as_str())>{icon(state.as_str())} {word(state)}</span>
+                    <span class="tile-n">{time::number(n)}</span>
+                </a>
+            </li>
+        }
+    });
+    view! { <ul class=look aria-label="Jobs by state">{tiles.collect_view()}</ul> }.into_any()
+}
+
+/// The last hour as a chart, and the last five minutes.
+fn pace(recent: &RecentActivity) -> AnyView {
+    let line = |name, look, dash, value: fn(&Span) -> i64| Line {
+        name,
+        look,
+        dash,
+        values: (recent.hour.spans.iter())
+            .map(|span| Some(value(span) as f64))
+            .collect(),
+    };
+    let drawing = Chart {
+        id: "hour",
+        title: "Completed and failed jobs/min, last hour",
+        unit: Unit::Rate,
+        from: recent.hour.spans.first().map_or(0, |span| span.from),
+        width: recent.hour.width,
+        goes_on: true,
+        lines: vec![
+            line("completed", "s-complete", Dash::Solid, |span| {
+                span.completed
+            }),
+            line("failed", "s-failed", Dash::Long, |span| span.failed),
+        ],
+    };
+    let now = &recent.now;
+    let tiles = [
+        (
+            "s-complete",
+            "complete",
+            "Completed/min",
+            Unit::Rate.text(now.completed as f64 / 5.0),
+            "/ui/stats?range=1h",
+        ),
+        (
+            "s-failed",
+            "failed",
+            "Failure rate",
+            now.failure_rate()
+                .map_or("–".to_owned(), |rate| Unit::Share.text(rate)),
+            "/ui/failures?range=1h",
+        ),
+        (
+            "s-waiting",
+            "waiting",
+            "Wait p95",
+            now.wait_p95.map_or("–".to_owned(), time::seconds),
+            "/ui/queues?sort=wait",
+        ),
+    ];
+    let tiles = tiles.map(|(look, shape, word, value, address)| {
+        view! {
+            <li class="tile">
+                <a href=address>
+                    <span class=format!("tile-name {look}")>{icon(shape)} {word}</span>
+                    <span class="tile-n">{value}</span>
+                </a>
+            </li>
+        }
+    });
+    view! {
+        <div class="pace">
+            <section class="card padded" aria-label="Last hour">
+                {chart(&drawing)}
+                {chart_numbers("Completed and failed jobs per minute", &[&drawing])}
+            </section>
+            <ul class="tiles one" aria-label="Last 5 minutes">{tiles}</ul>
+        </div>
+    }
+    .into_any()
+}
+
+/// The counts of each protocol, if there are several.
+fn by_api(overview: &OverviewView) -> AnyView {
+    if overview.totals.len() < 2 {
+        return ().into_any();
+    }
+    let columns = [
+        ("Protocol", "first"),
+        ("Queues", "n mid"),
+        ("Running", "n"),
+        ("Waiting", "n"),
+        ("Scheduled", "n mid"),
+        ("Depends", "n wide"),
+        ("Stalled", "n mid"),
+        ("Failed", "n"),
+        ("Dead", "n"),
+        ("Complete", "n wide"),
+        ("Records", "n"),
+    ];
+    let class = |state: EffectiveState| match state {
+        EffectiveState::Scheduled | EffectiveState::Stalled => "mid",
+        EffectiveState::Depends | EffectiveState::Complete => "wide",
+        _ => "",
+    };
+    let rows = overview.totals.iter().map(|(protocol, counts)| {
+        let of_api = overview
+            .queues
+            .iter()
+            .filter(|queue| queue.queue_ref.protocol == *protocol);
+        let queues = i64::try_from(of_api.count()).unwrap_or(i64::MAX);
+        let cells = STATES.map(|state| match counts.of(state) {
+            0 if !protocol.has(state) => not_applicable_cell(*protocol, class(state)),
+            n => count_cell(n, state, class(state)),
+        });
+        view! {
+            <tr data-key=protocol.as_str()>
+                <th scope="row" class="first">{badge(*protocol)}</th>
+                <td class="n mid">{time::number(queues)}</td>
+                {cells.collect_view()}
+            </tr>
+        }
+    });
+    view! {
+        <div class="card">
+            {tables::table("Jobs by protocol", tables::head(&columns), rows.collect_view().into_any())}
+        </div>
+    }
+    .into_any()
+}
+
+/// The page of a server without queues: commands that create one.
+fn nothing_yet(request: &PageRequest) -> AnyView {
+    let job = r#"{"data": {"meta": {"to": "ada@example.com"}, "klass": "Mail::Send"}}"#;
+    view! {
+        <h1>"No queues yet"</h1>
+        <p class="lead">
+            "A queue is created with its first job. Run these three commands and watch this page."
+        </p>
+        <section class="card padded">
+            {commands(
+                "first",
+                vec![
+                    ("Add a job to the queue mail", format!("curl {} -d {}", api(request, "/add/mail"), quoted(job))),
+                    ("Claim it as worker ada", format!("curl {}", quoted(&api(request, "/get/mail?host=ada")))),
+                    ("Show the queue’s counts", format!("curl {}", api(request, "/queue/mail"))),
+                ],
+            )}
+        </section>
+        <section class="card padded" aria-labelledby="by-lmstfy">
+            <h2 id="by-lmstfy">"With lmstfy"</h2>
+            <p>"lmstfy queues belong to namespaces. " {link_if_allowed("/ui/namespaces".to_owned(), "Create a token".to_owned())} " for the namespace shop and use it here:"</p>
+            {commands(
+                "first-lmstfy",
+                vec![
+                    (
+                        "Publish a job to the queue mail in the namespace shop",
+                        format!(
+                            "curl -X PUT -H {} {} --data-binary {}",
+                            quoted("X-Token: …"),
+                            quoted(&api(request, "/api/shop/mail")),
+                            quoted("hello"),
+                        ),
+                    ),
+                    (
+                        "Consume it with a time to run of 120 s",
+                        format!("curl -H {} {}", quoted("X-Token: …"), quoted(&api(request, "/api/shop/mail?ttr=120"))),
+                    ),
+                ],
+            )}
+        </section>
+        {nothing_by_relay(request)}
+        <section class="card padded" aria-labelledby="by-jobq">
+            <h2 id="by-jobq">"With Jobq"</h2>
+            <p>"Jobq queues must be created, with curl or " <a href="/ui/queues?new=#new">"on the Queues page"</a> "."</p>
+            {commands("first-jobq", example_commands(request))}
+        </section>
+    }
+    .into_any()
+}
+
+fn nothing_by_relay(request: &PageRequest) -> AnyView {
+    let job = r#"[{"queue": "mail", "id": "1", "timeout": 30, "max_retries": 3, "payload": {"to": "ada@example.com"}}]"#;
+    view! {
+        <section class="card padded" aria-labelledby="by-relay">
+            <h2 id="by-relay">"With Relay"</h2>
+            {commands(
+                "first-relay",
+                vec![
+                    ("Enqueue a job in the queue mail", enqueue(request, job)),
+                    ("Get the job; a heartbeat is due within its timeout", format!("curl {}", api(request, "/v2/queues/mail/jobs"))),
+                ],
+            )}
+        </section>
+    }
+    .into_any()
+}

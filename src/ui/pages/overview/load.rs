@@ -1,0 +1,79 @@
+//! Loads the overview.
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Engine, QueueCounts, Result};
+use crate::ui::context::read;
+use crate::ui::error::PageError;
+use crate::ui::model::failure::GroupRow;
+use crate::ui::model::queue_ref::Protocol;
+use crate::ui::model::state::Counts;
+use crate::ui::pages::dead_letters::load;
+use crate::ui::pages::overview::model::OverviewView;
+use crate::ui::pages::statistics::load::load_recent;
+use crate::ui::pages::workers::load::load_workers;
+use crate::ui::present::queue_refs::queue_ref;
+use crate::ui::present::{counts_of, group_row, listed, listed_queues, queue_row};
+
+/// Dead letters on the overview.
+const DEAD_NAMED: usize = 3;
+
+pub async fn load_overview(engine: &Engine) -> Result<OverviewView> {
+    let (queues, groups, workers, recent) = futures::try_join!(
+        listed_queues(engine),
+        load_groups(engine),
+        load_workers(engine),
+        load_recent(engine)
+    )?;
+    let letters: Vec<_> = queues
+        .iter()
+        .filter(|queue| queue.counts.dead > 0)
+        .cloned()
+        .collect();
+    Ok(OverviewView {
+        totals: totals(&queues),
+        queues: listed(queues.iter().map(queue_row)),
+        groups,
+        workers,
+        dead_letters: letters.len(),
+        dead: load::rows(engine, letters, 0, DEAD_NAMED).await?,
+        recent,
+    })
+}
+
+/// The counts of each protocol that has queues.
+fn totals(queues: &[QueueCounts]) -> Vec<(Protocol, Counts)> {
+    let total = |protocol: Protocol| {
+        let mut of_api = queues
+            .iter()
+            .filter(|queue| queue_ref(&queue.queue.key).protocol == protocol)
+            .peekable();
+        of_api.peek()?;
+        Some((
+            protocol,
+            of_api.map(counts_of).fold(Counts::default(), Counts::plus),
+        ))
+    };
+    Protocol::ALL.into_iter().filter_map(total).collect()
+}
+
+pub async fn load_groups(engine: &Engine) -> Result<Vec<GroupRow>> {
+    let mut groups: Vec<GroupRow> = engine
+        .failures()
+        .await?
+        .into_iter()
+        .map(group_row)
+        .collect();
+    groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.group.cmp(&b.group)));
+    Ok(groups)
+}
+
+/// The overview.
+#[server]
+pub async fn overview() -> Result<OverviewView, PageError> {
+    read(Role::Viewer, async |context| {
+        load_overview(&context.engine).await
+    })
+    .await
+}

@@ -1,0 +1,311 @@
+//! Problems that the overview shows, found in its counts.
+
+#[cfg(test)]
+mod tests;
+
+use crate::time;
+use crate::ui::components::basics::plural;
+use crate::ui::components::chart::Unit;
+use crate::ui::model::failure::GroupRow;
+use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::model::series::RecentActivity;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::model::worker::Pulse;
+use crate::ui::pages::overview::model::OverviewView;
+use crate::ui::urls;
+
+/// A waiting time in microseconds that counts as a problem.
+const LONG_US: i64 = 300_000_000;
+
+/// The failure rate has jumped if at least this many jobs failed, and the share is this many times the earlier one.
+const JUMP_FAILURES: i64 = 5;
+
+const JUMP_TIMES: f64 = 3.0;
+
+/// A commit time in seconds that counts as a problem.
+const SLOW_COMMIT_S: f64 = 0.25;
+
+/// Problems of one kind that are listed; the others are summarized.
+const NAMED_MAX: usize = 3;
+
+/// A problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// Determines icon and color.
+    pub shape: &'static str,
+    pub text: String,
+    /// The protocol of its queue.
+    pub protocol: Option<Protocol>,
+    /// The page that shows it.
+    pub address: String,
+    /// A point in time with its label, such as the first failure.
+    pub since: Option<(&'static str, i64)>,
+    /// An action that solves it.
+    pub remedy: Option<Remedy>,
+}
+
+/// An action beside a problem.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Remedy {
+    /// Resume the queue.
+    Unpause(QueueRef),
+    /// Retry all jobs of the group.
+    RetryGroup(GroupRow),
+    /// Requeue this many jobs of the dead letter.
+    PutToWork(QueueRef, i64),
+}
+
+/// Whether a queue has a problem of its own.
+pub fn has_problem(queue: &QueueRow, now: i64) -> bool {
+    let counts = &queue.counts;
+    let waits = counts.waiting > 0;
+    let long = queue
+        .oldest_waiting
+        .is_some_and(|since| now.saturating_sub(since) > LONG_US);
+    counts.stalled + counts.failed + counts.dead > 0 || waits && (queue.paused || long)
+}
+
+/// The problems, worst first.
+pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let queues = &overview.queues;
+    problems.extend(full_disk(&overview.recent));
+    problems.extend(no_workers(overview, now));
+    queue_problems(&mut problems, queues, now);
+    problems.extend(failed_groups(overview));
+    problems.extend(failing_more(&overview.recent));
+    problems.extend(slow_commits(&overview.recent));
+    dead(&mut problems, overview, now);
+    problems
+}
+
+/// Paused, stalled and waiting queues.
+fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
+    per_queue(
+        problems,
+        queues,
+        "paused",
+        EffectiveState::Waiting,
+        |queue| {
+            let n = queue.counts.waiting;
+            (queue.paused && n > 0).then(|| {
+                format!(
+                    "{} is paused with {} waiting",
+                    queue.queue_ref.label(),
+                    plural(n, "job", "jobs")
+                )
+            })
+        },
+    );
+    per_queue(
+        problems,
+        queues,
+        "stalled",
+        EffectiveState::Stalled,
+        |queue| {
+            let n = queue.counts.stalled;
+            // In the other protocols, maintenance soon returns or dead-letters such a job.
+            (n > 0 && queue.queue_ref.protocol.has(EffectiveState::Stalled)).then(|| {
+                format!(
+                    "{} stalled in {}",
+                    plural(n, "job", "jobs"),
+                    queue.queue_ref.label()
+                )
+            })
+        },
+    );
+    per_queue(
+        problems,
+        queues,
+        "waiting",
+        EffectiveState::Waiting,
+        |queue| {
+            let wait = now.saturating_sub(queue.oldest_waiting?);
+            (!queue.paused && queue.counts.waiting > 0 && wait > LONG_US).then(|| {
+                format!(
+                    "{}: oldest job has been waiting {}",
+                    queue.queue_ref.label(),
+                    time::span(wait)
+                )
+            })
+        },
+    );
+}
+
+fn failed_groups(overview: &OverviewView) -> Option<Problem> {
+    let failed: i64 = overview.groups.iter().map(|group| group.count).sum();
+    (failed > 0).then(|| {
+        let groups = i64::try_from(overview.groups.len()).unwrap_or(i64::MAX);
+        Problem {
+            shape: "failed",
+            text: format!(
+                "{} in {}",
+                plural(failed, "failed job", "failed jobs"),
+                plural(groups, "group", "groups")
+            ),
+            protocol: None,
+            address: "/ui/failures".to_owned(),
+            since: overview
+                .groups
+                .iter()
+                .filter_map(|group| group.first)
+                .min()
+                .map(|first| ("first", first)),
+            remedy: match overview.groups.as_slice() {
+                [group] => Some(Remedy::RetryGroup(group.clone())),
+                _ => None,
+            },
+        }
+    })
+}
+
+fn full_disk(recent: &RecentActivity) -> Option<Problem> {
+    recent.is_disk_full.then(|| Problem {
+        shape: "failed",
+        text: "The disk is full: new jobs are refused. Workers can still complete jobs. Free disk space \
+               or delete jobs"
+            .to_owned(),
+        protocol: None,
+        address: "/ui/about".to_owned(),
+        since: None,
+        remedy: None,
+    })
+}
+
+fn failing_more(recent: &RecentActivity) -> Option<Problem> {
+    let (now, before) = (recent.now.failure_rate()?, recent.before.failure_rate()?);
+    let jumped = recent.now.failed >= JUMP_FAILURES && now >= before * JUMP_TIMES;
+    jumped.then(|| Problem {
+        shape: "failed",
+        text: format!(
+            "{} failed in the last 5 minutes; the failure rate is {}, up from {} in the hour before",
+            plural(recent.now.failed, "job", "jobs"),
+            Unit::Share.text(now),
+            Unit::Share.text(before),
+        ),
+        protocol: None,
+        address: "/ui/failures?range=1h".to_owned(),
+        since: None,
+        remedy: None,
+    })
+}
+
+fn slow_commits(recent: &RecentActivity) -> Option<Problem> {
+    let p95 = recent.commits_p95.filter(|p95| *p95 > SLOW_COMMIT_S)?;
+    Some(Problem {
+        shape: "waiting",
+        text: format!(
+            "The database is slow: p95 commit time was {} in the last minute",
+            time::seconds(p95)
+        ),
+        protocol: None,
+        address: "/ui/stats".to_owned(),
+        since: None,
+        remedy: None,
+    })
+}
+
+fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
+    let named = overview.dead.iter().map(|letter| {
+        let since = letter.head.as_ref().map_or(String::new(), |head| {
+            let since = now.saturating_sub(head.when);
+            format!(", oldest for {}", time::span(since))
+        });
+        Problem {
+            shape: "dead",
+            text: format!(
+                "{} in {}{since}",
+                plural(letter.size, "dead job", "dead jobs"),
+                letter.queue_ref.label()
+            ),
+            protocol: Some(letter.queue_ref.protocol),
+            address: urls::state(&letter.queue_ref, EffectiveState::Dead),
+            since: None,
+            remedy: Some(Remedy::PutToWork(letter.queue_ref.clone(), letter.size)),
+        }
+    });
+    problems.extend(named);
+    let more = overview.dead_letters.saturating_sub(overview.dead.len());
+    if more > 0 {
+        let more = i64::try_from(more).unwrap_or(i64::MAX);
+        problems.push(Problem {
+            shape: "dead",
+            text: format!("… and {}", plural(more, "more queue", "more queues")),
+            protocol: None,
+            address: "/ui/dead".to_owned(),
+            since: None,
+            remedy: None,
+        });
+    }
+}
+
+fn no_workers(overview: &OverviewView, now: i64) -> Option<Problem> {
+    // Paused queues do not count. Neither do lmstfy and Relay, whose workers have no names.
+    let waiting: i64 = overview
+        .queues
+        .iter()
+        .filter(|queue| !queue.paused && queue.queue_ref.protocol == Protocol::Qless)
+        .map(|queue| queue.counts.waiting)
+        .sum();
+    let alive = overview
+        .workers
+        .iter()
+        .any(|worker| worker.pulse(now) == Pulse::Alive);
+    (waiting > 0 && !alive).then(|| Problem {
+        shape: "stalled",
+        text: format!(
+            "{}, but no worker has asked for jobs in the last minute",
+            plural(waiting, "waiting job", "waiting jobs")
+        ),
+        protocol: None,
+        address: "/ui/workers".to_owned(),
+        since: None,
+        remedy: None,
+    })
+}
+
+fn per_queue(
+    problems: &mut Vec<Problem>,
+    queues: &[QueueRow],
+    shape: &'static str,
+    list: EffectiveState,
+    check: impl Fn(&QueueRow) -> Option<String>,
+) {
+    let mut found: Vec<Problem> = queues
+        .iter()
+        .filter_map(|queue| {
+            Some(Problem {
+                shape,
+                text: check(queue)?,
+                protocol: Some(queue.queue_ref.protocol),
+                address: urls::state(&queue.queue_ref, list),
+                since: queue
+                    .oldest_waiting
+                    .filter(|_| shape == "paused")
+                    .map(|since| ("oldest available", since)),
+                remedy: (shape == "paused").then(|| Remedy::Unpause(queue.queue_ref.clone())),
+            })
+        })
+        .collect();
+    if found.len() > NAMED_MAX {
+        let more = found.len() - NAMED_MAX;
+        found.truncate(NAMED_MAX);
+        found.push(Problem {
+            shape,
+            text: format!(
+                "… and {}",
+                plural(
+                    i64::try_from(more).unwrap_or(i64::MAX),
+                    "more queue",
+                    "more queues"
+                )
+            ),
+            protocol: None,
+            address: format!("/ui/queues?sort={}", list.as_str()),
+            since: None,
+            remedy: None,
+        });
+    }
+    problems.extend(found);
+}

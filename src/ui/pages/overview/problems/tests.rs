@@ -1,0 +1,189 @@
+use super::*;
+use crate::ui::model::failure::GroupRow;
+use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::series::RecentActivity;
+use crate::ui::model::series::Span;
+use crate::ui::model::state::Counts;
+use crate::ui::model::worker::WorkerRow;
+use crate::ui::pages::dead_letters::model::DeadRow;
+use crate::ui::pages::overview::model::OverviewView;
+
+fn queue(name: &str, counts: Counts, oldest_waiting: Option<i64>) -> QueueRow {
+    QueueRow {
+        queue_ref: QueueRef::qless(name),
+        counts,
+        oldest_waiting,
+        paused: false,
+        forgotten: false,
+        recurring: 0,
+    }
+}
+
+fn overview(queues: Vec<QueueRow>, workers: Vec<WorkerRow>) -> OverviewView {
+    OverviewView {
+        queues,
+        totals: vec![],
+        groups: vec![],
+        workers,
+        dead: vec![],
+        dead_letters: 0,
+        recent: RecentActivity::default(),
+    }
+}
+
+fn seen(last_seen: i64) -> WorkerRow {
+    WorkerRow {
+        name: "w".to_owned(),
+        last_seen,
+        running: 0,
+        stalled: 0,
+    }
+}
+
+#[test]
+fn a_healthy_server_has_no_problems() {
+    let counts = Counts {
+        waiting: 3,
+        running: 1,
+        complete: 9,
+        ..Counts::default()
+    };
+    let overview = overview(vec![queue("mail", counts, Some(0))], vec![seen(0)]);
+    assert_eq!(problems(&overview, 1_000_000), []);
+}
+
+#[test]
+fn waiting_without_workers_is_the_first_problem() {
+    let counts = Counts {
+        waiting: 3,
+        stalled: 1,
+        ..Counts::default()
+    };
+    let overview = overview(vec![queue("mail", counts, Some(0))], vec![]);
+    let found = problems(&overview, 1_000_000);
+    assert_eq!(
+        found[0].text,
+        "3 waiting jobs, but no worker has asked for jobs in the last minute"
+    );
+    assert_eq!(found[1].text, "1 job stalled in mail");
+    assert_eq!(found[1].address, "/ui/queues/mail/stalled");
+}
+
+#[test]
+fn a_paused_queue_is_a_problem_once_if_jobs_wait_in_it() {
+    let counts = Counts {
+        waiting: 2,
+        ..Counts::default()
+    };
+    let paused = |counts, since| QueueRow {
+        paused: true,
+        ..queue("mail", counts, since)
+    };
+    let found = |queue| problems(&overview(vec![queue], vec![]), 2 * LONG_US);
+    let some = found(paused(counts, Some(0)));
+    assert_eq!(some.len(), 1);
+    assert_eq!(some[0].text, "mail is paused with 2 jobs waiting");
+    assert_eq!(
+        some[0].remedy,
+        Some(Remedy::Unpause(QueueRef::qless("mail")))
+    );
+    assert_eq!(found(paused(Counts::default(), None)), []);
+}
+
+#[test]
+fn a_jump_of_the_failure_rate_and_slow_commits_are_problems() {
+    let span = |completed, failed| Span {
+        completed,
+        failed,
+        ..Span::default()
+    };
+    let found = |now, before, commits_p95| {
+        let recent = RecentActivity {
+            now,
+            before,
+            commits_p95,
+            ..RecentActivity::default()
+        };
+        let overview = OverviewView {
+            recent,
+            ..overview(vec![], vec![])
+        };
+        let found = problems(&overview, 0).into_iter();
+        found.map(|problem| problem.text).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found(span(5, 5), span(95, 5), None),
+        [
+            "5 jobs failed in the last 5 minutes; the failure rate is 50%, up from 5% in the hour before"
+        ]
+    );
+    assert!(found(span(0, 4), span(95, 5), None).is_empty(), "too few");
+    assert!(found(span(90, 10), span(95, 5), None).is_empty(), "twice");
+    assert!(found(span(0, 9), span(0, 0), None).is_empty(), "no before");
+    assert!(found(span(1, 0), span(1, 0), Some(0.25)).is_empty());
+    assert_eq!(
+        found(span(1, 0), span(1, 0), Some(0.5)),
+        ["The database is slow: p95 commit time was 500 ms in the last minute"]
+    );
+}
+
+#[test]
+fn what_has_failed_says_since_when_and_can_be_retried_if_it_is_one_group() {
+    let group = |name: &str, first| GroupRow {
+        group: name.to_owned(),
+        count: 2,
+        first: Some(first),
+        last: Some(9),
+        message: None,
+    };
+    let mut overview = overview(vec![], vec![]);
+    overview.groups = vec![group("a", 7)];
+    let found = problems(&overview, 0).remove(0);
+    assert_eq!(found.since, Some(("first", 7)));
+    assert_eq!(found.remedy, Some(Remedy::RetryGroup(group("a", 7))));
+    overview.groups.push(group("b", 5));
+    let found = problems(&overview, 0).remove(0);
+    assert_eq!((found.since, found.remedy), (Some(("first", 5)), None));
+}
+
+#[test]
+fn dead_letters_are_named_and_those_beyond_summed_up() {
+    let waiting = Counts {
+        waiting: 1,
+        dead: 7,
+        ..Counts::default()
+    };
+    let queue_ref = QueueRef::lmstfy("shop", "mail");
+    let queue = QueueRow {
+        queue_ref: queue_ref.clone(),
+        ..queue("", waiting, Some(0))
+    };
+    let mut overview = overview(vec![queue], vec![]);
+    overview.dead_letters = 3;
+    overview.dead = vec![DeadRow {
+        queue_ref: queue_ref.clone(),
+        size: 7,
+        head: None,
+    }];
+    let found = problems(&overview, 0);
+    assert_eq!(found.len(), 2, "nobody knows whether anybody consumes");
+    assert_eq!(found[0].text, "7 dead jobs in shop/mail");
+    assert_eq!(found[0].address, "/ui/lmstfy/shop/mail/dead");
+    assert_eq!(found[0].remedy, Some(Remedy::PutToWork(queue_ref, 7)));
+    assert_eq!(found[1].text, "… and 2 more queues");
+}
+
+#[test]
+fn many_queues_with_one_problem_are_summed_up() {
+    let counts = Counts {
+        stalled: 1,
+        ..Counts::default()
+    };
+    let queues = (0..10)
+        .map(|i| queue(&format!("q{i}"), counts, None))
+        .collect();
+    let found = problems(&overview(queues, vec![]), 0);
+    assert_eq!(found.len(), NAMED_MAX + 1);
+    assert_eq!(found[NAMED_MAX].text, "… and 7 more queues");
+}

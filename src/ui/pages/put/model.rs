@@ -1,0 +1,36 @@
+//! The view model of the form for a new job.
+
+use serde::{Deserialize, Serialize};
+
+/// The fields of a new qless job. All are text, so that the page can explain mistakes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NewJob {
+    pub queue: String,
+    pub id: String,
+    pub klass: String,
+    /// JSON.
+    pub data: String,
+    pub priority: String,
+    pub retries: String,
+    /// Seconds.
+    pub delay: String,
+    /// Separated by commas or line breaks.
+    pub tags: String,
+    /// IDs of dependencies, separated by white space.
+    pub depends: String,
+}
+
+/// The form for a new job, and suggestions for the queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NewJobView {
+    pub form: NewJob,
+    pub queues: Vec<String>,
+}
+
+/// A rejected form, and the reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RejectedJob {
+    pub typed: NewJob,
+    pub why: String,
+}

@@ -1,0 +1,347 @@
+//! `/ui/queues/{queue}` and `/ui/queues/{queue}/{state}`, and the same below `/ui/lmstfy/{namespace}/{queue}` and
+//! `/ui/relay/{queue}`: one queue, its jobs by state, and the head of its statistics (`daily_stats.rs`). Jobq queues have a
+//! page of their own (`records.rs`).
+
+pub mod dead_letter;
+pub mod lmstfy;
+pub mod load;
+pub mod model;
+pub mod relay;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::actions::queues::{ForgetQueue, PauseQueue, UnpauseQueue};
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::forms::{ConfirmDialog, action_button, confirm_dialog, may, shortcut};
+use crate::ui::components::icons::icon;
+use crate::ui::components::links::link_if_allowed;
+use crate::ui::components::paging::pager;
+use crate::ui::components::state::{badge, bar, paused, word};
+use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::time::ago;
+use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::model::state::EffectiveState;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::queue::model::QueueView;
+use crate::ui::urls;
+use crate::ui::urls::encoding::segment;
+
+/// The tabs of a queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tab {
+    Jobs(EffectiveState),
+    Stats,
+}
+
+#[component]
+pub fn QueuePage() -> impl IntoView {
+    let request = page_request();
+    let (queue_ref, next) = request.queue();
+    let state = Some(request.name(next)).filter(|state| !state.is_empty());
+    let state = state.unwrap_or_else(|| EffectiveState::Waiting.as_str().to_owned());
+    loaded(
+        load::queue(queue_ref, state, request.offset()),
+        move |view| page(&view, &request),
+    )
+}
+
+fn page(view: &QueueView, request: &PageRequest) -> AnyView {
+    let (queue, state) = (&view.queue, view.state);
+    let queue_ref = &queue.queue_ref;
+    let empty = view.jobs.is_empty() && request.offset() == 0;
+    let list = match queue_ref.protocol {
+        _ if empty => {
+            view! { <p class="empty">{nothing(queue_ref.protocol, state)}</p> }.into_any()
+        }
+        _ if state == EffectiveState::Dead => dead_letter::list(view, request),
+        Protocol::Qless => {
+            let caption = format!("Jobs, {}", word(state));
+            tables::jobs(&caption, JobList::Queue(state), &view.jobs, request)
+        }
+        Protocol::Lmstfy => lmstfy::list(view, request),
+        Protocol::Relay => relay::list(view, request),
+        // Jobq queues have pages of their own (`records.rs`).
+        Protocol::Jobq => ().into_any(),
+    };
+    view! {
+        <Title text=queue_ref.label() />
+        {head(queue, Tab::Jobs(state), request)}
+        {(state == EffectiveState::Dead).then(|| dead_letter::question(view, request))}
+        <div class="card">{list}</div>
+        {pager(request, &urls::state(queue_ref, state), request.offset(), view.jobs.len(), queue.counts.of(state))}
+        {curl(view, request)}
+    }
+    .into_any()
+}
+
+/// Breadcrumb, name and actions of a queue.
+pub fn title(queue_ref: &QueueRef, paused: Option<AnyView>, actions: AnyView) -> AnyView {
+    view! {
+        <p class="crumb">
+            <a href="/ui/queues">"Queues"</a>
+            {(queue_ref.protocol == Protocol::Lmstfy).then(|| {
+                view! {
+                    <span aria-hidden="true">" › "</span>
+                    {link_if_allowed(urls::namespace(&queue_ref.namespace), format!("namespace {}", queue_ref.namespace))}
+                }
+            })}
+        </p>
+        <div class="head-row">
+            <div class="row">
+                <h1 class="name">{queue_ref.label()}</h1>
+                {badge(queue_ref.protocol)}
+                {paused}
+            </div>
+            <div class="row">{actions}</div>
+        </div>
+    }
+    .into_any()
+}
+
+/// What all tabs of a queue show above their content.
+pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
+    let (counts, queue_ref) = (&queue.counts, &queue.queue_ref);
+    let oldest = queue.oldest_waiting.filter(|_| counts.waiting > 0);
+    let actions = view! {
+        {if queue.paused { unpause(queue_ref, request) } else { pause(queue_ref, request) }}
+        {match queue_ref.protocol {
+            Protocol::Qless => {
+                view! {
+                    {may("/ui/put").then(|| view! { <a class="button" href=urls::put(&queue_ref.name)>"Add job…"</a> })}
+                    <a class="button" href=urls::config(&queue_ref.name)>"Options…"</a>
+                }
+                    .into_any()
+            }
+            Protocol::Lmstfy => lmstfy::destroy(queue, request),
+            Protocol::Relay | Protocol::Jobq => ().into_any(),
+        }}
+        // Empty lmstfy queues are deleted automatically.
+        {(queue_ref.protocol == Protocol::Qless && queue.is_idle() && !queue.forgotten)
+            .then(|| forget(queue_ref, request))}
+    };
+    view! {
+        {title(queue_ref, queue.paused.then(paused), actions.into_any())}
+        {queue.paused.then(|| held_up(counts.waiting))}
+        {queue
+            .forgotten
+            .then(|| {
+                view! {
+                    <p class="notice">"This queue is hidden from the lists. It reappears when a job is added to it."</p>
+                }
+            })}
+        <div class="queue-head">
+            {bar(counts)}
+            {oldest.map(|since| view! { <span class="aside">"Oldest waiting: " {ago(since, request.now)}</span> })}
+        </div>
+        {tabs(queue, here)}
+    }
+    .into_any()
+}
+
+/// The note that the queue is paused.
+fn held_up(waiting: i64) -> AnyView {
+    let jobs = match waiting {
+        0 => "No jobs are waiting.".to_owned(),
+        n => format!("{} waiting.", plural(n, "job is", "jobs are")),
+    };
+    view! {
+        <p class="notice s-paused">
+            {icon("paused")}
+            <span>
+                "This queue is paused: workers get no jobs from it. " {jobs}
+                " Jobs can still be added, and running jobs continue."
+            </span>
+        </p>
+    }
+    .into_any()
+}
+
+/// Without a confirmation, because it is easily undone.
+fn pause(queue: &QueueRef, request: &PageRequest) -> AnyView {
+    let fields = [queue.fields(), vec![("back", request.here())]].concat();
+    let about = format!("Pause queue {}", queue.label());
+    shortcut(
+        "",
+        action_button(PauseQueue::PATH, fields, "Pause queue", about),
+    )
+}
+
+/// The button that resumes a paused queue.
+pub fn unpause(queue: &QueueRef, request: &PageRequest) -> AnyView {
+    let fields = [queue.fields(), vec![("back", request.here())]].concat();
+    let about = format!("Resume queue {}", queue.label());
+    shortcut(
+        "",
+        action_button(UnpauseQueue::PATH, fields, "Resume queue", about),
+    )
+}
+
+fn forget(queue: &QueueRef, request: &PageRequest) -> AnyView {
+    confirm_dialog(ConfirmDialog {
+        id: "forget".to_owned(),
+        button: "Forget…".to_owned(),
+        danger: false,
+        title: "Forget this queue?".to_owned(),
+        text: "Hides the queue from the lists until a job is added to it. Its complete jobs and statistics are kept.".to_owned(),
+        action: ForgetQueue::PATH,
+        fields: [
+            queue.fields(),
+            vec![("back", request.here()), ("after", "/ui/queues".to_owned())],
+        ]
+        .concat(),
+        yes: "Forget queue".to_owned(),
+        no: "Keep queue",
+    })
+}
+
+fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
+    let queue_ref = &queue.queue_ref;
+    let tabs = queue.states().map(|state| {
+        let n = queue.counts.of(state);
+        let look = if n == 0 { "tab zero" } else { "tab" };
+        view! {
+            <a
+                class=look
+                href=urls::state(queue_ref, state)
+                aria-current=(Tab::Jobs(state) == here).then_some("page")
+            >
+                <span class=format!("s-{}", state.as_str())>{icon(state.as_str())}</span>
+                <span>{word(state)}</span>
+                <span class="tab-n">{time::number(n)}</span>
+            </a>
+        }
+    });
+    view! {
+        <nav class="tabs" aria-label="This queue">
+            {tabs.collect_view()}
+            {(queue_ref.protocol == Protocol::Qless).then(|| recurring_tab(queue))}
+            <a
+                class=if queue_ref.protocol == Protocol::Qless { "tab" } else { "tab apart" }
+                href=urls::stats(queue_ref, None)
+                aria-current=(here == Tab::Stats).then_some("page")
+            >
+                {icon("stats")}
+                <span>"statistics"</span>
+            </a>
+        </nav>
+    }
+    .into_any()
+}
+
+fn recurring_tab(queue: &QueueRow) -> AnyView {
+    view! {
+        <a
+            class=if queue.recurring == 0 { "tab apart zero" } else { "tab apart" }
+            href=urls::recurring_in(&queue.queue_ref.name)
+        >
+            <span class="s-recurring">{icon("recurring")}</span>
+            <span>"recurring"</span>
+            <span class="tab-n">{time::number(queue.recurring)}</span>
+        </a>
+    }
+    .into_any()
+}
+
+fn nothing(protocol: Protocol, state: EffectiveState) -> &'static str {
+    match state {
+        _ if protocol == Protocol::Relay => relay::nothing(state),
+        EffectiveState::Waiting if protocol == Protocol::Lmstfy => {
+            "No waiting jobs. Jobs appear here when they are published and leave when a consumer gets them."
+        }
+        EffectiveState::Running if protocol == Protocol::Lmstfy => {
+            "No running jobs. Jobs appear here when a consumer gets them, until they are acknowledged or their time to run (TTR) ends."
+        }
+        EffectiveState::Waiting => {
+            "No waiting jobs. Jobs appear here when they are added and leave when a worker claims them."
+        }
+        EffectiveState::Scheduled => {
+            "No scheduled jobs. Jobs with a delay appear here until they are due."
+        }
+        EffectiveState::Depends => {
+            "No jobs depend on other jobs. Jobs appear here until all their dependencies are complete."
+        }
+        EffectiveState::Running => {
+            "No running jobs. Jobs appear here while a worker holds their lease."
+        }
+        EffectiveState::Stalled => {
+            "No stalled jobs. Jobs appear here when their lease expires because a worker missed its heartbeat."
+        }
+        EffectiveState::Failed => {
+            "No failed jobs. Jobs that fail appear here until they are retried or canceled."
+        }
+        EffectiveState::Complete => {
+            "No complete jobs. By default the newest 50,000 of the last 7 days are kept."
+        }
+        EffectiveState::Record => {
+            "No jobs. Jobs appear here when they are created and stay until they are deleted."
+        }
+        EffectiveState::Dead => {
+            "No dead jobs. A job is published with a number of tries, and each delivery uses one. When the last try’s time to run (TTR) ends without an acknowledgment, the job is dead-lettered. It stays here until you respawn or delete it."
+        }
+    }
+}
+
+fn curl(view: &QueueView, request: &PageRequest) -> AnyView {
+    let lines = match view.queue.queue_ref.protocol {
+        Protocol::Qless => lines(view, request),
+        Protocol::Lmstfy => lmstfy::lines(view, request),
+        Protocol::Relay => relay::lines(view, request),
+        Protocol::Jobq => Vec::new(),
+    };
+    view! {
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands("curl", lines)}
+        </details>
+    }
+    .into_any()
+}
+
+fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)> {
+    let name = api_segment(&view.queue.queue_ref.name);
+    let list = match view.state {
+        EffectiveState::Complete => "/jobs/complete".to_owned(),
+        EffectiveState::Failed => "/failed".to_owned(),
+        other => format!("/jobs/{}/{name}", other.as_str()),
+    };
+    let call = |path: String| quoted(&api(request, &path));
+    let (what, path) = if view.queue.paused {
+        ("Resume the queue", "unpause")
+    } else {
+        ("Pause the queue", "pause")
+    };
+    vec![
+        ("List these jobs", format!("curl {}", call(list))),
+        (
+            "Add a job",
+            format!(
+                "curl {} -d {}",
+                call(format!("/add/{name}")),
+                quoted(r#"{"data": {"meta": {}}}"#)
+            ),
+        ),
+        (
+            "Claim a job",
+            format!("curl {}", call(format!("/get/{name}?host=me"))),
+        ),
+        (
+            what,
+            format!("curl -X POST {}", call(format!("/{path}/{name}"))),
+        ),
+        (
+            "Show the queue’s counts",
+            format!("curl {}", call(format!("/queue/{name}"))),
+        ),
+    ]
+}
+
+/// A name in a path of the API.
+pub fn api_segment(name: &str) -> String {
+    let coded = segment(name);
+    coded.strip_prefix('~').map_or(coded.clone(), str::to_owned)
+}

@@ -1,0 +1,485 @@
+//! The dead letter of an lmstfy or Relay queue: its jobs, and actions on some or all of them. The address contains the
+//! selection and the action, so that the confirmation can list the selected jobs without a script.
+//!
+//! lmstfy jobs are respawned with a new time to live; Relay jobs are requeued, unless their IDs are in use.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+use crate::time;
+use crate::ui::actions::dead_letters::{
+    DeleteDead, DeleteDeadJobs, Requeue, RequeueJobs, Respawn, RespawnJobs,
+};
+use crate::ui::components::basics::{element_id, plural};
+use crate::ui::components::forms::{
+    ConfirmDialog, confirm_dialog, confirm_dialog_with, hidden, may,
+};
+use crate::ui::components::icons::icon;
+use crate::ui::components::links::{job_link, visible};
+use crate::ui::components::tables;
+use crate::ui::components::time::ago;
+use crate::ui::model::job::JobRow;
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::model::state::EffectiveState;
+use crate::ui::page_request::PageRequest;
+use crate::ui::pages::queue::lmstfy::{respawning, ttl_field};
+use crate::ui::pages::queue::model::QueueView;
+use crate::ui::pages::queue::relay::{self, enqueuing};
+use crate::ui::urls;
+use crate::ui::urls::encoding::encode;
+
+/// Maximum number of jobs that a confirmation lists.
+const SAMPLES: usize = 3;
+
+/// The numbers of oldest jobs to choose from.
+const OLDEST: i64 = 10;
+
+/// The action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BulkAction {
+    /// Respawn (lmstfy) or requeue (Relay).
+    Again,
+    Delete,
+}
+
+impl BulkAction {
+    /// The name in the address.
+    fn word(self, protocol: Protocol) -> &'static str {
+        match self {
+            BulkAction::Delete => "delete",
+            BulkAction::Again if protocol == Protocol::Relay => "enqueue",
+            BulkAction::Again => "respawn",
+        }
+    }
+
+    /// The action on `jobs`, in words.
+    fn to(self, protocol: Protocol, jobs: &str) -> String {
+        match self {
+            BulkAction::Delete => format!("Delete {jobs}"),
+            BulkAction::Again if protocol == Protocol::Relay => format!("Requeue {jobs}"),
+            BulkAction::Again => format!("Respawn {jobs}"),
+        }
+    }
+
+    /// The label of a button.
+    fn button(self, protocol: Protocol) -> &'static str {
+        match self {
+            BulkAction::Delete => "Delete…",
+            BulkAction::Again if protocol == Protocol::Relay => "Requeue…",
+            BulkAction::Again => "Respawn…",
+        }
+    }
+
+    /// The server function.
+    fn path(self, protocol: Protocol, which: &LabelFilter) -> &'static str {
+        match (self, which) {
+            (BulkAction::Again, LabelFilter::Ticked(_)) if protocol == Protocol::Relay => {
+                RequeueJobs::PATH
+            }
+            (BulkAction::Again, _) if protocol == Protocol::Relay => Requeue::PATH,
+            (BulkAction::Again, LabelFilter::Ticked(_)) => RespawnJobs::PATH,
+            (BulkAction::Again, _) => Respawn::PATH,
+            (BulkAction::Delete, LabelFilter::Ticked(_)) => DeleteDeadJobs::PATH,
+            (BulkAction::Delete, _) => DeleteDead::PATH,
+        }
+    }
+}
+
+/// The selected jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum LabelFilter {
+    Ticked(Vec<String>),
+    /// This many of the oldest jobs.
+    Oldest(i64),
+    All,
+}
+
+/// The selection of the address.
+fn asked(protocol: Protocol, request: &PageRequest) -> (Option<BulkAction>, LabelFilter) {
+    let word = request.param("do").unwrap_or_default();
+    let action_button = [BulkAction::Again, BulkAction::Delete];
+    let action_button = action_button
+        .into_iter()
+        .find(|action_button| action_button.word(protocol) == word);
+    let n = request.param("n").and_then(|n| n.trim().parse().ok());
+    let which = match request.param("of").as_deref() {
+        Some("all") => LabelFilter::All,
+        Some("oldest") => LabelFilter::Oldest(n.unwrap_or(0)),
+        _ => LabelFilter::Ticked(request.params("id")),
+    };
+    (action_button, which)
+}
+
+/// The address of the same page without the confirmation.
+fn plain(queue_ref: &QueueRef, request: &PageRequest) -> String {
+    let list = urls::state(queue_ref, EffectiveState::Dead);
+    match request.offset() {
+        0 => list,
+        offset => format!("{list}?offset={offset}"),
+    }
+}
+
+/// The confirmation for the selection of the address.
+pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
+    let (queue_ref, size) = (&view.queue.queue_ref, view.queue.counts.dead);
+    let (Some(action_button), which) = asked(queue_ref.protocol, request) else {
+        return ().into_any();
+    };
+    let back = plain(queue_ref, request);
+    let (count, mut fields) = match &which {
+        LabelFilter::Ticked(ids) => {
+            let fields = ids.iter().map(|id| ("ids[]", id.clone()));
+            (
+                i64::try_from(ids.len()).unwrap_or(i64::MAX),
+                fields.collect(),
+            )
+        }
+        LabelFilter::Oldest(n) => (size.min(*n), Vec::new()),
+        LabelFilter::All => (size, Vec::new()),
+    };
+    if !may(action_button.path(queue_ref.protocol, &which)) {
+        return ().into_any();
+    }
+    if count <= 0 {
+        return nothing(&which, &back);
+    }
+    if !matches!(which, LabelFilter::Ticked(_)) {
+        fields.push(("count", count.to_string()));
+    }
+    fields.extend(queue_ref.fields());
+    fields.push(("back", back.clone()));
+    let (look, frame) = match action_button {
+        BulkAction::Again => ("button strong", "card padded question"),
+        BulkAction::Delete => ("button danger strong", "card padded question danger"),
+    };
+    let jobs = plural(count, "job", "jobs");
+    view! {
+        <section id="question" class=frame aria-labelledby="question-title">
+            <h2 id="question-title">{action_button.to(queue_ref.protocol, &amount(&which, count, size))} "?"</h2>
+            <p>{effect(action_button, queue_ref, count)}</p>
+            {samples(&which, count, view, request)}
+            <form method="post" action=action_button.path(queue_ref.protocol, &which)>
+                {hidden(fields)}
+                {(action_button == BulkAction::Again && queue_ref.protocol == Protocol::Lmstfy).then(|| ttl_field("question"))}
+                <div class="row">
+                    <button type="submit" class=look>{action_button.to(queue_ref.protocol, &jobs)}</button>
+                    <a class="button" href=back.clone()>"Close"</a>
+                </div>
+            </form>
+        </section>
+    }
+    .into_any()
+}
+
+/// What happens to the jobs.
+fn effect(action_button: BulkAction, queue_ref: &QueueRef, count: i64) -> String {
+    let (one, more) = match queue_ref.protocol {
+        Protocol::Relay => (
+            "Deletes the job with its payload and state.",
+            "Deletes the jobs with their payloads and states.",
+        ),
+        Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => (
+            "Deletes the job and its body.",
+            "Deletes the jobs and their bodies.",
+        ),
+    };
+    match action_button {
+        BulkAction::Again if queue_ref.protocol == Protocol::Relay => enqueuing(queue_ref, count),
+        BulkAction::Again => respawning(queue_ref, count),
+        BulkAction::Delete => {
+            let what = if count == 1 { one } else { more };
+            format!("{what} This cannot be undone.")
+        }
+    }
+}
+
+/// The button that respawns or requeues all `count` jobs of a dead letter, with a confirmation.
+pub fn all_again(queue_ref: &QueueRef, count: i64, request: &PageRequest) -> AnyView {
+    let (protocol, jobs) = (queue_ref.protocol, plural(count, "job", "jobs"));
+    let id = element_id("respawn-", &urls::queue(queue_ref));
+    let all = match count {
+        1 => "1".to_owned(),
+        _ => format!("all {}", time::number(count)),
+    };
+    let question = ConfirmDialog {
+        id: id.clone(),
+        button: format!("{}…", BulkAction::Again.to(protocol, &all)),
+        danger: false,
+        title: format!("{}?", BulkAction::Again.to(protocol, &jobs)),
+        text: effect(BulkAction::Again, queue_ref, count),
+        action: BulkAction::Again.path(protocol, &LabelFilter::All),
+        fields: [
+            queue_ref.fields(),
+            vec![("count", count.to_string()), ("back", request.here())],
+        ]
+        .concat(),
+        yes: BulkAction::Again.to(protocol, &jobs),
+        no: "Close",
+    };
+    if protocol == Protocol::Lmstfy {
+        confirm_dialog_with(question, ttl_field(&id))
+    } else {
+        confirm_dialog(question)
+    }
+}
+
+/// The note that no job is selected.
+fn nothing(which: &LabelFilter, back: &str) -> AnyView {
+    let why = match which {
+        LabelFilter::Ticked(_) => {
+            "No jobs selected. Select jobs in the list, or choose the oldest or all."
+        }
+        LabelFilter::Oldest(_) => "No number given. Enter how many of the oldest jobs, 1 or more.",
+        LabelFilter::All => "No dead jobs are left in this queue.",
+    };
+    view! {
+        <p id="question" class="notice s-stalled">
+            {icon("stalled")} <span>{why} " " <a href=back.to_owned()>"Close"</a></span>
+        </p>
+    }
+    .into_any()
+}
+
+/// The selected jobs, in words.
+fn amount(which: &LabelFilter, count: i64, size: i64) -> String {
+    match which {
+        LabelFilter::Ticked(_) => plural(count, "selected job", "selected jobs"),
+        _ if count == size && count > 1 => format!("all {} dead jobs", time::number(count)),
+        _ if count == size => "the only dead job".to_owned(),
+        _ if count == 1 => "the oldest dead job".to_owned(),
+        _ => format!("the {} oldest dead jobs", time::number(count)),
+    }
+}
+
+/// The first of the selected jobs that are on this page.
+fn samples(which: &LabelFilter, count: i64, view: &QueueView, request: &PageRequest) -> AnyView {
+    let meant = |job: &&JobRow| match which {
+        LabelFilter::Ticked(ids) => ids.contains(&job.handle()),
+        LabelFilter::Oldest(_) | LabelFilter::All => request.offset() == 0,
+    };
+    let shown: Vec<&JobRow> = view.jobs.iter().filter(meant).take(SAMPLES).collect();
+    if shown.is_empty() {
+        return ().into_any();
+    }
+    let more = count - i64::try_from(shown.len()).unwrap_or(i64::MAX);
+    let rows = shown.into_iter().map(|job| {
+        view! { <li data-key=job.handle()>{job_link(job)} " " <code class="aside">{job.preview.clone()}</code></li> }
+    });
+    view! {
+        <ul class="samples">
+            {rows.collect_view()}
+            {(more > 0).then(|| view! { <li class="aside">{format!("and {} more", time::number(more))}</li> })}
+        </ul>
+    }
+    .into_any()
+}
+
+/// Whether the user may select dead jobs.
+fn may_act(protocol: Protocol) -> bool {
+    may(BulkAction::Again.path(protocol, &LabelFilter::All))
+}
+
+/// The list of dead jobs, with a checkbox for each, and the actions.
+pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
+    let queue_ref = &view.queue.queue_ref;
+    let (_, which) = asked(queue_ref.protocol, request);
+    let all = request
+        .param("select")
+        .is_some_and(|select| select == "all");
+    let ticked = |id: &String| match &which {
+        LabelFilter::Ticked(ids) => all || ids.contains(id),
+        LabelFilter::Oldest(_) | LabelFilter::All => all,
+    };
+    let (attempts, body) = match queue_ref.protocol {
+        Protocol::Relay => ("Retries", "Payload"),
+        Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => ("Tries", "Body"),
+    };
+    let acts = may_act(queue_ref.protocol);
+    let mut columns = vec![
+        ("Job", ""),
+        ("Dead since", "n"),
+        (attempts, "n wide"),
+        (body, "wide payload-cell"),
+    ];
+    if acts {
+        columns.insert(0, ("Select", "tick"));
+        columns.push(("Action", "act"));
+    }
+    let rows = view
+        .jobs
+        .iter()
+        .map(|job| row(job, ticked(&job.handle()), request));
+    let table = tables::table(
+        "Dead jobs, oldest first",
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    );
+    if !acts {
+        return table;
+    }
+    view! {
+        <form method="get" action=format!("{}#question", urls::state(queue_ref, EffectiveState::Dead))>
+            {(request.offset() > 0).then(|| hidden(vec![("offset", request.offset().to_string())]))}
+            {choice(view, &which, all, request)}
+            {table}
+        </form>
+    }
+    .into_any()
+}
+
+fn row(job: &JobRow, ticked: bool, request: &PageRequest) -> AnyView {
+    let (list, protocol, name) = (
+        plain(&job.queue_ref, request),
+        job.queue_ref.protocol,
+        visible(&job.id),
+    );
+    let mark = if list.contains('?') { '&' } else { '?' };
+    let mut again = format!("{list}{mark}do={}&id=", BulkAction::Again.word(protocol));
+    encode(&job.handle(), &mut again);
+    again.push_str("#question");
+    // Starts with the label of the button.
+    let about = match protocol {
+        Protocol::Relay => format!("Requeue job {name}…"),
+        Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => format!("Respawn job {name}…"),
+    };
+    let acts = may_act(protocol);
+    let attempts = match protocol {
+        Protocol::Relay => relay::allowed(job),
+        Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => job.attempts().1.to_string(),
+    };
+    view! {
+        <tr data-key=job.handle()>
+            {acts
+                .then(|| {
+                    view! {
+                        <td class="tick">
+                            <input type="checkbox" name="id" value=job.handle() checked=ticked aria-label=format!("Select job {name}") />
+                        </td>
+                    }
+                })}
+            <th scope="row">{job_link(job)}</th>
+            <td class="n">{ago(job.when, request.now)}</td>
+            <td class="n wide">{attempts}</td>
+            <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
+            {acts
+                .then(|| view! { <td class="act"><a class="button" href=again aria-label=about>{BulkAction::Again.button(protocol)}</a></td> })}
+        </tr>
+    }
+    .into_any()
+}
+
+/// The form that selects jobs and an action.
+fn choice(view: &QueueView, which: &LabelFilter, all: bool, request: &PageRequest) -> AnyView {
+    let (size, protocol) = (view.queue.counts.dead, view.queue.queue_ref.protocol);
+    let radio = |value: &'static str, checked: bool, label: AnyView| {
+        view! {
+            <label class="choice"><input type="radio" name="of" value=value checked=checked /> {label}</label>
+        }
+    };
+    let n = match which {
+        LabelFilter::Oldest(n) => *n,
+        LabelFilter::Ticked(_) | LabelFilter::All => OLDEST.min(size),
+    };
+    let list = plain(&view.queue.queue_ref, request);
+    let select = if all {
+        view! { <a href=list>"Select none"</a> }.into_any()
+    } else {
+        let mark = if list.contains('?') { '&' } else { '?' };
+        let words = match view.jobs.len() {
+            1 => "Select the job on this page".to_owned(),
+            n => format!("Select the {n} on this page"),
+        };
+        view! { <a href=format!("{list}{mark}select=all")>{words}</a> }.into_any()
+    };
+    view! {
+        <div class="choices">
+            <fieldset class="row">
+                <legend class="unseen">"Which dead jobs"</legend>
+                {radio("ticked", matches!(which, LabelFilter::Ticked(_)), "selected jobs".into_any())}
+                <span class="row">
+                    {radio("oldest", matches!(which, LabelFilter::Oldest(_)), "the oldest".into_any())}
+                    <input type="number" name="n" min="1" step="1" value=n.to_string() aria-label="How many of the oldest" class="few" />
+                </span>
+                {radio("all", *which == LabelFilter::All, format!("all {}", time::number(size)).into_any())}
+            </fieldset>
+            <div class="row">
+                <button type="submit" name="do" value=BulkAction::Again.word(protocol) class="button">{icon("retry")} {BulkAction::Again.button(protocol)}</button>
+                <button type="submit" name="do" value=BulkAction::Delete.word(protocol) class="button danger">{BulkAction::Delete.button(protocol)}</button>
+            </div>
+            <span class="aside">{select}</span>
+        </div>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::model::queue_ref::Protocol;
+    use crate::ui::page_request::PageRequest;
+
+    fn visit(query: &str) -> PageRequest {
+        PageRequest {
+            query: query.to_owned(),
+            ..PageRequest::default()
+        }
+    }
+
+    #[test]
+    fn the_address_says_what_is_to_be_done_to_which_jobs() {
+        let asked = |query: &str| asked(Protocol::Lmstfy, &visit(query));
+        assert_eq!(asked(""), (None, LabelFilter::Ticked(vec![])));
+        assert_eq!(
+            asked("of=ticked&n=10&do=delete&id=a&id=b"),
+            (
+                Some(BulkAction::Delete),
+                LabelFilter::Ticked(vec!["a".to_owned(), "b".to_owned()])
+            )
+        );
+        assert_eq!(
+            asked("id=a&of=oldest&n=7&do=respawn"),
+            (Some(BulkAction::Again), LabelFilter::Oldest(7))
+        );
+        assert_eq!(
+            asked("of=oldest&n=many&do=respawn").1,
+            LabelFilter::Oldest(0)
+        );
+        assert_eq!(
+            asked("of=all&n=&do=delete"),
+            (Some(BulkAction::Delete), LabelFilter::All)
+        );
+    }
+
+    #[test]
+    fn what_an_api_does_not_have_is_not_asked_for() {
+        let action_button = |protocol, query| asked(protocol, &visit(query)).0;
+        assert_eq!(
+            action_button(Protocol::Relay, "do=enqueue"),
+            Some(BulkAction::Again)
+        );
+        assert_eq!(action_button(Protocol::Relay, "do=respawn"), None);
+        assert_eq!(action_button(Protocol::Lmstfy, "do=enqueue"), None);
+        assert_eq!(
+            BulkAction::Again.to(Protocol::Relay, "2 jobs"),
+            "Requeue 2 jobs"
+        );
+        assert_eq!(
+            BulkAction::Again.to(Protocol::Lmstfy, "2 jobs"),
+            "Respawn 2 jobs"
+        );
+    }
+
+    #[test]
+    fn a_question_names_the_jobs() {
+        let ticked = LabelFilter::Ticked(vec![]);
+        assert_eq!(amount(&ticked, 3, 9), "3 selected jobs");
+        assert_eq!(amount(&LabelFilter::All, 1200, 1200), "all 1,200 dead jobs");
+        assert_eq!(amount(&LabelFilter::All, 1, 1), "the only dead job");
+        assert_eq!(amount(&LabelFilter::Oldest(1), 1, 9), "the oldest dead job");
+        assert_eq!(
+            amount(&LabelFilter::Oldest(5), 5, 9),
+            "the 5 oldest dead jobs"
+        );
+        assert_eq!(amount(&LabelFilter::Oldest(9), 9, 9), "all 9 dead jobs");
+    }
+}

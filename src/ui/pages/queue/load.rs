@@ -1,0 +1,60 @@
+//! Loads a queue and a page of its jobs.
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Engine, Page, Result};
+use crate::ui::context::read_or_missing;
+use crate::ui::error::PageError;
+use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::pages::queue::model::QueueView;
+use crate::ui::present::queue_refs::key;
+use crate::ui::present::{queue_row, rows};
+
+pub async fn load_queue(
+    engine: &Engine,
+    queue_ref: &QueueRef,
+    list: &str,
+    offset: usize,
+) -> Result<Option<QueueView>> {
+    let key = key(queue_ref);
+    let found = engine.queue(&key, None).await?;
+    // Jobq queues have their own page.
+    let Some(queue) = found.filter(|_| queue_ref.protocol != Protocol::Jobq) else {
+        return Ok(None);
+    };
+    let queue = queue_row(&queue);
+    let Some(state) = queue.states().find(|state| state.as_str() == list) else {
+        return Ok(None);
+    };
+    let page = Page {
+        offset,
+        limit: PAGE_JOBS,
+    };
+    let jobs = engine.list_jobs(state, Some(&key), page, None);
+    let jobs = jobs.await?;
+    Ok(Some(QueueView {
+        queue,
+        state,
+        jobs: rows(engine, &jobs),
+    }))
+}
+
+/// A queue, and a page of its jobs in this state from `offset` on.
+#[server]
+pub async fn queue(
+    queue_ref: QueueRef,
+    state: String,
+    offset: usize,
+) -> Result<QueueView, PageError> {
+    read_or_missing(
+        Role::Viewer,
+        async |context| load_queue(&context.engine, &queue_ref, &state, offset).await,
+        || {
+            let name = queue_ref.label();
+            format!("Queue “{name}” not found, or it has no list “{state}”.")
+        },
+    )
+    .await
+}

@@ -1,0 +1,358 @@
+//! `/ui/queues`: all queues, sorted and filtered by the address.
+
+pub mod load;
+
+use std::cmp::Reverse;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::paging::paged;
+use crate::ui::components::tables::{self, Sparks};
+use crate::ui::model::queue::QueueRow;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::overview::problems::has_problem;
+use crate::ui::pages::queues::load::queues;
+use crate::ui::pages::records::new_queue;
+use crate::ui::pages::statistics::load::sparks;
+use crate::ui::urls;
+
+/// The order of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// Problems first: stalled, paused with jobs, long waits, failures; then backlog.
+    Need,
+    Name,
+    /// Most jobs in this state first.
+    Count(EffectiveState),
+    /// Longest wait first.
+    Wait,
+}
+
+impl Sort {
+    fn parse(text: &str) -> Sort {
+        match text {
+            "name" => Sort::Name,
+            "wait" => Sort::Wait,
+            other => EffectiveState::parse(other).map_or(Sort::Need, Sort::Count),
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Sort::Need => "need",
+            Sort::Name => "name",
+            Sort::Wait => "wait",
+            Sort::Count(state) => state.as_str(),
+        }
+    }
+}
+
+/// The filter of the list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueFilter {
+    /// A part of the name, ignoring case.
+    name: String,
+    /// Only queues with problems.
+    problems: bool,
+}
+
+impl QueueFilter {
+    fn is(&self, queue: &QueueRow, now: i64) -> bool {
+        let label = queue.queue_ref.label().to_lowercase();
+        label.contains(&self.name.to_lowercase()) && (!self.problems || has_problem(queue, now))
+    }
+
+    /// Whether the filter is empty.
+    fn nothing(&self) -> String {
+        let name = &self.name;
+        match (name.is_empty(), self.problems) {
+            (_, false) => format!("No queues match “{name}”. "),
+            (true, true) => "No queues have problems. ".to_owned(),
+            (false, true) => format!("No queues matching “{name}” have problems. "),
+        }
+    }
+}
+
+/// Compares waits by the minute, so that rows do not change places with each refresh.
+const MINUTE_US: i64 = 60_000_000;
+
+/// Sorts queues, and equal ones by name.
+pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
+    let wait = |queue: &QueueRow| match queue.oldest_waiting {
+        Some(since) if queue.counts.waiting > 0 => now.saturating_sub(since),
+        _ => 0,
+    };
+    queues.sort_by_cached_key(|queue| (queue.queue_ref.label(), queue.queue_ref.protocol));
+    match by {
+        Sort::Name => {}
+        Sort::Wait => queues.sort_by_key(|queue| Reverse(wait(queue))),
+        Sort::Count(state) => queues.sort_by_key(|queue| Reverse(queue.counts.of(state))),
+        Sort::Need => queues.sort_by_key(|queue| {
+            let counts = &queue.counts;
+            let busy = counts.running + counts.waiting + counts.scheduled + counts.depends > 0;
+            let held_up = queue.paused && counts.waiting > 0;
+            Reverse((
+                counts.stalled,
+                held_up,
+                wait(queue) / MINUTE_US,
+                counts.failed + counts.dead,
+                busy,
+            ))
+        }),
+    }
+}
+
+/// The columns after the name: heading, class, and sort order.
+const COLUMNS: [(&str, &str, Sort); 11] = [
+    ("Queue", "first", Sort::Name),
+    ("Share", "mid bar-cell", Sort::Need),
+    ("Running", "n", Sort::Count(EffectiveState::Running)),
+    ("Waiting", "n", Sort::Count(EffectiveState::Waiting)),
+    ("Scheduled", "n mid", Sort::Count(EffectiveState::Scheduled)),
+    ("Depends", "n wide", Sort::Count(EffectiveState::Depends)),
+    ("Stalled", "n mid", Sort::Count(EffectiveState::Stalled)),
+    ("Failed", "n", Sort::Count(EffectiveState::Failed)),
+    ("Dead", "n", Sort::Count(EffectiveState::Dead)),
+    ("Records", "n", Sort::Count(EffectiveState::Record)),
+    ("Oldest waiting", "n wide", Sort::Wait),
+];
+
+/// The table of queues. With a sort order and a filter, each heading is a link that sorts.
+pub fn table(
+    caption: &str,
+    queues: &[QueueRow],
+    sorted: Option<(Sort, &QueueFilter)>,
+    sparks: Option<&Sparks>,
+    now: i64,
+) -> AnyView {
+    let states = |queue: &QueueRow| queue.states().any(|state| state == EffectiveState::Record);
+    let with_records = queues.iter().any(states);
+    tables::table(
+        caption,
+        heads(sorted, with_records, sparks.is_some()),
+        tables::queue_rows(queues, with_records, sparks, now),
+    )
+}
+
+fn heads(sorted: Option<(Sort, &QueueFilter)>, with_records: bool, with_sparks: bool) -> AnyView {
+    let sparks =
+        with_sparks.then(|| view! { <th scope="col" class="wide">"Completed, last 30 min"</th> });
+    let columns = COLUMNS
+        .into_iter()
+        .filter(|(_, _, by)| with_records || *by != Sort::Count(EffectiveState::Record))
+        .map(|(word, class, by)| {
+            let order = sorted.filter(|(now, _)| *now == by && by != Sort::Need);
+            let direction = order.map(|_| {
+                if by == Sort::Name {
+                    "ascending"
+                } else {
+                    "descending"
+                }
+            });
+            let inner = match sorted {
+                Some((_, filter)) if by != Sort::Need => {
+                    view! { <a href=address(by, filter)>{word}</a> }.into_any()
+                }
+                _ => word.into_any(),
+            };
+            view! { <th scope="col" class=class aria-sort=direction>{inner}</th> }
+        })
+        .collect_view();
+    view! { {columns} {sparks} }.into_any()
+}
+
+fn address(by: Sort, wanted: &QueueFilter) -> String {
+    let problems = if wanted.problems { "problem" } else { "" };
+    let fields = [
+        ("sort", by.as_str()),
+        ("q", &wanted.name),
+        ("state", problems),
+    ];
+    urls::filled("/ui/queues", fields)
+}
+
+#[component]
+pub fn QueuesPage() -> impl IntoView {
+    let request = page_request();
+    let asked = async {
+        let (queues, sparks) = (queues().await?, sparks().await?);
+        Ok((
+            queues,
+            sparks
+                .into_iter()
+                .map(|spark| (spark.queue_ref, spark.completed))
+                .collect::<Sparks>(),
+        ))
+    };
+    loaded(asked, move |(queues, sparks)| {
+        view! {
+            <Title text="Queues" />
+            <h1>"Queues"</h1>
+            {list(queues, &sparks, &request)}
+        }
+        .into_any()
+    })
+}
+
+fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, request: &PageRequest) -> AnyView {
+    let by = Sort::parse(&request.param("sort").unwrap_or_default());
+    let wanted = QueueFilter {
+        name: request.param("q").unwrap_or_default(),
+        problems: request.param("state").as_deref() == Some("problem"),
+    };
+    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let there = queues.len();
+    queues.retain(|queue| wanted.is(queue, request.now));
+    sort(&mut queues, by, request.now);
+    let shown_queues = if there == 0 {
+        view! { <p class="empty">"No queues yet. " <a href="/ui">"How to add a first job"</a></p> }
+            .into_any()
+    } else if queues.is_empty() {
+        view! {
+            <p class="empty">
+                {wanted.nothing()} <a href=address(by, &QueueFilter::default())>"Clear the filter"</a>
+            </p>
+        }
+        .into_any()
+    } else {
+        let (shown, pages) = paged(request, &address(by, &wanted), &queues);
+        view! {
+            {table("Queues", shown, Some((by, &wanted)), Some(sparks), request.now)}
+            {pages}
+        }
+        .into_any()
+    };
+    let shown = if queues.len() == there {
+        plural(n(there), "queue", "queues")
+    } else {
+        format!(
+            "{} of {}",
+            queues.len(),
+            plural(n(there), "queue", "queues")
+        )
+    };
+    view! {
+        <div class="bar-above">
+            <form method="get" action="/ui/queues" role="search" class="row">
+                <label for="q">"Name contains"</label>
+                <input id="q" name="q" type="search" value=wanted.name.clone() maxlength="255" autocomplete="off" data-shortcut="/" />
+                <input type="hidden" name="sort" value=by.as_str() />
+                <label class="tick-box"><input type="checkbox" name="state" value="problem" checked=wanted.problems /> "Problems only"</label>
+                <button type="submit" class="button">"Filter"</button>
+            </form>
+            <span class="aside">{shown}</span>
+            {(by != Sort::Need).then(|| view! { <a href=address(Sort::Need, &wanted)>"Sort by problems"</a> })}
+        </div>
+        <section class="card">{shown_queues}</section>
+        {new_queue(request)}
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::model::queue::QueueRow;
+    use crate::ui::model::queue_ref::QueueRef;
+    use crate::ui::model::state::Counts;
+    use crate::ui::model::state::EffectiveState;
+
+    fn queue(name: &str, counts: Counts, oldest_waiting: Option<i64>) -> QueueRow {
+        QueueRow {
+            queue_ref: QueueRef::qless(name),
+            counts,
+            oldest_waiting,
+            paused: false,
+            forgotten: false,
+            recurring: 0,
+        }
+    }
+
+    fn names(queues: &[QueueRow]) -> Vec<String> {
+        queues.iter().map(|queue| queue.queue_ref.label()).collect()
+    }
+
+    #[test]
+    fn need_puts_trouble_before_work_and_work_before_rest() {
+        let mut queues = vec![
+            queue("idle", Counts::default(), None),
+            queue(
+                "busy",
+                Counts {
+                    running: 2,
+                    ..Counts::default()
+                },
+                None,
+            ),
+            queue(
+                "late",
+                Counts {
+                    waiting: 1,
+                    ..Counts::default()
+                },
+                Some(0),
+            ),
+            queue(
+                "lost",
+                Counts {
+                    stalled: 1,
+                    ..Counts::default()
+                },
+                None,
+            ),
+            queue(
+                "broken",
+                Counts {
+                    failed: 7,
+                    ..Counts::default()
+                },
+                None,
+            ),
+        ];
+        sort(&mut queues, Sort::Need, 2 * MINUTE_US);
+        assert_eq!(names(&queues), ["lost", "late", "broken", "busy", "idle"]);
+        sort(&mut queues, Sort::Name, 0);
+        assert_eq!(names(&queues), ["broken", "busy", "idle", "late", "lost"]);
+        sort(&mut queues, Sort::Count(EffectiveState::Running), 0);
+        assert_eq!(names(&queues)[0], "busy");
+    }
+
+    #[test]
+    fn problems_are_stalled_failed_or_dead_jobs_and_long_waits() {
+        let only = QueueFilter {
+            problems: true,
+            ..QueueFilter::default()
+        };
+        let is = |counts, since, paused| {
+            let queue = QueueRow {
+                paused,
+                ..queue("a", counts, since)
+            };
+            only.is(&queue, 10 * MINUTE_US)
+        };
+        let waiting = Counts {
+            waiting: 1,
+            ..Counts::default()
+        };
+        let failed = Counts {
+            failed: 1,
+            ..Counts::default()
+        };
+        assert!(!is(Counts::default(), None, true));
+        assert!(!is(waiting, Some(9 * MINUTE_US), false));
+        assert!(is(waiting, Some(9 * MINUTE_US), true));
+        assert!(is(waiting, Some(0), false));
+        assert!(is(failed, None, false));
+    }
+
+    #[test]
+    fn an_order_survives_its_address() {
+        for by in COLUMNS.map(|(_, _, by)| by) {
+            assert_eq!(Sort::parse(by.as_str()), by);
+        }
+        assert_eq!(Sort::parse("nonsense"), Sort::Need);
+    }
+}

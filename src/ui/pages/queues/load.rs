@@ -1,0 +1,23 @@
+//! Loads the list of queues.
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Engine, Result};
+use crate::ui::context::read;
+use crate::ui::error::PageError;
+use crate::ui::model::queue::QueueRow;
+use crate::ui::present::{listed, listed_queues, queue_row};
+
+pub async fn load_queues(engine: &Engine) -> Result<Vec<QueueRow>> {
+    Ok(listed(listed_queues(engine).await?.iter().map(queue_row)))
+}
+
+/// All queues.
+#[server]
+pub async fn queues() -> Result<Vec<QueueRow>, PageError> {
+    read(Role::Viewer, async |context| {
+        load_queues(&context.engine).await
+    })
+    .await
+}

@@ -1,0 +1,375 @@
+//! `/ui/jobq/{queue}`: a Jobq queue, its records by state or by a query, and the form for a new record.
+
+pub mod forms;
+pub mod load;
+pub mod model;
+pub mod query;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::actions::queues::{DeleteQueue, MakeQueue};
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::commands::{commands, curl, json, quoted};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, may};
+use crate::ui::components::icons::icon;
+use crate::ui::components::links::visible;
+use crate::ui::components::paging::pager;
+use crate::ui::components::tables;
+use crate::ui::components::time::ago;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::queue::title;
+use crate::ui::pages::records::model::{
+    RecordFilter, RecordList, RecordRow, RecordsView, StateRow,
+};
+use crate::ui::urls;
+use crate::ui::urls::encoding::encode;
+
+/// States with a tab of their own; the others share one.
+const TABS: usize = 12;
+
+#[component]
+pub fn RecordsPage() -> impl IntoView {
+    let request = page_request();
+    let filter = filter(&request);
+    let asked = match (&filter, request.is_refresh) {
+        // A refresh does not run the query again.
+        (RecordFilter::Found(_), true) => RecordFilter::Nothing,
+        _ => filter.clone(),
+    };
+    loaded(
+        load::records(request.queue().0, asked, request.offset()),
+        move |view| page(&view, &filter, &request),
+    )
+}
+
+/// The selection of the address.
+fn filter(request: &PageRequest) -> RecordFilter {
+    let query = request.param("q").filter(|query| !query.trim().is_empty());
+    match (query, request.param("state"), request.param("others")) {
+        (Some(query), ..) => RecordFilter::Found(query),
+        (None, Some(label), _) => RecordFilter::Labelled(label),
+        (None, None, Some(_)) => RecordFilter::Others,
+        (None, None, None) => RecordFilter::All,
+    }
+}
+
+fn page(view: &RecordsView, filter: &RecordFilter, request: &PageRequest) -> AnyView {
+    let queue_ref = &view.queue_ref;
+    let list = match &view.list {
+        RecordList::Page(rows, count) => listed(view, filter, rows, *count, request),
+        list => query::answer(queue_ref, list, request),
+    };
+    view! {
+        <Title text=queue_ref.label() />
+        {title(queue_ref, None, delete(view, request))}
+        {tabs(view, filter)}
+        {query::form(queue_ref, filter, request)}
+        {list}
+        {forms::create(queue_ref, view.total == 0)}
+        {lines(queue_ref, request)}
+    }
+    .into_any()
+}
+
+fn listed(
+    view: &RecordsView,
+    filter: &RecordFilter,
+    rows: &[RecordRow],
+    count: i64,
+    request: &PageRequest,
+) -> AnyView {
+    let queue_ref = &view.queue_ref;
+    let path = match filter {
+        RecordFilter::Labelled(label) => urls::labelled(queue_ref, Some(label)),
+        RecordFilter::Others => urls::labelled(queue_ref, None),
+        RecordFilter::All | RecordFilter::Found(_) | RecordFilter::Nothing => {
+            urls::queue(queue_ref)
+        }
+    };
+    let list = if rows.is_empty() && request.offset() == 0 {
+        let nothing = match filter {
+            RecordFilter::All => {
+                "No jobs. Jobs appear here when they are created and stay until they are deleted."
+            }
+            _ => "No jobs in this state.",
+        };
+        view! { <p class="empty">{nothing}</p> }.into_any()
+    } else {
+        table(
+            "Jobs, least recently changed first",
+            queue_ref,
+            rows,
+            request,
+        )
+    };
+    view! {
+        <div class="card">{list}</div>
+        {pager(request, &path, request.offset(), rows.len(), count)}
+    }
+    .into_any()
+}
+
+/// The table of records.
+pub fn table(
+    caption: &str,
+    queue_ref: &QueueRef,
+    rows: &[RecordRow],
+    request: &PageRequest,
+) -> AnyView {
+    let columns = [
+        ("Job", "first"),
+        ("State", "state-cell"),
+        ("Changed", "n"),
+        ("Events", "n mid"),
+        ("Payload", "mid payload-cell"),
+    ];
+    let rows = rows.iter().map(|row| {
+        let id = row.id.to_string();
+        view! {
+            <tr data-key=id.clone()>
+                <th scope="row" class="first"><a class="id" href=urls::job(queue_ref, &id)>{id.clone()}</a></th>
+                <td class="state-cell">
+                    {match &row.state {
+                        Some(state) => view! { <code>{state.clone()}</code> }.into_any(),
+                        None => view! { <span class="aside">"no state"</span> }.into_any(),
+                    }}
+                </td>
+                <td class="n">{ago(row.modified, request.now)}</td>
+                <td class="n mid">{row.events.map_or("many".to_owned(), |n| time::number(i64::try_from(n).unwrap_or(i64::MAX)))}</td>
+                <td class="mid payload-cell"><code>{row.preview.clone()}</code></td>
+            </tr>
+        }
+    });
+    tables::table(
+        caption,
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    )
+}
+
+/// The tabs: all records, and those of each state.
+fn tabs(view: &RecordsView, filter: &RecordFilter) -> AnyView {
+    let is_here = |state: &StateRow| match (&state.label, filter) {
+        (Some(label), RecordFilter::Labelled(filter)) => label == filter,
+        (None, RecordFilter::Others) => true,
+        _ => false,
+    };
+    let tab = |state: &StateRow| {
+        let address = urls::labelled(&view.queue_ref, state.label.as_deref());
+        tab(address, &state.word, state.count, is_here(state))
+    };
+    let (first, more) = view.states.split_at(TABS.min(view.states.len()));
+    // The selected state always has a tab.
+    let here = more.iter().find(|state| is_here(state)).map(tab);
+    let n = i64::try_from(more.len()).unwrap_or(i64::MAX);
+    view! {
+        <nav class="tabs states" aria-label="This queue">
+            {tab_of_all(view, filter)}
+            {first.iter().map(tab).collect_view()}
+            {here}
+        </nav>
+        {(!more.is_empty()).then(|| view! {
+            <details class="more">
+                <summary>{plural(n, "more state", "more states")}</summary>
+                <nav class="tabs states" aria-label="More states">{more.iter().map(tab).collect_view()}</nav>
+            </details>
+        })}
+    }
+    .into_any()
+}
+
+fn tab_of_all(view: &RecordsView, filter: &RecordFilter) -> AnyView {
+    let address = urls::queue(&view.queue_ref);
+    tab(address, "all", view.total, *filter == RecordFilter::All)
+}
+
+fn tab(address: String, word: &str, count: i64, here: bool) -> AnyView {
+    view! {
+        <a
+            class=if count == 0 { "tab zero" } else { "tab" }
+            href=address.clone()
+            data-key=address
+            aria-current=here.then_some("page")
+        >
+            <span class="tab-name">{visible(word)}</span>
+            <span class="tab-n">{time::number(count)}</span>
+        </a>
+    }
+    .into_any()
+}
+
+fn delete(view: &RecordsView, request: &PageRequest) -> AnyView {
+    let queue_ref = &view.queue_ref;
+    let (what, yes) = match view.total {
+        0 => ("The queue is empty.".to_owned(), "Delete queue".to_owned()),
+        n => {
+            let jobs = plural(n, "job", "jobs");
+            (
+                format!("Deletes {jobs} with payload, state and log."),
+                format!("Delete queue and {jobs}"),
+            )
+        }
+    };
+    confirm_dialog(ConfirmDialog {
+        id: "delete".to_owned(),
+        button: "Delete…".to_owned(),
+        danger: true,
+        title: format!("Delete queue {}?", queue_ref.label()),
+        text: format!("{what} This cannot be undone."),
+        action: DeleteQueue::PATH,
+        fields: [
+            queue_ref.fields(),
+            vec![("back", request.here()), ("after", "/ui/queues".to_owned())],
+        ]
+        .concat(),
+        yes,
+        no: "Keep queue",
+    })
+}
+
+/// The form for a new queue. The address fills it in, so that an error keeps what was typed.
+pub fn new_queue(request: &PageRequest) -> AnyView {
+    if !may(MakeQueue::PATH) {
+        return ().into_any();
+    }
+    let typed = request.param("new");
+    let open = typed.is_some();
+    view! {
+        <section class="card padded" aria-labelledby="new">
+            <details class="more" open=open>
+                <summary><h2 id="new">"Create a Jobq queue"</h2></summary>
+                <p class="aside">
+                    "Jobq queues must be created and stay until they are deleted. Queues of the other protocols are created by their first job."
+                </p>
+                <form method="post" action=MakeQueue::PATH class="fields">
+                    <div class="grow">
+                        <label for="new-name">"Name (up to 255 characters, not a number)"</label>
+                        <input
+                            id="new-name"
+                            name="name"
+                            type="text"
+                            value=typed.unwrap_or_default()
+                            required
+                            maxlength="255"
+                            autocomplete="off"
+                        />
+                    </div>
+                    <button type="submit" class="button strong">"Create"</button>
+                </form>
+            </details>
+        </section>
+    }
+    .into_any()
+}
+
+/// The commands that create the first records.
+pub fn example_commands(request: &PageRequest) -> Vec<(&'static str, String)> {
+    let queue_ref = QueueRef::jobq("hosts");
+    let [create, poll, ..] = of_queue(&queue_ref, request);
+    vec![
+        ("Create the queue hosts", make(&queue_ref, request)),
+        create,
+        poll,
+    ]
+}
+
+fn make(queue_ref: &QueueRef, request: &PageRequest) -> String {
+    let body = format!(r#"{{"name": {}}}"#, json(&queue_ref.name));
+    let call = curl(request, "GET", "/api/v0/queue");
+    format!("{call} -d {}", quoted(&body))
+}
+
+fn of_queue(queue_ref: &QueueRef, request: &PageRequest) -> [(&'static str, String); 4] {
+    let post = |path: &str, body: &str| {
+        format!(
+            "{} -d {}",
+            call(queue_ref, request, "GET", path),
+            quoted(body)
+        )
+    };
+    [
+        (
+            "Create a job",
+            post(
+                "/job",
+                r#"{"payload": {"host": "db"}, "state": ["CREATED"]}"#,
+            ),
+        ),
+        (
+            "Claim the least recently changed job in state CREATED",
+            post(
+                "/poll_job",
+                &format!(
+                    r#"{{"query": {}, "state": ["ASSIGNED", {{"node": 1}}]}}"#,
+                    query::CREATED
+                ),
+            ),
+        ),
+        (
+            "List jobs by ID, 1,000 per page",
+            call(queue_ref, request, "GET", "/job"),
+        ),
+        (
+            "Delete the queue and its jobs",
+            call(queue_ref, request, "DELETE", ""),
+        ),
+    ]
+}
+
+fn lines(queue_ref: &QueueRef, request: &PageRequest) -> AnyView {
+    view! {
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands("curl", of_queue(queue_ref, request).into())}
+        </details>
+    }
+    .into_any()
+}
+
+/// A request to the API of a queue.
+pub fn call(queue_ref: &QueueRef, request: &PageRequest, method: &str, rest: &str) -> String {
+    let mut path = "/api/v0/queue/".to_owned();
+    encode(&queue_ref.name, &mut path);
+    path.push_str(rest);
+    curl(request, method, &path)
+}
+
+/// The label of a record's state, as a chip.
+pub fn state_chip(word: &str) -> AnyView {
+    view! {
+        <span class="chip s-record">{icon("record")} <span class="chip-word">{visible(word)}</span></span>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::page_request::PageRequest;
+    use crate::ui::pages::records::model::RecordFilter;
+
+    #[test]
+    fn the_address_says_which_records_are_wanted() {
+        let filter = |query: &str| {
+            filter(&PageRequest {
+                query: query.to_owned(),
+                ..PageRequest::default()
+            })
+        };
+        assert_eq!(filter(""), RecordFilter::All);
+        assert_eq!(filter("q=+&offset=50"), RecordFilter::All);
+        assert_eq!(
+            filter("state=null"),
+            RecordFilter::Labelled("null".to_owned())
+        );
+        assert_eq!(filter("others=1"), RecordFilter::Others);
+        assert_eq!(
+            filter("q=%5B%5D&state=5"),
+            RecordFilter::Found("[]".to_owned())
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! The view models of a Jobq queue, its records and queries.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ui::model::job::Entry;
+use crate::ui::model::queue_ref::QueueRef;
+
+/// The records to list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RecordFilter {
+    All,
+    /// Records whose state has this label.
+    Labelled(String),
+    /// Records whose state has no label.
+    Others,
+    /// Results of this query.
+    Found(String),
+    /// None: the page keeps the results of the query.
+    Nothing,
+}
+
+/// A queue, and some of its records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordsView {
+    pub queue_ref: QueueRef,
+    /// All records of the queue.
+    pub total: i64,
+    /// Most frequent first.
+    pub states: Vec<StateRow>,
+    pub list: RecordList,
+}
+
+/// The number of records whose states have the same label.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateRow {
+    /// The label in addresses; `None` for all states without a label.
+    pub label: Option<String>,
+    pub word: String,
+    pub count: i64,
+}
+
+/// Records, longest untouched first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum RecordList {
+    /// A page of records, and the total.
+    Page(Vec<RecordRow>, i64),
+    /// The results of the query, up to the limit.
+    Found(Vec<RecordRow>),
+    /// The query could not be run.
+    Refused(RefusedQuery),
+    Nothing,
+}
+
+/// A record in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordRow {
+    pub id: i64,
+    /// The beginning of the state on one line; `None` if the record never had one.
+    pub state: Option<String>,
+    /// The beginning of the payload on one line.
+    pub preview: String,
+    /// Unless the log is long.
+    pub events: Option<usize>,
+    pub modified: i64,
+}
+
+/// An error of a query, and its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedQuery {
+    pub why: String,
+    pub mark: Option<Mark>,
+}
+
+/// A place in a query.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The place as text.
+    pub place: String,
+    /// The text at that place.
+    pub text: String,
+    /// The index of the character in the text; can be its length.
+    pub at: Option<usize>,
+}
+
+/// A record with all its details.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordView {
+    pub queue_ref: QueueRef,
+    pub id: i64,
+    /// JSON without white space; `null` if the record never had a state.
+    pub state: String,
+    /// The label of the state.
+    pub word: String,
+    pub payload: String,
+    pub created: i64,
+    pub modified: i64,
+    /// The length of the log.
+    pub events: usize,
+    /// The first entry of the log, and the newest ones.
+    pub log: Vec<Entry>,
+}
+
+/// A rejected form of a Jobq page. The response, which is the page of the form, shows it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordFormError {
+    Create(NewRecord, RecordFieldErrors),
+    Advance {
+        old: String,
+        new: String,
+        why: String,
+    },
+    Conflict(Conflict),
+    Append {
+        event: String,
+        why: String,
+    },
+}
+
+/// The fields of a new record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct NewRecord {
+    pub payload: String,
+    #[serde(default)]
+    pub state: String,
+}
+
+/// The errors by field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordFieldErrors {
+    pub payload: Option<String>,
+    pub state: Option<String>,
+}
+
+/// A state that was not set, because it was no longer the one that the page showed. All are JSON texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    pub shown: String,
+    pub now: String,
+    pub wanted: String,
+}
+
+/// A change of a record.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "do", rename_all = "lowercase")]
+pub enum Change {
+    /// Sets the state, if it is still `old`.
+    State { old: String, new: String },
+    /// Appends an event to the log.
+    Event { event: String },
+}

@@ -1,0 +1,168 @@
+//! Queries: the form, examples, and results.
+
+use leptos::prelude::*;
+
+use crate::time;
+use crate::ui::components::basics::plural;
+use crate::ui::components::commands::{commands, quoted, written};
+use crate::ui::components::icons::icon;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::page_request::PageRequest;
+use crate::ui::pages::records::load::FOUND_MAX;
+use crate::ui::pages::records::model::{Mark, RecordFilter, RecordList, RecordRow, RefusedQuery};
+use crate::ui::pages::records::{call, table};
+use crate::ui::urls;
+
+/// Those whose state begins with CREATED.
+pub const CREATED: &str = r#"[["IS", "json_extract(state, '$[0]')", "CREATED"]]"#;
+
+/// Example queries, and what they find.
+const EXAMPLES: [(&str, &str); 8] = [
+    (CREATED, "state starts with CREATED"),
+    (r#"[["IS", "j.state", null]]"#, "no state"),
+    (
+        r#"[["=", "json_extract(state, '$[0]') IN ('CREATED', 'RETRY')", "1"]]"#,
+        "CREATED or RETRY",
+    ),
+    (
+        r#"[["!=", "json_extract(state, '$[0]')", "'FINISHED'"]]"#,
+        "not finished",
+    ),
+    (
+        r#"[["=", "json_extract(state, '$[1].node')", 1]]"#,
+        "assigned to node 1",
+    ),
+    (
+        r#"[["=", "json_extract(j.state, '$[0]')", "'ASSIGNED'"], ["<", "modified", "strftime('%s','now') - 60"]]"#,
+        "assigned, unchanged for 60 s",
+    ),
+    (
+        r#"[["LIKE", "json_extract(payload, '$.msg')", "'hello%'"]]"#,
+        "message starts with hello",
+    ),
+    (r#"[[">=", "id", 100]]"#, "id 100 or higher"),
+];
+
+/// The form, with the last query.
+pub fn form(queue_ref: &QueueRef, filter: &RecordFilter, request: &PageRequest) -> AnyView {
+    let query = match filter {
+        RecordFilter::Found(query) => Some(query.clone()),
+        _ => None,
+    };
+    let clear = query
+        .is_some()
+        .then(|| view! { <a class="button" href=urls::queue(queue_ref)>"Show all jobs"</a> });
+    view! {
+        <div class="card padded query">
+            <form method="get" action=urls::queue(queue_ref) role="search">
+                <label for="q">"Query: a list of " <code>"[OP, EXPR, EXPR]"</code> "; a job must match all of them"</label>
+                <textarea id="q" name="q" rows="2" data-shortcut="/" spellcheck="false" autocomplete="off" required placeholder=CREATED>{written(query.as_deref().unwrap_or_default())}</textarea>
+                <div class="row">
+                    <button type="submit" class="button strong">"Find jobs"</button>
+                    {clear}
+                </div>
+            </form>
+            {help(queue_ref, query.as_deref(), request)}
+        </div>
+    }
+    .into_any()
+}
+
+fn help(queue_ref: &QueueRef, query: Option<&str>, request: &PageRequest) -> AnyView {
+    let examples = EXAMPLES.map(|(query, finds)| {
+        view! {
+            <li><a href=urls::found(queue_ref, query)><code>{query}</code></a> <span class="aside">{finds}</span></li>
+        }
+    });
+    let body = format!(r#"{{"query": {}}}"#, query.unwrap_or(CREATED));
+    let line = format!(
+        "{} -d {}",
+        call(queue_ref, request, "GET", "/query_jobs"),
+        quoted(&body)
+    );
+    let what = match query {
+        Some(_) => "This query",
+        None => "The first example",
+    };
+    view! {
+        <details class="more">
+            <summary>"Examples and API call (curl)"</summary>
+            <div class="help">
+                <ul class="examples">{examples.collect_view()}</ul>
+                <p class="aside">
+                    "Expressions use SQLite syntax and the columns " <code>"id"</code> ", " <code>"payload"</code> ", "
+                    <code>"state"</code> ", " <code>"events"</code> " and " <code>"modified"</code>
+                    ". A single word that is not a column is text."
+                </p>
+                {commands("curl-query", vec![(what, line)])}
+            </div>
+        </details>
+    }
+    .into_any()
+}
+
+/// The results of the query, or its error. A refresh does not change them.
+pub fn answer(queue_ref: &QueueRef, list: &RecordList, request: &PageRequest) -> AnyView {
+    let inner = match list {
+        RecordList::Found(rows) => found(queue_ref, rows, request),
+        RecordList::Refused(refused) => refusal(refused),
+        RecordList::Page(..) | RecordList::Nothing => ().into_any(),
+    };
+    view! { <section id="found-jobs" data-keep="" aria-label="Query results">{inner}</section> }
+        .into_any()
+}
+
+fn found(queue_ref: &QueueRef, rows: &[RecordRow], request: &PageRequest) -> AnyView {
+    let n = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+    let title = match rows.len() {
+        0 => "No matching jobs".to_owned(),
+        FOUND_MAX => format!("First {n} matching jobs"),
+        1 => "1 matching job".to_owned(),
+        _ => plural(n, "matching job", "matching jobs"),
+    };
+    view! {
+        <div class="card">
+            <div class="card-title">
+                <h2>{title}</h2>
+                <span class="aside">{format!("at {} UTC · ", time::clock(request.now))} <a href=request.here()>"Run again"</a></span>
+            </div>
+            {if rows.is_empty() {
+                view! { <p class="empty">"No job in this queue matches the query."</p> }.into_any()
+            } else {
+                table("Matching jobs, least recently changed first", queue_ref, rows, request)
+            }}
+        </div>
+    }
+    .into_any()
+}
+
+fn refusal(refused: &RefusedQuery) -> AnyView {
+    view! {
+        <div class="card padded question danger" role="alert">
+            <h2 class="s-failed">{icon("failed")} " Invalid query"</h2>
+            <p>{refused.why.clone()}</p>
+            {refused.mark.as_ref().map(marked)}
+        </div>
+    }
+    .into_any()
+}
+
+/// The place of the error, marked.
+fn marked(mark: &Mark) -> AnyView {
+    let text = match mark.at {
+        None => mark.text.clone().into_any(),
+        Some(at) => {
+            let mut chars = mark.text.chars();
+            let before: String = chars.by_ref().take(at).collect();
+            // At the end of the text, the mark is after its last character.
+            let here = chars.next().unwrap_or('␣');
+            let after: String = chars.collect();
+            view! { {before} <mark>{here.to_string()}</mark> {after} }.into_any()
+        }
+    };
+    view! {
+        <p class="aside">{mark.place.clone()} ":"</p>
+        <pre class="payload" tabindex="0" aria-label="Position in the query">{text}</pre>
+    }
+    .into_any()
+}

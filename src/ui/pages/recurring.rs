@@ -1,0 +1,251 @@
+//! `/ui/recurring`: the recurring jobs of all queues, or of one; and the form for another one.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::actions::recurring::Recur;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::commands::{api, commands, quoted, written};
+use crate::ui::components::forms::{may, queue_names};
+use crate::ui::components::icons::icon;
+use crate::ui::components::links::queue_link;
+use crate::ui::components::paging::pager;
+use crate::ui::components::state::paused;
+use crate::ui::components::tables;
+use crate::ui::components::time::ago;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::recurring::RecurringRow;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::recurring::model::RecurringsView;
+use crate::ui::urls;
+
+/// What an interval can be typed in: seconds, and their word.
+const UNITS: [(i64, &str); 4] = [
+    (1, "seconds"),
+    (60, "minutes"),
+    (3_600, "hours"),
+    (86_400, "days"),
+];
+
+/// The parameters of the address that fill in the form.
+const FIELDS: [&str; 10] = [
+    "to", "id", "klass", "interval", "unit", "offset", "priority", "retries", "backlog", "data",
+];
+
+#[component]
+pub fn RecurringsPage() -> impl IntoView {
+    let request = page_request();
+    let queue = request.param("queue").filter(|queue| !queue.is_empty());
+    loaded(
+        load::recurrings(queue.clone(), request.offset()),
+        move |view| page(&view, queue.as_deref(), &request),
+    )
+}
+
+fn page(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> AnyView {
+    let path = queue.map_or_else(|| "/ui/recurring".to_owned(), urls::recurring_in);
+    view! {
+        <Title text="Recurring jobs" />
+        {queue.map(|queue| view! { <p class="crumb"><a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&QueueRef::qless(queue))}</p> })}
+        <h1>"Recurring jobs"</h1>
+        <p class="lead">
+            {match queue {
+                Some(queue) => format!("{} in queue “{queue}”. ", plural(view.total, "recurring job", "recurring jobs")),
+                None => format!("{} in all queues. ", plural(view.total, "recurring job", "recurring jobs")),
+            }}
+            "Each creates a job at every interval, when a worker next asks for jobs."
+            {queue.map(|_| view! { " " <a href="/ui/recurring">"Show all queues"</a> })}
+        </p>
+        <div class="card">
+            {if view.rows.is_empty() {
+                view! { <p class="empty">"No recurring jobs."</p> }.into_any()
+            } else {
+                list(&view.rows, request)
+            }}
+        </div>
+        {pager(request, &path, request.offset(), view.rows.len(), view.total)}
+        {form(view, queue, request)}
+        {curl(request)}
+    }
+    .into_any()
+}
+
+fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
+    let columns = [
+        ("Recurring job", "first"),
+        ("Queue", "mid"),
+        ("Interval", ""),
+        ("Next", "n"),
+        ("Created", "n mid"),
+        ("Catch-up limit", "n wide"),
+        ("Priority", "n wide"),
+        ("Retries", "n wide"),
+    ];
+    let rows = rows.iter().map(|row| {
+        view! {
+            <tr data-key=row.id.clone()>
+                <th scope="row" class="first">
+                    <a class="id" href=urls::recurring(&row.id)>{row.id.clone()}</a>
+                    {row.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
+                </th>
+                <td class="mid">{queue_link(&QueueRef::qless(&row.queue))} {row.paused.then(paused)}</td>
+                <td>{time::every(row.interval)}</td>
+                <td class="n next">{next(row, request.now)}</td>
+                <td class="n mid">{time::number(row.made)}</td>
+                <td class="n wide">{backlog(row.backlog)}</td>
+                <td class="n wide">{row.priority.to_string()}</td>
+                <td class="n wide">{time::number(row.retries)}</td>
+            </tr>
+        }
+    });
+    tables::table(
+        "Recurring jobs, next run first",
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    )
+}
+
+/// When the next child is due; if that has passed, what it waits for.
+pub fn next(row: &RecurringRow, now: i64) -> AnyView {
+    if row.next > now {
+        return ago(row.next, now);
+    }
+    let waits = if row.paused {
+        "queue is paused"
+    } else {
+        "waiting for a worker"
+    };
+    view! { <span class="s-waiting">"due, " {waits}</span> <span class="note">{ago(row.next, now)}</span> }
+        .into_any()
+}
+
+/// How many missed children are made up for.
+pub fn backlog(backlog: i64) -> String {
+    match backlog {
+        0 => "all".to_owned(),
+        n => time::number(n),
+    }
+}
+
+/// The fields for an interval: how many of what.
+pub fn interval_fields(id: &str, number: &str, unit: i64) -> AnyView {
+    let units = UNITS.map(|(seconds, word)| {
+        view! { <option value=seconds.to_string() selected=seconds == unit>{word}</option> }
+    });
+    let (number_id, unit_id) = (format!("{id}-interval"), format!("{id}-unit"));
+    view! {
+        <div>
+            <label for=number_id.clone()>"Interval"</label>
+            <span class="pair">
+                <input
+                    id=number_id
+                    name="form[interval]"
+                    type="number"
+                    step="any"
+                    min="0"
+                    value=number.to_owned()
+                    required
+                    autocomplete="off"
+                />
+                <select id=unit_id name="form[unit]" aria-label="Interval unit">{units.collect_view()}</select>
+            </span>
+        </div>
+    }
+    .into_any()
+}
+
+/// The form for a new one. What the address says fills it in, so that a refusal leaves what was typed.
+fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> AnyView {
+    let typed = |name: &str| request.param(name).unwrap_or_default();
+    let open = FIELDS.iter().any(|name| request.param(name).is_some());
+    let unit = typed("unit").parse().unwrap_or(60);
+    let to_queue = request
+        .param("to")
+        .or_else(|| queue.map(str::to_owned))
+        .unwrap_or_default();
+    let or = |name: &str, default: &str| match typed(name) {
+        text if text.is_empty() => default.to_owned(),
+        text => text,
+    };
+    if !may(Recur::PATH) {
+        return ().into_any();
+    }
+    view! {
+        <section class="card padded" aria-labelledby="new">
+            <details class="more" open=open>
+                <summary><h2 id="new">"Create recurring job"</h2></summary>
+                <form method="post" action=Recur::PATH class="fields">
+                    <div>
+                        <label for="new-queue">"Queue"</label>
+                        <input id="new-queue" name="form[queue]" type="text" value=to_queue list="queue-names" required maxlength="255" autocomplete="off" />
+                        {queue_names("queue-names", &view.queues)}
+                    </div>
+                    <div>
+                        <label for="new-id">"ID (optional)"</label>
+                        <input id="new-id" name="form[id]" type="text" value=typed("id") maxlength="235" autocomplete="off" />
+                    </div>
+                    <div>
+                        <label for="new-klass">"Class (optional)"</label>
+                        <input id="new-klass" name="form[klass]" type="text" value=typed("klass") maxlength="255" autocomplete="off" />
+                    </div>
+                    {interval_fields("new", &or("interval", "5"), unit)}
+                    <div>
+                        <label for="new-offset">"First run after (s)"</label>
+                        <input id="new-offset" name="form[offset]" type="number" step="any" min="0" value=or("offset", "0") required autocomplete="off" />
+                    </div>
+                    <div>
+                        <label for="new-priority">"Priority (lower runs first)"</label>
+                        <input id="new-priority" name="form[priority]" type="number" step="any" value=or("priority", "0") required autocomplete="off" />
+                    </div>
+                    <div>
+                        <label for="new-retries">"Retries per job"</label>
+                        <input id="new-retries" name="form[retries]" type="number" min="0" value=or("retries", "0") required autocomplete="off" />
+                    </div>
+                    <div>
+                        <label for="new-backlog">"Catch-up limit for missed runs (0 = all)"</label>
+                        <input id="new-backlog" name="form[backlog]" type="number" min="0" value=or("backlog", "0") required autocomplete="off" />
+                    </div>
+                    <div class="whole">
+                        <label for="new-data">"Data of each job (JSON)"</label>
+                        <textarea id="new-data" name="form[data]" rows="4" spellcheck="false" autocomplete="off">{written(&or("data", "{}"))}</textarea>
+                    </div>
+                    <button type="submit" class="button strong">"Create"</button>
+                </form>
+            </details>
+        </section>
+    }
+    .into_any()
+}
+
+fn curl(request: &PageRequest) -> AnyView {
+    let data = r#"{"data": {"id": "nightly", "meta": {}, "interval": 86400}}"#;
+    view! {
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands(
+                "curl",
+                vec![
+                    ("Create a recurring job", format!("curl {} -d {}", quoted(&api(request, "/recur/mail")), quoted(data))),
+                    ("List the recurring jobs of a queue", format!("curl {}", quoted(&api(request, "/jobs/recurring/mail")))),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}
+
+/// The state of a recurring job in one line.
+pub fn summary(row: &RecurringRow, now: i64) -> AnyView {
+    view! {
+        <span class="s-recurring">{icon("recurring")}</span>
+        <span>{time::every(row.interval)}</span>
+        <span aria-hidden="true">"·"</span>
+        <span>"next: " {next(row, now)}</span>
+    }
+    .into_any()
+}

@@ -1,0 +1,70 @@
+//! Loads the recurring jobs.
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Engine, Page, QueueKey, Recurring, Result};
+use crate::ui::context::read;
+use crate::ui::error::PageError;
+use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::recurring::RecurringRow;
+use crate::ui::pages::recurring::model::RecurringsView;
+use crate::ui::present::queue_refs::queue_names;
+
+/// A page of the recurring jobs of a queue, or of all, from `offset` on.
+#[server]
+pub async fn recurrings(queue: Option<String>, offset: usize) -> Result<RecurringsView, PageError> {
+    read(Role::Viewer, async |context| {
+        load_recurrings(&context.engine, queue.as_deref(), offset).await
+    })
+    .await
+}
+
+/// A page of the recurring jobs of a queue, or of all, by the due time of the next child.
+pub async fn load_recurrings(
+    engine: &Engine,
+    queue: Option<&str>,
+    offset: usize,
+) -> Result<RecurringsView> {
+    let key = queue.map(QueueKey::qless);
+    let page = Page {
+        offset,
+        limit: PAGE_JOBS,
+    };
+    let found = engine.recurring_in(key.as_ref(), page).await?;
+    let total = match &key {
+        Some(key) => engine
+            .queue(key, None)
+            .await?
+            .map_or(0, |queue| queue.recurring),
+        None => {
+            let queues = engine.queues(None).await?;
+            queues.iter().map(|queue| queue.recurring).sum()
+        }
+    };
+    Ok(RecurringsView {
+        total,
+        rows: found
+            .iter()
+            .map(|recurring| row(engine, recurring))
+            .collect(),
+        queues: queue_names(engine),
+    })
+}
+
+pub fn row(engine: &Engine, recurring: &Recurring) -> RecurringRow {
+    let queue = engine.known_queues().by_id(recurring.queue);
+    RecurringRow {
+        id: recurring.id.clone(),
+        queue: engine.known_queues().name(recurring.queue),
+        paused: queue.is_some_and(|queue| queue.paused),
+        klass: recurring.klass.clone(),
+        interval: recurring.interval,
+        next: recurring.next_at.0,
+        made: recurring.made,
+        backlog: recurring.backlog,
+        priority: recurring.priority,
+        retries: recurring.retries,
+        tags: recurring.tags.clone(),
+    }
+}

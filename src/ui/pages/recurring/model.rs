@@ -1,0 +1,14 @@
+//! The view model of the recurring jobs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ui::model::recurring::RecurringRow;
+
+/// A page of recurring jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecurringsView {
+    pub total: i64,
+    pub rows: Vec<RecurringRow>,
+    /// Suggested names of queues.
+    pub queues: Vec<String>,
+}

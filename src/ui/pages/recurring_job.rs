@@ -1,0 +1,222 @@
+//! `/ui/recurring/{id}`: one recurring job, its newest children, and the forms to change or end it.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::actions::recurring::{ChangeRecurring, Unrecur};
+use crate::ui::components::basics::{definitions, loaded};
+use crate::ui::components::commands::{api, commands, copy, quoted};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden, may, queue_names};
+use crate::ui::components::links::{queue_link, tag_link};
+use crate::ui::components::payload::payload;
+use crate::ui::components::state::paused;
+use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::time::exact;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::recurring::{backlog, interval_fields, summary};
+use crate::ui::pages::recurring_job::model::RecurringView;
+use crate::ui::urls::encoding::segment;
+
+#[component]
+pub fn RecurringPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::recurring(request.name(2)), move |view| {
+        page(&view, &request)
+    })
+}
+
+fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
+    let row = &view.row;
+    let name = row
+        .klass
+        .clone()
+        .unwrap_or_else(|| "Recurring job".to_owned());
+    view! {
+        <Title text=format!("{name} {}", row.id) />
+        <p class="crumb"><a href="/ui/recurring">"Recurring jobs"</a></p>
+        <div class="head-row">
+            <h1 class="name">{name}</h1>
+            <div class="row">{end(&row.id, request)}</div>
+        </div>
+        <p class="lead row">
+            <code id="rid" class="id">{row.id.clone()}</code> {copy("rid".to_owned(), "Copy ID".to_owned())}
+        </p>
+        <p class="row">{summary(row, request.now)}</p>
+        <div class="columns even">
+            <section class="card padded" aria-labelledby="facts">
+                <h2 id="facts">"Details"</h2>
+                {facts(view)}
+            </section>
+            <section class="card padded" aria-labelledby="data">
+                <div class="card-title">
+                    <h2 id="data">"Payload of new jobs"</h2>
+                    {copy("payload".to_owned(), "Copy the payload".to_owned())}
+                </div>
+                {payload(&view.body)}
+            </section>
+        </div>
+        {change(view, request)}
+        <section class="card" aria-labelledby="children">
+            <div class="card-title">
+                <h2 id="children">"Newest jobs"</h2>
+                <span class="aside">{format!("{} created in total", time::number(row.made))}</span>
+            </div>
+            {if view.children.is_empty() {
+                view! { <p class="empty">"No jobs found. None has been created yet, or the newest ones were canceled or removed."</p> }
+                    .into_any()
+            } else {
+                tables::jobs("Newest jobs of this recurring job", JobList::Mixed, &view.children, request)
+            }}
+        </section>
+        {curl(&row.id, request)}
+    }
+    .into_any()
+}
+
+fn facts(view: &RecurringView) -> AnyView {
+    let row = &view.row;
+    let tags = if row.tags.is_empty() {
+        "none".into_any()
+    } else {
+        row.tags
+            .iter()
+            .map(|tag| tag_link(tag))
+            .collect_view()
+            .into_any()
+    };
+    let facts = [
+        (
+            "Queue",
+            view! { {queue_link(&QueueRef::qless(&row.queue))} " " {row.paused.then(paused)} }.into_any(),
+        ),
+        ("Interval", time::every(row.interval).into_any()),
+        ("Next run", exact(row.next)),
+        (
+            "Priority",
+            view! { {row.priority.to_string()} <span class="aside">" · lower numbers run first"</span> }
+                .into_any(),
+        ),
+        ("Retries", time::number(row.retries).into_any()),
+        (
+            "Catch-up limit",
+            view! { {backlog(row.backlog)} <span class="aside">" · missed runs to make up"</span> }
+                .into_any(),
+        ),
+        ("Tags", tags),
+    ];
+    definitions(facts)
+}
+
+fn change(view: &RecurringView, request: &PageRequest) -> AnyView {
+    if !may(ChangeRecurring::PATH) {
+        return ().into_any();
+    }
+    let row = &view.row;
+    let (number, unit) = time::in_unit(row.interval);
+    view! {
+        <section class="card padded" aria-labelledby="change">
+            <h2 id="change">"Change recurring job"</h2>
+            <p class="aside">
+                "Applies to future runs. Changing the interval moves the next run by the difference."
+            </p>
+            <form method="post" action=ChangeRecurring::PATH class="fields">
+                {hidden(vec![("form[id]", row.id.clone()), ("back", request.here())])}
+                <div>
+                    <label for="change-queue">"Queue"</label>
+                    <input
+                        id="change-queue"
+                        name="form[queue]"
+                        type="text"
+                        value=row.queue.clone()
+                        list="queue-names"
+                        required
+                        maxlength="255"
+                        autocomplete="off"
+                    />
+                    {queue_names("queue-names", &view.queues)}
+                </div>
+                {interval_fields("change", &number, unit)}
+                <div>
+                    <label for="change-priority">"Priority"</label>
+                    <input
+                        id="change-priority"
+                        name="form[priority]"
+                        type="number"
+                        step="any"
+                        value=row.priority.to_string()
+                        required
+                        autocomplete="off"
+                    />
+                </div>
+                <div>
+                    <label for="change-retries">"Retries"</label>
+                    <input
+                        id="change-retries"
+                        name="form[retries]"
+                        type="number"
+                        min="0"
+                        value=row.retries.to_string()
+                        required
+                        autocomplete="off"
+                    />
+                </div>
+                <div>
+                    <label for="change-backlog">"Catch-up limit for missed runs (0 = all)"</label>
+                    <input
+                        id="change-backlog"
+                        name="form[backlog]"
+                        type="number"
+                        min="0"
+                        value=row.backlog.to_string()
+                        required
+                        autocomplete="off"
+                    />
+                </div>
+                <button type="submit" class="button strong">"Change"</button>
+            </form>
+        </section>
+    }
+    .into_any()
+}
+
+fn end(id: &str, request: &PageRequest) -> AnyView {
+    confirm_dialog(ConfirmDialog {
+        id: "end".to_owned(),
+        button: "End…".to_owned(),
+        danger: true,
+        title: "End this recurring job?".to_owned(),
+        text: "Stops creating jobs. Existing jobs are kept. This cannot be undone, but you can create a new recurring job.".to_owned(),
+        action: Unrecur::PATH,
+        fields: vec![
+            ("id", id.to_owned()),
+            ("back", request.here()),
+            ("after", "/ui/recurring".to_owned()),
+        ],
+        yes: "End recurring job".to_owned(),
+        no: "Keep recurring job",
+    })
+}
+
+fn curl(id: &str, request: &PageRequest) -> AnyView {
+    let address = quoted(&api(request, &format!("/recurring/{}", segment(id))));
+    view! {
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands(
+                "curl",
+                vec![
+                    ("Get the recurring job", format!("curl {address}")),
+                    ("Change the interval", format!("curl {address} -d {}", quoted(r#"{"data": {"interval": 300}}"#))),
+                    ("End the recurring job", format!("curl -X DELETE {address}")),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}

@@ -1,0 +1,51 @@
+//! Loads a recurring job.
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Engine, JobKey, Result};
+use crate::ui::context::read_or_missing;
+use crate::ui::error::PageError;
+use crate::ui::pages::recurring::load::row;
+use crate::ui::pages::recurring_job::model::RecurringView;
+use crate::ui::present::queue_refs::queue_names;
+use crate::ui::present::rows;
+
+/// The recurring job with that id.
+#[server]
+pub async fn recurring(id: String) -> Result<RecurringView, PageError> {
+    read_or_missing(
+        Role::Viewer,
+        async |context| load_recurring(&context.engine, &id).await,
+        || format!("Recurring job “{id}” not found."),
+    )
+    .await
+}
+
+/// Children on the page of a recurring job.
+const CHILDREN_SHOWN: i64 = 10;
+
+/// A recurring job, and its newest children.
+pub async fn load_recurring(engine: &Engine, id: &str) -> Result<Option<RecurringView>> {
+    let Some(recurring) = engine.recurring(id).await? else {
+        return Ok(None);
+    };
+    let oldest = (recurring.made - CHILDREN_SHOWN).max(0);
+    let ids = (oldest + 1..=recurring.made).rev();
+    let keys: Vec<JobKey> = ids
+        .map(|number| JobKey::qless(format!("{id}-{number}")))
+        .collect();
+    let children: Vec<_> = engine
+        .list_jobs_by_key(&keys)
+        .await?
+        .into_iter()
+        .flatten()
+        .filter(|job| job.spawned_from.as_deref() == Some(id))
+        .collect();
+    Ok(Some(RecurringView {
+        row: row(engine, &recurring),
+        children: rows(engine, &children),
+        body: recurring.body,
+        queues: queue_names(engine),
+    }))
+}

@@ -1,0 +1,18 @@
+//! The view model of a recurring job.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ui::model::job::JobRow;
+use crate::ui::model::recurring::RecurringRow;
+
+/// A recurring job with all its details.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecurringView {
+    pub row: RecurringRow,
+    /// The payload of its children.
+    pub body: String,
+    /// The newest children that still exist, newest first.
+    pub children: Vec<JobRow>,
+    /// Suggested names of queues.
+    pub queues: Vec<String>,
+}

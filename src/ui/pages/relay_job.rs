@@ -1,0 +1,253 @@
+//! `/ui/relay/{queue}/job/{id}`: one Relay job; and `/ui/relay/{queue}/dead/{number}`: one that is dead.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+use crate::time;
+use crate::ui::actions::dead_letters::{DeleteDeadJobs, RequeueJob};
+use crate::ui::components::basics::{definitions, job_head, loaded, plural};
+use crate::ui::components::commands::{commands, copy};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, delete_dialog, shortcut};
+use crate::ui::components::links::queue_link;
+use crate::ui::components::payload::{payload, state};
+use crate::ui::components::state::{chip, state_view};
+use crate::ui::components::time::when;
+use crate::ui::components::timeline::timeline;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::queue::relay::{FOR_EVER, call, enqueuing, retries};
+use crate::ui::pages::relay_job::model::RelayJobView;
+use crate::ui::urls;
+use crate::ui::urls::encoding::encode;
+
+#[component]
+pub fn RelayJobPage() -> impl IntoView {
+    let request = page_request();
+    let (queue_ref, next) = request.queue();
+    // After the queue's name stands `job`.
+    loaded(
+        load::relay_job(queue_ref, request.name(next + 1)),
+        move |job| page(&job, &request),
+    )
+}
+
+#[component]
+pub fn DeadRelayJobPage() -> impl IntoView {
+    let request = page_request();
+    let (queue_ref, next) = request.queue();
+    // After the queue's name stands `dead`.
+    let found = load::dead_relay_job(queue_ref, request.name(next + 1));
+    loaded(found, move |job| page(&job, &request))
+}
+
+fn page(job: &RelayJobView, request: &PageRequest) -> AnyView {
+    let row = &job.row;
+    let dead = (row.state == EffectiveState::Dead).then(|| {
+        view! { <a href=urls::state(&row.queue_ref, EffectiveState::Dead)>"dead"</a> }.into_any()
+    });
+    view! {
+        {job_head(&row.queue_ref, &row.id, dead, chip(row.state), actions(job, request))}
+        {(row.state == EffectiveState::Dead).then(|| view! {
+            <p class="notice s-dead">
+                "This job has no retries left. Clients no longer see it and can reuse its ID. It stays here for 30 days unless you requeue or delete it."
+            </p>
+        })}
+        <section class="card padded" aria-labelledby="facts">
+            <h2 id="facts">"Details"</h2>
+            {facts(job, request)}
+        </section>
+        <div class="columns even">
+            <section class="card padded" aria-labelledby="data">
+                <div class="card-title">
+                    <h2 id="data">"Payload"</h2>
+                    <span class="row">
+                        {size(&job.payload)}
+                        {copy("payload".to_owned(), "Copy the payload".to_owned())}
+                    </span>
+                </div>
+                {payload(&job.payload)}
+            </section>
+            <section class="card padded" aria-labelledby="kept">
+                <div class="card-title">
+                    <h2 id="kept">"State"</h2>
+                    {job.state.as_ref().map(|state| view! {
+                        <span class="row">
+                            {size(state)}
+                            {copy("state".to_owned(), "Copy the state".to_owned())}
+                        </span>
+                    })}
+                </div>
+                {kept(job)}
+            </section>
+        </div>
+        <section class="card padded" aria-labelledby="timeline">
+            <h2 id="timeline">"Timeline"</h2>
+            {timeline(row, &job.times, request.now)}
+        </section>
+        {(row.state != EffectiveState::Dead).then(|| curl(job, request))}
+    }
+    .into_any()
+}
+
+fn size(text: &str) -> AnyView {
+    let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
+    view! { <span class="aside">{plural(bytes, "byte", "bytes")}</span> }.into_any()
+}
+
+/// The state, if there is one.
+fn kept(job: &RelayJobView) -> AnyView {
+    match &job.state {
+        Some(text) => state(text),
+        None => view! {
+            <p class="aside">"No state. It is set when the job is enqueued or by heartbeats; each run starts with the state of the last one."</p>
+        }
+        .into_any(),
+    }
+}
+
+fn facts(job: &RelayJobView, request: &PageRequest) -> AnyView {
+    let (row, times) = (&job.row, &job.times);
+    let moment = |moment: i64| when(moment, request.now);
+    let mut facts: Vec<(&str, AnyView)> = vec![
+        ("Queue", queue_link(&row.queue_ref)),
+        ("State", state_view(row)),
+        ("State since", moment(times.since)),
+    ];
+    if let Some(run) = &job.run_id {
+        facts.push((
+            "Run",
+            view! { <code class="id">{run.clone()}</code> }.into_any(),
+        ));
+    }
+    if let Some(end) = times.expires {
+        let name = if end > request.now {
+            "Timeout ends"
+        } else {
+            "Timeout ended"
+        };
+        facts.push((name, moment(end)));
+    }
+    facts.push(("Timeout", timeout(job)));
+    facts.push(("Retries left", left(job)));
+    facts.push(("Run at", moment(times.ready)));
+    facts.extend(job.updated.map(|updated| ("Updated", moment(updated))));
+    facts.push(("Enqueued", moment(times.created)));
+    definitions(facts)
+}
+
+fn timeout(job: &RelayJobView) -> AnyView {
+    view! {
+        {format!("{} s", time::number(job.timeout_s))}
+        <span class="aside">" · between heartbeats"</span>
+    }
+    .into_any()
+}
+
+fn left(job: &RelayJobView) -> AnyView {
+    let more = match job.row.retries {
+        FOR_EVER => "",
+        _ => " · each timeout uses one",
+    };
+    view! { {retries(&job.row)} <span class="aside">{more}</span> }.into_any()
+}
+
+fn actions(job: &RelayJobView, request: &PageRequest) -> AnyView {
+    match job.row.letter {
+        Some(letter) => actions_on_dead(job, letter, request),
+        None => shortcut("c", delete(job, request)),
+    }
+}
+
+fn delete(job: &RelayJobView, request: &PageRequest) -> AnyView {
+    let row = &job.row;
+    let effect = match row.state {
+        EffectiveState::Running | EffectiveState::Stalled => {
+            "The runner is not notified and may continue, but its next heartbeat gets a 404 and its result is ignored."
+        }
+        _ => "It will not run.",
+    };
+    delete_dialog(
+        &row.queue_ref,
+        &row.id,
+        urls::state(&row.queue_ref, row.list()),
+        format!("Deletes the job with its payload and state. {effect} This cannot be undone."),
+        request,
+    )
+}
+
+fn actions_on_dead(job: &RelayJobView, letter: i64, request: &PageRequest) -> AnyView {
+    let queue_ref = &job.row.queue_ref;
+    let again = confirm_dialog(ConfirmDialog {
+        id: "again".to_owned(),
+        button: "Requeue…".to_owned(),
+        danger: false,
+        title: "Requeue this job?".to_owned(),
+        text: enqueuing(queue_ref, 1),
+        action: RequeueJob::PATH,
+        fields: [
+            queue_ref.fields(),
+            vec![("letter", letter.to_string()), ("back", request.here())],
+        ]
+        .concat(),
+        yes: "Requeue job".to_owned(),
+        no: "Close",
+    });
+    let delete = confirm_dialog(ConfirmDialog {
+        id: "delete".to_owned(),
+        button: "Delete…".to_owned(),
+        danger: true,
+        title: "Delete this dead job?".to_owned(),
+        text: "Deletes the job with its payload and state. A newer job with the same ID is kept. This cannot be undone.".to_owned(),
+        action: DeleteDeadJobs::PATH,
+        fields: [
+            queue_ref.fields(),
+            vec![
+                ("ids[]", letter.to_string()),
+                ("back", urls::state(queue_ref, EffectiveState::Dead)),
+            ],
+        ]
+        .concat(),
+        yes: "Delete job".to_owned(),
+        no: "Keep job",
+    });
+    view! { {shortcut("r", again)} {shortcut("c", delete)} }.into_any()
+}
+
+fn curl(job: &RelayJobView, request: &PageRequest) -> AnyView {
+    let row = &job.row;
+    let mut id = String::new();
+    encode(&row.id, &mut id);
+    let call = |method: &str, rest: &[&str]| {
+        let path: Vec<&str> = ["jobs", &id]
+            .into_iter()
+            .chain(rest.iter().copied())
+            .collect();
+        call(&row.queue_ref, request, method, &path)
+    };
+    let mut lines = vec![("Get the job", call("GET", &[]))];
+    if let Some(run) = &job.run_id {
+        let run = ["run-id", run];
+        lines.extend([
+            ("Send a heartbeat for this run", call("PATCH", &run)),
+            (
+                "Send a heartbeat that also sets the state",
+                format!(
+                    r#"{} -H 'Content-Type: application/json' -d '{{"step": 2}}'"#,
+                    call("PATCH", &run)
+                ),
+            ),
+            ("Complete this run", call("DELETE", &run)),
+        ]);
+    }
+    lines.push(("Delete the job in any state", call("DELETE", &[])));
+    view! {
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands("curl", lines)}
+        </details>
+    }
+    .into_any()
+}

@@ -1,0 +1,168 @@
+//! `/ui/scheduled`: the scheduled jobs of all queues, and a chart of the next day.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::histogram::Scale;
+use crate::ui::components::paging::pager;
+use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::time::exact;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::scheduled::model::ScheduledView;
+
+/// The baseline of the bars, in pixels from the top.
+const FLOOR: f64 = 96.0;
+
+/// Hours between two labels of the axis.
+const TOLD_EVERY: usize = 6;
+
+const HOUR_US: i64 = 3_600_000_000;
+
+#[component]
+pub fn ScheduledPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::scheduled(request.offset()), move |view| {
+        page(&view, &request)
+    })
+}
+
+fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
+    let within: i64 = view.by_hour.iter().sum();
+    let hours = view.by_hour.len();
+    view! {
+        <Title text="Scheduled jobs" />
+        <h1>"Scheduled jobs"</h1>
+        <p class="lead">
+            {plural(view.total, "scheduled job", "scheduled jobs")}
+            {(view.total > 0).then(|| format!(", {} due within {hours} hours", time::number(within)))}
+            "."
+        </p>
+        {(within > 0).then(|| strip(view, request))}
+        <div class="card">
+            {if view.jobs.is_empty() {
+                view! {
+                    <p class="empty">
+                        "Nothing scheduled. Jobs with a delay or a run time appear here until they are due. Recurring jobs are listed under Recurring."
+                    </p>
+                }
+                    .into_any()
+            } else {
+                tables::jobs("Scheduled jobs, next due first", JobList::Due, &view.jobs, request)
+            }}
+        </div>
+        {pager(request, "/ui/scheduled", request.offset(), view.jobs.len(), view.total)}
+        <p>
+            <a href="/ui/jobs?q=state%3Ascheduled">"Search scheduled jobs"</a>
+        </p>
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands(
+                "curl",
+                vec![
+                    (
+                        "List the scheduled jobs of a qless queue",
+                        format!("curl {}", quoted(&api(request, "/jobs/scheduled/mail"))),
+                    ),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}
+
+/// The jobs due in each of the next hours: a chart, and its data table.
+fn strip(view: &ScheduledView, request: &PageRequest) -> AnyView {
+    let hours = view.by_hour.len();
+    view! {
+        <section class="card padded" aria-labelledby="next">
+            <h2 id="next">{format!("The next {hours} hours")}</h2>
+            {view.until.map(|until| view! { <p class="aside">"Too many to count all: includes jobs due until " {exact(until)} "."</p> })}
+            {drawing(view, request)}
+            <details class="more">
+                <summary>"Show data table"</summary>
+                {numbers(view, request)}
+            </details>
+        </section>
+    }
+    .into_any()
+}
+
+/// The time of the day, `13:22`.
+fn clock(moment: i64) -> String {
+    time::clock(moment).chars().take(5).collect()
+}
+
+/// When an hour begins, counted from now.
+fn begins(hour: usize, now: i64) -> i64 {
+    now.saturating_add(HOUR_US.saturating_mul(i64::try_from(hour).unwrap_or(i64::MAX)))
+}
+
+fn description(view: &ScheduledView, request: &PageRequest) -> String {
+    let most = view
+        .by_hour
+        .iter()
+        .enumerate()
+        .rev()
+        .max_by_key(|(_, n)| **n);
+    let Some((hour, n)) = most else {
+        return String::new();
+    };
+    format!(
+        "Jobs due in each of the next hours, in UTC. Highest: {}, in the hour starting at {}. The data table follows.",
+        time::number(*n),
+        clock(begins(hour, request.now))
+    )
+}
+
+fn drawing(view: &ScheduledView, request: &PageRequest) -> AnyView {
+    let highest = view.by_hour.iter().copied().max().unwrap_or_default();
+    let scale = Scale::new(view.by_hour.len(), highest, FLOOR);
+    let from = |hour: usize| clock(begins(hour, request.now));
+    let bars = view.by_hour.iter().enumerate().map(|(hour, n)| {
+        let title = format!("from {}: {}", from(hour), plural(*n, "job", "jobs"));
+        scale.bar(hour, *n, "s-scheduled", title)
+    });
+    let times = (0..view.by_hour.len()).step_by(TOLD_EVERY).map(|hour| {
+        let word = if hour == 0 {
+            "now".to_owned()
+        } else {
+            from(hour)
+        };
+        scale.time(hour, word)
+    });
+    view! {
+        <svg class="histogram strip-of-hours" role="img" aria-labelledby="hours-title" aria-describedby="hours-about">
+            <title id="hours-title">"Jobs due per hour"</title>
+            <desc id="hours-about">{description(view, request)}</desc>
+            {bars.collect_view()}
+            {scale.ground()}
+            {times.collect_view()}
+        </svg>
+    }
+    .into_any()
+}
+
+fn numbers(view: &ScheduledView, request: &PageRequest) -> AnyView {
+    let rows = view.by_hour.iter().enumerate().map(|(hour, n)| {
+        view! {
+            <tr>
+                <th scope="row" class="first">
+                    {format!("{} – {}", clock(begins(hour, request.now)), clock(begins(hour + 1, request.now)))}
+                </th>
+                <td class=if *n == 0 { "n zero" } else { "n" }>{time::number(*n)}</td>
+            </tr>
+        }
+    });
+    let columns = [("Hour (UTC)", "first"), ("Jobs", "n")];
+    tables::table(
+        "Jobs due per hour",
+        tables::head(&columns),
+        rows.collect_view().into_any(),
+    )
+}

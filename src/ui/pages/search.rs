@@ -1,0 +1,344 @@
+//! `/ui/jobs`: a search over all jobs. The text states in the address (`q`), and so does where it goes on (`after`).
+
+pub mod load;
+pub mod model;
+pub mod saved;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::bulk;
+use crate::ui::components::icons::icon;
+use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::time::exact;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::search::model::{Chip, Outcome, SearchMistake, SearchResults, SearchView};
+use crate::ui::urls::encoding::encode;
+
+/// The longest text that is understood.
+const CHARS_MAX: usize = 1_000;
+
+/// What can be searched for: examples of one kind, and what they mean.
+const HELP: [(&[&str], &str); 16] = [
+    (
+        &["letter-1", "send"],
+        "ID that starts with the word, or class that contains it. Case is ignored.",
+    ),
+    (
+        &["state:failed,stalled"],
+        "State, one of: waiting, scheduled, depends, running, stalled, failed, complete, dead, record.",
+    ),
+    (
+        &["queue:mail", "queue:billing.*"],
+        "Full queue name. * matches any text, here and in all names; a quoted * is literal.",
+    ),
+    (
+        &["class:Send*", "tag:vip", "worker:host-*"],
+        "Class, tag, or the worker that is running the job.",
+    ),
+    (
+        &["type:TimeoutError", "error:\"connection reset\""],
+        "Last failure: its group, or part of its message. Kept until the job completes.",
+    ),
+    (
+        &["fp:1a2b3c4d"],
+        "Fingerprint of the failure message, ignoring numbers, IDs and quoted text. Shown on the page of a failure group.",
+    ),
+    (
+        &["data.user.id:42", "data.items.0.sku:A*"],
+        "Text or number at this path of a JSON payload. In a list: any element, or the one with that index (from 0). data.x:* matches any value.",
+    ),
+    (
+        &["data.total:>100", "data.total:<=9.5"],
+        "Compares the number at this path.",
+    ),
+    (
+        &["priority:>=5", "tries:0"],
+        "Priority; retries left. Records have neither.",
+    ),
+    (
+        &["created:>2h", "created:<30m"],
+        "Created more than 2 hours ago; less than 30 minutes ago. Units: s, m, h, d, w.",
+    ),
+    (
+        &["created:2026-11-01", "created:>2026-11-01T10:00"],
+        "Created on this day (UTC); after this minute. > and < exclude the given day or minute, >= and <= include it.",
+    ),
+    (
+        &["updated:>1d"],
+        "In its current state for more than 1 day; for a record, time of its last change. Dates as above.",
+    ),
+    (
+        &["api:lmstfy", "ns:billing"],
+        "Protocol (qless, lmstfy, relay, jobq); lmstfy namespace.",
+    ),
+    (
+        &["-state:complete", "-tag:vip"],
+        "A minus excludes matches.",
+    ),
+    (
+        &["queue:\"a b\"", "\"data.x:1\""],
+        "Quotes keep spaces, or a word that looks like a term. Write a quote inside quotes as \\\".",
+    ),
+    (
+        &["queue:mail state:failed data.user.id:42"],
+        "Jobs must match all terms. Up to 32 terms and 1,000 characters.",
+    ),
+];
+
+#[component]
+pub fn SearchPage() -> impl IntoView {
+    let request = page_request();
+    let text = request.param("q").unwrap_or_default();
+    let after = request.param("after").and_then(|after| after.parse().ok());
+    // What was found stands still: nobody wants rows to move while he reads, or the server to search all day.
+    if request.is_refresh {
+        return page(&text, false, ().into_any(), ().into_any());
+    }
+    loaded(load::search(text, after), move |view| {
+        let mistaken = matches!(view.outcome, Outcome::SearchMistake(_));
+        let beside = saved::beside(&view.text, &request);
+        page(
+            &view.text,
+            mistaken,
+            beside,
+            outcome(&view, &request, after),
+        )
+    })
+}
+
+fn page(text: &str, mistaken: bool, beside: AnyView, outcome: AnyView) -> AnyView {
+    view! {
+        <Title text="Jobs" />
+        <h1>"Jobs"</h1>
+        <form id="search" method="get" action="/ui/jobs" role="search" class="search" data-keep="">
+            <label for="q" class="unseen">"Search all jobs"</label>
+            <input
+                id="q"
+                name="q"
+                type="search"
+                value=text.to_owned()
+                maxlength=CHARS_MAX.to_string()
+                placeholder="queue:mail state:failed data.user.id:42"
+                autocomplete="off"
+                list=saved::SUGGESTED
+                autocapitalize="off"
+                spellcheck="false"
+                aria-invalid=mistaken.then_some("true")
+                aria-describedby=mistaken.then_some("mistake")
+                data-shortcut="/"
+            />
+            <button type="submit" class="button strong">"Search"</button>
+        </form>
+        <div id="beside-search" class="beside-search" data-keep="">{beside}</div>
+        <div id="hits" data-keep="">{outcome}</div>
+        {help()}
+    }
+    .into_any()
+}
+
+/// The address of a search.
+fn address(text: &str, after: Option<i64>) -> String {
+    let mut address = "/ui/jobs".to_owned();
+    let mut mark = '?';
+    if !text.trim().is_empty() {
+        address.push_str("?q=");
+        encode(text, &mut address);
+        mark = '&';
+    }
+    if let Some(after) = after {
+        address.push_str(&format!("{mark}after={after}"));
+    }
+    address
+}
+
+fn outcome(view: &SearchView, request: &PageRequest, after: Option<i64>) -> AnyView {
+    match &view.outcome {
+        Outcome::SearchMistake(mistaken) => mistake(&view.text, mistaken),
+        Outcome::Found(found) => finds(&view.text, found, request, after),
+    }
+}
+
+/// The text with a mark at what was not understood.
+fn mistake(text: &str, mistaken: &SearchMistake) -> AnyView {
+    let part =
+        |from: usize, length: usize| text.chars().skip(from).take(length).collect::<String>();
+    let (from, to) = (mistaken.from, mistaken.to.max(mistaken.from));
+    let wrong = match part(from, to - from) {
+        // Something is missing: there is still a place to see.
+        wrong if wrong.trim().is_empty() => "\u{a0}".to_owned(),
+        wrong => wrong,
+    };
+    view! {
+        <div id="mistake" class="card padded mistake" role="alert">
+            <h2>{format!("Invalid search at column {}", from + 1)}</h2>
+            <pre><code>{part(0, from)}<mark>{wrong}</mark>{part(to, CHARS_MAX)}</code></pre>
+            <p class="reason">{sentence(&mistaken.why)}</p>
+        </div>
+    }
+    .into_any()
+}
+
+fn sentence(why: &str) -> String {
+    let mut chars = why.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    let end = if why.ends_with(['.', '?']) { "" } else { "." };
+    format!("{}{}{end}", first.unwrap_or_default(), chars.as_str())
+}
+
+fn finds(text: &str, found: &SearchResults, request: &PageRequest, after: Option<i64>) -> AnyView {
+    let shown = i64::try_from(found.jobs.len()).unwrap_or(i64::MAX);
+    let is_all = after.is_none() && found.next.is_none();
+    view! {
+        {chips(&found.chips)}
+        {(!found.exact.is_empty())
+            .then(|| {
+                view! {
+                    <section class="card">
+                        <div class="card-title"><h2>"Exact ID match"</h2></div>
+                        {tables::jobs("Jobs with exactly this ID", JobList::Found, &found.exact, request)}
+                    </section>
+                }
+            })}
+        <div class="card">
+            {if found.jobs.is_empty() {
+                view! { <p class="empty">{nothing(text, found, after)}</p> }.into_any()
+            } else {
+                view! {
+                    {bulk::bar(text, is_all.then_some(shown), request)}
+                    {tables::jobs("Matching jobs", JobList::Found, &found.jobs, request)}
+                }
+                    .into_any()
+            }}
+        </div>
+        {found.is_cut.then(|| cut(found, request))}
+        {turn(text, found, after)}
+        <p class="aside">
+            "As of " {exact(request.now)} ", newest first. "
+            <a href=request.here()>"Search again"</a>
+        </p>
+    }
+    .into_any()
+}
+
+/// What was understood, each term with a way to take it out.
+fn chips(chips: &[Chip]) -> AnyView {
+    if chips.is_empty() {
+        return ().into_any();
+    }
+    let chips = chips.iter().map(|chip| {
+        view! {
+            <li>
+                <span class="tag">{chip.told.clone()}</span>
+                <a class="out" href=address(&chip.without, None) aria-label=format!("Remove {}", chip.told)>"×"</a>
+            </li>
+        }
+    });
+    view! { <ul class="terms" aria-label="Search terms">{chips.collect_view()}</ul> }.into_any()
+}
+
+/// Why the list is empty.
+fn nothing(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
+    if found.is_cut {
+        return "No matches so far.".into_any();
+    }
+    if after.is_some() {
+        return "No more jobs.".into_any();
+    }
+    if text.trim().is_empty() {
+        return view! { "No jobs yet. " <a href="/ui">"How to add a first job"</a> }.into_any();
+    }
+    view! {
+        "No matching jobs. Remove a term above, or see the search syntax below. Canceled, acknowledged and deleted \
+        jobs cannot be found, and complete jobs are removed after a while."
+    }
+    .into_any()
+}
+
+/// That not everything has been looked at, and what helps.
+fn cut(found: &SearchResults, request: &PageRequest) -> AnyView {
+    let looked = time::number(i64::try_from(found.looked_at).unwrap_or(i64::MAX));
+    let down_to = found.down_to.map_or(String::new(), |moment| {
+        format!(", back to jobs created {}", time::ago(moment, request.now))
+    });
+    view! {
+        <div class="notice s-waiting" role="status">
+            {icon("waiting")}
+            <span>
+                {format!("Searched {looked} of about {}{down_to}. ", plural(found.among, "job", "jobs"))}
+                "Continue, or narrow the search: tag:, worker:, state: with queue:, and state:failed with type: use an \
+                index."
+            </span>
+        </div>
+    }
+    .into_any()
+}
+
+/// The way to the first jobs, and to those after these.
+fn turn(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
+    let next = if found.is_cut {
+        "Continue searching"
+    } else {
+        "Next"
+    };
+    let shown = i64::try_from(found.jobs.len()).unwrap_or(i64::MAX);
+    view! {
+        <nav class="pager" aria-label="Pagination">
+            {after.map(|_| view! { <a class="button" href=address(text, None)>"Newest"</a> })}
+            <span>
+                {match (after, found.next) {
+                    (None, None) => plural(shown, "job", "jobs"),
+                    _ => format!("{} on this page", plural(shown, "job", "jobs")),
+                }}
+            </span>
+            {found
+                .next
+                .map(|next_after| view! { <a class="button" rel="next" href=address(text, Some(next_after))>{next}</a> })}
+        </nav>
+    }
+    .into_any()
+}
+
+fn help() -> AnyView {
+    let rows = HELP.map(|(examples, meaning)| {
+        let examples = examples.iter().map(|example| {
+            view! { <a href=address(example, None)><code>{*example}</code></a> " " }
+        });
+        view! {
+            <div>
+                <dt>{examples.collect_view()}</dt>
+                <dd>{meaning}</dd>
+            </div>
+        }
+    });
+    view! {
+        <details class="more">
+            <summary>"Search syntax"</summary>
+            <dl class="grammar card padded">{rows.collect_view()}</dl>
+        </details>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_stands_in_its_address() {
+        assert_eq!(address(" ", None), "/ui/jobs");
+        assert_eq!(address("", Some(7)), "/ui/jobs?after=7");
+        assert_eq!(
+            address("a b:\"ü&\"", Some(7)),
+            "/ui/jobs?q=a%20b%3A%22%C3%BC%26%22&after=7"
+        );
+    }
+
+    #[test]
+    fn reasons_are_sentences() {
+        assert_eq!(sentence("this is wrong"), "This is wrong.");
+        assert_eq!(sentence("longer or shorter?"), "Longer or shorter?");
+    }
+}

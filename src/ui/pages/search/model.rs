@@ -1,0 +1,89 @@
+//! The view models of the search.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ui::model::job::JobRow;
+
+/// A saved search.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedRow {
+    pub name: String,
+    pub text: String,
+    pub who: String,
+}
+
+/// What the page shows beside the search field.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchesView {
+    pub saved: Vec<SavedRow>,
+    /// Suggestions for the search field.
+    pub suggested: Vec<String>,
+}
+
+/// A quoted term of a search.
+pub fn in_quotes(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#))
+}
+
+/// A search and its outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchView {
+    /// As typed.
+    pub text: String,
+    pub outcome: Outcome,
+}
+
+/// The outcome of a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The search is invalid.
+    SearchMistake(SearchMistake),
+    Found(Box<SearchResults>),
+}
+
+/// The invalid part of a search: the characters `from..to`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchMistake {
+    pub from: usize,
+    pub to: usize,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// A term of a search.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chip {
+    /// Its meaning in words.
+    pub told: String,
+    /// The search without it.
+    pub without: String,
+}
+
+/// The results of a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchResults {
+    pub chips: Vec<Chip>,
+    /// Newest first.
+    pub jobs: Vec<JobRow>,
+    /// Jobs whose ID is the whole search.
+    pub exact: Vec<JobRow>,
+    pub looked_at: usize,
+    /// The approximate number of jobs in total.
+    pub among: i64,
+    /// Where the next page starts, if there may be more.
+    pub next: Option<i64>,
+    /// It stopped at the limit of jobs or time.
+    pub is_cut: bool,
+    /// The creation time of the last job that was checked.
+    pub down_to: Option<i64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stands_in_a_search_as_it_is() {
+        assert_eq!(in_quotes(r#"a "b" \ *"#), r#""a \"b\" \\ *""#);
+    }
+}

@@ -1,0 +1,389 @@
+//! `/ui/stats?queue=&range=&from=&to=&compare=`: what happened over hours, days and weeks, in one queue or in all.
+
+pub mod export;
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, each, numbers};
+use crate::ui::components::links::queue_link;
+use crate::ui::components::state::badge;
+use crate::ui::components::{commands, forms};
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::series::{Series, Span, StatisticsQuery};
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::statistics::model::RangeView;
+use crate::ui::urls;
+
+/// The ranges, by their names in addresses.
+const RANGES: [(&str, &str); 5] = [
+    ("1h", "1 hour"),
+    ("6h", "6 hours"),
+    ("24h", "24 hours"),
+    ("7d", "7 days"),
+    ("30d", "30 days"),
+];
+
+const MINUTE_US: f64 = 60e6;
+
+#[component]
+pub fn StatisticsPage() -> impl IntoView {
+    let request = page_request();
+    let asked = request.statistics_query();
+    loaded(load::range(asked.clone()), move |view| {
+        page(&view, &asked, &request)
+    })
+}
+
+fn page(view: &RangeView, asked: &StatisticsQuery, request: &PageRequest) -> AnyView {
+    let title = match &view.queue_ref {
+        Some(queue_ref) => format!("Statistics: {}", queue_ref.label()),
+        None => "Statistics".to_owned(),
+    };
+    let about = match &view.queue_ref {
+        Some(queue_ref) => view! {
+            "Queue " {queue_link(queue_ref)} " " {badge(queue_ref.protocol)} ". "
+            <a href=urls::stats(queue_ref, None)>"Daily statistics and histograms"</a>
+        }
+        .into_any(),
+        None => "All queues, including deleted queues.".into_any(),
+    };
+    view! {
+        <Title text=title />
+        <h1>"Statistics"</h1>
+        <p class="lead">{about}</p>
+        {choice(view, asked)}
+        {view
+            .flaw
+            .clone()
+            .map(|flaw| view! { <p class="notice s-failed" role="alert"><span>{flaw} " Showing the last hour."</span></p> })}
+        {view
+            .unknown
+            .then(|| {
+                view! { <p class="notice s-waiting"><span>"Nothing to compare: the previous period is not kept at this resolution."</span></p> }
+            })}
+        {everything(view)}
+        {downloads(asked, request)}
+    }
+    .into_any()
+}
+
+/// The form for queue and range.
+fn choice(view: &RangeView, asked: &StatisticsQuery) -> AnyView {
+    let custom = !(asked.from.is_empty() && asked.to.is_empty());
+    let range = match asked.range.as_str() {
+        "" => "1h",
+        range => range,
+    };
+    let links = RANGES.map(|(name, word)| {
+        let address = urls::statistics(&StatisticsQuery {
+            range: name.to_owned(),
+            from: String::new(),
+            to: String::new(),
+            ..asked.clone()
+        });
+        let current = (!custom && view.flaw.is_none() && range == name).then_some("true");
+        view! { <a class="button" href=address aria-current=current>{word}</a> }
+    });
+    let compare = StatisticsQuery {
+        compare: !asked.compare,
+        ..asked.clone()
+    };
+    view! {
+        <div class="bar-above">
+            <nav class="row ranges" aria-label="Range">{links}</nav>
+            <a href=urls::statistics(&compare)>
+                {if asked.compare { "Stop comparing" } else { "Compare with previous period" }}
+            </a>
+        </div>
+        <div class="bar-above">
+            {which_queue(view, asked, range, custom)}
+            <form method="get" action="/ui/stats" class="row">
+                <input type="hidden" name="queue" value=asked.queue.clone() />
+                {asked.compare.then(|| view! { <input type="hidden" name="compare" value="1" /> })}
+                <label for="from">"From"</label>
+                <input id="from" name="from" type="datetime-local" value=typed(&asked.from) required aria-describedby="in-utc" />
+                <label for="to">"to"</label>
+                <input id="to" name="to" type="datetime-local" value=typed(&asked.to) aria-describedby="in-utc" />
+                <span id="in-utc" class="aside">"UTC"</span>
+                <button type="submit" class="button">"Show"</button>
+            </form>
+        </div>
+    }
+    .into_any()
+}
+
+fn which_queue(view: &RangeView, asked: &StatisticsQuery, range: &str, custom: bool) -> AnyView {
+    let mut places: Vec<&QueueRef> = view.places.iter().collect();
+    // The selection does not contain all queues.
+    places.extend(
+        view.queue_ref
+            .iter()
+            .filter(|queue_ref| !view.places.contains(queue_ref)),
+    );
+    let options = places.into_iter().map(|queue_ref| {
+        let address = urls::handle(queue_ref);
+        let chosen = view.queue_ref.as_ref() == Some(queue_ref);
+        let word = format!("{} ({})", queue_ref.label(), queue_ref.protocol.as_str());
+        view! { <option value=address selected=chosen>{word}</option> }
+    });
+    let mut kept = match custom {
+        true => vec![("from", asked.from.clone()), ("to", asked.to.clone())],
+        false => vec![("range", range.to_owned())],
+    };
+    kept.extend(asked.compare.then(|| ("compare", "1".to_owned())));
+    view! {
+        <form method="get" action="/ui/stats" class="row">
+            {forms::hidden(kept)}
+            <label for="queue">"Queue"</label>
+            <select id="queue" name="queue">
+                <option value="" selected=view.queue_ref.is_none()>"All queues"</option>
+                {options.collect_view()}
+            </select>
+            <button type="submit" class="button">"Show queue"</button>
+        </form>
+    }
+    .into_any()
+}
+
+fn everything(view: &RangeView) -> AnyView {
+    let charts = charts(view);
+    let text_of = text_of(view);
+    let all: Vec<&Chart> = charts.iter().collect();
+    let so_far = if view.goes_on { ", so far" } else { "" };
+    let drawn = charts.iter().zip(text_of).map(|(drawing, words)| {
+        view! {
+            <section class="card padded" aria-label=drawing.title>
+                {chart(drawing)}
+                <p class="aside">{words}</p>
+            </section>
+        }
+    });
+    view! {
+        <h2>
+            {format!("{} to {}", time::utc(view.from), time::utc(view.to))}
+            <span class="aside">{format!(", {}{so_far}", steps(view.series.width))}</span>
+        </h2>
+        <div class="multiples">{drawn.collect_view()}</div>
+        {numbers("Statistics", &all)}
+        <p class="aside">
+            "Percentiles are estimates from 12 buckets between 10 ms and 1 h; longer times count as 1 h. \
+            Dashed: period still in progress."
+        </p>
+    }
+    .into_any()
+}
+
+/// The length of the spans, in words.
+fn steps(width: i64) -> String {
+    match each(width) {
+        unit @ ("minute" | "hour" | "day") => format!("per {unit}"),
+        _ => format!("in steps of {}", time::span(width)),
+    }
+}
+
+/// The value of a `datetime-local` field.
+fn typed(text: &str) -> String {
+    let is_like = |form: &str| {
+        let fits = |(c, f): (char, char)| if f == '0' { c.is_ascii_digit() } else { c == f };
+        text.len() == form.len() && text.chars().zip(form.chars()).all(fits)
+    };
+    if is_like("0000-00-00") {
+        format!("{text}T00:00")
+    } else if is_like("0000-00-00T00:00") {
+        text.to_owned()
+    } else {
+        String::new()
+    }
+}
+
+/// A line, and that of the previous period.
+fn lines(
+    view: &RangeView,
+    name: &'static str,
+    look: &'static str,
+    value: impl Fn(&Span) -> Option<f64>,
+) -> Vec<Line> {
+    let values = |series: &Series| series.spans.iter().map(&value).collect();
+    let mut lines = vec![Line {
+        name,
+        look,
+        dash: Dash::Solid,
+        values: values(&view.series),
+    }];
+    lines.extend(view.before.as_ref().map(|before| Line {
+        name: "previous",
+        look: "s-paused",
+        dash: Dash::Dots,
+        values: values(before),
+    }));
+    lines
+}
+
+fn charts(view: &RangeView) -> Vec<Chart> {
+    let minutes = view.series.width as f64 / MINUTE_US;
+    let rate = |n: i64| Some(n as f64 / minutes.max(1.0));
+    let second = |name, look, value: &dyn Fn(&Span) -> Option<f64>| Line {
+        name,
+        look,
+        dash: Dash::Long,
+        values: view.series.spans.iter().map(value).collect(),
+    };
+    let new = |id, title, unit, lines| Chart {
+        id,
+        title,
+        unit,
+        from: view.from,
+        width: view.series.width,
+        goes_on: view.goes_on,
+        lines,
+    };
+    let mut waits = lines(view, "p95", "s-waiting", |span| span.wait_p95);
+    waits.insert(1, second("p50", "s-scheduled", &|span| span.wait_p50));
+    let mut flow = lines(view, "enqueued", "s-running", |span| rate(span.put));
+    flow.truncate(1);
+    flow.push(second("completed", "s-complete", &|span| {
+        rate(span.completed)
+    }));
+    vec![
+        new(
+            "throughput",
+            "Completed/min",
+            Unit::Rate,
+            lines(view, "completed", "s-complete", |span| rate(span.completed)),
+        ),
+        new(
+            "failures",
+            "Failure rate",
+            Unit::Share,
+            lines(view, "failed", "s-failed", Span::failure_rate),
+        ),
+        new("waits", "Wait time", Unit::Seconds, waits),
+        new(
+            "runs",
+            "Run time",
+            Unit::Seconds,
+            lines(view, "p95", "s-running", |span| span.run_p95),
+        ),
+        new("flow", "Enqueued vs. completed/min", Unit::Rate, flow),
+    ]
+}
+
+/// The totals of each chart.
+fn text_of(view: &RangeView) -> [String; 5] {
+    let total = &view.series.total;
+    let before = view.before.as_ref().map(|before| &before.total);
+    let share = |share: Option<f64>| {
+        share.map_or("no completed or failed jobs".to_owned(), |share| {
+            Unit::Share.text(share)
+        })
+    };
+    let took = |took: Option<f64>| took.map_or("–".to_owned(), time::seconds);
+    let against = |now: Option<f64>, value: &dyn Fn(&Span) -> Option<f64>| match before {
+        Some(before) => format!("; {}", change(now, value(before))),
+        None => String::new(),
+    };
+    let count = |n: i64| Some(n as f64);
+    let backlog = total.put - total.completed - total.failed;
+    [
+        format!(
+            "{} completed{}",
+            plural(total.completed, "job", "jobs"),
+            against(count(total.completed), &|span| count(span.completed))
+        ),
+        format!(
+            "{} failed ({}){}",
+            plural(total.failed, "job", "jobs"),
+            share(total.failure_rate()),
+            against(total.failure_rate(), &Span::failure_rate)
+        ),
+        format!(
+            "Wait: p50 {}, p95 {}{}",
+            took(total.wait_p50),
+            took(total.wait_p95),
+            against(total.wait_p95, &|span| span.wait_p95)
+        ),
+        format!(
+            "Run: p95 {}{}",
+            took(total.run_p95),
+            against(total.run_p95, &|span| span.run_p95)
+        ),
+        format!(
+            "{} enqueued, {} {} than completed or failed",
+            plural(total.put, "job", "jobs"),
+            time::number(backlog.abs()),
+            if backlog < 0 { "fewer" } else { "more" },
+        ),
+    ]
+}
+
+/// The change from the previous period, in percent.
+fn change(now: Option<f64>, before: Option<f64>) -> String {
+    let (Some(now), Some(before)) = (now, before) else {
+        return "no data in the previous period".to_owned();
+    };
+    if before == 0.0 {
+        return match now == 0.0 {
+            true => "same as the previous period".to_owned(),
+            false => "none in the previous period".to_owned(),
+        };
+    }
+    let percent = ((now - before) / before * 100.0).round();
+    let sign = match percent {
+        0.0 => return "about the same as the previous period".to_owned(),
+        1.0.. => "+",
+        _ => "−",
+    };
+    format!("{sign}{}% vs. the previous period", percent.abs())
+}
+
+fn downloads(asked: &StatisticsQuery, request: &PageRequest) -> AnyView {
+    let of =
+        |kind: &str| urls::statistics(asked).replacen("/ui/stats", &format!("/ui/stats.{kind}"), 1);
+    let curl = format!(
+        "curl {}",
+        commands::quoted(&format!("{}{}", request.origin, of("json")))
+    );
+    view! {
+        <div class="row">
+            <a class="button" href=of("csv") download="">"Download as CSV"</a>
+            <a class="button" href=of("json") download="">"Download as JSON"</a>
+        </div>
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands::commands("curl", vec![("Get this data", curl)])}
+        </details>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_shows_only_what_it_takes() {
+        assert_eq!(typed("2026-11-01"), "2026-11-01T00:00");
+        assert_eq!(typed("2026-11-01T10:30"), "2026-11-01T10:30");
+        assert_eq!(typed("yesterday"), "");
+        assert_eq!(typed("2026-11-01T10:3x"), "");
+    }
+
+    #[test]
+    fn a_change_is_told_in_words() {
+        let text_of = |now, before| change(Some(now), Some(before));
+        assert_eq!(text_of(112.0, 100.0), "+12% vs. the previous period");
+        assert_eq!(text_of(50.0, 100.0), "−50% vs. the previous period");
+        assert_eq!(
+            text_of(100.1, 100.0),
+            "about the same as the previous period"
+        );
+        assert_eq!(text_of(0.0, 0.0), "same as the previous period");
+        assert_eq!(text_of(7.0, 0.0), "none in the previous period");
+        assert_eq!(change(None, Some(1.0)), "no data in the previous period");
+    }
+}

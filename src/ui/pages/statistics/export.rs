@@ -1,0 +1,82 @@
+//! The statistics of a range as CSV and JSON.
+
+use serde_json::{Value, json};
+
+use crate::time::iso;
+use crate::ui::model::series::{Series, Span};
+use crate::ui::pages::statistics::model::RangeView;
+
+const MICROS: f64 = 1e6;
+
+/// The columns of the CSV, and the fields of the JSON.
+const COLUMNS: [&str; 9] = [
+    "from",
+    "put",
+    "claimed",
+    "completed",
+    "failed",
+    "failure_rate",
+    "wait_p50_s",
+    "wait_p95_s",
+    "run_p95_s",
+];
+
+/// The values of the columns after the first.
+fn values(span: &Span) -> [Option<f64>; 8] {
+    let count = |n: i64| Some(n as f64);
+    [
+        count(span.put),
+        count(span.claimed),
+        count(span.completed),
+        count(span.failed),
+        span.failure_rate().map(rounded),
+        span.wait_p50.map(rounded),
+        span.wait_p95.map(rounded),
+        span.run_p95.map(rounded),
+    ]
+}
+
+/// Rounds estimates to four digits after the point.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+pub fn statistics_csv(view: &RangeView) -> String {
+    let mut text = COLUMNS.join(",") + "\r\n";
+    for span in &view.series.spans {
+        let values =
+            values(span).map(|value| value.map_or(String::new(), |value| value.to_string()));
+        text.push_str(&format!("{},{}\r\n", iso(span.from), values.join(",")));
+    }
+    text
+}
+
+pub fn statistics_json(view: &RangeView) -> String {
+    let spans = |series: &Series| -> Vec<Value> { series.spans.iter().map(span).collect() };
+    let queue_ref = view.queue_ref.as_ref();
+    let numbers = json!({
+        "protocol": queue_ref.map(|queue_ref| queue_ref.protocol.as_str()),
+        "namespace": queue_ref.map(|queue_ref| queue_ref.namespace.as_str()),
+        "queue": queue_ref.map(|queue_ref| queue_ref.name.as_str()),
+        "from": iso(view.from),
+        "to": iso(view.to),
+        "goes_on": view.goes_on,
+        "width_s": view.series.width as f64 / MICROS,
+        "spans": spans(&view.series),
+        "before": view.before.as_ref().map(spans),
+    });
+    numbers.to_string()
+}
+
+fn span(span: &Span) -> Value {
+    let mut fields = serde_json::Map::new();
+    fields.insert("from".to_owned(), iso(span.from).into());
+    let counts = [span.put, span.claimed, span.completed, span.failed];
+    for (name, n) in COLUMNS.iter().skip(1).zip(counts) {
+        fields.insert((*name).to_owned(), n.into());
+    }
+    for (name, value) in COLUMNS.iter().skip(1).zip(values(span)).skip(counts.len()) {
+        fields.insert((*name).to_owned(), value.into());
+    }
+    Value::Object(fields)
+}

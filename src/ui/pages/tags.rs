@@ -1,0 +1,120 @@
+//! `/ui/tags`: the tags, most used first; `/ui/tags/{tag}`: the jobs with a tag.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::links::tag_link;
+use crate::ui::components::paging::pager;
+use crate::ui::components::tables::{self, JobList};
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::tags::load::PAGE_TAGS;
+use crate::ui::pages::tags::model::{TagView, TagsView};
+use crate::ui::urls;
+use crate::ui::urls::encoding::segment;
+
+#[component]
+pub fn TagsPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::tags(request.offset()), move |view| {
+        all(&view, &request)
+    })
+}
+
+fn all(view: &TagsView, request: &PageRequest) -> AnyView {
+    let rows = view.tags.iter().map(|row| {
+        view! {
+            <tr data-key=row.tag.clone()>
+                <th scope="row" class="first">{tag_link(&row.tag)}</th>
+                <td class="n">{time::number(row.jobs)}</td>
+            </tr>
+        }
+    });
+    let columns = [("Tag", "first"), ("Jobs", "n")];
+    view! {
+        <Title text="Tags" />
+        <h1>"Tags"</h1>
+        <p class="lead">"All tags of jobs, most used first."</p>
+        <div class="card">
+            {if view.tags.is_empty() {
+                view! {
+                    <p class="empty">
+                        "No tags. Tag a job when you add it, or on its page."
+                    </p>
+                }
+                    .into_any()
+            } else {
+                tables::table("Tags", tables::head(&columns), rows.collect_view().into_any())
+            }}
+        </div>
+        {turn(view, request)}
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands("curl", vec![("Tags used by two or more jobs", format!("curl {}", quoted(&api(request, "/tags"))))])}
+        </details>
+    }
+    .into_any()
+}
+
+/// Links to the previous and the next page; the total is unknown.
+fn turn(view: &TagsView, request: &PageRequest) -> AnyView {
+    let offset = request.offset();
+    let address = |offset: usize| format!("/ui/tags?offset={offset}");
+    if offset == 0 && !view.more {
+        return ().into_any();
+    }
+    view! {
+        <nav class="pager" aria-label="Pagination">
+            {(offset > 0)
+                .then(|| view! { <a class="button" rel="prev" href=address(offset.saturating_sub(PAGE_TAGS))>"Previous"</a> })}
+            {(!view.tags.is_empty()).then(|| view! { <span>{format!("{}–{}", offset + 1, offset + view.tags.len())}</span> })}
+            {view.more.then(|| view! { <a class="button" rel="next" href=address(offset + PAGE_TAGS)>"Next"</a> })}
+        </nav>
+    }
+    .into_any()
+}
+
+#[component]
+pub fn TagPage() -> impl IntoView {
+    let request = page_request();
+    loaded(
+        load::tagged(request.name(2), request.offset()),
+        move |view| one(&view, &request),
+    )
+}
+
+fn one(view: &TagView, request: &PageRequest) -> AnyView {
+    let tag = &view.tag;
+    view! {
+        <Title text=tag.tag.clone() />
+        <p class="crumb"><a href="/ui/tags">"Tags"</a></p>
+        <h1 class="name">{tag.tag.clone()}</h1>
+        <p class="lead">{format!("{} this tag, in the order they were tagged.", plural(tag.jobs, "job has", "jobs have"))}</p>
+        <div class="card">
+            {if view.jobs.is_empty() {
+                view! {
+                    <p class="empty">
+                        "No jobs have this tag."
+                    </p>
+                }
+                    .into_any()
+            } else {
+                tables::jobs("Jobs with this tag", JobList::Mixed, &view.jobs, request)
+            }}
+        </div>
+        {pager(request, &urls::tag(&tag.tag), request.offset(), view.jobs.len(), tag.jobs)}
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands(
+                "curl",
+                vec![("List the IDs of these jobs", format!("curl {}", quoted(&api(request, &format!("/tag/{}", segment(&tag.tag))))))],
+            )}
+        </details>
+    }
+    .into_any()
+}

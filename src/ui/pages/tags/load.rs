@@ -1,0 +1,72 @@
+//! Loads the tags, and the jobs with a tag.
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Engine, JobKey, Page, Result};
+use crate::ui::context::read;
+use crate::ui::error::PageError;
+use crate::ui::model::PAGE_JOBS;
+use crate::ui::pages::tags::model::{TagRow, TagView, TagsView};
+use crate::ui::present::rows;
+
+/// Tags on one page of their list.
+pub const PAGE_TAGS: usize = 100;
+
+/// The tags from `offset` on, most used first.
+#[server]
+pub async fn tags(offset: usize) -> Result<TagsView, PageError> {
+    read(Role::Viewer, async |context| {
+        load_tags(&context.engine, offset).await
+    })
+    .await
+}
+
+/// The jobs with a tag, a page of them from `offset` on.
+#[server]
+pub async fn tagged(tag: String, offset: usize) -> Result<TagView, PageError> {
+    read(Role::Viewer, async |context| {
+        load_tagged(&context.engine, &tag, offset).await
+    })
+    .await
+}
+
+/// A page of the tags, most used first.
+pub async fn load_tags(engine: &Engine, offset: usize) -> Result<TagsView> {
+    let page = Page {
+        offset,
+        limit: PAGE_TAGS + 1,
+    };
+    let found = engine.top_tags(1, page).await?;
+    Ok(TagsView {
+        more: found.len() > PAGE_TAGS,
+        tags: found
+            .into_iter()
+            .take(PAGE_TAGS)
+            .map(|(tag, jobs)| TagRow { tag, jobs })
+            .collect(),
+    })
+}
+
+/// A page of the jobs with the tag; empty if no job has it.
+pub async fn load_tagged(engine: &Engine, tag: &str, offset: usize) -> Result<TagView> {
+    let page = Page {
+        offset,
+        limit: PAGE_JOBS,
+    };
+    let (total, ids) = engine.tagged(tag, page).await?;
+    let keys: Vec<JobKey> = ids.into_iter().map(JobKey::qless).collect();
+    let jobs: Vec<_> = engine
+        .list_jobs_by_key(&keys)
+        .await?
+        .into_iter()
+        .flatten()
+        .collect();
+    Ok(TagView {
+        tag: TagRow {
+            tag: tag.to_owned(),
+            jobs: total,
+        },
+        jobs: rows(engine, &jobs),
+    })
+}

@@ -1,0 +1,184 @@
+//! `/ui/tracked`: the tracked jobs and their recent events.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::time;
+use crate::ui::actions::jobs::Untrack;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::forms::{action_button, may, shortcut};
+use crate::ui::components::links::queue_name;
+use crate::ui::components::state::chip;
+use crate::ui::components::tables;
+use crate::ui::components::time::ago;
+use crate::ui::components::timeline::line;
+use crate::ui::model::job::{Entry, JobRow};
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::tracked::model::{TrackedEvent, TrackedView};
+use crate::ui::urls;
+
+#[component]
+pub fn TrackedPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::tracked(), move |view| page(&view, &request))
+}
+
+fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
+    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let shown = view.jobs.len() + view.gone.len();
+    let left_out = (shown < view.total).then(|| format!(" Showing {}.", time::number(n(shown))));
+    view! {
+        <Title text="Tracked jobs" />
+        <h1>"Tracked jobs"</h1>
+        <p class="lead">
+            {format!("{}.", plural(n(view.total), "tracked job", "tracked jobs"))} {left_out}
+            " Each change of a tracked job is published as an event, here and through the API."
+        </p>
+        <div class="card">
+            {if view.jobs.is_empty() {
+                view! { <p class="empty">"No tracked jobs. Choose Track on a job’s page to follow it here."</p> }.into_any()
+            } else {
+                let mut columns = vec![("Job", "first"), ("State", ""), ("Queue", "mid"), ("Last event", "mid")];
+                columns.extend(may(Untrack::PATH).then_some(("Action", "act")));
+                let rows = view.jobs.iter().map(|(job, last)| row(job, last.as_ref(), request)).collect_view();
+                tables::table("Tracked jobs", tables::head(&columns), rows.into_any())
+            }}
+        </div>
+        {(!view.gone.is_empty()).then(|| gone(&view.gone, request))}
+        {events(view, request)}
+        <details class="more">
+            <summary>"API call (curl)"</summary>
+            {commands(
+                "curl",
+                vec![
+                    ("List tracked jobs", format!("curl {}", quoted(&api(request, "/tracked")))),
+                    ("Follow their events", format!("curl -N {}", quoted(&api(request, "/events")))),
+                ],
+            )}
+        </details>
+    }
+    .into_any()
+}
+
+fn row(job: &JobRow, last: Option<&Entry>, request: &PageRequest) -> AnyView {
+    view! {
+        <tr data-key=job.id.clone()>
+            <th scope="row" class="first">
+                <a class="id" href=urls::job(&job.queue_ref, &job.id)>{job.id.clone()}</a>
+                {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
+            </th>
+            <td>{chip(job.state)}</td>
+            <td class="mid">{queue_name(&job.queue_ref)}</td>
+            <td class="mid text">
+                {last
+                    .map(|entry| {
+                        view! {
+                            <span class="what">{line(entry, &job.queue_ref)}</span>
+                            " "
+                            <span class="aside">{ago(entry.when, request.now)}</span>
+                        }
+                    })}
+            </td>
+            {may(Untrack::PATH).then(|| view! { <td class="act">{untrack(&job.id, request)}</td> })}
+        </tr>
+    }
+    .into_any()
+}
+
+fn untrack(id: &str, request: &PageRequest) -> AnyView {
+    let fields = vec![("id", id.to_owned()), ("back", request.here())];
+    let about = format!("Untrack job {id}");
+    shortcut("t", action_button(Untrack::PATH, fields, "Untrack", about))
+}
+
+fn gone(ids: &[String], request: &PageRequest) -> AnyView {
+    let acts = may(Untrack::PATH);
+    let mut columns = vec![("Job", "first")];
+    columns.extend(acts.then_some(("Action", "act")));
+    let rows = ids.iter().map(|id| {
+        view! {
+            <tr data-key=id.clone()>
+                <th scope="row" class="first"><span class="id">{id.clone()}</span></th>
+                {acts.then(|| view! { <td class="act">{untrack(id, request)}</td> })}
+            </tr>
+        }
+    });
+    let n = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+    view! {
+        <section class="card" aria-labelledby="gone">
+            <div class="card-title">
+                <h2 id="gone">"No longer exist"</h2>
+                <span class="aside">{plural(n, "job", "jobs")}</span>
+            </div>
+            <p class="about">
+                "These jobs were canceled, or removed after they completed. A new job with the same ID is tracked again."
+            </p>
+            {tables::table(
+                "Tracked jobs that no longer exist",
+                tables::head(&columns),
+                rows.collect_view().into_any(),
+            )}
+        </section>
+    }
+    .into_any()
+}
+
+fn events(view: &TrackedView, request: &PageRequest) -> AnyView {
+    let rows = view.events.iter().map(|event| {
+        view! {
+            <tr data-key=event.seq.to_string()>
+                <td class="first moment">{ago(event.when, request.now)}</td>
+                <td><span class=look(event)>{word(&event.what)}</span></td>
+                <th scope="row"><a class="id" href=urls::qless_job(&event.id)>{event.id.clone()}</a></th>
+            </tr>
+        }
+    });
+    let searched = plural(view.searched, "event", "events");
+    view! {
+        <section class="card" aria-labelledby="events">
+            <div class="card-title">
+                <h2 id="events">"Latest events"</h2>
+                <span class="aside">{format!("from the newest {searched} of the server")}</span>
+            </div>
+            {if view.events.is_empty() {
+                view! { <p class="empty">"No recent events of tracked jobs."</p> }.into_any()
+            } else {
+                tables::table(
+                    "Latest events of tracked jobs",
+                    tables::head(&[("When", "first"), ("Event", ""), ("Job", "")]),
+                    rows.collect_view().into_any(),
+                )
+            }}
+        </section>
+    }
+    .into_any()
+}
+
+/// The text for the channel of an event.
+fn word(what: &str) -> String {
+    match what {
+        "popped" => "claimed by a worker".to_owned(),
+        "stalled" => "stalled: lease expired".to_owned(),
+        "put" => "added to a queue".to_owned(),
+        "track" => "tracked".to_owned(),
+        "untrack" => "untracked".to_owned(),
+        "canceled" => "canceled".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn look(event: &TrackedEvent) -> &'static str {
+    match event.what.as_str() {
+        "failed" => "s-failed",
+        "stalled" => "s-stalled",
+        "completed" => "s-complete",
+        "popped" => "s-running",
+        "canceled" => "s-paused",
+        _ => "",
+    }
+}

@@ -1,0 +1,72 @@
+//! Loads the tracked jobs.
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Engine, PublishedEvent, Result};
+use crate::ui::context::read;
+use crate::ui::error::PageError;
+use crate::ui::pages::tracked::model::{TrackedEvent, TrackedView};
+use crate::ui::present::{entry, job_row};
+
+/// The tracked jobs and their recent events.
+#[server]
+pub async fn tracked() -> Result<TrackedView, PageError> {
+    read(Role::Viewer, async |context| {
+        load_tracked(&context.engine).await
+    })
+    .await
+}
+
+/// The number of newest events that are searched for those of tracked jobs. Events have no index by job.
+const EVENTS_SEARCHED: i64 = 2_000;
+
+/// Maximum number of events and jobs on the page.
+const EVENTS_SHOWN: usize = 50;
+
+const TRACKED_SHOWN: usize = 500;
+
+/// The tracked jobs and their recent events.
+pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
+    let (jobs, gone) = engine.list_tracked().await?;
+    let now = engine.now(None);
+    let newest = engine.last_event().await?;
+    let searched = newest.min(EVENTS_SEARCHED);
+    let limit = usize::try_from(searched).unwrap_or_default();
+    let (events, _) = match limit {
+        0 => (Vec::new(), newest),
+        _ => engine.events(newest - searched, limit, None).await?,
+    };
+    Ok(TrackedView {
+        total: jobs.len() + gone.len(),
+        jobs: jobs
+            .iter()
+            .take(TRACKED_SHOWN)
+            .map(|job| {
+                let last = job.history.events().pop().map(entry);
+                (job_row(engine, job, now), last)
+            })
+            .collect(),
+        gone: gone.into_iter().take(TRACKED_SHOWN).collect(),
+        events: events
+            .into_iter()
+            .rev()
+            .filter_map(of_tracked)
+            // Leaves out jobs that are no longer tracked.
+            .filter(|event| engine.known_tracked().contains(&event.id))
+            .take(EVENTS_SHOWN)
+            .collect(),
+        searched,
+    })
+}
+
+/// The data of an event of a tracked job is the job's ID; other events have objects.
+fn of_tracked(event: PublishedEvent) -> Option<TrackedEvent> {
+    let id = serde_json::from_str::<String>(&event.data).ok()?;
+    Some(TrackedEvent {
+        seq: event.seq,
+        when: event.when.0,
+        what: event.channel,
+        id,
+    })
+}

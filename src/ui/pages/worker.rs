@@ -1,0 +1,72 @@
+//! `/ui/workers/{worker}`: one worker and the jobs it holds.
+
+pub mod load;
+pub mod model;
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+use leptos_meta::Title;
+
+use crate::ui::actions::workers::ForgetWorker;
+use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
+use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::time::ago;
+use crate::ui::model::worker::{Pulse, WorkerRow};
+use crate::ui::page_request::{PageRequest, page_request};
+
+#[component]
+pub fn WorkerPage() -> impl IntoView {
+    let request = page_request();
+    loaded(load::worker(request.name(2)), move |view| {
+        let worker = &view.worker;
+        view! {
+            <Title text=worker.name.clone() />
+            <p class="crumb"><a href="/ui/workers">"Workers"</a></p>
+            <div class="head-row">
+                <h1 class="name">{worker.name.clone()}</h1>
+                <div class="row">{(worker.pulse(request.now) == Pulse::Silent).then(|| forget(worker, &request))}</div>
+            </div>
+            <p class="lead row">
+                {tables::pulse(worker, request.now)} <span>"last seen " {ago(worker.last_seen, request.now)}</span>
+                <span>{format!("{} running, {} stalled", plural(worker.running, "job", "jobs"), worker.stalled)}</span>
+            </p>
+            <div class="card">
+                {if view.jobs.is_empty() {
+                    view! { <p class="empty">"This worker holds no jobs."</p> }.into_any()
+                } else {
+                    tables::jobs("Jobs of this worker", JobList::Worker, &view.jobs, &request)
+                }}
+            </div>
+        }
+        .into_any()
+    })
+}
+
+/// Only for inactive workers; an active one would reappear at once.
+fn forget(worker: &WorkerRow, request: &PageRequest) -> AnyView {
+    let held = worker.running + worker.stalled;
+    let jobs = match held {
+        0 => String::new(),
+        n => format!(
+            " It keeps the {} it holds until another worker claims {}.",
+            plural(n, "job", "jobs"),
+            if n == 1 { "it" } else { "them" },
+        ),
+    };
+    confirm_dialog(ConfirmDialog {
+        id: "forget".to_owned(),
+        button: "Forget…".to_owned(),
+        danger: false,
+        title: "Forget this worker?".to_owned(),
+        text: format!("Hides the worker from the lists until it asks for jobs again.{jobs}"),
+        action: ForgetWorker::PATH,
+        fields: vec![
+            ("worker", worker.name.clone()),
+            ("back", request.here()),
+            ("after", "/ui/workers".to_owned()),
+        ],
+        yes: "Forget worker".to_owned(),
+        no: "Keep worker",
+    })
+}

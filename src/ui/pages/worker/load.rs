@@ -1,0 +1,47 @@
+//! Loads a worker.
+
+use leptos::prelude::*;
+
+use crate::auth::Role;
+use crate::engine::{Engine, Job, Result};
+use crate::ui::context::read_or_missing;
+use crate::ui::error::PageError;
+use crate::ui::model::worker::WorkerRow;
+use crate::ui::pages::worker::model::WorkerView;
+use crate::ui::present::{rows, worker_row};
+
+/// A worker with a lease exists, even if it has been inactive for long.
+pub async fn load_worker(engine: &Engine, name: &str) -> Result<Option<WorkerView>> {
+    // Leases of workers without a name are stored under the empty name.
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let (running, stalled) = engine.worker(name, None).await?;
+    let known = engine.workers(None).await?;
+    let jobs: Vec<Job> = running.into_iter().chain(stalled).collect();
+    let worker = match known.into_iter().find(|worker| worker.name == name) {
+        Some(worker) => worker_row(worker),
+        None if jobs.is_empty() => return Ok(None),
+        None => WorkerRow {
+            name: name.to_owned(),
+            last_seen: jobs.iter().map(|job| job.since.0).max().unwrap_or_default(),
+            running: 0,
+            stalled: i64::try_from(jobs.len()).unwrap_or(i64::MAX),
+        },
+    };
+    Ok(Some(WorkerView {
+        worker,
+        jobs: rows(engine, &jobs),
+    }))
+}
+
+/// A worker and its jobs.
+#[server]
+pub async fn worker(name: String) -> Result<WorkerView, PageError> {
+    read_or_missing(
+        Role::Viewer,
+        async |context| load_worker(&context.engine, &name).await,
+        || format!("Worker “{name}” not found. It has not been seen in the last 24 hours."),
+    )
+    .await
+}

@@ -1,0 +1,14 @@
+//! The view model of a worker.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ui::model::job::JobRow;
+use crate::ui::model::worker::WorkerRow;
+
+/// A worker and its jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerView {
+    pub worker: WorkerRow,
+    /// Jobs with a valid lease first, then those with an expired one.
+    pub jobs: Vec<JobRow>,
+}

@@ -1,0 +1,227 @@
+//! Converts engine types to the view models that several pages show.
+
+pub mod queue_refs;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+use crate::engine::{
+    Engine, FailureGroup, Job, JobKey, Queue, QueueCounts, Result, State, Time, WorkerCounts,
+};
+use crate::ui::model::failure::GroupRow;
+use crate::ui::model::job::{Entry, FailureNote, JobRow, JobTimes};
+use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue_ref::Protocol;
+use crate::ui::model::state::{Counts, EffectiveState};
+use crate::ui::model::worker::WorkerRow;
+use crate::ui::present::queue_refs::{queue_of, queue_ref};
+
+/// Characters of a payload in a list.
+pub const PREVIEW_CHARS: usize = 160;
+
+/// All queues except deleted Jobq queues whose records still exist.
+pub async fn listed_queues(engine: &Engine) -> Result<Vec<QueueCounts>> {
+    let mut queues = engine.queues(None).await?;
+    queues.retain(|queue| !is_expunged(&queue.queue));
+    Ok(queues)
+}
+
+fn is_expunged(queue: &Queue) -> bool {
+    queue.forgotten && queue_ref(&queue.key).protocol == Protocol::Jobq
+}
+
+/// The queues without forgotten ones that are idle.
+pub fn listed(rows: impl Iterator<Item = QueueRow>) -> Vec<QueueRow> {
+    rows.filter(|queue| !queue.forgotten || !queue.is_idle())
+        .collect()
+}
+
+/// The counts of the whole server.
+pub async fn total(engine: &Engine) -> Result<Counts> {
+    Ok(sum(&listed_queues(engine).await?))
+}
+
+fn sum(queues: &[QueueCounts]) -> Counts {
+    queues
+        .iter()
+        .map(counts_of)
+        .fold(Counts::default(), Counts::plus)
+}
+
+pub fn counts_of(queue: &QueueCounts) -> Counts {
+    queue.counts
+}
+
+pub fn times(job: &Job) -> JobTimes {
+    JobTimes {
+        created: job.created_at.0,
+        since: job.since.0,
+        ready: job.ready_at.0,
+        expires: job.lease.as_ref().map(|lease| lease.until.0),
+        history: job.history.events().into_iter().map(entry).collect(),
+    }
+}
+
+pub fn queue_row(queue: &QueueCounts) -> QueueRow {
+    QueueRow {
+        queue_ref: queue_ref(&queue.queue.key),
+        counts: queue.counts,
+        oldest_waiting: queue.oldest_waiting.map(|time| time.0),
+        paused: queue.queue.paused,
+        forgotten: queue.queue.forgotten,
+        recurring: queue.recurring,
+    }
+}
+
+pub fn group_row(group: FailureGroup) -> GroupRow {
+    GroupRow {
+        group: group.group,
+        count: group.count,
+        first: group.first.map(|time| time.0),
+        last: group.last.map(|time| time.0),
+        message: group.message,
+    }
+}
+
+pub fn worker_row(worker: WorkerCounts) -> WorkerRow {
+    WorkerRow {
+        name: worker.name,
+        last_seen: worker.last_seen.0,
+        running: worker.jobs,
+        stalled: worker.stalled,
+    }
+}
+
+pub fn rows(engine: &Engine, jobs: &[Job]) -> Vec<JobRow> {
+    let now = engine.now(None);
+    jobs.iter().map(|job| job_row(engine, job, now)).collect()
+}
+
+pub fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
+    let state = job.effective_state(now);
+    let lease = job.lease.as_ref();
+    let when = match state {
+        EffectiveState::Waiting | EffectiveState::Scheduled => job.ready_at,
+        EffectiveState::Running | EffectiveState::Stalled => {
+            lease.map_or(job.since, |lease| lease.until)
+        }
+        EffectiveState::Depends
+        | EffectiveState::Failed
+        | EffectiveState::Complete
+        | EffectiveState::Dead => job.since,
+        EffectiveState::Record => job.updated_at.unwrap_or(job.since),
+    };
+    let queue_ref = queue_of(engine, job.queue);
+    let preview = match queue_ref.protocol {
+        Protocol::Qless | Protocol::Relay | Protocol::Jobq => preview(&job.body),
+        Protocol::Lmstfy => bytes_preview(&job.body),
+    };
+    JobRow {
+        seq: job.seq,
+        id: job.key.id.clone(),
+        queue_ref,
+        klass: job.klass.clone(),
+        state,
+        priority: job.priority,
+        retries: job.retries,
+        remaining: job.remaining,
+        tags: job.tags.clone(),
+        worker: lease.map(|lease| lease.worker.clone()),
+        when: when.0,
+        preview,
+        failure: job.failure.as_ref().map(|failure| FailureNote {
+            group: failure.group.clone(),
+            message: failure.message.clone(),
+            worker: failure.worker.clone(),
+            when: failure.at.0,
+        }),
+        waits_for: job.dependencies.len(),
+        ends: job.expires_at.map(|time| time.0),
+        letter: letter(job),
+    }
+}
+
+pub fn entry(event: crate::engine::Event) -> Entry {
+    Entry {
+        what: event.what,
+        when: event.when.0,
+        subject: event.subject,
+        detail: event.detail,
+    }
+}
+
+/// The beginning of a payload on one line.
+pub fn preview(body: &str) -> String {
+    let mut short = String::new();
+    let mut space = false;
+    let mut length = 0;
+    for c in body.chars() {
+        if c.is_whitespace() || c.is_control() {
+            space = length > 0;
+            continue;
+        }
+        if length >= PREVIEW_CHARS {
+            short.push('…');
+            break;
+        }
+        if std::mem::take(&mut space) {
+            short.push(' ');
+            length += 1;
+        }
+        short.push(c);
+        length += 1;
+    }
+    short
+}
+
+/// Bytes of a binary body in a list.
+const PREVIEW_BYTES: usize = 32;
+
+/// The beginning of a body on one line: text, or bytes in hex.
+pub fn bytes_preview(base64: &str) -> String {
+    // Four characters are three bytes, and a character has four bytes at most.
+    let some = base64
+        .get(..(PREVIEW_CHARS + 2) * 4 / 3 * 4)
+        .unwrap_or(base64);
+    let bytes = BASE64.decode(some).unwrap_or_default();
+    let text = match str::from_utf8(&bytes) {
+        Ok(text) => Some(text),
+        // The last character can be incomplete.
+        Err(error) if error.error_len().is_none() && some.len() < base64.len() => bytes
+            .get(..error.valid_up_to())
+            .and_then(|whole| str::from_utf8(whole).ok()),
+        Err(_) => None,
+    };
+    match text.filter(|text| !text.contains('\0')) {
+        Some(text) => preview(text),
+        None => {
+            let shown = bytes.iter().take(PREVIEW_BYTES);
+            let shown: Vec<String> = shown.map(|byte| format!("{byte:02x}")).collect();
+            let more = if bytes.len() > PREVIEW_BYTES {
+                " …"
+            } else {
+                ""
+            };
+            format!("{}{more}", shown.join(" "))
+        }
+    }
+}
+
+/// The number of a dead Relay job, whose ID is free for new jobs.
+pub fn letter(job: &Job) -> Option<i64> {
+    let is_apart = job.key == JobKey::of_the_dead(job.seq, &*job.key.id);
+    (job.state == State::Dead && is_apart).then_some(job.seq)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glimpse_is_one_short_line() {
+        assert_eq!(preview(" {\n  \"a\":\t1 }\n"), "{ \"a\": 1 }");
+        let long = preview(&"ä".repeat(1000));
+        assert_eq!(long.chars().count(), PREVIEW_CHARS + 1);
+        assert!(long.ends_with('…'));
+    }
+}

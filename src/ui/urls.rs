@@ -1,0 +1,224 @@
+//! Addresses of the pages.
+
+pub mod encoding;
+
+use crate::time;
+use crate::ui::model::job::JobRow;
+use crate::ui::model::operation::BulkRequest;
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::model::recurring::RecurringForm;
+use crate::ui::model::series::StatisticsQuery;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::urls::encoding::{encode, segment};
+
+/// A queue. Its other pages are below this address; see
+/// [`PageRequest::queue`](super::page_request::PageRequest::queue).
+pub fn queue(queue_ref: &QueueRef) -> String {
+    match queue_ref.protocol {
+        Protocol::Qless => format!("/ui/queues/{}", segment(&queue_ref.name)),
+        Protocol::Relay => format!("/ui/relay/{}", segment(&queue_ref.name)),
+        Protocol::Jobq => format!("/ui/jobq/{}", segment(&queue_ref.name)),
+        Protocol::Lmstfy => format!(
+            "/ui/lmstfy/{}/{}",
+            segment(&queue_ref.namespace),
+            segment(&queue_ref.name)
+        ),
+    }
+}
+
+/// The jobs of a queue in a state.
+pub fn state(queue_ref: &QueueRef, state: EffectiveState) -> String {
+    match queue_ref.protocol {
+        // Jobq queues have no lists by state.
+        Protocol::Jobq => queue(queue_ref),
+        Protocol::Qless | Protocol::Lmstfy | Protocol::Relay => {
+            format!("{}/{}", queue(queue_ref), state.as_str())
+        }
+    }
+}
+
+/// The records of a Jobq queue whose states have this label, or none.
+pub fn labelled(queue_ref: &QueueRef, label: Option<&str>) -> String {
+    match label {
+        Some(label) => with(queue(queue_ref), "?state=", label),
+        None => format!("{}?others=1", queue(queue_ref)),
+    }
+}
+
+/// The results of a query in a Jobq queue.
+pub fn found(queue_ref: &QueueRef, query: &str) -> String {
+    with(queue(queue_ref), "?q=", query)
+}
+
+/// The form for a new Jobq queue, filled in.
+pub fn queue_form(name: &str) -> String {
+    with("/ui/queues".to_owned(), "?new=", name) + "#new"
+}
+
+fn with(mut address: String, parameter: &str, value: &str) -> String {
+    address.push_str(parameter);
+    encode(value, &mut address);
+    address
+}
+
+/// The statistics of a queue on the day with that number, or today.
+pub fn stats(queue_ref: &QueueRef, day: Option<i64>) -> String {
+    let day = day.map_or(String::new(), |day| format!("?day={}", time::date(day)));
+    format!("{}/stats{day}", queue(queue_ref))
+}
+
+/// The form for a new job of a qless queue.
+pub fn put(queue: &str) -> String {
+    with("/ui/put".to_owned(), "?queue=", queue)
+}
+
+/// The form for a new job like the one with this id.
+pub fn put_like(id: &str) -> String {
+    with("/ui/put".to_owned(), "?like=", id)
+}
+
+/// The name of a queue in a parameter: its address without `/ui/`.
+pub fn handle(queue_ref: &QueueRef) -> String {
+    queue(queue_ref).trim_start_matches("/ui/").to_owned()
+}
+
+/// Statistics over hours, days and weeks.
+pub fn statistics(query: &StatisticsQuery) -> String {
+    let compare = if query.compare { "1" } else { "" };
+    let fields = [
+        ("queue", query.queue.as_str()),
+        ("range", &query.range),
+        ("from", &query.from),
+        ("to", &query.to),
+        ("compare", compare),
+    ];
+    filled("/ui/stats", fields)
+}
+
+/// The options of a qless queue.
+pub fn config(queue: &str) -> String {
+    with("/ui/config".to_owned(), "?queue=", queue) + "#of-queues"
+}
+
+/// A job of a queue.
+pub fn job(queue_ref: &QueueRef, id: &str) -> String {
+    match queue_ref.protocol {
+        Protocol::Qless => qless_job(id),
+        Protocol::Lmstfy | Protocol::Relay | Protocol::Jobq => {
+            format!("{}/job/{}", queue(queue_ref), segment(id))
+        }
+    }
+}
+
+/// The job of a row of a list.
+pub fn row(job: &JobRow) -> String {
+    match job.letter {
+        Some(letter) => format!("{}/dead/{letter}", queue(&job.queue_ref)),
+        None => self::job(&job.queue_ref, &job.id),
+    }
+}
+
+/// A qless job, whatever its queue.
+pub fn qless_job(id: &str) -> String {
+    format!("/ui/jobs/{}", segment(id))
+}
+
+/// The bytes of an lmstfy job, as a file.
+pub fn body(queue_ref: &QueueRef, id: &str) -> String {
+    format!("{}/body", job(queue_ref, id))
+}
+
+pub fn operation(id: i64) -> String {
+    format!("/ui/operations/{id}")
+}
+
+/// The confirmation of a bulk action, with what was typed.
+pub fn confirm(request: &BulkRequest, typed: &str) -> String {
+    let of = if request.all { "all" } else { "" };
+    let fields = [
+        ("do", &*request.action),
+        ("of", of),
+        ("q", &request.q),
+        ("arg", &request.arg),
+        ("typed", typed),
+    ];
+    let jobs = request.jobs.iter().map(|job| ("job", job.as_str()));
+    filled("/ui/confirm", fields.into_iter().chain(jobs))
+}
+
+/// The results of a search.
+pub fn search(text: &str) -> String {
+    filled("/ui/jobs", [("q", text)])
+}
+
+pub fn namespace(name: &str) -> String {
+    format!("/ui/namespaces/{}", segment(name))
+}
+
+/// The dead letters of a namespace.
+pub fn dead_of(namespace: &str) -> String {
+    with("/ui/dead".to_owned(), "?ns=", namespace)
+}
+
+pub fn failure(group: &str) -> String {
+    format!("/ui/failures/{}", segment(group))
+}
+
+/// The jobs of a failure group that failed in a range, with this fingerprint.
+pub fn failing(group: &str, range: &str, fingerprint: &str) -> String {
+    let range = if range == "all" { "" } else { range };
+    filled(&failure(group), [("range", range), ("fp", fingerprint)])
+}
+
+pub fn worker(name: &str) -> String {
+    format!("/ui/workers/{}", segment(name))
+}
+
+pub fn tag(tag: &str) -> String {
+    format!("/ui/tags/{}", segment(tag))
+}
+
+pub fn recurring(id: &str) -> String {
+    format!("/ui/recurring/{}", segment(id))
+}
+
+/// The recurring jobs of a queue.
+pub fn recurring_in(queue: &str) -> String {
+    with("/ui/recurring".to_owned(), "?queue=", queue)
+}
+
+/// Maximum length of an address, in bytes.
+const ADDRESS_BYTES_MAX: usize = 8_000;
+
+/// The form for a new recurring job, filled in.
+pub fn recurring_form(form: &RecurringForm) -> String {
+    let fields = [
+        ("to", &form.queue),
+        ("id", &form.id),
+        ("klass", &form.klass),
+        ("interval", &form.interval),
+        ("unit", &form.unit),
+        ("offset", &form.offset),
+        ("priority", &form.priority),
+        ("retries", &form.retries),
+        ("backlog", &form.backlog),
+        ("data", &form.data),
+    ];
+    let fields = fields.map(|(name, value)| (name, value.as_str()));
+    filled("/ui/recurring", fields) + "#new"
+}
+
+/// The address of a page with a filled-in form. Omits fields that are empty or make the address too long.
+pub fn filled<'a>(page: &str, fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut address = page.to_owned();
+    let mut mark = '?';
+    for (name, value) in fields {
+        let mut field = format!("{mark}{name}=");
+        encode(value, &mut field);
+        if !value.is_empty() && address.len() + field.len() <= ADDRESS_BYTES_MAX {
+            address.push_str(&field);
+            mark = '&';
+        }
+    }
+    address
+}
