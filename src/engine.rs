@@ -144,7 +144,7 @@ struct Inner {
     shared: Shared,
     clock: Arc<Clock>,
     seen: Arc<SeenWorkers>,
-    waiters: Arc<Subscriptions>,
+    subscriptions: Arc<Subscriptions>,
     peers: Arc<Peers>,
     operator: operations::OperationRunner,
     turns: Turns,
@@ -157,7 +157,7 @@ struct Inner {
     opened: Opened,
     stop: CancellationToken,
     /// Nobody is to wait for jobs any longer.
-    rest: CancellationToken,
+    stop_waits: CancellationToken,
     _scratch: Option<tempfile::TempDir>,
     /// The server beside which the database was opened, if it was.
     host: Option<store::Host>,
@@ -178,14 +178,14 @@ impl Engine {
         let readers = store.readers;
         let shared = Shared::default();
         let clock = Arc::new(Clock::default());
-        if let Some(fresh) = readers.fresh().await? {
-            clock.follow(fresh.now);
+        if let Some(fresh) = readers.status().await? {
+            clock.synchronize(fresh.now);
         }
         let answers = readers.read(cache::all()).await?;
         let taken = cache::take_over(&shared, answers)?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let seen = Arc::new(SeenWorkers::default());
-        let waiters = Arc::new(Subscriptions::default());
+        let subscriptions = Arc::new(Subscriptions::default());
         let changes = watch::Sender::new(0);
         let operator = operations::OperationRunner::default();
         let commits = Arc::<CommitTimes>::default();
@@ -193,7 +193,7 @@ impl Engine {
             shared: shared.clone(),
             clock: Arc::clone(&clock),
             seen: Arc::clone(&seen),
-            waiters: Arc::clone(&waiters),
+            subscriptions: Arc::clone(&subscriptions),
             changes: changes.clone(),
             commits: Arc::clone(&commits),
             clients_tell_time: options.trust_client_clock,
@@ -201,12 +201,12 @@ impl Engine {
             leads: operator.leads(),
             last_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
             revision: taken.revision,
-            has_noticed: false,
-            groups: 0,
+            has_reported_revision: false,
+            transactions: 0,
             recurring_in: taken.recurring_in,
-            aged: Aging::default(),
-            held: JobCache::default(),
-            idle: EmptyQueues::after(options.empty_queue_age.unwrap_or(QUIET)),
+            aging: Aging::default(),
+            job_cache: JobCache::default(),
+            empty_queues: EmptyQueues::after(options.empty_queue_age.unwrap_or(QUIET)),
         };
         let inner = Arc::new(Inner {
             writer: Writer::start(store.connection, runner),
@@ -215,7 +215,7 @@ impl Engine {
             shared,
             clock,
             seen,
-            waiters,
+            subscriptions,
             peers,
             operator,
             turns: Turns::default(),
@@ -225,7 +225,7 @@ impl Engine {
             commits,
             trust_client_clock: options.trust_client_clock,
             stop: CancellationToken::new(),
-            rest: CancellationToken::new(),
+            stop_waits: CancellationToken::new(),
             _scratch: store.scratch,
             host: store.host,
         });
@@ -238,27 +238,27 @@ impl Engine {
 
     /// Starts what goes on of its own accord.
     fn start_tasks(&self, options: &Options) {
-        self.until_stop(self.clone().keep_up());
-        self.until_stop(self.clone().watch());
-        self.until_stop(self.clone().run_operations());
+        self.spawn_task(self.clone().run_maintenance());
+        self.spawn_task(self.clone().run_wake_up_timer());
+        self.spawn_task(self.clone().run_operations());
         if !self.readers().is_shared() {
             return;
         }
-        self.until_stop(self.clone().look_for_news());
+        self.spawn_task(self.clone().poll_peers());
         if !options.no_notify {
-            self.until_stop(self.clone().tell_others());
-            self.until_stop(self.clone().hear_others());
+            self.spawn_task(self.clone().notify_peers());
+            self.spawn_task(self.clone().listen_to_peers());
         }
     }
 
-    fn until_stop(&self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static) {
         let stop = self.0.stop.clone();
         tokio::spawn(async move { stop.run_until_cancelled(task).await });
     }
 
     /// Whoever waits for jobs is answered now, empty-handed.
     pub fn stop_waiting(&self) {
-        self.0.rest.cancel();
+        self.0.stop_waits.cancel();
     }
 
     /// Finishes what is queued, and closes the database.
@@ -266,11 +266,11 @@ impl Engine {
         self.stop_waiting();
         self.0.stop.cancel();
         self.0.writer.close().await;
-        self.peers().leave(self.readers()).await;
+        self.peers().leave_queue(self.readers()).await;
         self.0.readers.close().await;
     }
 
-    // ---- the rest ----
+    // ---- the stop_waits ----
 
     /// The moment at which something happens: the client's, where that decides, else the server's.
     pub fn now(&self, client: Option<Time>) -> Time {
@@ -310,7 +310,7 @@ impl Engine {
 
     /// The options in force, with what other servers have set.
     pub async fn options(&self) -> Result<&Config> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         Ok(self.config())
     }
 
@@ -339,31 +339,31 @@ impl Engine {
     }
 
     /// Something may have changed elsewhere.
-    fn say_changed(&self) {
+    fn notify_changed(&self) {
         self.0.changes.send_modify(|changes| *changes += 1);
     }
 
-    fn waiters(&self) -> &Arc<Subscriptions> {
-        &self.0.waiters
+    fn subscriptions(&self) -> &Arc<Subscriptions> {
+        &self.0.subscriptions
     }
 
     /// Ends when nobody is to wait for jobs any longer.
-    async fn resting(&self) {
-        self.0.rest.cancelled().await;
+    async fn waits_end(&self) {
+        self.0.stop_waits.cancelled().await;
     }
 
     /// Whether this is one of every so many conclusions of the audit.
-    fn counts_to(&self, every: u64) -> bool {
+    fn is_every(&self, every: u64) -> bool {
         let before = self.0.concluded.fetch_add(1, Ordering::Relaxed);
         (before + 1).is_multiple_of(every)
     }
 
     /// What polls for records choose from.
-    fn choices(&self) -> &PollCandidates {
+    fn poll_candidates(&self) -> &PollCandidates {
         &self.0.choices
     }
 
-    fn operator(&self) -> &operations::OperationRunner {
+    fn operation_runner(&self) -> &operations::OperationRunner {
         &self.0.operator
     }
 
@@ -371,7 +371,7 @@ impl Engine {
         &self.0.readers
     }
 
-    fn seen(&self) -> &SeenWorkers {
+    fn seen_workers(&self) -> &SeenWorkers {
         &self.0.seen
     }
 
@@ -390,7 +390,7 @@ impl Engine {
         });
         let sizes = &self.0.shared.record_sizes;
         let loaded = needs.record_of.map_or(0, |queue| sizes.expected(queue));
-        let step = WriteRequest {
+        let request = WriteRequest {
             // A group is bounded by bytes and links as it is by items.
             items: items + (needs.bytes + loaded) / ITEM_BYTES + needs.links / ITEM_LINKS,
             needs,
@@ -399,7 +399,7 @@ impl Engine {
             actor: self.1.clone(),
         };
         let written = async {
-            self.0.writer.submit(step).await?;
+            self.0.writer.submit(request).await?;
             told.await.map_err(|_| store::StoreError::Stopped)?
         };
         if !self.readers().is_shared() {
@@ -410,10 +410,10 @@ impl Engine {
         written.unwrap_or(Err(Error::Unavailable))
     }
 
-    async fn chore(&self, chore: SystemTask) -> Result<usize> {
+    async fn run_system_task(&self, system_task: SystemTask) -> Result<usize> {
         let (tell, told) = oneshot::channel();
         let task = Box::new(SystemRequest {
-            chore,
+            system_task,
             concerned: 0,
             tell,
         });
@@ -431,11 +431,11 @@ impl Engine {
     }
 
     /// Catches up with what other servers have changed of that which is kept in memory.
-    async fn freshen(&self) -> Result<()> {
-        let Some(fresh) = self.readers().fresh().await? else {
+    async fn refresh_cache(&self) -> Result<()> {
+        let Some(fresh) = self.readers().status().await? else {
             return Ok(());
         };
-        self.0.clock.follow(fresh.now);
+        self.0.clock.synchronize(fresh.now);
         let known = cache::revision(&self.0.shared);
         if fresh.revision > known {
             let answers = self.readers().read(cache::since(known)).await?;
@@ -444,7 +444,7 @@ impl Engine {
             }
             let answers = self.readers().read(cache::all()).await?;
             if cache::take_over(&self.0.shared, answers)?.tokens_differ {
-                self.waiters().wake_all();
+                self.subscriptions().wake_all();
             }
         }
         Ok(())

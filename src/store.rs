@@ -307,9 +307,9 @@ impl Connection {
     }
 
     /// Runs statements that only read, before anything is written.
-    pub async fn look(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    pub async fn read(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         match self {
-            Connection::Sqlite(connection) => connection.look(batch).await,
+            Connection::Sqlite(connection) => connection.read(batch).await,
             Connection::Postgres(connection) => connection.run(batch).await,
         }
     }
@@ -398,10 +398,10 @@ impl Readers {
     }
 
     /// How the database stands, if other servers may have changed it.
-    pub async fn fresh(&self) -> Result<Option<Fresh>, StoreError> {
+    pub async fn status(&self) -> Result<Option<Fresh>, StoreError> {
         match self {
             Readers::Sqlite(_) => Ok(None),
-            Readers::Postgres(readers) => readers.fresh().await.map(Some),
+            Readers::Postgres(readers) => readers.status().await.map(Some),
         }
     }
 

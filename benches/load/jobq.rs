@@ -29,7 +29,7 @@ impl Worker {
         shared: Rc<Shared>,
     ) -> Result<Worker> {
         let mut connection = Connection::open(target.address(number)?).await?;
-        let queue = make_queue(&mut connection, &load.queue(number)).await?;
+        let queue = create_queue(&mut connection, &load.queue(number)).await?;
         Ok(Worker {
             connection,
             shared,
@@ -52,7 +52,7 @@ impl Worker {
 }
 
 /// The path of the queue, which is made if it is not there.
-pub async fn make_queue(connection: &mut Connection, name: &str) -> Result<String> {
+pub async fn create_queue(connection: &mut Connection, name: &str) -> Result<String> {
     let body = format!(r#"{{"name":"{name}"}}"#);
     connection.ask("POST", "/api/v0/queue", &body).await?;
     match connection.answer().await? {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::Result;
 use super::client::Connection;
-use super::jobq::make_queue;
+use super::jobq::create_queue;
 use super::report::percentile;
 use super::target::Target;
 
@@ -34,8 +34,8 @@ pub struct Queries {
 /// Fills two queues, and asks.
 pub async fn measure(target: &Target, jobs: usize) -> Result<Queries> {
     let mut connection = Connection::open(target.address(0)?).await?;
-    let few = make_queue(&mut connection, "few").await?;
-    let many = make_queue(&mut connection, "many").await?;
+    let few = create_queue(&mut connection, "few").await?;
+    let many = create_queue(&mut connection, "many").await?;
     fill(target, &few, 0..WANTED).await?;
     fill(target, &many, 0..jobs.max(WANTED)).await?;
     // In turns, so that a disturbance concerns both.

@@ -85,7 +85,7 @@ fn read_argument(argument: String) -> Result<String, String> {
 
 /// Waits until the server that has the file open, if any, applies the change.
 async fn wait_until_applied(engine: &Engine) -> Outcome {
-    if engine.noticed().await? {
+    if engine.wait_until_noticed().await? {
         return Ok(());
     }
     Err(

@@ -67,7 +67,7 @@ pub async fn fill(engine: &Engine, jobs: usize, mut tell: impl FnMut(usize)) -> 
         .configure("jobs-history-count", Some(jobs.to_string()), None)
         .await?;
     for number in 0..OTHER_QUEUES {
-        engine.make_queue(&record_queue(number)).await?;
+        engine.create_queue(&record_queue(number)).await?;
     }
     let batches = jobs.div_ceil(BATCH);
     let mut filled = stream::iter(0..batches)
@@ -239,7 +239,7 @@ async fn records(engine: &Engine, number: usize) -> Result<()> {
             2 => r#"["FINISHED"]"#,
             _ => "null",
         };
-        engine.record(&queue, body(), state.to_owned())
+        engine.create_record(&queue, body(), state.to_owned())
     };
     futures::future::try_join_all((0..BATCH).map(record)).await?;
     Ok(())

@@ -43,7 +43,7 @@ pub async fn play(engine: &Engine) {
 
 /// The queue of that name, which may be there from before.
 async fn queue(engine: &Engine, name: &str) -> Option<Arc<Queue>> {
-    drop(engine.make_queue(name).await);
+    drop(engine.create_queue(name).await);
     engine.record_queue(name).await.ok()
 }
 
@@ -54,7 +54,11 @@ async fn create_hosts(engine: Engine, queue: Arc<Queue>) {
             5_000 + up_to(500)
         );
         let state = if one_in(9) { "null" } else { r#"["CREATED"]"# };
-        drop(engine.record(&queue, payload, state.to_owned()).await);
+        drop(
+            engine
+                .create_record(&queue, payload, state.to_owned())
+                .await,
+        );
         tokio::time::sleep(Duration::from_millis(1_200 + up_to(2_400))).await;
     }
 }
@@ -67,7 +71,7 @@ async fn set_up(engine: Engine, queue: Arc<Queue>, node: u64) {
     loop {
         let mine = format!(r#"["ASSIGNED",{{"node":{node}}}]"#);
         let query = if one_in(4) { &stale } else { &created };
-        match engine.poll(&queue, query, mine.clone()).await {
+        match engine.poll_record(&queue, query, mine.clone()).await {
             Ok(Some(record)) => work(&engine, &queue, &record, mine).await,
             _ => tokio::time::sleep(NOTHING).await,
         }
@@ -86,17 +90,23 @@ async fn work(engine: &Engine, queue: &Arc<Queue>, record: &Record, mine: String
             r#"{{"step":"{step}","progress":{:.2}}}"#,
             (done + 1) as f64 / steps.len() as f64
         );
-        drop(engine.append(queue, record.id, event).await);
+        drop(engine.append_event(queue, record.id, event).await);
     }
     let end = if one_in(8) {
         r#"["FAILED",{"why":"no answer on port 22"}]"#
     } else {
         r#"["FINISHED"]"#
     };
-    let done = engine.advance(queue, record.id, mine, end.to_owned()).await;
+    let done = engine
+        .advance_record(queue, record.id, mine, end.to_owned())
+        .await;
     if let Ok(CompareAndSet::Differs(_)) = done {
         let event = r#"{"step":"given up: the host is another node's"}"#;
-        drop(engine.append(queue, record.id, event.to_owned()).await);
+        drop(
+            engine
+                .append_event(queue, record.id, event.to_owned())
+                .await,
+        );
     }
 }
 
@@ -107,11 +117,17 @@ async fn audit(engine: Engine, queue: Arc<Queue>) {
             r#"{{"actor":{{"id":{}}},"action":"login"}}"#,
             1_000 + up_to(9_000)
         );
-        if let Ok(record) = engine.record(&queue, payload, "null".to_owned()).await
+        if let Ok(record) = engine
+            .create_record(&queue, payload, "null".to_owned())
+            .await
             && one_in(3)
         {
             let event = r#"{"reviewed":true,"by":"ada@example.com"}"#;
-            drop(engine.append(&queue, record.id, event.to_owned()).await);
+            drop(
+                engine
+                    .append_event(&queue, record.id, event.to_owned())
+                    .await,
+            );
         }
         tokio::time::sleep(Duration::from_secs(4 + up_to(8))).await;
     }

@@ -103,7 +103,7 @@ async fn tidy_up(engine: Engine, scene: &'static Scene) {
         tokio::time::sleep(Duration::from_secs(60)).await;
         let dead = engine.dead_letter(&queue).await.unwrap_or_default().size;
         if dead > DEAD_MAX {
-            drop(engine.revive_oldest(queue.clone(), REVIVED).await);
+            drop(engine.reenqueue_oldest_dead(queue.clone(), REVIVED).await);
         }
     }
 }
@@ -165,7 +165,7 @@ async fn run(engine: &Engine, scene: &Scene, of: Job) {
             return;
         }
         let state = format!(r#"{{"step": {}, "of": {beats}}}"#, beat + 1);
-        drop(engine.beat(run.clone(), Some(Some(state))).await);
+        drop(engine.heartbeat_run(run.clone(), Some(Some(state))).await);
     }
     if scene.retries.is_none() {
         let again = Enqueue {
@@ -174,9 +174,9 @@ async fn run(engine: &Engine, scene: &Scene, of: Job) {
         };
         // More and more of them would run for ever.
         if one_in(2) {
-            drop(engine.run_again(run, vec![again], Mode::Unique).await);
+            drop(engine.requeue_run(run, vec![again], Mode::Unique).await);
             return;
         }
     }
-    drop(engine.finish(run).await);
+    drop(engine.complete_run(run).await);
 }

@@ -57,7 +57,7 @@ pub struct AuditEntry {
     pub said: String,
 }
 
-/// LabelFilter entries are wanted; what is empty or `None` leaves out none.
+/// Which entries are wanted; what is empty or `None` leaves out none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     pub who: String,
@@ -118,12 +118,12 @@ fn cut(text: &str) -> String {
 
 impl Engine {
     /// The same engine, in the hands of somebody: what is changed through it is noted in the audit.
-    pub fn acting(&self, actor: Arc<Actor>) -> Engine {
+    pub fn acting_as(&self, actor: Arc<Actor>) -> Engine {
         Engine(Arc::clone(&self.0), Some(actor))
     }
 
     /// Notes how an action ended, and in what words that was told.
-    pub async fn conclude(&self, actor: &Actor, done: bool, said: &str) -> Result<()> {
+    pub async fn record_outcome(&self, actor: &Actor, done: bool, said: &str) -> Result<()> {
         let now = self.now(None);
         let none = || "[]".to_owned();
         let mut statements = vec![
@@ -133,7 +133,7 @@ impl Engine {
                 .with(i64::from(done))
                 .with(cut(said)),
         ];
-        if self.counts_to(DROP_EVERY) {
+        if self.is_every(DROP_EVERY) {
             statements.extend(drop_old(now));
             let quota = [
                 actor.who.as_str().into(),
@@ -143,14 +143,14 @@ impl Engine {
             statements.push(Statement::new(DROP_SURPLUS_OF_NAME, quota));
         }
         self.write(Needs::default(), None, 1, move |work| {
-            work.also(statements.iter().cloned());
+            work.add_statements(statements.iter().cloned());
             Ok(())
         })
         .await
     }
 
     /// Up to `limit` entries, newest first: those before the one with this moment and id, or the first.
-    pub async fn audit(
+    pub async fn audit_entries(
         &self,
         filter: &AuditFilter,
         before: Option<(Time, String)>,
@@ -175,7 +175,7 @@ impl Engine {
     }
 
     /// Who is in the audit, and which actions are; to choose from.
-    pub async fn audited(&self) -> Result<(Vec<String>, Vec<String>)> {
+    pub async fn audit_filters(&self) -> Result<(Vec<String>, Vec<String>)> {
         let statements = vec![Statement::new(WHO, []), Statement::new(ACTIONS, [])];
         let mut lists = Vec::new();
         for answer in self.readers().read(statements).await? {

@@ -59,7 +59,7 @@ pub fn take_in(shared: &Shared, since: i64, answers: &[Answer]) -> Result<Option
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
     if revision >= *known {
-        shared.queues.take_in(&queues.rows)?;
+        shared.queues.update(&queues.rows)?;
         *known = revision;
     }
     Ok(Some(revision))
@@ -99,10 +99,10 @@ pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Reloaded, Stor
         .unwrap_or_else(PoisonError::into_inner);
     let mut tokens_differ = false;
     if revision >= *known {
-        shared.queues.take_over(&queues, last_gone)?;
-        shared.config.take_over(&config)?;
-        shared.tracked.take_over(&tracked)?;
-        tokens_differ = shared.tokens.take_over(&tokens)?;
+        shared.queues.reload(&queues, last_gone)?;
+        shared.config.reload(&config)?;
+        shared.tracked.reload(&tracked)?;
+        tokens_differ = shared.tokens.reload(&tokens)?;
         *known = revision;
     }
     Ok(Reloaded {
@@ -116,20 +116,20 @@ impl Runner {
     /// With SQLite nothing but `switchyard token` writes beside the server, so nobody asks for the revision but
     /// upkeep. Gives what tells the command that it was noticed. What it did while we were only starting has been
     /// read with all else, and it waits to hear of that too: so the first time we say in any case what we know.
-    pub async fn notice(
+    pub async fn check_revision(
         &mut self,
         connection: &mut Connection,
     ) -> Result<Option<Statement>, StoreError> {
-        if self.peers.share() {
+        if self.peers.is_shared() {
             return Ok(None);
         }
-        let answers = connection.look(vec![Statement::new(STATE, [])]).await?;
+        let answers = connection.read(vec![Statement::new(STATE, [])]).await?;
         let row = answers.first().and_then(|answer| answer.rows.first());
         let row = row.ok_or(StoreError::Corrupt("no state"))?;
         let (revision, noticed) = (row.int(0)?, row.int(1)?);
-        let is_first = !std::mem::replace(&mut self.has_noticed, true);
+        let is_first = !std::mem::replace(&mut self.has_reported_revision, true);
         if revision != self.revision {
-            self.take_over(connection).await?;
+            self.reload_cache(connection).await?;
         } else if !is_first || noticed >= revision {
             return Ok(None);
         }
@@ -140,7 +140,7 @@ impl Runner {
 impl Engine {
     /// Waits until the server beside which the database was opened, if it was, has taken over what we have
     /// changed. Whether it has, or has gone.
-    pub async fn noticed(&self) -> Result<bool> {
+    pub async fn wait_until_noticed(&self) -> Result<bool> {
         let Some(host) = &self.0.host else {
             return Ok(true);
         };

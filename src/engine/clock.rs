@@ -68,10 +68,10 @@ fn micros(seconds: f64) -> i64 {
 /// its latest moment, a little slower than real time, until it agrees with the machine's clock again.
 #[derive(Debug)]
 pub struct Clock {
-    told: Mutex<Anchor>,
+    anchor: Mutex<Anchor>,
     started: Instant,
     /// By how much the database's clock is ahead of the machine's, in microseconds.
-    ahead: AtomicI64,
+    offset: AtomicI64,
 }
 
 /// A clock that the machine's has to catch up with goes slower than time by one part in so many.
@@ -103,9 +103,9 @@ impl Anchor {
 impl Default for Clock {
     fn default() -> Self {
         Clock {
-            told: Mutex::default(),
+            anchor: Mutex::default(),
             started: Instant::now(),
-            ahead: AtomicI64::new(0),
+            offset: AtomicI64::new(0),
         }
     }
 }
@@ -113,25 +113,25 @@ impl Default for Clock {
 impl Clock {
     /// The present moment.
     pub fn now(&self) -> Time {
-        let wall = machine().saturating_add(self.ahead.load(Ordering::Relaxed));
+        let wall = machine().saturating_add(self.offset.load(Ordering::Relaxed));
         self.at_least(wall)
     }
 
     /// What happens next happens at this moment or later.
-    pub fn pass(&self, now: Time) {
+    pub fn advance_to(&self, now: Time) {
         self.at_least(now.0);
     }
 
     /// The database's clock has just said this. What it has said once has been, even if an older word comes in
     /// later.
-    pub fn follow(&self, now: i64) {
+    pub fn synchronize(&self, now: i64) {
         self.at_least(now);
-        self.ahead
+        self.offset
             .store(now.saturating_sub(machine()), Ordering::Relaxed);
     }
 
     fn at_least(&self, wall: i64) -> Time {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
         // Read under the lock, so that the next caller reads a later moment.
         let passed = i64::try_from(self.started.elapsed().as_micros()).unwrap_or(i64::MAX);
         Time(told.now(wall, passed))
@@ -171,9 +171,9 @@ mod tests {
     fn the_clock_does_not_fall_behind_what_the_database_has_said() {
         let clock = Clock::default();
         let later = machine() + 60 * MICROS_A_SECOND;
-        clock.follow(later);
+        clock.synchronize(later);
         // Read before, and heard only now.
-        clock.follow(later - 30 * MICROS_A_SECOND);
+        clock.synchronize(later - 30 * MICROS_A_SECOND);
         assert!(clock.now() >= Time(later));
     }
 
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn the_clock_does_not_overflow() {
         let clock = Clock::default();
-        clock.pass(Time(i64::MAX));
+        clock.advance_to(Time(i64::MAX));
         assert_eq!(clock.now(), Time(i64::MAX));
     }
 }

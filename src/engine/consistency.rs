@@ -19,7 +19,7 @@ const ROUNDS_MAX: usize = 4;
 /// Something that is kept twice and does not agree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Inconsistency {
-    /// LabelFilter of [`KINDS`].
+    /// Which of [`KINDS`].
     pub kind: &'static str,
     /// What is wrong, as a sentence.
     pub message: String,
@@ -51,7 +51,7 @@ impl Moment {
 impl Engine {
     /// Everything that is kept twice and does not agree; of each kind up to a thousand problems.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let args = self.moment(now).args();
         let find = |kind: &Kind| Statement::new(kind.find, args.clone());
         let answers = self
@@ -72,7 +72,7 @@ impl Engine {
     }
 
     /// Checks, and sets right what it finds. Returns all that was found, and how much of it is right now.
-    pub async fn mend(&self, now: Option<Time>) -> Result<(Vec<Inconsistency>, usize)> {
+    pub async fn repair(&self, now: Option<Time>) -> Result<(Vec<Inconsistency>, usize)> {
         let (mut found, mut known) = (Vec::new(), HashSet::new());
         let mut left = self.check(now).await?;
         for _ in 0..ROUNDS_MAX {
@@ -83,7 +83,7 @@ impl Engine {
             if left.is_empty() {
                 break;
             }
-            self.set_right(self.moment(now), left).await?;
+            self.repair_problems(self.moment(now), left).await?;
             left = self.check(now).await?;
         }
         let resolved = found.len().saturating_sub(left.len());
@@ -91,14 +91,15 @@ impl Engine {
     }
 
     /// Sets right those of the problems that are still there.
-    async fn set_right(&self, moment: Moment, problems: Vec<Inconsistency>) -> Result<()> {
-        let mend = SystemTask::Mend(moment, problems.into());
-        self.chore(mend).await.map(drop)
+    async fn repair_problems(&self, moment: Moment, problems: Vec<Inconsistency>) -> Result<()> {
+        let mend = SystemTask::Repair(moment, problems.into());
+        self.run_system_task(mend).await.map(drop)
     }
 
     fn moment(&self, now: Option<Time>) -> Moment {
         let now = self.now(now);
-        let days = i64::try_from(self.config().count("histogram-history")).unwrap_or(i64::MAX);
+        let days =
+            i64::try_from(self.config().whole_number("histogram-history")).unwrap_or(i64::MAX);
         Moment {
             now,
             pruned: now.day().saturating_sub(days),

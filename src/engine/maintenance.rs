@@ -24,31 +24,38 @@ use crate::store::{Connection, Statement, StoreError};
 #[derive(Clone, Debug)]
 pub enum SystemTask {
     /// See what others have changed, and ask for the upkeep.
-    Attend,
+    CheckPeers,
     /// A part of the upkeep, if it is ours to do.
-    Upkeep(MaintenanceTask),
+    Maintain(MaintenanceTask),
     /// Forget everything.
     Flush,
     /// Drop jobs of a queue: a bounded batch.
-    Drop(tasks::Drop),
+    DeleteJobs(tasks::Drop),
     /// Set right what is kept twice and does not agree.
-    Mend(consistency::Moment, Arc<[consistency::Inconsistency]>),
+    Repair(consistency::Moment, Arc<[consistency::Inconsistency]>),
+}
+
+impl SystemTask {
+    /// Whether old statistics are deleted and folded with it.
+    pub fn ages_statistics(&self) -> bool {
+        matches!(self, SystemTask::Maintain(MaintenanceTask::AgeStatistics))
+    }
 }
 
 /// A chore as a task; tells how many jobs it has changed or dropped.
 pub struct SystemRequest {
-    pub chore: SystemTask,
+    pub system_task: SystemTask,
     pub concerned: usize,
     pub tell: oneshot::Sender<Result<usize>>,
 }
 
 impl Task for SystemRequest {
     fn run(&mut self, work: &mut UnitOfWork) {
-        self.concerned = work.concerned;
+        self.concerned = work.affected;
     }
 
-    fn chore(&self) -> Option<SystemTask> {
-        Some(self.chore.clone())
+    fn system_task(&self) -> Option<SystemTask> {
+        Some(self.system_task.clone())
     }
 
     fn answer(self: Box<Self>, outcome: Result<()>) {
@@ -58,58 +65,61 @@ impl Task for SystemRequest {
 
 impl Runner {
     /// Does a chore, except for what is written with the commit, which it gives.
-    pub async fn attend_to(
+    pub async fn run_system_task(
         &mut self,
-        chore: &SystemTask,
+        system_task: &SystemTask,
         connection: &mut Connection,
         work: &mut UnitOfWork,
     ) -> Result<Vec<Statement>, StoreError> {
-        match chore {
+        match system_task {
             SystemTask::Flush => return Ok(tasks::flush()),
-            SystemTask::Mend(moment, problems) => {
+            SystemTask::Repair(moment, problems) => {
                 consistency::mend(connection, *moment, problems).await?;
                 return Ok(vec![Statement::new(REVISE, [])]);
             }
-            SystemTask::Attend => {
-                let noticed = self.notice(connection).await?;
-                let leads = !self.peers.share() || self.peers.attend(connection, work.now).await?;
+            SystemTask::CheckPeers => {
+                let noticed = self.check_revision(connection).await?;
+                let leads =
+                    !self.peers.is_shared() || self.peers.renew(connection, work.now).await?;
                 self.leads.store(leads, Ordering::Relaxed);
                 return Ok(noticed.into_iter().collect());
             }
-            SystemTask::Upkeep(MaintenanceTask::EmptyQueues) => {
-                self.idle.look(connection, work).await?;
+            SystemTask::Maintain(MaintenanceTask::DeleteEmptyQueues) => {
+                self.empty_queues.look(connection, work).await?;
             }
-            SystemTask::Upkeep(MaintenanceTask::Operations) => {
-                work.concerned += operations::tidy(connection, work.now).await?;
+            SystemTask::Maintain(MaintenanceTask::DeleteOldOperations) => {
+                work.affected += operations::tidy(connection, work.now).await?;
             }
-            SystemTask::Upkeep(MaintenanceTask::Tokens) => work.forget_expired_tokens(),
-            SystemTask::Upkeep(part) => {
-                tasks::upkeep(connection, work, *part, self.clients_tell_time).await?;
+            SystemTask::Maintain(MaintenanceTask::DeleteExpiredTokens) => {
+                work.forget_expired_tokens();
             }
-            SystemTask::Drop(what) => tasks::drop_of(connection, work, what).await?,
+            SystemTask::Maintain(part) => {
+                tasks::run_task(connection, work, *part, self.clients_tell_time).await?;
+            }
+            SystemTask::DeleteJobs(what) => tasks::drop_of(connection, work, what).await?,
         }
         Ok(Vec::new())
     }
 
     /// What is in memory follows a chore that has been committed.
-    pub async fn attended(
+    pub async fn after_system_task(
         &mut self,
-        chore: &SystemTask,
+        system_task: &SystemTask,
         connection: &mut Connection,
     ) -> Result<(), StoreError> {
-        match chore {
+        match system_task {
             SystemTask::Flush => {
                 self.shared.queues.clear();
                 self.shared.config.clear();
                 self.shared.tracked.clear();
                 self.recurring_in.clear();
-                self.held.clear();
+                self.job_cache.clear();
             }
-            SystemTask::Mend(..) => {
-                self.held.clear();
-                self.take_over(connection).await?;
+            SystemTask::Repair(..) => {
+                self.job_cache.clear();
+                self.reload_cache(connection).await?;
             }
-            SystemTask::Attend | SystemTask::Upkeep(_) | SystemTask::Drop(_) => {}
+            SystemTask::CheckPeers | SystemTask::Maintain(_) | SystemTask::DeleteJobs(_) => {}
         }
         Ok(())
     }
@@ -126,33 +136,33 @@ const BATCHES_MAX: usize = 50;
 
 impl Engine {
     /// The upkeep, as long as the server runs.
-    pub(in crate::engine) async fn keep_up(self) {
+    pub(in crate::engine) async fn run_maintenance(self) {
         let mut ticks = tokio::time::interval(UPKEEP_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         for round in 0_u64.. {
             ticks.tick().await;
             // A failure has been logged by the writer; the next round tries again.
-            drop(self.chore(SystemTask::Attend).await);
-            self.operator().call();
+            drop(self.run_system_task(SystemTask::CheckPeers).await);
+            self.operation_runner().wake();
             let is_seldom = round.is_multiple_of(SELDOM);
             if is_seldom {
                 // Each server stores what it has seen. A failure has been logged, and the next round tries again.
                 drop(self.save_token_uses().await);
             }
-            if self.operator().leads().load(Ordering::Relaxed) {
-                self.keep(is_seldom).await;
+            if self.operation_runner().leads().load(Ordering::Relaxed) {
+                self.run_maintenance_round(is_seldom).await;
             }
         }
     }
 
     /// Each part of the upkeep, again while there is more to do, so that what is due at once is done at once; other
     /// writes come in between.
-    async fn keep(&self, seldom_too: bool) {
+    async fn run_maintenance_round(&self, seldom_too: bool) {
         let parts = MaintenanceTask::all(self.trusts_client_clock());
-        for part in parts.filter(|part| seldom_too || !part.is_seldom()) {
+        for part in parts.filter(|part| seldom_too || !part.is_infrequent()) {
             for _ in 0..BATCHES_MAX {
-                match self.chore(SystemTask::Upkeep(part)).await {
-                    Ok(jobs) if part.may_go_on(jobs) => {}
+                match self.run_system_task(SystemTask::Maintain(part)).await {
+                    Ok(jobs) if part.may_have_more(jobs) => {}
                     _ => break,
                 }
             }

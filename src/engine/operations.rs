@@ -203,7 +203,11 @@ impl OperationEstimate {
     ) {
         self.jobs += 1;
         self.bytes = self.bytes.saturating_add(bytes);
-        self.able += i64::from(apply::is_able(action, queue.protocol, job.standing(now)));
+        self.able += i64::from(apply::is_able(
+            action,
+            queue.protocol,
+            job.effective_state(now),
+        ));
     }
 }
 
@@ -248,13 +252,13 @@ impl Engine {
         };
         self.write(needs, None, 1, move |work: &mut UnitOfWork| {
             let now = work.now;
-            let Some((operation, _)) = work.operating.get(id) else {
+            let Some((operation, _)) = work.operations.get(id) else {
                 return Ok(Err(OperationError::Missing));
             };
             let mut changed = operation.clone();
             let done = change(&mut changed, now);
             if done.is_ok() {
-                work.operating.set(changed);
+                work.operations.set(changed);
             }
             Ok(done)
         })

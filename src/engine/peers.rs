@@ -43,15 +43,15 @@ const ALL_QUEUES: &str = "*";
 /// The other servers, as one of them sees them.
 #[derive(Debug, Default)]
 pub struct Peers {
-    /// TokenDetails up when the server starts.
+    /// Made up when the server starts.
     name: String,
     /// The number under which it keeps its counts.
     pub number: i64,
     /// Whether there are others.
     others: AtomicBool,
     /// Queues of which the others should know, and the signal that there are some.
-    news: Mutex<BTreeSet<QueueId>>,
-    told: Notify,
+    changed_queues: Mutex<BTreeSet<QueueId>>,
+    has_news: Notify,
 }
 
 impl Peers {
@@ -93,7 +93,7 @@ impl Peers {
     }
 
     /// Renews our number, looks whether there are others, and asks to lead. Whether we lead.
-    pub async fn attend(&self, connection: &mut Connection, now: Time) -> Result<bool, StoreError> {
+    pub async fn renew(&self, connection: &mut Connection, now: Time) -> Result<bool, StoreError> {
         let name = || self.name.as_str().into();
         let batch = vec![
             Statement::new(
@@ -126,8 +126,8 @@ impl Peers {
 
     /// Gives back our number and our lead, so that nobody has to wait until they run out. If the database
     /// cannot be reached they do.
-    pub async fn leave(&self, readers: &Readers) {
-        if !self.share() {
+    pub async fn leave_queue(&self, readers: &Readers) {
+        if !self.is_shared() {
             return;
         }
         let name = || self.name.as_str().into();
@@ -146,7 +146,7 @@ impl Peers {
     }
 
     /// Whether the database may be shared.
-    pub fn share(&self) -> bool {
+    pub fn is_shared(&self) -> bool {
         !self.name.is_empty()
     }
 
@@ -156,21 +156,26 @@ impl Peers {
     }
 
     /// Something happened in these queues of which the others should know.
-    pub fn tell(&self, queues: impl Iterator<Item = QueueId>) {
+    pub fn announce(&self, queues: impl Iterator<Item = QueueId>) {
         if self.any() {
-            self.news
+            self.changed_queues
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .extend(queues);
-            self.told.notify_one();
+            self.has_news.notify_one();
         }
     }
 
     /// What the others should be told, once there is something.
-    async fn word(&self) -> String {
-        self.told.notified().await;
+    async fn next_message(&self) -> String {
+        self.has_news.notified().await;
         sleep(GATHER).await;
-        let news = std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner));
+        let news = std::mem::take(
+            &mut *self
+                .changed_queues
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         let queues = if news.len() > QUEUES_TOLD_MAX {
             ALL_QUEUES.to_owned()
         } else {
@@ -181,7 +186,7 @@ impl Peers {
     }
 
     /// What another server said: the queues, or all (`None`). Nothing if it was ourselves.
-    fn heard(&self, word: &str) -> Option<Option<Vec<QueueId>>> {
+    fn parse_message(&self, word: &str) -> Option<Option<Vec<QueueId>>> {
         let (name, queues) = word.split_once(' ').unwrap_or((word, ""));
         if name == self.name {
             return None;
@@ -193,9 +198,9 @@ impl Peers {
 
 impl Engine {
     /// Tells the other servers what came in here.
-    pub(in crate::engine) async fn tell_others(self) {
+    pub(in crate::engine) async fn notify_peers(self) {
         loop {
-            let word = self.peers().word().await;
+            let word = self.peers().next_message().await;
             if let Err(error) = self.readers().notify(&word).await {
                 tracing::debug!(%error, "failed to notify other servers");
             }
@@ -204,19 +209,19 @@ impl Engine {
 
     /// Once a second looks whether something of the others has been missed: a word of another server may have been
     /// lost.
-    pub(in crate::engine) async fn look_for_news(self) {
+    pub(in crate::engine) async fn poll_peers(self) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
             if self.peers().any() {
-                self.look_again(None).await;
+                self.catch_up_with_peers(None).await;
             }
         }
     }
 
     /// Hears what came in at other servers.
-    pub(in crate::engine) async fn hear_others(self) {
+    pub(in crate::engine) async fn listen_to_peers(self) {
         loop {
             let mut listener = match self.readers().listen().await {
                 Ok(listener) => listener,
@@ -227,8 +232,8 @@ impl Engine {
                 }
             };
             while let Some(word) = listener.next().await {
-                if let Some(queues) = self.peers().heard(&word) {
-                    self.look_again(queues).await;
+                if let Some(queues) = self.peers().parse_message(&word) {
+                    self.catch_up_with_peers(queues).await;
                 }
             }
             sleep(TRY_AGAIN).await;
@@ -237,13 +242,13 @@ impl Engine {
 
     /// Something came in elsewhere: whoever waits for it here, or looks at a page, should know. `None`
     /// means that it may be anywhere.
-    pub(in crate::engine) async fn look_again(&self, queues: Option<Vec<QueueId>>) {
-        if let Err(error) = self.freshen().await {
+    pub(in crate::engine) async fn catch_up_with_peers(&self, queues: Option<Vec<QueueId>>) {
+        if let Err(error) = self.refresh_cache().await {
             tracing::debug!(%error, "failed to read changes of other servers");
             return;
         }
-        self.say_changed();
-        let waited_at = self.waiters().queues();
+        self.notify_changed();
+        let waited_at = self.subscriptions().queues();
         let concerned = |key: &QueueKey| match &queues {
             None => true,
             Some(queues) => self
@@ -252,7 +257,7 @@ impl Engine {
                 .is_some_and(|queue| queues.contains(&queue.id)),
         };
         let concerned = waited_at.into_iter().filter(concerned).collect();
-        self.ring_where_there_is_work(concerned).await;
+        self.wake_where_available(concerned).await;
     }
 }
 

@@ -19,189 +19,187 @@ use tokio::sync::futures::OwnedNotified;
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueKey;
 
-/// Those who wait.
+/// The subscriptions of all polls on this server.
 #[derive(Debug, Default)]
 pub struct Subscriptions {
     queues: Mutex<HashMap<QueueKey, QueueSubscribers>>,
-    /// How many seats are taken, in all queues.
-    seated: AtomicUsize,
-    /// Told when the alarm has to ring earlier.
-    earlier: Notify,
+    /// Subscribed queues, summed over all polls.
+    count: AtomicUsize,
+    /// Notified when the timer must fire earlier than planned.
+    timer_moved: Notify,
 }
 
-/// Those who wait at one queue.
+/// The subscribers of one queue.
 #[derive(Debug, Default)]
 struct QueueSubscribers {
-    bell: Arc<Notify>,
-    seated: usize,
-    /// When something will become available by itself.
-    ahead: Option<Time>,
-    /// Whether somebody looks when that is, or has looked.
-    looked: bool,
+    notifier: Arc<Notify>,
+    count: usize,
+    /// When the next job becomes available over time.
+    next_available: Option<Time>,
+    /// Whether a poll reads `next_available` from the database, or has read it.
+    is_timer_known: bool,
 }
 
 impl Subscriptions {
-    /// Whether anybody waits.
+    /// Whether any poll waits.
     pub fn any(&self) -> bool {
-        self.seated.load(Ordering::Acquire) > 0
+        self.count.load(Ordering::Acquire) > 0
     }
 
-    /// Takes a seat at each of the queues.
-    pub fn sit(self: &Arc<Self>, queues: &[QueueKey]) -> Subscription {
-        let mut benches = self.benches();
-        let bells = queues.iter().map(|queue| {
-            let bench = benches.entry(queue.clone()).or_default();
-            bench.seated += 1;
-            Arc::clone(&bench.bell)
+    /// Subscribes to each of the queues.
+    pub fn subscribe(self: &Arc<Self>, queues: &[QueueKey]) -> Subscription {
+        let mut known = self.lock();
+        let notifiers = queues.iter().map(|queue| {
+            let subscribers = known.entry(queue.clone()).or_default();
+            subscribers.count += 1;
+            Arc::clone(&subscribers.notifier)
         });
-        let bells: Vec<_> = bells.collect();
-        self.seated.fetch_add(queues.len(), Ordering::AcqRel);
+        let notifiers: Vec<_> = notifiers.collect();
+        self.count.fetch_add(queues.len(), Ordering::AcqRel);
         Subscription {
-            waiters: Arc::clone(self),
+            subscriptions: Arc::clone(self),
             queues: queues.to_vec(),
-            bells,
+            notifiers,
         }
     }
 
-    /// Wakes `n` waiters of the queue, usually because as many jobs became available there.
+    /// Wakes up to `n` subscribers of the queue, usually because as many jobs became available there.
     pub fn wake(&self, queue: &QueueKey, n: usize) {
-        if let Some(bench) = self.benches().get(queue) {
-            (0..n.min(bench.seated)).for_each(|_| bench.bell.notify_one());
+        if let Some(subscribers) = self.lock().get(queue) {
+            (0..n.min(subscribers.count)).for_each(|_| subscribers.notifier.notify_one());
         }
     }
 
-    /// Everybody should look.
+    /// Wakes every subscriber.
     pub fn wake_all(&self) {
-        for bench in self.benches().values() {
-            (0..bench.seated).for_each(|_| bench.bell.notify_one());
+        for subscribers in self.lock().values() {
+            (0..subscribers.count).for_each(|_| subscribers.notifier.notify_one());
         }
     }
 
-    /// Something will become available in the queue.
-    pub fn will_be(&self, queue: &QueueKey, at: Time) {
-        if let Some(bench) = self.benches().get_mut(queue)
-            && bench.ahead.is_none_or(|ahead| at < ahead)
+    /// A job becomes available in the queue at this time: the timer fires then, or earlier.
+    pub fn available_at(&self, queue: &QueueKey, at: Time) {
+        if let Some(subscribers) = self.lock().get_mut(queue)
+            && subscribers.next_available.is_none_or(|next| at < next)
         {
-            bench.ahead = Some(at);
-            self.earlier.notify_one();
+            subscribers.next_available = Some(at);
+            self.timer_moved.notify_one();
         }
     }
 
-    /// Those of the queues for which no waiter has read yet when something becomes available there. The caller
-    /// must read it; if it is dropped first, the next waiter does.
-    pub(in crate::engine) fn unlooked(&self, queues: &[QueueKey]) -> TimerUpdate<'_> {
-        let mut benches = self.benches();
-        let mut unlooked = Vec::new();
+    /// The queues for which no poll has read yet when a job becomes available. The caller must read it; if the update is
+    /// dropped first, another poll does.
+    pub fn begin_timer_update(&self, queues: &[QueueKey]) -> TimerUpdate<'_> {
+        let mut known = self.lock();
+        let mut unknown = Vec::new();
         for queue in queues {
-            if let Some(bench) = benches.get_mut(queue)
-                && !std::mem::replace(&mut bench.looked, true)
+            if let Some(subscribers) = known.get_mut(queue)
+                && !std::mem::replace(&mut subscribers.is_timer_known, true)
             {
-                unlooked.push(queue.clone());
+                unknown.push(queue.clone());
             }
         }
         TimerUpdate {
-            waiters: self,
-            queues: unlooked,
+            subscriptions: self,
+            queues: unknown,
         }
     }
 
-    /// The queues at which somebody waits.
+    /// The queues with subscribers.
     pub fn queues(&self) -> Vec<QueueKey> {
-        self.benches().keys().cloned().collect()
+        self.lock().keys().cloned().collect()
     }
 
-    /// When the alarm has to ring next.
-    pub(in crate::engine) fn next(&self) -> Option<Time> {
-        self.benches()
-            .values()
-            .filter_map(|bench| bench.ahead)
-            .min()
+    /// When the timer fires next.
+    pub fn next_available(&self) -> Option<Time> {
+        let queues = self.lock();
+        queues.values().filter_map(|it| it.next_available).min()
     }
 
-    /// The queues for which the alarm rings at `now`; each has to be looked at again.
-    fn ringing(&self, now: Time) -> Vec<QueueKey> {
-        let mut benches = self.benches();
-        let due = benches
+    /// Takes the queues for which the timer fires at `now`. Each must be checked again.
+    fn take_due(&self, now: Time) -> Vec<QueueKey> {
+        let mut queues = self.lock();
+        let due = queues
             .iter_mut()
-            .filter(|(_, bench)| bench.ahead.is_some_and(|ahead| ahead <= now));
-        due.map(|(queue, bench)| {
-            bench.ahead = None;
+            .filter(|(_, it)| it.next_available.is_some_and(|next| next <= now));
+        due.map(|(queue, subscribers)| {
+            subscribers.next_available = None;
             queue.clone()
         })
         .collect()
     }
 
-    fn benches(&self) -> MutexGuard<'_, HashMap<QueueKey, QueueSubscribers>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<QueueKey, QueueSubscribers>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place among those who wait, given up when it is dropped.
+/// The subscription of one poll. Dropping it unsubscribes.
 pub struct Subscription {
-    waiters: Arc<Subscriptions>,
+    subscriptions: Arc<Subscriptions>,
     pub queues: Vec<QueueKey>,
-    bells: Vec<Arc<Notify>>,
+    notifiers: Vec<Arc<Notify>>,
 }
 
 impl Subscription {
-    /// Begins to listen: whatever happens from now on will be heard.
-    pub(in crate::engine) fn listen(&self) -> NextWakeUp {
-        let mut rings: Vec<_> = self
-            .bells
+    /// Starts to wait: a wake-up from now on is not missed.
+    pub fn next_wake_up(&self) -> NextWakeUp {
+        let mut notified: Vec<_> = self
+            .notifiers
             .iter()
-            .map(|bell| Box::pin(Arc::clone(bell).notified_owned()))
+            .map(|notifier| Box::pin(Arc::clone(notifier).notified_owned()))
             .collect();
-        for ring in &mut rings {
-            ring.as_mut().enable();
+        for each in &mut notified {
+            each.as_mut().enable();
         }
-        NextWakeUp(rings)
+        NextWakeUp(notified)
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let mut benches = self.waiters.benches();
+        let mut known = self.subscriptions.lock();
         for queue in &self.queues {
-            if let Some(bench) = benches.get_mut(queue) {
-                bench.seated -= 1;
-                if bench.seated == 0 {
-                    benches.remove(queue);
+            if let Some(subscribers) = known.get_mut(queue) {
+                subscribers.count -= 1;
+                if subscribers.count == 0 {
+                    known.remove(queue);
                 }
             }
         }
-        drop(benches);
-        self.waiters
-            .seated
+        drop(known);
+        self.subscriptions
+            .count
             .fetch_sub(self.queues.len(), Ordering::AcqRel);
     }
 }
 
-/// Ends with the number of the first queue whose bell rings. A bell that rang for us unheard rings for the
-/// next one.
+/// Resolves to the index of the first queue with a wake-up. A wake-up that arrived but was not polled passes to the next
+/// subscriber when this is dropped.
 pub struct NextWakeUp(Vec<Pin<Box<OwnedNotified>>>);
 
 impl Future for NextWakeUp {
     type Output = usize;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<usize> {
-        let rung = self
+        let ready = self
             .0
             .iter_mut()
-            .position(|ring| ring.as_mut().poll(context).is_ready());
-        rung.map_or(Poll::Pending, Poll::Ready)
+            .position(|notified| notified.as_mut().poll(context).is_ready());
+        ready.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
-/// Queues whose alarm one waiter is about to set for all of them. Other waiters rely on it, so if this is dropped
-/// before [`TimerUpdate::done`], because the caller hung up, one of them takes over.
+/// Queues whose timer one poll is about to set. Other polls rely on it, so if this is dropped before
+/// [`TimerUpdate::done`], because the client disconnected, one of them takes over.
 pub struct TimerUpdate<'a> {
-    waiters: &'a Subscriptions,
+    subscriptions: &'a Subscriptions,
     pub queues: Vec<QueueKey>,
 }
 
 impl TimerUpdate<'_> {
-    /// The alarm is set.
-    pub(in crate::engine) fn done(mut self) {
+    /// The timer is set.
+    pub fn done(mut self) {
         self.queues.clear();
     }
 }
@@ -209,35 +207,35 @@ impl TimerUpdate<'_> {
 impl Drop for TimerUpdate<'_> {
     fn drop(&mut self) {
         for queue in &self.queues {
-            if let Some(bench) = self.waiters.benches().get_mut(queue) {
-                bench.looked = false;
+            if let Some(subscribers) = self.subscriptions.lock().get_mut(queue) {
+                subscribers.is_timer_known = false;
             }
-            self.waiters.wake(queue, 1);
+            self.subscriptions.wake(queue, 1);
         }
     }
 }
 
-/// A wake-up that has not led to a claim yet. If the caller hangs up or its claim fails, the next waiter of the
-/// queue gets it: the job is still there.
+/// A wake-up that has not led to a claim yet. If the client disconnects or its claim fails, the next subscriber of the
+/// queue gets the wake-up, because the job is still available.
 pub struct PendingWakeUp<'a> {
-    pub seat: &'a Subscription,
-    /// The number of the queue among those of the seat, while the wake-up is unused.
+    pub subscription: &'a Subscription,
+    /// The index of the queue in the subscription, while the wake-up is unused.
     pub queue: Option<usize>,
 }
 
 impl PendingWakeUp<'_> {
-    /// The queue of the wake-up, which the caller has used.
-    pub(in crate::engine) fn used(&mut self) -> Option<&QueueKey> {
+    /// Marks the wake-up as used, and returns its queue.
+    pub fn take(&mut self) -> Option<&QueueKey> {
         let queue = self.queue.take()?;
-        self.seat.queues.get(queue)
+        self.subscription.queues.get(queue)
     }
 }
 
 impl Drop for PendingWakeUp<'_> {
     fn drop(&mut self) {
-        let seat = self.seat;
-        if let Some(queue) = self.used() {
-            seat.waiters.wake(queue, 1);
+        let subscription = self.subscription;
+        if let Some(queue) = self.take() {
+            subscription.subscriptions.wake(queue, 1);
         }
     }
 }

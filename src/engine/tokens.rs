@@ -164,13 +164,13 @@ impl TokenChanges {
         }
     }
 
-    fn holds(&self, namespace: &str, hash: &Hash, now: Time) -> bool {
+    fn is_valid(&self, namespace: &str, hash: &Hash, now: Time) -> bool {
         match self.change(namespace, hash) {
             Some(change) => change
                 .made
                 .as_ref()
                 .is_some_and(|made| !made.is_expired(now)),
-            None => self.known.holds(namespace, hash, now),
+            None => self.known.is_valid(namespace, hash, now),
         }
     }
 
@@ -222,15 +222,16 @@ impl TokenChange {
 impl UnitOfWork {
     /// Whether the token of a request is still valid. A request that has waited asks again here, in the group that
     /// would serve it.
-    pub fn holds(&self, grant: &Grant) -> bool {
-        self.tokens.holds(&grant.namespace, &grant.hash, self.now)
+    pub fn is_valid_grant(&self, grant: &Grant) -> bool {
+        self.tokens
+            .is_valid(&grant.namespace, &grant.hash, self.now)
     }
 
     /// Removes tokens that expired more than [`EXPIRED_KEPT_S`] ago: a bounded batch.
     pub fn forget_expired_tokens(&mut self) {
         let until = self.now.plus_seconds(-EXPIRED_KEPT_S);
         let expired = self.tokens.known.expired(until, FORGOTTEN_MAX);
-        self.concerned += expired.len();
+        self.affected += expired.len();
         self.tokens.forgotten_until = until;
         let gone = expired.into_iter().map(|(namespace, hash)| TokenChange {
             namespace,
@@ -246,17 +247,19 @@ impl Engine {
     /// All tokens, by namespace, then by when they were made. Expired ones are included until the upkeep removes
     /// them.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         self.read_token_uses().await?;
         Ok(self.known_tokens().all(self.now(None)))
     }
 
     /// The grant for a namespace if the secret is a valid token of it; else `None`. Servers that share a database
     /// read its revision first, so a token that is revoked is refused everywhere at once.
-    pub async fn admit(&self, namespace: &str, secret: &str) -> Result<Option<Grant>> {
-        self.freshen().await?;
+    pub async fn authenticate_token(&self, namespace: &str, secret: &str) -> Result<Option<Grant>> {
+        self.refresh_cache().await?;
         let hash = Hash::of(secret);
-        let admitted = self.known_tokens().admit(namespace, &hash, self.now(None));
+        let admitted = self
+            .known_tokens()
+            .authenticate(namespace, &hash, self.now(None));
         Ok(admitted.map(|expires_at| Grant {
             namespace: namespace.to_owned(),
             hash,
@@ -265,14 +268,11 @@ impl Engine {
     }
 
     /// Whether the token is one still, as the writer sees it: what was revoked before this was asked is revoked.
-    pub async fn holds(&self, grant: &Grant) -> Result<bool> {
+    pub async fn is_valid_grant(&self, grant: &Grant) -> Result<bool> {
         let grant = grant.clone();
-        self.write(
-            Needs::default(),
-            None,
-            1,
-            move |work| Ok(work.holds(&grant)),
-        )
+        self.write(Needs::default(), None, 1, move |work| {
+            Ok(work.is_valid_grant(&grant))
+        })
         .await
     }
 }

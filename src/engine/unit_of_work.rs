@@ -48,7 +48,7 @@ struct Slot {
     version: Option<i64>,
     /// As it was read, if it has been changed since.
     before: Option<Job>,
-    /// Its lists of dependencies and dependents are not whole (see `loading_neighbors`).
+    /// Its lists of dependencies and dependents are not whole (see `neighbor_statement`).
     is_partial: bool,
 }
 
@@ -63,10 +63,10 @@ struct RecurringSlot {
 /// Jobs that a claim may take, in the order in which it takes them.
 #[derive(Default)]
 struct Candidates {
-    lost: VecDeque<JobKey>,
+    expired: VecDeque<JobKey>,
     ready: VecDeque<JobKey>,
     /// How many more may run, where the queue has a limit.
-    room: Option<usize>,
+    free_slots: Option<usize>,
     /// More were found than the transaction has memory for.
     is_cut: bool,
 }
@@ -87,7 +87,7 @@ pub struct Shared {
 pub struct UnitOfWork {
     /// The moment at which all of the group happens.
     pub now: Time,
-    pub tally: Counters,
+    pub counters: Counters,
     pub events: Events,
     /// The options in force; changes of this group come after it.
     pub config: Arc<Config>,
@@ -98,23 +98,23 @@ pub struct UnitOfWork {
     /// How many moments have been given out, a microsecond each.
     pub ticks: i64,
     /// How many jobs a chore has changed or dropped.
-    pub concerned: usize,
+    pub affected: usize,
     /// Whether anybody waits for jobs, and wants to know which queues got some.
-    pub watched: bool,
+    pub has_subscribers: bool,
     /// Where servers share a database, its revision when the group began.
     pub revision: Option<i64>,
     /// What is noted of the group, if it is an actor's.
     pub audit: Option<Box<Audit>>,
     /// What else is to be written.
-    more: Vec<Statement>,
+    extra_statements: Vec<Statement>,
     queues: Arc<Queues>,
     /// Queues that are new, or otherwise than before; and by which keys they are found.
     changed_queues: BTreeMap<QueueId, Queue>,
     changed_keys: HashMap<QueueKey, QueueId>,
     /// Queues that are to be there no longer.
-    gone_queues: Vec<QueueId>,
+    deleted_queues: Vec<QueueId>,
     pub tokens: TokenChanges,
-    pub operating: OperationChanges,
+    pub operations: OperationChanges,
     tracked: Arc<Tracked>,
     /// Ids tracked since when, or no longer, by this group.
     tracking: HashMap<String, Option<Time>>,
@@ -133,16 +133,16 @@ pub struct UnitOfWork {
     numbers: HashMap<QueueId, VecDeque<i64>>,
     /// Queues in which a recurring job was put.
     recurring_in: HashSet<QueueId>,
-    /// How many waiters of a queue to wake: one for each job that became available there.
-    woken: HashMap<QueueId, usize>,
+    /// How many subscriptions of a queue to wake: one for each job that became available there.
+    wake_ups: HashMap<QueueId, usize>,
     /// When something will become available in a queue.
-    ahead: HashMap<QueueId, Time>,
-    seen: HashSet<String>,
+    next_available: HashMap<QueueId, Time>,
+    seen_workers: HashSet<String>,
     forgotten_workers: Vec<String>,
     settings: Vec<(String, Option<String>)>,
     /// Jobs that run, with their versions, and jobs that do not run any more (`None`), in the order in which the
     /// phases of the group left them: what one phase only looked at another may end.
-    running: Vec<(JobKey, Option<(Job, i64)>)>,
+    cache_updates: Vec<(JobKey, Option<(Job, i64)>)>,
     seqs: Seqs,
 }
 
@@ -155,26 +155,26 @@ pub struct Seqs {
 }
 
 impl UnitOfWork {
-    pub fn new(now: Time, shared: &Shared, watched: bool, seqs: Seqs) -> UnitOfWork {
+    pub fn new(now: Time, shared: &Shared, has_subscribers: bool, seqs: Seqs) -> UnitOfWork {
         UnitOfWork {
             now,
-            tally: Counters::default(),
+            counters: Counters::default(),
             events: Events::default(),
             config: Arc::clone(&shared.config),
-            history_max: shared.config.count("max-job-history"),
+            history_max: shared.config.whole_number("max-job-history"),
             completed: false,
             ticks: 0,
-            concerned: 0,
-            watched,
+            affected: 0,
+            has_subscribers,
             revision: None,
             audit: None,
-            more: Vec::new(),
+            extra_statements: Vec::new(),
             queues: Arc::clone(&shared.queues),
             changed_queues: BTreeMap::new(),
             changed_keys: HashMap::new(),
-            gone_queues: Vec::new(),
+            deleted_queues: Vec::new(),
             tokens: TokenChanges::new(&shared.tokens),
-            operating: OperationChanges::default(),
+            operations: OperationChanges::default(),
             tracked: Arc::clone(&shared.tracked),
             tracking: HashMap::new(),
             slots: HashMap::default(),
@@ -187,12 +187,12 @@ impl UnitOfWork {
             recurring: HashMap::new(),
             numbers: HashMap::new(),
             recurring_in: HashSet::new(),
-            woken: HashMap::new(),
-            ahead: HashMap::new(),
-            seen: HashSet::new(),
+            wake_ups: HashMap::new(),
+            next_available: HashMap::new(),
+            seen_workers: HashSet::new(),
             forgotten_workers: Vec::new(),
             settings: Vec::new(),
-            running: Vec::new(),
+            cache_updates: Vec::new(),
             seqs,
         }
     }
@@ -213,12 +213,12 @@ impl UnitOfWork {
     }
 
     /// The job does not run, or is there no longer.
-    pub fn let_go(&mut self, key: JobKey) {
-        self.running.push((key, None));
+    pub fn forget_cached(&mut self, key: JobKey) {
+        self.cache_updates.push((key, None));
     }
 
     /// A moment after all that this gave before, for what is to be in order though it happens at once.
-    pub fn tick(&mut self) -> Time {
+    pub fn next_tick(&mut self) -> Time {
         let moment = Time(self.now.0.saturating_add(self.ticks));
         self.ticks += 1;
         moment
@@ -244,7 +244,7 @@ impl UnitOfWork {
     }
 
     /// Puts a job under work as it stands in the database.
-    pub fn prime(&mut self, job: Job, version: i64) {
+    pub fn add_loaded(&mut self, job: Job, version: i64) {
         let slot = Slot {
             job,
             version: Some(version),
@@ -260,10 +260,10 @@ impl UnitOfWork {
     }
 
     /// How many more jobs of the queue may run, where that is limited.
-    pub fn room(&self, queue: QueueId) -> usize {
+    pub fn free_slots(&self, queue: QueueId) -> usize {
         let candidates = self.candidates.get(&queue);
         candidates
-            .and_then(|candidates| candidates.room)
+            .and_then(|candidates| candidates.free_slots)
             .unwrap_or(usize::MAX)
     }
 
@@ -274,19 +274,19 @@ impl UnitOfWork {
     }
 
     /// One more job of the queue runs.
-    pub fn take_room(&mut self, queue: QueueId) {
+    pub fn use_slot(&mut self, queue: QueueId) {
         if let Some(room) = self
             .candidates
             .get_mut(&queue)
-            .and_then(|it| it.room.as_mut())
+            .and_then(|it| it.free_slots.as_mut())
         {
             *room = room.saturating_sub(1);
         }
     }
 
     /// The next job of the queue whose lease is lost.
-    pub fn next_lost(&mut self, queue: QueueId) -> Option<JobKey> {
-        self.candidates.get_mut(&queue)?.lost.pop_front()
+    pub fn next_expired(&mut self, queue: QueueId) -> Option<JobKey> {
+        self.candidates.get_mut(&queue)?.expired.pop_front()
     }
 
     /// The next job of the queue that waits.
@@ -356,7 +356,7 @@ impl UnitOfWork {
 
     /// Takes a queue away in which there is nothing.
     pub fn drop_queue(&mut self, id: QueueId) {
-        self.gone_queues.push(id);
+        self.deleted_queues.push(id);
     }
 
     /// The name of a queue that is known.
@@ -372,20 +372,20 @@ impl UnitOfWork {
         }
     }
 
-    /// Wakes all waiters of the queue.
-    pub fn rouse(&mut self, queue: QueueId) {
+    /// Wakes all subscriptions of the queue.
+    pub fn wake_all(&mut self, queue: QueueId) {
         self.wake(queue, usize::MAX);
     }
 
-    /// Wakes `n` waiters of the queue.
+    /// Wakes `n` subscriptions of the queue.
     pub fn wake(&mut self, queue: QueueId, n: usize) {
-        let woken = self.woken.entry(queue).or_default();
-        *woken = woken.saturating_add(n);
+        let wake_ups = self.wake_ups.entry(queue).or_default();
+        *wake_ups = wake_ups.saturating_add(n);
     }
 
     /// The last UTC day that is not kept any more by an option that counts days, today being the first.
-    pub fn past_keeping(&self, option: &str) -> i64 {
-        let days = i64::try_from(self.config.count(option)).unwrap_or(i64::MAX);
+    pub fn last_expired_day(&self, option: &str) -> i64 {
+        let days = i64::try_from(self.config.whole_number(option)).unwrap_or(i64::MAX);
         self.now.day().saturating_sub(days)
     }
 
@@ -408,7 +408,7 @@ impl UnitOfWork {
     }
 
     /// Says on its channel what happened to a job, if it is tracked.
-    pub fn tell(&mut self, channel: &str, key: &JobKey) {
+    pub fn publish_tracked(&mut self, channel: &str, key: &JobKey) {
         if key.scope == QLESS_SCOPE && self.is_tracked(&key.id) {
             self.events.tracked(channel, &key.id);
         }
@@ -422,7 +422,7 @@ impl UnitOfWork {
     pub fn set_recurring(&mut self, id: &str, recurring: Option<Recurring>) {
         if let Some(recurring) = &recurring {
             self.recurring_in.insert(recurring.queue);
-            self.will_be(recurring.queue, recurring.next_at);
+            self.available_at(recurring.queue, recurring.next_at);
         }
         let slot = self
             .recurring
@@ -437,8 +437,8 @@ impl UnitOfWork {
     }
 
     /// Something will become available in the queue.
-    fn will_be(&mut self, queue: QueueId, at: Time) {
-        let first = self.ahead.entry(queue).or_insert(at);
+    fn available_at(&mut self, queue: QueueId, at: Time) {
+        let first = self.next_available.entry(queue).or_insert(at);
         *first = at.min(*first);
     }
 
@@ -448,20 +448,20 @@ impl UnitOfWork {
     }
 
     /// These statements are written, too; no verb and no copy in memory knows of what they change.
-    pub fn also(&mut self, statements: impl IntoIterator<Item = Statement>) {
-        self.more.extend(statements);
+    pub fn add_statements(&mut self, statements: impl IntoIterator<Item = Statement>) {
+        self.extra_statements.extend(statements);
     }
 
     /// The worker showed itself.
-    pub fn saw(&mut self, worker: &str) {
-        if !self.seen.contains(worker) {
-            self.seen.insert(worker.to_owned());
+    pub fn worker_seen(&mut self, worker: &str) {
+        if !self.seen_workers.contains(worker) {
+            self.seen_workers.insert(worker.to_owned());
         }
     }
 
     /// The worker is forgotten until it shows itself again.
     pub fn forget_worker(&mut self, worker: &str) {
-        self.seen.remove(worker);
+        self.seen_workers.remove(worker);
         self.forgotten_workers.push(worker.to_owned());
     }
 
@@ -471,7 +471,7 @@ impl UnitOfWork {
     }
 
     /// Workers that showed themselves.
-    pub fn seen(&self) -> &HashSet<String> {
-        &self.seen
+    pub fn seen_workers(&self) -> &HashSet<String> {
+        &self.seen_workers
     }
 }

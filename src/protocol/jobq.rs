@@ -104,14 +104,14 @@ async fn queues(front: Front, _: Call) -> Outcome {
 /// `POST /api/v0/queue`
 async fn make_queue(front: Front, call: Call) -> Outcome {
     let name = call.name()?;
-    let id = front.engine.make_queue(&name).await?;
+    let id = front.engine.create_queue(&name).await?;
     Ok(json(&QueueView { id, name: &name }))
 }
 
 /// `DELETE /api/v0/queue/{queue}`
 async fn delete_queue(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
-    front.engine.expunge(&queue).await?;
+    front.engine.delete_queue(&queue).await?;
     Ok(json(&json!({})))
 }
 
@@ -128,7 +128,7 @@ async fn list(front: Front, call: Call) -> Outcome {
 async fn query(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (query, limit) = call.query()?;
-    let found = front.engine.query(&queue, &query, limit).await?;
+    let found = front.engine.query_records(&queue, &query, limit).await?;
     Ok(jobs(&found, None)?)
 }
 
@@ -136,7 +136,7 @@ async fn query(front: Front, call: Call) -> Outcome {
 async fn poll(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (query, state) = call.poll()?;
-    let taken = front.engine.poll(&queue, &query, state).await?;
+    let taken = front.engine.poll_record(&queue, &query, state).await?;
     Ok(job(&taken.ok_or(Refusal::NotThere("no job matches"))?))
 }
 
@@ -144,14 +144,20 @@ async fn poll(front: Front, call: Call) -> Outcome {
 async fn create(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (payload, state) = call.new_job()?;
-    Ok(job(&front.engine.record(&queue, payload, state).await?))
+    Ok(job(&front
+        .engine
+        .create_record(&queue, payload, state)
+        .await?))
 }
 
 /// `POST /api/v0/job/create`: upstream's clients send `{"payload": …, "state": …}`, and its first one the payload alone.
 async fn create_alone(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (payload, state) = call.new_job_or_payload()?;
-    Ok(job(&front.engine.record(&queue, payload, state).await?))
+    Ok(job(&front
+        .engine
+        .create_record(&queue, payload, state)
+        .await?))
 }
 
 /// `GET /api/v0/queue/{queue}/job/{id}`
@@ -175,7 +181,7 @@ async fn delete(front: Front, call: Call) -> Outcome {
 async fn advance(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (id, (old, new)) = (call.id()?, call.swap()?);
-    match front.engine.advance(&queue, id, old, new).await? {
+    match front.engine.advance_record(&queue, id, old, new).await? {
         CompareAndSet::Done(record) => Ok(job(&record)),
         CompareAndSet::Differs(record) => {
             Ok((StatusCode::CONFLICT, answer::conflict(&record)).into_response())
@@ -187,5 +193,5 @@ async fn advance(front: Front, call: Call) -> Outcome {
 async fn append(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (id, event) = (call.id()?, call.event()?);
-    Ok(job(&front.engine.append(&queue, id, event).await?))
+    Ok(job(&front.engine.append_event(&queue, id, event).await?))
 }

@@ -140,19 +140,22 @@ async fn delete(front: Front, call: Call) -> Outcome {
 
 /// `PATCH /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`
 async fn heartbeat(front: Front, call: Call) -> Outcome {
-    front.engine.beat(call.run()?, call.state()?).await?;
+    front
+        .engine
+        .heartbeat_run(call.run()?, call.state()?)
+        .await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
 /// `PUT /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`. If there is no such run nothing happens, and that is fine.
 async fn requeue(front: Front, call: Call) -> Outcome {
     let (run, jobs) = (call.run()?, call.jobs()?);
-    front.engine.run_again(run, jobs, call.mode()).await?;
+    front.engine.requeue_run(run, jobs, call.mode()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
 /// `DELETE /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`
 async fn complete(front: Front, call: Call) -> Outcome {
-    front.engine.finish(call.run()?).await?;
+    front.engine.complete_run(call.run()?).await?;
     Ok(StatusCode::OK.into_response())
 }

@@ -17,7 +17,7 @@ pub struct DatabaseInfo {
 
 impl Readers {
     /// Asks the database about itself. `now` is in microseconds since 1970.
-    pub async fn about(&self, now: i64) -> Result<DatabaseInfo, StoreError> {
+    pub async fn database_info(&self, now: i64) -> Result<DatabaseInfo, StoreError> {
         let (kind, sql) = match self {
             Readers::Sqlite(_) => ("SQLite", OF_SQLITE),
             Readers::Postgres(_) => ("PostgreSQL", OF_POSTGRES),

@@ -317,7 +317,7 @@ impl Readers {
     }
 
     /// Tells how the database stands.
-    pub async fn fresh(&self) -> Result<Fresh, StoreError> {
+    pub async fn status(&self) -> Result<Fresh, StoreError> {
         let answers = self.read(vec![Statement::new(FRESH, [])]).await?;
         let row = answers.first().and_then(|answer| answer.rows.first());
         let row = row.ok_or(StoreError::Corrupt("no state"))?;

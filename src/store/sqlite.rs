@@ -234,7 +234,7 @@ impl Connection {
 
     /// Runs statements that only read. Before anything is written this needs no transaction: all that is
     /// ever written goes through this connection, so nothing can change in between.
-    pub async fn look(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    pub async fn read(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         let (text, arguments) = joined(batch, false, false)?;
         fetch(&mut self.inner, text, arguments, None).await
     }

@@ -98,7 +98,7 @@ pub fn rows(engine: &Engine, jobs: &[Job]) -> Vec<JobRow> {
 }
 
 pub fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
-    let state = job.standing(now);
+    let state = job.effective_state(now);
     let lease = job.lease.as_ref();
     let when = match state {
         EffectiveState::Waiting | EffectiveState::Scheduled => job.ready_at,

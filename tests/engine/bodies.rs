@@ -58,7 +58,7 @@ async fn verbs_that_change_a_job_keep_its_long_body() {
     let tags = vec![(key.clone(), vec!["t".to_owned()])];
     engine.tag(tags, at(4.0)).await.unwrap().remove(0).unwrap();
     holds("after a tag").await;
-    engine.unfail_one(key.clone(), at(5.0)).await.unwrap();
+    engine.retry_failed(key.clone(), at(5.0)).await.unwrap();
     holds("after a retry").await;
     let claimed = engine.claim(Claim::of(q(), "w", 1), at(6.0)).await.unwrap();
     assert_eq!(*claimed[0].body, *body);

@@ -45,7 +45,7 @@ async fn the_oldest_are_revived_in_any_number_and_what_is_taken_stays() {
     let taken = ["j0000", "j1000", "j1500"].map(enqueue).to_vec();
     engine.enqueue(taken, Mode::Unique).await.unwrap();
 
-    let revive = |count| engine.revive_oldest(QueueKey::relay("q"), count);
+    let revive = |count| engine.reenqueue_oldest_dead(QueueKey::relay("q"), count);
     let revived = |done, taken| Reenqueued { done, taken };
     assert_eq!(revive(2_400).await.unwrap(), revived(2_397, 3));
     assert_eq!(size(&engine).await, 103);
@@ -55,7 +55,7 @@ async fn the_oldest_are_revived_in_any_number_and_what_is_taken_stays() {
     assert_eq!(job.work_state.as_deref(), Some(r#"{"step":  2}"#));
     assert_eq!(revive(usize::MAX).await.unwrap(), revived(100, 3));
     assert_eq!(revive(usize::MAX).await.unwrap(), revived(0, 3));
-    assert_eq!(engine.drop_dead(queue, 9).await.unwrap(), 3);
+    assert_eq!(engine.delete_dead_letter(queue, 9).await.unwrap(), 3);
     assert_eq!(revive(9).await.unwrap(), revived(0, 0));
 }
 
@@ -77,14 +77,16 @@ async fn several_dead_jobs_of_one_id_are_told_apart_by_their_numbers() {
     assert_eq!(engine.dead_jobs(&elsewhere, &seqs).await.unwrap(), []);
 
     let keys: Vec<JobKey> = dead.into_iter().map(|job| job.key).collect();
-    let each = engine.revive_jobs(queue.clone(), keys.clone()).await;
+    let each = engine
+        .reenqueue_dead_jobs(queue.clone(), keys.clone())
+        .await;
     let each = Reenqueued::of(&each.unwrap());
     assert_eq!((each.done, each.taken), (1, 2), "the first has the id now");
-    let dropped = engine.drop_dead_jobs(elsewhere, keys.clone()).await;
+    let dropped = engine.delete_dead_jobs(elsewhere, keys.clone()).await;
     assert_eq!(dropped, Ok(0), "they are in another queue");
     let living = engine.job_in(&queue, "twin").await.unwrap().unwrap().key;
     let all = [keys, vec![living]].concat();
-    assert_eq!(engine.drop_dead_jobs(queue.clone(), all).await, Ok(2));
+    assert_eq!(engine.delete_dead_jobs(queue.clone(), all).await, Ok(2));
     assert!(engine.job_in(&queue, "twin").await.unwrap().is_some());
 }
 

@@ -190,14 +190,17 @@ async fn an_operation_names_up_to_1000_jobs_and_100_are_active() {
     let engine = Engine::open(&options).await.unwrap();
     let operate = async |jobs: i64| {
         let subject = Subject::Jobs((0..jobs).collect());
-        let counted = engine.count(&Action::Cancel, &subject).await.unwrap();
+        let counted = engine
+            .estimate_operation(&Action::Cancel, &subject)
+            .await
+            .unwrap();
         let asked = NewOperation {
             who: "ada".to_owned(),
             action: Action::Cancel,
             subject,
             counted: OperationEstimate::default(),
         };
-        let made = engine.operate(asked).await.unwrap();
+        let made = engine.start_operation(asked).await.unwrap();
         (counted.err(), made.err())
     };
     for (jobs, refusal) in [
@@ -225,7 +228,7 @@ async fn the_200_searches_saved_last_are_kept() {
             .await
             .unwrap();
         if n >= 199 {
-            let kept = engine.searches().await.unwrap();
+            let kept = engine.saved_searches().await.unwrap();
             let first = if n > 200 { "002" } else { "001" };
             assert_eq!((kept.len(), &*kept[0].name), (n.min(200), first));
         }
@@ -242,7 +245,7 @@ async fn a_list_loads_1000_characters_of_payloads_and_messages() {
             ..Put::default()
         };
         add(&engine, &queue, vec![job]).await;
-        let listed = engine.brief_jobs(EffectiveState::Waiting, Some(&queue), PAGE, None);
+        let listed = engine.list_jobs(EffectiveState::Waiting, Some(&queue), PAGE, None);
         let listed = listed.await.unwrap();
         assert_eq!(listed[0].body.chars().count(), expected);
 
@@ -256,7 +259,7 @@ async fn a_list_loads_1000_characters_of_payloads_and_messages() {
         };
         let failed = engine.fail(vec![fail], holder("w"), None).await;
         assert_eq!(failed.unwrap(), [Ok(())]);
-        let (_, listed) = engine.brief_failed(&chars.to_string(), PAGE).await.unwrap();
+        let (_, listed) = engine.list_failed(&chars.to_string(), PAGE).await.unwrap();
         let message = &listed[0].failure.as_ref().unwrap().message;
         assert_eq!(message.chars().count(), expected);
     }
@@ -277,7 +280,7 @@ async fn a_list_loads_up_to_16_kib_of_tags() {
             ..Put::default()
         };
         add(&engine, &queue, vec![job]).await;
-        let listed = engine.brief_jobs(EffectiveState::Waiting, Some(&queue), PAGE, None);
+        let listed = engine.list_jobs(EffectiveState::Waiting, Some(&queue), PAGE, None);
         assert_eq!(listed.await.unwrap()[0].tags.len(), expected, "{bytes}");
     }
 }
@@ -305,7 +308,7 @@ async fn a_list_loads_1000_dependencies_and_dependents() {
     add(&engine, &q(), lasts.into()).await;
     for (count, expected) in counts {
         let keys = ["first", "last"].map(|which| JobKey::qless(format!("{which}-{count}")));
-        let listed = engine.brief_jobs_by_key(&keys).await.unwrap();
+        let listed = engine.list_jobs_by_key(&keys).await.unwrap();
         let [first, last] = [0, 1].map(|n| listed[n].as_ref().unwrap());
         assert_eq!(first.dependents.len(), expected, "{count}");
         assert_eq!(last.dependencies.len(), expected, "{count}");

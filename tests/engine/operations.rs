@@ -20,14 +20,18 @@ fn all(text: &str) -> Subject {
 
 /// Asks for an operation as it is counted now. Its id.
 async fn begin(engine: &Engine, action: Action, subject: Subject) -> i64 {
-    let counted = engine.count(&action, &subject).await.unwrap().unwrap();
+    let counted = engine
+        .estimate_operation(&action, &subject)
+        .await
+        .unwrap()
+        .unwrap();
     let asked = NewOperation {
         who: "ada".to_owned(),
         action,
         subject,
         counted,
     };
-    engine.operate(asked).await.unwrap().unwrap()
+    engine.start_operation(asked).await.unwrap().unwrap()
 }
 
 /// The operation once `is_so`; looks again whenever something changes.
@@ -202,11 +206,11 @@ async fn fill(engine: &Engine) {
     engine.enqueue(jobs, Mode::Unique).await.unwrap();
     let orders = Claim::of(QueueKey::relay("orders"), "", 1);
     engine.claim(orders, None).await.unwrap();
-    engine.make_queue("books").await.unwrap();
+    engine.create_queue("books").await.unwrap();
     let books = engine.record_queue("books").await.unwrap();
     let payload = r#"{"title":"Dune"}"#.to_owned();
     let state = r#""NEW""#.to_owned();
-    engine.record(&books, payload, state).await.unwrap();
+    engine.create_record(&books, payload, state).await.unwrap();
     let track = vec![(JobKey::qless("letter"), Vec::new())];
     engine.track(track, None).await.unwrap();
 }
@@ -268,7 +272,11 @@ async fn what_cannot_be_done_is_skipped_and_said() {
             "jobs cannot be moved to another queue",
         ),
     ] {
-        let able = engine.count(&action, &all("")).await.unwrap().unwrap();
+        let able = engine
+            .estimate_operation(&action, &all(""))
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!((able.jobs, able.able, able.samples.len()), (12, done, 3));
         let operation = run(&engine, action.clone(), "").await;
         assert_eq!((operation.done, operation.skipped), (done, 5), "{action:?}");
@@ -339,14 +347,17 @@ async fn jobs_are_named_one_by_one_and_what_came_later_is_left_alone() {
     let nameless = (String::new(), gone.to_owned());
     assert_eq!(why(&engine, id).await, [nameless.clone(), nameless]);
     assert_eq!(count(&engine, "queue:q").await, 4);
-    let none = engine.operate(NewOperation {
+    let none = engine.start_operation(NewOperation {
         who: String::new(),
         action: Action::Track,
         subject: Subject::Jobs(Vec::new()),
         counted: Default::default(),
     });
     assert_eq!(none.await.unwrap(), Err(OperationError::Nobody));
-    let mistaken = engine.count(&Action::Track, &all("stat:x")).await.unwrap();
+    let mistaken = engine
+        .estimate_operation(&Action::Track, &all("stat:x"))
+        .await
+        .unwrap();
     assert!(
         matches!(mistaken, Err(OperationError::Mistaken(_))),
         "{mistaken:?}"

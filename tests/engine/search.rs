@@ -109,11 +109,11 @@ async fn fill(engine: &Engine) {
         run_at: None,
     };
     engine.enqueue(vec![enqueue], Mode::Unique).await.unwrap();
-    engine.make_queue("books").await.unwrap();
+    engine.create_queue("books").await.unwrap();
     let books = engine.record_queue("books").await.unwrap();
     let payload = r#"{"user":{"id":42},"title":"Dune"}"#.to_owned();
     engine
-        .record(&books, payload, "null".to_owned())
+        .create_record(&books, payload, "null".to_owned())
         .await
         .unwrap();
 }
@@ -206,7 +206,7 @@ async fn a_whole_id_is_found_in_every_protocol() {
     assert_eq!(exact("letter -tag:x").await, [""; 0]);
     // What was in a queue that has been deleted is nobody's any more.
     let books = engine.record_queue("books").await.unwrap();
-    engine.expunge(&books).await.unwrap();
+    engine.delete_queue(&books).await.unwrap();
     assert_eq!(exact("1").await, [""; 0]);
     assert_eq!(found(&engine, "state:record").await, [""; 0]);
     assert_eq!(found(&engine, "data.title:Dune").await, [""; 0]);

@@ -56,7 +56,7 @@ async fn each_thing_counts_in_the_minute_in_which_it_happens() {
     again.unwrap().remove(0).unwrap();
     // To be tried again is neither a failure nor a new job; to be put to work again by hand is one.
     engine
-        .unfail_one(JobKey::qless("b"), at(180.0))
+        .retry_failed(JobKey::qless("b"), at(180.0))
         .await
         .unwrap();
     assert_eq!(
@@ -176,13 +176,13 @@ async fn relays_and_jobqs_verbs_count() {
         id: job.key.id.clone(),
         run_id: job.lease.unwrap().id,
     };
-    assert!(engine.finish(run).await.unwrap());
+    assert!(engine.complete_run(run).await.unwrap());
     assert_eq!(lately(&engine, Some(&queue)).await, [3, 1, 1, 0]);
-    engine.make_queue("records").await.unwrap();
+    engine.create_queue("records").await.unwrap();
     let records = engine.record_queue("records").await.unwrap();
-    let made = engine.record(&records, "1".to_owned(), "2".to_owned());
+    let made = engine.create_record(&records, "1".to_owned(), "2".to_owned());
     let id = made.await.unwrap().id;
-    let advanced = engine.advance(&records, id, "2".to_owned(), "3".to_owned());
+    let advanced = engine.advance_record(&records, id, "2".to_owned(), "3".to_owned());
     advanced.await.unwrap();
     assert_eq!(lately(&engine, Some(&records.key)).await, [1, 0, 0, 0]);
     assert_eq!(lately(&engine, None).await, [4, 1, 1, 0]);

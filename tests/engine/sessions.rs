@@ -129,7 +129,7 @@ async fn one_name_does_not_push_others_out_of_the_audit() {
             role: role.to_owned(),
             ..Actor::default()
         };
-        engine.conclude(&actor, true, "Done.").await.unwrap();
+        engine.record_outcome(&actor, true, "Done.").await.unwrap();
     };
     let note = |n, who| note_as(n, who, "");
     note(0, "ada").await;
@@ -145,14 +145,18 @@ async fn one_name_does_not_push_others_out_of_the_audit() {
             who: who.to_owned(),
             ..AuditFilter::default()
         };
-        engine.audit(&filter, None, 100_000).await.unwrap().len()
+        engine
+            .audit_entries(&filter, None, 100_000)
+            .await
+            .unwrap()
+            .len()
     };
     assert_eq!(of("ada").await, 1);
     let filter = AuditFilter {
         who: "vera".to_owned(),
         ..AuditFilter::default()
     };
-    let of_vera = engine.audit(&filter, None, 100_000).await.unwrap();
+    let of_vera = engine.audit_entries(&filter, None, 100_000).await.unwrap();
     assert!(of_vera.iter().any(|entry| entry.actor.role == "operator"));
     let kept = i64::try_from(of_vera.len()).unwrap();
     // Entries are dropped now and then.
@@ -174,21 +178,24 @@ async fn what_somebody_changes_is_noted_even_if_it_is_never_concluded() {
         target: "x".repeat(10_000),
         ..Actor::default()
     });
-    let acting = engine.acting(Arc::clone(&actor));
+    let acting = engine.acting_as(Arc::clone(&actor));
     acting.cancel(vec![JobKey::qless("a")], None).await.unwrap();
     let all = AuditFilter::default();
-    let found = engine.audit(&all, None, 10).await.unwrap();
+    let found = engine.audit_entries(&all, None, 10).await.unwrap();
     assert_eq!(found.len(), 1);
     assert!(found[0].done && found[0].items == 1 && found[0].said.is_empty());
     assert!(found[0].before.contains(r#""job":"a""#));
     assert_eq!(found[0].actor.target.len(), 4_096);
-    engine.conclude(&actor, true, "It is gone.").await.unwrap();
-    let found = engine.audit(&all, None, 10).await.unwrap();
+    engine
+        .record_outcome(&actor, true, "It is gone.")
+        .await
+        .unwrap();
+    let found = engine.audit_entries(&all, None, 10).await.unwrap();
     assert_eq!((found.len(), found[0].said.as_str()), (1, "It is gone."));
     assert!(found[0].before.contains(r#""job":"a""#), "it is not lost");
     // What clients do is not noted.
     put(&engine, 0.0, new("b")).await;
-    assert_eq!(engine.audit(&all, None, 10).await.unwrap().len(), 1);
+    assert_eq!(engine.audit_entries(&all, None, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -203,12 +210,12 @@ async fn an_action_of_several_groups_is_one_entry() {
         id: "1".to_owned(),
         ..Actor::default()
     });
-    let acting = engine.acting(actor);
+    let acting = engine.acting_as(actor);
     for id in ["0", "1", "2"] {
         let job = (JobKey::qless(id), 1.0);
         acting.prioritize(vec![job], None).await.unwrap();
     }
     let all = AuditFilter::default();
-    let found = engine.audit(&all, None, 10).await.unwrap();
+    let found = engine.audit_entries(&all, None, 10).await.unwrap();
     assert_eq!((found.len(), found[0].items), (1, 3));
 }

@@ -346,7 +346,7 @@ impl Actor {
                     .remove(0);
                 if failed.is_ok() {
                     // It may have been moved or cancelled by its producer.
-                    self.engine.unfail_one(key, None).await.ok();
+                    self.engine.retry_failed(key, None).await.ok();
                 }
             }
             2 => {

@@ -30,10 +30,20 @@ async fn a_token_opens_its_namespace_until_it_is_revoked() {
     let one = engine.create_token("ns", "for ada", None).await.unwrap();
     let other = engine.create_token("ns", "for bob", None).await.unwrap();
     assert!(one.len() >= 32 && one != other, "{one} {other}");
-    assert!(engine.admit("ns", &one).await.unwrap().is_some());
-    let grant = engine.admit("ns", &other).await.unwrap().unwrap();
+    assert!(
+        engine
+            .authenticate_token("ns", &one)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    let grant = engine
+        .authenticate_token("ns", &other)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(grant.namespace(), "ns");
-    assert!(engine.holds(&grant).await.unwrap());
+    assert!(engine.is_valid_grant(&grant).await.unwrap());
     for (namespace, secret) in [
         ("ns", ""),
         ("ns", "wrong"),
@@ -43,14 +53,23 @@ async fn a_token_opens_its_namespace_until_it_is_revoked() {
         ("NS", &one),
         ("ns", &one.to_uppercase()),
     ] {
-        let admitted = engine.admit(namespace, secret).await.unwrap();
+        let admitted = engine.authenticate_token(namespace, secret).await.unwrap();
         assert_eq!(admitted, None, "{namespace} {secret}");
     }
     assert!(engine.revoke_token("ns", &other).await.unwrap());
     assert!(!engine.revoke_token("ns", &other).await.unwrap());
-    assert_eq!(engine.admit("ns", &other).await.unwrap(), None);
-    assert!(!engine.holds(&grant).await.unwrap(), "it was revoked since");
-    assert!(engine.admit("ns", &one).await.unwrap().is_some());
+    assert_eq!(engine.authenticate_token("ns", &other).await.unwrap(), None);
+    assert!(
+        !engine.is_valid_grant(&grant).await.unwrap(),
+        "it was revoked since"
+    );
+    assert!(
+        engine
+            .authenticate_token("ns", &one)
+            .await
+            .unwrap()
+            .is_some()
+    );
 }
 
 #[tokio::test]
@@ -68,14 +87,14 @@ async fn a_token_is_listed_and_revoked_by_a_name_that_is_no_secret() {
     assert!(tokens[0].created_at.0 > 0);
     // printf %s a-secret-of-20-bytes | sha256sum
     assert_eq!(tokens[1].name, "sha256:8d175a103b197698");
-    let grant = engine.admit("a", &secret).await.unwrap();
+    let grant = engine.authenticate_token("a", &secret).await.unwrap();
     let debug = format!("{tokens:?} {grant:?}");
     assert!(
         !debug.contains(&secret) && !debug.contains(SECRET),
         "{debug}"
     );
     let name = &tokens[1].name;
-    assert_eq!(engine.admit("b", name).await.unwrap(), None);
+    assert_eq!(engine.authenticate_token("b", name).await.unwrap(), None);
     assert!(!engine.revoke_token("a", name).await.unwrap());
     assert!(
         !engine
@@ -156,11 +175,23 @@ async fn tokens_outlive_the_server_and_a_flush() {
     let gone = engine.create_token("ns", "gone", None).await.unwrap();
     engine.revoke_token("ns", &gone).await.unwrap();
     engine.flush().await.unwrap();
-    assert!(engine.admit("ns", &kept).await.unwrap().is_some());
+    assert!(
+        engine
+            .authenticate_token("ns", &kept)
+            .await
+            .unwrap()
+            .is_some()
+    );
     engine.close().await;
     let engine = open_at(&path).await;
-    assert!(engine.admit("ns", &kept).await.unwrap().is_some());
-    assert_eq!(engine.admit("ns", &gone).await.unwrap(), None);
+    assert!(
+        engine
+            .authenticate_token("ns", &kept)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert_eq!(engine.authenticate_token("ns", &gone).await.unwrap(), None);
     engine.close().await;
 }
 
@@ -173,10 +204,14 @@ async fn what_one_server_does_is_in_force_on_the_others_at_once() {
     let folder = TempDir::new().unwrap();
     let (one, other) = (open_at(folder.path()).await, open_at(folder.path()).await);
     let secret = one.create_token("ns", "", None).await.unwrap();
-    let grant = other.admit("ns", &secret).await.unwrap().unwrap();
+    let grant = other
+        .authenticate_token("ns", &secret)
+        .await
+        .unwrap()
+        .unwrap();
     assert!(one.revoke_token("ns", &secret).await.unwrap());
-    assert!(!other.holds(&grant).await.unwrap());
-    assert_eq!(other.admit("ns", &secret).await.unwrap(), None);
+    assert!(!other.is_valid_grant(&grant).await.unwrap());
+    assert_eq!(other.authenticate_token("ns", &secret).await.unwrap(), None);
     let given = || Some(SECRET.to_owned());
     let (a, b) = tokio::join!(
         one.create_token("ns", "", given()),

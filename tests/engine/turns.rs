@@ -127,7 +127,7 @@ async fn a_job_that_a_claim_has_failed_can_be_put_back_to_work_at_once() {
     assert_eq!(pop(&engine, 1.0, "w", 1).await, ["j"]);
     assert_eq!(pop(&engine, 100.0, "v", 1).await, [""; 0]);
     let key = JobKey::qless("j");
-    assert_eq!(engine.unfail_one(key, at(101.0)).await, Ok(()));
+    assert_eq!(engine.retry_failed(key, at(101.0)).await, Ok(()));
     assert_eq!(pop(&engine, 102.0, "v", 1).await, ["j"]);
     assert_counts(&engine, 102.0).await;
 }

@@ -102,7 +102,7 @@ impl Jobq {
         created
     }
 
-    pub async fn expunge(&self, name: &str) {
+    pub async fn delete_queue(&self, name: &str) {
         self.send(Method::DELETE, &queue(name)).await.done();
     }
 

@@ -15,8 +15,8 @@ pub async fn prune(
     work: &UnitOfWork,
     clients_tell_time: bool,
 ) -> Result<bool, StoreError> {
-    let statistics = work.past_keeping("stats-history");
-    let histograms = work.past_keeping("histogram-history");
+    let statistics = work.last_expired_day("stats-history");
+    let histograms = work.last_expired_day("histogram-history");
     let tallies = |kind: Kind, day: i64, slot: i64| {
         let args = [kind as i64, day, slot, BATCH].map(Into::into);
         Statement::new(PRUNE_TALLIES, args)

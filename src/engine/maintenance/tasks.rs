@@ -35,7 +35,7 @@ pub struct Drop {
     pub until: Time,
 }
 
-/// LabelFilter jobs of a queue.
+/// Which jobs of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobSet {
     /// Those that a consumer would get now.
@@ -49,52 +49,57 @@ pub enum JobSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaintenanceTask {
     /// Makes waiting what is due.
-    Promote,
+    PromoteDue,
     /// Takes lost leases away, where the protocol asks for it.
-    Lapse,
+    ExpireLeases,
     /// Drops jobs whose time to live has ended.
-    Expire,
+    DeleteExpired,
     /// Drops jobs that have been gone for Relay for long.
-    Gone,
+    DeleteOldDead,
     /// Drops what is in queues that were deleted.
-    Expunged,
+    EmptyDeletedQueues,
     /// Drops complete jobs older than `jobs-history`.
-    RetireOld,
+    DeleteOldComplete,
     /// Drops complete jobs that are more than `jobs-history-count`.
-    RetireSurplus,
+    DeleteSurplusComplete,
     /// Forgets workers that have been silent for long.
-    Workers,
+    ForgetWorkers,
     /// Takes empty queues away.
-    EmptyQueues,
+    DeleteEmptyQueues,
     /// Drops old operations and what can be undone no longer.
-    Operations,
+    DeleteOldOperations,
     /// Removes tokens that expired long ago.
-    Tokens,
+    DeleteExpiredTokens,
     /// Drops old statistics once a day, and makes hours of old minutes once an hour.
-    Age,
+    AgeStatistics,
 }
 
 impl MaintenanceTask {
     const ALL: [MaintenanceTask; 12] = [
-        MaintenanceTask::Promote,
-        MaintenanceTask::Lapse,
-        MaintenanceTask::Expire,
-        MaintenanceTask::Gone,
-        MaintenanceTask::Expunged,
-        MaintenanceTask::RetireOld,
-        MaintenanceTask::RetireSurplus,
-        MaintenanceTask::Workers,
-        MaintenanceTask::EmptyQueues,
-        MaintenanceTask::Operations,
-        MaintenanceTask::Tokens,
-        MaintenanceTask::Age,
+        MaintenanceTask::PromoteDue,
+        MaintenanceTask::ExpireLeases,
+        MaintenanceTask::DeleteExpired,
+        MaintenanceTask::DeleteOldDead,
+        MaintenanceTask::EmptyDeletedQueues,
+        MaintenanceTask::DeleteOldComplete,
+        MaintenanceTask::DeleteSurplusComplete,
+        MaintenanceTask::ForgetWorkers,
+        MaintenanceTask::DeleteEmptyQueues,
+        MaintenanceTask::DeleteOldOperations,
+        MaintenanceTask::DeleteExpiredTokens,
+        MaintenanceTask::AgeStatistics,
     ];
 
     /// What there is to do. Where clients tell the time, nothing of that happens to qless.
     pub fn all(clients_tell_time: bool) -> impl Iterator<Item = MaintenanceTask> {
         let is_by_clock = |part: &MaintenanceTask| {
-            use MaintenanceTask::{Age, RetireOld, RetireSurplus, Workers};
-            matches!(part, RetireOld | RetireSurplus | Workers | Age)
+            use MaintenanceTask::{
+                AgeStatistics, DeleteOldComplete, DeleteSurplusComplete, ForgetWorkers,
+            };
+            matches!(
+                part,
+                DeleteOldComplete | DeleteSurplusComplete | ForgetWorkers | AgeStatistics
+            )
         };
         let all = MaintenanceTask::ALL.into_iter();
         all.filter(move |part| !(clients_tell_time && is_by_clock(part)))
@@ -103,29 +108,32 @@ impl MaintenanceTask {
     /// After so many jobs there may be more.
     fn batch(self) -> i64 {
         match self {
-            MaintenanceTask::Lapse => LAPSE_BATCH,
-            MaintenanceTask::Tokens => FORGOTTEN_MAX as i64,
+            MaintenanceTask::ExpireLeases => LAPSE_BATCH,
+            MaintenanceTask::DeleteExpiredTokens => FORGOTTEN_MAX as i64,
             _ => BATCH,
         }
     }
 
     /// Whether it is done only in some of the rounds, because nothing waits for it.
-    pub fn is_seldom(self) -> bool {
-        matches!(self, MaintenanceTask::Operations | MaintenanceTask::Tokens)
+    pub fn is_infrequent(self) -> bool {
+        matches!(
+            self,
+            MaintenanceTask::DeleteOldOperations | MaintenanceTask::DeleteExpiredTokens
+        )
     }
 
     /// Whether there may be more to do after a transaction that concerned so many jobs.
-    pub fn may_go_on(self, jobs: usize) -> bool {
+    pub fn may_have_more(self, jobs: usize) -> bool {
         match self {
             // The tags of a few jobs may have filled a batch.
-            MaintenanceTask::RetireOld | MaintenanceTask::RetireSurplus => jobs > 0,
+            MaintenanceTask::DeleteOldComplete | MaintenanceTask::DeleteSurplusComplete => jobs > 0,
             _ => i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch()),
         }
     }
 }
 
 /// Starts what is due, drops what is old, takes lost leases away: one part, one bounded batch.
-pub async fn upkeep(
+pub async fn run_task(
     connection: &mut Connection,
     work: &mut UnitOfWork,
     part: MaintenanceTask,
@@ -134,25 +142,25 @@ pub async fn upkeep(
     let now = work.now;
     let batch = part.batch().into();
     let dropping = match part {
-        MaintenanceTask::Promote => {
+        MaintenanceTask::PromoteDue => {
             let clients = i64::from(clients_tell_time);
             let promote = Statement::new(PROMOTE, [now.0.into(), batch, clients.into()]);
             let answers = connection.run(vec![promote]).await?;
             for row in answers.iter().flat_map(|answer| &answer.rows) {
-                work.promoted(row.int(0)?, 1);
-                work.concerned += 1;
+                work.count_promoted(row.int(0)?, 1);
+                work.affected += 1;
             }
             return Ok(());
         }
-        MaintenanceTask::Lapse => {
+        MaintenanceTask::ExpireLeases => {
             let lost = Statement::new(LOST, [now.0.into(), batch]);
             let answers = connection.run(vec![lost]).await?;
             for row in answers.iter().flat_map(|answer| &answer.rows) {
                 let (job, version) = job_rows::job(row)?;
                 let key = job.key.clone();
-                work.prime(job, version);
-                leases::lapse(work, &key);
-                work.concerned += 1;
+                work.add_loaded(job, version);
+                leases::expire_lease(work, &key);
+                work.affected += 1;
             }
             let writes = work.job_writes();
             if !writes.is_empty() {
@@ -160,27 +168,27 @@ pub async fn upkeep(
             }
             return Ok(());
         }
-        MaintenanceTask::Workers => {
-            let gone = now.plus_seconds(-work.config.known("max-worker-age"));
+        MaintenanceTask::ForgetWorkers => {
+            let gone = now.plus_seconds(-work.config.number("max-worker-age"));
             let forget = Statement::new(FORGET_WORKERS, [gone.0.into(), batch]);
             let answers = connection.run(vec![forget]).await?;
             let forgotten: u64 = answers.iter().map(|answer| answer.affected).sum();
-            work.concerned += usize::try_from(forgotten).unwrap_or(usize::MAX);
+            work.affected += usize::try_from(forgotten).unwrap_or(usize::MAX);
             return Ok(());
         }
-        MaintenanceTask::Expire => Statement::new(EXPIRE, [now.0.into(), batch]),
-        MaintenanceTask::Gone => {
+        MaintenanceTask::DeleteExpired => Statement::new(EXPIRE, [now.0.into(), batch]),
+        MaintenanceTask::DeleteOldDead => {
             let forgotten = now.plus_seconds(-GONE_KEPT_S);
             Statement::new(FORGET_GONE, [forgotten.0.into(), batch])
         }
-        MaintenanceTask::Expunged => Statement::new(DROP_EXPUNGED, [batch]),
-        MaintenanceTask::RetireOld => retire_old(work),
-        MaintenanceTask::RetireSurplus => retire_surplus(work),
+        MaintenanceTask::EmptyDeletedQueues => Statement::new(DROP_EXPUNGED, [batch]),
+        MaintenanceTask::DeleteOldComplete => old_complete(work),
+        MaintenanceTask::DeleteSurplusComplete => surplus_complete(work),
         // Theirs is elsewhere: see `Runner::attend_to`.
-        MaintenanceTask::EmptyQueues
-        | MaintenanceTask::Operations
-        | MaintenanceTask::Tokens
-        | MaintenanceTask::Age => return Ok(()),
+        MaintenanceTask::DeleteEmptyQueues
+        | MaintenanceTask::DeleteOldOperations
+        | MaintenanceTask::DeleteExpiredTokens
+        | MaintenanceTask::AgeStatistics => return Ok(()),
     };
     drop_jobs(connection, work, dropping).await
 }
@@ -208,10 +216,10 @@ pub async fn drop_of(
     if found.is_empty() {
         return Ok(());
     }
-    let before = work.concerned;
+    let before = work.affected;
     drop_jobs(connection, work, Statement::of_rows(DROP_FOUND, &found)).await?;
     // Another server was faster with one of them: there may be others in its place.
-    if work.concerned - before < found.len() {
+    if work.affected - before < found.len() {
         return Err(StoreError::Conflict);
     }
     Ok(())
@@ -219,28 +227,31 @@ pub async fn drop_of(
 
 /// Drops complete jobs that are older than `jobs-history`, then those that are more than
 /// `jobs-history-count`; a bounded batch of each.
-pub async fn retire(connection: &mut Connection, work: &mut UnitOfWork) -> Result<(), StoreError> {
-    let old = retire_old(work);
+pub async fn delete_complete(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+) -> Result<(), StoreError> {
+    let old = old_complete(work);
     drop_jobs(connection, work, old).await?;
-    let surplus = retire_surplus(work);
+    let surplus = surplus_complete(work);
     drop_jobs(connection, work, surplus).await
 }
 
-fn retire_old(work: &UnitOfWork) -> Statement {
-    let oldest = work.now.plus_seconds(-work.config.known("jobs-history"));
+fn old_complete(work: &UnitOfWork) -> Statement {
+    let oldest = work.now.plus_seconds(-work.config.number("jobs-history"));
     Statement::new(RETIRE_OLD, [oldest.0.into(), BATCH.into()])
 }
 
-fn retire_surplus(work: &UnitOfWork) -> Statement {
+fn surplus_complete(work: &UnitOfWork) -> Statement {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a count; a cast that saturates is right"
     )]
-    let kept = work.config.known("jobs-history-count") as i64;
+    let kept = work.config.number("jobs-history-count") as i64;
     // What this group has completed and dropped is not in the tallies yet.
     let kept = kept
         .max(0)
-        .saturating_sub(work.tally.pending(State::Complete));
+        .saturating_sub(work.counters.pending(State::Complete));
     Statement::new(RETIRE_SURPLUS, [kept.into(), BATCH.into()])
 }
 
@@ -254,13 +265,13 @@ async fn drop_jobs(
     let mut tagged = Vec::new();
     for row in answers.into_iter().next().unwrap_or_default().rows {
         let state = State::from_code(row.int(3)?).ok_or(StoreError::Corrupt("an unknown state"))?;
-        work.tally.count(row.int(0)?, state, -1);
-        work.concerned += 1;
+        work.counters.count(row.int(0)?, state, -1);
+        work.affected += 1;
         let (scope, id) = (row.int(4)?, row.text(5)?);
-        work.let_go(JobKey { scope, id });
+        work.forget_cached(JobKey { scope, id });
         let tags: Vec<String> = serde_json::from_str(&row.text(2)?).unwrap_or_default();
         for tag in tags {
-            work.tally.tagged(&tag, -1);
+            work.counters.tagged(&tag, -1);
             tagged.push((row.int(1)?, tag));
         }
     }

@@ -39,7 +39,7 @@ pub struct Config(RwLock<BTreeMap<String, String>>);
 
 impl Config {
     /// Takes over what [`ALL`] has read, instead of what is there.
-    pub fn take_over(&self, rows: &[Row]) -> Result<(), StoreError> {
+    pub fn reload(&self, rows: &[Row]) -> Result<(), StoreError> {
         let set = rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?)));
         let set: BTreeMap<_, _> = set.collect::<Result<_, StoreError>>()?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = set;
@@ -91,7 +91,7 @@ impl Config {
     }
 
     /// The option's value where nobody has set it.
-    pub fn unset(option: &str) -> Option<String> {
+    pub fn default_value(option: &str) -> Option<String> {
         default(option)
     }
 
@@ -104,7 +104,7 @@ impl Config {
     }
 
     /// How many options somebody has set.
-    pub(in crate::engine) fn number_set(&self) -> usize {
+    pub(in crate::engine) fn count_set(&self) -> usize {
         let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
         set.len()
     }
@@ -126,33 +126,33 @@ impl Config {
         let of_queue = [format!("{queue}-heartbeat"), format!("heartbeat-{queue}")];
         of_queue
             .iter()
-            .find_map(|option| self.number(option))
-            .unwrap_or_else(|| self.known("heartbeat"))
+            .find_map(|option| self.parse(option))
+            .unwrap_or_else(|| self.number("heartbeat"))
     }
 
     /// Seconds that a worker may spend on a job of the queue, however often it heartbeats.
     pub fn cutoff_s(&self, queue: &str) -> Option<f64> {
-        self.number(&format!("{queue}-cutoff"))
+        self.parse(&format!("{queue}-cutoff"))
     }
 
     /// How many jobs of the queue may run at once, if that is limited.
     pub fn concurrency_max(&self, queue: &str) -> Option<usize> {
-        self.number(&format!("{queue}-max-concurrency"))
+        self.parse(&format!("{queue}-max-concurrency"))
             .filter(|max| *max > 0.0)
             .map(whole)
     }
 
     /// An option that has a default, as a whole number; what is negative counts as 0.
-    pub fn count(&self, option: &str) -> usize {
-        whole(self.known(option))
+    pub fn whole_number(&self, option: &str) -> usize {
+        whole(self.number(option))
     }
 
     /// An option that has a default.
-    pub fn known(&self, option: &str) -> f64 {
-        self.number(option).unwrap_or_default()
+    pub fn number(&self, option: &str) -> f64 {
+        self.parse(option).unwrap_or_default()
     }
 
-    fn number(&self, option: &str) -> Option<f64> {
+    fn parse(&self, option: &str) -> Option<f64> {
         self.get(option)?.parse().ok()
     }
 

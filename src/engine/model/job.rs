@@ -370,7 +370,7 @@ impl Job {
     }
 
     /// Where the job stands at `now`. What is due waits, whether or not anybody has looked.
-    pub fn standing(&self, now: Time) -> EffectiveState {
+    pub fn effective_state(&self, now: Time) -> EffectiveState {
         match self.state {
             State::Scheduled if self.ready_at > now => EffectiveState::Scheduled,
             State::Waiting | State::Scheduled => EffectiveState::Waiting,

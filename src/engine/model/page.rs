@@ -1,6 +1,6 @@
 //! Pages of lists.
 
-/// LabelFilter part of a list is wanted.
+/// Which part of a list is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     pub offset: usize,

@@ -1,4 +1,4 @@
-//! LabelFilter queues there are: a copy of the table `queues` in memory, for it is small and asked for in
+//! Which queues there are: a copy of the table `queues` in memory, for it is small and asked for in
 //! every request.
 
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ impl Inner {
 
 impl Queues {
     /// Takes over what [`ALL`] has read, instead of what is there; and the highest number of those that went.
-    pub fn take_over(&self, rows: &[Row], last_gone: QueueId) -> Result<(), StoreError> {
+    pub fn reload(&self, rows: &[Row], last_gone: QueueId) -> Result<(), StoreError> {
         let mut inner = Inner {
             last: last_gone,
             ..Inner::default()
@@ -67,7 +67,7 @@ impl Queues {
     }
 
     /// Takes over what [`SINCE`] has read.
-    pub fn take_in(&self, rows: &[Row]) -> Result<(), StoreError> {
+    pub fn update(&self, rows: &[Row]) -> Result<(), StoreError> {
         let queues: Vec<Queue> = rows.iter().map(queue).collect::<Result<_, _>>()?;
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
         queues.into_iter().for_each(|queue| inner.add(queue));

@@ -14,7 +14,7 @@ pub struct Tracked(RwLock<HashMap<String, Time>>);
 
 impl Tracked {
     /// Takes over what [`ALL`] has read, instead of what is there.
-    pub fn take_over(&self, rows: &[Row]) -> Result<(), StoreError> {
+    pub fn reload(&self, rows: &[Row]) -> Result<(), StoreError> {
         let since = rows.iter().map(|row| Ok((row.text(0)?, Time(row.int(1)?))));
         let since: HashMap<_, _> = since.collect::<Result<_, StoreError>>()?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = since;

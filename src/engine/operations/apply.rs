@@ -71,9 +71,9 @@ pub fn act(
 
 fn retry(work: &mut UnitOfWork, key: &JobKey, queue: &Queue) -> Result<(), String> {
     let done = match queue.key.protocol {
-        Protocol::Qless => qless::unfail::unfail_one(work, key),
+        Protocol::Qless => qless::unfail::retry_failed(work, key),
         Protocol::Lmstfy => lmstfy::respawn::respawn(work, key, 0),
-        Protocol::Relay => relay::dead_letter::revive(work, &queue.key, key),
+        Protocol::Relay => relay::dead_letter::reenqueue_dead(work, &queue.key, key),
         Protocol::Jobq => return Err("Jobq records cannot be retried".to_owned()),
     };
     done.map_err(|error| error.to_string())
@@ -87,7 +87,7 @@ fn cancel(work: &mut UnitOfWork, key: &JobKey, queue: &Queue) -> Result<(), Stri
             return qless::cancel::cancel(work, std::slice::from_ref(key)).map_err(say);
         }
         Protocol::Lmstfy => lmstfy::acknowledge::acknowledge(work, &queue.key, key),
-        Protocol::Relay if is_dead => relay::dead_letter::bury(work, &queue.key, key),
+        Protocol::Relay if is_dead => relay::dead_letter::delete_dead(work, &queue.key, key),
         Protocol::Relay => relay::delete::delete(work, &queue.key, &key.id),
         Protocol::Jobq => {
             let id = key.id.parse().unwrap_or_default();

@@ -34,7 +34,7 @@ pub struct OperationChanges {
 
 impl OperationChanges {
     /// Puts an operation under work as it stands in the database.
-    pub fn take_in(&mut self, (operation, version): (Operation, i64)) {
+    pub fn add_loaded(&mut self, (operation, version): (Operation, i64)) {
         self.slots.entry(operation.id).or_insert(Slot {
             operation,
             version: Some(version),
@@ -51,7 +51,7 @@ impl OperationChanges {
     }
 
     /// Adds a new operation.
-    pub fn make(&mut self, operation: Operation) {
+    pub fn add(&mut self, operation: Operation) {
         let slot = Slot {
             operation,
             version: None,
@@ -84,12 +84,12 @@ impl OperationChanges {
     }
 
     /// Keeps what the operation has removed, the `n`th.
-    pub fn keep(&mut self, operation: i64, n: i64, job: String) {
+    pub fn keep_removed(&mut self, operation: i64, n: i64, job: String) {
         self.kept.push((operation, n, job));
     }
 
     /// What was kept is there again, or never will be.
-    pub fn keep_no_longer(&mut self, operation: i64, n: i64) {
+    pub fn delete_removed(&mut self, operation: i64, n: i64) {
         self.kept_no_longer.push((operation, n));
     }
 

@@ -45,15 +45,15 @@ const CHANGED: &str = "the job changed and no longer matches the search";
 /// The signal that there may be something to do, and whether it is for us to do.
 #[derive(Default)]
 pub struct OperationRunner {
-    bell: Notify,
+    notify: Notify,
     leads: Arc<AtomicBool>,
 }
 
 impl OperationRunner {
     /// There may be something to do.
-    pub fn call(&self) {
+    pub fn wake(&self) {
         if self.leads.load(Ordering::Relaxed) {
-            self.bell.notify_one();
+            self.notify.notify_one();
         }
     }
 
@@ -96,9 +96,9 @@ impl Engine {
     pub(in crate::engine) async fn run_operations(self) {
         let mut ahead = HashMap::new();
         loop {
-            self.operator().bell.notified().await;
-            while self.operator().leads.load(Ordering::Relaxed) {
-                match self.one_round(&mut ahead).await {
+            self.operation_runner().notify.notified().await;
+            while self.operation_runner().leads.load(Ordering::Relaxed) {
+                match self.run_operation_round(&mut ahead).await {
                     Ok(true) => tokio::task::yield_now().await,
                     Ok(false) => break,
                     Err(error) => {
@@ -113,7 +113,7 @@ impl Engine {
     }
 
     /// A batch of each operation whose turn it is. Whether there was one.
-    async fn one_round(&self, ahead: &mut HashMap<i64, Lookahead>) -> Result<bool> {
+    async fn run_operation_round(&self, ahead: &mut HashMap<i64, Lookahead>) -> Result<bool> {
         let active = Statement::new(rows::ACTIVE, [AT_ONCE_MAX.into()]);
         let active = self.readers().rows(active).await?;
         let mut turns = Vec::new();
@@ -123,19 +123,19 @@ impl Engine {
         ahead.retain(|id, _| turns.iter().any(|(operation, _)| operation.id == *id));
         for (operation, version) in &turns {
             let done = match operation.stage {
-                Stage::Undoing => self.undo_some(operation, *version).await,
-                _ => self.do_some(operation, *version, ahead).await,
+                Stage::Undoing => self.undo_operation_batch(operation, *version).await,
+                _ => self.run_operation_batch(operation, *version, ahead).await,
             };
             match done {
                 // It would fail again and again, and what others write in the same group with it.
-                Err(Error::Store(why)) => self.give_up(operation.id, why).await?,
+                Err(Error::Store(why)) => self.fail_operation(operation.id, why).await?,
                 done => done?,
             }
         }
         Ok(!turns.is_empty())
     }
 
-    async fn do_some(
+    async fn run_operation_batch(
         &self,
         operation: &Operation,
         version: i64,
@@ -146,14 +146,14 @@ impl Engine {
             Subject::Jobs(_) => None,
             Subject::Search(text) => match Search::parse(text) {
                 Ok(search) => Some(search),
-                Err(mistake) => return self.give_up(id, mistake.to_string()).await,
+                Err(mistake) => return self.fail_operation(id, mistake.to_string()).await,
             },
         };
         let known = ahead.remove(&id).filter(|it| it.from == operation.down_to);
         let mut found = match (known, &operation.subject, &search) {
             (Some(known), ..) => known,
-            (None, Subject::Jobs(numbers), _) => self.listed(operation, numbers).await?,
-            (None, _, Some(search)) => self.find_more(operation, search).await?,
+            (None, Subject::Jobs(numbers), _) => self.listed_targets(operation, numbers).await?,
+            (None, _, Some(search)) => self.find_targets(operation, search).await?,
             (None, _, None) => return Ok(()),
         };
         let met = found.take();
@@ -181,9 +181,9 @@ impl Engine {
         Ok(())
     }
 
-    async fn find_more(&self, operation: &Operation, search: &Search) -> Result<Lookahead> {
-        self.freshen().await?;
-        let places = self.places();
+    async fn find_targets(&self, operation: &Operation, search: &Search) -> Result<Lookahead> {
+        self.refresh_cache().await?;
+        let places = self.visible_queues();
         let mut met = VecDeque::new();
         let mut meet = |hit: Hit<'_>| {
             met.push_back(Target {
@@ -202,9 +202,9 @@ impl Engine {
         })
     }
 
-    async fn listed(&self, operation: &Operation, numbers: &[i64]) -> Result<Lookahead> {
-        self.freshen().await?;
-        let places = self.places();
+    async fn listed_targets(&self, operation: &Operation, numbers: &[i64]) -> Result<Lookahead> {
+        self.refresh_cache().await?;
+        let places = self.visible_queues();
         let mut left: Vec<i64> = numbers.to_vec();
         left.retain(|seq| *seq < operation.down_to);
         left.sort_unstable_by(|a, b| b.cmp(a));
@@ -241,7 +241,7 @@ impl Engine {
         })
     }
 
-    async fn undo_some(&self, operation: &Operation, version: i64) -> Result<()> {
+    async fn undo_operation_batch(&self, operation: &Operation, version: i64) -> Result<()> {
         let id = operation.id;
         let kept = Statement::new(rows::KEPT, [id.into(), (BATCH as i64).into()]);
         let mut removed = Vec::new();
@@ -268,7 +268,7 @@ impl Engine {
     }
 
     /// Ends an operation that cannot go on.
-    async fn give_up(&self, id: i64, why: String) -> Result<()> {
+    async fn fail_operation(&self, id: i64, why: String) -> Result<()> {
         tracing::error!(operation = id, why, "an operation failed");
         let ended = self.change_operation(id, move |operation, now| {
             operation.end(Stage::Failed, now);
@@ -314,7 +314,7 @@ impl Batch {
     /// Whether it was done; not if the operation is otherwise than it was read.
     fn run(&self, work: &mut UnitOfWork) -> bool {
         let now = work.now;
-        let Some((operation, version)) = work.operating.get(self.id) else {
+        let Some((operation, version)) = work.operations.get(self.id) else {
             return false;
         };
         if version != self.version || operation.stage != Stage::Running {
@@ -335,7 +335,7 @@ impl Batch {
                 }
             }
         }
-        work.operating.set(operation);
+        work.operations.set(operation);
         true
     }
 
@@ -382,13 +382,14 @@ impl Batch {
             Ok(()) => {
                 if let Some((kept, bytes)) = kept {
                     let text = kept.as_text();
-                    work.operating.keep(operation.id, operation.done, text);
+                    work.operations
+                        .keep_removed(operation.id, operation.done, text);
                     operation.kept_bytes += bytes;
                 }
                 operation.done += 1;
             }
             Err(why) => {
-                work.operating
+                work.operations
                     .skip(operation.id, operation.skipped, met.skip(why));
                 operation.skipped += 1;
             }

@@ -9,7 +9,7 @@ use crate::engine::model::job::{Job, JobKey, Protocol, QueueKey, State};
 use crate::engine::operations::run::BATCH;
 use crate::engine::operations::{Skip, Stage};
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::verbs::qless::depend::unmet;
+use crate::engine::verbs::qless::depend::unmet_dependencies;
 
 /// A removed job, as it is kept.
 #[derive(Clone, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
     let needs = std::mem::take(&mut job.dependencies);
     job.dependents.clear();
     let key = job.key.clone();
-    let unmet = unmet(work, &key, &needs).map_err(|error| error.to_string())?;
+    let unmet = unmet_dependencies(work, &key, &needs).map_err(|error| error.to_string())?;
     if job.state == State::Depends && unmet.is_empty() {
         // What it waited for is complete or gone.
         job.ready_at = job.ready_at.max(now);
@@ -63,16 +63,16 @@ pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
         };
     }
     if let (State::Failed, Some(failure)) = (job.state, &job.failure)
-        && failure.at.day() > work.past_keeping("stats-history")
+        && failure.at.day() > work.last_expired_day("stats-history")
     {
-        work.tally.failure_restored(job.queue, failure.at);
+        work.counters.failure_restored(job.queue, failure.at);
     }
     work.insert(job);
     work.set_dependencies(&key, unmet);
     if kept.queue.protocol == Protocol::Qless {
         let (id, queue) = (key.id.as_str(), kept.queue.name.as_str());
         work.events.log(&LogEvent::Put { id, queue });
-        work.tell("put", &key);
+        work.publish_tracked("put", &key);
     }
     Ok(())
 }
@@ -93,7 +93,7 @@ pub fn undo_batch(
     (id, version): (i64, i64),
     removed: &[(i64, Option<RemovedJob>)],
 ) {
-    let Some((operation, found)) = work.operating.get(id) else {
+    let Some((operation, found)) = work.operations.get(id) else {
         return;
     };
     if found != version || operation.stage != Stage::Undoing {
@@ -105,7 +105,7 @@ pub fn undo_batch(
             Some(kept) => restore(work, kept),
             None => Err("its undo data cannot be read".to_owned()),
         };
-        work.operating.keep_no_longer(id, *n);
+        work.operations.delete_removed(id, *n);
         match done {
             Ok(()) => operation.restored += 1,
             Err(why) => {
@@ -116,7 +116,7 @@ pub fn undo_batch(
                         .map(|kept| (kept.queue.clone(), kept.job.key.id.clone())),
                     why: format!("not restored: {why}"),
                 };
-                work.operating
+                work.operations
                     .skip(id, operation.skipped + operation.lost, skip);
                 operation.lost += 1;
             }
@@ -126,5 +126,5 @@ pub fn undo_batch(
         operation.stage = Stage::Undone;
         operation.undo_until = None;
     }
-    work.operating.set(operation);
+    work.operations.set(operation);
 }

@@ -39,7 +39,7 @@ impl Engine {
     /// Asks the database about itself, and says how the engine was opened.
     pub async fn about(&self) -> Result<ServerInfo> {
         let began = Instant::now();
-        let database = self.readers().about(self.now(None).0).await?;
+        let database = self.readers().database_info(self.now(None).0).await?;
         Ok(ServerInfo {
             opened: self.0.opened.clone(),
             database,

@@ -14,7 +14,7 @@ pub struct BatchSizer {
 
 impl BatchSizer {
     /// One more row was read.
-    pub fn read(&mut self, bytes: usize) {
+    pub fn count_row(&mut self, bytes: usize) {
         self.rows += 1;
         self.bytes += bytes;
     }

@@ -19,7 +19,7 @@ pub struct DeadLetter {
 impl Engine {
     /// The jobs with these numbers, as far as they are in the queue's dead letter, oldest first.
     pub async fn dead_jobs(&self, queue: &QueueKey, seqs: &[i64]) -> Result<Vec<Job>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(Vec::new());
         };
@@ -41,7 +41,7 @@ impl Engine {
         until: Time,
         count: usize,
     ) -> Result<(Vec<JobKey>, Option<(i64, i64)>)> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok((Vec::new(), None));
         };
@@ -63,7 +63,7 @@ impl Engine {
 
     /// What the dead letter of a queue has.
     pub async fn dead_letter(&self, queue: &QueueKey) -> Result<DeadLetter> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(DeadLetter::default());
         };

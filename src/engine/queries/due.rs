@@ -21,8 +21,8 @@ pub struct Due {
 
 impl Engine {
     /// Counts what becomes due from `now` on.
-    pub async fn due(&self, now: Option<Time>) -> Result<Due> {
-        self.freshen().await?;
+    pub async fn count_due_by_hour(&self, now: Option<Time>) -> Result<Due> {
+        self.refresh_cache().await?;
         let now = self.now(now);
         let end = now.plus_seconds(HOURS as f64 * 3_600.0);
         let statement = Statement::new(BY_HOUR, [now.0.into(), end.0.into(), LOOKED_AT_MAX.into()]);

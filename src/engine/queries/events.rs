@@ -1,4 +1,4 @@
-//! PublishedEvent events, for the event stream.
+//! Published events, for the event stream.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;

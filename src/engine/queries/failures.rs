@@ -45,18 +45,18 @@ impl Engine {
     /// [`Error::ResponseTooLarge`].
     pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
         let (total, args) = self.failed_with(group, page).await?;
-        Ok((total, self.whole(&FAILED_WITH, &args).await?))
+        Ok((total, self.read_whole(&FAILED_WITH, &args).await?))
     }
 
     /// The same, as a list shows them.
-    pub async fn brief_failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
+    pub async fn list_failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
         let (total, args) = self.failed_with(group, page).await?;
         let statement = Statement::new(FAILED_WITH.brief, args);
         Ok((total, jobs(&self.readers().rows(statement).await?)?))
     }
 
     async fn failed_with(&self, group: &str, page: Page) -> Result<(i64, Vec<Arg>)> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let count = Statement::new(FAILURE_COUNT, [group.into()]);
         let rows = self.readers().rows(count).await?;
         let total = rows.first().map_or(Ok(0), |row| row.int(0))?;
@@ -108,7 +108,7 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
         ] {
             let add = engine.write(Needs::default(), None, 1, move |work| {
                 let range = [from, to].map(i64::into);
-                work.also([Statement::new(GROUPS, range)]);
+                work.add_statements([Statement::new(GROUPS, range)]);
                 Ok(())
             });
             add.await.unwrap();

@@ -47,7 +47,7 @@ impl Engine {
     /// # Errors
     /// [`Error::ResponseTooLarge`].
     pub async fn jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let found = self.by_key(keys, BY_KEY.bytes).await?;
         fits(found.first())?;
         let found = self.by_key(keys, BY_KEY.whole).await?;
@@ -55,8 +55,8 @@ impl Engine {
     }
 
     /// The same, as a list shows them.
-    pub async fn brief_jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
-        self.freshen().await?;
+    pub async fn list_jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
+        self.refresh_cache().await?;
         let found = self.by_key(keys, BY_KEY.brief).await?;
         in_order(keys, &found)
     }
@@ -84,11 +84,11 @@ impl Engine {
         let Some((list, args)) = self.list(standing, queue, page, now).await? else {
             return Ok(Vec::new());
         };
-        self.whole(list, &args).await
+        self.read_whole(list, &args).await
     }
 
     /// The same, as a list shows them.
-    pub async fn brief_jobs(
+    pub async fn list_jobs(
         &self,
         standing: EffectiveState,
         queue: Option<&QueueKey>,
@@ -128,7 +128,7 @@ impl Engine {
         page: Page,
         now: Option<Time>,
     ) -> Result<Option<(&'static List, Vec<Arg>)>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let now = self.now(now).0;
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let mut args: Vec<Arg> = vec![limit.into(), offset.into()];
@@ -160,7 +160,11 @@ impl Engine {
         Ok(Some((list, args)))
     }
 
-    pub(in crate::engine) async fn whole(&self, list: &List, args: &[Arg]) -> Result<Vec<Job>> {
+    pub(in crate::engine) async fn read_whole(
+        &self,
+        list: &List,
+        args: &[Arg],
+    ) -> Result<Vec<Job>> {
         let statement = |sql| Statement::new(sql, args.iter().cloned());
         fits(self.readers().rows(statement(list.bytes)).await?.first())?;
         jobs(&self.readers().rows(statement(list.whole)).await?)

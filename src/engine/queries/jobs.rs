@@ -10,12 +10,12 @@ use crate::store::Statement;
 impl Engine {
     /// The job; `None` if it is not there.
     pub async fn job(&self, key: &JobKey) -> Result<Option<Job>> {
-        self.freshen().await?;
-        self.job_as_known(key).await
+        self.refresh_cache().await?;
+        self.read_job(key).await
     }
 
     /// The same, for whoever has caught up with the other servers already.
-    pub(in crate::engine) async fn job_as_known(&self, key: &JobKey) -> Result<Option<Job>> {
+    pub(in crate::engine) async fn read_job(&self, key: &JobKey) -> Result<Option<Job>> {
         if !is_possible(&key.id) {
             return Ok(None);
         }
@@ -27,12 +27,12 @@ impl Engine {
 
     /// The job of this queue; `None` if it is not there.
     pub async fn job_in(&self, queue: &QueueKey, id: &str) -> Result<Option<Job>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(None);
         };
         let (scope, id) = (queue.id, id.to_owned());
-        self.job_as_known(&JobKey { scope, id }).await
+        self.read_job(&JobKey { scope, id }).await
     }
 }
 

@@ -10,8 +10,8 @@ use crate::store::Statement;
 
 impl Engine {
     /// How many jobs of the queue are ready.
-    pub async fn ready(&self, queue: &QueueKey) -> Result<i64> {
-        self.freshen().await?;
+    pub async fn count_ready(&self, queue: &QueueKey) -> Result<i64> {
+        self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(0);
         };
@@ -22,8 +22,8 @@ impl Engine {
     }
 
     /// The job that a consumer would get now.
-    pub async fn head(&self, queue: &QueueKey) -> Result<Option<(Job, Time)>> {
-        self.freshen().await?;
+    pub async fn next_ready_job(&self, queue: &QueueKey) -> Result<Option<(Job, Time)>> {
+        self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(None);
         };
@@ -35,7 +35,11 @@ impl Engine {
     }
 
     /// The job of that id, if it is in the queue and has time left to live.
-    pub async fn living(&self, queue: &QueueKey, key: &JobKey) -> Result<Option<(Job, Time)>> {
+    pub async fn unexpired_job(
+        &self,
+        queue: &QueueKey,
+        key: &JobKey,
+    ) -> Result<Option<(Job, Time)>> {
         let job = self.job(key).await?;
         let queue = self.known_queues().get(queue);
         let now = self.now(None);

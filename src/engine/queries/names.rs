@@ -22,11 +22,11 @@ pub struct Names {
 
 impl Engine {
     /// The names among which one that contains `part` is to be looked for.
-    pub async fn names(&self, part: &str, now: Option<Time>) -> Result<Names> {
-        self.freshen().await?;
+    pub async fn matching_names(&self, part: &str, now: Option<Time>) -> Result<Names> {
+        self.refresh_cache().await?;
         let forgotten = self
             .now(now)
-            .plus_seconds(-self.config().known("max-worker-age"));
+            .plus_seconds(-self.config().number("max-worker-age"));
         let spans = [("", FIRST_MAX), (part, FROM_PART_MAX)];
         let batch = spans.into_iter().flat_map(|(from, most)| {
             let workers = [from.into(), most.into(), forgotten.0.into()];
@@ -49,7 +49,10 @@ impl Engine {
             }
         }
         // Those who have shown themselves since the last group that wrote.
-        let seen = self.seen().lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self
+            .seen_workers()
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let seen = seen.iter().filter(|(_, last)| **last > forgotten);
         names.workers.extend(seen.map(|(name, _)| name.clone()));
         Ok(names)

@@ -84,7 +84,7 @@ pub struct QueueCounts {
 impl Engine {
     /// All queues by when they were first seen, then by name.
     pub async fn queues(&self, now: Option<Time>) -> Result<Vec<QueueCounts>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let now = self.now(now).0;
         let batch = vec![
             Statement::new(COUNTS, []),
@@ -110,7 +110,7 @@ impl Engine {
 
     /// One queue; `None` if it is not known.
     pub async fn queue(&self, key: &QueueKey, now: Option<Time>) -> Result<Option<QueueCounts>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let now = self.now(now).0;
         let Some(queue) = self.known_queues().get(key) else {
             return Ok(None);

@@ -10,7 +10,7 @@ use crate::engine::model::queue::Queue;
 impl Engine {
     /// The queues, by number.
     pub async fn record_queues(&self) -> Result<Vec<Arc<Queue>>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let mut queues = self.known_queues().all();
         queues.retain(|queue| queue.key.protocol == Protocol::Jobq && !queue.forgotten);
         queues.sort_by_key(|queue| queue.id);
@@ -37,7 +37,7 @@ impl Engine {
             return Ok(queue);
         }
         // It may be another server's, and new.
-        self.freshen().await?;
+        self.refresh_cache().await?;
         known().ok_or_else(|| Error::NoSuchQueue {
             name: name.to_owned(),
         })

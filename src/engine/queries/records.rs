@@ -109,8 +109,13 @@ impl Engine {
     ///
     /// # Errors
     /// [`NoSuchQueue`, `TooMuchWork`](Error).
-    pub async fn query(&self, queue: &Queue, query: &Query, limit: usize) -> Result<Vec<Record>> {
-        let found = self.find(queue, query, limit, usize::MAX).await?;
+    pub async fn query_records(
+        &self,
+        queue: &Queue,
+        query: &Query,
+        limit: usize,
+    ) -> Result<Vec<Record>> {
+        let found = self.find_records(queue, query, limit, usize::MAX).await?;
         Ok(found.into_iter().map(|found| found.record).collect())
     }
 
@@ -118,8 +123,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
-    pub(in crate::engine) async fn known(&self, queue: &Queue) -> Result<QueueId> {
-        self.freshen().await?;
+    pub(in crate::engine) async fn live_queue_id(&self, queue: &Queue) -> Result<QueueId> {
+        self.refresh_cache().await?;
         let found = self.known_queues().by_id(queue.id);
         let found = found.filter(|queue| !queue.forgotten);
         found
@@ -132,7 +137,7 @@ impl Engine {
     /// # Errors
     /// [`Error::NoSuchQueue`].
     pub async fn record_by_id(&self, queue: &Queue, id: i64) -> Result<Option<Record>> {
-        let queue = self.known(queue).await?;
+        let queue = self.live_queue_id(queue).await?;
         let rows = self.readers().rows(by_id(queue, id)).await?;
         let found = rows.first().map(found).transpose()?;
         Ok(found.map(|found| found.record))
@@ -143,7 +148,7 @@ impl Engine {
     /// # Errors
     /// [`Error::NoSuchQueue`].
     pub async fn records(&self, queue: &Queue, after: i64, limit: usize) -> Result<Records> {
-        let id = self.known(queue).await?;
+        let id = self.live_queue_id(queue).await?;
         let mut records: Vec<Record> = Vec::new();
         let mut pace = BatchSizer::default();
         loop {
@@ -157,7 +162,7 @@ impl Engine {
             let rows = self.readers().rows(statement).await?;
             for row in &rows {
                 let record = found(row)?.record;
-                pace.read(record.bytes());
+                pace.count_row(record.bytes());
                 records.push(record);
             }
             let more = records.len() > limit;
@@ -190,14 +195,14 @@ impl Engine {
     }
 
     /// Up to `limit` records that match, longest untouched first; fewer if they have `enough` bytes.
-    pub(in crate::engine) async fn find(
+    pub(in crate::engine) async fn find_records(
         &self,
         queue: &Queue,
         query: &Query,
         limit: usize,
         enough: usize,
     ) -> Result<Vec<Found>> {
-        let id = self.known(queue).await?;
+        let id = self.live_queue_id(queue).await?;
         let (now, hint) = (self.now(None), query.hint());
         let (mut all, mut bytes) = (Vec::new(), 0);
         let (mut pace, mut allowance) = (BatchSizer::default(), Allowance::new(WORK_MAX));
@@ -212,7 +217,7 @@ impl Engine {
             let rows: Vec<Found> = rows.iter().map(found).collect::<Result<_, _>>()?;
             for row in &rows {
                 after = (row.record.modified.0, row.seq);
-                pace.read(row.record.bytes());
+                pace.count_row(row.record.bytes());
             }
             let wanted = Wanted {
                 records: limit - all.len(),

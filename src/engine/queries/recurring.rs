@@ -10,7 +10,7 @@ use crate::store::Statement;
 impl Engine {
     /// The recurring job; `None` if it is not there.
     pub async fn recurring(&self, id: &str) -> Result<Option<Recurring>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let statement = Statement::of_rows(LOAD, &[id]);
         let rows = self.readers().rows(statement).await?;
         rows.first().map(|row| Ok(recurring(row)?.0)).transpose()
@@ -22,7 +22,7 @@ impl Engine {
         queue: Option<&QueueKey>,
         page: Page,
     ) -> Result<Vec<Recurring>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let statement = match queue {
             None => Statement::new(ALL, [limit.into(), offset.into()]),

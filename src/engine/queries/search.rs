@@ -66,7 +66,7 @@ pub struct SearchResult {
     /// If the search is but one word: those whose id that is.
     pub exact: Vec<Job>,
     pub looked_at: usize,
-    /// Source about how many jobs.
+    /// Among about how many jobs.
     pub among: i64,
     /// From where to go on, if there may be more.
     pub next: Option<i64>,
@@ -84,7 +84,7 @@ pub struct Hit<'a> {
     pub bytes: i64,
 }
 
-/// LabelFilter jobs are to be looked at.
+/// Which jobs are to be looked at.
 enum Source {
     /// All, newest first.
     All,
@@ -104,19 +104,19 @@ impl Engine {
         reach: SearchLimits,
         now: Option<Time>,
     ) -> Result<SearchResult> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let now = self.now(now);
-        let places = self.places();
+        let places = self.visible_queues();
         let mut hits = Vec::new();
         let mut meet = |hit: Hit<'_>| hits.push(hit.job.seq);
         let walk = self.walk(search, &places, after, reach, now, &mut meet);
         let mut found = walk.await?;
         found.exact = self.exact(search, &places, now).await?;
-        found.jobs = self.brief(&hits, &places, now).await?;
+        found.jobs = self.job_summaries(&hits, &places, now).await?;
         // Some may have changed since they were looked at.
         found
             .jobs
-            .retain(|job| search.may_stand(job.standing(now).as_str()));
+            .retain(|job| search.may_stand(job.effective_state(now).as_str()));
         Ok(found)
     }
 
@@ -143,14 +143,14 @@ impl Engine {
             let (batch, read) = self.batch(&mut among, after, wanted).await?;
             let rows = Arc::new(looked_at_in(places, &batch)?);
             for row in rows.iter() {
-                pace.read(match search.needs_body() {
+                pace.count_row(match search.needs_body() {
                     true => usize::try_from(row.bytes).unwrap_or_default(),
                     false => row.loaded_bytes(),
                 });
             }
             // One more than is wanted tells whether there are more.
             let more = (reach.jobs - hits).saturating_add(1);
-            let judged = self.judge(search, &rows, now, more, &mut spending);
+            let judged = self.match_jobs(search, &rows, now, more, &mut spending);
             let judged = judged.await?;
             for (row, is_meant) in rows.iter().zip(&judged) {
                 let job = &row.job;
@@ -194,13 +194,13 @@ impl Engine {
     }
 
     /// The queues whose jobs anybody may see: not those that have been deleted, while upkeep drops what was in them.
-    pub(in crate::engine) fn places(&self) -> QueuesById {
+    pub(in crate::engine) fn visible_queues(&self) -> QueuesById {
         let all = self.known_queues().all().into_iter();
         let all = all.filter(|queue| !queue.forgotten || queue.key.protocol != Protocol::Jobq);
         all.map(|queue| (queue.id, queue)).collect()
     }
 
-    /// Source which jobs to look, and about how many these are.
+    /// Among which jobs to look, and about how many these are.
     async fn among(
         &self,
         search: &Search,
@@ -286,7 +286,7 @@ impl Engine {
     }
 
     /// The jobs with these numbers, as a list shows them.
-    pub(in crate::engine) async fn brief(
+    pub(in crate::engine) async fn job_summaries(
         &self,
         numbers: &[i64],
         places: &QueuesById,
@@ -300,7 +300,10 @@ impl Engine {
     }
 
     /// The jobs with these numbers, as a search looks at them, and their sizes in bytes.
-    pub(in crate::engine) async fn sized(&self, numbers: &[i64]) -> Result<Vec<(Job, i64)>> {
+    pub(in crate::engine) async fn jobs_with_sizes(
+        &self,
+        numbers: &[i64],
+    ) -> Result<Vec<(Job, i64)>> {
         let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
         let rows = self.readers().rows(Statement::of_rows(THESE, &set)).await?;
         let sized = |row: &Row| Ok((looked_at(row)?, row.int(SIZE)?));
@@ -310,18 +313,19 @@ impl Engine {
     /// The jobs whose whole id the search is.
     async fn exact(&self, search: &Search, places: &QueuesById, now: Time) -> Result<Vec<Job>> {
         match search.id() {
-            Some(id) => self.of_id(id, places, now).await,
+            Some(id) => self.find_by_id(id, places, now).await,
             None => Ok(Vec::new()),
         }
     }
 
     /// Jobs of all protocols with this id, newest first; a few at most.
-    pub async fn with_id(&self, id: &str, now: Option<Time>) -> Result<Vec<Job>> {
-        self.freshen().await?;
-        self.of_id(id, &self.places(), self.now(now)).await
+    pub async fn jobs_with_id(&self, id: &str, now: Option<Time>) -> Result<Vec<Job>> {
+        self.refresh_cache().await?;
+        self.find_by_id(id, &self.visible_queues(), self.now(now))
+            .await
     }
 
-    async fn of_id(&self, id: &str, places: &QueuesById, now: Time) -> Result<Vec<Job>> {
+    async fn find_by_id(&self, id: &str, places: &QueuesById, now: Time) -> Result<Vec<Job>> {
         let statement = Statement::new(EXACT, [id.into(), EXACT_MAX.into()]);
         let rows = self.readers().rows(statement).await?;
         let mut jobs = all_of(&rows)?;

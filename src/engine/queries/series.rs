@@ -1,7 +1,7 @@
 //! What happened in the queues by the minute, and further back by the hour: how much was put, claimed, completed and
 //! failed, and how long jobs waited and ran.
 //!
-//! These are counters like all others (`engine/tally.rs`), so a group writes them with the statement that it runs
+//! These are counters like all others (`engine/counters.rs`), so a group writes them with the statement that it runs
 //! anyway. How long something took falls into one of twelve classes; their sum is how often it happened, so a claim
 //! and a completion are one row each. Upkeep makes hours of old minutes.
 
@@ -96,7 +96,7 @@ impl Engine {
         width: i64,
         count: usize,
     ) -> Result<Vec<SeriesTotals>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let mut spans = vec![SeriesTotals::default(); count];
         let queue = match queue.map(|key| self.known_queues().get(key)) {
             Some(None) => return Ok(spans),

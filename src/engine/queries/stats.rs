@@ -41,7 +41,7 @@ pub struct Stats {
 impl Engine {
     /// The statistics of the UTC day in which `moment` lies; all zeros for a queue that is not known.
     pub async fn stats(&self, queue: &QueueKey, moment: Time) -> Result<Stats> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let mut stats = Stats::default();
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(stats);

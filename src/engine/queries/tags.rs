@@ -1,4 +1,4 @@
-//! LabelFilter jobs have a tag, and which tags are used most.
+//! Which jobs have a tag, and which tags are used most.
 
 use crate::engine::Engine;
 use crate::engine::error::Result;

@@ -10,17 +10,17 @@ impl Engine {
     /// # Errors
     /// [`Error::ResponseTooLarge`].
     pub async fn tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let keys = self.tracked_keys();
         let found = self.jobs_by_key(&keys).await?;
         Ok(there_and_gone(keys, found))
     }
 
     /// The same, as a list shows them.
-    pub async fn brief_tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
-        self.freshen().await?;
+    pub async fn list_tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
+        self.refresh_cache().await?;
         let keys = self.tracked_keys();
-        let found = self.brief_jobs_by_key(&keys).await?;
+        let found = self.list_jobs_by_key(&keys).await?;
         Ok(there_and_gone(keys, found))
     }
 

@@ -26,11 +26,11 @@ pub struct WorkerCounts {
 impl Engine {
     /// Workers that showed themselves within `max-worker-age`, last seen first; the first 10,000 of them.
     pub async fn workers(&self, now: Option<Time>) -> Result<Vec<WorkerCounts>> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let now = self.now(now);
         // Before the database is read: a worker that is saved in between would be in neither.
         let unsaved = self
-            .seen()
+            .seen_workers()
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
@@ -51,7 +51,7 @@ impl Engine {
             held.insert(row.text(0)?, (row.int(1)?, row.int(2)?));
         }
         seen.extend(unsaved);
-        let forgotten = now.plus_seconds(-self.config().known("max-worker-age"));
+        let forgotten = now.plus_seconds(-self.config().number("max-worker-age"));
         let mut workers: Vec<_> = seen
             .into_iter()
             .filter(|(_, last_seen)| *last_seen > forgotten)
@@ -76,7 +76,7 @@ impl Engine {
 
     /// The jobs whose lease `worker` holds, as a list shows them, latest end first: those in time, and those lost.
     pub async fn worker(&self, worker: &str, now: Option<Time>) -> Result<(Vec<Job>, Vec<Job>)> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let now = self.now(now);
         let statement = Statement::new(HELD_BY, [worker.into()]);
         let jobs = jobs(&self.readers().rows(statement).await?)?;

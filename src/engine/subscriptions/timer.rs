@@ -11,98 +11,106 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::job::QueueKey;
 use crate::store::{Row, Statement};
 
-/// The longest that the alarm sleeps: clocks of machines are set, and sleeps do not notice.
+/// The longest sleep. The machine's clock can be set, and a sleep does not notice.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 
-/// Queues that one statement looks at.
+/// Queues that one statement reads.
 pub const QUEUES_PER_STATEMENT: usize = 200;
 
-/// After an alarm that could not be looked up, the next try.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// The delay before the next attempt when the database cannot be read.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// How long to sleep until a moment, or until the clock is read again.
-pub fn pause(now: Time, until: Time) -> Duration {
+/// How long to sleep from `now` until `until`, at most [`SLEEP_MAX`].
+pub fn sleep_time(now: Time, until: Time) -> Duration {
     let micros = until.0.saturating_sub(now.0).max(0);
     Duration::from_micros(micros.unsigned_abs()).min(SLEEP_MAX)
 }
 
 impl Engine {
-    /// NextWakeUp whenever something becomes available by itself in a queue at which somebody waits.
-    pub(in crate::engine) async fn watch(self) {
+    /// Wakes subscribers whenever jobs become available over time, until the engine stops.
+    pub(in crate::engine) async fn run_wake_up_timer(self) {
         loop {
-            let pause = match self.waiters().next() {
-                Some(next) => pause(self.now(None), next),
+            let time = match self.subscriptions().next_available() {
+                Some(next) => sleep_time(self.now(None), next),
                 None => SLEEP_MAX,
             };
             tokio::select! {
-                () = sleep(pause) => {}
-                () = self.waiters().earlier.notified() => continue,
-                () = self.resting() => return,
+                () = sleep(time) => {}
+                () = self.subscriptions().timer_moved.notified() => continue,
+                () = self.waits_end() => return,
             }
-            let ringing = self.waiters().ringing(self.now(None));
-            self.ring_where_there_is_work(ringing).await;
+            let due = self.subscriptions().take_due(self.now(None));
+            self.wake_where_available(due).await;
         }
     }
 
-    /// Wakes as many at these queues as there are jobs to be had by now, and sets the alarm for what comes
-    /// next.
-    pub(in crate::engine) async fn ring_where_there_is_work(&self, queues: Vec<QueueKey>) {
-        let looked_at = self.now(None);
+    /// Wakes as many subscribers of each queue as it has available jobs, and sets the timer for what comes next.
+    pub(in crate::engine) async fn wake_where_available(&self, queues: Vec<QueueKey>) {
+        let checked_at = self.now(None);
         for queues in queues.chunks(QUEUES_PER_STATEMENT) {
             match self.available(queues, self.now(None)).await {
-                Ok(found) => (found.iter()).for_each(|(queue, n)| self.waiters().wake(queue, *n)),
-                Err(error) => self.try_again(queues, &error),
-            }
-        }
-        self.set_alarm(&queues, looked_at).await;
-    }
-
-    /// Sets the alarm for what becomes available in the queues after the moment at which a waiter began to look for
-    /// jobs: it may not have seen what has become available since. If the database cannot be read, the alarm rings
-    /// soon to try again.
-    pub(in crate::engine) async fn set_alarm(&self, queues: &[QueueKey], looked_at: Time) {
-        for queues in queues.chunks(QUEUES_PER_STATEMENT) {
-            match self.ahead(queues, looked_at).await {
                 Ok(found) => {
-                    let set = |(queue, at): &(QueueKey, Time)| self.waiters().will_be(queue, *at);
-                    found.iter().for_each(set);
+                    let wake =
+                        |(queue, n): &(QueueKey, usize)| self.subscriptions().wake(queue, *n);
+                    found.iter().for_each(wake);
                 }
-                Err(error) => self.try_again(queues, &error),
+                Err(error) => self.retry_timer(queues, &error),
+            }
+        }
+        self.set_timer(&queues, checked_at).await;
+    }
+
+    /// Sets the timer for jobs that become available in the queues after `checked_at`, the time at which a poll began its
+    /// claim: the claim may have missed what became available since. If the database cannot be read, the timer fires soon
+    /// to try again.
+    pub(in crate::engine) async fn set_timer(&self, queues: &[QueueKey], checked_at: Time) {
+        for queues in queues.chunks(QUEUES_PER_STATEMENT) {
+            match self.next_available(queues, checked_at).await {
+                Ok(found) => {
+                    for (queue, at) in &found {
+                        self.subscriptions().available_at(queue, *at);
+                    }
+                }
+                Err(error) => self.retry_timer(queues, &error),
             }
         }
     }
 
-    fn try_again(&self, queues: &[QueueKey], error: &Error) {
+    fn retry_timer(&self, queues: &[QueueKey], error: &Error) {
         tracing::error!(%error, "failed to set a wake-up timer");
-        let again = self.now(None).plus_seconds(TRY_AGAIN.as_secs_f64());
+        let at = self.now(None).plus_seconds(RETRY_DELAY.as_secs_f64());
         for queue in queues {
-            self.waiters().will_be(queue, again);
+            self.subscriptions().available_at(queue, at);
         }
     }
 
-    /// When something becomes available after this moment, of those queues in which something does.
-    async fn ahead(&self, queues: &[QueueKey], after: Time) -> Result<Vec<(QueueKey, Time)>> {
-        let mut ahead = Vec::new();
-        for (queue, row) in self.look_at(AHEAD, queues, after).await? {
-            let at = [
+    /// When the next job becomes available after this time, for each queue in which one does.
+    async fn next_available(
+        &self,
+        queues: &[QueueKey],
+        after: Time,
+    ) -> Result<Vec<(QueueKey, Time)>> {
+        let mut found = Vec::new();
+        for (queue, row) in self.read_queues(NEXT_AVAILABLE, queues, after).await? {
+            let times = [
                 row.int_or_null(1)?,
                 row.int_or_null(2)?,
                 row.int_or_null(3)?,
             ];
-            if let Some(at) = at.into_iter().flatten().min() {
-                ahead.push((queue, Time(at)));
+            if let Some(at) = times.into_iter().flatten().min() {
+                found.push((queue, Time(at)));
             }
         }
-        Ok(ahead)
+        Ok(found)
     }
 
-    /// How many jobs are to be had by then, up to some thousands of each queue.
+    /// How many jobs are available at this time, up to some thousands in each queue.
     pub(in crate::engine) async fn available(
         &self,
         queues: &[QueueKey],
         at: Time,
     ) -> Result<Vec<(QueueKey, usize)>> {
-        // In a paused queue there are none; when it is resumed its waiters are woken.
+        // A paused queue has none; resuming it wakes its subscribers.
         let is_paused = |key: &&QueueKey| self.known_queues().get(key).is_some_and(|it| it.paused);
         let queues: Vec<_> = queues
             .iter()
@@ -110,15 +118,15 @@ impl Engine {
             .cloned()
             .collect();
         let mut available = Vec::new();
-        for (queue, row) in self.look_at(AVAILABLE, &queues, at).await? {
+        for (queue, row) in self.read_queues(AVAILABLE, &queues, at).await? {
             let n = usize::try_from(row.int(1)?).unwrap_or_default();
             available.push((queue, n));
         }
         Ok(available)
     }
 
-    /// Runs a statement on the queues that are known; with each the row that it gives.
-    async fn look_at(
+    /// Runs a statement that returns one row per queue. Queues that do not exist are left out.
+    async fn read_queues(
         &self,
         sql: &'static str,
         queues: &[QueueKey],
@@ -141,15 +149,15 @@ impl Engine {
     }
 }
 
-const AHEAD: &str = "
+const NEXT_AVAILABLE: &str = "
 SELECT k.int(0),
     (SELECT min(j.ready_at) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 2 AND j.ready_at > $2),
     (SELECT min(j.lease_until) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 4 AND j.lease_until > $2),
     (SELECT min(r.next_at) FROM recurring AS r WHERE r.queue = k.int(0) AND r.next_at > $2)
 FROM rows($1) AS k";
 
-// What is due may have been made waiting by upkeep before the alarm rang, so the waiting count too. One state each:
-// no index holds two.
+// Maintenance may have moved due jobs to waiting before the timer fired, so waiting jobs count too. One subselect for each
+// state, because no index covers two.
 const AVAILABLE: &str = "
 SELECT k.int(0),
     (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 2 AND j.ready_at <= $2

@@ -85,7 +85,7 @@ pub struct Tokens(RwLock<ByNamespace>);
 
 impl Tokens {
     /// Replaces the tokens by what [`crate::engine::tokens::ALL`] has read. Whether they differ.
-    pub fn take_over(&self, rows: &[Row]) -> Result<bool, StoreError> {
+    pub fn reload(&self, rows: &[Row]) -> Result<bool, StoreError> {
         let mut tokens = ByNamespace::new();
         for row in rows {
             let kept = CachedToken {
@@ -114,7 +114,7 @@ impl Tokens {
     }
 
     /// Notes the last uses that [`crate::engine::tokens::last_use::STORED`] has read, which other servers may have stored.
-    pub fn take_uses(&self, rows: &[Row]) -> Result<(), StoreError> {
+    pub fn reload_uses(&self, rows: &[Row]) -> Result<(), StoreError> {
         let mut stored = HashMap::with_capacity(rows.len());
         for row in rows {
             stored.insert((row.text(0)?, hash(row, 1)?.bytes()), row.int(2)?);
@@ -147,14 +147,14 @@ impl Tokens {
     }
 
     /// Whether the namespace has a token with this hash that has not expired.
-    pub fn holds(&self, namespace: &str, hash: &Hash, now: Time) -> bool {
+    pub fn is_valid(&self, namespace: &str, hash: &Hash, now: Time) -> bool {
         let holds = self.with(namespace, hash, |token| !token.made.is_expired(now));
         holds.unwrap_or_default()
     }
 
     /// Notes a use of the token with this hash, unless it has expired. When it expires; `None` if there is no valid
     /// token.
-    pub fn admit(&self, namespace: &str, hash: &Hash, now: Time) -> Option<Option<Time>> {
+    pub fn authenticate(&self, namespace: &str, hash: &Hash, now: Time) -> Option<Option<Time>> {
         let admitted = self.with(namespace, hash, |token| {
             if token.made.is_expired(now) {
                 return None;
@@ -172,7 +172,7 @@ impl Tokens {
     }
 
     /// The hashes of the namespace's tokens that are called so.
-    pub fn named(&self, namespace: &str, which: &str) -> Vec<Hash> {
+    pub fn find(&self, namespace: &str, which: &str) -> Vec<Hash> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let tokens = tokens.get(namespace).into_iter().flatten();
         let called = |hash: &Hash| name(hash) == which;
@@ -298,8 +298,8 @@ mod tests {
         let (tokens, hash) = (Tokens::default(), Hash::of("secret"));
         tokens.apply(made(Some(1_000)));
         for (now, holds) in [(0, true), (999, true), (1_000, false), (1_001, false)] {
-            assert_eq!(tokens.holds("ns", &hash, Time(now)), holds, "{now}");
-            let admitted = tokens.admit("ns", &hash, Time(now));
+            assert_eq!(tokens.is_valid("ns", &hash, Time(now)), holds, "{now}");
+            let admitted = tokens.authenticate("ns", &hash, Time(now));
             assert_eq!(admitted, holds.then_some(Some(Time(1_000))), "{now}");
             assert!(tokens.has("ns", &hash), "{now}");
         }
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(tokens.expired(Time(1_000), 10).len(), 1);
         assert_eq!(tokens.expired(Time(1_000), 0).len(), 0);
         tokens.apply(made(None));
-        assert_eq!(tokens.admit("ns", &hash, Time(i64::MAX)), Some(None));
+        assert_eq!(tokens.authenticate("ns", &hash, Time(i64::MAX)), Some(None));
         assert_eq!(tokens.expired(Time(i64::MAX), 10).len(), 0);
     }
 
@@ -324,13 +324,17 @@ mod tests {
             (6 * HOUR, true, 6),
             (6 * HOUR + 1, false, 6),
         ] {
-            tokens.admit("ns", &hash, Time(now)).unwrap();
+            tokens.authenticate("ns", &hash, Time(now)).unwrap();
             let uses = tokens.unsaved(10);
             assert_eq!(uses.len(), usize::from(unsaved), "{now}");
             assert_eq!(used(), Some(Time(hour * HOUR)), "{now}");
             tokens.saved(&uses);
         }
-        assert!(tokens.admit("ns", &Hash::of("wrong"), Time(HOUR)).is_none());
-        assert!(tokens.admit("other", &hash, Time(HOUR)).is_none());
+        assert!(
+            tokens
+                .authenticate("ns", &Hash::of("wrong"), Time(HOUR))
+                .is_none()
+        );
+        assert!(tokens.authenticate("other", &hash, Time(HOUR)).is_none());
     }
 }

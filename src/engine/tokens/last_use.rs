@@ -20,7 +20,7 @@ impl Engine {
             .map(|it| (it.namespace.clone(), it.hash.hex(), it.at, it.created_at.0))
             .collect();
         self.write(Needs::default(), None, 1, move |work| {
-            work.also([Statement::of_rows(SAVE, &rows)]);
+            work.add_statements([Statement::of_rows(SAVE, &rows)]);
             Ok(())
         })
         .await?;
@@ -31,7 +31,7 @@ impl Engine {
     /// Reads the last uses that other servers have stored.
     pub(in crate::engine) async fn read_token_uses(&self) -> Result<()> {
         let stored = self.readers().rows(Statement::new(STORED, [])).await?;
-        Ok(self.known_tokens().take_uses(&stored)?)
+        Ok(self.known_tokens().reload_uses(&stored)?)
     }
 }
 

@@ -35,13 +35,16 @@ async fn up_to_500_expired_tokens_are_removed_at_once() {
         make(&engine, 0..count, 31.0 * 86_400.0, a_second).await;
         let remove = async || {
             engine
-                .chore(SystemTask::Upkeep(MaintenanceTask::Tokens))
+                .run_system_task(SystemTask::Maintain(MaintenanceTask::DeleteExpiredTokens))
                 .await
                 .unwrap()
         };
         let removed = remove().await;
         assert_eq!(removed, first, "{count} tokens");
-        assert_eq!(MaintenanceTask::Tokens.may_go_on(removed), count >= 500);
+        assert_eq!(
+            MaintenanceTask::DeleteExpiredTokens.may_have_more(removed),
+            count >= 500
+        );
         assert_eq!(remove().await, count - first);
     }
     engine.close().await;
@@ -63,7 +66,11 @@ async fn up_to_500_last_uses_are_stored_at_once() {
         let numbers = from..from + count;
         make(&engine, numbers.clone(), 1.0, None).await;
         for (namespace, secret) in numbers.map(place) {
-            engine.admit(&namespace, &secret).await.unwrap().unwrap();
+            engine
+                .authenticate_token(&namespace, &secret)
+                .await
+                .unwrap()
+                .unwrap();
         }
         assert_eq!(save().await, first, "{count} uses");
         assert_eq!(save().await, count - first);

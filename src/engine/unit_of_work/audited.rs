@@ -85,8 +85,8 @@ enum Fact<'a> {
 
 impl Audit {
     /// What the actor of this group, if there is one, will have changed.
-    pub fn of_first(steps: &[WriteRequest]) -> Option<Box<Audit>> {
-        let actor = steps.first()?.actor.as_ref()?;
+    pub fn of_first(requests: &[WriteRequest]) -> Option<Box<Audit>> {
+        let actor = requests.first()?.actor.as_ref()?;
         Some(Box::new(Audit {
             actor: Arc::clone(actor),
             recurring: HashMap::new(),
@@ -126,7 +126,7 @@ fn some(tags: &[String]) -> &[String] {
 
 impl UnitOfWork {
     /// What the verbs of an actor change is noted from here on.
-    pub fn audit_begins(&mut self) {
+    pub fn begin_audit(&mut self) {
         if let Some(audit) = &mut self.audit {
             let read = self.recurring.iter();
             let read = read.filter_map(|(id, slot)| Some((id.clone(), slot.recurring.clone()?)));
@@ -183,7 +183,10 @@ impl UnitOfWork {
                 value: short(&value),
             };
             let was = self.config.get(option).map(fact);
-            let is = value.clone().or_else(|| Config::unset(option)).map(fact);
+            let is = value
+                .clone()
+                .or_else(|| Config::default_value(option))
+                .map(fact);
             audit.note(1, was.as_ref(), is.as_ref());
         }
         for change in &self.tokens.changes {
@@ -202,8 +205,8 @@ impl UnitOfWork {
         for worker in &self.forgotten_workers {
             audit.note(1, Some(&Fact::Worker { worker }), None);
         }
-        if self.concerned > 0 {
-            let deleted = self.concerned;
+        if self.affected > 0 {
+            let deleted = self.affected;
             let items = i64::try_from(deleted).unwrap_or(i64::MAX);
             audit.note(items, None, Some(&Fact::Deleted { deleted }));
         }

@@ -14,11 +14,11 @@ const CLAIMED_MAX: usize = 8 * 1024 * 1024;
 
 impl UnitOfWork {
     /// The statement that reads the long bodies that verbs need, if there are any.
-    pub fn loading_bodies<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Option<Statement> {
+    pub fn body_statement<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Option<Statement> {
         let mut missing = Vec::new();
         let mut chosen: HashSet<i64> = HashSet::new();
         for need in needs {
-            chosen.extend(&need.choice);
+            chosen.extend(&need.poll_candidates);
             if need.bodies {
                 let slots = self.keys_of(need).filter_map(|(scope, id)| {
                     let id = id.to_owned();
@@ -41,7 +41,7 @@ impl UnitOfWork {
 
     /// Leaves out candidates of claims whose bodies are too long for one transaction, and gives the statement that reads
     /// those of the others.
-    pub fn loading_claimed_bodies(&mut self) -> Option<Statement> {
+    pub fn claimed_body_statement(&mut self) -> Option<Statement> {
         let mut missing = Vec::new();
         let mut bytes = 0;
         let UnitOfWork {
@@ -61,13 +61,13 @@ impl UnitOfWork {
             true
         };
         for Candidates {
-            lost,
+            expired,
             ready,
             is_cut,
             ..
         } in candidates.values_mut()
         {
-            for list in [lost, ready] {
+            for list in [expired, ready] {
                 let fitting = list.iter().take_while(|key| !*is_cut && fits(key)).count();
                 *is_cut |= fitting < list.len();
                 list.truncate(fitting);
@@ -88,7 +88,7 @@ impl UnitOfWork {
     }
 
     /// Takes in what these statements have read.
-    pub fn bodies_loaded(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
+    pub fn take_bodies(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
         let rows = answers.iter().flat_map(|answer| &answer.rows);
         let mut texts = HashMap::new();
         for row in rows {

@@ -15,7 +15,7 @@ pub struct CommitTimes(Mutex<VecDeque<(Instant, Duration)>>);
 
 impl CommitTimes {
     /// A commit has just ended, which began then.
-    pub fn took(&self, began: Instant) {
+    pub fn record(&self, began: Instant) {
         let now = Instant::now();
         self.ended(now, now - began);
     }

@@ -183,7 +183,7 @@ impl Counters {
     }
 
     /// Something happened at `now`, to be told by the minute.
-    fn mark(&mut self, queue: QueueId, mark: SeriesEvent, now: Time) {
+    fn count_event(&mut self, queue: QueueId, mark: SeriesEvent, now: Time) {
         self.add(
             Kind::Minute,
             queue,
@@ -195,12 +195,12 @@ impl Counters {
 
     /// A job came into `queue` at `now`.
     pub fn put(&mut self, queue: QueueId, now: Time) {
-        self.mark(queue, SeriesEvent::Put, now);
+        self.count_event(queue, SeriesEvent::Put, now);
     }
 
     /// A job went to the dead letter at `now`.
-    pub fn died(&mut self, queue: QueueId, now: Time) {
-        self.mark(queue, SeriesEvent::Failed, now);
+    pub fn dead_lettered(&mut self, queue: QueueId, now: Time) {
+        self.count_event(queue, SeriesEvent::Failed, now);
     }
 
     /// A job waited or ran for `seconds`, and ceased to do so at `now`.
@@ -208,8 +208,8 @@ impl Counters {
         let day = now.day();
         self.add(kind, queue, day, slot(seconds), 1);
         match kind {
-            Kind::Wait => self.mark(queue, SeriesEvent::Claimed(seconds), now),
-            Kind::Run => self.mark(queue, SeriesEvent::Completed(seconds), now),
+            Kind::Wait => self.count_event(queue, SeriesEvent::Claimed(seconds), now),
+            Kind::Run => self.count_event(queue, SeriesEvent::Completed(seconds), now),
             Kind::State | Kind::Outcome | Kind::Minute | Kind::Hour => {}
         }
         self.moments
@@ -227,7 +227,7 @@ impl Counters {
     pub fn failure(&mut self, queue: QueueId, now: Time) {
         self.add(Kind::Outcome, queue, now.day(), Outcome::Failures as i64, 1);
         self.add(Kind::Outcome, queue, now.day(), Outcome::Failed as i64, 1);
-        self.mark(queue, SeriesEvent::Failed, now);
+        self.count_event(queue, SeriesEvent::Failed, now);
     }
 
     /// A job that failed at `failed_at` is failed no longer.
@@ -243,7 +243,7 @@ impl Counters {
     }
 
     /// A lost lease was handed on, or ended the job, at `now`.
-    pub fn lost(&mut self, queue: QueueId, now: Time) {
+    pub fn lease_expired(&mut self, queue: QueueId, now: Time) {
         self.add(Kind::Outcome, queue, now.day(), Outcome::Retries as i64, 1);
     }
 

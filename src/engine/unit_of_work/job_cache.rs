@@ -33,7 +33,7 @@ impl JobCache {
         young.or(old)
     }
 
-    pub fn keep(&mut self, job: Job, version: i64) {
+    pub fn insert(&mut self, job: Job, version: i64) {
         let bytes = bytes(&job);
         if bytes > JOB_BYTES_MAX {
             self.take(&job.key);
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn what_workers_keep_with_a_job_counts_as_its_body_does() {
         let mut held = JobCache::default();
-        held.keep(job("small", 100), 1);
-        held.keep(job("large", JOB_BYTES_MAX), 1);
+        held.insert(job("small", 100), 1);
+        held.insert(job("large", JOB_BYTES_MAX), 1);
         assert!(held.take(&key("small")).is_some());
         assert!(held.take(&key("large")).is_none());
     }
@@ -128,7 +128,7 @@ mod tests {
     fn a_job_of_up_to_16_kib_is_at_hand() {
         let mut held = JobCache::default();
         for (bytes, is_kept) in [(16_383, true), (16_384, true), (16_385, false)] {
-            held.keep(of_bytes("a", bytes), 1);
+            held.insert(of_bytes("a", bytes), 1);
             assert_eq!(held.take(&key("a")).is_some(), is_kept, "{bytes} bytes");
         }
     }
@@ -137,7 +137,7 @@ mod tests {
     fn a_half_holds_4096_jobs() {
         let mut held = JobCache::default();
         for n in 1..=3 * 4_096 {
-            held.keep(job(&n.to_string(), 0), 1);
+            held.insert(job(&n.to_string(), 0), 1);
             // The half that is full becomes the old one when the next job comes.
             let old = (n - 1) / 4_096 * 4_096;
             assert_eq!(held.young.len(), n - old, "{n} jobs");
@@ -151,12 +151,12 @@ mod tests {
         for left in [1, 0] {
             let mut held = JobCache::default();
             for n in 1..full {
-                held.keep(of_bytes(&n.to_string(), 16_384), 1);
+                held.insert(of_bytes(&n.to_string(), 16_384), 1);
             }
-            held.keep(of_bytes("last", 16_384 - left), 1);
+            held.insert(of_bytes("last", 16_384 - left), 1);
             assert_eq!((held.young.len(), held.old.len()), (full, 0), "{left} left");
             // With one byte left this is one too many.
-            held.keep(of_bytes("", 2), 1);
+            held.insert(of_bytes("", 2), 1);
             assert_eq!((held.young.len(), held.old.len()), (1, full), "{left} left");
         }
     }
@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn a_job_that_has_grown_too_large_is_not_at_hand_as_it_was() {
         let mut held = JobCache::default();
-        held.keep(job("grows", 1), 1);
-        held.keep(job("grows", JOB_BYTES_MAX), 2);
+        held.insert(job("grows", 1), 1);
+        held.insert(job("grows", JOB_BYTES_MAX), 2);
         assert!(held.take(&key("grows")).is_none());
     }
 
@@ -174,7 +174,7 @@ mod tests {
         let mut held = JobCache::default();
         let each = JOB_BYTES_MAX - 100;
         let many = 3 * BYTES_MAX / each;
-        (0..many).for_each(|n| held.keep(job(&n.to_string(), each), 1));
+        (0..many).for_each(|n| held.insert(job(&n.to_string(), each), 1));
         let kept = (0..many).filter(|n| held.take(&key(&n.to_string())).is_some());
         let kept = kept.count();
         assert!(

@@ -15,7 +15,7 @@ use crate::store::{Answer, Row, Statement, StoreError};
 
 impl UnitOfWork {
     /// Statements that read what the verbs need, except for claims.
-    pub fn loading<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
+    pub fn load_statements<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
         let mut keys = HashSet::new();
         let mut recurring: Vec<&str> = Vec::new();
         let mut choice: Vec<i64> = Vec::new();
@@ -26,7 +26,7 @@ impl UnitOfWork {
             let missing = wanted.filter(|(scope, id)| is_possible(id) && !self.has(*scope, id));
             keys.extend(missing);
             recurring.extend(need.recurring.iter().map(String::as_str));
-            choice.extend(&need.choice);
+            choice.extend(&need.poll_candidates);
             operations.extend(need.operation);
             batch.extend(
                 need.oldest
@@ -58,7 +58,7 @@ impl UnitOfWork {
     }
 
     /// How many numbers for new records are needed in which queues.
-    pub fn numbers_wanted<'a>(
+    pub fn record_numbers_needed<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs>,
     ) -> BTreeMap<QueueId, i64> {
@@ -72,12 +72,12 @@ impl UnitOfWork {
     }
 
     /// The statement that takes these numbers.
-    pub fn taking_numbers(wanted: &BTreeMap<QueueId, i64>) -> Statement {
+    pub fn reserve_numbers(wanted: &BTreeMap<QueueId, i64>) -> Statement {
         Statement::of_rows(TAKE_NUMBERS, &wanted.iter().collect::<Vec<_>>())
     }
 
     /// Takes in what [`UnitOfWork::taking_numbers`] has given.
-    pub fn numbers_taken(
+    pub fn take_numbers(
         &mut self,
         wanted: &BTreeMap<QueueId, i64>,
         answers: Vec<Answer>,
@@ -137,7 +137,7 @@ impl UnitOfWork {
     ///
     /// A job that others are to wait for gets edges and is not changed otherwise, so its neighbors, of which there may be
     /// thousands, are not needed.
-    pub fn loading_neighbors<'a>(
+    pub fn neighbor_statement<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs> + Clone,
     ) -> Option<Statement> {
@@ -171,12 +171,12 @@ impl UnitOfWork {
 
     /// Takes in what [`UnitOfWork::loading`] has read. The oldest of a list come first in the batch; what else a row
     /// is, is told by its columns.
-    pub fn loaded(&mut self, answers: Vec<Answer>, oldest: bool) -> Result<(), StoreError> {
+    pub fn take_loaded(&mut self, answers: Vec<Answer>, oldest: bool) -> Result<(), StoreError> {
         for (index, answer) in answers.into_iter().enumerate() {
             for row in answer.rows {
                 match row.columns() {
                     recurring::COLUMNS => self.load_recurring(&row)?,
-                    operations::COLUMNS => self.operating.take_in(operations::operation(&row)?),
+                    operations::COLUMNS => self.operations.add_loaded(operations::operation(&row)?),
                     _ => {
                         let key = self.load(&row)?;
                         if oldest && index == 0 {
@@ -189,8 +189,8 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Takes in what [`UnitOfWork::loading_neighbors`] has read.
-    pub fn neighbors_loaded(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
+    /// Takes in what [`Work::neighbor_statement`] has read.
+    pub fn take_neighbors(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let key = self.load(row)?;
             if let Some(slot) = self.slots.get_mut(&key) {
@@ -204,7 +204,7 @@ impl UnitOfWork {
         let (job, version) = job_rows::job(row)?;
         let key = job.key.clone();
         if !self.slots.contains_key(&key) {
-            self.prime(job, version);
+            self.add_loaded(job, version);
         }
         Ok(key)
     }
@@ -222,7 +222,7 @@ impl UnitOfWork {
 
     /// Statements that read the next jobs of each queue, how many run where that is limited, and what is to
     /// be made of recurring jobs in the queues that have some.
-    pub fn loading_candidates(
+    pub fn candidate_statements(
         &self,
         wanted: &[(QueueId, usize)],
         recurring: &HashSet<QueueId>,
@@ -248,7 +248,7 @@ impl UnitOfWork {
 
     /// The statement that lets other servers wait with their claims in those of the queues where it is limited
     /// how many jobs run, if there are any.
-    pub fn taking_turns(&self, wanted: &[(QueueId, usize)]) -> Option<Statement> {
+    pub fn lock_limited_queues(&self, wanted: &[(QueueId, usize)]) -> Option<Statement> {
         let queues = wanted.iter().map(|(queue, _)| *queue);
         let limited = queues.filter(|id| self.limit(*id).is_some());
         let mut rows: Vec<_> = limited.map(|id| (id,)).collect();
@@ -267,7 +267,7 @@ impl UnitOfWork {
 
     /// Takes in what [`UnitOfWork::loading_candidates`] has read, in the order in which claims take it. Gives the
     /// recurring jobs that are due.
-    pub fn candidates_loaded(
+    pub fn take_candidates(
         &mut self,
         wanted: &[(QueueId, usize)],
         recurring: &HashSet<QueueId>,
@@ -275,18 +275,18 @@ impl UnitOfWork {
     ) -> Result<Vec<Recurring>, StoreError> {
         let mut due = Vec::new();
         for (queue, _) in wanted {
-            let (mut lost, mut ready) = (Vec::new(), Vec::new());
+            let (mut expired, mut ready) = (Vec::new(), Vec::new());
             for row in answers.next().unwrap_or_default().rows {
                 let (job, version) = job_rows::job(&row)?;
                 match &job.lease {
-                    Some(lease) => lost.push((lease.until, job.seq, job.key.clone())),
+                    Some(lease) => expired.push((lease.until, job.seq, job.key.clone())),
                     None => ready.push(job.key.clone()),
                 }
-                self.prime(job, version);
+                self.add_loaded(job, version);
             }
-            lost.sort_by_key(|(until, seq, _)| (*until, *seq));
-            let lost = lost.into_iter().map(|(.., key)| key).collect();
-            let room = match self.limit(*queue) {
+            expired.sort_by_key(|(until, seq, _)| (*until, *seq));
+            let expired = expired.into_iter().map(|(.., key)| key).collect();
+            let free_slots = match self.limit(*queue) {
                 Some(max) => {
                     let answer = answers.next().unwrap_or_default();
                     let running = answer.rows.first().map_or(Ok(0), |row| row.int(0))?;
@@ -304,9 +304,9 @@ impl UnitOfWork {
             self.candidates.insert(
                 *queue,
                 Candidates {
-                    lost,
+                    expired,
                     ready,
-                    room,
+                    free_slots,
                     is_cut: false,
                 },
             );
@@ -315,7 +315,7 @@ impl UnitOfWork {
     }
 
     /// Lets these jobs wait among the candidates of the queue.
-    pub fn line_up(&mut self, queue: QueueId, more: Vec<JobKey>) {
+    pub fn add_ready(&mut self, queue: QueueId, more: Vec<JobKey>) {
         if more.is_empty() {
             return;
         }

@@ -22,7 +22,7 @@ pub struct Needs {
     /// A number for a new record in this queue.
     pub number: Option<QueueKey>,
     /// Records by `seq`, to choose one from: whichever another server works on just now is left out.
-    pub choice: Vec<i64>,
+    pub poll_candidates: Vec<i64>,
     /// The oldest of a list.
     pub oldest: Option<Oldest>,
     /// An operation.
@@ -38,7 +38,7 @@ pub struct Needs {
     /// The verb changes no edges, so it needs no neighbors of the named jobs.
     pub keeps_edges: bool,
     /// Whether jobs may be added, for which a full disk has no room.
-    pub adds: bool,
+    pub adds_jobs: bool,
 }
 
 /// The oldest `count` jobs of a list.
@@ -79,7 +79,7 @@ pub struct Wanted {
     pub queue: QueueKey,
     pub count: usize,
     /// Also if the queue is paused.
-    pub paused_too: bool,
+    pub include_paused: bool,
 }
 
 /// Ids of the qless jobs that others are to wait for, and that are not named otherwise.

@@ -19,15 +19,15 @@ const NEW: i64 = 1;
 
 impl UnitOfWork {
     /// `n` due jobs of the queue were found waiting instead of scheduled.
-    pub fn promoted(&mut self, queue: QueueId, n: u64) {
+    pub fn count_promoted(&mut self, queue: QueueId, n: u64) {
         let n = n as i64;
         if n > 0 {
-            self.tally.count(queue, State::Scheduled, -n);
-            self.tally.count(queue, State::Waiting, n);
+            self.counters.count(queue, State::Scheduled, -n);
+            self.counters.count(queue, State::Waiting, n);
         }
         // The alarm is not enough: a waiter sets it after its claim, and if the job became due in between it is no longer
         // among the scheduled ones.
-        if self.watched {
+        if self.has_subscribers {
             self.wake(queue, usize::try_from(n).unwrap_or_default());
         }
     }
@@ -65,9 +65,9 @@ impl UnitOfWork {
             match slot.job.state {
                 State::Running if !slot.is_partial => {
                     let key = slot.job.key.clone();
-                    self.running.push((key, Some((slot.job, version))));
+                    self.cache_updates.push((key, Some((slot.job, version))));
                 }
-                _ => self.let_go(slot.job.key),
+                _ => self.forget_cached(slot.job.key),
             }
         }
         writes
@@ -88,25 +88,25 @@ impl UnitOfWork {
                 (Some(_), Some(version)) => moved.push((&slot.job, version)),
                 (None, Some(_)) => continue,
             }
-            self.tally.recount(slot.before.as_ref(), Some(&slot.job));
+            self.counters.recount(slot.before.as_ref(), Some(&slot.job));
             // One that is restored has had its tags, as far as anybody knows, since it was put; as others have.
             let tagged_at = match slot.version {
                 None => slot.job.created_at,
                 Some(_) => self.now,
             };
             tags.compare(slot.before.as_ref(), Some(&slot.job), tagged_at);
-            if self.watched {
-                self.look_out(slot.before.as_ref(), &slot.job);
+            if self.has_subscribers {
+                self.note_availability(slot.before.as_ref(), &slot.job);
             }
         }
         let mut gone = Vec::new();
         for (job, version) in &removed {
             gone.push((job.seq, *version));
-            self.let_go(job.key.clone());
-            self.tally.recount(Some(job), None);
+            self.forget_cached(job.key.clone());
+            self.counters.recount(Some(job), None);
             tags.compare(Some(job), None, self.now);
-            if self.watched {
-                self.make_room(job);
+            if self.has_subscribers {
+                self.wake_if_limited(job);
             }
         }
         let mut writes = Vec::new();
@@ -127,17 +127,17 @@ impl UnitOfWork {
 
     /// Notes what whoever waits for jobs wants to know: that one became available or will be, or that one
     /// less runs where their number is limited.
-    fn look_out(&mut self, before: Option<&Job>, after: &Job) {
+    fn note_availability(&mut self, before: Option<&Job>, after: &Job) {
         let is_ready = |job: &Job| matches!(job.state, State::Waiting | State::Stalled);
         let was_ready = before.is_some_and(|job| is_ready(job) && job.queue == after.queue);
         match after.state {
             _ if is_ready(after) && !was_ready => {
                 self.wake(after.queue, 1);
             }
-            State::Scheduled => self.will_be(after.queue, after.ready_at),
+            State::Scheduled => self.available_at(after.queue, after.ready_at),
             State::Running => {
                 if let Some(lease) = &after.lease {
-                    self.will_be(after.queue, lease.until);
+                    self.available_at(after.queue, lease.until);
                 }
             }
             _ => {}
@@ -145,12 +145,12 @@ impl UnitOfWork {
         if let Some(before) = before
             && after.state != State::Running
         {
-            self.make_room(before);
+            self.wake_if_limited(before);
         }
     }
 
     /// Wakes a waiter if this job was running in a queue with a limit on running jobs.
-    fn make_room(&mut self, before: &Job) {
+    fn wake_if_limited(&mut self, before: &Job) {
         if before.state != State::Running {
             return;
         }
@@ -183,27 +183,27 @@ impl UnitOfWork {
     }
 
     /// What is to be written when the group ends: queues, options, counts, statistics, and events.
-    pub fn closing_writes(&mut self, server: i64) -> Vec<Statement> {
+    pub fn final_writes(&mut self, server: i64) -> Vec<Statement> {
         let mut writes = Vec::new();
         if !self.changed_queues.is_empty() {
             let revision = self.revision.unwrap_or_default() + 1;
             writes.push(queue::save(self.changed_queues.values(), revision));
         }
-        writes.extend(empty_queues::drop_queues(&self.gone_queues));
+        writes.extend(empty_queues::drop_queues(&self.deleted_queues));
         let save =
             |(option, value): &(String, Option<String>)| config::save(option, value.as_deref());
         writes.extend(self.settings.iter().map(save));
         let save = |(id, since): (&String, &Option<Time>)| tracked::save(id, *since);
         writes.extend(self.tracking.iter().map(save));
         writes.extend(self.tokens.writes());
-        writes.extend(self.operating.writes());
+        writes.extend(self.operations.writes());
         if !self.forgotten_workers.is_empty() {
             writes.push(queue::forget_workers(&self.forgotten_workers));
         }
         writes.extend(self.audit_write());
-        writes.append(&mut self.more);
-        let tally = std::mem::take(&mut self.tally);
-        writes.extend(tally.into_statements(server));
+        writes.append(&mut self.extra_statements);
+        let counters = std::mem::take(&mut self.counters);
+        writes.extend(counters.into_statements(server));
         let events = std::mem::take(&mut self.events);
         writes.extend(self.revision_write());
         writes.extend(events.into_statements(self.now));
@@ -212,14 +212,14 @@ impl UnitOfWork {
 
     /// The statement that tells other servers that something has changed of which they keep a copy in memory.
     fn revision_write(&self) -> Option<Statement> {
-        let others = i64::from(self.changes_others());
+        let others = i64::from(self.changes_other_caches());
         let queues = !self.changed_queues.is_empty();
         if others == 0 && !queues {
             return None;
         }
         Some(match self.revision {
             // Queues are written whole: nobody else may have changed one meanwhile.
-            Some(revision) if queues || !self.gone_queues.is_empty() => {
+            Some(revision) if queues || !self.deleted_queues.is_empty() => {
                 Statement::new(REVISE_UNCHANGED, [others.into(), revision.into()]).exactly(1)
             }
             _ => Statement::new(REVISE, []),
@@ -227,13 +227,13 @@ impl UnitOfWork {
     }
 
     /// Whether something changes of which servers keep a copy in memory.
-    pub fn changes_what_is_kept(&self) -> bool {
-        !self.changed_queues.is_empty() || self.changes_others()
+    pub fn changes_cache(&self) -> bool {
+        !self.changed_queues.is_empty() || self.changes_other_caches()
     }
 
     /// Whether more of that changes than queues.
-    fn changes_others(&self) -> bool {
-        !(self.gone_queues.is_empty()
+    fn changes_other_caches(&self) -> bool {
+        !(self.deleted_queues.is_empty()
             && self.settings.is_empty()
             && self.tracking.is_empty()
             && self.tokens.changes.is_empty()
@@ -241,17 +241,17 @@ impl UnitOfWork {
     }
 
     /// What the group leaves behind once it has been committed.
-    pub fn finish(self) -> Finished {
-        Finished {
+    pub fn into_committed(self) -> Committed {
+        Committed {
             changed_queues: self.changed_queues.into_values().collect(),
-            gone_queues: self.gone_queues,
-            running: self.running,
+            deleted_queues: self.deleted_queues,
+            cache_updates: self.cache_updates,
             settings: self.settings,
             tracking: self.tracking,
             tokens: self.tokens.changes,
             recurring_in: self.recurring_in.into_iter().collect(),
-            woken: self.woken,
-            ahead: self.ahead,
+            wake_ups: self.wake_ups,
+            next_available: self.next_available,
             last_seq: self.seqs.last,
         }
     }
@@ -292,16 +292,16 @@ impl TagRows {
 }
 
 /// See [`UnitOfWork::finish`].
-pub struct Finished {
+pub struct Committed {
     pub changed_queues: Vec<Queue>,
-    pub gone_queues: Vec<QueueId>,
+    pub deleted_queues: Vec<QueueId>,
     /// In order: a job that is named twice is as the last one says.
-    pub running: Vec<(JobKey, Option<(Job, i64)>)>,
+    pub cache_updates: Vec<(JobKey, Option<(Job, i64)>)>,
     pub settings: Vec<(String, Option<String>)>,
     pub tracking: HashMap<String, Option<Time>>,
     pub tokens: Vec<TokenChange>,
     pub recurring_in: Vec<QueueId>,
-    pub woken: HashMap<QueueId, usize>,
-    pub ahead: HashMap<QueueId, Time>,
+    pub wake_ups: HashMap<QueueId, usize>,
+    pub next_available: HashMap<QueueId, Time>,
     pub last_seq: i64,
 }

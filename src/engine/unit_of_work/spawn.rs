@@ -20,14 +20,14 @@ pub struct DueRecurring {
 
 /// The ids that up to `count` children might get; as many again, for some may be taken.
 pub fn ids_of_children(due: &DueRecurring) -> impl Iterator<Item = String> {
-    let ahead = i64::try_from(due.children)
+    let next_available = i64::try_from(due.children)
         .unwrap_or(i64::MAX)
         .saturating_mul(2);
     let recurring = &due.recurring;
-    (1..=ahead).map(|n| format!("{}-{}", recurring.id, recurring.made + n))
+    (1..=next_available).map(|n| format!("{}-{}", recurring.id, recurring.made + n))
 }
 
-/// LabelFilter of the recurring jobs that are due get how many children when `wanted` jobs are wanted in each queue: in order,
+/// Which of the recurring jobs that are due get how many children when `wanted` jobs are wanted in each queue: in order,
 /// no more than are due, and together no more than are wanted.
 pub fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> Vec<DueRecurring> {
     let mut left: HashMap<QueueId, usize> = wanted.iter().copied().collect();
@@ -67,7 +67,7 @@ pub fn spawn(
             continue;
         }
         children.push(child(work, recurring, id));
-        work.tally.put(recurring.queue, now);
+        work.counters.put(recurring.queue, now);
         recurring.next_at = Time(recurring.next_at.0.saturating_add(recurring.interval));
     }
     children
@@ -130,7 +130,7 @@ fn child(work: &mut UnitOfWork, recurring: &Recurring, id: String) -> Job {
 impl UnitOfWork {
     /// The statement that tells which ids are taken already, of those that the children of recurring jobs
     /// might get.
-    pub fn loading_taken(due: &[DueRecurring]) -> Statement {
+    pub fn taken_ids_statement(due: &[DueRecurring]) -> Statement {
         let ids: Vec<_> = due.iter().flat_map(ids_of_children).collect();
         Statement::of_rows(TAKEN, &qless_keys(&ids))
     }
@@ -144,8 +144,11 @@ impl UnitOfWork {
         taken: &HashSet<String>,
     ) {
         let left = |(queue, count): &(QueueId, usize)| {
-            let lost = self.candidates.get(queue).map_or(0, |it| it.lost.len());
-            (*queue, (*count).min(self.room(*queue)).saturating_sub(lost))
+            let lost = self.candidates.get(queue).map_or(0, |it| it.expired.len());
+            (
+                *queue,
+                (*count).min(self.free_slots(*queue)).saturating_sub(lost),
+            )
         };
         let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
         for DueRecurring {
@@ -160,14 +163,14 @@ impl UnitOfWork {
             *left -= children.len();
             let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
             children.into_iter().for_each(|child| self.insert(child));
-            self.line_up(recurring.queue, keys);
-            self.respawned(recurring);
+            self.add_ready(recurring.queue, keys);
+            self.children_created(recurring);
         }
     }
 
     /// A recurring job has had children; that its queue has recurring jobs is known.
-    fn respawned(&mut self, recurring: Recurring) {
-        self.will_be(recurring.queue, recurring.next_at);
+    fn children_created(&mut self, recurring: Recurring) {
+        self.available_at(recurring.queue, recurring.next_at);
         if let Some(slot) = self.recurring.get_mut(&recurring.id) {
             slot.recurring = Some(recurring);
             slot.changed = true;
@@ -175,6 +178,6 @@ impl UnitOfWork {
     }
 }
 
-/// LabelFilter of these pairs of scope and id are taken: the ids.
+/// Which of these pairs of scope and id are taken: the ids.
 const TAKEN: &str = "
 SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)";

@@ -15,7 +15,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::events;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::empty_queues::EmptyQueues;
-use crate::engine::maintenance::tasks::{self, MaintenanceTask};
+use crate::engine::maintenance::tasks;
 use crate::engine::model::job::{JobKey, QueueId};
 
 use crate::engine::peers::Peers;
@@ -47,7 +47,7 @@ pub struct Runner {
     pub shared: Shared,
     pub clock: Arc<Clock>,
     pub seen: Arc<SeenWorkers>,
-    pub waiters: Arc<Subscriptions>,
+    pub subscriptions: Arc<Subscriptions>,
     pub changes: watch::Sender<u64>,
     pub commits: Arc<CommitTimes>,
     pub clients_tell_time: bool,
@@ -59,14 +59,14 @@ pub struct Runner {
     /// What is in memory is as of this revision of the database.
     pub revision: i64,
     /// Whether we have looked what others have changed.
-    pub has_noticed: bool,
+    pub has_reported_revision: bool,
     /// How many groups have been written; old events go with every so many.
-    pub groups: u64,
+    pub transactions: u64,
     /// Queues that have, or had, recurring jobs.
     pub recurring_in: HashSet<QueueId>,
-    pub aged: Aging,
-    pub held: JobCache,
-    pub idle: EmptyQueues,
+    pub aging: Aging,
+    pub job_cache: JobCache,
+    pub empty_queues: EmptyQueues,
 }
 
 /// When it was seen last to what is old.
@@ -81,108 +81,117 @@ pub struct Aging {
 impl Group for Runner {
     type Request = WriteRequest;
 
-    fn items(step: &WriteRequest) -> usize {
-        step.items
+    fn items(request: &WriteRequest) -> usize {
+        request.items
     }
 
-    fn is_alone(step: &WriteRequest) -> bool {
-        step.now.is_some()
-            || step.needs.oldest.is_some()
-            || step.actor.is_some()
-            || step.task.chore().is_some()
+    fn is_alone(request: &WriteRequest) -> bool {
+        request.now.is_some()
+            || request.needs.oldest.is_some()
+            || request.actor.is_some()
+            || request.task.system_task().is_some()
     }
 
-    fn adds(step: &WriteRequest) -> bool {
-        step.needs.adds
+    fn adds(request: &WriteRequest) -> bool {
+        request.needs.adds_jobs
     }
 
     async fn run(
         &mut self,
         connection: &mut Connection,
-        steps: &mut [WriteRequest],
+        requests: &mut [WriteRequest],
     ) -> Result<(), StoreError> {
-        // Servers that add edges at the same time might close a circle together, each seeing half of it.
-        let strict = steps.iter().any(|step| !step.needs.awaited.is_empty());
+        // Two servers that add dependencies at the same time could complete a cycle, each seeing half of it.
+        let strict = requests.iter().any(|it| !it.needs.awaited.is_empty());
         let seqs = self.begin(connection, strict).await?;
-        let now = steps.iter().find_map(|step| step.now);
+        let now = requests.iter().find_map(|request| request.now);
         let now = now.unwrap_or_else(|| self.clock.now());
-        let watched = self.waiters.any() || self.peers.any();
-        let mut work = UnitOfWork::new(now, &self.shared, watched, seqs);
-        work.audit = Audit::of_first(steps);
-        work.revision = self.peers.share().then_some(self.revision);
-        let chore = steps.iter().find_map(|step| step.task.chore());
-        let mut writes = match &chore {
-            Some(chore) => {
-                let writes = self.attend_to(chore, connection, &mut work).await?;
-                steps.iter_mut().for_each(|step| step.task.run(&mut work));
+        let has_subscribers = self.subscriptions.any() || self.peers.any();
+        let mut work = UnitOfWork::new(now, &self.shared, has_subscribers, seqs);
+        work.audit = Audit::of_first(requests);
+        work.revision = self.peers.is_shared().then_some(self.revision);
+        let system_task = requests.iter().find_map(|it| it.task.system_task());
+        let mut writes = match &system_task {
+            Some(system_task) => {
+                let writes = self
+                    .run_system_task(system_task, connection, &mut work)
+                    .await?;
+                requests.iter_mut().for_each(|it| it.task.run(&mut work));
                 writes
             }
-            None => {
-                self.prime(&mut work, steps);
-                let sizes = &self.shared.record_sizes;
-                let writes = run_named(connection, &mut work, steps, sizes).await?;
-                let (shared, recurring_in) = (self.peers.share(), &self.recurring_in);
-                run_claims(connection, &mut work, steps, writes, recurring_in, shared).await?
-            }
+            None => self.run_verbs(connection, &mut work, requests).await?,
         };
-        // Where clients tell the time upkeep leaves qless alone; what is old goes with a completion, as in qless-core.
-        let retires = work.completed && self.clients_tell_time;
-        if retires {
+        // With client time, maintenance leaves qless alone. Old jobs are deleted with a completion, as in qless-core.
+        let deletes_complete = work.completed && self.clients_tell_time;
+        if deletes_complete {
             connection.run(std::mem::take(&mut writes)).await?;
-            tasks::retire(connection, &mut work).await?;
+            tasks::delete_complete(connection, &mut work).await?;
         }
-        let ages = retires || matches!(chore, Some(SystemTask::Upkeep(MaintenanceTask::Age)));
-        let aged = if ages {
-            self.age(connection, &mut work).await?
-        } else {
-            self.aged
+        let ages = system_task.as_ref().map(SystemTask::ages_statistics);
+        let aging = match deletes_complete || ages.unwrap_or_default() {
+            true => self.age_statistics(connection, &mut work).await?,
+            false => self.aging,
         };
-        if self.groups.is_multiple_of(DROP_EVENTS_EVERY) && chore.is_none() {
+        if self.transactions.is_multiple_of(DROP_EVENTS_EVERY) && system_task.is_none() {
             writes.push(events::drop_old());
         }
-        let flush = matches!(chore, Some(SystemTask::Flush));
-        let revised = flush || work.changes_what_is_kept();
-        writes.extend(work.closing_writes(self.peers.number));
+        let flush = matches!(system_task, Some(SystemTask::Flush));
+        let revised = flush || work.changes_cache();
+        writes.extend(work.final_writes(self.peers.number));
         let seen = if flush {
             HashMap::new()
         } else {
-            self.seen_before(&work)
+            self.unsaved_workers(&work)
         };
         let written = !writes.is_empty();
-        let save_seen = !seen.is_empty() && (written || chore.is_some());
+        let save_seen = !seen.is_empty() && (written || system_task.is_some());
         if save_seen {
             writes.push(tasks::save_seen(&seen, self.clients_tell_time));
         }
         let began = Instant::now();
         connection.commit_with(writes).await?;
         if written {
-            self.commits.took(began);
+            self.commits.record(began);
         }
-        if let Some(chore) = &chore {
-            self.attended(chore, connection).await?;
+        if let Some(system_task) = &system_task {
+            self.after_system_task(system_task, connection).await?;
         }
-        // Where servers share the database the next group finds out by itself, and reads what is there again.
-        if revised && !self.peers.share() {
+        // With a shared database, the next transaction notices the new revision, and reloads the caches.
+        if revised && !self.peers.is_shared() {
             self.revision += 1;
         }
-        self.aged = aged;
-        self.groups += 1;
-        self.committed(work, if save_seen { HashMap::new() } else { seen }, written);
+        self.aging = aging;
+        self.transactions += 1;
+        self.apply_committed(work, if save_seen { HashMap::new() } else { seen }, written);
         Ok(())
     }
 
-    fn answer(&mut self, steps: Vec<WriteRequest>, outcome: Result<(), StoreError>) {
+    fn answer(&mut self, requests: Vec<WriteRequest>, outcome: Result<(), StoreError>) {
         if outcome.is_err() {
-            self.held.clear();
+            self.job_cache.clear();
         }
         let outcome = outcome.map_err(Error::from);
-        for step in steps {
-            step.task.answer(outcome.clone());
+        for request in requests {
+            request.task.answer(outcome.clone());
         }
     }
 }
 
 impl Runner {
+    /// Runs the verbs of the requests. Returns the statements to write with the commit.
+    async fn run_verbs(
+        &mut self,
+        connection: &mut Connection,
+        work: &mut UnitOfWork,
+        requests: &mut [WriteRequest],
+    ) -> Result<Vec<Statement>, StoreError> {
+        self.load_cached_jobs(work, requests);
+        let sizes = &self.shared.record_sizes;
+        let writes = run_named(connection, work, requests, sizes).await?;
+        let (shared, recurring_in) = (self.peers.is_shared(), &self.recurring_in);
+        run_claims(connection, work, requests, writes, recurring_in, shared).await
+    }
+
     /// Begins a transaction, and catches up with what other servers have changed. Where the order of
     /// insertion goes on: among several servers by the clock, and a server's number.
     async fn begin(
@@ -196,9 +205,9 @@ impl Runner {
                 step: 1,
             });
         };
-        self.clock.follow(fresh.now);
+        self.clock.synchronize(fresh.now);
         if self.revision != fresh.revision {
-            self.catch_up(connection).await?;
+            self.update_cache(connection).await?;
         }
         let by_clock = fresh.now.saturating_mul(SERVERS_MAX) + self.peers.number % SERVERS_MAX;
         Ok(Seqs {
@@ -209,12 +218,12 @@ impl Runner {
 
     /// Drops old statistics, once a day, and makes hours of old minutes, once an hour: a bounded batch of each, until
     /// that was all.
-    async fn age(
+    async fn age_statistics(
         &self,
         connection: &mut Connection,
         work: &mut UnitOfWork,
     ) -> Result<Aging, StoreError> {
-        let mut aged = self.aged;
+        let mut aged = self.aging;
         let hour = Some(time_series::minute(work.now).div_euclid(time_series::HOUR));
         if aged.folded_in != hour && fold_series::fold(connection, work).await? {
             aged.folded_in = hour;
@@ -227,50 +236,50 @@ impl Runner {
     }
 
     /// Catches up with what has changed of that which is kept in memory.
-    async fn catch_up(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
-        let answers = connection.look(cache::since(self.revision)).await?;
+    async fn update_cache(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
+        let answers = connection.read(cache::since(self.revision)).await?;
         match cache::take_in(&self.shared, self.revision, &answers)? {
             Some(revision) => self.revision = revision,
-            None => self.take_over(connection).await?,
+            None => self.reload_cache(connection).await?,
         }
         Ok(())
     }
 
     /// Reads again what is kept in memory.
-    pub(in crate::engine) async fn take_over(
+    pub(in crate::engine) async fn reload_cache(
         &mut self,
         connection: &mut Connection,
     ) -> Result<(), StoreError> {
-        let answers = connection.look(cache::all()).await?;
+        let answers = connection.read(cache::all()).await?;
         let taken = cache::take_over(&self.shared, answers)?;
         self.revision = taken.revision;
         self.recurring_in = taken.recurring_in;
         if taken.tokens_differ {
             // Whoever waits with a token that has been revoked should look again.
-            self.waiters.wake_all();
+            self.subscriptions.wake_all();
         }
         Ok(())
     }
 
     /// Puts under work what is at hand of the jobs that are named.
-    fn prime(&mut self, work: &mut UnitOfWork, steps: &[WriteRequest]) {
-        if self.peers.share() {
+    fn load_cached_jobs(&mut self, work: &mut UnitOfWork, requests: &[WriteRequest]) {
+        if self.peers.is_shared() {
             // Another server may have given a job to somebody else meanwhile.
             return;
         }
-        for step in steps {
-            let keys: Vec<_> = work.keys_of(&step.needs).collect();
+        for request in requests {
+            let keys: Vec<_> = work.keys_of(&request.needs).collect();
             for (scope, id) in keys {
                 let id = id.to_owned();
-                if let Some((job, version)) = self.held.take(&JobKey { scope, id }) {
-                    work.prime(job, version);
+                if let Some((job, version)) = self.job_cache.take(&JobKey { scope, id }) {
+                    work.add_loaded(job, version);
                 }
             }
         }
     }
 
     /// Workers seen and not yet saved, those of this group included.
-    fn seen_before(&self, work: &UnitOfWork) -> HashMap<String, Time> {
+    fn unsaved_workers(&self, work: &UnitOfWork) -> HashMap<String, Time> {
         let mut seen = self
             .seen
             .lock()
@@ -279,36 +288,45 @@ impl Runner {
         for worker in work.forgotten_workers() {
             seen.remove(worker);
         }
-        seen.extend(work.seen().iter().map(|worker| (worker.clone(), work.now)));
+        seen.extend(
+            work.seen_workers()
+                .iter()
+                .map(|worker| (worker.clone(), work.now)),
+        );
         seen
     }
 
     /// Takes over what the committed group has left, and says that something has changed.
-    fn committed(&mut self, mut work: UnitOfWork, unsaved: HashMap<String, Time>, written: bool) {
+    fn apply_committed(
+        &mut self,
+        mut work: UnitOfWork,
+        unsaved: HashMap<String, Time>,
+        written: bool,
+    ) {
         if work.ticks > 0 {
-            self.clock.pass(work.tick());
+            self.clock.advance_to(work.next_tick());
         }
-        let finished = work.finish();
+        let finished = work.into_committed();
         self.last_seq = finished.last_seq;
-        if !self.peers.share() {
+        if !self.peers.is_shared() {
             // A verb that only looks at a job is not guarded by its version: nothing old may be at hand.
-            for (key, job) in finished.running {
+            for (key, job) in finished.cache_updates {
                 match job {
-                    Some((job, version)) => self.held.keep(job, version),
-                    None => drop(self.held.take(&key)),
+                    Some((job, version)) => self.job_cache.insert(job, version),
+                    None => drop(self.job_cache.take(&key)),
                 }
             }
         }
         for (option, value) in finished.settings {
             self.shared.config.apply(&option, value);
             // What is kept for how long may have changed, and how many may run.
-            self.aged.pruned_on = None;
-            self.waiters.wake_all();
+            self.aging.pruned_on = None;
+            self.subscriptions.wake_all();
         }
         for queue in finished.changed_queues {
             self.shared.queues.add(queue);
         }
-        for id in finished.gone_queues {
+        for id in finished.deleted_queues {
             self.shared.queues.remove(id);
         }
         for (id, since) in finished.tracking {
@@ -317,28 +335,31 @@ impl Runner {
         if !finished.tokens.is_empty() {
             let tokens = finished.tokens.into_iter();
             tokens.for_each(|change| self.shared.tokens.apply(change));
-            self.waiters.wake_all();
+            self.subscriptions.wake_all();
         }
         self.recurring_in.extend(finished.recurring_in);
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = unsaved;
         let queue = |id| self.shared.queues.by_id(id);
         for (queue, n) in finished
-            .woken
+            .wake_ups
             .iter()
             .filter_map(|(id, n)| Some((queue(*id)?, *n)))
         {
-            self.waiters.wake(&queue.key, n);
+            self.subscriptions.wake(&queue.key, n);
         }
         for (queue, at) in finished
-            .ahead
+            .next_available
             .iter()
             .filter_map(|(id, at)| Some((queue(*id)?, *at)))
         {
-            self.waiters.will_be(&queue.key, at);
+            self.subscriptions.available_at(&queue.key, at);
         }
         if written {
-            let touched = finished.woken.keys().chain(finished.ahead.keys());
-            self.peers.tell(touched.copied());
+            let touched = finished
+                .wake_ups
+                .keys()
+                .chain(finished.next_available.keys());
+            self.peers.announce(touched.copied());
             self.changes.send_modify(|changes| *changes += 1);
         }
     }
@@ -348,43 +369,49 @@ impl Runner {
 async fn run_named(
     connection: &mut Connection,
     work: &mut UnitOfWork,
-    steps: &mut [WriteRequest],
+    requests: &mut [WriteRequest],
     sizes: &RecordSizes,
 ) -> Result<Vec<Statement>, StoreError> {
-    let numbers = work.numbers_wanted(steps.iter().map(|step| &step.needs));
+    let numbers = work.record_numbers_needed(requests.iter().map(|request| &request.needs));
     if !numbers.is_empty() {
         let answers = connection
-            .run(vec![UnitOfWork::taking_numbers(&numbers)])
+            .run(vec![UnitOfWork::reserve_numbers(&numbers)])
             .await?;
-        work.numbers_taken(&numbers, answers)?;
+        work.take_numbers(&numbers, answers)?;
     }
-    let oldest = steps.iter().any(|step| step.needs.oldest.is_some());
-    let load = work.loading(steps.iter().map(|step| &step.needs));
+    let oldest = requests
+        .iter()
+        .any(|request| request.needs.oldest.is_some());
+    let load = work.load_statements(requests.iter().map(|request| &request.needs));
     if !load.is_empty() {
-        let answers = connection.look(load).await?;
-        work.loaded(answers, oldest)?;
+        let answers = connection.read(load).await?;
+        work.take_loaded(answers, oldest)?;
     }
-    if let Some(neighbors) = work.loading_neighbors(steps.iter().map(|step| &step.needs)) {
-        let answers = connection.look(vec![neighbors]).await?;
-        work.neighbors_loaded(&answers)?;
+    if let Some(neighbors) = work.neighbor_statement(requests.iter().map(|request| &request.needs))
+    {
+        let answers = connection.read(vec![neighbors]).await?;
+        work.take_neighbors(&answers)?;
     }
-    let mut walk = Walk::from(work, steps.iter().map(|step| &step.needs));
+    let mut walk = Walk::from(work, requests.iter().map(|request| &request.needs));
     while let Some(level) = walk.next_level() {
-        let answers = connection.look(vec![level]).await?;
+        let answers = connection.read(vec![level]).await?;
         walk.loaded(work, &answers)?;
     }
-    if walk.is_cut() && steps.len() > 1 {
+    if walk.is_cut() && requests.len() > 1 {
         return Err(StoreError::Oversized);
     }
     work.is_walk_cut = walk.is_cut();
-    if let Some(bodies) = work.loading_bodies(steps.iter().map(|step| &step.needs)) {
-        let answers = connection.look(vec![bodies]).await?;
-        work.bodies_loaded(&answers)?;
+    if let Some(bodies) = work.body_statement(requests.iter().map(|request| &request.needs)) {
+        let answers = connection.read(vec![bodies]).await?;
+        work.take_bodies(&answers)?;
     }
     work.note_sizes(sizes);
-    work.audit_begins();
-    for step in steps.iter_mut().filter(|step| step.needs.claim.is_empty()) {
-        step.task.run(work);
+    work.begin_audit();
+    for request in requests
+        .iter_mut()
+        .filter(|request| request.needs.claim.is_empty())
+    {
+        request.task.run(work);
     }
     Ok(work.job_writes())
 }
@@ -394,16 +421,17 @@ async fn run_named(
 async fn run_claims(
     connection: &mut Connection,
     work: &mut UnitOfWork,
-    steps: &mut [WriteRequest],
+    requests: &mut [WriteRequest],
     mut writes: Vec<Statement>,
     recurring_in: &HashSet<QueueId>,
     shared: bool,
 ) -> Result<Vec<Statement>, StoreError> {
-    let claims =
-        |step: &&mut WriteRequest| !step.needs.claim.is_empty() && !step.task.is_abandoned();
-    let wanted = wanted(work, steps);
+    let claims = |request: &&mut WriteRequest| {
+        !request.needs.claim.is_empty() && !request.task.is_abandoned()
+    };
+    let wanted = wanted(work, requests);
     // Where it is limited how many jobs run, servers count and claim one after the other.
-    if shared && let Some(turn) = work.taking_turns(&wanted) {
+    if shared && let Some(turn) = work.lock_limited_queues(&wanted) {
         connection.run(vec![turn]).await?;
     }
     if !wanted.is_empty() {
@@ -415,21 +443,21 @@ async fn run_claims(
             recurring_in
         };
         let before = writes.len();
-        writes.extend(work.loading_candidates(&wanted, recurring_in));
+        writes.extend(work.candidate_statements(&wanted, recurring_in));
         let answers = if before == 0 {
-            connection.look(writes).await?
+            connection.read(writes).await?
         } else {
             connection.run(writes).await?
         };
         let answers = answers.into_iter().skip(before);
-        let due = work.candidates_loaded(&wanted, recurring_in, answers)?;
-        if let Some(bodies) = work.loading_claimed_bodies() {
+        let due = work.take_candidates(&wanted, recurring_in, answers)?;
+        if let Some(bodies) = work.claimed_body_statement() {
             let answers = connection.run(vec![bodies]).await?;
-            work.bodies_loaded(&answers)?;
+            work.take_bodies(&answers)?;
         }
         if !due.is_empty() {
             let due = spawn::planned(&wanted, due, work.now);
-            let taken = UnitOfWork::loading_taken(&due);
+            let taken = UnitOfWork::taken_ids_statement(&due);
             let answers = connection.run(vec![taken]).await?;
             let rows = answers.iter().flat_map(|answer| &answer.rows);
             let taken = rows.map(|row| row.text(0)).collect::<Result<_, _>>()?;
@@ -437,27 +465,27 @@ async fn run_claims(
         }
         writes = Vec::new();
     }
-    for step in steps.iter_mut().filter(claims) {
-        step.task.run(work);
+    for request in requests.iter_mut().filter(claims) {
+        request.task.run(work);
     }
     writes.extend(work.job_writes());
     Ok(writes)
 }
 
 /// How many jobs of each queue the claims of the group want together.
-fn wanted(work: &UnitOfWork, steps: &[WriteRequest]) -> Vec<(QueueId, usize)> {
+fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<(QueueId, usize)> {
     let mut wanted: Vec<(QueueId, usize)> = Vec::new();
     let mut places: HashMap<QueueId, usize> = HashMap::new();
-    let all = steps.iter().flat_map(|step| &step.needs.claim);
+    let all = requests.iter().flat_map(|request| &request.needs.claim);
     for Wanted {
         queue,
         count,
-        paused_too,
+        include_paused,
     } in all
     {
         let Some(queue) = work
             .queue(queue)
-            .filter(|queue| *paused_too || !queue.paused)
+            .filter(|queue| *include_paused || !queue.paused)
         else {
             continue;
         };

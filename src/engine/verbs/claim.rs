@@ -59,11 +59,11 @@ impl Claim {
     }
 
     /// What the group should have at hand.
-    pub(in crate::engine) fn wanted(&self) -> Vec<Wanted> {
+    pub(in crate::engine) fn demand(&self) -> Vec<Wanted> {
         let wanted = |queue: &QueueKey| Wanted {
             queue: queue.clone(),
             count: self.count,
-            paused_too: false,
+            include_paused: false,
         };
         self.queues.iter().map(wanted).collect()
     }
@@ -90,15 +90,15 @@ impl Engine {
     /// in several transactions.
     pub async fn claim(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
         if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {
-            return self.claim_of_many(&claim, now).await;
+            return self.claim_from_many(&claim, now).await;
         }
-        self.claim_of_few(claim, now).await
+        self.claim_from_few(claim, now).await
     }
 
     /// A claim that names many queues looks first in which of them there is something: a transaction that asked each of
     /// them would be long, and on Postgres as many calls.
-    async fn claim_of_many(&self, claim: &Claim, now: Option<Time>) -> Result<Vec<Job>> {
-        self.freshen().await?;
+    async fn claim_from_many(&self, claim: &Claim, now: Option<Time>) -> Result<Vec<Job>> {
+        self.refresh_cache().await?;
         let mut jobs = Vec::new();
         for queues in claim.queues.chunks(QUEUES_PER_STATEMENT) {
             let found = self.available(queues, self.now(now)).await?;
@@ -114,7 +114,7 @@ impl Engine {
                     count: claim.count - jobs.len(),
                     ..claim.clone()
                 };
-                match self.claim_of_few(few, now).await {
+                match self.claim_from_few(few, now).await {
                     Err(error) if jobs.is_empty() => return Err(error),
                     some => jobs.extend(some.unwrap_or_default()),
                 }
@@ -130,18 +130,18 @@ impl Engine {
                 queues: first,
                 ..claim.clone()
             };
-            return self.claim_of_few(queues, now).await;
+            return self.claim_from_few(queues, now).await;
         }
         Ok(jobs)
     }
 
-    async fn claim_of_few(&self, mut claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
+    async fn claim_from_few(&self, mut claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
         let count = claim.count;
         let mut jobs = Vec::new();
         let mut looks = 0;
         while jobs.len() < count && !is_full(&jobs) {
             claim.count = (count - jobs.len()).min(CLAIM_MAX);
-            let some = match self.claim_some(claim.clone(), now).await {
+            let some = match self.claim_batch(claim.clone(), now).await {
                 Ok(some) => some,
                 Err(error) if jobs.is_empty() => return Err(error),
                 // The jobs claimed so far belong to the caller.
@@ -149,7 +149,7 @@ impl Engine {
             };
             let is_all = some.jobs.len() < claim.count && !some.is_cut;
             jobs.extend(some.jobs);
-            if is_all && !(jobs.is_empty() && self.others_hold_some(&claim, &mut looks).await) {
+            if is_all && !(jobs.is_empty() && self.is_locked_by_peers(&claim, &mut looks).await) {
                 break;
             }
         }
@@ -159,7 +159,7 @@ impl Engine {
     /// Whether a claim that got nothing is to be tried again after a moment: claims of other servers lock more jobs
     /// than they take (lost leases, of which it is not known yet whether they are handed on), and others pass over
     /// what is locked.
-    async fn others_hold_some(&self, claim: &Claim, looks: &mut u32) -> bool {
+    async fn is_locked_by_peers(&self, claim: &Claim, looks: &mut u32) -> bool {
         if *looks >= LOOKS_MAX || !self.peers().any() {
             return false;
         }
@@ -172,9 +172,9 @@ impl Engine {
         are_there
     }
 
-    async fn claim_some(&self, claim: Claim, now: Option<Time>) -> Result<Claimed> {
+    async fn claim_batch(&self, claim: Claim, now: Option<Time>) -> Result<Claimed> {
         let needs = Needs {
-            claim: claim.wanted(),
+            claim: claim.demand(),
             ..Needs::default()
         };
         let items = claim.count;

@@ -18,13 +18,13 @@ pub struct LeaseHolder {
 ///
 /// # Errors
 /// In this order: [`Error::NoSuchJob`], [`Error::NotRunning`], [`Error::WrongWorker`], [`Error::WrongQueue`].
-pub fn held<'w>(work: &'w UnitOfWork, key: &JobKey, holder: &LeaseHolder) -> Result<&'w Job> {
+pub fn leased_job<'w>(work: &'w UnitOfWork, key: &JobKey, holder: &LeaseHolder) -> Result<&'w Job> {
     let id = || key.id.clone();
     let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
     let (Some(lease), State::Running) = (&job.lease, job.state) else {
         return Err(Error::NotRunning {
             id: id(),
-            state: job.standing(work.now),
+            state: job.effective_state(work.now),
         });
     };
     if lease.worker != holder.worker {
@@ -43,7 +43,7 @@ pub fn held<'w>(work: &'w UnitOfWork, key: &JobKey, holder: &LeaseHolder) -> Res
 }
 
 /// Says, to the worker first, that it has lost the job.
-pub fn lock_lost(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
+pub fn announce_lost_lock(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
     let said = LogEvent::LockLost {
         id: &key.id,
         worker,
@@ -54,20 +54,20 @@ pub fn lock_lost(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
 
 /// Takes lost leases away, before jobs of the queue are given to anybody: what has tries left waits among the
 /// others, since its lease ended.
-pub fn lapse_lost(work: &mut UnitOfWork, queue: QueueId) {
+pub fn expire_leases(work: &mut UnitOfWork, queue: QueueId) {
     let mut back = Vec::new();
-    while let Some(key) = work.next_lost(queue) {
-        if lapse(work, &key) {
+    while let Some(key) = work.next_expired(queue) {
+        if expire_lease(work, &key) {
             back.push(key);
         }
     }
-    work.line_up(queue, back);
+    work.add_ready(queue, back);
 }
 
 /// Takes a lost lease away. A job with tries left waits again: by lmstfy's rules since the lease ended, by Relay's
 /// where it was in line. One without tries goes to the dead letter, where it stays. One whose time to live ended
 /// before is gone. Whether it waits.
-pub fn lapse(work: &mut UnitOfWork, key: &JobKey) -> bool {
+pub fn expire_lease(work: &mut UnitOfWork, key: &JobKey) -> bool {
     let now = work.now;
     let Some(lease) = work.job_mut(key).and_then(|job| job.lease.take()) else {
         return false;
@@ -92,15 +92,15 @@ pub fn lapse(work: &mut UnitOfWork, key: &JobKey) -> bool {
             job.ready_at = lease.until;
         }
     } else {
-        die(work, key, lease.until);
-        work.tally.died(queue, now);
+        dead_letter(work, key, lease.until);
+        work.counters.dead_lettered(queue, now);
     }
-    work.tally.lost(queue, now);
+    work.counters.lease_expired(queue, now);
     waits
 }
 
 /// Puts a job into the dead letter. By Relay's rules it is gone, so another may have its key.
-fn die(work: &mut UnitOfWork, key: &JobKey, at: Time) {
+fn dead_letter(work: &mut UnitOfWork, key: &JobKey, at: Time) {
     let Some(job) = work.job_mut(key) else { return };
     job.history.push(EventKind::Died, at, None, None);
     job.state = State::Dead;

@@ -13,7 +13,7 @@ const RETRIES: i64 = 5;
 
 /// 32 hex digits: the time and then chance. What is put together stands together in the index of ids, so
 /// that a group of puts writes one page of it and not one each.
-pub fn made_up_id(now: Time) -> String {
+pub fn generated_id(now: Time) -> String {
     let seconds = u64::try_from(now.whole_seconds()).unwrap_or_default();
     let nanos = u32::try_from(now.0.rem_euclid(1_000_000) * 1_000).unwrap_or_default();
     Uuid::new_v7(Timestamp::from_unix(NoContext, seconds, nanos))
@@ -52,14 +52,14 @@ pub fn new_job(work: &mut UnitOfWork, key: &JobKey) -> Job {
 
 /// Takes the job out of where it is: whatever lease or failure it has is undone. Returns the worker that has
 /// lost it by this, unless it was told already.
-pub fn leave(work: &mut UnitOfWork, key: &JobKey) -> Option<String> {
+pub fn leave_queue(work: &mut UnitOfWork, key: &JobKey) -> Option<String> {
     if let Some(job) = work.job(key)
         && let (State::Failed, Some(failure)) = (job.state, &job.failure)
     {
         let (queue, at) = (job.queue, failure.at);
         // The statistics of a day that is past keeping are gone, and must not come back.
-        if at.day() > work.past_keeping("stats-history") {
-            work.tally.failure_undone(queue, at);
+        if at.day() > work.last_expired_day("stats-history") {
+            work.counters.failure_undone(queue, at);
         }
     }
     let lease = work.job_mut(key)?.lease.take()?;
@@ -67,20 +67,20 @@ pub fn leave(work: &mut UnitOfWork, key: &JobKey) -> Option<String> {
 }
 
 /// Lets the job enter its queue anew: it waits, is scheduled, or depends on others.
-pub fn enter(work: &mut UnitOfWork, key: &JobKey, queue_name: &str, delay: f64) {
+pub fn enter_queue(work: &mut UnitOfWork, key: &JobKey, queue_name: &str, delay: f64) {
     let now = work.now;
     if let Some(job) = work.job_mut(key) {
         job.history
             .push(EventKind::Put, now, Some(queue_name), None);
         job.remaining = job.retries;
-        place(job, now, delay);
+        set_available(job, now, delay);
         let queue = job.queue;
-        work.tally.put(queue, now);
+        work.counters.put(queue, now);
     }
 }
 
 /// Sets the state in which a job that left another waits to be claimed.
-pub fn place(job: &mut Job, now: Time, delay: f64) {
+pub fn set_available(job: &mut Job, now: Time, delay: f64) {
     job.lease = None;
     job.since = now;
     job.ready_at = if delay > 0.0 {

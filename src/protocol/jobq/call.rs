@@ -84,7 +84,7 @@ impl Call {
             Err(Error::NoSuchQueue { .. }) => {}
             found => return Ok(found?),
         }
-        match engine.make_queue(THE_QUEUE).await {
+        match engine.create_queue(THE_QUEUE).await {
             // Somebody else came at the same time.
             Ok(_) | Err(Error::QueueExists { .. }) => Ok(engine.record_queue(THE_QUEUE).await?),
             Err(error) => Err(error.into()),

@@ -139,7 +139,10 @@ async fn admit(head: &Head, front: &Front) -> Result<Option<Grant>, Refusal> {
     if token.is_empty() {
         return Err(Refusal::NoToken);
     }
-    let grant = front.engine.admit(head.part("namespace"), token).await?;
+    let grant = front
+        .engine
+        .authenticate_token(head.part("namespace"), token)
+        .await?;
     grant.map(Some).ok_or(Refusal::WrongToken)
 }
 

@@ -65,7 +65,7 @@ pub async fn acknowledge(front: Front, call: Call) -> Outcome {
 /// `GET /api/:namespace/:queue/peek`
 pub async fn peek(front: Front, call: Call) -> Outcome {
     let queue = call.queue()?;
-    let found = front.engine.head(&queue).await?;
+    let found = front.engine.next_ready_job(&queue).await?;
     shown(found, &queue)
 }
 
@@ -73,7 +73,7 @@ pub async fn peek(front: Front, call: Call) -> Outcome {
 pub async fn job(front: Front, call: Call) -> Outcome {
     let queue = call.queue()?;
     let key = JobKey::lmstfy(call.job_id());
-    let found = front.engine.living(&queue, &key).await?;
+    let found = front.engine.unexpired_job(&queue, &key).await?;
     shown(found, &queue)
 }
 
@@ -85,7 +85,7 @@ fn shown(found: Option<(Job, Time)>, queue: &QueueKey) -> Outcome {
 /// `GET /api/:namespace/:queue/size`
 pub async fn size(front: Front, call: Call) -> Outcome {
     let queue = call.queue()?;
-    let size = front.engine.ready(&queue).await?;
+    let size = front.engine.count_ready(&queue).await?;
     Ok(sized(&queue, size))
 }
 

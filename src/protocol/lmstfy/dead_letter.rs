@@ -42,7 +42,7 @@ pub async fn respawn(front: Front, call: Call) -> Outcome {
 /// `DELETE /api/:namespace/:queue/deadletter`
 pub async fn drop_dead(front: Front, call: Call) -> Outcome {
     let (queue, limit) = (call.queue()?, limit(&call)?);
-    front.engine.drop_dead(queue, limit).await?;
+    front.engine.delete_dead_letter(queue, limit).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

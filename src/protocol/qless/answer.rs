@@ -169,7 +169,7 @@ impl Serialize for JobView<'_> {
         // A claim's answer is about a running job, even where the lease was given lost.
         let standing = match self.claimed {
             Some(_) => EffectiveState::Running,
-            None => job.standing(self.now),
+            None => job.effective_state(self.now),
         };
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &job.key.id)?;

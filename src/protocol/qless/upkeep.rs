@@ -24,7 +24,7 @@ pub async fn mend(front: Front, call: Call) -> Outcome {
             "resolve must be true; to check without repair, use GET",
         ));
     }
-    let (problems, resolved) = front.engine.mend(now).await?;
+    let (problems, resolved) = front.engine.repair(now).await?;
     Ok(Answer::new(
         &json!({ "problems": views(&problems), "resolved": resolved }),
     ))

@@ -15,7 +15,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// DatabaseInfo how much memory it takes.
+    /// About how much memory it takes.
     fn bytes(&self) -> usize {
         match self {
             Value::Text(text) => text.len() + 24,
@@ -108,7 +108,7 @@ pub struct Batch {
 /// Rows of a full batch.
 const ROWS_MAX: usize = 1_000;
 
-/// DatabaseInfo how many bytes a batch holds, unless a single row is larger.
+/// About how many bytes a batch holds, unless a single row is larger.
 const BYTES_MAX: usize = 4 << 20;
 
 impl Batch {

@@ -15,7 +15,7 @@ pub static REPAIR: Action = Action::new("mend", Repair::PATH, Role::Admin, |_| {
 #[server(endpoint = "mend")]
 pub async fn repair(back: String) -> Result<(), PageError> {
     act(&REPAIR, &back, async |context| {
-        let (found, fixed) = context.engine.mend(None).await?;
+        let (found, fixed) = context.engine.repair(None).await?;
         Ok(message(found.len(), fixed).into())
     })
     .await

@@ -73,7 +73,10 @@ pub async fn delete_dead(
     back: String,
 ) -> Result<(), PageError> {
     act(&DELETE_DEAD, &back, async |context| {
-        let done = context.engine.drop_dead(key(&queue), count).await?;
+        let done = context
+            .engine
+            .delete_dead_letter(key(&queue), count)
+            .await?;
         Ok(message("Deleted", done, count, &queue).into())
     })
     .await
@@ -91,7 +94,7 @@ pub async fn delete_dead_jobs(
     act(&DELETE_DEAD_JOBS, &back, async |context| {
         let count = ids.len();
         let keys = dead_jobs(&context.engine, &queue, ids).await?;
-        let done = context.engine.drop_dead_jobs(key(&queue), keys).await?;
+        let done = context.engine.delete_dead_jobs(key(&queue), keys).await?;
         Ok(message("Deleted", done, count, &queue).into())
     })
     .await
@@ -108,7 +111,10 @@ pub async fn requeue(
 ) -> Result<(), PageError> {
     act(&REQUEUE, &back, async |context| {
         check_protocol(Protocol::Relay, &queue)?;
-        let done = context.engine.revive_oldest(key(&queue), count).await?;
+        let done = context
+            .engine
+            .reenqueue_oldest_dead(key(&queue), count)
+            .await?;
         Ok(requeue_message(done, count, &queue).into())
     })
     .await
@@ -127,7 +133,10 @@ pub async fn requeue_jobs(
         check_protocol(Protocol::Relay, &queue)?;
         let count = ids.len();
         let dead = dead_jobs(&context.engine, &queue, ids).await?;
-        let results = context.engine.revive_jobs(key(&queue), dead).await?;
+        let results = context
+            .engine
+            .reenqueue_dead_jobs(key(&queue), dead)
+            .await?;
         Ok(requeue_message(Reenqueued::of(&results), count, &queue).into())
     })
     .await
@@ -157,7 +166,7 @@ pub async fn requeue_job(
             .pop();
         let dead = dead.ok_or_else(gone)?;
         let page = urls::job(&queue, &dead.id);
-        let requeued = context.engine.revive(key(&queue), dead).await;
+        let requeued = context.engine.reenqueue_dead(key(&queue), dead).await;
         requeued.map_err(|error| match error {
             Error::NoSuchJob { .. } => gone(),
             Error::JobExists { .. } => format!("{error}; nothing was changed"),
@@ -184,7 +193,7 @@ async fn dead_jobs(
         engine.dead_jobs(&key(queue), &letters).await
     } else {
         let keys: Vec<JobKey> = ids.into_iter().map(JobKey::lmstfy).collect();
-        let found = engine.brief_jobs_by_key(&keys).await;
+        let found = engine.list_jobs_by_key(&keys).await;
         found.map(|jobs| jobs.into_iter().flatten().collect())
     };
     let found = found.map_err(|error| error.to_string())?;
@@ -192,7 +201,7 @@ async fn dead_jobs(
     let now = engine.now(None);
     Ok(found
         .into_iter()
-        .filter(|job| Some(job.queue) == id && job.standing(now) == EffectiveState::Dead)
+        .filter(|job| Some(job.queue) == id && job.effective_state(now) == EffectiveState::Dead)
         .map(|job| job.key)
         .collect())
 }

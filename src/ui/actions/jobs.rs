@@ -25,7 +25,10 @@ pub static RETRY: Action = operator("retry", Retry::PATH);
 #[server]
 pub async fn retry(id: String, back: String) -> Result<(), PageError> {
     act(&RETRY, &back, async |context| {
-        context.engine.unfail_one(JobKey::qless(&id), None).await?;
+        context
+            .engine
+            .retry_failed(JobKey::qless(&id), None)
+            .await?;
         Ok(format!("Job “{id}” was requeued.").into())
     })
     .await

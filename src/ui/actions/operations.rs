@@ -60,7 +60,10 @@ async fn start(
     let (kind, subject) = (bulk_action(request)?, subject(request)?);
     let action = engine_action(kind, request)?;
     let text = |error: engine::Error| error.to_string();
-    let counted = engine.count(&action, &subject).await.map_err(text)?;
+    let counted = engine
+        .estimate_operation(&action, &subject)
+        .await
+        .map_err(text)?;
     let counted = counted.map_err(|why| why.to_string())?;
     if counted.jobs == 0 && !counted.is_least {
         return Err(no_jobs(request));
@@ -91,7 +94,7 @@ async fn start(
         subject,
         counted,
     };
-    let id = engine.operate(asked).await.map_err(text)?;
+    let id = engine.start_operation(asked).await.map_err(text)?;
     let id = id.map_err(|why| why.to_string())?;
     let undo = if can_be_undone {
         " You can undo it for 30 s after it ends."

@@ -133,7 +133,7 @@ pub async fn make_queue(name: String) -> Result<(), PageError> {
         if let Some(flaw) = flaw_of_queue_name(&name) {
             return Err(flaw.into());
         }
-        context.engine.make_queue(&name).await?;
+        context.engine.create_queue(&name).await?;
         let page = urls::queue(&QueueRef::jobq(&name));
         Ok(Done::at(page, format!("Queue “{name}” created.")))
     })
@@ -153,7 +153,7 @@ pub async fn delete_queue(
         check_protocol(Protocol::Jobq, &queue)?;
         let engine = &context.engine;
         engine
-            .expunge(&engine.record_queue(&queue.name).await?)
+            .delete_queue(&engine.record_queue(&queue.name).await?)
             .await?;
         let message = format!("Queue “{}” and its jobs deleted.", queue.label());
         Ok(Done::at(after, message))

@@ -56,7 +56,7 @@ pub async fn create_record(
     };
     let created = async {
         let queue = engine.record_queue(&queue.name).await?;
-        engine.record(&queue, payload, state).await
+        engine.create_record(&queue, payload, state).await
     };
     let created = created.await.map_err(|error| {
         refuse(RecordFieldErrors {
@@ -92,7 +92,7 @@ async fn set_state(
         Ok((old, new)) => {
             let swap = async {
                 let queue = engine.record_queue(&queue.name).await?;
-                engine.advance(&queue, existing(id)?, old, new).await
+                engine.advance_record(&queue, existing(id)?, old, new).await
             };
             swap.await.map_err(|error| sentence(&error))
         }
@@ -122,7 +122,7 @@ async fn append_event(
         Ok(text) => {
             let append = async {
                 let queue = engine.record_queue(&queue.name).await?;
-                engine.append(&queue, existing(id)?, text).await
+                engine.append_event(&queue, existing(id)?, text).await
             };
             append.await.map_err(|error| sentence(&error))
         }

@@ -29,7 +29,7 @@ pub struct PendingEntry {
 impl PendingEntry {
     /// The engine, which adds its changes to the entry.
     pub fn engine(&self, engine: &Engine) -> Engine {
-        engine.acting(Arc::clone(&self.actor))
+        engine.acting_as(Arc::clone(&self.actor))
     }
 
     /// Sets whether the action was done, and the message. Only the first call counts.
@@ -100,7 +100,7 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
         (is_rejected || status.is_server_error()).then(failed)
     });
     if let Some((is_done, text)) = outcome
-        && let Err(error) = engine.conclude(&entry.actor, is_done, &text).await
+        && let Err(error) = engine.record_outcome(&entry.actor, is_done, &text).await
     {
         tracing::error!(%error, "failed to write the audit log");
     }

@@ -61,7 +61,10 @@ async fn results(engine: &Engine, text: &str) -> Result<Vec<Group>> {
     if text.is_empty() || text.len() > NAME_BYTES_MAX || text.contains('\0') {
         return Ok(Vec::new());
     }
-    let (jobs, names) = futures::try_join!(engine.with_id(text, None), engine.names(text, None))?;
+    let (jobs, names) = futures::try_join!(
+        engine.jobs_with_id(text, None),
+        engine.matching_names(text, None)
+    )?;
     let jobs = rows(engine, &jobs).into_iter().map(|job| Item {
         to: urls::row(&job),
         about: format!("{}, queue {}", job.state.as_str(), job.queue_ref.label()),

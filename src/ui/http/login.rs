@@ -124,7 +124,7 @@ async fn start_session(
         .await?;
     let text = format!("Signed in as {}.", user.role.as_str());
     engine
-        .conclude(&actor(info, user, SIGN_IN.name), true, &text)
+        .record_outcome(&actor(info, user, SIGN_IN.name), true, &text)
         .await
 }
 
@@ -135,7 +135,7 @@ pub async fn sign_out(State(dashboard): State<Dashboard>, info: RequestInfo) -> 
         let mut ended = engine.end_session(Hash::of(secret)).await;
         if let (Ok(()), Some(principal)) = (&ended, &info.principal) {
             let actor = actor(&info, &principal.identity, SIGN_OUT.name);
-            ended = engine.conclude(&actor, true, "Signed out.").await;
+            ended = engine.record_outcome(&actor, true, "Signed out.").await;
         }
         if let Err(error) = ended {
             tracing::error!(%error, "failed to end a session");

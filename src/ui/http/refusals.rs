@@ -42,7 +42,7 @@ impl Refusals {
             1 => why.to_owned(),
             _ => format!("{why} Rejected at least {count} times within 1 minute."),
         };
-        if let Err(error) = engine.conclude(&actor, false, &why).await {
+        if let Err(error) = engine.record_outcome(&actor, false, &why).await {
             tracing::error!(%error, "failed to write the audit log");
         }
     }

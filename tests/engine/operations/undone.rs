@@ -44,7 +44,7 @@ async fn what_has_changed_meanwhile_decides_what_comes_back() {
     // Another job has come to an id, a queue has gone, one has been deleted, and what waited has nothing to wait for.
     add(&engine, "mail", vec![new("later"), new("after")]).await;
     let books = engine.record_queue("books").await.unwrap();
-    engine.expunge(&books).await.unwrap();
+    engine.delete_queue(&books).await.unwrap();
     let orders = QueueKey::relay("orders");
     let gone = async {
         while engine.known_queues().get(&orders).is_some() {

@@ -124,7 +124,7 @@ impl Actor {
                         let more = enqueue(queue, format!("next-{next}"), next, 60);
                         let ended = self
                             .engine
-                            .run_again(run, vec![more], Mode::Unique)
+                            .requeue_run(run, vec![more], Mode::Unique)
                             .await
                             .unwrap();
                         if ended {
@@ -132,7 +132,7 @@ impl Actor {
                         }
                         ended
                     }
-                    _ => self.engine.finish(run).await.unwrap(),
+                    _ => self.engine.complete_run(run).await.unwrap(),
                 };
                 if ended {
                     self.storm.record.completed(token, asked);

@@ -131,7 +131,7 @@ async fn jobq_sees_nothing_of_the_others() {
     }
     assert_eq!(jobq.put("work", &json!(1)).await.id, 1);
     jobq.delete("work", 1).await;
-    jobq.expunge("work").await;
+    jobq.delete_queue("work").await;
     assert_eq!(worker.state("1").await, "failed");
     assert_eq!(worker.pop_ids("work", 9).await, ["2", "3"]);
     assert_eq!(lmstfy.drain("work").await, [id]);

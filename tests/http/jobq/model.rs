@@ -188,7 +188,7 @@ impl Walk {
         let name = NAMES[self.below(NAMES.len())];
         match self.below(40) {
             0 | 1 => self.create(name).await,
-            2 => self.expunge(name).await,
+            2 => self.delete_queue(name).await,
             3..12 => self.put(name).await,
             12..15 => self.delete(name).await,
             15..22 => self.advance(name).await,
@@ -216,7 +216,7 @@ impl Walk {
         });
     }
 
-    async fn expunge(&mut self, name: &'static str) {
+    async fn delete_queue(&mut self, name: &'static str) {
         let called = self.called(name);
         self.note(&format!("expunge {name} as {called}"));
         let reply = self.jobq.send(Method::DELETE, &jobq::queue(&called)).await;

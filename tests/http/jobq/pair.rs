@@ -52,14 +52,14 @@ async fn what_is_done_at_one_is_so_at_the_other() {
             yours.delete("q", 2).await;
             assert_eq!(mine.job("q", 2).await, None);
             assert_eq!(mine.put("q", &json!(3)).await.id, 3);
-            yours.expunge("q").await;
+            yours.delete_queue("q").await;
             mine.get("/queue/q/job").await.refused(404, &[]);
             // Who has known the old one finds the new one.
             let new = yours.create("q").await;
             assert_eq!(mine.queues().await, [new]);
             assert_eq!(mine.put("q", &json!(1)).await.id, 1);
             assert_eq!(yours.put("q", &json!(1)).await.id, 2);
-            mine.expunge("q").await;
+            mine.delete_queue("q").await;
         }
         are_sound(&pair).await;
     }

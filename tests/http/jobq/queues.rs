@@ -33,7 +33,7 @@ async fn a_queue_is_known_by_its_name_and_by_its_number() {
         .job();
     jobq.delete(&number, 1).await;
     assert_eq!(jobq.job("a", 1).await, None);
-    jobq.expunge(&number).await;
+    jobq.delete_queue(&number).await;
     assert_eq!(jobq.queues().await, [b]);
     sound(&server).await;
 }
@@ -184,7 +184,7 @@ async fn a_queue_goes_with_all_of_its_jobs() {
     }
     jobq.event("q", 1, &json!("x")).await.job();
     let old = jobq.queues().await.remove(0);
-    jobq.expunge("q").await;
+    jobq.delete_queue("q").await;
     let again = jobq.send(Method::DELETE, &queue("q")).await;
     again.refused(404, &[]);
     for path in ["/queue/q/job", "/queue/q/job/1", "/queue/q/job/3"] {
@@ -223,12 +223,12 @@ async fn numbers_of_queues_are_never_used_again() {
             last = queue.id;
         }
         // Also those of the newest, and of all.
-        jobq.expunge("b").await;
+        jobq.delete_queue("b").await;
         let queue = jobq.create("b").await;
         assert!(queue.id > last, "{queue:?} after {last}");
         last = queue.id;
         for name in ["b", "a"] {
-            jobq.expunge(name).await;
+            jobq.delete_queue(name).await;
         }
         if round == 0 {
             server.stop().await;

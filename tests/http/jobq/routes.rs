@@ -63,7 +63,7 @@ async fn a_job_from_its_creation_to_its_end() {
     jobq.delete("hosts", 1).await;
     assert_eq!(jobq.job("hosts", 1).await, None);
     assert_eq!(ids(&jobq.all("hosts").await), [2]);
-    jobq.expunge("hosts").await;
+    jobq.delete_queue("hosts").await;
     assert_eq!(jobq.queues().await, []);
     sound(&server).await;
 }
@@ -167,7 +167,7 @@ async fn every_endpoint_is_404_where_there_is_no_such_queue() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
     let gone = jobq.create("gone").await.id.to_string();
-    jobq.expunge("gone").await;
+    jobq.delete_queue("gone").await;
     for queue in [
         "nope",
         "Q",

@@ -14,13 +14,16 @@ fn long_ago(engine: &Engine) -> Option<Time> {
 
 /// How many rows one transaction of this part concerns.
 async fn concerned(engine: &Engine, part: MaintenanceTask) -> usize {
-    engine.chore(SystemTask::Upkeep(part)).await.unwrap()
+    engine
+        .run_system_task(SystemTask::Maintain(part))
+        .await
+        .unwrap()
 }
 
 async fn write(engine: &Engine, statements: impl IntoIterator<Item = Statement>) {
     let statements: Vec<Statement> = statements.into_iter().collect();
     let write = engine.write(Needs::default(), None, 1, move |work| {
-        work.also(statements.iter().cloned());
+        work.add_statements(statements.iter().cloned());
         Ok(())
     });
     write.await.unwrap();
@@ -66,10 +69,13 @@ async fn up_to_2000_due_jobs_are_promoted_at_once() {
         let jobs = (0..count).map(|_| job()).collect();
         let put = engine.put(QueueKey::qless("q"), jobs, String::new(), long_ago(&engine));
         put.await.unwrap();
-        let promoted = concerned(&engine, MaintenanceTask::Promote).await;
+        let promoted = concerned(&engine, MaintenanceTask::PromoteDue).await;
         assert_eq!(promoted, first, "{count} jobs");
-        assert_eq!(MaintenanceTask::Promote.may_go_on(promoted), count >= 2_000);
-        let rest = concerned(&engine, MaintenanceTask::Promote).await;
+        assert_eq!(
+            MaintenanceTask::PromoteDue.may_have_more(promoted),
+            count >= 2_000
+        );
+        let rest = concerned(&engine, MaintenanceTask::PromoteDue).await;
         assert_eq!(rest, count - first);
     }
     engine.close().await;
@@ -81,12 +87,12 @@ async fn up_to_2000_jobs_expire_at_once() {
     for (count, first) in [(1_999, 1_999), (2_000, 2_000), (2_001, 2_000)] {
         publish_long_ago(&engine, count, 1).await;
         assert_eq!(
-            concerned(&engine, MaintenanceTask::Expire).await,
+            concerned(&engine, MaintenanceTask::DeleteExpired).await,
             first,
             "{count}"
         );
         assert_eq!(
-            concerned(&engine, MaintenanceTask::Expire).await,
+            concerned(&engine, MaintenanceTask::DeleteExpired).await,
             count - first
         );
     }
@@ -105,7 +111,10 @@ async fn up_to_2000_jobs_of_a_queue_are_dropped_at_once() {
                 count: usize::MAX,
                 until: engine.now(None),
             };
-            engine.chore(SystemTask::Drop(what)).await.unwrap()
+            engine
+                .run_system_task(SystemTask::DeleteJobs(what))
+                .await
+                .unwrap()
         };
         assert_eq!(drop().await, first, "{count} jobs");
         assert_eq!(drop().await, count - first);
@@ -124,11 +133,14 @@ async fn up_to_500_lost_leases_are_returned_at_once() {
         };
         let claimed = engine.claim(claim, long_ago(&engine)).await.unwrap();
         assert_eq!(claimed.len(), count);
-        let returned = concerned(&engine, MaintenanceTask::Lapse).await;
+        let returned = concerned(&engine, MaintenanceTask::ExpireLeases).await;
         assert_eq!(returned, first, "{count} leases");
-        assert_eq!(MaintenanceTask::Lapse.may_go_on(returned), count >= 500);
         assert_eq!(
-            concerned(&engine, MaintenanceTask::Lapse).await,
+            MaintenanceTask::ExpireLeases.may_have_more(returned),
+            count >= 500
+        );
+        assert_eq!(
+            concerned(&engine, MaintenanceTask::ExpireLeases).await,
             count - first
         );
         engine.destroy(queue()).await.unwrap();

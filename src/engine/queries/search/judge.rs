@@ -1,4 +1,4 @@
-//! LabelFilter of the jobs that a search looks at are meant. Payloads are read only of those of which all else holds, and no
+//! Which of the jobs that a search looks at are meant. Payloads are read only of those of which all else holds, and no
 //! more of them at once than fit a batch.
 
 use std::collections::HashMap;
@@ -76,7 +76,7 @@ impl ScanBudget {
 impl Engine {
     /// Whether each of these jobs is meant, in their order. The result is shorter if the search has found `wanted` jobs or
     /// may go no further.
-    pub(in crate::engine) async fn judge(
+    pub(in crate::engine) async fn match_jobs(
         &self,
         search: &Search,
         rows: &Arc<Vec<ScannedJob>>,
@@ -95,7 +95,7 @@ impl Engine {
         let messages = rows.iter().filter_map(|row| row.job.failure.as_ref());
         spending.bytes += messages.map(|it| it.message.len()).sum::<usize>();
         if search.needs_body() {
-            self.judge_payloads(search, rows, &mut meant, wanted, spending)
+            self.match_payloads(search, rows, &mut meant, wanted, spending)
                 .await?;
         }
         spending.rows += meant.len();
@@ -103,7 +103,7 @@ impl Engine {
     }
 
     /// Looks into the payloads of the jobs that may be meant, and cuts off the jobs it does not get to.
-    async fn judge_payloads(
+    async fn match_payloads(
         &self,
         search: &Search,
         rows: &[ScannedJob],
@@ -222,7 +222,7 @@ fn seen<'a>(job: &'a Job, queue: &'a Queue, now: Time) -> Seen<'a> {
     let is_record = job.state == State::Record;
     Seen {
         id: &job.key.id,
-        state: job.standing(now).as_str(),
+        state: job.effective_state(now).as_str(),
         api: queue.key.protocol.as_str(),
         namespace: &queue.key.namespace,
         queue: &queue.key.name,

@@ -28,7 +28,7 @@ pub trait Task: Send {
     fn run(&mut self, work: &mut UnitOfWork);
 
     /// Statements to run instead of a verb: upkeep, and emptying everything.
-    fn chore(&self) -> Option<SystemTask> {
+    fn system_task(&self) -> Option<SystemTask> {
         None
     }
 

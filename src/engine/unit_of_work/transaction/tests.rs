@@ -44,7 +44,7 @@ async fn refused_alone(verb: fn(&mut UnitOfWork) -> Result<()>) {
 #[tokio::test]
 async fn a_step_that_the_database_refuses_is_refused_alone() {
     refused_alone(|work| {
-        work.also([Statement::new("INSERT INTO tags (job) VALUES (NULL)", [])]);
+        work.add_statements([Statement::new("INSERT INTO tags (job) VALUES (NULL)", [])]);
         Ok(())
     })
     .await;

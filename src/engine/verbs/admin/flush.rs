@@ -7,6 +7,6 @@ use crate::engine::maintenance::SystemTask;
 impl Engine {
     /// Forgets everything.
     pub async fn flush(&self) -> Result<()> {
-        self.chore(SystemTask::Flush).await.map(drop)
+        self.run_system_task(SystemTask::Flush).await.map(drop)
     }
 }

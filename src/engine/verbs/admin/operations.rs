@@ -15,13 +15,13 @@ use crate::store::Statement;
 
 impl Engine {
     /// Counts what an operation would concern: of a search up to a million jobs, for up to two seconds.
-    pub async fn count(
+    pub async fn estimate_operation(
         &self,
         action: &Action,
         subject: &Subject,
     ) -> Result<Result<OperationEstimate, OperationError>> {
-        self.freshen().await?;
-        let (now, places) = (self.now(None), self.places());
+        self.refresh_cache().await?;
+        let (now, places) = (self.now(None), self.visible_queues());
         let mut counted = OperationEstimate::default();
         let mut newest = Vec::new();
         let search = match subject {
@@ -29,7 +29,7 @@ impl Engine {
                 return Ok(Err(OperationError::TooLong));
             }
             Subject::Jobs(numbers) => {
-                let mut jobs = self.sized(numbers).await?;
+                let mut jobs = self.jobs_with_sizes(numbers).await?;
                 jobs.retain(|(job, _)| places.contains_key(&job.queue) && !job.is_expired(now));
                 for (job, bytes) in &jobs {
                     let queue = places.get(&job.queue).map(|queue| &queue.key);
@@ -37,7 +37,7 @@ impl Engine {
                 }
                 let samples = jobs.iter().take(SAMPLES).map(|(job, _)| job.seq);
                 let samples: Vec<i64> = samples.collect();
-                counted.samples = self.brief(&samples, &places, now).await?;
+                counted.samples = self.job_summaries(&samples, &places, now).await?;
                 return Ok(Ok(counted));
             }
             Subject::Search(text) => match Search::parse(text) {
@@ -53,12 +53,15 @@ impl Engine {
         };
         let walk = self.walk(&search, &places, None, COUNT_REACH, now, &mut meet);
         counted.is_least = walk.await?.is_cut;
-        counted.samples = self.brief(&newest, &places, now).await?;
+        counted.samples = self.job_summaries(&newest, &places, now).await?;
         Ok(Ok(counted))
     }
 
     /// Makes an operation, which begins when it is its turn. Its id.
-    pub async fn operate(&self, asked: NewOperation) -> Result<Result<i64, OperationError>> {
+    pub async fn start_operation(
+        &self,
+        asked: NewOperation,
+    ) -> Result<Result<i64, OperationError>> {
         match &asked.subject {
             Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
                 return Ok(Err(OperationError::TooLong));
@@ -78,11 +81,11 @@ impl Engine {
         let id = self.write(Needs::default(), None, 1, move |work| {
             let id = work.next_seq();
             let operation = made(id, work.now, &asked);
-            work.operating.make(operation);
+            work.operations.add(operation);
             Ok(id)
         });
         let id = id.await?;
-        self.operator().call();
+        self.operation_runner().wake();
         Ok(Ok(id))
     }
 
@@ -108,7 +111,7 @@ impl Engine {
             Ok(())
         });
         let done = done.await?;
-        self.operator().call();
+        self.operation_runner().wake();
         Ok(done)
     }
 }

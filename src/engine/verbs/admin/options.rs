@@ -35,7 +35,7 @@ pub fn configure(work: &mut UnitOfWork, option: &str, value: Option<String>) -> 
     match &value {
         Some(value) => {
             Config::check(option, value)?;
-            if !work.config.is_set(option) && work.config.number_set() >= OPTIONS_MAX {
+            if !work.config.is_set(option) && work.config.count_set() >= OPTIONS_MAX {
                 return Err(Error::TooMany {
                     what: "options",
                     max: OPTIONS_MAX,

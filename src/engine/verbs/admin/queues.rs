@@ -47,7 +47,7 @@ pub fn pause(work: &mut UnitOfWork, key: &QueueKey, paused: bool) {
         work.events.log(&LogEvent::Paused { queue });
     } else {
         work.events.log(&LogEvent::Unpaused { queue });
-        work.rouse(id);
+        work.wake_all(id);
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Saved {
 
 impl Engine {
     /// All that are saved, by name.
-    pub async fn searches(&self) -> Result<Vec<Saved>> {
+    pub async fn saved_searches(&self) -> Result<Vec<Saved>> {
         let rows = self.readers().rows(Statement::new(ALL, [])).await?;
         let saved = |row: &crate::store::Row| {
             Ok(Saved {
@@ -39,7 +39,7 @@ impl Engine {
         self.write(Needs::default(), None, 1, move |work| {
             let [name, text, who] = words.clone();
             let args = [name.into(), text.into(), who.into(), work.now.0.into()];
-            work.also([
+            work.add_statements([
                 Statement::new(SAVE, args),
                 Statement::new(DROP_SURPLUS, [SEARCHES_MAX.into()]),
             ]);
@@ -52,7 +52,7 @@ impl Engine {
     pub async fn forget_search(&self, name: &str) -> Result<()> {
         let name = name.to_owned();
         self.write(Needs::default(), None, 1, move |work| {
-            work.also([Statement::new(FORGET, [name.as_str().into()])]);
+            work.add_statements([Statement::new(FORGET, [name.as_str().into()])]);
             Ok(())
         })
         .await

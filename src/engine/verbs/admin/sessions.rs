@@ -48,20 +48,20 @@ impl Engine {
             let at = work.now.0;
             // To look for old ones is to look at all of them.
             if hash.starts_with(SWEEPS) {
-                work.also(drop_old(work.now));
+                work.add_statements(drop_old(work.now));
             }
             let others = [
                 session.name.as_str().into(),
                 (SESSIONS_OF_NAME_MAX - 1).into(),
             ];
-            work.also([Statement::new(DROP_OTHERS, others)]);
+            work.add_statements([Statement::new(DROP_OTHERS, others)]);
             let begun = [
                 hash.into(),
                 session.name.as_str().into(),
                 proof.into(),
                 at.into(),
             ];
-            work.also([Statement::new(BEGIN, begun)]);
+            work.add_statements([Statement::new(BEGIN, begun)]);
             Ok(())
         })
         .await
@@ -85,7 +85,7 @@ impl Engine {
         if at.0 - seen > TOUCH_S * 1_000_000 {
             self.write(Needs::default(), now, 1, move |work| {
                 let touched = [hash.hex().into(), work.now.0.into()];
-                work.also([Statement::new(TOUCH, touched)]);
+                work.add_statements([Statement::new(TOUCH, touched)]);
                 Ok(())
             })
             .await?;
@@ -100,7 +100,7 @@ impl Engine {
     /// Ends the session whose secret has this hash.
     pub async fn end_session(&self, hash: Hash) -> Result<()> {
         self.write(Needs::default(), None, 1, move |work| {
-            work.also([Statement::new(END, [hash.hex().into()])]);
+            work.add_statements([Statement::new(END, [hash.hex().into()])]);
             Ok(())
         })
         .await

@@ -122,7 +122,7 @@ pub fn create(
 
 /// Takes the token away. Whether it was there.
 fn revoke(work: &mut UnitOfWork, namespace: &str, which: &str) -> bool {
-    let mut hashes = work.tokens.known.named(namespace, which);
+    let mut hashes = work.tokens.known.find(namespace, which);
     if hashes.is_empty() {
         hashes.push(Hash::of(which));
     }

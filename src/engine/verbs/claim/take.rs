@@ -10,8 +10,8 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::verbs::claim::{CLAIM_BYTES_MAX, Claim, Order};
 use crate::engine::verbs::leases;
-use crate::engine::verbs::leases::lock_lost;
-use crate::engine::verbs::qless::fail::exhaust;
+use crate::engine::verbs::leases::announce_lost_lock;
+use crate::engine::verbs::qless::fail::fail_exhausted;
 
 /// What a worker gets.
 pub struct Claimed {
@@ -28,7 +28,11 @@ pub struct Claimed {
 /// [`Error::Revoked`].
 pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claimed> {
     let (mut taken, mut turn) = (Vec::<Job>::new(), first);
-    if claim.grant.as_ref().is_some_and(|grant| !work.holds(grant)) {
+    if claim
+        .grant
+        .as_ref()
+        .is_some_and(|grant| !work.is_valid_grant(grant))
+    {
         return Err(Error::Revoked);
     }
     match claim.order {
@@ -36,7 +40,7 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claim
             let mut room = CLAIM_BYTES_MAX;
             for queue in &claim.queues {
                 let rest = claim.count - taken.len();
-                taken.extend(take(work, claim, queue, rest, &mut room));
+                taken.extend(claim_from_queue(work, claim, queue, rest, &mut room));
             }
         }
         Order::RoundRobin => {
@@ -45,7 +49,7 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claim
                 let Some(queue) = claim.queues.get(turn % claim.queues.len()) else {
                     break;
                 };
-                let got = take(work, claim, queue, 1, &mut room);
+                let got = claim_from_queue(work, claim, queue, 1, &mut room);
                 empty = if got.is_empty() { empty + 1 } else { 0 };
                 turn = (turn + 1) % claim.queues.len();
                 taken.extend(got);
@@ -69,7 +73,7 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claim
 /// that wait, in order. A lost job without retries left is failed instead. The worker counts as seen, even if
 /// there is nothing for it. By lmstfy's rules those whose lease is lost wait among the others.
 /// `room` is how many bytes their bodies may have; the last one may have more.
-fn take(
+fn claim_from_queue(
     work: &mut UnitOfWork,
     claim: &Claim,
     queue: &QueueKey,
@@ -83,17 +87,17 @@ fn take(
         return Vec::new();
     }
     if by_qless {
-        work.saw(worker);
+        work.worker_seen(worker);
     }
     let Some(id) = known.map(|queue| queue.id) else {
         return Vec::new();
     };
-    let count = count.min(work.room(id));
+    let count = count.min(work.free_slots(id));
     let lease_s = claim
         .lease_s
         .or_else(|| by_qless.then(|| lease_s(work, &queue.name)));
     if !by_qless {
-        leases::lapse_lost(work, id);
+        leases::expire_leases(work, id);
     }
     let mut taken = Vec::new();
     let pay = |job: &Job, room: &mut usize| *room = room.saturating_sub(job.body.bytes());
@@ -101,9 +105,11 @@ fn take(
         if *room == 0 {
             return taken;
         }
-        let Some(key) = work.next_lost(id) else { break };
-        if lose(work, &key, &queue.name) {
-            let given = give(work, &key, id, worker, lease_s);
+        let Some(key) = work.next_expired(id) else {
+            break;
+        };
+        if take_expired_lease(work, &key, &queue.name) {
+            let given = lease_to_worker(work, &key, id, worker, lease_s);
             taken.extend(given.inspect(|job| pay(job, room)));
         } else {
             // The next expired job was not loaded, because this one took its place, and nothing else announces it.
@@ -114,7 +120,7 @@ fn take(
         let Some(key) = work.next_ready(id) else {
             break;
         };
-        let given = give(work, &key, id, worker, lease_s);
+        let given = lease_to_worker(work, &key, id, worker, lease_s);
         taken.extend(given.inspect(|job| pay(job, room)));
     }
     taken
@@ -122,9 +128,9 @@ fn take(
 
 /// Takes a lost lease away; where there is a grace period, only the second time. Whether the job may be
 /// given to somebody now.
-fn lose(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
+fn take_expired_lease(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
     let now = work.now;
-    let grace_s = work.config.known("grace-period");
+    let grace_s = work.config.number("grace-period");
     let Some(lease) = work.job(key).and_then(|job| job.lease.clone()) else {
         return false;
     };
@@ -135,11 +141,11 @@ fn lose(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
             lease.warned = true;
             lease.until = now.plus_seconds(grace_s);
         }
-        warn(work, key, &lease.worker);
+        announce_expired_lease(work, key, &lease.worker);
         return false;
     }
     if grace_s <= 0.0 {
-        warn(work, key, &lease.worker);
+        announce_expired_lease(work, key, &lease.worker);
     }
     let Some(job) = work.job_mut(key) else {
         return false;
@@ -149,10 +155,10 @@ fn lose(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
         return true;
     }
     let queue = job.queue;
-    exhaust(job, queue_name, lease.worker, now);
+    fail_exhausted(job, queue_name, lease.worker, now);
     let failure = job.failure.clone();
-    work.tally.failure(queue, now);
-    work.tell("failed", key);
+    work.counters.failure(queue, now);
+    work.publish_tracked("failed", key);
     if let Some(failure) = failure {
         work.events.log(&LogEvent::Failed {
             id: &key.id,
@@ -165,15 +171,15 @@ fn lose(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
 }
 
 /// Notes that the lease was lost, and says so.
-fn warn(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
+fn announce_expired_lease(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
     let now = work.now;
-    work.tell("stalled", key);
+    work.publish_tracked("stalled", key);
     if let Some(job) = work.job_mut(key) {
         job.history.push(EventKind::TimedOut, now, None, None);
         let queue = job.queue;
-        work.tally.lost(queue, now);
+        work.counters.lease_expired(queue, now);
     }
-    lock_lost(work, key, worker);
+    announce_lost_lock(work, key, worker);
 }
 
 /// For how many seconds a lease is given: until the next heartbeat is due, or until the cutoff.
@@ -185,7 +191,7 @@ fn lease_s(work: &UnitOfWork, queue_name: &str) -> f64 {
 }
 
 /// Gives the job to the worker, for so many seconds, or else for as long as the job says.
-fn give(
+fn lease_to_worker(
     work: &mut UnitOfWork,
     key: &JobKey,
     queue: QueueId,
@@ -218,8 +224,8 @@ fn give(
         warned: false,
     });
     let job = job.clone();
-    work.tally.duration(queue, Kind::Wait, waited, now);
-    work.take_room(queue);
-    work.tell("popped", key);
+    work.counters.duration(queue, Kind::Wait, waited, now);
+    work.use_slot(queue);
+    work.publish_tracked("popped", key);
     Some(job)
 }

@@ -9,12 +9,12 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, QueueKey};
 use crate::engine::subscriptions::PendingWakeUp;
-use crate::engine::subscriptions::timer::pause;
+use crate::engine::subscriptions::timer::sleep_time;
 use crate::engine::verbs::claim::Claim;
 
 impl Engine {
-    /// Claims jobs, and if there are none waits until there are, or `wait` is over, or the server is about
-    /// to stop. Dropping this takes no job.
+    /// Claims jobs. If there are none, waits until there are, until `wait` has passed, or until the server stops.
+    /// Dropping the future takes no job.
     pub async fn claim_or_wait(
         &self,
         claim: Claim,
@@ -26,60 +26,62 @@ impl Engine {
         }
         let until = Instant::now() + wait;
         let expiry = claim.grant.as_ref().and_then(|grant| grant.expires_at);
-        let seat = self.waiters().sit(&claim.queues);
-        let mut woken = PendingWakeUp {
-            seat: &seat,
+        let subscription = self.subscriptions().subscribe(&claim.queues);
+        let mut pending = PendingWakeUp {
+            subscription: &subscription,
             queue: None,
         };
         loop {
-            let rings = seat.listen();
-            let looked_at = self.now(None);
+            let wake_up = subscription.next_wake_up();
+            let checked_at = self.now(None);
             let jobs = self.claim(claim.clone(), now).await?;
-            let queue = woken.used();
+            let queue = pending.take();
             if !jobs.is_empty() {
-                self.pass_on(queue, &jobs);
+                self.pass_on_wake_up(queue, &jobs);
                 return Ok(jobs);
             }
             if now.is_none() {
-                let unlooked = self.waiters().unlooked(&seat.queues);
-                self.set_alarm(&unlooked.queues, looked_at).await;
-                unlooked.done();
+                let update = self
+                    .subscriptions()
+                    .begin_timer_update(&subscription.queues);
+                self.set_timer(&update.queues, checked_at).await;
+                update.done();
             }
-            let rung = tokio::select! {
-                rung = timeout_at(until, rings) => rung,
-                // The next claim is refused.
-                () = self.reached(expiry) => continue,
-                () = self.resting() => return Ok(jobs),
+            let woken = tokio::select! {
+                woken = timeout_at(until, wake_up) => woken,
+                // The next claim is refused, because the token has expired.
+                () = self.clock_reaches(expiry) => continue,
+                () = self.waits_end() => return Ok(jobs),
             };
-            match rung {
-                Ok(queue) => woken.queue = Some(queue),
+            match woken {
+                Ok(queue) => pending.queue = Some(queue),
                 Err(_) => return Ok(jobs),
             }
         }
     }
 
-    /// Ends when the server's clock has reached this moment; never without one.
-    async fn reached(&self, moment: Option<Time>) {
-        let Some(moment) = moment else {
+    /// Resolves when the server's clock reaches this time; never for `None`.
+    async fn clock_reaches(&self, time: Option<Time>) {
+        let Some(time) = time else {
             return std::future::pending().await;
         };
         loop {
             let now = self.now(None);
-            if now >= moment {
+            if now >= time {
                 return;
             }
-            sleep(pause(now, moment)).await;
+            sleep(sleep_time(now, time)).await;
         }
     }
 
-    /// Whoever was woken for one queue and found enough in others wakes the next one there.
-    fn pass_on(&self, woken_for: Option<&QueueKey>, jobs: &[Job]) {
+    /// A poll that was woken for one queue, but found enough jobs in others, wakes the next subscriber of that queue.
+    fn pass_on_wake_up(&self, woken_for: Option<&QueueKey>, jobs: &[Job]) {
         let Some(queue) = woken_for else {
             return;
         };
         let id = self.known_queues().get(queue).map(|queue| queue.id);
         if !jobs.iter().any(|job| Some(job.queue) == id) {
-            self.waiters().wake(queue, 1);
+            self.subscriptions().wake(queue, 1);
         }
     }
 }

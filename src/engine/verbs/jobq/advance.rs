@@ -29,7 +29,7 @@ impl Engine {
     /// # Errors
     /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error), and [`Unavailable`](Error::Unavailable) as long as others keep
     /// writing the same state in other ways.
-    pub async fn advance(
+    pub async fn advance_record(
         &self,
         queue: &Arc<Queue>,
         id: i64,

@@ -15,7 +15,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error).
-    pub async fn append(&self, queue: &Arc<Queue>, id: i64, event: String) -> Result<Record> {
+    pub async fn append_event(&self, queue: &Arc<Queue>, id: i64, event: String) -> Result<Record> {
         let (needs, queue) = (one(queue, id, event.len()), Arc::clone(queue));
         self.write(needs, None, 1, move |work| append(work, &queue, id, &event))
             .await

@@ -40,7 +40,7 @@ pub struct PollCandidates(Mutex<HashMap<(QueueId, QueryHash), Arc<QueryCandidate
 /// What was found for a query.
 #[derive(Debug, Default)]
 pub struct QueryCandidates {
-    left: sync::Mutex<Untried>,
+    untried: sync::Mutex<Untried>,
     /// What somebody tries at the moment.
     tried: Mutex<HashSet<Candidate>>,
 }
@@ -90,7 +90,7 @@ impl QueryCandidates {
         F: Future<Output = Result<Vec<Candidate>>>,
     {
         let came = Instant::now();
-        let mut left = self.left.lock().await;
+        let mut left = self.untried.lock().await;
         // Whoever began to look while we stood in line looked for us, too.
         let (for_us, nothing) = match left.looked {
             Some((looked, nothing)) => (looked >= came, nothing),
@@ -109,7 +109,7 @@ impl QueryCandidates {
             let looked = Instant::now();
             let found = find().await?;
             left.looked = Some((looked, found.is_empty()));
-            left.found = self.untried(found);
+            left.found = self.without_tried(found);
         }
         let candidate = left.found.pop_front();
         Ok(candidate.map(|candidate| {
@@ -120,7 +120,7 @@ impl QueryCandidates {
     }
 
     /// Those of them that nobody tries; or if somebody tries each of them, all, for who tries may hang up.
-    fn untried(&self, found: Vec<Candidate>) -> VecDeque<Candidate> {
+    fn without_tried(&self, found: Vec<Candidate>) -> VecDeque<Candidate> {
         let tried = self.tried();
         let is_free = |candidate: &&Candidate| !tried.contains(*candidate);
         let free: VecDeque<_> = found.iter().filter(is_free).copied().collect();

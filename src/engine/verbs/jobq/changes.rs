@@ -55,7 +55,7 @@ pub fn log(
     let mut changed = job.clone();
     // Another server may have touched it a moment after this group began: a log does not go back.
     let touched = changed.updated_at.map(|at| Time(at.0.saturating_add(1)));
-    let now = work.tick().max(touched.unwrap_or_default());
+    let now = work.next_tick().max(touched.unwrap_or_default());
     change(&mut changed, now);
     changed.updated_at = Some(now);
     if let Some(max) = exceeded(&changed.history) {

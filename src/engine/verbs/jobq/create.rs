@@ -17,7 +17,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
-    pub async fn record(
+    pub async fn create_record(
         &self,
         queue: &Arc<Queue>,
         payload: String,
@@ -26,7 +26,7 @@ impl Engine {
         let needs = Needs {
             number: Some(queue.key.clone()),
             bytes: payload.len() + state.len(),
-            adds: true,
+            adds_jobs: true,
             ..Needs::default()
         };
         let queue = Arc::clone(queue);
@@ -46,7 +46,7 @@ pub fn create(work: &mut UnitOfWork, queue: &Queue, payload: &str, state: &str) 
     // Another server may have deleted it.
     let number = work.next_number(queue.id);
     let number = number.ok_or_else(|| no_such_queue(queue))?;
-    let (now, key) = (work.tick(), key(queue, number));
+    let (now, key) = (work.next_tick(), key(queue, number));
     let mut job = new_job(work, &key);
     job.queue = queue.id;
     job.state = State::Record;
@@ -58,6 +58,6 @@ pub fn create(work: &mut UnitOfWork, queue: &Queue, payload: &str, state: &str) 
     job.history.push(EventKind::Created, now, None, None);
     let record = Record::of(&job);
     work.insert(job);
-    work.tally.put(queue.id, work.now);
+    work.counters.put(queue.id, work.now);
     Ok(record)
 }

@@ -24,13 +24,13 @@ impl Engine {
     ///
     /// # Errors
     /// [`NoSuchQueue`, `LogFull`, `TooMuchWork`](Error).
-    pub async fn poll(
+    pub async fn poll_record(
         &self,
         queue: &Queue,
         query: &Query,
         state: String,
     ) -> Result<Option<Record>> {
-        let choice = self.choices().of(queue.id, query.text());
+        let choice = self.poll_candidates().of(queue.id, query.text());
         for attempt in 0..ATTEMPTS_MAX {
             let find = || self.candidates(queue, query);
             // What matched before this poll came need not match at its time.
@@ -40,7 +40,7 @@ impl Engine {
             };
             let candidate = trying.candidate;
             let needs = Needs {
-                choice: vec![candidate.seq],
+                poll_candidates: vec![candidate.seq],
                 record_of: Some(queue.id),
                 bytes: state.len(),
                 ..Needs::default()
@@ -58,7 +58,7 @@ impl Engine {
     }
 
     async fn candidates(&self, queue: &Queue, query: &Query) -> Result<Vec<Candidate>> {
-        let found = self.find(queue, query, CANDIDATES, CANDIDATES_BYTES);
+        let found = self.find_records(queue, query, CANDIDATES, CANDIDATES_BYTES);
         let candidate = |found: Found| Candidate {
             seq: found.seq,
             id: found.record.id,

@@ -32,10 +32,10 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::QueueExists`].
-    pub async fn make_queue(&self, name: &str) -> Result<QueueId> {
+    pub async fn create_queue(&self, name: &str) -> Result<QueueId> {
         let key = QueueKey::jobq(name);
         self.write(Needs::default(), None, 1, move |work| {
-            make_queue(work, &key)
+            create_queue(work, &key)
         })
         .await
     }
@@ -44,10 +44,12 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
-    pub async fn expunge(&self, queue: &Arc<Queue>) -> Result<()> {
+    pub async fn delete_queue(&self, queue: &Arc<Queue>) -> Result<()> {
         let queue = Arc::clone(queue);
-        self.write(Needs::default(), None, 1, move |work| expunge(work, &queue))
-            .await
+        self.write(Needs::default(), None, 1, move |work| {
+            delete_queue(work, &queue)
+        })
+        .await
     }
 }
 
@@ -55,7 +57,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::QueueExists`].
-pub fn make_queue(work: &mut UnitOfWork, queue: &QueueKey) -> Result<QueueId> {
+pub fn create_queue(work: &mut UnitOfWork, queue: &QueueKey) -> Result<QueueId> {
     if work.queue(queue).is_some() {
         let name = queue.name.clone();
         return Err(Error::QueueExists { name });
@@ -68,7 +70,7 @@ pub fn make_queue(work: &mut UnitOfWork, queue: &QueueKey) -> Result<QueueId> {
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`].
-pub fn expunge(work: &mut UnitOfWork, queue: &Queue) -> Result<()> {
+pub fn delete_queue(work: &mut UnitOfWork, queue: &Queue) -> Result<()> {
     known(work, queue)?;
     work.change_queue(Queue {
         key: QueueKey {

@@ -29,7 +29,7 @@ pub fn acknowledge(work: &mut UnitOfWork, queue: &QueueKey, key: &JobKey) -> boo
         && job.state == State::Running
     {
         let (queue, ran) = (job.queue, work.now.seconds_since(job.since));
-        work.tally.duration(queue, Kind::Run, ran, work.now);
+        work.counters.duration(queue, Kind::Run, ran, work.now);
     }
     work.remove(key);
     true

@@ -10,15 +10,21 @@ use crate::engine::verbs::batches::Batches;
 impl Engine {
     /// Deletes the jobs of the queue that are ready; those that are delayed, running or dead stay. How many.
     pub async fn destroy(&self, queue: QueueKey) -> Result<usize> {
-        self.drop_of(queue, JobSet::Ready, usize::MAX).await
+        self.delete_in_batches(queue, JobSet::Ready, usize::MAX)
+            .await
     }
 
     /// Deletes up to `count` jobs of the queue's dead letter, oldest first. How many.
-    pub async fn drop_dead(&self, queue: QueueKey, count: usize) -> Result<usize> {
-        self.drop_of(queue, JobSet::Dead, count).await
+    pub async fn delete_dead_letter(&self, queue: QueueKey, count: usize) -> Result<usize> {
+        self.delete_in_batches(queue, JobSet::Dead, count).await
     }
 
-    async fn drop_of(&self, queue: QueueKey, heap: JobSet, count: usize) -> Result<usize> {
+    async fn delete_in_batches(
+        &self,
+        queue: QueueKey,
+        heap: JobSet,
+        count: usize,
+    ) -> Result<usize> {
         let until = self.now(None);
         let mut batches = Batches::of(count, tasks::DROP_BATCH);
         while let Some(count) = batches.next() {
@@ -29,7 +35,7 @@ impl Engine {
                 count,
                 until,
             };
-            batches.found(self.chore(SystemTask::Drop(what)).await?);
+            batches.found(self.run_system_task(SystemTask::DeleteJobs(what)).await?);
         }
         Ok(batches.done)
     }

@@ -5,7 +5,7 @@ use crate::engine::error::Result;
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, LMSTFY_SCOPE, QueueKey};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::lifecycle::{made_up_id, new_job, place};
+use crate::engine::verbs::lifecycle::{generated_id, new_job, set_available};
 use crate::engine::verbs::lmstfy::acknowledge::acknowledge;
 use crate::engine::verbs::named;
 
@@ -34,7 +34,7 @@ impl Engine {
     pub async fn publish(&self, queue: QueueKey, jobs: Vec<Publish>) -> Result<Vec<String>> {
         let needs = Needs {
             bytes: jobs.iter().map(|job| job.body.len()).sum(),
-            adds: true,
+            adds_jobs: true,
             ..Needs::default()
         };
         self.write(needs, None, jobs.len(), move |work| {
@@ -60,7 +60,7 @@ impl Engine {
 /// Publishes a job. Returns its id, which may be the name of a queue for replies.
 pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> String {
     let now = work.now;
-    let made_up = made_up_id(now);
+    let made_up = generated_id(now);
     let id = match publish.versioned {
         true => format!("{VERSION}{made_up}"),
         false => made_up,
@@ -79,9 +79,9 @@ pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> St
     job.expires_at = ends_after(work, publish.ttl_s);
     job.history
         .push(EventKind::Put, now, Some(&queue.name), None);
-    place(&mut job, now, f64::from(publish.delay_s));
+    set_available(&mut job, now, f64::from(publish.delay_s));
     work.insert(job);
-    work.tally.put(queue_id, now);
+    work.counters.put(queue_id, now);
     id
 }
 

@@ -46,7 +46,7 @@ impl Engine {
 /// [`Error::NoSuchJob`], [`Error::NotDead`].
 pub fn respawn(work: &mut UnitOfWork, key: &JobKey, ttl_s: u32) -> Result<()> {
     let (now, expires_at) = (work.now, ends_after(work, ttl_s));
-    let place = work.tick();
+    let place = work.next_tick();
     let id = || key.id.clone();
     let job = work
         .job_mut(key)
@@ -54,7 +54,7 @@ pub fn respawn(work: &mut UnitOfWork, key: &JobKey, ttl_s: u32) -> Result<()> {
     if job.state != State::Dead {
         return Err(Error::NotDead {
             id: id(),
-            state: job.standing(now),
+            state: job.effective_state(now),
         });
     }
     job.history.push(EventKind::Respawned, now, None, None);
@@ -65,6 +65,6 @@ pub fn respawn(work: &mut UnitOfWork, key: &JobKey, ttl_s: u32) -> Result<()> {
     job.remaining = 0;
     job.expires_at = expires_at;
     let queue = job.queue;
-    work.tally.put(queue, now);
+    work.counters.put(queue, now);
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::events::LogEvent;
 use crate::engine::model::job::{JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::lifecycle::leave;
+use crate::engine::verbs::lifecycle::leave_queue;
 use crate::engine::verbs::{EACH_MAX, named};
 
 /// Dependencies among the jobs of one request, which are held in memory.
@@ -53,7 +53,7 @@ pub fn cancel(work: &mut UnitOfWork, keys: &[JobKey]) -> Result<()> {
     for key in keys {
         let Some(job) = work.job(key) else { continue };
         let (queue, lease) = (work.queue_name(job.queue), job.lease.clone());
-        leave(work, key);
+        leave_queue(work, key);
         work.remove(key);
         let said = LogEvent::Canceled {
             id: &key.id,
@@ -64,7 +64,7 @@ pub fn cancel(work: &mut UnitOfWork, keys: &[JobKey]) -> Result<()> {
         if let Some(lease) = &lease {
             work.events.worker(&lease.worker, &said);
         }
-        work.tell("canceled", key);
+        work.publish_tracked("canceled", key);
     }
     Ok(())
 }

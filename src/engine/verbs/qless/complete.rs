@@ -9,9 +9,9 @@ use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::{LeaseHolder, held};
-use crate::engine::verbs::lifecycle::enter;
-use crate::engine::verbs::qless::depend::{release_dependents, unmet};
+use crate::engine::verbs::leases::{LeaseHolder, leased_job};
+use crate::engine::verbs::lifecycle::enter_queue;
+use crate::engine::verbs::qless::depend::{release_dependents, unmet_dependencies};
 
 /// Where a completed job goes on.
 #[derive(Clone, Debug)]
@@ -58,13 +58,13 @@ pub fn complete(
     body: &str,
     next: Option<&Next>,
 ) -> Result<State> {
-    let job = held(work, key, holder)?;
+    let job = leased_job(work, key, holder)?;
     let (queue, ran, now) = (job.queue, work.now.seconds_since(job.since), work.now);
     let depends = match next {
-        Some(next) => unmet(work, key, &next.depends)?,
+        Some(next) => unmet_dependencies(work, key, &next.depends)?,
         None => Vec::new(),
     };
-    work.tally.duration(queue, Kind::Run, ran, now);
+    work.counters.duration(queue, Kind::Run, ran, now);
     if let Some(job) = work.job_mut(key) {
         job.history.push(EventKind::Done, now, None, None);
         job.body = body.into();
@@ -75,7 +75,7 @@ pub fn complete(
         job.state = State::Complete;
     }
     let (id, from) = (key.id.as_str(), work.queue_name(queue));
-    work.tell("completed", key);
+    work.publish_tracked("completed", key);
     let Some(next) = next else {
         work.events.log(&LogEvent::Completed { id, queue: &from });
         work.completed = true;
@@ -92,6 +92,6 @@ pub fn complete(
     if let Some(job) = work.job_mut(key) {
         job.queue = queue;
     }
-    enter(work, key, &next.queue.name, next.delay);
+    enter_queue(work, key, &next.queue.name, next.delay);
     Ok(work.job(key).map_or(State::Waiting, |job| job.state))
 }

@@ -50,13 +50,13 @@ pub fn depend(work: &mut UnitOfWork, key: &JobKey, change: &Depend) -> Result<()
     if job.state != State::Depends {
         return Err(Error::NotDepending {
             id: key.id.clone(),
-            state: job.standing(work.now),
+            state: job.effective_state(work.now),
         });
     }
     let mut needs = job.dependencies.clone();
     match change {
         Depend::On(ids) => {
-            let more = unmet(work, key, ids)?;
+            let more = unmet_dependencies(work, key, ids)?;
             let old: HashSet<&str> = job.dependencies.iter().map(String::as_str).collect();
             needs.extend(more.into_iter().filter(|id| !old.contains(id.as_str())));
             check_edges(needs.len(), "dependencies of one job")?;
@@ -68,19 +68,19 @@ pub fn depend(work: &mut UnitOfWork, key: &JobKey, change: &Depend) -> Result<()
         Depend::OffAll => needs.clear(),
     }
     work.set_dependencies(key, needs);
-    free(work, key);
+    release_if_ready(work, key);
     Ok(())
 }
 
 /// Frees the jobs that waited for this one. Whoever waits for nothing more becomes available.
 pub fn release_dependents(work: &mut UnitOfWork, key: &JobKey) {
     for dependent in work.take_dependents(key) {
-        free(work, &dependent);
+        release_if_ready(work, &dependent);
     }
 }
 
 /// Makes a job available that has nothing left to wait for; at once, or when its delay is over.
-fn free(work: &mut UnitOfWork, key: &JobKey) {
+fn release_if_ready(work: &mut UnitOfWork, key: &JobKey) {
     let now = work.now;
     let is_free = |job: &Job| job.state == State::Depends && job.dependencies.is_empty();
     if !work.job(key).is_some_and(is_free) {
@@ -103,7 +103,7 @@ const EDGES_MAX: usize = 10_000;
 ///
 /// # Errors
 /// [`Error::DependencyCycle`]; [`Error::TooMany`] of them, or one that has too many dependents already.
-pub fn unmet(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Result<Vec<String>> {
+pub fn unmet_dependencies(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Result<Vec<String>> {
     work.check_cycle(key, ids)?;
     let is_unmet = |id: &String| {
         work.job(&JobKey {

@@ -8,7 +8,7 @@ use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{Failure, Job, JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::{LeaseHolder, held};
+use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 
 /// How many bytes of a failure's message are kept: its beginning.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
@@ -42,9 +42,9 @@ impl Engine {
 /// Those of [`held`].
 pub fn fail(work: &mut UnitOfWork, holder: &LeaseHolder, fail: &Fail) -> Result<()> {
     let (key, group, message) = (&fail.key, &fail.group, kept(&fail.message));
-    let queue = held(work, key, holder)?.queue;
+    let queue = leased_job(work, key, holder)?.queue;
     let now = work.now;
-    work.tally.failure(queue, now);
+    work.counters.failure(queue, now);
     let failure = failure(group, message, holder, now);
     if let Some(job) = work.job_mut(key) {
         if let Some(body) = &fail.body {
@@ -58,7 +58,7 @@ pub fn fail(work: &mut UnitOfWork, holder: &LeaseHolder, fail: &Fail) -> Result<
         message: excerpt(message),
         worker: &holder.worker,
     });
-    work.tell("failed", key);
+    work.publish_tracked("failed", key);
     Ok(())
 }
 
@@ -80,7 +80,7 @@ pub fn failure(group: &str, message: &str, holder: &LeaseHolder, at: Time) -> Fa
 }
 
 /// Fails a job that has no retries left.
-pub fn exhaust(job: &mut Job, queue_name: &str, worker: String, now: Time) {
+pub fn fail_exhausted(job: &mut Job, queue_name: &str, worker: String, now: Time) {
     let group = format!("failed-retries-{queue_name}");
     let message = format!("Job exhausted retries in queue \"{queue_name}\"");
     let failure = Failure {

@@ -6,7 +6,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::{LeaseHolder, held};
+use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 
 impl Engine {
     /// Renews leases. Each job may get a new body. Per job, the seconds until the next heartbeat.
@@ -37,9 +37,9 @@ pub fn heartbeat(
     holder: &LeaseHolder,
     body: Option<&str>,
 ) -> Result<f64> {
-    let job = held(work, key, holder)?;
+    let job = leased_job(work, key, holder)?;
     let (queue, since) = (work.queue_name(job.queue), job.since);
-    work.saw(&holder.worker);
+    work.worker_seen(&holder.worker);
     let next = work.now.plus_seconds(work.config.heartbeat_s(&queue));
     let until = match work.config.cutoff_s(&queue) {
         Some(cutoff_s) => next.min(since.plus_seconds(cutoff_s)),

@@ -17,12 +17,12 @@ impl Engine {
         count: usize,
         now: Option<Time>,
     ) -> Result<Vec<Job>> {
-        if self.child_is_due(queue, self.now(now)).await? {
+        if self.has_due_child(queue, self.now(now)).await? {
             let needs = Needs {
                 claim: vec![Wanted {
                     queue: queue.clone(),
                     count,
-                    paused_too: true,
+                    include_paused: true,
                 }],
                 ..Needs::default()
             };
@@ -56,12 +56,12 @@ impl Engine {
     }
 
     /// Whether a child of the queue is due.
-    pub(in crate::engine) async fn child_is_due(
+    pub(in crate::engine) async fn has_due_child(
         &self,
         queue: &QueueKey,
         now: Time,
     ) -> Result<bool> {
-        self.freshen().await?;
+        self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(false);
         };

@@ -7,15 +7,15 @@ use crate::engine::events::LogEvent;
 use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::lock_lost;
-use crate::engine::verbs::lifecycle::{enter, leave, made_up_id, new_job};
-use crate::engine::verbs::qless::depend::unmet;
+use crate::engine::verbs::leases::announce_lost_lock;
+use crate::engine::verbs::lifecycle::{enter_queue, generated_id, leave_queue, new_job};
+use crate::engine::verbs::qless::depend::unmet_dependencies;
 use crate::engine::verbs::qless::tag;
 
 /// A job to be put. What is `None` stays as it is on a job that exists, and has its default on a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Put {
-    /// TokenDetails up (32 hex digits) if there is none.
+    /// Made up (32 hex digits) if there is none.
     pub id: Option<String>,
     /// As it was written.
     pub body: String,
@@ -66,7 +66,7 @@ pub fn need_of_put(needs: &mut Needs, job: &Put) {
     needs.depends(job.depends.as_deref().unwrap_or_default());
     needs.tags(job.tags.as_deref().unwrap_or_default());
     needs.bytes += job.body.len();
-    needs.adds = true;
+    needs.adds_jobs = true;
 }
 
 /// Puts a job into `queue` for `client`, or moves the job that has this id there: its lease is lost, its
@@ -76,15 +76,15 @@ pub fn need_of_put(needs: &mut Needs, job: &Put) {
 /// [`Error::DependencyCycle`] if it would wait for itself; [`Error::TooMany`] tags.
 pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> Result<String> {
     let tags = tag::added(&[], put.tags.as_deref().unwrap_or_default())?;
-    let key = JobKey::qless(put.id.clone().unwrap_or_else(|| made_up_id(work.now)));
+    let key = JobKey::qless(put.id.clone().unwrap_or_else(|| generated_id(work.now)));
     let depends = match &put.depends {
-        Some(ids) => Some(unmet(work, &key, ids)?),
+        Some(ids) => Some(unmet_dependencies(work, &key, ids)?),
         None => None,
     };
     let queue_id = work.queue_for(queue);
     let mut loser = None;
     if work.job(&key).is_some() {
-        loser = leave(work, &key).filter(|worker| worker != client);
+        loser = leave_queue(work, &key).filter(|worker| worker != client);
     } else {
         let job = new_job(work, &key);
         work.insert(job);
@@ -104,8 +104,8 @@ pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> 
     if let Some(depends) = depends {
         work.set_dependencies(&key, depends);
     }
-    enter(work, &key, &queue.name, put.delay.unwrap_or(0.0));
-    announce(work, &key, &queue.name, loser.as_deref());
+    enter_queue(work, &key, &queue.name, put.delay.unwrap_or(0.0));
+    announce_put(work, &key, &queue.name, loser.as_deref());
     Ok(key.id)
 }
 
@@ -122,10 +122,10 @@ pub fn requeue(work: &mut UnitOfWork, queue: &QueueKey, job: &Put, client: &str)
 }
 
 /// Says that the job was put, and to the worker that had it that it has lost it.
-pub fn announce(work: &mut UnitOfWork, key: &JobKey, queue: &str, loser: Option<&str>) {
+pub fn announce_put(work: &mut UnitOfWork, key: &JobKey, queue: &str, loser: Option<&str>) {
     work.events.log(&LogEvent::Put { id: &key.id, queue });
     if let Some(worker) = loser {
-        lock_lost(work, key, worker);
+        announce_lost_lock(work, key, worker);
     }
-    work.tell("put", key);
+    work.publish_tracked("put", key);
 }

@@ -7,13 +7,13 @@ use crate::engine::model::job::QueueKey;
 use crate::engine::model::recurring::Recurring;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::lifecycle::made_up_id;
+use crate::engine::verbs::lifecycle::generated_id;
 use crate::engine::verbs::qless::tag;
 
 /// A recurring job to be put; what is `None` has its default.
 #[derive(Clone, Debug, Default)]
 pub struct Recur {
-    /// TokenDetails up (32 hex digits) if there is none.
+    /// Made up (32 hex digits) if there is none.
     pub id: Option<String>,
     pub body: String,
     pub klass: Option<String>,
@@ -54,7 +54,7 @@ impl Engine {
             needs.recurring.extend(job.id.clone());
             needs.tags(&job.tags);
             needs.bytes += job.body.len();
-            needs.adds = true;
+            needs.adds_jobs = true;
         };
         self.each(jobs, now, need, move |work, job| recur(work, &queue, job))
             .await
@@ -99,7 +99,7 @@ fn recurring(id: &str) -> Needs {
 /// Puts a recurring job, or puts it anew; then it goes on to number its children. Returns its id.
 pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<String> {
     let queue = work.queue_for(queue);
-    let id = recur.id.clone().unwrap_or_else(|| made_up_id(work.now));
+    let id = recur.id.clone().unwrap_or_else(|| generated_id(work.now));
     let (seq, made) = match work.recurring(&id) {
         Some(old) => (old.seq, old.made),
         None => (work.next_seq(), 0),

@@ -6,7 +6,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::named;
-use crate::engine::verbs::qless::unfail::revive;
+use crate::engine::verbs::qless::unfail::requeue_job;
 
 impl Engine {
     /// Moves a job, whatever its state, to `queue`, where it is put anew with what it has.
@@ -26,6 +26,6 @@ pub fn relocate(work: &mut UnitOfWork, key: &JobKey, queue: &QueueKey) -> Result
     if work.job(key).is_none() {
         return Err(Error::NoSuchJob { id: key.id.clone() });
     }
-    revive(work, key, Some(queue));
+    requeue_job(work, key, Some(queue));
     Ok(())
 }

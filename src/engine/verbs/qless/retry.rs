@@ -7,9 +7,9 @@ use crate::engine::model::history::EventKind;
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::{LeaseHolder, held};
-use crate::engine::verbs::lifecycle::place;
-use crate::engine::verbs::qless::fail::{become_failed, exhaust, failure};
+use crate::engine::verbs::leases::{LeaseHolder, leased_job};
+use crate::engine::verbs::lifecycle::set_available;
+use crate::engine::verbs::qless::fail::{become_failed, fail_exhausted, failure};
 
 /// A job to be given back.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Engine {
 /// Those of [`held`].
 pub fn retry(work: &mut UnitOfWork, holder: &LeaseHolder, retry: &Retry) -> Result<i64> {
     let key = &retry.key;
-    let queue = held(work, key, holder)?.queue;
+    let queue = leased_job(work, key, holder)?.queue;
     let queue_name = work.queue_name(queue);
     let now = work.now;
     let Some(job) = work.job_mut(key) else {
@@ -65,15 +65,15 @@ pub fn retry(work: &mut UnitOfWork, holder: &LeaseHolder, retry: &Retry) -> Resu
         if failure.is_some() {
             job.failure = failure;
         }
-        place(job, now, retry.delay);
+        set_available(job, now, retry.delay);
         return Ok(remaining);
     }
     match failure {
         Some(failure) => become_failed(job, failure, None),
-        None => exhaust(job, &queue_name, holder.worker.clone(), now),
+        None => fail_exhausted(job, &queue_name, holder.worker.clone(), now),
     }
-    work.tally.failure(queue, now);
+    work.counters.failure(queue, now);
     // As in qless-core's retry.lua: a tracked job announces this failure as it does that of `fail`.
-    work.tell("failed", key);
+    work.publish_tracked("failed", key);
     Ok(remaining)
 }

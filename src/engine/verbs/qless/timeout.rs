@@ -7,7 +7,7 @@ use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
-use crate::engine::verbs::leases::lock_lost;
+use crate::engine::verbs::leases::announce_lost_lock;
 
 impl Engine {
     /// Takes jobs from their workers; each is first in line for another.
@@ -29,13 +29,13 @@ pub fn time_out(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
     let (Some(lease), State::Running) = (job.lease.take(), job.state) else {
         return Err(Error::NotRunning {
             id: id(),
-            state: job.standing(now),
+            state: job.effective_state(now),
         });
     };
     job.history.push(EventKind::TimedOut, now, None, None);
     job.state = State::Stalled;
     job.since = now;
     job.ready_at = now;
-    lock_lost(work, key, &lease.worker);
+    announce_lost_lock(work, key, &lease.worker);
     Ok(())
 }

@@ -7,8 +7,8 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::{Oldest, UnitOfWork};
-use crate::engine::verbs::lifecycle::{enter, leave};
-use crate::engine::verbs::qless::put::announce;
+use crate::engine::verbs::lifecycle::{enter_queue, leave_queue};
+use crate::engine::verbs::qless::put::announce_put;
 use crate::engine::verbs::{named, of};
 
 impl Engine {
@@ -38,8 +38,8 @@ impl Engine {
     }
 
     /// Puts one failed job back to work in its own queue.
-    pub async fn unfail_one(&self, key: JobKey, now: Option<Time>) -> Result<()> {
-        self.write(named([&key]), now, 1, move |work| unfail_one(work, &key))
+    pub async fn retry_failed(&self, key: JobKey, now: Option<Time>) -> Result<()> {
+        self.write(named([&key]), now, 1, move |work| retry_failed(work, &key))
             .await
     }
 }
@@ -49,7 +49,7 @@ impl Engine {
 pub fn unfail(work: &mut UnitOfWork, keys: &[JobKey], queue: Option<&QueueKey>) -> usize {
     let failed: Vec<&JobKey> = keys.iter().filter(|key| is_failed(work, key)).collect();
     for key in &failed {
-        revive(work, key, queue);
+        requeue_job(work, key, queue);
     }
     failed.len()
 }
@@ -58,17 +58,17 @@ pub fn unfail(work: &mut UnitOfWork, keys: &[JobKey], queue: Option<&QueueKey>) 
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotFailed`].
-pub fn unfail_one(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
+pub fn retry_failed(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
     let job = work
         .job(key)
         .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
     if job.state != State::Failed {
         return Err(Error::NotFailed {
             id: key.id.clone(),
-            state: job.standing(work.now),
+            state: job.effective_state(work.now),
         });
     }
-    revive(work, key, None);
+    requeue_job(work, key, None);
     Ok(())
 }
 
@@ -76,16 +76,16 @@ fn is_failed(work: &UnitOfWork, key: &JobKey) -> bool {
     work.job(key).is_some_and(|job| job.state == State::Failed)
 }
 
-pub fn revive(work: &mut UnitOfWork, key: &JobKey, queue: Option<&QueueKey>) {
+pub fn requeue_job(work: &mut UnitOfWork, key: &JobKey, queue: Option<&QueueKey>) {
     let Some(job) = work.job(key) else { return };
     let (id, name) = match queue {
         Some(queue) => (work.queue_for(queue), queue.name.clone()),
         None => (job.queue, work.queue_name(job.queue)),
     };
-    let loser = leave(work, key);
+    let loser = leave_queue(work, key);
     if let Some(job) = work.job_mut(key) {
         job.queue = id;
     }
-    enter(work, key, &name, 0.0);
-    announce(work, key, &name, loser.as_deref());
+    enter_queue(work, key, &name, 0.0);
+    announce_put(work, key, &name, loser.as_deref());
 }

@@ -18,7 +18,7 @@ pub struct Run {
 
 impl Engine {
     /// Ends a run, and its job with it. Whether there was that run.
-    pub async fn finish(&self, run: Run) -> Result<bool> {
+    pub async fn complete_run(&self, run: Run) -> Result<bool> {
         let needs = named([(&run.queue, &run.id)]);
         self.write(needs, None, 1, move |work| Ok(finish(work, &run)))
             .await
@@ -44,7 +44,7 @@ pub fn running(work: &UnitOfWork, run: &Run) -> Option<JobKey> {
 pub fn end(work: &mut UnitOfWork, key: &JobKey) {
     if let Some(job) = work.job(key) {
         let (queue, ran) = (job.queue, work.now.seconds_since(job.since));
-        work.tally.duration(queue, Kind::Run, ran, work.now);
+        work.counters.duration(queue, Kind::Run, ran, work.now);
     }
     work.remove(key);
 }

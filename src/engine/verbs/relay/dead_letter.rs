@@ -37,18 +37,20 @@ impl Engine {
     ///
     /// # Errors
     /// [`NoSuchJob`, `NotDead`, `JobExists`](crate::engine::Error).
-    pub async fn revive(&self, queue: QueueKey, dead: JobKey) -> Result<()> {
+    pub async fn reenqueue_dead(&self, queue: QueueKey, dead: JobKey) -> Result<()> {
         let needs = Needs {
             jobs: vec![dead.clone()],
             bodies: true,
             ..named([(&queue, &dead.id)])
         };
-        self.write(needs, None, 1, move |work| revive(work, &queue, &dead))
-            .await
+        self.write(needs, None, 1, move |work| {
+            reenqueue_dead(work, &queue, &dead)
+        })
+        .await
     }
 
-    /// Enqueues dead jobs anew, as [`Engine::revive`] does, one after the other.
-    pub async fn revive_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Each<()> {
+    /// Enqueues dead jobs anew, as [`Engine::reenqueue_dead`] does, one after the other.
+    pub async fn reenqueue_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Each<()> {
         let of = queue.clone();
         let need = move |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
@@ -56,12 +58,14 @@ impl Engine {
             needs.bytes += REVIVED_BYTES;
             needs.in_queues.push((of.clone(), key.id.clone()));
         };
-        self.each(dead, None, need, move |work, key| revive(work, &queue, key))
-            .await
+        self.each(dead, None, need, move |work, key| {
+            reenqueue_dead(work, &queue, key)
+        })
+        .await
     }
 
     /// Enqueues up to `count` dead jobs of the queue anew, oldest first. Large numbers go in several transactions.
-    pub async fn revive_oldest(&self, queue: QueueKey, count: usize) -> Result<Reenqueued> {
+    pub async fn reenqueue_oldest_dead(&self, queue: QueueKey, count: usize) -> Result<Reenqueued> {
         let until = self.now(None);
         let mut batches = Batches::of(count, MOVE_BATCH);
         let (mut all, mut after) = (Reenqueued::default(), None);
@@ -69,7 +73,7 @@ impl Engine {
             let (keys, last) = self.dead_keys(&queue, after, until, batch).await?;
             after = last;
             batches.found(keys.len());
-            let some = Reenqueued::of(&self.revive_jobs(queue.clone(), keys).await?);
+            let some = Reenqueued::of(&self.reenqueue_dead_jobs(queue.clone(), keys).await?);
             all.done += some.done;
             all.taken += some.taken;
         }
@@ -77,8 +81,8 @@ impl Engine {
     }
 
     /// Deletes these jobs, as far as they are in the queue's dead letter. How many there were.
-    pub async fn drop_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Result<usize> {
-        let bury = move |work: &mut UnitOfWork, key: &JobKey| Ok(bury(work, &queue, key));
+    pub async fn delete_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Result<usize> {
+        let bury = move |work: &mut UnitOfWork, key: &JobKey| Ok(delete_dead(work, &queue, key));
         let gone = self.each(dead, None, Needs::job, bury).await?;
         Ok(gone.iter().filter(|gone| matches!(gone, Ok(true))).count())
     }
@@ -88,7 +92,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotDead`], [`Error::JobExists`].
-pub fn revive(work: &mut UnitOfWork, queue: &QueueKey, dead: &JobKey) -> Result<()> {
+pub fn reenqueue_dead(work: &mut UnitOfWork, queue: &QueueKey, dead: &JobKey) -> Result<()> {
     let now = work.now;
     let id = || dead.id.clone();
     let job = work
@@ -97,7 +101,7 @@ pub fn revive(work: &mut UnitOfWork, queue: &QueueKey, dead: &JobKey) -> Result<
     if job.state != State::Dead {
         return Err(Error::NotDead {
             id: id(),
-            state: job.standing(now),
+            state: job.effective_state(now),
         });
     }
     let (history, created_at) = (job.history.clone(), job.created_at);
@@ -123,7 +127,7 @@ pub fn revive(work: &mut UnitOfWork, queue: &QueueKey, dead: &JobKey) -> Result<
 }
 
 /// Deletes a job if it is in the dead letter of this queue. Whether it was.
-pub fn bury(work: &mut UnitOfWork, queue: &QueueKey, key: &JobKey) -> bool {
+pub fn delete_dead(work: &mut UnitOfWork, queue: &QueueKey, key: &JobKey) -> bool {
     let is_dead = work.job(key).is_some_and(|job| job.state == State::Dead);
     let found = is_dead && is_in(work, queue, key);
     if found {

@@ -84,7 +84,7 @@ pub fn check_atomic(jobs: &[Enqueue]) -> Result<()> {
 pub fn need(needs: &mut Needs, job: &Enqueue) {
     needs.in_queues.push((job.queue.clone(), job.id.clone()));
     needs.bytes += job.payload.len() + job.state.as_ref().map_or(0, String::len);
-    needs.adds = true;
+    needs.adds_jobs = true;
 }
 
 /// Enqueues jobs in mode [`Mode::Unique`], in order, all of them or (if one is refused) none.
@@ -131,7 +131,7 @@ pub fn put(work: &mut UnitOfWork, enqueue: &Enqueue, mode: Mode) {
     let now = work.now;
     if let Some(job) = work.job_mut(&key) {
         fill(job, enqueue, now);
-        work.tally.put(key.scope, now);
+        work.counters.put(key.scope, now);
     }
 }
 

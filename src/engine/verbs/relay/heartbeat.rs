@@ -11,7 +11,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::NoSuchJob`](crate::engine::Error) if there is no such run.
-    pub async fn beat(&self, run: Run, state: Option<Option<String>>) -> Result<()> {
+    pub async fn heartbeat_run(&self, run: Run, state: Option<Option<String>>) -> Result<()> {
         let mut needs = named([(&run.queue, &run.id)]);
         needs.bytes = state.iter().flatten().map(String::len).sum();
         self.write(needs, None, 1, move |work| beat(work, &run, state.as_ref()))

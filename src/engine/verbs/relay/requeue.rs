@@ -13,12 +13,12 @@ impl Engine {
     ///
     /// # Errors
     /// [`JobExists`, `TooMany`](crate::engine::Error).
-    pub async fn run_again(&self, run: Run, jobs: Vec<Enqueue>, mode: Mode) -> Result<bool> {
+    pub async fn requeue_run(&self, run: Run, jobs: Vec<Enqueue>, mode: Mode) -> Result<bool> {
         check_atomic(&jobs)?;
         let mut needs = named([(&run.queue, &run.id)]);
         jobs.iter().for_each(|job| need(&mut needs, job));
         // A job in place of the one that ends takes no more space.
-        needs.adds = jobs.len() > 1;
+        needs.adds_jobs = jobs.len() > 1;
         self.write(needs, None, jobs.len() + 1, move |work| {
             requeue(work, &run, &jobs, mode)
         })

@@ -39,7 +39,7 @@ const KINDS: [&str; 7] = [
 
 /// A page of matching entries.
 pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView> {
-    let (people, actions) = engine.audited().await?;
+    let (people, actions) = engine.audit_filters().await?;
     let mut view = AuditView {
         rows: Vec::new(),
         next: None,
@@ -56,7 +56,7 @@ pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView
         }
     };
     let entries = engine
-        .audit(&filter, cursor(&query.after), PAGE + 1)
+        .audit_entries(&filter, cursor(&query.after), PAGE + 1)
         .await?;
     let shown = entries.iter().take(PAGE);
     view.rows = shown.map(row).collect();
@@ -74,7 +74,7 @@ pub async fn load_export(
     let Ok(filter) = filter(query) else {
         return Ok((Vec::new(), false));
     };
-    let mut entries = engine.audit(&filter, None, limit + 1).await?;
+    let mut entries = engine.audit_entries(&filter, None, limit + 1).await?;
     let more = entries.len() > limit;
     entries.truncate(limit);
     Ok((entries, more))

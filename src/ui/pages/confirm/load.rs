@@ -36,7 +36,7 @@ pub async fn load_confirm(
         Ok(subject) => subject,
         Err(why) => return Ok(Err(why)),
     };
-    let counted = match engine.count(&action, &subject).await? {
+    let counted = match engine.estimate_operation(&action, &subject).await? {
         Ok(counted) => counted,
         Err(why) => return Ok(Err(why.to_string())),
     };

@@ -78,7 +78,7 @@ async fn row(engine: &Engine, letter: QueueCounts) -> Result<DeadRow> {
     };
     let key = &letter.queue.key;
     let head = engine
-        .brief_jobs(EffectiveState::Dead, Some(key), first, None)
+        .list_jobs(EffectiveState::Dead, Some(key), first, None)
         .await?;
     let now = engine.now(None);
     Ok(DeadRow {

@@ -261,7 +261,7 @@ async fn page(
             offset,
             limit: PAGE_JOBS,
         };
-        engine.brief_failed(&group.group, page).await?
+        engine.list_failed(&group.group, page).await?
     } else {
         let shown = meant.iter().skip(offset).take(PAGE_JOBS);
         let seqs: Vec<i64> = shown.map(|job| job.seq).collect();

@@ -38,7 +38,9 @@ pub async fn load_lmstfy_job(
     queue: &QueueRef,
     id: &str,
 ) -> Result<Option<LmstfyJobView>> {
-    let found = engine.living(&key(queue), &JobKey::lmstfy(id)).await?;
+    let found = engine
+        .unexpired_job(&key(queue), &JobKey::lmstfy(id))
+        .await?;
     let Some((job, now)) = found else {
         return Ok(None);
     };
@@ -55,7 +57,9 @@ pub async fn load_lmstfy_job(
 
 /// The bytes of the job, if it is in that queue.
 pub async fn load_body(engine: &Engine, queue: &QueueRef, id: &str) -> Result<Option<Vec<u8>>> {
-    let found = engine.living(&key(queue), &JobKey::lmstfy(id)).await?;
+    let found = engine
+        .unexpired_job(&key(queue), &JobKey::lmstfy(id))
+        .await?;
     Ok(found.map(|(job, _)| BASE64.decode(job.body.as_bytes()).unwrap_or_default()))
 }
 

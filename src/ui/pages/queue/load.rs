@@ -32,7 +32,7 @@ pub async fn load_queue(
         offset,
         limit: PAGE_JOBS,
     };
-    let jobs = engine.brief_jobs(state, Some(&key), page, None);
+    let jobs = engine.list_jobs(state, Some(&key), page, None);
     let jobs = jobs.await?;
     Ok(Some(QueueView {
         queue,

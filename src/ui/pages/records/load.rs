@@ -128,7 +128,7 @@ async fn asked(engine: &Engine, queue: &Queue, text: &str) -> Result<RecordList>
         Ok(query) => query,
         Err(refused) => return Ok(RecordList::Refused(refused)),
     };
-    match engine.query(queue, &query, FOUND_MAX).await {
+    match engine.query_records(queue, &query, FOUND_MAX).await {
         Ok(records) => Ok(RecordList::Found(records.iter().map(row).collect())),
         Err(error @ (Error::TooMuchWork { .. } | Error::ResponseTooLarge)) => {
             Ok(RecordList::Refused(RefusedQuery {

@@ -27,8 +27,8 @@ pub async fn load_scheduled(engine: &Engine, offset: usize) -> Result<ScheduledV
     };
     let (queues, due, jobs) = futures::try_join!(
         listed_queues(engine),
-        engine.due(None),
-        engine.brief_jobs(EffectiveState::Scheduled, None, page, None)
+        engine.count_due_by_hour(None),
+        engine.list_jobs(EffectiveState::Scheduled, None, page, None)
     )?;
     Ok(ScheduledView {
         total: queues.iter().map(|queue| queue.counts.scheduled).sum(),

@@ -40,7 +40,7 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
         limit: SUGGESTED,
     };
     let (saved, tags, groups) = futures::try_join!(
-        engine.searches(),
+        engine.saved_searches(),
         engine.top_tags(1, page),
         engine.failures()
     )?;

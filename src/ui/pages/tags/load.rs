@@ -57,7 +57,7 @@ pub async fn load_tagged(engine: &Engine, tag: &str, offset: usize) -> Result<Ta
     let (total, ids) = engine.tagged(tag, page).await?;
     let keys: Vec<JobKey> = ids.into_iter().map(JobKey::qless).collect();
     let jobs: Vec<_> = engine
-        .brief_jobs_by_key(&keys)
+        .list_jobs_by_key(&keys)
         .await?
         .into_iter()
         .flatten()

@@ -28,7 +28,7 @@ const TRACKED_SHOWN: usize = 500;
 
 /// The tracked jobs and their recent events.
 pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
-    let (jobs, gone) = engine.brief_tracked().await?;
+    let (jobs, gone) = engine.list_tracked().await?;
     let now = engine.now(None);
     let newest = engine.last_event().await?;
     let searched = newest.min(EVENTS_SEARCHED);

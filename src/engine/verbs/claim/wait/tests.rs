@@ -1,4 +1,4 @@
-//! That no waiter sleeps while there is a job for it.
+//! No poll waits while a job is available for it.
 
 use tokio::time::timeout;
 
@@ -9,8 +9,8 @@ use crate::engine::subscriptions::{NextWakeUp, Subscription, Subscriptions};
 use crate::engine::{JobKey, Put, quiet as engine};
 use std::sync::Arc;
 
-/// A guard against a wake-up that never comes.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to wait for a wake-up before the test fails.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn q() -> QueueKey {
     QueueKey::qless("q")
@@ -33,30 +33,33 @@ fn new(id: &str) -> Put {
     }
 }
 
-async fn rings(rings: NextWakeUp) {
-    timeout(PATIENCE, rings).await.expect("a wake-up");
+async fn woken(wake_up: NextWakeUp) {
+    timeout(TIMEOUT, wake_up).await.expect("a wake-up");
 }
 
-/// The case where the job becomes due after the waiter's claim and is made waiting before the waiter reads when
-/// the alarm has to ring.
+/// The job becomes due after the claim of the poll, and maintenance moves it to waiting before the poll sets the timer.
 #[tokio::test]
-async fn a_due_job_wakes_a_waiter_whose_alarm_is_not_set() {
+async fn a_due_job_wakes_a_poll_whose_timer_is_not_set() {
     let engine = engine().await;
     let delay = Some(10.0);
     put(&engine, Put { delay, ..new("a") }).await;
-    let seat = engine.waiters().sit(&[q()]);
-    let woken = seat.listen();
+    let subscription = engine.subscriptions().subscribe(&[q()]);
+    let wake_up = subscription.next_wake_up();
     engine
-        .chore(SystemTask::Upkeep(MaintenanceTask::Promote))
+        .run_system_task(SystemTask::Maintain(MaintenanceTask::PromoteDue))
         .await
         .unwrap();
-    assert_eq!(engine.waiters().next(), None, "no alarm is set");
-    rings(woken).await;
+    assert_eq!(
+        engine.subscriptions().next_available(),
+        None,
+        "no timer is set"
+    );
+    woken(wake_up).await;
     engine.close().await;
 }
 
 #[tokio::test]
-async fn an_exhausted_job_does_not_hide_the_next_one_from_a_waiter() {
+async fn a_job_without_retries_does_not_hide_the_next_job_from_a_poll() {
     let engine = engine().await;
     let retries = Some(0);
     put(
@@ -71,79 +74,79 @@ async fn an_exhausted_job_does_not_hide_the_next_one_from_a_waiter() {
     let taken = engine.claim(Claim::of(q(), "w", 2), long_ago(&engine));
     assert_eq!(taken.await.unwrap().len(), 2);
     let claim = Claim::of(q(), "x", 1);
-    let jobs = engine.claim_or_wait(claim, PATIENCE, None).await.unwrap();
+    let jobs = engine.claim_or_wait(claim, TIMEOUT, None).await.unwrap();
     assert_eq!(jobs[0].key, JobKey::qless("b"));
     engine.close().await;
 }
 
 #[tokio::test]
-async fn cancelling_a_running_job_wakes_a_waiter_of_a_limited_queue() {
+async fn canceling_a_running_job_wakes_a_poll_of_a_limited_queue() {
     let engine = engine().await;
     let limit = Some("1".to_owned());
     let set = engine.configure("q-max-concurrency", limit, None);
     set.await.unwrap();
     put(&engine, new("a")).await;
     let taken = engine.claim(Claim::of(q(), "w", 1), None).await.unwrap();
-    let seat = engine.waiters().sit(&[q()]);
-    let woken = seat.listen();
+    let subscription = engine.subscriptions().subscribe(&[q()]);
+    let wake_up = subscription.next_wake_up();
     let keys = vec![taken[0].key.clone()];
     engine.cancel(keys, None).await.unwrap();
-    rings(woken).await;
+    woken(wake_up).await;
     engine.close().await;
 }
 
 #[tokio::test]
-async fn a_waiter_that_hangs_up_hands_its_wake_up_on() {
-    let waiters = Arc::new(Subscriptions::default());
-    let (first, second) = (waiters.sit(&[q()]), waiters.sit(&[q()]));
-    let (mut rung, waiting) = (first.listen(), second.listen());
-    waiters.wake(&q(), 1);
-    let queue = Some((&mut rung).await);
-    // It listens again before its claim is done.
-    let again = first.listen();
+async fn a_poll_that_disconnects_passes_its_wake_up_on() {
+    let subscriptions = Arc::new(Subscriptions::default());
+    let subscribe = || subscriptions.subscribe(&[q()]);
+    let (first, second) = (subscribe(), subscribe());
+    let (mut wake_up, waiting) = (first.next_wake_up(), second.next_wake_up());
+    subscriptions.wake(&q(), 1);
+    let queue = Some((&mut wake_up).await);
+    // It waits again before its claim is done.
+    let again = first.next_wake_up();
     drop((
         PendingWakeUp {
-            seat: &first,
+            subscription: &first,
             queue,
         },
         again,
     ));
     drop(first);
-    rings(waiting).await;
+    woken(waiting).await;
 }
 
 #[tokio::test]
-async fn a_waiter_that_hangs_up_leaves_the_alarm_to_another() {
-    let waiters = Arc::new(Subscriptions::default());
-    let (first, second) = (waiters.sit(&[q()]), waiters.sit(&[q()]));
-    let waiting = second.listen();
-    let unlooked = waiters.unlooked(&[q()]);
-    assert!(
-        waiters.unlooked(&[q()]).queues.is_empty(),
-        "one of them reads"
-    );
-    drop(unlooked);
+async fn a_poll_that_disconnects_leaves_the_timer_to_another() {
+    let subscriptions = Arc::new(Subscriptions::default());
+    let subscribe = || subscriptions.subscribe(&[q()]);
+    let (first, second) = (subscribe(), subscribe());
+    let waiting = second.next_wake_up();
+    let update = subscriptions.begin_timer_update(&[q()]);
+    let other = subscriptions.begin_timer_update(&[q()]);
+    assert!(other.queues.is_empty(), "one of them reads");
+    drop((other, update));
     drop(first);
-    rings(waiting).await;
-    assert_eq!(waiters.unlooked(&[q()]).queues, [q()]);
+    woken(waiting).await;
+    assert_eq!(subscriptions.begin_timer_update(&[q()]).queues, [q()]);
 }
 
 #[tokio::test]
-async fn a_wake_up_for_everybody_is_not_lost_among_others() {
+async fn a_wake_up_for_all_polls_is_not_lost_among_others() {
     let engine = engine().await;
     put(&engine, new("a")).await;
-    let seats = [(); 3].map(|()| engine.waiters().sit(&[q()]));
-    let waiting: Vec<NextWakeUp> = seats.iter().map(Subscription::listen).collect();
+    let polls = [(); 3].map(|()| engine.subscriptions().subscribe(&[q()]));
+    let waiting: Vec<NextWakeUp> = polls.iter().map(Subscription::next_wake_up).collect();
     let id = engine.known_queues().get(&q()).unwrap().id;
     let verb = move |work: &mut crate::engine::unit_of_work::UnitOfWork| {
-        work.rouse(id);
+        work.wake_all(id);
         work.wake(id, 1);
         Ok(())
     };
     let needs = crate::engine::unit_of_work::Needs::default();
     engine.write(needs, None, 1, verb).await.unwrap();
-    for woken in waiting {
-        rings(woken).await;
+    for wake_up in waiting {
+        woken(wake_up).await;
     }
     engine.close().await;
 }

@@ -58,7 +58,7 @@ pub async fn graph(engine: &Engine, job: &Job) -> Result<Graph> {
         while !next.is_empty() {
             let keys: Vec<JobKey> = next.iter().map(JobKey::qless).collect();
             let jobs: Vec<Job> = engine
-                .brief_jobs_by_key(&keys)
+                .list_jobs_by_key(&keys)
                 .await?
                 .into_iter()
                 .flatten()
@@ -88,7 +88,7 @@ fn drawn(engine: &Engine, gathered: Gathered) -> Graph {
     let nodes = jobs.into_iter().zip(needs).zip(layers);
     let nodes = nodes.map(|(((id, job), needs), layer)| Node {
         id,
-        state: job.as_ref().map(|job| job.standing(now)),
+        state: job.as_ref().map(|job| job.effective_state(now)),
         klass: job.and_then(|job| job.klass),
         layer,
         needs,
