@@ -1,6 +1,9 @@
-//! Holds the walls between the rooms (`ARCHITECTURE.md`) by reading the sources.
+//! Checks the rules between the rooms (`ARCHITECTURE.md`) by reading the sources.
 
 #![cfg(test)]
+
+#[path = "tidy/walks.rs"]
+mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,0 +1,90 @@
+//! The claims of a transaction. They run after the other verbs, and find what those have changed.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::engine::model::job::QueueId;
+use crate::engine::unit_of_work::transaction::WriteRequest;
+use crate::engine::unit_of_work::{UnitOfWork, Wanted, spawn};
+use crate::store::{Connection, Statement, StoreError};
+
+/// Writes what the other verbs have changed, so that claims find it, then runs the claims; those whose
+/// caller has hung up take nothing. Without claims it gives the writes back, to go with the commit.
+pub async fn run_claims(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+    requests: &mut [WriteRequest],
+    mut writes: Vec<Statement>,
+    recurring_in: &HashSet<QueueId>,
+    shared: bool,
+) -> Result<Vec<Statement>, StoreError> {
+    let claims = |request: &&mut WriteRequest| {
+        !request.needs.claim.is_empty() && !request.task.is_abandoned()
+    };
+    let wanted = wanted(work, requests);
+    // Where it is limited how many jobs run, servers count and claim one after the other.
+    if shared && let Some(turn) = work.lock_limited_queues(&wanted) {
+        connection.run(vec![turn]).await?;
+    }
+    if !wanted.is_empty() {
+        // On a full disk recurring jobs that are due stay due.
+        let none = HashSet::new();
+        let recurring_in = if connection.is_full() {
+            &none
+        } else {
+            recurring_in
+        };
+        let before = writes.len();
+        writes.extend(work.candidate_statements(&wanted, recurring_in));
+        let answers = if before == 0 {
+            connection.read(writes).await?
+        } else {
+            connection.run(writes).await?
+        };
+        let answers = answers.into_iter().skip(before);
+        let due = work.take_candidates(&wanted, recurring_in, answers)?;
+        if let Some(bodies) = work.claimed_body_statement() {
+            let answers = connection.run(vec![bodies]).await?;
+            work.take_bodies(&answers)?;
+        }
+        if !due.is_empty() {
+            let due = spawn::planned(&wanted, due, work.now);
+            let taken = UnitOfWork::taken_ids_statement(&due);
+            let answers = connection.run(vec![taken]).await?;
+            let rows = answers.iter().flat_map(|answer| &answer.rows);
+            let taken = rows.map(|row| row.text(0)).collect::<Result<_, _>>()?;
+            work.spawn(&wanted, due, &taken);
+        }
+        writes = Vec::new();
+    }
+    for request in requests.iter_mut().filter(claims) {
+        request.task.run(work);
+    }
+    writes.extend(work.job_writes());
+    Ok(writes)
+}
+
+/// How many jobs of each queue the claims of the group want together.
+fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<(QueueId, usize)> {
+    let mut wanted: Vec<(QueueId, usize)> = Vec::new();
+    let mut places: HashMap<QueueId, usize> = HashMap::new();
+    let all = requests.iter().flat_map(|request| &request.needs.claim);
+    for Wanted {
+        queue,
+        count,
+        include_paused,
+    } in all
+    {
+        let Some(queue) = work
+            .queue(queue)
+            .filter(|queue| *include_paused || !queue.paused)
+        else {
+            continue;
+        };
+        let place = *places.entry(queue.id).or_insert(wanted.len());
+        match wanted.get_mut(place) {
+            Some((_, sum)) => *sum += count,
+            None => wanted.push((queue.id, *count)),
+        }
+    }
+    wanted
+}
