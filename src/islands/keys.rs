@@ -1,4 +1,4 @@
-//! The keyboard: shortcuts, and a palette that finds everything. A page declares its shortcuts by `data-hot` on a button, a
+//! The keyboard: shortcuts, and a palette that finds everything. A page declares its shortcuts by `data-shortcut` on a button, a
 //! link, a field, or an element around one (`ui/components/forms.rs`). A key presses, focuses or follows that control, so a
 //! shortcut can do nothing that its control cannot.
 

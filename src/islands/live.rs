@@ -72,7 +72,7 @@ pub fn Live(
             <button
                 type="button"
                 class="button quiet"
-                data-hot="p"
+                data-shortcut="p"
                 on:click=move |_| wire::set_paused(!paused())
                 aria-label=move || if paused() { "Resume live updates" } else { "Pause live updates" }
             >

@@ -77,7 +77,11 @@ fn obey(keys: &str, event: &KeyboardEvent) -> bool {
         "u" => return one("[data-undo]").map(|undo| press(&undo)).is_some(),
         keys => {
             // Pages without a search field open the search over all jobs.
-            let found = hot(keys).or_else(|| (keys == "/").then(|| hot("g j")).flatten());
+            let found = control_with_shortcut(keys).or_else(|| {
+                (keys == "/")
+                    .then(|| control_with_shortcut("g j"))
+                    .flatten()
+            });
             if let Some(found) = &found {
                 press(found);
                 if matches!(keys, "y" | ".") {
@@ -138,10 +142,11 @@ pub fn is_in_a_row(element: &Element) -> bool {
 }
 
 /// The controls with shortcuts: those of the focused row, otherwise those outside of rows, the page's own first.
-fn hot(keys: &str) -> Option<Element> {
-    let is_hot = |element: &Element| element.get_attribute("data-hot").as_deref() == Some(keys);
-    let mut found: Vec<Element> = all("[data-hot]");
-    found.retain(is_hot);
+fn control_with_shortcut(keys: &str) -> Option<Element> {
+    let is_for_keys =
+        |element: &Element| element.get_attribute("data-shortcut").as_deref() == Some(keys);
+    let mut found: Vec<Element> = all("[data-shortcut]");
+    found.retain(is_for_keys);
     if let Some(row) = rows::current()
         && let Some(here) = found.iter().find(|element| row.contains(Some(element)))
     {
@@ -152,7 +157,7 @@ fn hot(keys: &str) -> Option<Element> {
     found.iter().find(inside).or(found.first()).cloned()
 }
 
-/// The button, link or field of an element with `data-hot`.
+/// The button, link or field of an element with `data-shortcut`.
 pub fn control(element: &Element) -> Option<HtmlElement> {
     const CONTROLS: &str = "a, button, input:not([type=hidden]), textarea";
     let control = match element.matches(CONTROLS) {

@@ -119,7 +119,7 @@ fn pages() -> impl Iterator<Item = Entry> {
         Some(Entry {
             group: "Pages".to_owned(),
             text: link.query_selector("span").ok()??.text_content()?,
-            note: link.get_attribute("data-hot").unwrap_or_default(),
+            note: link.get_attribute("data-shortcut").unwrap_or_default(),
             choice: Choice::Open(link.get_attribute("href")?),
         })
     })
@@ -127,8 +127,9 @@ fn pages() -> impl Iterator<Item = Entry> {
 
 /// The actions of the page, without those of rows.
 fn actions() -> impl Iterator<Item = Entry> {
-    let hot = all("[data-hot]").into_iter();
-    hot.filter(|element| !is_in_a_row(element))
+    let controls = all("[data-shortcut]").into_iter();
+    controls
+        .filter(|element| !is_in_a_row(element))
         .filter_map(|element| {
             let control = control(&element)?;
             // Leaves out links of the navigation, which have a group of their own, and fields.
@@ -141,7 +142,7 @@ fn actions() -> impl Iterator<Item = Entry> {
             Some(Entry {
                 group: "Actions".to_owned(),
                 text: label?.trim().to_owned(),
-                note: element.get_attribute("data-hot").unwrap_or_default(),
+                note: element.get_attribute("data-shortcut").unwrap_or_default(),
                 choice: Choice::Press(element),
             })
         })
