@@ -10,7 +10,7 @@ use crate::store::{Answer, Statement, StoreError};
 
 /// Edges that a transaction reads, and the longest path, each of which takes a statement.
 pub const EDGES_WALKED_MAX: usize = 50_000;
-const LEVELS_MAX: usize = 500;
+const LEVELS_MAX: usize = 200;
 
 /// The direct and indirect dependents of the jobs that get dependencies, read level by level.
 pub struct Walk {
