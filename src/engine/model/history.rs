@@ -143,7 +143,10 @@ impl History {
             let row = (event.what, event.when, &event.subject, &event.detail);
             serde_json::to_string(&row).unwrap_or_default()
         };
-        let first = events.first().map(text).unwrap_or_default();
+        // A text that cannot be read stays as it is.
+        let Some(first) = events.first().map(text) else {
+            return;
+        };
         let mut bytes = first.len() + "[]".len();
         let mut kept: Vec<String> = Vec::new();
         for event in events.iter().skip(1).rev().take(max - 1).map(text) {
