@@ -6,7 +6,7 @@ use crate::auth::{AuthMethod, Role};
 use crate::ui::display::Display;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::series::StatisticsQuery;
-use crate::ui::urls::encoding::{decode, name_of};
+use crate::ui::urls::encoding::{decode, name_of, without_nul};
 
 /// The request of a page. The router provides it as context.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -102,12 +102,23 @@ impl PageRequest {
 
     /// All parameters of the query, in its order.
     pub fn all_params(&self) -> Vec<(String, String)> {
+        let all = self.typed_params();
+        all.map(|(name, value)| (name, without_nul(value)))
+            .collect()
+    }
+
+    /// A parameter as the user typed it: it can contain NUL, which its own parser refuses.
+    pub fn typed(&self, key: &str) -> Option<String> {
+        let mut all = self.typed_params();
+        all.find_map(|(name, value)| (name == key).then_some(value))
+    }
+
+    fn typed_params(&self) -> impl Iterator<Item = (String, String)> {
         let text = |text: &str| decode(&text.replace('+', " "));
         let pairs = self.query.split('&');
         pairs
             .filter_map(|pair| pair.split_once('='))
-            .map(|(name, value)| (text(name), text(value)))
-            .collect()
+            .map(move |(name, value)| (text(name), text(value)))
     }
 
     /// All values of a parameter of the query, in its order.
@@ -200,6 +211,18 @@ mod tests {
         };
         assert_eq!(request.params("id"), ["a", "b c", ""]);
         assert!(request.params("do").is_empty());
+    }
+
+    #[test]
+    fn names_have_no_nul_and_typed_texts_keep_it() {
+        let request = PageRequest {
+            path: "/ui/queues/a%00b".to_owned(),
+            query: "q=x%00y".to_owned(),
+            ..PageRequest::default()
+        };
+        assert_eq!(request.name(2), "a\u{FFFD}b");
+        assert_eq!(request.param("q").as_deref(), Some("x\u{FFFD}y"));
+        assert_eq!(request.typed("q").as_deref(), Some("x\0y"));
     }
 
     #[test]

@@ -147,3 +147,54 @@ pub fn queue_names(id: &'static str, names: &[String]) -> AnyView {
         .map(|name| view! { <option value=name.clone()></option> });
     view! { <datalist id=id>{names.collect_view()}</datalist> }.into_any()
 }
+
+/// A required field for the name of a queue, with suggestions.
+pub fn queue_field(id: &'static str, name: &'static str, value: &str, names: &[String]) -> AnyView {
+    view! {
+        <div>
+            <label for=id>"Queue"</label>
+            <input
+                id=id
+                name=name
+                type="text"
+                value=value.to_owned()
+                list="queue-names"
+                required
+                maxlength="255"
+                autocomplete="off"
+            />
+            {queue_names("queue-names", names)}
+        </div>
+    }
+    .into_any()
+}
+
+/// A required field for a number.
+pub struct NumberField {
+    pub id: String,
+    pub name: &'static str,
+    pub label: &'static str,
+    pub value: String,
+    /// Whether it is a whole number; any number otherwise.
+    pub whole: bool,
+    pub min: Option<&'static str>,
+}
+
+pub fn number_field(field: NumberField) -> AnyView {
+    view! {
+        <div>
+            <label for=field.id.clone()>{field.label}</label>
+            <input
+                id=field.id
+                name=field.name
+                type="number"
+                step=(!field.whole).then_some("any")
+                min=field.min
+                value=field.value
+                required
+                autocomplete="off"
+            />
+        </div>
+    }
+    .into_any()
+}

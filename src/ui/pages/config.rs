@@ -11,7 +11,7 @@ use crate::time;
 use crate::ui::actions::options::{SetOption, SetQueueOption, UnsetOption};
 use crate::ui::components::basics::{element_id, loaded, plural};
 use crate::ui::components::commands::{api, commands, quoted};
-use crate::ui::components::forms::{action_button, allowed, hidden, may, queue_names};
+use crate::ui::components::forms::{action_button, allowed, hidden, may, queue_field};
 use crate::ui::components::links::queue_link;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::options::{Meaning, Unit, of_queue, of_server, queue_of};
@@ -85,13 +85,13 @@ fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
                 {only.is_some().then(|| view! { <a href="/ui/config#of-queues">"All queues"</a> })}
             </div>
             {list}
-            {queue_form(view, only.unwrap_or_default(), request)}
+            {queue_form(view, only.as_deref().unwrap_or_default(), request)}
         </section>
     }
     .into_any()
 }
 
-fn queue_form(view: &ConfigView, queue: String, request: &PageRequest) -> AnyView {
+fn queue_form(view: &ConfigView, queue: &str, request: &PageRequest) -> AnyView {
     if !may(SetQueueOption::PATH) {
         return ().into_any();
     }
@@ -111,20 +111,7 @@ fn queue_form(view: &ConfigView, queue: String, request: &PageRequest) -> AnyVie
             <h3>"Set an option for one queue"</h3>
             <form method="post" action=SetQueueOption::PATH class="fields">
                 {hidden(vec![("back", request.here())])}
-                <div>
-                    <label for="new-queue">"Queue"</label>
-                    <input
-                        id="new-queue"
-                        name="queue"
-                        type="text"
-                        value=queue
-                        list="queue-names"
-                        required
-                        maxlength="255"
-                        autocomplete="off"
-                    />
-                    {queue_names("queue-names", &view.queues)}
-                </div>
+                {queue_field("new-queue", "queue", queue, &view.queues)}
                 <div>
                     <label for="new-option">"Option"</label>
                     <select id="new-option" name="option">{choices.collect_view()}</select>

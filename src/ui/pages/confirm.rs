@@ -25,7 +25,7 @@ pub fn ConfirmPage() -> impl IntoView {
     let bulk = BulkRequest {
         action: request.param("do").unwrap_or_default(),
         all: request.param("of").is_some_and(|of| of == "all"),
-        q: request.param("q").unwrap_or_default(),
+        q: request.typed("q").unwrap_or_default(),
         jobs: request.params("job"),
         arg: request.param("arg").unwrap_or_default(),
     };

@@ -8,7 +8,7 @@ use leptos_meta::Title;
 
 use crate::ui::components::basics::loaded;
 use crate::ui::components::commands::written;
-use crate::ui::components::forms::queue_names;
+use crate::ui::components::forms::queue_field;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
 use crate::ui::model::queue_ref::QueueRef;
@@ -138,11 +138,7 @@ fn fields(form: &NewJob, queues: &[String]) -> AnyView {
     });
     view! {
         <form method="post" action="/ui/put" class="fields">
-            <div>
-                <label for="put-queue">"Queue"</label>
-                <input id="put-queue" name="queue" type="text" value=form.queue.clone() list="queue-names" required maxlength="255" autocomplete="off" />
-                {queue_names("queue-names", queues)}
-            </div>
+            {queue_field("put-queue", "queue", &form.queue, queues)}
             {lines.into_iter().collect_view()}
             <div class="whole">
                 <label for="put-data">"Data (JSON)"</label>

@@ -48,7 +48,7 @@ pub fn RecordsPage() -> impl IntoView {
 
 /// The selection of the address.
 fn filter(request: &PageRequest) -> RecordFilter {
-    let query = request.param("q").filter(|query| !query.trim().is_empty());
+    let query = request.typed("q").filter(|query| !query.trim().is_empty());
     match (query, request.param("state"), request.param("others")) {
         (Some(query), ..) => RecordFilter::Found(query),
         (None, Some(label), _) => RecordFilter::Labelled(label),

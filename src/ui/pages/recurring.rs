@@ -11,7 +11,7 @@ use crate::time;
 use crate::ui::actions::recurring::Recur;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, quoted, written};
-use crate::ui::components::forms::{may, queue_names};
+use crate::ui::components::forms::{NumberField, may, number_field, queue_field};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
 use crate::ui::components::paging::pager;
@@ -159,6 +159,40 @@ pub fn interval_fields(id: &str, number: &str, unit: i64) -> AnyView {
     .into_any()
 }
 
+/// The fields for the priority, the retries and the catch-up limit.
+pub fn job_fields(form: &str, priority: String, retries: String, backlog: String) -> AnyView {
+    let field = |name: &str, label, value| NumberField {
+        id: format!("{form}-{name}"),
+        name: "",
+        label,
+        value,
+        whole: true,
+        min: Some("0"),
+    };
+    [
+        NumberField {
+            name: "form[priority]",
+            whole: false,
+            min: None,
+            ..field("priority", "Priority (lower runs first)", priority)
+        },
+        NumberField {
+            name: "form[retries]",
+            ..field("retries", "Retries per job", retries)
+        },
+        NumberField {
+            name: "form[backlog]",
+            ..field(
+                "backlog",
+                "Catch-up limit for missed runs (0 = all)",
+                backlog,
+            )
+        },
+    ]
+    .map(number_field)
+    .into_any()
+}
+
 /// The form for a new one. What the address says fills it in, so that a refusal leaves what was typed.
 fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> AnyView {
     let typed = |name: &str| request.param(name).unwrap_or_default();
@@ -175,16 +209,21 @@ fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
     if !may(Recur::PATH) {
         return ().into_any();
     }
+    let offset = NumberField {
+        id: "new-offset".to_owned(),
+        name: "form[offset]",
+        label: "First run after (s)",
+        value: or("offset", "0"),
+        whole: false,
+        min: Some("0"),
+    };
+    let [priority, retries, backlog] = ["priority", "retries", "backlog"].map(|name| or(name, "0"));
     view! {
         <section class="card padded" aria-labelledby="new">
             <details class="more" open=open>
                 <summary><h2 id="new">"Create recurring job"</h2></summary>
                 <form method="post" action=Recur::PATH class="fields">
-                    <div>
-                        <label for="new-queue">"Queue"</label>
-                        <input id="new-queue" name="form[queue]" type="text" value=to_queue list="queue-names" required maxlength="255" autocomplete="off" />
-                        {queue_names("queue-names", &view.queues)}
-                    </div>
+                    {queue_field("new-queue", "form[queue]", &to_queue, &view.queues)}
                     <div>
                         <label for="new-id">"ID (optional)"</label>
                         <input id="new-id" name="form[id]" type="text" value=typed("id") maxlength="235" autocomplete="off" />
@@ -194,22 +233,8 @@ fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
                         <input id="new-klass" name="form[klass]" type="text" value=typed("klass") maxlength="255" autocomplete="off" />
                     </div>
                     {interval_fields("new", &or("interval", "5"), unit)}
-                    <div>
-                        <label for="new-offset">"First run after (s)"</label>
-                        <input id="new-offset" name="form[offset]" type="number" step="any" min="0" value=or("offset", "0") required autocomplete="off" />
-                    </div>
-                    <div>
-                        <label for="new-priority">"Priority (lower runs first)"</label>
-                        <input id="new-priority" name="form[priority]" type="number" step="any" value=or("priority", "0") required autocomplete="off" />
-                    </div>
-                    <div>
-                        <label for="new-retries">"Retries per job"</label>
-                        <input id="new-retries" name="form[retries]" type="number" min="0" value=or("retries", "0") required autocomplete="off" />
-                    </div>
-                    <div>
-                        <label for="new-backlog">"Catch-up limit for missed runs (0 = all)"</label>
-                        <input id="new-backlog" name="form[backlog]" type="number" min="0" value=or("backlog", "0") required autocomplete="off" />
-                    </div>
+                    {number_field(offset)}
+                    {job_fields("new", priority, retries, backlog)}
                     <div class="whole">
                         <label for="new-data">"Data of each job (JSON)"</label>
                         <textarea id="new-data" name="form[data]" rows="4" spellcheck="false" autocomplete="off">{written(&or("data", "{}"))}</textarea>

@@ -11,7 +11,7 @@ use crate::time;
 use crate::ui::actions::recurring::{ChangeRecurring, Unrecur};
 use crate::ui::components::basics::{definitions, loaded};
 use crate::ui::components::commands::{api, commands, copy, quoted};
-use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden, may, queue_names};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden, may, queue_field};
 use crate::ui::components::links::{queue_link, tag_link};
 use crate::ui::components::payload::payload;
 use crate::ui::components::state::paused;
@@ -19,7 +19,7 @@ use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::recurring::{backlog, interval_fields, summary};
+use crate::ui::pages::recurring::{backlog, interval_fields, job_fields, summary};
 use crate::ui::pages::recurring_job::model::RecurringView;
 use crate::ui::urls::encoding::segment;
 
@@ -127,57 +127,14 @@ fn change(view: &RecurringView, request: &PageRequest) -> AnyView {
             </p>
             <form method="post" action=ChangeRecurring::PATH class="fields">
                 {hidden(vec![("form[id]", row.id.clone()), ("back", request.here())])}
-                <div>
-                    <label for="change-queue">"Queue"</label>
-                    <input
-                        id="change-queue"
-                        name="form[queue]"
-                        type="text"
-                        value=row.queue.clone()
-                        list="queue-names"
-                        required
-                        maxlength="255"
-                        autocomplete="off"
-                    />
-                    {queue_names("queue-names", &view.queues)}
-                </div>
+                {queue_field("change-queue", "form[queue]", &row.queue, &view.queues)}
                 {interval_fields("change", &number, unit)}
-                <div>
-                    <label for="change-priority">"Priority"</label>
-                    <input
-                        id="change-priority"
-                        name="form[priority]"
-                        type="number"
-                        step="any"
-                        value=row.priority.to_string()
-                        required
-                        autocomplete="off"
-                    />
-                </div>
-                <div>
-                    <label for="change-retries">"Retries"</label>
-                    <input
-                        id="change-retries"
-                        name="form[retries]"
-                        type="number"
-                        min="0"
-                        value=row.retries.to_string()
-                        required
-                        autocomplete="off"
-                    />
-                </div>
-                <div>
-                    <label for="change-backlog">"Catch-up limit for missed runs (0 = all)"</label>
-                    <input
-                        id="change-backlog"
-                        name="form[backlog]"
-                        type="number"
-                        min="0"
-                        value=row.backlog.to_string()
-                        required
-                        autocomplete="off"
-                    />
-                </div>
+                {job_fields(
+                    "change",
+                    row.priority.to_string(),
+                    row.retries.to_string(),
+                    row.backlog.to_string(),
+                )}
                 <button type="submit" class="button strong">"Change"</button>
             </form>
         </section>

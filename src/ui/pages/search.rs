@@ -91,7 +91,7 @@ const HELP: [(&[&str], &str); 16] = [
 #[component]
 pub fn SearchPage() -> impl IntoView {
     let request = page_request();
-    let text = request.param("q").unwrap_or_default();
+    let text = request.typed("q").unwrap_or_default();
     let after = request.param("after").and_then(|after| after.parse().ok());
     // A refresh does not search again: rows must not move while the user reads, and searches are expensive.
     if request.is_refresh {

@@ -31,7 +31,7 @@ pub fn segment(name: &str) -> String {
 
 /// The name of a segment.
 pub fn name_of(segment: &str) -> String {
-    let name = decode(segment);
+    let name = without_nul(decode(segment));
     match name.strip_prefix('~') {
         Some(rest) => rest.to_owned(),
         None => name,
@@ -58,8 +58,16 @@ pub fn encode(text: &str, into: &mut String) {
     }
 }
 
-/// Percent-decodes once. Invalid encodings stay unchanged. NUL, which no name contains and Postgres does not accept, becomes
-/// U+FFFD.
+/// Replaces NUL, which no name contains and Postgres does not accept, with U+FFFD.
+pub fn without_nul(text: String) -> String {
+    if text.contains('\0') {
+        text.replace('\0', "\u{FFFD}")
+    } else {
+        text
+    }
+}
+
+/// Percent-decodes once. Invalid encodings stay unchanged.
 pub fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -82,7 +90,7 @@ pub fn decode(text: &str) -> String {
             None => bytes.push(first),
         }
     }
-    String::from_utf8_lossy(&bytes).replace('\0', "\u{FFFD}")
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use crate::ui::actions::jobs::{
     AddTag, Cancel, MoveJob, Note, Prioritize, TimeOut, Track, UndependAll, Untrack,
 };
 use crate::ui::components::forms::{
-    ConfirmDialog, action_button, allowed, confirm_dialog, hidden, may, shortcut,
+    ConfirmDialog, action_button, allowed, confirm_dialog, confirm_dialog_with, hidden, may,
+    shortcut,
 };
 use crate::ui::components::tables;
 use crate::ui::model::state::EffectiveState;
@@ -83,31 +84,30 @@ fn priority_form(job: &JobView, request: &PageRequest) -> AnyView {
         EffectiveState::Waiting => "Its position in the queue changes immediately.",
         _ => "The priority applies once the job waits in its queue.",
     };
-    view! {
-        <button type="button" class="button" popovertarget="priority">"Priority…"</button>
-        <div id="priority" class="ask" popover="auto" role="dialog" aria-labelledby="priority-title">
-            <h2 id="priority-title">"Change priority"</h2>
-            <p>{format!("Lower numbers run first. {effect}")}</p>
-            <form method="post" action=Prioritize::PATH>
-                {hidden(vec![("id", job.row.id.clone()), ("back", request.here())])}
-                <label for="priority-value">"Priority"</label>
-                <input
-                    id="priority-value"
-                    name="priority"
-                    type="number"
-                    step="any"
-                    value=job.row.priority.to_string()
-                    required
-                    autocomplete="off"
-                />
-                <div class="row">
-                    <button type="submit" class="button strong">"Change"</button>
-                    <button type="button" class="button" popovertarget="priority" popovertargetaction="hide">"Close"</button>
-                </div>
-            </form>
-        </div>
-    }
-    .into_any()
+    let input = view! {
+        <label for="priority-value">"Priority"</label>
+        <input
+            id="priority-value"
+            name="priority"
+            type="number"
+            step="any"
+            value=job.row.priority.to_string()
+            required
+            autocomplete="off"
+        />
+    };
+    let dialog = ConfirmDialog {
+        id: "priority".to_owned(),
+        button: "Priority…".to_owned(),
+        danger: false,
+        title: "Change priority".to_owned(),
+        text: format!("Lower numbers run first. {effect}"),
+        action: Prioritize::PATH,
+        fields: vec![("id", job.row.id.clone()), ("back", request.here())],
+        yes: "Change".to_owned(),
+        no: "Close",
+    };
+    confirm_dialog_with(dialog, input.into_any())
 }
 
 fn move_form(job: &JobView, request: &PageRequest) -> AnyView {
@@ -116,31 +116,30 @@ fn move_form(job: &JobView, request: &PageRequest) -> AnyView {
     } else {
         "The job restarts in that queue with all its retries."
     };
-    view! {
-        <button type="button" class="button" popovertarget="move">"Move…"</button>
-        <div id="move" class="ask" popover="auto" role="dialog" aria-labelledby="move-title">
-            <h2 id="move-title">"Move job"</h2>
-            <p>{effect}</p>
-            <form method="post" action=MoveJob::PATH>
-                {hidden(vec![("id", job.row.id.clone()), ("back", request.here())])}
-                <label for="move-queue">"Queue"</label>
-                <input
-                    id="move-queue"
-                    name="queue"
-                    type="text"
-                    value=job.row.queue_ref.name.clone()
-                    required
-                    maxlength="255"
-                    autocomplete="off"
-                />
-                <div class="row">
-                    <button type="submit" class="button strong">"Move"</button>
-                    <button type="button" class="button" popovertarget="move" popovertargetaction="hide">"Close"</button>
-                </div>
-            </form>
-        </div>
-    }
-    .into_any()
+    let input = view! {
+        <label for="move-queue">"Queue"</label>
+        <input
+            id="move-queue"
+            name="queue"
+            type="text"
+            value=job.row.queue_ref.name.clone()
+            required
+            maxlength="255"
+            autocomplete="off"
+        />
+    };
+    let dialog = ConfirmDialog {
+        id: "move".to_owned(),
+        button: "Move…".to_owned(),
+        danger: false,
+        title: "Move job".to_owned(),
+        text: effect.to_owned(),
+        action: MoveJob::PATH,
+        fields: vec![("id", job.row.id.clone()), ("back", request.here())],
+        yes: "Move".to_owned(),
+        no: "Close",
+    };
+    confirm_dialog_with(dialog, input.into_any())
 }
 
 fn time_out(id: &str, worker: &str, request: &PageRequest) -> AnyView {
@@ -174,26 +173,22 @@ pub fn take_off_all(job: &JobView, request: &PageRequest) -> AnyView {
 }
 
 pub fn tag_form(id: &str, request: &PageRequest) -> AnyView {
-    if !may(AddTag::PATH) {
-        return ().into_any();
-    }
-    view! {
-        <button type="button" class="button small" popovertarget="tag">"Add tag…"</button>
-        <div id="tag" class="ask" popover="auto" role="dialog" aria-labelledby="tag-title">
-            <h2 id="tag-title">"Add tag"</h2>
-            <p>"Jobs with the same tag are listed together across queues."</p>
-            <form method="post" action=AddTag::PATH>
-                {hidden(vec![("id", id.to_owned()), ("back", request.here())])}
-                <label for="tag-name">"Tag"</label>
-                <input id="tag-name" name="tag" type="text" required maxlength="255" autocomplete="off" />
-                <div class="row">
-                    <button type="submit" class="button strong">"Add"</button>
-                    <button type="button" class="button" popovertarget="tag" popovertargetaction="hide">"Close"</button>
-                </div>
-            </form>
-        </div>
-    }
-    .into_any()
+    let input = view! {
+        <label for="tag-name">"Tag"</label>
+        <input id="tag-name" name="tag" type="text" required maxlength="255" autocomplete="off" />
+    };
+    let dialog = ConfirmDialog {
+        id: "tag".to_owned(),
+        button: "Add tag…".to_owned(),
+        danger: false,
+        title: "Add tag".to_owned(),
+        text: "Jobs with the same tag are listed together across queues.".to_owned(),
+        action: AddTag::PATH,
+        fields: vec![("id", id.to_owned()), ("back", request.here())],
+        yes: "Add".to_owned(),
+        no: "Close",
+    };
+    confirm_dialog_with(dialog, input.into_any())
 }
 
 pub fn note_form(id: &str, request: &PageRequest) -> AnyView {
