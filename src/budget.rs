@@ -19,13 +19,13 @@ pub struct Budget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Spent {
     /// More steps and bytes than the budget has.
-    #[error("it takes too much work")]
+    #[error("the work limit was reached")]
     Work,
     /// The deadline has passed.
-    #[error("it takes too long")]
+    #[error("the time limit was reached")]
     Time,
     /// An expression makes a text that is longer than its language allows.
-    #[error("it makes a text that is too long")]
+    #[error("a string it creates is too long")]
     Text,
 }
 

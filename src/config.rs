@@ -32,10 +32,10 @@ pub enum Subcommand {
     Serve(Serve),
     /// Run the server on a temporary database with generated queues, workers, jobs and failures.
     Dev(Dev),
-    /// Manage the tokens of lmstfy namespaces, also while a server uses the database.
+    /// Manage lmstfy tokens, even while a server is running.
     #[command(subcommand)]
     Token(Token),
-    /// Copy everything from one database to another, empty one, while no server uses either.
+    /// Copy a database to an empty one. Stop all servers that use either database first.
     Copy(Databases),
 }
 
@@ -157,7 +157,7 @@ pub struct Serve {
     /// Use the `now` of a request as its time, and run no background tasks. For client tests.
     #[arg(long, env = "SWITCHYARD_TRUST_CLIENT_CLOCK", value_parser = FalseyValueParser::new())]
     pub trust_client_clock: bool,
-    /// Enable POST /flush, which empties the whole database.
+    /// Enable POST /flush, which deletes all jobs, queues, options and statistics.
     #[arg(long, env = "SWITCHYARD_ALLOW_FLUSH", value_parser = FalseyValueParser::new())]
     pub allow_flush: bool,
     /// Delete empty lmstfy and Relay queues after this many seconds without activity.

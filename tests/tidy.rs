@@ -101,12 +101,12 @@ fn the_engine_and_the_store_know_neither_http_nor_pages() {
     );
 }
 
-/// The allowed imports of each room: the table under "Rooms" in `ARCHITECTURE.md`.
+/// The allowed imports of each room: the table under "Modules" in `ARCHITECTURE.md`.
 fn allowed_imports() -> BTreeMap<String, BTreeSet<String>> {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let (_, table) = text
-        .split_once("| room | may import |")
-        .expect("the table of rooms");
+        .split_once("| module | may import |")
+        .expect("the table of modules");
     let rows = table
         .lines()
         .skip(2)

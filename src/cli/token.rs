@@ -89,7 +89,7 @@ async fn wait_until_applied(engine: &Engine) -> Outcome {
         return Ok(());
     }
     Err(
-        "the change is stored, but the server that has the database open has not picked it up yet"
+        "the change is stored, but the running server has not applied it within 10 s; check its log"
             .into(),
     )
 }

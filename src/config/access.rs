@@ -15,7 +15,7 @@ use crate::secret::Hash;
 #[command(next_help_heading = "Authentication and access")]
 pub struct Access {
     /// Admin token, for the dashboard, /token, qless, Relay and Jobq: `Authorization: Bearer TOKEN`, or in a browser as
-    /// the password of any name.
+    /// the password with any user name.
     #[arg(long, env = "SWITCHYARD_ADMIN_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "admin-token-source")]
     pub admin_token: Option<Secret>,
@@ -48,7 +48,7 @@ pub struct Access {
     #[arg(long, env = "SWITCHYARD_UI_KEYS_FILE", value_parser = ui_keys_file, value_name = "PATH")]
     pub ui_keys_file: Option<UiKeysFile>,
     /// Role of dashboard users without credentials: viewer, operator or admin [default: admin if no dashboard key is
-    /// set, otherwise no access]. Does not affect the APIs.
+    /// set, otherwise no access]. Does not affect qless, lmstfy, Relay and Jobq.
     #[arg(long, env = "SWITCHYARD_UI_OPEN_AS", value_parser = role, value_name = "ROLE")]
     pub ui_open_as: Option<Role>,
     /// Token that qless requests must send: `Authorization: Bearer TOKEN`.
@@ -90,7 +90,7 @@ pub struct Access {
     /// Accept lmstfy requests without a token, in all namespaces.
     #[arg(long, env = "SWITCHYARD_NO_AUTH", value_parser = FalseyValueParser::new())]
     pub no_auth: bool,
-    /// Allow listening beyond loopback without credentials for any API.
+    /// Accept unauthenticated requests beyond loopback on every API without credentials, except lmstfy.
     #[arg(long, env = "SWITCHYARD_INSECURE", value_parser = FalseyValueParser::new())]
     pub insecure: bool,
     /// Host name that clients use for this server. Repeatable, or separated by commas. On loopback, and while an API
@@ -197,7 +197,7 @@ fn user(text: &str) -> Result<String, &'static str> {
         return Err("a user name cannot contain a colon");
     }
     if text.is_empty() {
-        return Err("it is empty");
+        return Err("must not be empty");
     }
     Ok(text.to_owned())
 }

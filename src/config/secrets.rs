@@ -86,7 +86,7 @@ fn all_ui_keys(text: &str) -> Result<Vec<ConfiguredKey>, String> {
     let keys = all.filter(|key| !key.is_empty()).map(ui_key);
     let keys: Vec<ConfiguredKey> = keys.collect::<Result<_, _>>()?;
     if keys.is_empty() {
-        return Err("it is empty".to_owned());
+        return Err("must not be empty".to_owned());
     }
     Ok(keys)
 }
@@ -123,7 +123,7 @@ pub fn token(text: &str) -> Result<Secret, &'static str> {
 /// Refuses an empty password: it is more likely a mistake than the intention to accept everyone.
 pub fn password(text: &str) -> Result<Secret, &'static str> {
     if text.is_empty() {
-        return Err("it is empty");
+        return Err("must not be empty");
     }
     Ok(Secret {
         hash: Hash::of(text),

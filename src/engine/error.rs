@@ -11,6 +11,8 @@ pub const RESPONSE_BYTES_MAX: usize = 64 << 20;
 pub enum Error {
     #[error("job \"{id}\" does not exist")]
     NoSuchJob { id: String },
+    #[error("job \"{id}\" has no such run; it has ended or timed out")]
+    NoSuchRun { id: String },
     #[error("recurring job \"{id}\" does not exist")]
     NoSuchRecurring { id: String },
     #[error("job \"{id}\" is {state}, not running")]
@@ -23,7 +25,7 @@ pub enum Error {
     HasDependents { id: String, dependents: Vec<String> },
     #[error("job \"{id}\" is already complete")]
     AlreadyComplete { id: String },
-    #[error("job \"{id}\" would depend on itself")]
+    #[error("job \"{id}\" would depend on itself, directly or through other jobs")]
     DependencyCycle { id: String },
     #[error("job \"{id}\" is {state} and does not depend on other jobs")]
     NotDepending { id: String, state: EffectiveState },
@@ -47,7 +49,7 @@ pub enum Error {
     LogFull { id: String, max: &'static str },
     /// What a query was to look at is more than one request may.
     #[error(
-        "the query needs too much work and stopped after {looked_at} jobs; narrow it with a condition on the state's tag, the id or `modified`"
+        "the query needs too much work and stopped after {looked_at} jobs; narrow it with a condition on the state's label, the id or `modified`"
     )]
     TooMuchWork { looked_at: usize },
     /// The jobs that an answer lists have too many bytes together.

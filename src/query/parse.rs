@@ -314,7 +314,7 @@ impl Reader<'_> {
         let unknown = || {
             let known = "id, payload, state, events, modified";
             self.wrong(format!(
-                "unknown column {name}; columns are {known}. To use it as text, write '{name}'"
+                "unknown column {name}; columns are {known}; to use it as text, write '{name}'"
             ))
         };
         truth(name).map(Node::Truth).ok_or_else(unknown)
@@ -355,7 +355,7 @@ impl Reader<'_> {
             return Err(self.wrong(why));
         };
         if args.len() < *least || args.len() > *most {
-            let why = format!("{name} does not take {} arguments", args.len());
+            let why = format!("wrong number of arguments for {name}: {}", args.len());
             return Err(self.wrong(why));
         }
         let mut arguments = Vec::with_capacity(args.len());

@@ -99,7 +99,7 @@ fn refusal(token: &Token<'_>) -> String {
         TokenType::TK_BLOB => "blobs are not allowed".to_owned(),
         TokenType::TK_ID => format!("names in brackets are not allowed: {text}"),
         _ if text.starts_with(|first: char| first.is_ascii_alphabetic()) => {
-            format!("the keyword {text} is not allowed here. To use it as text, write '{text}'")
+            format!("the keyword {text} is not allowed here; to use it as text, write '{text}'")
         }
         _ => format!("the operator {text} is not allowed"),
     }

@@ -28,7 +28,7 @@ const NAMED_MAX: usize = 10;
 pub enum CopyError {
     #[error("the {0}: {1}")]
     Store(&'static str, StoreError),
-    #[error("the {0} cannot be {1}: that database exists only inside its server")]
+    #[error("the {0} cannot be {1}, because that database exists only inside its server")]
     Temporary(&'static str, String),
     #[error("there is no file {0}")]
     NoSource(String),

@@ -227,7 +227,7 @@ impl Connection {
             // Safe: texts of this program.
             let done = self.inner.execute(AssertSqlSafe(pragma.to_owned())).await;
             if let Err(error) = done {
-                tracing::warn!(%error, pragma, "failed to move the write-ahead log into the database file");
+                tracing::warn!(%error, pragma, "failed to checkpoint the write-ahead log");
             }
         }
     }

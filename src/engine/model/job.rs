@@ -26,6 +26,16 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// The name as people write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Qless => "qless",
+            Protocol::Lmstfy => "lmstfy",
+            Protocol::Relay => "Relay",
+            Protocol::Jobq => "Jobq",
+        }
+    }
+
     pub const ALL: [Protocol; 4] = [
         Protocol::Qless,
         Protocol::Lmstfy,

@@ -446,7 +446,7 @@ impl Batch {
             match is_meant(search, job, &queue, work.now, budget) {
                 Ok(true) => {}
                 Ok(false) => return Err(CHANGED.to_owned()),
-                Err(spent) => return Err(format!("cannot check it against the search: {spent}")),
+                Err(spent) => return Err(format!("not checked against the search: {spent}")),
             }
         }
         apply::act(work, &operation.action, key, &queue)

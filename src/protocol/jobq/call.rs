@@ -191,7 +191,8 @@ impl Call {
 }
 
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Refusal> {
-    serde_json::from_str(text).map_err(|error| Refusal::Bad(error.to_string()))
+    serde_json::from_str(text)
+        .map_err(|error| Refusal::Bad(format!("invalid request body: {error}")))
 }
 
 fn minified(json: &RawValue) -> Result<String, Refusal> {

@@ -176,6 +176,7 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
         Error::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Value::Null),
         // Nothing of qless's asks for a dead letter or a record, has a grant, or has names of that length.
         Error::NotDead { .. }
+        | Error::NoSuchRun { .. }
         | Error::JobExists { .. }
         | Error::NoSuchQueue { .. }
         | Error::QueueExists { .. }

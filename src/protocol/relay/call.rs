@@ -132,8 +132,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 fn unread(error: &serde_json::Error) -> Refusal {
     match error.classify() {
-        Category::Data => Refusal::Unprocessable(error.to_string()),
-        Category::Io | Category::Syntax | Category::Eof => Refusal::Bad(error.to_string()),
+        Category::Data => Refusal::Unprocessable(format!("invalid request body: {error}")),
+        Category::Io | Category::Syntax | Category::Eof => {
+            Refusal::Bad(format!("invalid request body: {error}"))
+        }
     }
 }
 

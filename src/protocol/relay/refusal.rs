@@ -71,7 +71,7 @@ impl IntoResponse for Refusal {
 
 fn of_engine(error: &Error) -> (StatusCode, String) {
     let status = match error {
-        Error::NoSuchJob { .. } => StatusCode::NOT_FOUND,
+        Error::NoSuchJob { .. } | Error::NoSuchRun { .. } => StatusCode::NOT_FOUND,
         Error::JobExists { .. } => StatusCode::CONFLICT,
         Error::TooMany { .. } | Error::NameTooLong => StatusCode::UNPROCESSABLE_ENTITY,
         // Clients of the original try again after 503, too.

@@ -132,9 +132,9 @@ pub fn each(width: i64) -> &'static str {
         (MINUTE, ..) => "minute",
         (HOUR, ..) => "hour",
         (DAY, ..) => "day",
-        (_, true, _) => "few minutes",
-        (_, _, true) => "few hours",
-        _ => "few days",
+        (_, true, _) => "interval",
+        (_, _, true) => "interval",
+        _ => "interval",
     }
 }
 

@@ -92,6 +92,6 @@ pub fn badge(protocol: Protocol) -> AnyView {
 
 /// A cell for a state that the protocol does not have.
 pub fn not_applicable_cell(protocol: Protocol, class: &str) -> AnyView {
-    let title = format!("Not used by {}", protocol.as_str());
+    let title = format!("Not used by {}", protocol.name());
     view! { <td class=format!("n zero {class}") title=title>"–"</td> }.into_any()
 }

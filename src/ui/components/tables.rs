@@ -328,7 +328,7 @@ pub fn retry_all_as(prefix: &str, group: &GroupRow, request: &PageRequest) -> An
             if group.count == 1 {
                 "The failed job".to_owned()
             } else {
-                format!("All failed {jobs}")
+                format!("All {} failed jobs", time::number(group.count))
             },
             group.group,
             if group.count == 1 {
@@ -391,7 +391,7 @@ pub fn workers(workers: &[WorkerRow], now: i64) -> AnyView {
     let columns = [
         ("Worker", "first"),
         ("State", ""),
-        ("Seen", "n"),
+        ("Last seen", "n"),
         ("Running", "n"),
         ("Stalled", "n"),
     ];

@@ -91,7 +91,7 @@ fn filter(view: &AuditView, query: &AuditQuery) -> AnyView {
     };
     view! {
         <form method="get" action="/ui/audit" role="search" class="fields">
-            {choice("who", "Who", &view.people, &query.who)}
+            {choice("who", "User", &view.people, &query.who)}
             {choice("action", "Action", &view.actions, &query.action)}
             <div class="grow">
                 <label for="target">"Target contains"</label>
@@ -153,7 +153,7 @@ fn export(query: &AuditQuery, request: &PageRequest) -> AnyView {
 fn table(rows: &[AuditRow]) -> AnyView {
     let columns = [
         ("Time", "first"),
-        ("Who", ""),
+        ("User", ""),
         ("Action", ""),
         ("Target", ""),
         ("Before → after", ""),

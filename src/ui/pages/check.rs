@@ -111,6 +111,7 @@ fn title(kind: &str) -> String {
         "failure-count" => "Job counts by failure group".to_owned(),
         "count" => "Job counts by state".to_owned(),
         "failed" | "statistics" => "Statistics".to_owned(),
+        "number" => "Job IDs of Jobq queues".to_owned(),
         "worker" => "Workers".to_owned(),
         other => other.to_owned(),
     }
@@ -118,7 +119,7 @@ fn title(kind: &str) -> String {
 
 fn repair_dialog(request: &PageRequest) -> AnyView {
     confirm_dialog(ConfirmDialog {
-        id: "mend".to_owned(),
+        id: "repair".to_owned(),
         button: "Repair…".to_owned(),
         danger: false,
         title: "Repair inconsistencies?".to_owned(),
@@ -137,7 +138,7 @@ fn curl(request: &PageRequest) -> AnyView {
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
-                vec![("Check", format!("curl {address}")), ("Check and repair", format!("curl -X POST {address}"))],
+                vec![("Check", format!("curl {address}")), ("Check and repair", format!("curl {address} -d {}", quoted("{\"data\": {\"resolve\": true}}")))],
             )}
         </details>
     }

@@ -168,7 +168,7 @@ fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
     let mut lines = vec![match action {
         BulkAction::Retry => {
             "Failed qless jobs return to their queues with all retries. Dead lmstfy and Relay jobs are respawned or \
-             requeued; lmstfy jobs get no expiry. Other jobs are skipped."
+             requeued; lmstfy jobs then no longer expire. Other jobs are skipped."
         }
         BulkAction::Cancel => {
             "Cancels qless jobs and deletes lmstfy, Relay and Jobq jobs in any state. Workers lose the jobs they are \

@@ -316,7 +316,7 @@ fn token_form(namespace: Option<&str>) -> AnyView {
                     />
                 </div>
                 <div>
-                    <label for="token-expires">"Expires in or at (optional)"</label>
+                    <label for="token-expires">"Expiry (optional, a duration or a time)"</label>
                     <input
                         id="token-expires"
                         name="expires"

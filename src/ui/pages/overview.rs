@@ -71,7 +71,7 @@ fn everything(mut overview: OverviewView, request: &PageRequest) -> AnyView {
             <div class="card">
                 {title("Workers", "/ui/workers", overview.workers.len())}
                 {if overview.workers.is_empty() {
-                    view! { <p class="empty">"No workers seen in the last 24 hours."</p> }.into_any()
+                    view! { <p class="empty">"No workers seen recently."</p> }.into_any()
                 } else {
                     tables::workers(first(&overview.workers, WORKERS_SHOWN), request.now)
                 }}

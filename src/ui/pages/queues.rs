@@ -108,7 +108,7 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
 /// The columns after the name: heading, class, and sort order.
 const COLUMNS: [(&str, &str, Sort); 11] = [
     ("Queue", "first", Sort::Name),
-    ("Share", "mid bar-cell", Sort::Need),
+    ("Jobs", "mid bar-cell", Sort::Need),
     ("Running", "n", Sort::Count(EffectiveState::Running)),
     ("Waiting", "n", Sort::Count(EffectiveState::Waiting)),
     ("Scheduled", "n mid", Sort::Count(EffectiveState::Scheduled)),

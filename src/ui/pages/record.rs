@@ -132,7 +132,7 @@ fn curl(record: &RecordView, request: &PageRequest) -> AnyView {
     let lines = vec![
         ("Get the job", call("GET", "")),
         (
-            "Set its state if it is still this",
+            "Set its state if it has not changed",
             format!("{} -d {}", call("GET", "/state"), quoted(&swap)),
         ),
         (

@@ -58,7 +58,7 @@ fn page(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
                 Some(queue) => format!("{} in queue “{queue}”. ", plural(view.total, "recurring job", "recurring jobs")),
                 None => format!("{} in all queues. ", plural(view.total, "recurring job", "recurring jobs")),
             }}
-            "Each creates a job at every interval, when a worker next asks for jobs."
+            "Each creates one job per interval, at the next claim or peek."
             {queue.map(|_| view! { " " <a href="/ui/recurring">"Show all queues"</a> })}
         </p>
         <div class="card">

@@ -80,7 +80,7 @@ const HELP: [(&[&str], &str); 16] = [
     ),
     (
         &["queue:\"a b\"", "\"data.x:1\""],
-        "Quotes keep spaces, or a word that looks like a term. Write a quote inside quotes as \\\".",
+        "Put quotes around text with spaces, or around text that looks like a term. Write a quote inside quotes as \\\".",
     ),
     (
         &["queue:mail state:failed data.user.id:42"],

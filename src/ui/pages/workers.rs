@@ -28,7 +28,7 @@ pub fn WorkersPage() -> impl IntoView {
                 view! {
                     <div class="card">
                         <p class="empty">
-                            "No workers seen in the last 24 hours. A worker appears here when it asks for jobs with its name: "
+                            "No workers seen recently. A worker appears here when it asks for jobs with its name: "
                             <code>"GET /get/<queue>?host=<name>"</code> "."
                         </p>
                     </div>
@@ -37,7 +37,7 @@ pub fn WorkersPage() -> impl IntoView {
             } else {
                 view! {
                     <p class="lead">
-                        {format!("{} seen in the last 24 hours, {} alive", plural(n(workers.len()), "worker", "workers"), alive)}
+                        {format!("{} seen recently, {} alive", plural(n(workers.len()), "worker", "workers"), alive)}
                     </p>
                     <div class="card">{tables::workers(shown, request.now)}</div>
                     {pages}

@@ -10,7 +10,7 @@ impl Engine {
     /// Renews the lease of a run; `state`, if given, takes the place of what the job has.
     ///
     /// # Errors
-    /// [`Error::NoSuchJob`](crate::engine::Error) if there is no such run.
+    /// [`Error::NoSuchRun`](crate::engine::Error) if there is no such run.
     pub async fn heartbeat_run(&self, run: Run, state: Option<Option<String>>) -> Result<()> {
         let mut needs = named([(&run.queue, &run.id)]);
         needs.bytes = state.iter().flatten().map(String::len).sum();
@@ -22,12 +22,12 @@ impl Engine {
 /// Renews the lease of a run. `state` takes the place of what the job has; `Some(None)` takes that away.
 ///
 /// # Errors
-/// [`Error::NoSuchJob`] if there is no such run.
+/// [`Error::NoSuchRun`] if there is no such run.
 pub fn beat(work: &mut UnitOfWork, run: &Run, state: Option<&Option<String>>) -> Result<()> {
     let now = work.now;
     let key = running(work, run);
     let job = key.and_then(|key| work.job_mut(&key));
-    let job = job.ok_or_else(|| Error::NoSuchJob { id: run.id.clone() })?;
+    let job = job.ok_or_else(|| Error::NoSuchRun { id: run.id.clone() })?;
     let timeout_s = job.timeout_s.unwrap_or_default() as f64;
     if let Some(lease) = &mut job.lease {
         lease.until = now.plus_seconds(timeout_s);

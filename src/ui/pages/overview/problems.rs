@@ -210,7 +210,7 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
     let named = overview.dead.iter().map(|letter| {
         let since = letter.head.as_ref().map_or(String::new(), |head| {
             let since = now.saturating_sub(head.when);
-            format!(", oldest for {}", time::span(since))
+            format!(", the oldest dead for {}", time::span(since))
         });
         Problem {
             shape: "dead",

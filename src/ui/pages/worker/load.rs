@@ -41,7 +41,7 @@ pub async fn worker(name: String) -> Result<WorkerView, PageError> {
     read_or_missing(
         Role::Viewer,
         async |context| load_worker(&context.engine, &name).await,
-        || format!("Worker “{name}” not found. It has not been seen in the last 24 hours."),
+        || format!("Worker “{name}” not found. It has never asked for jobs, or was inactive for too long (option max-worker-age)."),
     )
     .await
 }
