@@ -9,7 +9,7 @@ use crate::engine::verbs::named;
 use crate::engine::verbs::qless::unfail::requeue_job;
 
 impl Engine {
-    /// Moves a job, whatever its state, to `queue`, where it is put anew with what it has.
+    /// Moves a job, whatever its state, to `queue`, as if it was put there again with its present options.
     pub async fn relocate(&self, key: JobKey, queue: QueueKey, now: Option<Time>) -> Result<()> {
         self.write(named([&key]), now, 1, move |work| {
             relocate(work, &key, &queue)
@@ -18,7 +18,7 @@ impl Engine {
     }
 }
 
-/// Moves a job, whatever its state, to another queue, where it is put anew with what it has.
+/// Moves a job, whatever its state, to `queue`, as if it was put there again with its present options.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`].
