@@ -123,7 +123,7 @@ pub struct Options {
     pub no_skip_locked: bool,
     /// Postgres: do not use LISTEN and NOTIFY; other servers' changes are polled once per second.
     pub no_notify: bool,
-    /// Requests carry the client's time. Maintenance then does not delete old qless data by the server's clock.
+    /// Requests carry the client's time. Maintenance then does not touch qless data.
     pub trust_client_clock: bool,
     /// Empty queues that were created implicitly are deleted after this time without activity.
     pub empty_queue_age: Option<Duration>,

@@ -57,7 +57,7 @@ impl Engine {
     }
 }
 
-/// Publishes a job and returns its ID. `queue` may be a queue for replies, named by an ID.
+/// Publishes a job and returns its ID, which clients may use as the name of a queue for replies.
 pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> String {
     let now = work.now;
     let made_up = generated_id(now);
