@@ -42,7 +42,7 @@ pub async fn prune(
 /// The number of batch-limited statements in [`prune`]; the others delete few rows.
 const PRUNED: usize = 7;
 
-// CROSS JOIN reads the rows queue by queue, as the index has them.
+// The join with `queues` lets the primary key (kind, queue, day, ...) find the rows.
 const PRUNE_TALLIES: &str = "
 DELETE FROM tallies WHERE kind = $1 AND day <= $2 AND slot >= $3 AND (queue, day, slot, server) IN (
     SELECT t.queue, t.day, t.slot, t.server FROM queues AS q CROSS JOIN tallies AS t
