@@ -136,7 +136,7 @@ impl Runner {
 }
 
 impl Engine {
-    /// Waits until the server beside which the database was opened, if any, has applied our changes. False if it has
+    /// Waits until the server that also has the database open, if any, has applied our changes. Returns false if it has
     /// not within 10 s.
     pub async fn wait_until_noticed(&self) -> Result<bool> {
         let Some(host) = &self.0.host else {

@@ -122,8 +122,8 @@ impl Clock {
         self.at_least(now.0);
     }
 
-    /// Sets the offset from a reading of the database's clock. Readings never go back behind one that was seen, even if
-    /// an older one arrives later.
+    /// Sets the offset from a reading of the database's clock. This clock never falls behind a reading, even if an older
+    /// one arrives later.
     pub fn synchronize(&self, now: i64) {
         self.at_least(now);
         self.offset
@@ -132,7 +132,7 @@ impl Clock {
 
     fn at_least(&self, wall: i64) -> Time {
         let mut told = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
-        // Read under the lock, so that the next caller reads a later moment.
+        // Read under the lock, so that the next caller reads a later time.
         let passed = i64::try_from(self.started.elapsed().as_micros()).unwrap_or(i64::MAX);
         Time(told.now(wall, passed))
     }

@@ -37,7 +37,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Queues in one notification; if there are more, it names all.
 const QUEUES_TOLD_MAX: usize = 200;
 
-/// Stands for all queues in a notification.
+/// Means all queues in a notification.
 const ALL_QUEUES: &str = "*";
 
 /// This server's view of the other servers.

@@ -1,8 +1,8 @@
 //! Subscriptions: long polls that wait for jobs in queues. Thousands may wait at once, and an idle one costs nothing.
 //!
-//! A poll subscribes to its queues before it checks them, so it cannot miss a job. A commit wakes as many subscribers of
-//! a queue as jobs became available there. One timer for all queues covers what becomes available over time: due jobs,
-//! expired leases, children of recurring jobs (`subscriptions/timer.rs`).
+//! A poll subscribes to its queues before it checks them, so it cannot miss a job. A commit wakes as many subscribers
+//! of a queue as jobs became available there. One timer for all queues covers what becomes available over time: due
+//! jobs, expired leases, children of recurring jobs (`subscriptions/timer.rs`).
 
 pub mod timer;
 
@@ -174,8 +174,8 @@ impl Drop for Subscription {
     }
 }
 
-/// Resolves to the index of the first queue with a wake-up. A wake-up that arrived but was not polled passes to the next
-/// subscriber when this is dropped.
+/// Resolves to the index of the first queue with a wake-up. A wake-up that arrived but was not polled passes to the
+/// next subscriber when this is dropped.
 pub struct NextWakeUp(Vec<Pin<Box<OwnedNotified>>>);
 
 impl Future for NextWakeUp {

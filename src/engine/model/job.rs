@@ -341,11 +341,11 @@ pub struct Job {
     pub timeout_s: Option<i64>,
     /// State that workers store with the job, as verbatim JSON text (Relay's and Jobq's `state`).
     pub work_state: Option<String>,
-    /// When it was last enqueued, claimed or renewed (Relay), or changed (Jobq).
+    /// When it was last enqueued, claimed or renewed by a heartbeat (Relay), or changed (Jobq).
     pub updated_at: Option<Time>,
     /// The client's data: verbatim JSON text (Jobq: without white space); for lmstfy base64.
     pub body: Body,
-    /// The end of its time to live, in any state; `None` for no limit.
+    /// The end of its time to live; `None` for no limit, and for dead jobs.
     pub expires_at: Option<Time>,
     /// Attributes that lmstfy clients add to the body, as the JSON text of an object.
     pub attributes: Option<String>,

@@ -12,7 +12,7 @@ pub struct Record {
     /// Unique within its queue; starts at 1.
     pub id: i64,
     pub payload: String,
-    /// `None` stands for null.
+    /// `None` for null.
     pub state: Option<String>,
     pub history: History,
     /// When it was last changed.

@@ -25,7 +25,7 @@ pub struct Recurring {
     pub made: i64,
     /// The most missed children that are still created; 0 for all.
     pub backlog: i64,
-    /// The options of the children.
+    /// This and the fields below are the options of the children.
     pub priority: f64,
     pub retries: i64,
     pub klass: Option<String>,

@@ -17,7 +17,7 @@ use crate::store::Statement;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeriesTotals {
     pub put: i64,
-    /// Jobs that failed permanently or were dead-lettered.
+    /// Jobs that entered the state failed or were dead-lettered.
     pub failed: i64,
     /// Claims by waiting time; see [`BOUNDS_S`].
     pub waits: [i64; CLASSES],

@@ -156,8 +156,8 @@ SELECT k.int(0),
     (SELECT min(r.next_at) FROM recurring AS r WHERE r.queue = k.int(0) AND r.next_at > $2)
 FROM rows($1) AS k";
 
-// Maintenance may have moved due jobs to waiting before the timer fired, so waiting jobs count too. One subselect for each
-// state, because no index covers two.
+// Maintenance may have moved due jobs to waiting before the timer fired, so waiting jobs count too. One subselect for
+// each state, because no index covers two.
 const AVAILABLE: &str = "
 SELECT k.int(0),
     (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 2 AND j.ready_at <= $2

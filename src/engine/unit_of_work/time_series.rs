@@ -38,7 +38,7 @@ pub fn class(seconds: f64) -> usize {
 pub enum SeriesEvent {
     /// A job entered the queue: put, moved, or retried by an operator.
     Put,
-    /// A job failed permanently or was dead-lettered.
+    /// A job entered the state failed or was dead-lettered.
     Failed,
     /// A job was claimed after waiting this many seconds.
     Claimed(f64),

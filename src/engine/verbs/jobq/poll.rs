@@ -1,4 +1,4 @@
-//! Poll: sets the state of the oldest record that matches a query.
+//! Poll: sets the state of the least recently modified record that matches a query.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;

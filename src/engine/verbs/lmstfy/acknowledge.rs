@@ -8,7 +8,7 @@ use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::verbs::named;
 
 impl Engine {
-    /// Deletes jobs of the queue, whatever their state, so that they are not consumed again. Returns how many existed.
+    /// Deletes jobs of the queue, in any state, so that they are not consumed again. Returns how many existed.
     pub async fn acknowledge(&self, queue: QueueKey, ids: Vec<String>) -> Result<usize> {
         let keys: Vec<_> = ids.into_iter().map(JobKey::lmstfy).collect();
         self.write(named(&keys), None, keys.len(), move |work| {
@@ -19,7 +19,7 @@ impl Engine {
     }
 }
 
-/// Deletes the job, whatever its state. Returns whether it was in this queue.
+/// Deletes the job, in any state. Returns whether it was in this queue.
 pub fn acknowledge(work: &mut UnitOfWork, queue: &QueueKey, key: &JobKey) -> bool {
     if !is_in(work, queue, key) {
         return false;

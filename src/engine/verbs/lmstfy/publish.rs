@@ -19,7 +19,7 @@ pub struct Publish {
     pub body: String,
     /// Seconds before it becomes available.
     pub delay_s: u32,
-    /// The time to live in seconds, after which the job is deleted in any state; 0 for no limit.
+    /// The time to live in seconds, after which the job is deleted unless it is dead; 0 for no limit.
     pub ttl_s: u32,
     /// How often it may be consumed; at least 1.
     pub tries: u16,

@@ -27,7 +27,7 @@ impl Engine {
     }
 }
 
-/// Adds an entry to the history of a job, whatever its state. `data` is the JSON text of an object.
+/// Adds an entry to the history of a job, in any state. `data` is the JSON text of an object.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`].
