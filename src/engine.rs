@@ -104,7 +104,7 @@ pub use verbs::relay::enqueue::{Enqueue, Mode};
 pub use crate::store::Durability;
 use crate::store::{self, Readers, Statement, Store, Writer};
 
-/// Every 1,024 bytes to write count as one item of a transaction.
+/// Every 1,024 bytes to write or load count as one item of a transaction.
 const ITEM_BYTES: usize = 1_024;
 
 /// Every 4 tags and dependency edges count as one item of a transaction.

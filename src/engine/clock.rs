@@ -122,8 +122,8 @@ impl Clock {
         self.at_least(now.0);
     }
 
-    /// Sets the offset from a reading of the database's clock. This clock never falls behind a reading, even if an older
-    /// one arrives later.
+    /// Sets the offset from a reading of the database's clock. This clock never falls behind a reading, even if an
+    /// older one arrives later.
     pub fn synchronize(&self, now: i64) {
         self.at_least(now);
         self.offset

@@ -87,8 +87,8 @@ impl Subscriptions {
         }
     }
 
-    /// The queues for which no poll has read yet when a job becomes available. The caller must read it; if the update is
-    /// dropped first, another poll does.
+    /// The queues for which no poll has read yet when a job becomes available. The caller must read it; if the update
+    /// is dropped first, another poll does.
     pub fn begin_timer_update(&self, queues: &[QueueKey]) -> TimerUpdate<'_> {
         let mut known = self.lock();
         let mut unknown = Vec::new();

@@ -1,5 +1,5 @@
 //! Tracked jobs: those whose events are published. An in-memory copy of the table `tracked`, because every verb
-//! needs it. A job stays tracked after it is deleted, and is tracked again if its id is reused.
+//! needs it. A job stays tracked after it is deleted, and is tracked again if its ID is reused.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};

@@ -60,9 +60,9 @@ impl Engine {
         self.set_timer(&queues, checked_at).await;
     }
 
-    /// Sets the timer for jobs that become available in the queues after `checked_at`, the time at which a poll began its
-    /// claim: the claim may have missed what became available since. If the database cannot be read, the timer fires soon
-    /// to try again.
+    /// Sets the timer for jobs that become available in the queues after `checked_at`, the time at which a poll began
+    /// its claim: the claim may have missed what became available since. If the database cannot be read, the timer
+    /// fires soon to try again.
     pub(in crate::engine) async fn set_timer(&self, queues: &[QueueKey], checked_at: Time) {
         for queues in queues.chunks(QUEUES_PER_STATEMENT) {
             match self.next_available(queues, checked_at).await {

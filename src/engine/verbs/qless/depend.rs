@@ -12,7 +12,7 @@ use crate::engine::verbs::Each;
 /// A change of a job's dependencies.
 #[derive(Clone, Debug)]
 pub enum Depend {
-    /// Adds these; ids of complete or missing jobs are ignored.
+    /// Adds these; IDs of complete or missing jobs are ignored.
     On(Vec<String>),
     /// Removes these.
     Off(Vec<String>),
