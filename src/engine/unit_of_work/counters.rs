@@ -1,5 +1,5 @@
 //! Counters and statistics: collected as deltas during a transaction, and added to the stored ones by a few statements
-//! in its commit. No query counts the job table.
+//! in its commit. The job table is never counted as a whole.
 
 use std::collections::HashMap;
 

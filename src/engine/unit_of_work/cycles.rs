@@ -1,5 +1,5 @@
-//! Detects dependency cycles. When a job gets a dependency, that must not be a direct or indirect dependent of the job,
-//! so the walk goes from the job to its dependents and on to theirs. A new job has none.
+//! Detects dependency cycles. A job must not depend on one of its direct or indirect dependents, so the walk goes from
+//! the job to its dependents and on to theirs. A new job has none.
 
 use std::collections::HashSet;
 

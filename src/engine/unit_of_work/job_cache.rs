@@ -1,5 +1,6 @@
 //! A cache of running jobs: a completion need not read again what the claim has just written. Every write checks the
-//! job's version. If another server has changed the job meanwhile, the transaction is repeated without the cache.
+//! job's version. If the job has changed meanwhile, the transaction is repeated without the cache. Not used if other
+//! servers may share the database.
 
 use std::collections::HashMap;
 
@@ -51,7 +52,7 @@ impl JobCache {
     }
 }
 
-/// The size of all texts of a job whose length clients control.
+/// The total size of those texts of a job whose length clients control.
 fn bytes(job: &Job) -> usize {
     let optional = [&job.work_state, &job.attributes, &job.klass];
     let optional: usize = optional.into_iter().flatten().map(String::len).sum();

@@ -72,7 +72,7 @@ pub fn spawn(
     children
 }
 
-/// If children were missed, skips all but the last `backlog`.
+/// If children were missed, skips all but the last `backlog`; 0 skips none.
 fn skip_missed(recurring: &mut Recurring, now: Time) {
     if recurring.backlog <= 0 || recurring.next_at > now {
         return;

@@ -102,8 +102,8 @@ impl Group for Runner {
         connection: &mut Connection,
         requests: &mut [WriteRequest],
     ) -> Result<(), StoreError> {
-        // Otherwise two servers that add dependencies at the same time could complete a cycle of which each sees a
-        // half.
+        // Without strict isolation, two servers that add dependencies at the same time could complete a cycle of which
+        // each sees a half.
         let strict = requests.iter().any(|it| !it.needs.awaited.is_empty());
         let seqs = self.begin(connection, strict).await?;
         let now = requests.iter().find_map(|request| request.now);

@@ -57,7 +57,7 @@ impl Engine {
         Ok(Ok(counted))
     }
 
-    /// Creates an operation and returns its ID. It starts when those before it have ended.
+    /// Creates an operation and returns its ID. It runs in the background, with up to three others at a time.
     pub async fn start_operation(
         &self,
         asked: NewOperation,

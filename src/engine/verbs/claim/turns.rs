@@ -24,7 +24,7 @@ impl Turns {
         turns.get(&self.hash(claim)).copied().unwrap_or_default()
     }
 
-    /// Sets it.
+    /// Sets the index of that queue.
     pub fn set(&self, claim: &Claim, next: usize) {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if turns.len() >= TURNS_MAX {

@@ -91,7 +91,7 @@ impl QueryCandidates {
     {
         let came = Instant::now();
         let mut left = self.untried.lock().await;
-        // A search that began after this poll came counts as its own.
+        // A search that began after this poll arrived counts as its own.
         let (for_us, nothing) = match left.looked {
             Some((looked, nothing)) => (looked >= came, nothing),
             None => (false, false),
