@@ -1,12 +1,11 @@
 //! The engine: one durable job store behind every protocol and the dashboard.
 //!
-//! Verbs that change something (`engine/verbs.rs` is the list) become steps of a group
-//! (`engine/group.rs`): they run in memory on the jobs they need (`engine/work.rs`), and return after
-//! the commit; then the change is as durable as the database was opened for. Verbs that only look
-//! (`engine/look.rs`) read what has been committed.
+//! Verbs that change something (`engine/verbs.rs` lists them) are batched into transactions (`engine/unit_of_work.rs`):
+//! they run in memory on the jobs they need, and return after the commit, with the durability that the database was
+//! opened with. Queries (`engine/queries.rs`) read committed data.
 //!
-//! Time is an argument: `now` is the client's time where that decides (`--trust-client-clock`), else
-//! `None`, and the server's clock decides. The engine knows neither HTTP nor any protocol's JSON.
+//! Time is an argument: `now` is the client's time with `--trust-client-clock`, otherwise `None`, and the server's
+//! clock is used. The engine knows neither HTTP nor any protocol's JSON.
 
 mod audit;
 mod cache;
@@ -105,36 +104,34 @@ pub use verbs::relay::enqueue::{Enqueue, Mode};
 pub use crate::store::Durability;
 use crate::store::{self, Readers, Statement, Store, Writer};
 
-/// So many bytes to be written count as one item of a group.
+/// Every 1,024 bytes to write or load count as one item of a transaction.
 const ITEM_BYTES: usize = 1_024;
 
-/// Tags and edges that count as one more item of a group.
+/// Every 4 tags and dependency edges count as one item of a transaction.
 const ITEM_LINKS: usize = 4;
 
-/// With a database that may be lost on the way: after this time a caller is told that it is not known what has
-/// become of a write. A request is answered within five seconds.
+/// On a shared database: after this time a write fails with [`Error::Unavailable`], and its outcome is unknown.
+/// Requests are answered within 5 s.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(4_500);
 
-/// How an engine is opened.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `sqlite://FILE`, `sqlite::memory:` or `postgres://USER@HOST/DATABASE`.
     pub database: String,
     pub durability: Durability,
-    /// Postgres: do without SKIP LOCKED, which some engines that speak its language lack.
+    /// Postgres: do not use SKIP LOCKED, which some Postgres-compatible databases lack.
     pub no_skip_locked: bool,
-    /// Postgres: do without LISTEN and NOTIFY; other servers are noticed by looking, once a second.
+    /// Postgres: do not use LISTEN and NOTIFY; other servers' changes are polled once per second.
     pub no_notify: bool,
-    /// Clients tell the time. Then nothing happens of its own accord by qless's rules.
+    /// Requests carry the client's time. Maintenance then does not touch qless data.
     pub trust_client_clock: bool,
-    /// After what time without anything happening empty queues go that came into being by themselves.
+    /// Empty queues that were created implicitly are deleted after this time without activity.
     pub empty_queue_age: Option<Duration>,
-    /// Opened for a moment, beside the server that has the database open if there is one: nothing happens of its
-    /// own accord.
+    /// Opened for one command, beside the server that has the database open, if any: no background tasks run.
     pub brief: bool,
 }
 
-/// The handle of the engine, perhaps in the hands of somebody; cheap to clone.
+/// A handle to the engine, optionally acting for a dashboard user ([`Actor`]). Cheap to clone.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>, Option<Arc<Actor>>);
 
@@ -148,7 +145,7 @@ struct Inner {
     peers: Arc<Peers>,
     operator: operations::OperationRunner,
     turns: Turns,
-    /// How many entries of the audit have been concluded.
+    /// Audited actions whose outcome was recorded.
     concluded: AtomicU64,
     choices: PollCandidates,
     changes: watch::Sender<u64>,
@@ -156,15 +153,15 @@ struct Inner {
     trust_client_clock: bool,
     opened: Opened,
     stop: CancellationToken,
-    /// Nobody is to wait for jobs any longer.
+    /// Cancelled when long polls must end.
     stop_waits: CancellationToken,
     _scratch: Option<tempfile::TempDir>,
-    /// The server beside which the database was opened, if it was.
+    /// The server that has the same database open, if it was opened beside one.
     host: Option<store::Host>,
 }
 
 impl Engine {
-    /// Opens the database, making it if it is new, and starts the writer and the upkeep.
+    /// Opens the database, creating it if necessary, and starts the writer and the background tasks.
     pub async fn open(options: &Options) -> Result<Engine> {
         let settings = store::Settings {
             durability: options.durability,
@@ -236,7 +233,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Starts what goes on of its own accord.
+    /// Starts the background tasks.
     fn start_tasks(&self, options: &Options) {
         self.spawn_task(self.clone().run_maintenance());
         self.spawn_task(self.clone().run_wake_up_timer());
@@ -256,12 +253,12 @@ impl Engine {
         tokio::spawn(async move { stop.run_until_cancelled(task).await });
     }
 
-    /// Whoever waits for jobs is answered now, empty-handed.
+    /// Ends all long polls now, without jobs.
     pub fn stop_waiting(&self) {
         self.0.stop_waits.cancel();
     }
 
-    /// Finishes what is queued, and closes the database.
+    /// Finishes the queued writes and closes the database.
     pub async fn close(&self) {
         self.stop_waiting();
         self.0.stop.cancel();
@@ -270,66 +267,64 @@ impl Engine {
         self.0.readers.close().await;
     }
 
-    // ---- the stop_waits ----
-
-    /// The moment at which something happens: the client's, where that decides, else the server's.
+    /// The time of a request: the client's if given, else the server's.
     pub fn now(&self, client: Option<Time>) -> Time {
         client.unwrap_or_else(|| self.0.clock.now())
     }
 
-    /// Whether anything can be written: not once the writer has ended.
+    /// Whether writes are possible: false once the writer has ended.
     pub fn can_write(&self) -> bool {
         !self.0.writer.has_ended()
     }
 
-    /// Whether the disk is full, so that new jobs are refused.
+    /// Whether the disk is full, which makes new jobs fail.
     pub fn is_full(&self) -> bool {
         self.0.writer.is_full()
     }
 
-    /// Whether clients tell the time.
+    /// Whether requests carry the client's time.
     pub fn trusts_client_clock(&self) -> bool {
         self.0.trust_client_clock
     }
 
-    /// Changes with every commit that changed something. A hint to look again, never data.
+    /// Changes with every commit that changed something. A hint to read again, never data.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }
 
-    /// Within what time 95 of 100 commits of the last minute ended; `None` if there were but few.
+    /// The 95th percentile of commit durations in the last minute; `None` if there were too few commits.
     pub fn commits_p95(&self) -> Option<Duration> {
         self.0.commits.p95()
     }
 
-    /// Reads one row, to find out whether the database answers.
+    /// Reads one row to check that the database responds.
     pub async fn ping(&self) -> Result<()> {
         self.readers().rows(Statement::new(PING, [])).await?;
         Ok(())
     }
 
-    /// The options in force, with what other servers have set.
+    /// The current options, including changes by other servers.
     pub async fn options(&self) -> Result<&Config> {
         self.refresh_cache().await?;
         Ok(self.config())
     }
 
-    /// The options in force.
+    /// The current options, as cached.
     pub fn config(&self) -> &Config {
         &self.0.shared.config
     }
 
-    /// The queues that are known.
+    /// The cached queues.
     pub fn known_queues(&self) -> &Queues {
         &self.0.shared.queues
     }
 
-    /// The jobs that are tracked.
+    /// The cached tracked jobs.
     pub fn known_tracked(&self) -> &Tracked {
         &self.0.shared.tracked
     }
 
-    /// The tokens of all namespaces.
+    /// The cached tokens of all namespaces.
     fn known_tokens(&self) -> &Tokens {
         &self.0.shared.tokens
     }
@@ -338,7 +333,7 @@ impl Engine {
         &self.0.peers
     }
 
-    /// Something may have changed elsewhere.
+    /// Signals that another server may have changed something.
     fn notify_changed(&self) {
         self.0.changes.send_modify(|changes| *changes += 1);
     }
@@ -347,18 +342,18 @@ impl Engine {
         &self.0.subscriptions
     }
 
-    /// Ends when nobody is to wait for jobs any longer.
+    /// Completes when long polls must end.
     async fn waits_end(&self) {
         self.0.stop_waits.cancelled().await;
     }
 
-    /// Whether this is one of every so many conclusions of the audit.
+    /// Counts one audited action; true for one in `every`.
     fn is_every(&self, every: u64) -> bool {
         let before = self.0.concluded.fetch_add(1, Ordering::Relaxed);
         (before + 1).is_multiple_of(every)
     }
 
-    /// What polls for records choose from.
+    /// The candidates that Jobq polls choose records from.
     fn poll_candidates(&self) -> &PollCandidates {
         &self.0.choices
     }
@@ -391,7 +386,7 @@ impl Engine {
         let sizes = &self.0.shared.record_sizes;
         let loaded = needs.record_of.map_or(0, |queue| sizes.expected(queue));
         let request = WriteRequest {
-            // A group is bounded by bytes and links as it is by items.
+            // Bytes and links bound a transaction too, not only the number of verbs.
             items: items + (needs.bytes + loaded) / ITEM_BYTES + needs.links / ITEM_LINKS,
             needs,
             now,
@@ -405,7 +400,7 @@ impl Engine {
         if !self.readers().is_shared() {
             return written.await;
         }
-        // Whoever stands behind others in an outage would wait for all of theirs to be given up.
+        // In an outage, a write would otherwise wait for all writes queued before it to fail.
         let written = tokio::time::timeout(WRITE_TIMEOUT, written).await;
         written.unwrap_or(Err(Error::Unavailable))
     }
@@ -430,7 +425,7 @@ impl Engine {
         told.await.map_err(|_| store::StoreError::Stopped)?
     }
 
-    /// Catches up with what other servers have changed of that which is kept in memory.
+    /// Reloads cached data that other servers have changed.
     async fn refresh_cache(&self) -> Result<()> {
         let Some(fresh) = self.readers().status().await? else {
             return Ok(());
@@ -454,12 +449,12 @@ impl Engine {
 /// The cheapest statement that reads a table.
 const PING: &str = "SELECT 1 AS one FROM state LIMIT 1";
 
-/// The order of insertion goes on where it ended, over jobs, recurring jobs and operations.
+/// The highest insertion number of jobs, recurring jobs and operations; numbering continues from it.
 const HIGHEST_SEQ: &str = "
 SELECT coalesce(max(seq), 0) FROM (SELECT max(seq) AS seq FROM jobs UNION ALL SELECT max(seq) FROM recurring
     UNION ALL SELECT max(id) FROM operations) AS s";
 
-/// An engine in memory that does nothing unless the test asks for it.
+/// An in-memory engine without background tasks.
 #[cfg(test)]
 async fn quiet() -> Engine {
     let options = Options {

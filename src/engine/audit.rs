@@ -1,8 +1,8 @@
-//! The audit: what people did in the dashboard, one entry each. A handle of the engine that carries an actor
-//! ([`Engine::acting`]) has groups of its own, and each notes what it changes with the change itself. How it ended is
-//! added afterwards ([`Engine::conclude`]), also where nothing was changed.
+//! The audit log: one entry per action that a person takes in the dashboard. A handle of the engine that carries an
+//! actor ([`Engine::acting_as`]) has transactions of its own, and each records what it changes in the same commit. The
+//! outcome is added afterwards ([`Engine::record_outcome`]), also if nothing was changed.
 //!
-//! Nothing of a payload and no secret is noted, and without an actor nothing is done.
+//! Entries contain no payloads and no secrets.
 
 use std::sync::Arc;
 
@@ -12,65 +12,64 @@ use crate::engine::error::Result;
 use crate::engine::unit_of_work::Needs;
 use crate::store::{Row, Statement, StoreError};
 
-/// The longest text of an entry in bytes; what is longer is cut.
+/// The longest text of an entry in bytes; longer texts are cut.
 pub const AUDIT_TEXT_BYTES_MAX: usize = 4_096;
 
-/// How many entries are kept, about: the newest.
+/// Entries that are kept, approximately: the newest.
 pub const AUDIT_ENTRIES_MAX: i64 = 100_000;
 
-/// How many of them one name has, about: no name pushes out what others did.
+/// Entries that are kept per user and role, approximately, so that one user cannot push out the others' entries.
 pub const AUDIT_ENTRIES_OF_NAME_MAX: i64 = 10_000;
 
-/// For how many days an entry is kept.
+/// Days that an entry is kept.
 pub const AUDIT_DAYS_MAX: i64 = 90;
 
-/// One in so many conclusions drops what is too much.
+/// Old entries are deleted once per this many recorded outcomes.
 const DROP_EVERY: u64 = 500;
 
-/// Somebody who does something, and what.
+/// Who takes an action, and which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actor {
-    /// Of the entry; the same for all that belongs to one action.
+    /// The ID of the entry; all changes of one action share it.
     pub id: String,
     pub who: String,
     pub role: String,
     pub action: String,
-    /// To what, in words, and where that is shown.
+    /// What the action applies to, as text, and the link to its page.
     pub target: String,
     pub link: String,
     pub request_id: String,
-    /// The address from which it was asked for.
+    /// The client's address.
     pub source: String,
 }
 
-/// An entry, as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
     pub at: Time,
     pub actor: Actor,
-    /// JSON arrays of the same length: what was changed, as it was and as it became.
+    /// JSON arrays of the same length: the changed items before and after the change.
     pub before: String,
     pub after: String,
-    /// How many things were changed; the first of them are in `before` and `after`.
+    /// The number of changed items. `before` and `after` have the first of them.
     pub items: i64,
     pub done: bool,
     pub said: String,
 }
 
-/// Which entries are wanted; what is empty or `None` leaves out none.
+/// Selects entries. Empty and `None` fields match all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     pub who: String,
     pub action: String,
-    /// Is part of the target, in capitals or not.
+    /// A part of the target, case-insensitive.
     pub target: String,
-    /// From this moment, and until before that one.
+    /// From this time (inclusive) to that one (exclusive).
     pub from: Option<Time>,
     pub until: Option<Time>,
 }
 
 impl Actor {
-    /// The statement that notes a change, adding to what the action has changed before.
+    /// The statement that records a change, in addition to earlier changes of the same action.
     pub(in crate::engine) fn note(
         &self,
         at: Time,
@@ -110,19 +109,19 @@ impl Actor {
     }
 }
 
-/// A text as it may be kept: not too long, and without NUL, which Postgres cannot hold.
+/// Cuts a text to [`AUDIT_TEXT_BYTES_MAX`] and removes NUL, which Postgres cannot store.
 fn cut(text: &str) -> String {
     let end = text.floor_char_boundary(AUDIT_TEXT_BYTES_MAX);
     text.get(..end).unwrap_or_default().replace('\0', "")
 }
 
 impl Engine {
-    /// The same engine, in the hands of somebody: what is changed through it is noted in the audit.
+    /// The same engine, acting for `actor`: changes made through it are recorded in the audit log.
     pub fn acting_as(&self, actor: Arc<Actor>) -> Engine {
         Engine(Arc::clone(&self.0), Some(actor))
     }
 
-    /// Notes how an action ended, and in what words that was told.
+    /// Records whether an action succeeded, and the message that was shown.
     pub async fn record_outcome(&self, actor: &Actor, done: bool, said: &str) -> Result<()> {
         let now = self.now(None);
         let none = || "[]".to_owned();
@@ -149,7 +148,7 @@ impl Engine {
         .await
     }
 
-    /// Up to `limit` entries, newest first: those before the one with this moment and id, or the first.
+    /// Up to `limit` entries, newest first; with `before`, those that precede the entry with this time and ID.
     pub async fn audit_entries(
         &self,
         filter: &AuditFilter,
@@ -174,7 +173,7 @@ impl Engine {
         Ok(rows.iter().map(entry).collect::<Result<_, _>>()?)
     }
 
-    /// Who is in the audit, and which actions are; to choose from.
+    /// The users and the actions that occur in the audit log, as choices for a filter.
     pub async fn audit_filters(&self) -> Result<(Vec<String>, Vec<String>)> {
         let statements = vec![Statement::new(WHO, []), Statement::new(ACTIONS, [])];
         let mut lists = Vec::new();
@@ -187,7 +186,7 @@ impl Engine {
     }
 }
 
-/// Drops what is too old, and the oldest where there is too much.
+/// Statements that delete entries older than [`AUDIT_DAYS_MAX`], and the oldest ones above [`AUDIT_ENTRIES_MAX`].
 pub fn drop_old(now: Time) -> [Statement; 2] {
     let oldest = now.0 - AUDIT_DAYS_MAX * 86_400_000_000;
     [
@@ -196,7 +195,7 @@ pub fn drop_old(now: Time) -> [Statement; 2] {
     ]
 }
 
-/// EventKind `LIKE` matches a text with that has this one in it.
+/// A `LIKE` pattern for texts that contain this one.
 fn pattern(text: &str) -> String {
     let mut pattern = String::from("%");
     for c in text.to_lowercase().chars() {
@@ -241,7 +240,7 @@ ON CONFLICT (id) DO UPDATE SET ",
     };
 }
 
-// What one action changes may take several groups: the first things are shown, and all are counted.
+// One action may take several transactions: the first changes are kept, and all are counted.
 const ADD: &str = insert!("items = audit.items + excluded.items");
 
 const CONCLUDE: &str = insert!("done = excluded.done, said = excluded.said");
@@ -261,7 +260,7 @@ const DROP_OLD: &str = "DELETE FROM audit WHERE at <= $1";
 const DROP_SURPLUS: &str = "
 DELETE FROM audit WHERE at <= (SELECT at FROM audit ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)";
 
-// By role, because a failed sign-in, which has none, is noted under the name that it tried.
+// By role, because a failed login has none and is recorded under the name that was tried.
 const DROP_SURPLUS_OF_NAME: &str = "
 DELETE FROM audit WHERE who = $1 AND role = $3
     AND at <= (SELECT at FROM audit WHERE who = $1 AND role = $3 ORDER BY at DESC LIMIT 1 OFFSET $2 + 0)";

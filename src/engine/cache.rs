@@ -1,6 +1,6 @@
-//! What a server keeps in memory, because every request asks for it: queues, options, tracked jobs, tokens, and
-//! in which queues there are recurring jobs. Each is read again when the revision has changed, which is how
-//! servers that share a database, and `switchyard token` beside one, tell of what they have set.
+//! Data that every request needs and that the server therefore caches: queues, options, tracked jobs, tokens, and which
+//! queues have recurring jobs. The cache is reloaded when the database's revision changes, which happens when other
+//! servers, or `switchyard token` beside this one, change any of it.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -21,8 +21,7 @@ use crate::engine::unit_of_work::transaction::Runner;
 use crate::engine::model::tracked;
 use crate::store::{Answer, Connection, Statement, StoreError};
 
-/// The statements that read everything. The revision comes first: what is read after it is as of this revision
-/// or a later one.
+/// The statements that read everything. The revision is read first, so the rest is at least as new as the revision.
 pub fn all() -> Vec<Statement> {
     [
         REVISION,
@@ -36,7 +35,7 @@ pub fn all() -> Vec<Statement> {
     .into()
 }
 
-/// The statements that read what has changed after a revision, if that is queues only.
+/// The statements that read the changes after a revision, provided that only queues have changed.
 pub fn since(revision: i64) -> Vec<Statement> {
     vec![
         Statement::new(REVISION, []),
@@ -44,7 +43,7 @@ pub fn since(revision: i64) -> Vec<Statement> {
     ]
 }
 
-/// Takes over what [`since`] has read. `None` if more has changed than queues: then everything is to be read.
+/// Applies the result of [`since`]. `None` if more than queues has changed: the caller must reload everything.
 pub fn take_in(shared: &Shared, since: i64, answers: &[Answer]) -> Result<Option<i64>, StoreError> {
     let [state, queues] = answers else {
         return Err(StoreError::Corrupt("no state"));
@@ -65,7 +64,7 @@ pub fn take_in(shared: &Shared, since: i64, answers: &[Answer]) -> Result<Option
     Ok(Some(revision))
 }
 
-/// What is in memory is as of this revision of the database, or a later one.
+/// The database revision of the cache. Its data is at least as new.
 pub fn revision(shared: &Shared) -> i64 {
     *shared
         .revision
@@ -73,18 +72,17 @@ pub fn revision(shared: &Shared) -> i64 {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What has been taken over.
+/// The result of [`take_over`].
 pub struct Reloaded {
-    /// The revision that was read.
     pub revision: i64,
-    /// The queues that have recurring jobs.
+    /// The queues with recurring jobs.
     pub recurring_in: HashSet<QueueId>,
-    /// Whether other tokens are there than before.
+    /// Whether the set of tokens has changed.
     pub tokens_differ: bool,
 }
 
-/// Takes over what [`all`] has read; not if what is there was read at a later revision, for readers overtake
-/// each other.
+/// Replaces the cache with the result of [`all`], unless the cache has a later revision: concurrent reads may finish
+/// out of order.
 pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Reloaded, StoreError> {
     let mut answers = answers.into_iter().map(|answer| answer.rows);
     let mut next = || answers.next().unwrap_or_default();
@@ -113,9 +111,9 @@ pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Reloaded, Stor
 }
 
 impl Runner {
-    /// With SQLite nothing but `switchyard token` writes beside the server, so nobody asks for the revision but
-    /// upkeep. Gives what tells the command that it was noticed. What it did while we were only starting has been
-    /// read with all else, and it waits to hear of that too: so the first time we say in any case what we know.
+    /// With SQLite only `switchyard token` writes beside the server, so only maintenance checks the revision. Returns
+    /// the statement that acknowledges the change to the command. The first check always acknowledges: a change made
+    /// while the server started has been loaded with everything else, and its command waits for an acknowledgment too.
     pub async fn check_revision(
         &mut self,
         connection: &mut Connection,
@@ -138,8 +136,8 @@ impl Runner {
 }
 
 impl Engine {
-    /// Waits until the server beside which the database was opened, if it was, has taken over what we have
-    /// changed. Whether it has, or has gone.
+    /// Waits until the server that also has the database open, if any, has applied our changes. Returns false if it has
+    /// not within 10 s.
     pub async fn wait_until_noticed(&self) -> Result<bool> {
         let Some(host) = &self.0.host else {
             return Ok(true);
@@ -154,7 +152,7 @@ impl Engine {
             if looked().await?.1 >= revision {
                 return Ok(true);
             }
-            // Not at once: who takes the lock for a moment might keep a server from starting.
+            // Rarely, because this briefly takes the lock, which can keep a server from starting.
             if look % LOOKS_UNTIL_ASKED == 0 && host.is_gone() {
                 return Ok(true);
             }
@@ -164,11 +162,11 @@ impl Engine {
     }
 }
 
-/// How often [`Engine::noticed`] looks, and how many times. Upkeep comes twice a second.
+/// Interval and number of checks by [`Engine::wait_until_noticed`]. Maintenance runs twice per second.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 500;
 
-/// After so many looks it asks whether there still is a server.
+/// Checks between two tests whether the server still runs.
 const LOOKS_UNTIL_ASKED: u32 = 50;
 
 const REVISION: &str = "SELECT revision, last_gone_queue, others_revision FROM state WHERE id = 1";

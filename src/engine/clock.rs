@@ -1,4 +1,4 @@
-//! Time: integer microseconds since 1970, UTC. The only room that reads a clock.
+//! Time: integer microseconds since 1970, UTC. Only this module reads a clock.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,11 +10,11 @@ const MICROS: f64 = 1_000_000.0;
 const MICROS_A_SECOND: i64 = 1_000_000;
 const DAY_S: i64 = 86_400;
 
-/// The largest distance from 1970 that a request may name, in seconds: far beyond any date in use,
-/// and small enough that sums of two such times cannot overflow.
+/// The largest distance from 1970 that a request may give, in seconds: far beyond any date in use, and small enough
+/// that the sum of two such times cannot overflow.
 const SECONDS_MAX: f64 = 4.0e12;
 
-/// A moment in microseconds since 1970, UTC. Zero and negative moments are moments.
+/// Microseconds since 1970, UTC. Zero and negative values are valid.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -22,12 +22,12 @@ const SECONDS_MAX: f64 = 4.0e12;
 pub struct Time(pub i64);
 
 impl Time {
-    /// From unix seconds with fractions; `None` if it is not finite or absurdly far away.
+    /// From Unix seconds; `None` if not finite or farther than 4e12 s from 1970.
     pub fn from_seconds(seconds: f64) -> Option<Time> {
         (seconds.is_finite() && seconds.abs() <= SECONDS_MAX).then(|| Time(micros(seconds)))
     }
 
-    /// Unix seconds with fractions.
+    /// Unix seconds.
     pub fn seconds(self) -> f64 {
         self.0 as f64 / MICROS
     }
@@ -37,22 +37,22 @@ impl Time {
         self.0.div_euclid(MICROS_A_SECOND)
     }
 
-    /// The number of the UTC day.
+    /// The UTC day, counted from 1970.
     pub fn day(self) -> i64 {
         self.whole_seconds().div_euclid(DAY_S)
     }
 
-    /// This moment and `seconds` (may be negative) after it.
+    /// This time plus `seconds`, which may be negative.
     pub fn plus_seconds(self, seconds: f64) -> Time {
         Time(self.0.saturating_add(micros(seconds)))
     }
 
-    /// How long after `other` this is, in seconds; negative if it is before it.
+    /// Seconds from `other` to this time; negative if this is earlier.
     pub fn seconds_from(self, other: Time) -> f64 {
         self.0.saturating_sub(other.0) as f64 / MICROS
     }
 
-    /// How long after `earlier` this is, in seconds; 0 where clocks disagree.
+    /// Seconds from `earlier` to this time; 0 if the clocks disagree about the order.
     pub fn seconds_since(self, earlier: Time) -> f64 {
         (self.0.saturating_sub(earlier.0)).max(0) as f64 / MICROS
     }
@@ -63,22 +63,22 @@ fn micros(seconds: f64) -> i64 {
     (seconds * MICROS).round() as i64
 }
 
-/// The server's clock; where servers share a database, the database's. It never goes backwards while the
-/// server runs, so that setting the machine's clock back neither revives nor ends a lease: then it continues from
-/// its latest moment, a little slower than real time, until it agrees with the machine's clock again.
+/// The server's clock; on a shared database, the database's. It never goes backwards while the server runs, so setting
+/// the machine's clock back neither revives nor ends a lease: the clock then continues from its latest value, 10 %
+/// slower than real time, until the machine's clock has caught up.
 #[derive(Debug)]
 pub struct Clock {
     anchor: Mutex<Anchor>,
     started: Instant,
-    /// By how much the database's clock is ahead of the machine's, in microseconds.
+    /// Microseconds by which the database's clock is ahead of the machine's.
     offset: AtomicI64,
 }
 
-/// A clock that the machine's has to catch up with goes slower than time by one part in so many.
+/// While it waits for the machine's clock, this clock loses one part in 10.
 const SLOWER_BY: i64 = 10;
 
-/// What the clock said when it agreed with the machine's last, or was set forwards; and when that was, in microseconds
-/// of real time since the clock was started.
+/// The last value that came from the machine's clock, and when that was, in microseconds of real time since the clock
+/// was started.
 #[derive(Debug, Default)]
 struct Anchor {
     anchor: i64,
@@ -86,7 +86,7 @@ struct Anchor {
 }
 
 impl Anchor {
-    /// The present moment, `passed` after the clock was started, on a machine whose clock says `wall`.
+    /// The current time, `passed` µs after the clock was started, when the machine's clock reads `wall`.
     fn now(&mut self, wall: i64, passed: i64) -> i64 {
         let since = passed.saturating_sub(self.at);
         let slowly = self.anchor.saturating_add(since - since / SLOWER_BY);
@@ -111,19 +111,19 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The present moment.
+    /// The current time.
     pub fn now(&self) -> Time {
         let wall = machine().saturating_add(self.offset.load(Ordering::Relaxed));
         self.at_least(wall)
     }
 
-    /// What happens next happens at this moment or later.
+    /// Ensures that later readings are not before `now`.
     pub fn advance_to(&self, now: Time) {
         self.at_least(now.0);
     }
 
-    /// The database's clock has just said this. What it has said once has been, even if an older word comes in
-    /// later.
+    /// Sets the offset from a reading of the database's clock. This clock never falls behind a reading, even if an
+    /// older one arrives later.
     pub fn synchronize(&self, now: i64) {
         self.at_least(now);
         self.offset
@@ -132,7 +132,7 @@ impl Clock {
 
     fn at_least(&self, wall: i64) -> Time {
         let mut told = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
-        // Read under the lock, so that the next caller reads a later moment.
+        // Read under the lock, so that the next caller reads a later time.
         let passed = i64::try_from(self.started.elapsed().as_micros()).unwrap_or(i64::MAX);
         Time(told.now(wall, passed))
     }
@@ -172,7 +172,7 @@ mod tests {
         let clock = Clock::default();
         let later = machine() + 60 * MICROS_A_SECOND;
         clock.synchronize(later);
-        // Read before, and heard only now.
+        // An older reading that arrives late.
         clock.synchronize(later - 30 * MICROS_A_SECOND);
         assert!(clock.now() >= Time(later));
     }
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_ahead_agrees_with_the_machine_again() {
-        // An hour is caught up in ten, however often the clock is read.
+        // The clock is an hour ahead; the machine's catches up in 10 h, however often the clock is read.
         for step in [7, HOUR / 60] {
             let mut told = Anchor::default();
             told.now(NOON + HOUR, 0);

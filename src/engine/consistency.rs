@@ -1,9 +1,9 @@
-//! The consistency check: compares everything that is kept twice, on one snapshot, while the server goes
-//! on; and sets right what does not agree.
+//! The consistency check: compares derived data with its source on one snapshot while the server runs, and repairs
+//! differences.
 //!
-//! Each kind of problem is a statement that finds it and one that mends it. To find gives a JSON array of
-//! what the problem concerns and a sentence; to mend takes a set of such arrays and looks again whether
-//! they are still so, for the server has gone on meanwhile.
+//! Each kind of problem has two statements. `find` returns a JSON array with the keys of the problem, and a sentence.
+//! `mend` takes a JSON array of such arrays and checks the condition again, because the server may have changed the
+//! rows meanwhile.
 
 use std::collections::HashSet;
 
@@ -13,28 +13,28 @@ use crate::engine::error::Result;
 use crate::engine::maintenance::SystemTask;
 use crate::store::{Connection, Statement, StoreError};
 
-/// How often mending is followed by another look: to mend a job may change what it is counted as.
+/// Rounds of repair: repairing a job may change the counters it belongs to.
 const ROUNDS_MAX: usize = 4;
 
-/// Something that is kept twice and does not agree.
+/// A difference between derived data and its source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Inconsistency {
-    /// Which of [`KINDS`].
+    /// The name of one of [`KINDS`].
     pub kind: &'static str,
     /// What is wrong, as a sentence.
     pub message: String,
-    /// What it concerns, as the JSON text of an array.
+    /// The keys of the affected rows, as the text of a JSON array.
     concerns: String,
 }
 
-/// What statements of the check may refer to.
+/// Parameters of the check's statements.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// `$1` of a statement that finds, `$2` of one that mends.
+    /// `$1` of `find`, `$2` of `mend`.
     pub now: Time,
-    /// The last UTC day whose histograms may have been dropped; `$2` and `$3`.
+    /// The last UTC day whose histograms may have been deleted; `$2` of `find`, `$3` of `mend`.
     pub pruned: i64,
-    /// Whether clients tell the time, so that it may run backwards; `$3` and `$4`.
+    /// Whether requests carry the client's time, which may run backwards; `$3` of `find`, `$4` of `mend`.
     pub clients_tell_time: bool,
 }
 
@@ -49,7 +49,7 @@ impl Moment {
 }
 
 impl Engine {
-    /// Everything that is kept twice and does not agree; of each kind up to a thousand problems.
+    /// All inconsistencies, up to 1,000 of each kind.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
         self.refresh_cache().await?;
         let args = self.moment(now).args();
@@ -71,7 +71,7 @@ impl Engine {
         Ok(problems)
     }
 
-    /// Checks, and sets right what it finds. Returns all that was found, and how much of it is right now.
+    /// Checks and repairs. Returns all inconsistencies found, and how many of them are resolved.
     pub async fn repair(&self, now: Option<Time>) -> Result<(Vec<Inconsistency>, usize)> {
         let (mut found, mut known) = (Vec::new(), HashSet::new());
         let mut left = self.check(now).await?;
@@ -90,7 +90,7 @@ impl Engine {
         Ok((found, resolved))
     }
 
-    /// Sets right those of the problems that are still there.
+    /// Repairs those of the problems that still exist.
     async fn repair_problems(&self, moment: Moment, problems: Vec<Inconsistency>) -> Result<()> {
         let mend = SystemTask::Repair(moment, problems.into());
         self.run_system_task(mend).await.map(drop)
@@ -108,7 +108,7 @@ impl Engine {
     }
 }
 
-/// Sets right those of the problems that are still there.
+/// Runs the repair statements for the problems.
 pub async fn mend(
     connection: &mut Connection,
     moment: Moment,
@@ -128,14 +128,14 @@ pub async fn mend(
     Ok(())
 }
 
-/// Something that is kept twice.
+/// A kind of inconsistency.
 struct Kind {
     name: &'static str,
     find: &'static str,
     mend: &'static str,
 }
 
-/// What is looked at, in the order in which it is mended: jobs first, then what is counted of them.
+/// In the order of repair: jobs first, then the counters derived from them.
 const KINDS: [Kind; 14] = [
     Kind {
         name: "queue",

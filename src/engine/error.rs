@@ -1,12 +1,12 @@
-//! Why a verb refused. One enum for all protocols; each protocol has one table from it to its answers.
+//! Errors of the engine. One enum for all protocols; each protocol maps it to its own responses.
 
 use crate::engine::model::job::EffectiveState;
 use crate::engine::tokens::TokenError;
 
-/// How many bytes one answer may have. What lists many jobs counts them before it loads them.
+/// Bytes that one response may have. Queries that list jobs check their sizes before they load them.
 pub const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
-/// A refusal. Nothing was changed by the verb that returned it.
+/// An error. A verb that returns one has changed nothing, unless the variant says otherwise.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     #[error("job \"{id}\" does not exist")]
@@ -47,34 +47,34 @@ pub enum Error {
     QueueExists { name: String },
     #[error("the log of job \"{id}\" is full; the limit is {max}")]
     LogFull { id: String, max: &'static str },
-    /// What a query was to look at is more than one request may.
+    /// The query would have to read more than one request may.
     #[error(
         "the query needs too much work and stopped after {looked_at} jobs; narrow it with a condition on the state's label, the id or `modified`"
     )]
     TooMuchWork { looked_at: usize },
-    /// The jobs that an answer lists have too many bytes together.
+    /// The listed jobs are too large together.
     #[error("the response would exceed {} MiB; request fewer jobs", RESPONSE_BYTES_MAX >> 20)]
     ResponseTooLarge,
-    /// The token that was shown is one no longer.
+    /// The token used for the request has been revoked.
     #[error("the token was revoked")]
     Revoked,
-    /// The database cannot be reached now. Whether anything has changed is not known.
+    /// The database is unreachable. The outcome is unknown.
     #[error("the database is unreachable; try again")]
     Unavailable,
-    /// Postgres cannot index a name of the request.
+    /// Postgres cannot index a name in the request.
     #[error("the ID or queue name is too long; the database accepts at most 2,600 bytes")]
     NameTooLong,
-    /// New jobs are refused until the disk has space. Nothing was changed.
+    /// The disk is full; new jobs are refused. Nothing was changed.
     #[error("the disk is full; new jobs are refused until space is freed")]
     Full,
-    /// The database could not be read or written. Nothing is known to have changed. Clients are shown this text, so
-    /// what the driver says is not part of it; see [`Error::detail`].
+    /// The database could not be read or written; the outcome is unknown. Clients see this text, so it does not contain
+    /// the driver's error; see [`Error::detail`].
     #[error("the database is unavailable")]
     Store(String),
 }
 
 impl Error {
-    /// The error with what the driver says: for the operator, not for clients.
+    /// The error including the driver's message: for operators, not for clients.
     pub fn detail(&self) -> String {
         match self {
             Error::Store(detail) => format!("{self}: {detail}"),

@@ -1,18 +1,18 @@
-//! Events: what is made public, on channels, in the order in which it happened. They are committed with
-//! what they tell of, one row a group, and kept for a while.
+//! Published events, on channels, in commit order. They are committed with the change they describe, one row per
+//! transaction, and kept for a while.
 //!
-//! Channels: `log` for everything; `w:<worker>` for what a worker should know; and for tracked jobs one
-//! for each thing that may happen to them, with the id alone.
+//! Channels: `log` for everything; `w:<worker>` for what concerns a worker; and, for tracked jobs, one channel per kind
+//! of event, which carries only the ID.
 
 use serde::Serialize;
 
 use crate::engine::clock::Time;
 use crate::store::Statement;
 
-/// How many events are kept, about.
+/// Events that are kept, approximately.
 const EVENTS_MAX: i64 = 100_000;
 
-/// What is said on the channel `log`, and of some things on a worker's.
+/// An event on the channel `log`; some are also sent to a worker's channel.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum LogEvent<'a> {
@@ -55,16 +55,16 @@ pub enum LogEvent<'a> {
     },
 }
 
-/// Characters of a failure's message in its event. The job has the whole message.
+/// Characters of a failure's message in its event. The job keeps the whole message.
 const MESSAGE_CHARS: usize = 1_000;
 
-/// The beginning of a failure's message.
+/// The first [`MESSAGE_CHARS`] characters of a failure's message.
 pub fn excerpt(message: &str) -> &str {
     let end = message.char_indices().nth(MESSAGE_CHARS);
     end.map_or(message, |(end, _)| message.get(..end).unwrap_or_default())
 }
 
-/// The events of one group, as they are written.
+/// The events of one transaction.
 #[derive(Debug, Default)]
 pub struct Events {
     entries: String,
@@ -72,22 +72,22 @@ pub struct Events {
 }
 
 impl Events {
-    /// For everybody.
+    /// Publishes on `log`.
     pub fn log(&mut self, said: &LogEvent<'_>) {
         self.push("log", said);
     }
 
-    /// For a worker.
+    /// Publishes on the worker's channel.
     pub fn worker(&mut self, worker: &str, said: &LogEvent<'_>) {
         self.push(&format!("w:{worker}"), said);
     }
 
-    /// For whoever follows tracked jobs.
+    /// Publishes the ID of a tracked job.
     pub fn tracked(&mut self, channel: &str, id: &str) {
         self.push(channel, id);
     }
 
-    /// An option was set to a value, which is JSON text.
+    /// Publishes that an option was set. `value` is JSON text.
     pub fn config_set(&mut self, option: &str, value: &str) {
         if let Ok(option) = serde_json::to_string(option) {
             let event = r#"{"event":"config_set","option":"#;
@@ -110,8 +110,8 @@ impl Events {
         }
     }
 
-    /// The statements that number and write them. They come last in a transaction: servers that share a
-    /// database wait for each other from here on.
+    /// The statements that number and insert the events. They come last in a transaction, because numbering locks a row
+    /// that all servers on the database share.
     pub fn into_statements(mut self, at: Time) -> Vec<Statement> {
         if self.n == 0 {
             return Vec::new();
@@ -124,7 +124,7 @@ impl Events {
     }
 }
 
-/// The statement that drops the oldest events, where there are too many.
+/// The statement that deletes the oldest events above [`EVENTS_MAX`].
 pub fn drop_old() -> Statement {
     Statement::new(DROP, [EVENTS_MAX.into()])
 }

@@ -1,4 +1,4 @@
-//! What the server does of its own accord, or for the operator: each chore is a group of its own.
+//! Maintenance and administrative tasks. Each runs in a transaction of its own.
 
 pub mod empty_queues;
 pub mod fold_series;
@@ -20,29 +20,29 @@ use crate::engine::unit_of_work::transaction::{Runner, Task};
 use crate::engine::unit_of_work::{REVISE, UnitOfWork};
 use crate::store::{Connection, Statement, StoreError};
 
-/// What the server does of its own accord.
+/// A task that the server runs itself, not a client's request.
 #[derive(Clone, Debug)]
 pub enum SystemTask {
-    /// See what others have changed, and ask for the upkeep.
+    /// Checks for changes by other servers, and tries to become or stay leader.
     CheckPeers,
-    /// A part of the upkeep, if it is ours to do.
+    /// A maintenance task. Only the leader runs it.
     Maintain(MaintenanceTask),
-    /// Forget everything.
+    /// Deletes everything.
     Flush,
-    /// Drop jobs of a queue: a bounded batch.
+    /// Deletes a bounded batch of a queue's jobs.
     DeleteJobs(tasks::Drop),
-    /// Set right what is kept twice and does not agree.
+    /// Repairs inconsistencies.
     Repair(consistency::Moment, Arc<[consistency::Inconsistency]>),
 }
 
 impl SystemTask {
-    /// Whether old statistics are deleted and folded with it.
+    /// Whether the task deletes and aggregates old statistics.
     pub fn ages_statistics(&self) -> bool {
         matches!(self, SystemTask::Maintain(MaintenanceTask::AgeStatistics))
     }
 }
 
-/// A chore as a task; tells how many jobs it has changed or dropped.
+/// A system task as a request to the writer. Its result is the number of jobs it changed or deleted.
 pub struct SystemRequest {
     pub system_task: SystemTask,
     pub concerned: usize,
@@ -64,7 +64,7 @@ impl Task for SystemRequest {
 }
 
 impl Runner {
-    /// Does a chore, except for what is written with the commit, which it gives.
+    /// Runs a task. Returns the statements to run with the commit.
     pub async fn run_system_task(
         &mut self,
         system_task: &SystemTask,
@@ -101,7 +101,7 @@ impl Runner {
         Ok(Vec::new())
     }
 
-    /// What is in memory follows a chore that has been committed.
+    /// Updates the caches after the task's commit.
     pub async fn after_system_task(
         &mut self,
         system_task: &SystemTask,
@@ -125,28 +125,28 @@ impl Runner {
     }
 }
 
-/// How often upkeep looks for what is due or old.
+/// The interval of maintenance.
 const UPKEEP_EVERY: Duration = Duration::from_millis(500);
 
-/// Old operations and tokens are looked for, and the last uses of tokens stored, in the first of so many rounds.
+/// Infrequent tasks, and storing the last use of tokens, run once per this many rounds.
 const SELDOM: u64 = 20;
 
-/// Batches of one part of the upkeep in one round: then the other parts have their turn.
+/// Batches of one task per round; then the other tasks run.
 const BATCHES_MAX: usize = 50;
 
 impl Engine {
-    /// The upkeep, as long as the server runs.
+    /// Runs maintenance until the server stops.
     pub(in crate::engine) async fn run_maintenance(self) {
         let mut ticks = tokio::time::interval(UPKEEP_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         for round in 0_u64.. {
             ticks.tick().await;
-            // A failure has been logged by the writer; the next round tries again.
+            // The writer has logged the error; the next round retries.
             drop(self.run_system_task(SystemTask::CheckPeers).await);
             self.operation_runner().wake();
             let is_seldom = round.is_multiple_of(SELDOM);
             if is_seldom {
-                // Each server stores what it has seen. A failure has been logged, and the next round tries again.
+                // Each server stores the token uses that it has seen. Errors are logged, and the next round retries.
                 drop(self.save_token_uses().await);
             }
             if self.operation_runner().leads().load(Ordering::Relaxed) {
@@ -155,8 +155,8 @@ impl Engine {
         }
     }
 
-    /// Each part of the upkeep, again while there is more to do, so that what is due at once is done at once; other
-    /// writes come in between.
+    /// Runs each task repeatedly while it has more to do, so that a backlog is cleared in one round. Client writes run
+    /// between the batches.
     async fn run_maintenance_round(&self, seldom_too: bool) {
         let parts = MaintenanceTask::all(self.trusts_client_clock());
         for part in parts.filter(|part| seldom_too || !part.is_infrequent()) {

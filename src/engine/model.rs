@@ -1,4 +1,4 @@
-//! The shared types, and how they are stored as rows.
+//! The types that the engine shares, and their rows.
 
 pub mod body;
 pub mod config;

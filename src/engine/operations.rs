@@ -1,7 +1,7 @@
-//! Operations: one thing that is done to many jobs. Each is a row that goes on with its batches: a batch is one
-//! group, in which the verb is run on some hundred jobs and the row says how far it has come, so nothing is done
-//! twice or left out whenever the server ends. `run.rs` is what goes on of its own accord, `act.rs` what is done to one
-//! job, `undo.rs` how what was removed comes back.
+//! Bulk operations: one action on many jobs. Each is a row that is updated with every batch: a batch is one transaction
+//! that applies the action to some hundred jobs and stores the progress, so a restart neither repeats nor skips jobs.
+//! `run.rs` runs operations in the background, `apply.rs` applies the action to one job, and `undo.rs` restores removed
+//! jobs.
 
 pub mod apply;
 pub mod changes;
@@ -21,80 +21,80 @@ pub use changes::OperationChanges;
 pub use rows::{COLUMNS, load, operation, tidy};
 pub use run::OperationRunner;
 
-/// How many jobs one operation concerns at the most.
+/// Jobs in one operation.
 pub const JOBS_MAX: i64 = 10_000_000;
 
-/// Of how many jobs, and of how many bytes of them, what an operation removes is kept. Where there is more nothing is.
+/// The limits in jobs and bytes up to which an operation keeps the jobs it removes, for undo. Above them it keeps none.
 pub const UNDO_JOBS_MAX: i64 = 100_000;
 
 const UNDO_BYTES_MAX: i64 = 64 << 20;
 
-/// For how long after its end an operation can be undone.
+/// Seconds after its end during which an operation can be undone.
 const UNDO_S: f64 = 30.0;
 
-/// Operations that have not ended, running or waiting for their turn.
+/// Operations that run or wait for their turn.
 pub const ACTIVE_MAX: i64 = 100;
 
-/// Jobs that are named one by one.
+/// Jobs that are selected one by one.
 pub const LISTED_MAX: usize = 1_000;
 
-/// How far it is counted before it is asked whether that is meant.
+/// Limits of the count that is shown before an operation is confirmed.
 pub const COUNT_REACH: SearchLimits = SearchLimits {
     jobs: usize::MAX,
     looked_at: 1_000_000,
     time: std::time::Duration::from_secs(2),
 };
 
-/// Jobs that are shown of those that are counted.
+/// Example jobs shown with the count.
 pub const SAMPLES: usize = 3;
 
-/// What is done to each job.
+/// The action applied to each job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
 pub enum Action {
-    /// Failed and dead jobs are put back to work.
+    /// Retry failed and dead jobs.
     Retry,
-    /// Jobs are cancelled or deleted.
+    /// Cancel or delete jobs.
     Cancel,
-    /// Jobs of qless are put into the queue of that name.
+    /// Move qless jobs to the queue of that name.
     Move { queue: String },
-    /// Jobs of qless get another priority.
+    /// Set the priority of qless jobs.
     Priority { priority: f64 },
-    /// Jobs of qless get a tag.
+    /// Add a tag to qless jobs.
     Tag { tag: String },
-    /// A tag is taken off jobs of qless.
+    /// Remove a tag from qless jobs.
     Untag { tag: String },
-    /// The events of jobs of qless become public.
+    /// Publish the events of qless jobs.
     Track,
-    /// They are public no longer.
+    /// Stop publishing them.
     Untrack,
 }
 
 impl Action {
-    /// Whether it removes jobs.
+    /// Whether the action removes jobs.
     pub fn removes(&self) -> bool {
         matches!(self, Action::Cancel)
     }
 }
 
-/// To which jobs it is done.
+/// The jobs an operation applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// All that fit the text of a search, when it is made and when it is their turn.
+    /// All jobs that match the search text, both when the operation is created and when it reaches them.
     Search(String),
-    /// Those with these numbers ([`Job::seq`]).
+    /// The jobs with these numbers ([`Job::seq`]).
     Jobs(Vec<i64>),
 }
 
-/// How far an operation is; the codes are those of the table.
+/// The state of an operation. The values are stored in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Also while it waits for its turn.
+    /// Running, or waiting for its turn.
     Running = 1,
     Done = 2,
-    /// Ended by somebody in the middle.
+    /// Stopped by a user before it was complete.
     Cancelled = 3,
-    /// Ended in the middle because it could not go on.
+    /// Stopped by an error before it was complete.
     Failed = 4,
     Undoing = 5,
     Undone = 6,
@@ -115,35 +115,34 @@ impl Stage {
     }
 }
 
-/// An operation as it stands in the database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
-    /// Its place in the order of insertion: what was put later is not touched.
+    /// From the same sequence as [`Job::seq`], so jobs with a higher number were added later and are not affected.
     pub id: i64,
     pub created_at: Time,
-    /// Who asked for it.
+    /// The user who started it.
     pub who: String,
     pub action: Action,
     pub subject: Subject,
     pub stage: Stage,
-    /// Jobs, as they were counted when it was made; if not all could be counted, there may be more.
+    /// The number of jobs when it was created; a lower bound if `is_least`.
     pub total: i64,
     pub is_least: bool,
-    /// Jobs of this number and above have been seen to.
+    /// Jobs with this number or a higher one have been processed.
     pub down_to: i64,
     pub done: i64,
     pub skipped: i64,
-    /// How many of those it removed are there again, and how many could not be restored.
+    /// Removed jobs that were restored, and those that could not be.
     pub restored: i64,
     pub lost: i64,
-    /// What it removes is kept for a while.
+    /// Whether removed jobs are kept for undo.
     pub keeps: bool,
     pub kept_bytes: i64,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
-    /// Until when it can be undone.
+    /// The end of the period in which it can be undone.
     pub undo_until: Option<Time>,
-    /// Why it failed.
+    /// The error, if it failed.
     pub why: Option<String>,
 }
 
@@ -154,7 +153,7 @@ impl Operation {
         is_over && self.undo_until.is_some_and(|until| until > now)
     }
 
-    /// Ends it at this moment.
+    /// Ends the operation at `now`.
     pub(in crate::engine) fn end(&mut self, stage: Stage, now: Time) {
         self.stage = stage;
         self.ended_at = Some(now);
@@ -163,32 +162,32 @@ impl Operation {
     }
 }
 
-/// An operation that somebody asks for.
+/// A bulk operation to create.
 #[derive(Clone, Debug)]
 pub struct NewOperation {
     pub who: String,
     pub action: Action,
     pub subject: Subject,
-    /// EventKind [`Engine::count`] said of it.
+    /// The estimate that the user confirmed.
     pub counted: OperationEstimate,
 }
 
-/// What an operation would concern.
+/// The jobs an operation would apply to.
 #[derive(Clone, Debug, Default)]
 pub struct OperationEstimate {
     pub jobs: i64,
-    /// Of these, to how many the action can be done, as they stand now.
+    /// How many of them the action is possible for in their current state.
     pub able: i64,
-    /// What is written in them, about.
+    /// Their approximate size in bytes.
     pub bytes: i64,
-    /// There may be more.
+    /// The count is a lower bound.
     pub is_least: bool,
-    /// The newest of them.
+    /// The newest of the jobs.
     pub samples: Vec<Job>,
 }
 
 impl OperationEstimate {
-    /// Whether what is removed of them can be kept.
+    /// Whether the jobs can be kept for undo.
     pub fn can_be_kept(&self) -> bool {
         !self.is_least && self.jobs <= UNDO_JOBS_MAX && self.bytes <= UNDO_BYTES_MAX
     }
@@ -211,7 +210,7 @@ impl OperationEstimate {
     }
 }
 
-/// Why nothing became of a wish about operations.
+/// Why a request about an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperationError {
     #[error("the operation no longer exists")]
@@ -230,12 +229,12 @@ pub enum OperationError {
     Nobody,
 }
 
-/// A job to which an operation did nothing.
+/// A job that an operation skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skip {
     /// [`Job::seq`].
     pub job: i64,
-    /// Where it was, and its id, if that is known.
+    /// Its queue and ID, if known.
     pub place: Option<(QueueKey, String)>,
     pub why: String,
 }

@@ -1,6 +1,6 @@
-//! Other servers on the same database: who of us does the upkeep, and how we tell each other what came in.
+//! Other servers on the same database: which one leads maintenance, and how servers notify each other of changes.
 //!
-//! What a server tells is a hint and never data: who misses it looks again within a second.
+//! Notifications are hints, never data: a server that misses one polls within a second.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,46 +16,46 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{QueueId, QueueKey};
 use crate::store::{Connection, Readers, Statement, StoreError};
 
-/// For how long a server has its number, unless it renews it.
+/// Seconds after which a server's number expires unless renewed.
 const NUMBER_S: f64 = 60.0;
 
-/// For how long the leader leads, unless it renews that; then another one may.
+/// Seconds after which leadership expires unless renewed.
 const LEAD_S: f64 = 10.0;
 
-/// What has come in is gathered for so long before the others are told.
+/// Changes are collected for this long before the other servers are notified.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// How long it may take to say that we are gone.
+/// The time limit for signing off at shutdown.
 const LEAVE_MAX: Duration = Duration::from_secs(1);
 
-/// Before the way to the others is tried again after it was lost.
+/// The delay before a lost listener connection is opened again.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
-/// How often a server looks whether it has missed something of the others.
+/// The interval of polling for missed changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Queues named in one word to the others; if there are more, they look at all.
+/// Queues in one notification; if there are more, it names all.
 const QUEUES_TOLD_MAX: usize = 200;
 
-/// The word that means all queues.
+/// Means all queues in a notification.
 const ALL_QUEUES: &str = "*";
 
-/// The other servers, as one of them sees them.
+/// This server's view of the other servers.
 #[derive(Debug, Default)]
 pub struct Peers {
-    /// Made up when the server starts.
+    /// Random, chosen when the server starts.
     name: String,
-    /// The number under which it keeps its counts.
+    /// The number under which this server stores its counters.
     pub number: i64,
-    /// Whether there are others.
+    /// Whether other servers are running.
     others: AtomicBool,
-    /// Queues of which the others should know, and the signal that there are some.
+    /// Queues whose changes have not been announced yet, and the signal that there are some.
     changed_queues: Mutex<BTreeSet<QueueId>>,
     has_news: Notify,
 }
 
 impl Peers {
-    /// Takes a number that is free.
+    /// Reserves a free server number.
     pub async fn join(connection: &mut Connection) -> Result<Peers, StoreError> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         for _ in 0..10 {
@@ -92,7 +92,7 @@ impl Peers {
         Err(StoreError::Conflict)
     }
 
-    /// Renews our number, looks whether there are others, and asks to lead. Whether we lead.
+    /// Renews our number, checks for other servers, and tries to become or stay leader. Returns whether we lead.
     pub async fn renew(&self, connection: &mut Connection, now: Time) -> Result<bool, StoreError> {
         let name = || self.name.as_str().into();
         let batch = vec![
@@ -124,8 +124,8 @@ impl Peers {
         Ok(true)
     }
 
-    /// Gives back our number and our lead, so that nobody has to wait until they run out. If the database
-    /// cannot be reached they do.
+    /// Gives up our number and leadership, so that other servers need not wait until they expire. If the database is
+    /// unreachable, they expire.
     pub async fn leave_queue(&self, readers: &Readers) {
         if !self.is_shared() {
             return;
@@ -145,17 +145,17 @@ impl Peers {
         }
     }
 
-    /// Whether the database may be shared.
+    /// Whether other servers may use the database: with Postgres.
     pub fn is_shared(&self) -> bool {
         !self.name.is_empty()
     }
 
-    /// Whether there are others.
+    /// Whether other servers are running.
     pub fn any(&self) -> bool {
         self.others.load(Ordering::Relaxed)
     }
 
-    /// Something happened in these queues of which the others should know.
+    /// Queues the announcement of changes in these queues.
     pub fn announce(&self, queues: impl Iterator<Item = QueueId>) {
         if self.any() {
             self.changed_queues
@@ -166,7 +166,7 @@ impl Peers {
         }
     }
 
-    /// What the others should be told, once there is something.
+    /// Waits for changes, and returns the notification for them.
     async fn next_message(&self) -> String {
         self.has_news.notified().await;
         sleep(GATHER).await;
@@ -185,7 +185,7 @@ impl Peers {
         format!("{} {queues}", self.name)
     }
 
-    /// What another server said: the queues, or all (`None`). Nothing if it was ourselves.
+    /// Parses a notification: the queues, or all (`None`). The outer `None` means that we sent it.
     fn parse_message(&self, word: &str) -> Option<Option<Vec<QueueId>>> {
         let (name, queues) = word.split_once(' ').unwrap_or((word, ""));
         if name == self.name {
@@ -197,7 +197,7 @@ impl Peers {
 }
 
 impl Engine {
-    /// Tells the other servers what came in here.
+    /// Notifies the other servers of changes here.
     pub(in crate::engine) async fn notify_peers(self) {
         loop {
             let word = self.peers().next_message().await;
@@ -207,8 +207,7 @@ impl Engine {
         }
     }
 
-    /// Once a second looks whether something of the others has been missed: a word of another server may have been
-    /// lost.
+    /// Polls once per second for changes of other servers, because a notification may be lost.
     pub(in crate::engine) async fn poll_peers(self) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -220,7 +219,7 @@ impl Engine {
         }
     }
 
-    /// Hears what came in at other servers.
+    /// Receives the notifications of other servers.
     pub(in crate::engine) async fn listen_to_peers(self) {
         loop {
             let mut listener = match self.readers().listen().await {
@@ -240,8 +239,8 @@ impl Engine {
         }
     }
 
-    /// Something came in elsewhere: whoever waits for it here, or looks at a page, should know. `None`
-    /// means that it may be anywhere.
+    /// After changes by another server, wakes polls for jobs in these queues and updates open pages. `None` means all
+    /// queues.
     pub(in crate::engine) async fn catch_up_with_peers(&self, queues: Option<Vec<QueueId>>) {
         if let Err(error) = self.refresh_cache().await {
             tracing::debug!(%error, "failed to read changes of other servers");
@@ -269,7 +268,7 @@ const TAKE_NUMBER: &str = "
 INSERT INTO servers (number, name, until) VALUES ($1, $2, $3)
 ON CONFLICT (number) DO UPDATE SET name = excluded.name, until = excluded.until WHERE servers.until < $4";
 
-// Written seldom: only when half of the time has gone.
+// Writes rarely: only after half of the time has passed.
 const RENEW_NUMBER: &str =
     "UPDATE servers SET until = $3 WHERE number = $1 AND name = $2 AND until < $4";
 

@@ -1,4 +1,4 @@
-//! Reads. They see what has been committed, and never wait for the writer.
+//! Read-only queries. They read committed data and never wait for the writer.
 
 pub mod about;
 pub mod batch_size;

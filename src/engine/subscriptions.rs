@@ -1,8 +1,8 @@
 //! Subscriptions: long polls that wait for jobs in queues. Thousands may wait at once, and an idle one costs nothing.
 //!
-//! A poll subscribes to its queues before it checks them, so it cannot miss a job. A commit wakes as many subscribers of
-//! a queue as jobs became available there. One timer for all queues covers what becomes available over time: due jobs,
-//! expired leases, children of recurring jobs (`subscriptions/timer.rs`).
+//! A poll subscribes to its queues before it checks them, so it cannot miss a job. A commit wakes as many subscribers
+//! of a queue as jobs became available there. One timer for all queues covers what becomes available over time: due
+//! jobs, expired leases, children of recurring jobs (`subscriptions/timer.rs`).
 
 pub mod timer;
 
@@ -87,8 +87,8 @@ impl Subscriptions {
         }
     }
 
-    /// The queues for which no poll has read yet when a job becomes available. The caller must read it; if the update is
-    /// dropped first, another poll does.
+    /// The queues for which no poll has read yet when a job becomes available. The caller must read it; if the update
+    /// is dropped first, another poll does.
     pub fn begin_timer_update(&self, queues: &[QueueKey]) -> TimerUpdate<'_> {
         let mut known = self.lock();
         let mut unknown = Vec::new();
@@ -174,8 +174,8 @@ impl Drop for Subscription {
     }
 }
 
-/// Resolves to the index of the first queue with a wake-up. A wake-up that arrived but was not polled passes to the next
-/// subscriber when this is dropped.
+/// Resolves to the index of the first queue with a wake-up. A wake-up that arrived but was not polled passes to the
+/// next subscriber when this is dropped.
 pub struct NextWakeUp(Vec<Pin<Box<OwnedNotified>>>);
 
 impl Future for NextWakeUp {

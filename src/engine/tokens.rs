@@ -1,5 +1,5 @@
-//! Tokens: who may use a namespace. Every request asks for them, so `known.rs` keeps a copy of the table `tokens` in
-//! memory. Only hashes are kept, so neither the database nor the memory reveals a secret.
+//! Tokens: access to namespaces. Every request needs them, so `known.rs` caches the table `tokens`. Only hashes are
+//! stored, so neither the database nor the memory reveals a secret.
 
 pub mod expiry;
 pub mod known;
@@ -17,31 +17,31 @@ use crate::secret::Hash;
 use crate::store::Statement;
 pub use known::Tokens;
 
-/// A secret that is given must be as long as this. One that is made up has 43 characters.
+/// The shortest secret that a caller may choose, in bytes. Generated ones have 43 characters.
 pub const SECRET_BYTES_MIN: usize = 20;
 
-/// The longest secret.
+/// The longest secret, in bytes.
 pub const SECRET_BYTES_MAX: usize = 255;
 
-/// The longest description.
+/// The longest description, in bytes.
 pub const DESCRIPTION_BYTES_MAX: usize = 1_024;
 
-/// The longest name of a namespace.
+/// The longest namespace name, in bytes.
 pub const NAMESPACE_BYTES_MAX: usize = 255;
 
-/// How many tokens a namespace may have: each request is compared with all of them.
+/// Tokens in one namespace. Each request is compared with all of them.
 pub const TOKENS_MAX: usize = 1_000;
 
-/// What a token's public name begins with; no secret has a colon.
+/// The prefix of a token's public name. Secrets contain no colon.
 const NAMED: &str = "sha256:";
 
-/// How many digits of the hash are in the public name.
+/// Hex digits of the hash in the public name.
 const NAME_DIGITS: usize = 16;
 
-/// The namespace that cannot be used.
+/// The reserved namespace name.
 pub const TAKEN: &str = "v0";
 
-/// What is wrong with a token that somebody wants to make.
+/// Why a token cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     #[error(
@@ -70,27 +70,26 @@ pub enum TokenError {
     Life,
 }
 
-/// A token, as it may be shown.
+/// A token without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub namespace: String,
-    /// Its public name, by which it can be revoked: `sha256:` and the first digits of the hash.
+    /// Its public name, which can be used to revoke it: `sha256:` and the first 16 digits of the hash.
     pub name: String,
     pub description: String,
     pub created_at: Time,
     pub expires_at: Option<Time>,
     pub is_expired: bool,
-    /// The hour in which it was last used; `None` if it was not used yet.
+    /// The hour in which it was last used; `None` if never.
     pub last_used_at: Option<Time>,
 }
 
 /// Proof that a request had a valid token of a namespace. The token may have expired or been revoked since; see
-/// [`UnitOfWork::holds`].
+/// [`UnitOfWork::is_valid_grant`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Grant {
     namespace: String,
     hash: Hash,
-    /// When the token expires.
     pub expires_at: Option<Time>,
 }
 
@@ -106,12 +105,12 @@ impl fmt::Debug for Grant {
     }
 }
 
-/// How a token was made.
+/// Attributes of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenDetails {
     pub description: String,
     pub created_at: Time,
-    /// From this moment on the token is refused.
+    /// The token is rejected from this time on.
     pub expires_at: Option<Time>,
 }
 
@@ -121,29 +120,28 @@ impl TokenDetails {
     }
 }
 
-/// A token that a group makes, or (without `made`) takes away.
+/// A token that a transaction creates, or revokes (`made` is `None`).
 #[derive(Clone, Debug)]
 pub struct TokenChange {
     pub namespace: String,
     pub hash: Hash,
     pub made: Option<TokenDetails>,
-    /// The upkeep removes it, because it expired long ago.
+    /// Whether maintenance deletes it because it expired long ago.
     pub is_forgotten: bool,
 }
 
 impl TokenChange {
-    /// The token's public name.
     pub fn name(&self) -> String {
         name(&self.hash)
     }
 }
 
-/// The tokens as a group leaves them.
+/// The tokens including the changes of a transaction.
 #[derive(Debug)]
 pub struct TokenChanges {
     pub known: Arc<Tokens>,
     pub changes: Vec<TokenChange>,
-    /// Tokens that expired by this moment are removed if a change says so.
+    /// Tokens that expired at or before this time may be deleted by maintenance.
     forgotten_until: Time,
 }
 
@@ -156,7 +154,6 @@ impl TokenChanges {
         }
     }
 
-    /// Whether the namespace has a token with this hash, expired or not.
     pub(in crate::engine) fn has(&self, namespace: &str, hash: &Hash) -> bool {
         match self.change(namespace, hash) {
             Some(change) => change.made.is_some(),
@@ -180,13 +177,13 @@ impl TokenChanges {
         self.changes.iter().rev().find(concerned)
     }
 
-    /// How many tokens the namespace has, about: those of this group are added, whatever it takes away.
+    /// The number of tokens in the namespace; an upper bound, because tokens revoked in this transaction are not
+    /// subtracted.
     pub(in crate::engine) fn count(&self, namespace: &str) -> usize {
         let of_it = |change: &&TokenChange| change.namespace == namespace && change.made.is_some();
         self.known.count(namespace) + self.changes.iter().filter(of_it).count()
     }
 
-    /// The statements that store the changes.
     pub fn writes(&self) -> Vec<Statement> {
         let is_forgotten = |change: &&TokenChange| change.is_forgotten;
         let others = self.changes.iter().filter(|change| !is_forgotten(change));
@@ -214,20 +211,20 @@ impl TokenChange {
             made.created_at.0,
             made.expires_at.map(|at| at.0),
         )];
-        // Another server may have made the same one meanwhile.
+        // Fails if another server has created the same token meanwhile.
         Statement::of_rows(ADD, &rows).exactly(1)
     }
 }
 
 impl UnitOfWork {
-    /// Whether the token of a request is still valid. A request that has waited asks again here, in the group that
+    /// Whether the token of a request is still valid. A request that waited checks again here, in the transaction that
     /// would serve it.
     pub fn is_valid_grant(&self, grant: &Grant) -> bool {
         self.tokens
             .is_valid(&grant.namespace, &grant.hash, self.now)
     }
 
-    /// Removes tokens that expired more than [`EXPIRED_KEPT_S`] ago: a bounded batch.
+    /// Deletes a bounded batch of tokens that expired more than [`EXPIRED_KEPT_S`] ago.
     pub fn forget_expired_tokens(&mut self) {
         let until = self.now.plus_seconds(-EXPIRED_KEPT_S);
         let expired = self.tokens.known.expired(until, FORGOTTEN_MAX);
@@ -244,16 +241,15 @@ impl UnitOfWork {
 }
 
 impl Engine {
-    /// All tokens, by namespace, then by when they were made. Expired ones are included until the upkeep removes
-    /// them.
+    /// All tokens, by namespace and creation time. Expired ones are included until maintenance deletes them.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
         self.refresh_cache().await?;
         self.read_token_uses().await?;
         Ok(self.known_tokens().all(self.now(None)))
     }
 
-    /// The grant for a namespace if the secret is a valid token of it; else `None`. Servers that share a database
-    /// read its revision first, so a token that is revoked is refused everywhere at once.
+    /// The grant for a namespace if the secret is a valid token of it. Servers that share a database read its revision
+    /// first, so a revoked token is rejected everywhere at once.
     pub async fn authenticate_token(&self, namespace: &str, secret: &str) -> Result<Option<Grant>> {
         self.refresh_cache().await?;
         let hash = Hash::of(secret);
@@ -267,7 +263,7 @@ impl Engine {
         }))
     }
 
-    /// Whether the token is one still, as the writer sees it: what was revoked before this was asked is revoked.
+    /// Whether the token is still valid, checked by the writer: revocations committed before this call count.
     pub async fn is_valid_grant(&self, grant: &Grant) -> Result<bool> {
         let grant = grant.clone();
         self.write(Needs::default(), None, 1, move |work| {
@@ -277,20 +273,18 @@ impl Engine {
     }
 }
 
-/// The public name of the token with this hash.
 fn name(hash: &Hash) -> String {
     let mut name = hash.hex();
     name.truncate(NAME_DIGITS);
     format!("{NAMED}{name}")
 }
 
-/// For how many seconds an expired token stays in the lists.
+/// Seconds that an expired token stays listed.
 const EXPIRED_KEPT_S: f64 = 30.0 * 86_400.0;
 
-/// Expired tokens removed in one transaction of the upkeep.
+/// Expired tokens deleted in one transaction.
 pub const FORGOTTEN_MAX: usize = 500;
 
-/// The statement that reads all tokens.
 pub const ALL: &str =
     "SELECT namespace, hash, description, created_at, expires_at, used_at FROM tokens";
 
@@ -300,7 +294,7 @@ SELECT text(0), text(1), text(2), int(3), int(4) FROM rows($1) WHERE true ON CON
 
 const REMOVE: &str = "DELETE FROM tokens WHERE namespace = $1 AND hash = $2";
 
-// Another server may have made a token with the same secret meanwhile, so the moment is checked again.
+// Another server may have created a token with the same secret meanwhile, so the expiry is checked again.
 const FORGET: &str = "
 DELETE FROM tokens
 WHERE expires_at <= $2 AND (namespace, hash) IN (SELECT text(0), text(1) FROM rows($1))";

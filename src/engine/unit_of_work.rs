@@ -1,9 +1,9 @@
-//! One group at work: the jobs it needs are read at once, the verbs run on them in memory, one after
-//! the other, and what they changed is written at once.
+//! The unit of work of one transaction: the jobs it needs are read at once, the verbs run on them in memory, one after
+//! the other, and all changes are written at once.
 //!
-//! A verb is an ordinary function on [`UnitOfWork`]. It first checks, then changes; when it refuses it has
-//! changed nothing. It never touches the database, so a group costs a handful of calls whatever the
-//! number of jobs in it. Counts follow from comparing each job before and after; no verb keeps them.
+//! A verb is a function on [`UnitOfWork`]. It checks first and changes afterwards, so a verb that fails has changed
+//! nothing. Verbs do not access the database, so a transaction takes a handful of statements for any number of jobs.
+//! Counters are derived by comparing each job before and after; no verb updates them.
 
 pub mod audited;
 pub mod bodies;
@@ -41,37 +41,37 @@ pub use needs::{Needs, Oldest, Wanted};
 use record_sizes::RecordSizes;
 pub use save::REVISE;
 
-/// A job under work.
+/// A loaded job.
 struct Slot {
     job: Job,
-    /// The version in the database; `None` for a job that is not there yet.
+    /// The version in the database; `None` for a new job.
     version: Option<i64>,
-    /// As it was read, if it has been changed since.
+    /// The job as loaded, if it has been changed since.
     before: Option<Job>,
-    /// Its lists of dependencies and dependents are not whole (see `neighbor_statement`).
+    /// Its lists of dependencies and dependents are incomplete (see `neighbor_statement`).
     is_partial: bool,
 }
 
-/// A recurring job under work; `None` if it is to be there no longer.
+/// A loaded recurring job; `None` if it is to be deleted.
 struct RecurringSlot {
     recurring: Option<Recurring>,
-    /// The version in the database; 0 for one that is not there yet.
+    /// The version in the database; 0 for a new one.
     version: i64,
     changed: bool,
 }
 
-/// Jobs that a claim may take, in the order in which it takes them.
+/// Jobs that a claim may lease, in claim order.
 #[derive(Default)]
 struct Candidates {
     expired: VecDeque<JobKey>,
     ready: VecDeque<JobKey>,
-    /// How many more may run, where the queue has a limit.
+    /// How many more jobs may run, if the queue has a limit.
     free_slots: Option<usize>,
-    /// More were found than the transaction has memory for.
+    /// There are more candidates than the transaction has memory for.
     is_cut: bool,
 }
 
-/// What all groups of a server share.
+/// State shared by all transactions of a server.
 #[derive(Clone, Default)]
 pub struct Shared {
     pub queues: Arc<Queues>,
@@ -79,78 +79,77 @@ pub struct Shared {
     pub tracked: Arc<Tracked>,
     pub tokens: Arc<Tokens>,
     pub record_sizes: Arc<RecordSizes>,
-    /// The copies of the database above are as of this revision, or later.
+    /// The database revision that the caches above have at least reached.
     pub revision: Arc<Mutex<i64>>,
 }
 
-/// The jobs under work, and what is to be written besides.
+/// The loaded jobs, and everything else that the transaction writes.
 pub struct UnitOfWork {
-    /// The moment at which all of the group happens.
+    /// The time of the transaction.
     pub now: Time,
     pub counters: Counters,
     pub events: Events,
-    /// The options in force; changes of this group come after it.
+    /// The options, without the changes of this transaction.
     pub config: Arc<Config>,
-    /// How many events a job's history keeps.
+    /// Events that a job's history keeps.
     pub history_max: usize,
-    /// Whether a job was completed for good.
+    /// Whether a job was completed without moving on to another queue.
     pub completed: bool,
-    /// How many moments have been given out, a microsecond each.
+    /// Ticks used so far, 1 µs each; see [`UnitOfWork::next_tick`].
     pub ticks: i64,
-    /// How many jobs a chore has changed or dropped.
+    /// Jobs that a system task has changed or deleted.
     pub affected: usize,
-    /// Whether anybody waits for jobs, and wants to know which queues got some.
+    /// Whether any poll waits, so that wake-ups must be collected.
     pub has_subscribers: bool,
-    /// Where servers share a database, its revision when the group began.
+    /// On a shared database, its revision when the transaction began.
     pub revision: Option<i64>,
-    /// What is noted of the group, if it is an actor's.
+    /// The audit entry, if the transaction belongs to an actor.
     pub audit: Option<Box<Audit>>,
-    /// What else is to be written.
     extra_statements: Vec<Statement>,
     queues: Arc<Queues>,
-    /// Queues that are new, or otherwise than before; and by which keys they are found.
+    /// New and changed queues, and their IDs by key.
     changed_queues: BTreeMap<QueueId, Queue>,
     changed_keys: HashMap<QueueKey, QueueId>,
-    /// Queues that are to be there no longer.
+    /// Queues to delete.
     deleted_queues: Vec<QueueId>,
     pub tokens: TokenChanges,
     pub operations: OperationChanges,
     tracked: Arc<Tracked>,
-    /// Ids tracked since when, or no longer, by this group.
+    /// Jobs tracked (with the time) or untracked (`None`) in this transaction.
     tracking: HashMap<String, Option<Time>>,
     slots: HashMap<JobKey, Slot, RandomState>,
     removed: Vec<(Job, i64)>,
-    /// Edges `(job, needs)` to be added (true) or removed.
+    /// Dependencies `(job, needs)` to add (true) or remove.
     edges: HashMap<(i64, i64), bool>,
-    /// Dependents of jobs that are not loaded whole, to look for cycles.
+    /// Dependents of jobs that are not fully loaded, for cycle detection.
     dependents: HashMap<String, Vec<String>>,
-    /// There are more than it was allowed to read.
+    /// Whether cycle detection reached its read limit.
     pub is_walk_cut: bool,
     candidates: HashMap<QueueId, Candidates>,
     oldest: Vec<JobKey>,
     recurring: HashMap<String, RecurringSlot>,
-    /// Numbers for new records.
+    /// Reserved IDs for new records.
     numbers: HashMap<QueueId, VecDeque<i64>>,
-    /// Queues in which a recurring job was put.
+    /// Queues to which a recurring job was added.
     recurring_in: HashSet<QueueId>,
-    /// How many subscriptions of a queue to wake: one for each job that became available there.
+    /// Subscribers to wake per queue: one for each job that became available.
     wake_ups: HashMap<QueueId, usize>,
-    /// When something will become available in a queue.
+    /// When the next job becomes available in a queue.
     next_available: HashMap<QueueId, Time>,
     seen_workers: HashSet<String>,
     forgotten_workers: Vec<String>,
     settings: Vec<(String, Option<String>)>,
-    /// Jobs that run, with their versions, and jobs that do not run any more (`None`), in the order in which the
-    /// phases of the group left them: what one phase only looked at another may end.
+    /// Running jobs with their versions, and jobs that no longer run (`None`), in the order in which the phases of the
+    /// transaction left them: a later phase may end a job that an earlier one only read.
     cache_updates: Vec<(JobKey, Option<(Job, i64)>)>,
     seqs: Seqs,
 }
 
-/// Where the order of insertion goes on.
+/// The sequence of insertion numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Seqs {
     pub last: i64,
-    /// From one number to the next; the numbers between belong to other servers.
+    /// The distance between two numbers; those between belong to other servers.
     pub step: i64,
 }
 
@@ -197,13 +196,13 @@ impl UnitOfWork {
         }
     }
 
-    // ---- what verbs use ----
+    // ---- for verbs ----
 
     pub fn job(&self, key: &JobKey) -> Option<&Job> {
         self.slots.get(key).map(|slot| &slot.job)
     }
 
-    /// The job, to be changed.
+    /// The job, for changing.
     pub fn job_mut(&mut self, key: &JobKey) -> Option<&mut Job> {
         let slot = self.slots.get_mut(key)?;
         if slot.version.is_some() && slot.before.is_none() {
@@ -212,25 +211,25 @@ impl UnitOfWork {
         Some(&mut slot.job)
     }
 
-    /// The job does not run, or is there no longer.
+    /// Removes a job from the cache, because it no longer runs or exists.
     pub fn forget_cached(&mut self, key: JobKey) {
         self.cache_updates.push((key, None));
     }
 
-    /// A moment after all that this gave before, for what is to be in order though it happens at once.
+    /// A time later than all that this returned before, for events within a transaction that must be ordered.
     pub fn next_tick(&mut self) -> Time {
         let moment = Time(self.now.0.saturating_add(self.ticks));
         self.ticks += 1;
         moment
     }
 
-    /// A new job's place in the order of insertion.
+    /// The insertion number of a new job.
     pub fn next_seq(&mut self) -> i64 {
         self.seqs.last += self.seqs.step;
         self.seqs.last
     }
 
-    /// Adds a job whose identity is free.
+    /// Adds a job. Its key must be unused.
     pub fn insert(&mut self, job: Job) {
         self.slots.insert(
             job.key.clone(),
@@ -243,7 +242,7 @@ impl UnitOfWork {
         );
     }
 
-    /// Puts a job under work as it stands in the database.
+    /// Adds a job as loaded from the database.
     pub fn add_loaded(&mut self, job: Job, version: i64) {
         let slot = Slot {
             job,
@@ -254,12 +253,12 @@ impl UnitOfWork {
         self.slots.insert(slot.job.key.clone(), slot);
     }
 
-    /// The number of a new record in the queue, if one was needed.
+    /// The ID for a new record in the queue, if one was reserved.
     pub fn next_number(&mut self, queue: QueueId) -> Option<i64> {
         self.numbers.get_mut(&queue)?.pop_front()
     }
 
-    /// How many more jobs of the queue may run, where that is limited.
+    /// How many more jobs of the queue may run; `usize::MAX` if it has no limit.
     pub fn free_slots(&self, queue: QueueId) -> usize {
         let candidates = self.candidates.get(&queue);
         candidates
@@ -267,13 +266,13 @@ impl UnitOfWork {
             .unwrap_or(usize::MAX)
     }
 
-    /// Whether jobs of the queue were left out because their bodies are too long for one transaction.
+    /// Whether jobs of the queue were not loaded because their bodies are too large for one transaction.
     pub fn is_cut(&self, queue: QueueId) -> bool {
         let candidates = self.candidates.get(&queue);
         candidates.is_some_and(|candidates| candidates.is_cut)
     }
 
-    /// One more job of the queue runs.
+    /// Counts one more running job of the queue.
     pub fn use_slot(&mut self, queue: QueueId) {
         if let Some(room) = self
             .candidates
@@ -284,22 +283,22 @@ impl UnitOfWork {
         }
     }
 
-    /// The next job of the queue whose lease is lost.
+    /// The next job of the queue with an expired lease.
     pub fn next_expired(&mut self, queue: QueueId) -> Option<JobKey> {
         self.candidates.get_mut(&queue)?.expired.pop_front()
     }
 
-    /// The next job of the queue that waits.
+    /// The next waiting job of the queue.
     pub fn next_ready(&mut self, queue: QueueId) -> Option<JobKey> {
         self.candidates.get_mut(&queue)?.ready.pop_front()
     }
 
-    /// The oldest jobs that were needed, in order.
+    /// The oldest jobs that were requested, in order.
     pub fn take_oldest(&mut self) -> Vec<JobKey> {
         std::mem::take(&mut self.oldest)
     }
 
-    /// The queue as this group leaves it.
+    /// The queue including the changes of this transaction.
     pub fn queue(&self, key: &QueueKey) -> Option<Arc<Queue>> {
         if let Some(id) = self.changed_keys.get(key) {
             return self.changed_queues.get(id).cloned().map(Arc::new);
@@ -308,14 +307,14 @@ impl UnitOfWork {
         self.queues.get(key).filter(is_as_before)
     }
 
-    /// The key of a job of this queue, if the queue is known.
+    /// The key of a job in this queue, if the queue exists.
     pub fn key_in(&self, queue: &QueueKey, id: &str) -> Option<JobKey> {
         let scope = self.queue(queue)?.id;
         let id = id.to_owned();
         Some(JobKey { scope, id })
     }
 
-    /// The number of a queue, which becomes known by this.
+    /// The ID of a queue, which is created or listed again if necessary.
     pub fn queue_for(&mut self, key: &QueueKey) -> QueueId {
         if let Some(queue) = self.queue(key) {
             if queue.forgotten {
@@ -339,7 +338,7 @@ impl UnitOfWork {
         id
     }
 
-    /// Takes over a queue that is otherwise than before.
+    /// Stores a new or changed queue.
     pub fn change_queue(&mut self, queue: Queue) {
         let (id, key) = (queue.id, queue.key.clone());
         let before = self.changed_queues.insert(id, queue);
@@ -349,22 +348,21 @@ impl UnitOfWork {
         self.changed_keys.insert(key, id);
     }
 
-    /// The queue of this number, as it was before the group.
+    /// The queue before the changes of this transaction.
     pub fn queue_by_id(&self, id: QueueId) -> Option<Arc<Queue>> {
         self.queues.by_id(id)
     }
 
-    /// Takes a queue away in which there is nothing.
+    /// Deletes an empty queue.
     pub fn drop_queue(&mut self, id: QueueId) {
         self.deleted_queues.push(id);
     }
 
-    /// The name of a queue that is known.
+    /// The name of a queue; empty if it does not exist.
     pub fn queue_name(&self, id: QueueId) -> String {
         self.queue_key(id).map(|key| key.name).unwrap_or_default()
     }
 
-    /// The full name of a queue that is known.
     pub fn queue_key(&self, id: QueueId) -> Option<QueueKey> {
         match self.changed_queues.get(&id) {
             Some(queue) => Some(queue.key.clone()),
@@ -372,18 +370,18 @@ impl UnitOfWork {
         }
     }
 
-    /// Wakes all subscriptions of the queue.
+    /// Wakes all subscribers of the queue.
     pub fn wake_all(&mut self, queue: QueueId) {
         self.wake(queue, usize::MAX);
     }
 
-    /// Wakes `n` subscriptions of the queue.
+    /// Wakes `n` subscribers of the queue.
     pub fn wake(&mut self, queue: QueueId, n: usize) {
         let wake_ups = self.wake_ups.entry(queue).or_default();
         *wake_ups = wake_ups.saturating_add(n);
     }
 
-    /// The last UTC day that is not kept any more by an option that counts days, today being the first.
+    /// The last UTC day that an option in days no longer retains; today counts as the first day.
     pub fn last_expired_day(&self, option: &str) -> i64 {
         let days = i64::try_from(self.config.whole_number(option)).unwrap_or(i64::MAX);
         self.now.day().saturating_sub(days)
@@ -398,7 +396,7 @@ impl UnitOfWork {
         }
     }
 
-    /// How many jobs are tracked, about: those of this group are added, whatever they replace.
+    /// The number of tracked jobs; an upper bound, because untracked ones in this transaction are counted too.
     pub fn tracked_count(&self) -> usize {
         self.tracked.count() + self.tracking.len()
     }
@@ -407,7 +405,7 @@ impl UnitOfWork {
         self.tracking.insert(id.to_owned(), since);
     }
 
-    /// Says on its channel what happened to a job, if it is tracked.
+    /// Publishes a job's event on its channel, if the job is tracked.
     pub fn publish_tracked(&mut self, channel: &str, key: &JobKey) {
         if key.scope == QLESS_SCOPE && self.is_tracked(&key.id) {
             self.events.tracked(channel, &key.id);
@@ -418,7 +416,7 @@ impl UnitOfWork {
         self.recurring.get(id)?.recurring.as_ref()
     }
 
-    /// Sets a recurring job, or removes it.
+    /// Sets or deletes a recurring job.
     pub fn set_recurring(&mut self, id: &str, recurring: Option<Recurring>) {
         if let Some(recurring) = &recurring {
             self.recurring_in.insert(recurring.queue);
@@ -436,41 +434,41 @@ impl UnitOfWork {
         slot.changed = true;
     }
 
-    /// Something will become available in the queue.
+    /// Notes that a job becomes available in the queue at this time.
     fn available_at(&mut self, queue: QueueId, at: Time) {
         let first = self.next_available.entry(queue).or_insert(at);
         *first = at.min(*first);
     }
 
-    /// Sets an option, or forgets it.
+    /// Sets an option, or resets it to its default (`None`).
     pub fn configure(&mut self, option: &str, value: Option<String>) {
         self.settings.push((option.to_owned(), value));
     }
 
-    /// These statements are written, too; no verb and no copy in memory knows of what they change.
+    /// Adds statements to the commit. Neither verbs nor caches see what they change.
     pub fn add_statements(&mut self, statements: impl IntoIterator<Item = Statement>) {
         self.extra_statements.extend(statements);
     }
 
-    /// The worker showed itself.
+    /// Notes that the worker was active.
     pub fn worker_seen(&mut self, worker: &str) {
         if !self.seen_workers.contains(worker) {
             self.seen_workers.insert(worker.to_owned());
         }
     }
 
-    /// The worker is forgotten until it shows itself again.
+    /// Hides the worker until it is active again.
     pub fn forget_worker(&mut self, worker: &str) {
         self.seen_workers.remove(worker);
         self.forgotten_workers.push(worker.to_owned());
     }
 
-    /// See [`UnitOfWork::forget_worker`].
+    /// Workers to hide; see [`UnitOfWork::forget_worker`].
     pub fn forgotten_workers(&self) -> &[String] {
         &self.forgotten_workers
     }
 
-    /// Workers that showed themselves.
+    /// Workers that were active.
     pub fn seen_workers(&self) -> &HashSet<String> {
         &self.seen_workers
     }

@@ -1,6 +1,6 @@
-//! The verbs that change something. Each returns after the commit.
+//! The verbs: operations that change data. Each returns after the commit.
 //!
-//! A verb on several items does one after the other, each for itself, and gives a result for each.
+//! A verb on several items handles each separately, in order, and returns a result for each.
 
 pub mod admin;
 pub mod batches;
@@ -20,13 +20,12 @@ use crate::engine::error::Result;
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, Oldest, UnitOfWork};
 
-/// A result for each item.
+/// One result per item.
 type Each<T> = Result<Vec<Result<T>>>;
 
 impl Engine {
-    /// Does something to each of the items, in order. Many go in several transactions, so that other requests come in
-    /// between; if one of those fails after others have been committed, that is the result of its items and of the
-    /// rest.
+    /// Applies a verb to each item, in order. Many items are split over several transactions, so that other requests
+    /// run between them. If a later transaction fails, its items and all remaining ones get its error.
     async fn each<I: Send + 'static, T: Send + 'static>(
         &self,
         items: Vec<I>,

@@ -1,8 +1,8 @@
-//! Queues that came into being by themselves go the same way: when they are empty and nothing has happened in
-//! them for some time. Replies are often sent to a queue of their own, so there may be many.
+//! Deletes implicitly created queues that have been empty and inactive for some time. Clients often create a queue for
+//! each reply, so there may be many.
 //!
-//! A queue is marked as forgotten first. Whoever puts something into it meanwhile takes the mark away, and every
-//! server has heard of the mark before the queue goes.
+//! A queue is marked as forgotten first. A put removes the mark, and every server has seen the mark before the queue is
+//! deleted.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::engine::maintenance::fold_series;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::store::{Connection, Statement, StoreError};
 
-/// For how long nothing has happened in a queue that goes, unless the server is told otherwise.
+/// The default time of inactivity after which an empty queue is deleted.
 pub const QUIET: Duration = Duration::from_secs(600);
 
-/// In that time somebody looks so many times.
+/// Checks within that time.
 const LOOKS: u32 = 10;
 
-/// For how long a mark stands before the queue goes: longer than any transaction.
+/// The time between mark and deletion: longer than any transaction.
 const MARKED: Duration = Duration::from_secs(5);
 
-/// What is known of empty queues.
+/// The empty queues found so far.
 #[derive(Debug)]
 pub struct EmptyQueues {
     quiet_s: f64,
@@ -32,17 +32,16 @@ pub struct EmptyQueues {
     quiet: HashMap<QueueId, EmptyQueue>,
 }
 
-/// An empty queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EmptyQueue {
-    /// How many jobs were taken from it.
+    /// Jobs claimed from it so far. A change means activity.
     taken: i64,
     forgotten: bool,
     since: Time,
 }
 
 impl EmptyQueues {
-    /// Queues go after they have been quiet for so long.
+    /// `quiet` is the time of inactivity before deletion.
     pub fn after(quiet: Duration) -> EmptyQueues {
         EmptyQueues {
             quiet_s: quiet.as_secs_f64(),
@@ -51,8 +50,7 @@ impl EmptyQueues {
         }
     }
 
-    /// Looks whether there are empty queues in which nothing has happened, if it is time to look. Marks them, or
-    /// takes away those that have been marked.
+    /// If a check is due: marks queues that have been empty and inactive, and deletes those that were marked before.
     pub async fn look(
         &mut self,
         connection: &mut Connection,
@@ -108,7 +106,7 @@ impl UnitOfWork {
     }
 }
 
-/// The statements that take queues away, with what was counted in them.
+/// The statements that delete queues and their counters.
 pub fn drop_queues(queues: &[QueueId]) -> Vec<Statement> {
     if queues.is_empty() {
         return Vec::new();
@@ -122,7 +120,7 @@ pub fn drop_queues(queues: &[QueueId]) -> Vec<Statement> {
     ]
 }
 
-// qless's queues stay until somebody forgets them, Jobq's until somebody deletes them.
+// qless queues stay until they are forgotten, Jobq queues until they are deleted.
 const EMPTY: &str = "
 SELECT q.id, CAST(coalesce((SELECT sum(t.n) FROM tallies AS t
                             WHERE t.kind = 1 AND t.queue = q.id AND t.slot = -1), 0) AS BIGINT), q.forgotten
@@ -135,7 +133,7 @@ const DROP: &str = "DELETE FROM queues WHERE forgotten = 1 AND id IN (SELECT int
 const DROP_TALLIES: &str = "
 DELETE FROM tallies WHERE kind IN (0, 1, 2, 3, 4, 5) AND queue IN (SELECT int(0) FROM rows($1))";
 
-/// The numbers of queues that went are not given again.
+/// IDs of deleted queues are not used again.
 const NOTE_GONE: &str = "
 UPDATE state SET last_gone_queue = (SELECT max(int(0)) FROM rows($1))
 WHERE id = 1 AND last_gone_queue < (SELECT max(int(0)) FROM rows($1))";

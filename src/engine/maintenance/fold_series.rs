@@ -1,4 +1,4 @@
-//! Folds minute counters into hour counters, and keeps the counters of deleted queues.
+//! Aggregates minute counters into hour counters, and keeps the counters of deleted queues.
 
 use std::collections::HashMap;
 
@@ -9,20 +9,20 @@ use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::time_series::{HOUR, minute};
 use crate::store::{Connection, Statement, StoreError};
 
-/// For how many minutes there are minutes; then they become hours.
+/// Minutes that are kept before they are aggregated into hours.
 pub const MINUTES_KEPT: i64 = 25 * HOUR;
 
-/// For how many hours there are hours: a month, and the one before it to compare.
+/// Hours that are kept: a month, and the one before it for comparison.
 pub const HOURS_KEPT: i64 = 62 * 24;
 
-/// Rows of each kind that one round of upkeep concerns.
+/// Rows of each kind per transaction.
 const BATCH: i64 = 5_000;
 
-/// The queue under which stands what happened in queues that have gone.
+/// The queue ID that holds the counters of deleted queues.
 const GONE: QueueId = 0;
 
-/// Makes hours of minutes that are old, and drops hours that are; a bounded batch of each. Whether that was all. EventKind
-/// was a minute is an hour in the same transaction, so none is counted twice or lost.
+/// Aggregates a bounded batch of old minutes into hours, in one transaction so that nothing is lost or counted twice,
+/// and deletes a bounded batch of old hours. Returns whether nothing is left to do.
 pub async fn fold(connection: &mut Connection, work: &UnitOfWork) -> Result<bool, StoreError> {
     let hour = minute(work.now).div_euclid(HOUR);
     let first_minute = (hour - MINUTES_KEPT / HOUR).saturating_mul(HOUR);
@@ -54,7 +54,7 @@ pub async fn fold(connection: &mut Connection, work: &UnitOfWork) -> Result<bool
     Ok(is_all)
 }
 
-/// What happened in these queues, which go, has happened all the same.
+/// The statement that adds the counters of queues, which are being deleted, to those of deleted queues.
 pub fn keep_of_gone(queues: &[(QueueId,)]) -> Statement {
     Statement::of_rows(KEEP, queues).with(GONE)
 }

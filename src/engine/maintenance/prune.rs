@@ -1,4 +1,4 @@
-//! Deletes old statistics, audit entries and sessions, and counts of nothing.
+//! Deletes old statistics, audit entries, sessions, and counters that are 0.
 
 use crate::engine::audit;
 use crate::engine::maintenance::tasks::BATCH;
@@ -7,9 +7,9 @@ use crate::engine::unit_of_work::counters::{Kind, SUMMARY_SLOT};
 use crate::engine::verbs::admin::sessions;
 use crate::store::{Answer, Connection, Statement, StoreError};
 
-/// Drops statistics older than `stats-history` days and histograms older than `histogram-history` days, today being
-/// the first; counts that count nothing any more; and, unless clients tell the time, what is old of the audit and of
-/// sessions. A bounded batch of each. Whether that was all.
+/// Deletes statistics older than `stats-history` days and histograms older than `histogram-history` days (today is the
+/// first day), counters that are 0, and, unless requests carry the client's time, old audit entries and sessions. A
+/// bounded batch of each. Returns whether nothing is left to do.
 pub async fn prune(
     connection: &mut Connection,
     work: &UnitOfWork,
@@ -39,17 +39,17 @@ pub async fn prune(
     Ok(!answers.iter().take(PRUNED).any(is_full))
 }
 
-/// How many of the statements of [`prune`] have a batch; the others go by few rows.
+/// The number of batch-limited statements in [`prune`]; the others delete few rows.
 const PRUNED: usize = 7;
 
-// The rows of each queue stand together.
+// The join with `queues` lets the primary key (kind, queue, day, ...) find the rows.
 const PRUNE_TALLIES: &str = "
 DELETE FROM tallies WHERE kind = $1 AND day <= $2 AND slot >= $3 AND (queue, day, slot, server) IN (
     SELECT t.queue, t.day, t.slot, t.server FROM queues AS q CROSS JOIN tallies AS t
     WHERE t.kind = $1 AND t.queue = q.id AND t.day <= $2 AND t.slot >= $3 LIMIT $4 + 0)";
 
-// A count is the sum of one row for each server. Rows that are locked and add up to zero can be deleted, even while
-// another server adds to a row of its own.
+// A count is the sum of one row per server. Locked rows that add up to 0 can be deleted even while another server adds
+// to its own row.
 const PRUNE_TAG_COUNTS: &str = "
 WITH kept AS (
     SELECT tag, server, n FROM tag_counts

@@ -1,4 +1,4 @@
-//! Upkeep: what the server does of its own accord, in bounded batches.
+//! Maintenance tasks, in bounded batches.
 
 use std::collections::HashMap;
 
@@ -11,66 +11,65 @@ use crate::engine::unit_of_work::{REVISE, UnitOfWork};
 use crate::engine::verbs::leases;
 use crate::store::{Connection, Statement, StoreError};
 
-/// Rows that one part of upkeep concerns in one transaction: no more than can be written within some 20 ms, so that
-/// no request waits long for it.
+/// Rows per task and transaction: takes about 20 ms to write, so requests do not wait long.
 pub const BATCH: i64 = 2_000;
 
-/// For how many seconds a job is kept that is gone for Relay, for want of retries.
+/// Seconds for which dead Relay jobs are kept.
 const GONE_KEPT_S: f64 = 30.0 * 86_400.0;
 
-/// Jobs that are dropped in one transaction.
+/// Jobs deleted per transaction.
 pub const DROP_BATCH: usize = 2_000;
 
-/// Lost leases that are taken away in one transaction; the jobs are read with their bodies.
+/// Leases expired per transaction. Their jobs are read with their bodies.
 const LAPSE_BATCH: i64 = 500;
 
-/// What is to be dropped of a queue.
+/// Jobs of a queue to delete.
 #[derive(Clone, Debug)]
 pub struct Drop {
     pub queue: QueueKey,
     pub heap: JobSet,
-    /// At most so many, the first in line.
+    /// Deletes at most this many, the first in the queue.
     pub count: usize,
-    /// Only what has been there since this moment.
+    /// Deletes only jobs that were available, or dead, at this time.
     pub until: Time,
 }
 
-/// Which jobs of a queue.
+/// A set of jobs of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobSet {
-    /// Those that a consumer would get now.
+    /// The jobs that a consumer could get now.
     Ready,
-    /// The dead letter.
+    /// The dead jobs.
     Dead,
 }
 
-/// The parts of upkeep. Each is a transaction of its own, so that one that the database refuses or is slow with
-/// keeps back no other, and concerns a bounded number of rows; it is run again at once while there are more.
+/// The maintenance tasks. Each runs in a transaction of its own, so that a failing or slow one does not hold up the
+/// others, and processes a bounded number of rows. It runs again at once while there are more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaintenanceTask {
-    /// Makes waiting what is due.
+    /// Changes due jobs from scheduled to waiting.
     PromoteDue,
-    /// Takes lost leases away, where the protocol asks for it.
+    /// Ends expired leases, except for qless.
     ExpireLeases,
-    /// Drops jobs whose time to live has ended.
+    /// Deletes jobs whose time to live has ended.
     DeleteExpired,
-    /// Drops jobs that have been gone for Relay for long.
+    /// Deletes Relay jobs that died long ago.
     DeleteOldDead,
-    /// Drops what is in queues that were deleted.
+    /// Deletes the records of deleted queues.
     EmptyDeletedQueues,
-    /// Drops complete jobs older than `jobs-history`.
+    /// Deletes complete jobs older than `jobs-history`.
     DeleteOldComplete,
-    /// Drops complete jobs that are more than `jobs-history-count`.
+    /// Deletes the oldest complete jobs above `jobs-history-count`.
     DeleteSurplusComplete,
-    /// Forgets workers that have been silent for long.
+    /// Deletes workers that have been inactive for long.
     ForgetWorkers,
-    /// Takes empty queues away.
+    /// Deletes empty queues.
     DeleteEmptyQueues,
-    /// Drops old operations and what can be undone no longer.
+    /// Deletes old operations, and jobs kept for undo that can no longer be restored.
     DeleteOldOperations,
-    /// Removes tokens that expired long ago.
+    /// Deletes tokens that expired long ago.
     DeleteExpiredTokens,
-    /// Drops old statistics once a day, and makes hours of old minutes once an hour.
+    /// Deletes old statistics once per day, and aggregates old minutes into hours once per hour.
     AgeStatistics,
 }
 
@@ -90,7 +89,7 @@ impl MaintenanceTask {
         MaintenanceTask::AgeStatistics,
     ];
 
-    /// What there is to do. Where clients tell the time, nothing of that happens to qless.
+    /// The tasks to run. If requests carry the client's time, excludes those that delete qless data by age.
     pub fn all(clients_tell_time: bool) -> impl Iterator<Item = MaintenanceTask> {
         let is_by_clock = |part: &MaintenanceTask| {
             use MaintenanceTask::{
@@ -105,7 +104,7 @@ impl MaintenanceTask {
         all.filter(move |part| !(clients_tell_time && is_by_clock(part)))
     }
 
-    /// After so many jobs there may be more.
+    /// The batch size. A full batch means that there may be more.
     fn batch(self) -> i64 {
         match self {
             MaintenanceTask::ExpireLeases => LAPSE_BATCH,
@@ -114,7 +113,7 @@ impl MaintenanceTask {
         }
     }
 
-    /// Whether it is done only in some of the rounds, because nothing waits for it.
+    /// Whether it runs only in some rounds, because it is not urgent.
     pub fn is_infrequent(self) -> bool {
         matches!(
             self,
@@ -122,17 +121,17 @@ impl MaintenanceTask {
         )
     }
 
-    /// Whether there may be more to do after a transaction that concerned so many jobs.
+    /// Whether there may be more to do after a transaction that processed `jobs` jobs.
     pub fn may_have_more(self, jobs: usize) -> bool {
         match self {
-            // The tags of a few jobs may have filled a batch.
+            // The size of tags may have ended the batch early.
             MaintenanceTask::DeleteOldComplete | MaintenanceTask::DeleteSurplusComplete => jobs > 0,
             _ => i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch()),
         }
     }
 }
 
-/// Starts what is due, drops what is old, takes lost leases away: one part, one bounded batch.
+/// Runs one batch of a task.
 pub async fn run_task(
     connection: &mut Connection,
     work: &mut UnitOfWork,
@@ -184,7 +183,7 @@ pub async fn run_task(
         MaintenanceTask::EmptyDeletedQueues => Statement::new(DROP_EXPUNGED, [batch]),
         MaintenanceTask::DeleteOldComplete => old_complete(work),
         MaintenanceTask::DeleteSurplusComplete => surplus_complete(work),
-        // Theirs is elsewhere: see `Runner::attend_to`.
+        // `Runner::run_system_task` handles these.
         MaintenanceTask::DeleteEmptyQueues
         | MaintenanceTask::DeleteOldOperations
         | MaintenanceTask::DeleteExpiredTokens
@@ -193,7 +192,7 @@ pub async fn run_task(
     drop_jobs(connection, work, dropping).await
 }
 
-/// Drops jobs of a queue, up to a bounded batch of them.
+/// Deletes a bounded batch of a queue's jobs.
 pub async fn drop_of(
     connection: &mut Connection,
     work: &mut UnitOfWork,
@@ -218,15 +217,15 @@ pub async fn drop_of(
     }
     let before = work.affected;
     drop_jobs(connection, work, Statement::of_rows(DROP_FOUND, &found)).await?;
-    // Another server was faster with one of them: there may be others in its place.
+    // Another server has changed one of them, so others may be first now: retry.
     if work.affected - before < found.len() {
         return Err(StoreError::Conflict);
     }
     Ok(())
 }
 
-/// Drops complete jobs that are older than `jobs-history`, then those that are more than
-/// `jobs-history-count`; a bounded batch of each.
+/// Deletes complete jobs older than `jobs-history`, then the oldest ones above `jobs-history-count`; a bounded batch of
+/// each.
 pub async fn delete_complete(
     connection: &mut Connection,
     work: &mut UnitOfWork,
@@ -248,14 +247,14 @@ fn surplus_complete(work: &UnitOfWork) -> Statement {
         reason = "a count; a cast that saturates is right"
     )]
     let kept = work.config.number("jobs-history-count") as i64;
-    // What this group has completed and dropped is not in the tallies yet.
+    // The stored counters do not include this transaction's changes yet.
     let kept = kept
         .max(0)
         .saturating_sub(work.counters.pending(State::Complete));
     Statement::new(RETIRE_SURPLUS, [kept.into(), BATCH.into()])
 }
 
-/// Runs a statement that deletes jobs without edges and returns of each the queue, `seq`, tags, state and key.
+/// Runs a statement that deletes jobs without dependencies and returns each one's queue, `seq`, tags, state and key.
 async fn drop_jobs(
     connection: &mut Connection,
     work: &mut UnitOfWork,
@@ -281,23 +280,23 @@ async fn drop_jobs(
     Ok(())
 }
 
-/// Notes when workers were seen last, unless another server knows better; where clients tell the time, it may
-/// run backwards. In order, so that two servers that saw the same workers do not wait for each other.
+/// The statement that saves when workers were last seen, unless the stored time is later; client time may run
+/// backwards. Sorted, so that two servers do not deadlock.
 pub fn save_seen(seen: &HashMap<String, Time>, clients_tell_time: bool) -> Statement {
     let mut seen: Vec<_> = seen.iter().collect();
     seen.sort_unstable();
     Statement::of_rows(SAVE_SEEN, &seen).with(i64::from(clients_tell_time))
 }
 
-/// Empties every table.
+/// The statements that empty all tables.
 pub fn flush() -> Vec<Statement> {
     let all = FLUSH.iter().chain([&REVISE]);
     all.map(|sql| Statement::new(sql, [])).collect()
 }
 
-// Each statement that changes or deletes jobs which others may change at the same time names them by `seq` and
-// `version`: while it waits for a row that another server is writing, Postgres asks nothing again but the condition
-// outside the subselect, and a row that was written has another version.
+// Statements that change or delete jobs which others may change at the same time select them by `seq` and `version`:
+// after waiting for a row lock, Postgres checks again only the condition outside the subselect, and a changed row has
+// another version.
 
 const PROMOTE: &str = "
 UPDATE jobs SET state = 1, version = version + 1 WHERE state = 2 AND (seq, version) IN (
@@ -306,7 +305,7 @@ UPDATE jobs SET state = 1, version = version + 1 WHERE state = 2 AND (seq, versi
     LIMIT $2 + 0 {skip_locked:j})
 RETURNING queue";
 
-/// By qless's rules whoever lost a lease may go on until somebody else claims the job.
+/// Not qless, where a worker may continue after its lease has expired until another one claims the job.
 const LOST: &str = concat!(
     "SELECT ",
     job_columns!(short_bodies),
@@ -321,7 +320,7 @@ DELETE FROM jobs WHERE (seq, version) IN (
     SELECT seq, version FROM jobs WHERE expires_at <= $1 ORDER BY expires_at, seq LIMIT $2 + 0 {skip_locked})
 RETURNING queue, seq, tags, state, scope, id";
 
-/// What a consumer would get now, whether or not anybody has looked; with versions.
+/// Jobs that a consumer could get now, whether or not maintenance has promoted or expired them; with versions.
 const FIND_READY: &str = "
 SELECT seq, version FROM (
     SELECT seq, version FROM (
@@ -351,14 +350,14 @@ DELETE FROM jobs WHERE (seq, version) IN (
     WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = 8 AND j.since <= $1 LIMIT $2 + 0 {skip_locked:j})
 RETURNING queue, seq, tags, state, scope, id";
 
-/// What is in queues that were deleted.
+/// The records of deleted queues.
 const DROP_EXPUNGED: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
     WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = 9 LIMIT $1 + 0 {skip_locked:j})
 RETURNING queue, seq, tags, state, scope, id";
 
-// Each tag of a dropped job is a row that goes, too. So the jobs of a batch have 32 KiB of tags, or it is one job.
+// Each tag of a deleted job is a row to delete, too. So a batch has up to 32 KiB of tags, or is a single job.
 const RETIRE_OLD: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT seq, version FROM (
@@ -368,7 +367,7 @@ DELETE FROM jobs WHERE (seq, version) IN (
     WHERE before < 32768)
 RETURNING queue, seq, tags, state, scope, id";
 
-// A negative limit would mean none.
+// SQLite treats a negative limit as no limit.
 const RETIRE_SURPLUS: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT seq, version FROM (

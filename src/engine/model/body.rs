@@ -5,27 +5,27 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
-/// A longer body, in bytes, is read only for verbs that return it, and written apart from the rest of its row.
+/// A body longer than this, in bytes, is read only for verbs that return it, and written separately from its row.
 pub const LONG: usize = 64 * 1024;
 
-/// Opaque text that the client of the job's protocol has written. Clones share it.
+/// Text that is opaque to the engine. Clones share it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Body(Text);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Text {
     Read(Arc<str>),
-    /// So many bytes in the database that no verb of the group asked for.
+    /// The size in bytes of a body that was not loaded.
     Unread(usize),
 }
 
 impl Body {
-    /// A body of so many bytes that stays in the database.
+    /// A body of this size that was not loaded.
     pub fn unread(bytes: usize) -> Body {
         Body(Text::Unread(bytes))
     }
 
-    /// The text, unless it stays in the database.
+    /// The text, if it was loaded.
     pub fn read(&self) -> Option<&str> {
         match &self.0 {
             Text::Read(text) => Some(text),
@@ -33,7 +33,7 @@ impl Body {
         }
     }
 
-    /// How many bytes it has, wherever it is.
+    /// The size in bytes, even if not loaded.
     pub fn bytes(&self) -> usize {
         match &self.0 {
             Text::Read(text) => text.len(),
@@ -42,7 +42,7 @@ impl Body {
     }
 }
 
-/// The text. Only verbs that said so (`Needs::bodies`) may read a body that can be long.
+/// The text. Verbs that use it must set `Needs::bodies`, or the body must be short.
 impl Deref for Body {
     type Target = str;
 

@@ -1,6 +1,5 @@
-//! Options: their defaults, what has been set, and what follows for a queue. A copy of the table
-//! `config` in memory. A change applies to the next claim, heartbeat or completion, not to leases that
-//! have been given (qless-core, Configuration Options).
+//! Options: defaults, values that were set, and values per queue. The table `config` is cached here. A change applies
+//! to later claims, heartbeats and completions, not to existing leases (qless-core, Configuration Options).
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -9,16 +8,16 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::job::NAME_BYTES_MAX;
 use crate::store::{Row, Statement, StoreError};
 
-/// The longest name of an option in bytes: a queue's name and what is set for it.
+/// The longest option name in bytes: a queue's name with the longest suffix.
 pub const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
 
-/// The longest value in bytes, as JSON.
+/// The longest value in bytes, as JSON text.
 const VALUE_BYTES_MAX: usize = 4_096;
 
-/// Options that may be set for one queue, as `<queue>-<option>` (or, for a heartbeat, `heartbeat-<queue>`).
+/// Options that can be set per queue, as `<queue>-<option>` (a heartbeat also as `heartbeat-<queue>`).
 const PER_QUEUE: [&str; 3] = ["heartbeat", "cutoff", "max-concurrency"];
 
-/// The options that the server goes by; all of them are numbers.
+/// The options that the server uses, with their defaults. All are numbers.
 const DEFAULTS: [(&str, i64); 8] = [
     ("grace-period", 0),
     ("heartbeat", 60),
@@ -30,15 +29,15 @@ const DEFAULTS: [(&str, i64); 8] = [
     ("stats-history", 30),
 ];
 
-/// An option that clients of qless-core expect to find, and its value as JSON. Nothing follows from it.
+/// An option that clients of qless-core expect, and its value as JSON text. It has no effect.
 const APPLICATION: (&str, &str) = ("application", "\"qless\"");
 
-/// The options in force: what has been set, each value as the JSON text that was given.
+/// The options that were set. Values are JSON text, verbatim.
 #[derive(Debug, Default)]
 pub struct Config(RwLock<BTreeMap<String, String>>);
 
 impl Config {
-    /// Takes over what [`ALL`] has read, instead of what is there.
+    /// Replaces the options with the result of [`ALL`].
     pub fn reload(&self, rows: &[Row]) -> Result<(), StoreError> {
         let set = rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?)));
         let set: BTreeMap<_, _> = set.collect::<Result<_, StoreError>>()?;
@@ -46,7 +45,7 @@ impl Config {
         Ok(())
     }
 
-    /// The option's value, or its default, if it has one.
+    /// The option's value, or its default, if any.
     pub fn get(&self, option: &str) -> Option<String> {
         let set = self
             .0
@@ -57,7 +56,7 @@ impl Config {
         set.or_else(|| default(option))
     }
 
-    /// Every option that has a value.
+    /// All options with a value or a default.
     pub fn all(&self) -> BTreeMap<String, String> {
         let mut all = defaults();
         all.extend(
@@ -69,7 +68,7 @@ impl Config {
         all
     }
 
-    /// Refuses a value, which is JSON text, that the option cannot have.
+    /// Validates a value, which is JSON text.
     ///
     /// # Errors
     /// [`Error::BadOption`].
@@ -90,12 +89,10 @@ impl Config {
         Ok(())
     }
 
-    /// The option's value where nobody has set it.
     pub fn default_value(option: &str) -> Option<String> {
         default(option)
     }
 
-    /// Whether somebody has set the option.
     pub fn is_set(&self, option: &str) -> bool {
         self.0
             .read()
@@ -103,7 +100,6 @@ impl Config {
             .contains_key(option)
     }
 
-    /// How many options somebody has set.
     pub(in crate::engine) fn count_set(&self) -> usize {
         let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
         set.len()
@@ -121,7 +117,7 @@ impl Config {
             || option.starts_with("heartbeat-")
     }
 
-    /// Seconds until a worker of the queue must heartbeat. Negative: the lease is lost at once.
+    /// Seconds until a worker of the queue must heartbeat. If negative, leases expire at once.
     pub fn heartbeat_s(&self, queue: &str) -> f64 {
         let of_queue = [format!("{queue}-heartbeat"), format!("heartbeat-{queue}")];
         of_queue
@@ -130,24 +126,24 @@ impl Config {
             .unwrap_or_else(|| self.number("heartbeat"))
     }
 
-    /// Seconds that a worker may spend on a job of the queue, however often it heartbeats.
+    /// The limit in seconds on a run of a job of the queue, regardless of heartbeats.
     pub fn cutoff_s(&self, queue: &str) -> Option<f64> {
         self.parse(&format!("{queue}-cutoff"))
     }
 
-    /// How many jobs of the queue may run at once, if that is limited.
+    /// The limit on running jobs of the queue, if any.
     pub fn concurrency_max(&self, queue: &str) -> Option<usize> {
         self.parse(&format!("{queue}-max-concurrency"))
             .filter(|max| *max > 0.0)
             .map(whole)
     }
 
-    /// An option that has a default, as a whole number; what is negative counts as 0.
+    /// An option with a default, as a whole number; negative values count as 0.
     pub fn whole_number(&self, option: &str) -> usize {
         whole(self.number(option))
     }
 
-    /// An option that has a default.
+    /// An option with a default.
     pub fn number(&self, option: &str) -> f64 {
         self.parse(option).unwrap_or_default()
     }
@@ -156,7 +152,7 @@ impl Config {
         self.get(option)?.parse().ok()
     }
 
-    /// Takes over a setting, or forgets it, once it has been committed.
+    /// Applies a committed change.
     pub fn apply(&self, option: &str, value: Option<String>) {
         let mut set = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match value {
@@ -165,7 +161,7 @@ impl Config {
         };
     }
 
-    /// Everything has been emptied.
+    /// Forgets all options, after a flush.
     pub fn clear(&self) {
         self.0
             .write()
@@ -174,7 +170,7 @@ impl Config {
     }
 }
 
-/// The options that have a value though nobody has set them, each with that value as JSON text.
+/// The defaults as JSON text.
 fn defaults() -> BTreeMap<String, String> {
     let numbers = DEFAULTS
         .iter()
@@ -201,7 +197,7 @@ fn whole(number: f64) -> usize {
     number as usize
 }
 
-/// The statement that stores a setting, or forgets it.
+/// The statement that stores an option, or deletes it.
 pub fn save(option: &str, value: Option<&str>) -> Statement {
     match value {
         Some(value) => Statement::new(SET, [option.into(), value.into()]),
@@ -209,7 +205,6 @@ pub fn save(option: &str, value: Option<&str>) -> Statement {
     }
 }
 
-/// The statement that reads all settings.
 pub const ALL: &str = "SELECT option, value FROM config";
 
 const SET: &str = "

@@ -1,51 +1,50 @@
-//! What happened to a job, kept as text in its row.
+//! The history of a job, stored as text in its row.
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::clock::Time;
 
-/// The longest word that somebody may add to a history, with its data, in bytes.
+/// The longest note, with its data, in bytes.
 pub const NOTE_BYTES_MAX: usize = 4_096;
 
-/// The longest history, in events and bytes, whatever `max-job-history` says.
+/// The limits of a history, in events and bytes, regardless of `max-job-history`.
 const EVENTS_MAX: usize = 10_000;
 const BYTES_MAX: usize = 1 << 20;
 
-/// An event has at least so many bytes; a text that is short enough need not be counted.
+/// The size of the smallest event in bytes. Shorter histories need not be parsed to check their length.
 const EVENT_BYTES_MIN: usize = 16;
 
-/// What kind of thing happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
-    /// Put, moved, retried by hand or advanced into the queue that `subject` names.
+    /// Put, moved, retried by an operator, or advanced into the queue `subject`.
     Put,
-    /// Claimed by the worker that `subject` names.
+    /// Claimed by the worker `subject`.
     Popped,
-    /// The lease was lost.
+    /// The lease expired.
     TimedOut,
-    /// Given back by its worker, with the failure's group in `subject` if it gave one. The qless API does
-    /// not show this, for qless-core has no such entry; the dashboard does.
+    /// Returned by its worker, with the failure group `subject`, if given. The dashboard shows this event; the qless
+    /// API does not, because qless-core has no such event.
     Retried,
-    /// Failed with the group that `subject` names, by the worker in `detail` if a worker said so.
+    /// Failed with the group `subject`, reported by the worker `detail`, if any.
     Failed,
     /// Completed.
     Done,
-    /// The last try was lost; it went to the dead letter.
+    /// The last attempt's lease expired; the job was dead-lettered.
     Died,
-    /// Taken out of the dead letter, to be tried again.
+    /// Respawned: queued again after it was dead.
     Respawned,
-    /// What somebody had to say: the message is `subject`, and `detail` a JSON object, if there is one.
+    /// A note: the message `subject`, and optionally the JSON object `detail`.
     Note,
-    /// Recorded (Jobq).
+    /// Created (Jobq).
     Created,
-    /// The state `subject` became the state `detail`, both JSON text (Jobq).
+    /// The state changed from `subject` to `detail`, both JSON text (Jobq).
     Advanced,
-    /// An event of the user, which is `detail`, JSON text (Jobq).
+    /// A client's event: the JSON text `detail` (Jobq).
     Event,
 }
 
-/// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     pub what: EventKind,
@@ -54,7 +53,7 @@ pub struct Event {
     pub detail: Option<String>,
 }
 
-/// The events of a job, oldest first. It stays text until somebody wants to read it.
+/// The events of a job, oldest first. Parsed only on demand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History(String);
 
@@ -65,22 +64,21 @@ impl Default for History {
 }
 
 impl History {
-    /// The history stays in the database, because no verb of the group needs it.
+    /// A history that was not loaded.
     pub(in crate::engine) fn unread() -> History {
         History(String::new())
     }
 
-    /// How many events there are, if the history was read.
+    /// The number of events, if the history was loaded.
     pub fn count(&self) -> Option<usize> {
         self.read().map(|_| self.events().len())
     }
 
-    /// The text for the row, unless it stays in the database.
+    /// The text for the row, if the history was loaded.
     pub(in crate::engine) fn read(&self) -> Option<&str> {
         (!self.0.is_empty()).then_some(&self.0)
     }
 
-    /// From the text of the row.
     pub fn from_text(text: String) -> History {
         History(text)
     }
@@ -132,7 +130,7 @@ impl History {
         self.0.push(']');
     }
 
-    /// Keeps the first event and the newest after it: `max` (at least one) together, and up to [`BYTES_MAX`].
+    /// Keeps the first event and the newest ones after it: `max` (at least 1) in total, and up to [`BYTES_MAX`].
     pub fn shorten(&mut self, max: usize) {
         let max = max.clamp(1, EVENTS_MAX);
         if self.0.len() <= BYTES_MAX && !self.is_longer_than(max) {
@@ -143,7 +141,7 @@ impl History {
             let row = (event.what, event.when, &event.subject, &event.detail);
             serde_json::to_string(&row).unwrap_or_default()
         };
-        // A text that cannot be read stays as it is.
+        // Leaves a text that cannot be parsed unchanged.
         let Some(first) = events.first().map(text) else {
             return;
         };

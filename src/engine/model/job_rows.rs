@@ -1,4 +1,4 @@
-//! A job as a row: how it is read, and how sets of jobs are written.
+//! Reads jobs from rows, and writes sets of jobs.
 
 use std::borrow::Cow;
 
@@ -11,21 +11,21 @@ use crate::engine::model::job::{Failure, Job, JobKey, Lease, State};
 use crate::query;
 use crate::store::{ROWS_BOUND_MAX, Row, Statement, StoreError};
 
-// A limit in these statements reads `LIMIT $1 + 0`: SQLite looks into a bare parameter there while it
-// compiles the statement, and then compiles it anew whenever one is bound.
+// Limits in these statements are written `LIMIT $1 + 0`: SQLite looks into a bare parameter while it compiles the
+// statement, and recompiles it whenever one is bound.
 
-/// The columns of a job, in the order in which [`job`] reads them, out of `jobs AS j`.
-/// Ids hold no control characters, so a line break parts them. Most jobs have neither dependencies nor dependents, and
-/// to look costs less than to prepare to sort none.
+/// The columns of a job, in the order in which [`job`] reads them, from `jobs AS j`. IDs contain no control characters,
+/// so line feeds separate them in lists. Most jobs have neither dependencies nor dependents, and checking for that is
+/// cheaper than sorting an empty list.
 macro_rules! job_columns {
     () => {
         concat!($crate::engine::model::job_rows::job_columns!(own: "j.body"), ", ", $crate::engine::model::job_rows::job_columns!(edges))
     };
-    // Without the text of long bodies, but with their lengths.
+    // Without long bodies, but with their sizes.
     (short_bodies) => {
         concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(edges), ", ", $crate::engine::model::job_rows::job_columns!(length))
     };
-    // Without its texts, with as many of the dependencies as the argument says, and without dependents.
+    // Without texts and dependents, and with at most `$limit` dependencies.
     (neighbor: $limit:literal) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass, '[]', CAST(NULL AS TEXT), j.failure_group,
@@ -37,8 +37,8 @@ macro_rules! job_columns {
          CAST(NULL AS TEXT), CAST(0 AS BIGINT)"
         )
     };
-    // As a list shows a job: with the beginning of its texts, so many characters of the message among them, with its
-    // history and tags only if these are short, and with 1,000 of its edges.
+    // For lists: with shortened texts (`$message` characters of the failure message), with history and tags only if
+    // they are short, and with at most 1,000 dependencies and dependents.
     (brief: $message:literal) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass,
@@ -75,7 +75,7 @@ macro_rules! job_columns {
 }
 pub(crate) use job_columns;
 
-/// The bytes of what is written in a job, out of `jobs AS j`; about as many as it has in an answer.
+/// The size in bytes of a job's texts, from `jobs AS j`; approximately its size in a response.
 macro_rules! job_bytes {
     () => {
         "CAST(octet_length(j.body) + octet_length(j.history) + octet_length(j.tags)
@@ -84,7 +84,6 @@ macro_rules! job_bytes {
 }
 pub(crate) use job_bytes;
 
-/// A job and the version of its row.
 pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
     let lease = match (
         row.text_or_null(8)?,
@@ -145,7 +144,7 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
     Ok((job, row.int(22)?))
 }
 
-/// Tags out of their column.
+/// Parses the column `tags`.
 pub fn tags(text: &str) -> Vec<String> {
     if text == NO_TAGS {
         Vec::new()
@@ -161,30 +160,30 @@ fn lines(text: Option<String>) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// How much of a job a row for the database holds.
+/// The fields of a job that a row has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Extent {
-    /// What a claim, a heartbeat or a completion changes: all that moves with a job's life.
+    /// The fields that change while a job is processed: by claim, heartbeat or completion.
     Progress,
-    /// Also what a client may set, and the last failure.
+    /// Also the client's settings and the last failure.
     Settings,
-    /// Also what never changes.
+    /// Also the fields that never change.
     Identity,
 }
 
-/// The most rows of which the values are bound.
+/// The most rows whose values are bound as parameters.
 const BOUND_MAX: usize = 128 * ROWS_BOUND_MAX;
 
-/// A long body, if it is to be written. It is bound as an argument of its own ([`bodies`]) and left empty in the row's
-/// JSON, which the database copies once for each column.
+/// The body, if it is long and must be written. It is bound as a separate parameter ([`bodies`]) and left empty in the
+/// row's JSON, which the database copies once per column.
 fn long_body(job: &Job) -> Option<&str> {
     job.body.read().filter(|text| text.len() > body::LONG)
 }
 
-/// A job as a flat JSON array; the statements below name its elements by position.
+/// A job as a flat JSON array. The statements below address its elements by position.
 struct Values<'a> {
     job: &'a Job,
-    /// The version that was read.
+    /// The version as read.
     version: i64,
     extent: Extent,
 }
@@ -208,7 +207,7 @@ impl Serialize for Values<'_> {
         row.serialize_element(&lease.map(|lease| &lease.id))?;
         row.serialize_element(&lease.map(|lease| lease.until))?;
         row.serialize_element(&job.remaining)?;
-        // Null leaves it as it is.
+        // Null keeps the stored value.
         row.serialize_element(&job.history.read())?; // 10
         row.serialize_element(&lease.map_or(0, |lease| u8::from(lease.warned)))?;
         row.serialize_element(&job.updated_at)?;
@@ -222,7 +221,7 @@ impl Serialize for Values<'_> {
             row.serialize_element(&failure.map(|failure| &failure.message))?;
             row.serialize_element(&failure.map(|failure| &failure.worker))?;
             row.serialize_element(&failure.map(|failure| failure.at))?; // 20
-            // Null leaves it as it is.
+            // Null keeps the stored value.
             let short = job
                 .body
                 .read()
@@ -244,7 +243,7 @@ impl Serialize for Values<'_> {
     }
 }
 
-/// By what a record is found and counted among those of its queue.
+/// The label of a record, by which it is listed and counted.
 pub fn label(job: &Job) -> Option<String> {
     match job.state {
         State::Record => query::label(job.work_state.as_deref()),
@@ -270,7 +269,7 @@ fn values<'a>(jobs: &[(&'a Job, i64)], extent: Extent) -> Vec<Values<'a>> {
         .collect()
 }
 
-/// Whether a client's settings, the failure or the body differ, so that the row is to be written whole.
+/// Whether fields beyond [`Extent::Progress`] differ, so that the whole row must be written.
 pub fn settings_differ(a: &Job, b: &Job) -> bool {
     a.body != b.body
         || a.expires_at != b.expires_at
@@ -283,7 +282,7 @@ pub fn settings_differ(a: &Job, b: &Job) -> bool {
         || a.priority.to_bits() != b.priority.to_bits()
 }
 
-/// Writes the long bodies, after [`insert`] or [`update`] has written the rest of these jobs.
+/// Writes long bodies, after [`insert`] or [`update`] has written the rest of these jobs.
 pub fn bodies(jobs: &[(&Job, i64)]) -> Vec<Statement> {
     let long = jobs
         .iter()
@@ -292,28 +291,28 @@ pub fn bodies(jobs: &[(&Job, i64)]) -> Vec<Statement> {
     long.map(set).collect()
 }
 
-/// Inserts new jobs, except for long bodies: [`bodies`] must follow.
+/// Inserts new jobs, without long bodies: [`bodies`] must follow.
 pub fn insert(jobs: &[(&Job, i64)]) -> Vec<Statement> {
     each_once(INSERT, &values(jobs, Extent::Identity))
 }
 
-/// Updates jobs of which only the progress has changed; with each the version that was read.
+/// Updates jobs of which only the progress has changed. Each comes with the version as read.
 pub fn update_progress(jobs: &[(&Job, i64)]) -> Vec<Statement> {
     each_once(UPDATE_PROGRESS, &values(jobs, Extent::Progress))
 }
 
-/// Updates jobs whole, except for long bodies: [`bodies`] must follow. With each the version that was read.
+/// Updates whole jobs, without long bodies: [`bodies`] must follow. Each comes with the version as read.
 pub fn update(jobs: &[(&Job, i64)]) -> Vec<Statement> {
     each_once(UPDATE, &values(jobs, Extent::Settings))
 }
 
-/// Deletes jobs; with each the version that was read.
+/// Deletes jobs. Each comes with the version as read.
 pub fn delete(jobs: &[(i64, i64)]) -> Vec<Statement> {
     each_once(DELETE, jobs)
 }
 
-/// Statements that write the rows, and each must change exactly as many rows as it has. Up to 8,192 rows are bound, 64 in a
-/// statement. More rows travel as JSON in one statement.
+/// Statements that write the rows; each must change exactly as many rows as it has. Up to 8,192 rows are bound as
+/// parameters, 64 per statement. More rows are passed as JSON in one statement.
 fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
     let at_once = match rows.len() {
         0..=BOUND_MAX => ROWS_BOUND_MAX,
@@ -324,22 +323,22 @@ fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
         .collect()
 }
 
-/// Adds edges `(job, needs)`.
+/// Adds dependencies `(job, needs)`.
 pub fn add_dependencies(edges: &[(i64, i64)]) -> Statement {
     Statement::of_rows(ADD_DEPENDENCIES, edges)
 }
 
-/// Removes edges `(job, needs)`.
+/// Removes dependencies `(job, needs)`.
 pub fn remove_dependencies(edges: &[(i64, i64)]) -> Statement {
     Statement::of_rows(REMOVE_DEPENDENCIES, edges)
 }
 
-/// Adds rows to the table of tags: job, tag, when, and the job's id.
+/// Adds rows to the table `tags`: job, tag, time of tagging, and the job's ID.
 pub fn add_tags(tags: &[(i64, String, i64, String)]) -> Statement {
     Statement::of_rows(ADD_TAGS, tags)
 }
 
-/// Removes rows from the table of tags: job and tag.
+/// Removes rows from the table `tags`: job and tag.
 pub fn remove_tags(tags: &[(i64, String)]) -> Statement {
     Statement::of_rows(REMOVE_TAGS, tags)
 }
@@ -374,7 +373,7 @@ pub const BODIES: &str =
 
 const SET_BODY: &str = "UPDATE jobs SET body = $2 WHERE seq = $1";
 
-// By both together, so that Postgres looks at the version again when it had to wait for another server.
+// By both columns, so that Postgres checks the version again after it had to wait for another server.
 const DELETE: &str =
     "DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))";
 

@@ -1,11 +1,11 @@
 //! Pages of lists.
 
-/// Which part of a list is wanted.
+/// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     pub offset: usize,
     pub limit: usize,
 }
 
-/// Workers, and failure groups, of one list.
+/// The longest list of workers, and of failure groups.
 pub const LISTED_MAX: usize = 10_000;

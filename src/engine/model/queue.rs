@@ -1,5 +1,4 @@
-//! Which queues there are: a copy of the table `queues` in memory, for it is small and asked for in
-//! every request.
+//! Queues. The table `queues` is cached here, because it is small and every request needs it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,27 +7,25 @@ use crate::engine::clock::Time;
 use crate::engine::model::job::{Protocol, QueueId, QueueKey};
 use crate::store::{Row, Statement, StoreError};
 
-/// The statement that reads all queues.
 pub const ALL: &str =
     "SELECT id, protocol, namespace, name, first_seen, paused, forgotten FROM queues";
 
-/// The queues written after a revision.
+/// The queues that changed after a revision.
 pub const SINCE: &str = "
 SELECT id, protocol, namespace, name, first_seen, paused, forgotten FROM queues WHERE revision > $1";
 
-/// A queue that is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
     pub id: QueueId,
     pub key: QueueKey,
     pub first_seen: Time,
-    /// Nobody gets a job of it.
+    /// Its jobs cannot be claimed.
     pub paused: bool,
-    /// Not listed until something is put into it again.
+    /// Hidden until a job is put into it.
     pub forgotten: bool,
 }
 
-/// The queues that are known.
+/// The cached queues.
 #[derive(Debug, Default)]
 pub struct Queues(RwLock<Inner>);
 
@@ -36,7 +33,7 @@ pub struct Queues(RwLock<Inner>);
 struct Inner {
     by_key: HashMap<QueueKey, Arc<Queue>>,
     by_id: HashMap<QueueId, Arc<Queue>>,
-    /// The highest number there is or has been: none is given again.
+    /// The highest ID ever used. IDs are not used again.
     last: QueueId,
 }
 
@@ -53,7 +50,7 @@ impl Inner {
 }
 
 impl Queues {
-    /// Takes over what [`ALL`] has read, instead of what is there; and the highest number of those that went.
+    /// Replaces the queues with the result of [`ALL`]. `last_gone` is the highest ID of deleted queues.
     pub fn reload(&self, rows: &[Row], last_gone: QueueId) -> Result<(), StoreError> {
         let mut inner = Inner {
             last: last_gone,
@@ -66,7 +63,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Takes over what [`SINCE`] has read.
+    /// Applies the result of [`SINCE`].
     pub fn update(&self, rows: &[Row]) -> Result<(), StoreError> {
         let queues: Vec<Queue> = rows.iter().map(queue).collect::<Result<_, _>>()?;
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -92,14 +89,14 @@ impl Queues {
             .cloned()
     }
 
-    /// The queue's name; empty if it is not known.
+    /// The queue's name; empty if it does not exist.
     pub fn name(&self, id: QueueId) -> String {
         self.by_id(id)
             .map(|queue| queue.key.name.clone())
             .unwrap_or_default()
     }
 
-    /// All queues, by when they were first seen, then by name.
+    /// All queues, by the time they were first seen, then by name.
     pub fn all(&self) -> Vec<Arc<Queue>> {
         let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut queues: Vec<_> = inner.by_id.values().cloned().collect();
@@ -109,13 +106,13 @@ impl Queues {
         queues
     }
 
-    /// Another queue, once the group that made it has been committed.
+    /// Adds or replaces a queue after a commit.
     pub fn add(&self, queue: Queue) {
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
         inner.add(queue);
     }
 
-    /// A queue is there no longer.
+    /// Removes a deleted queue.
     pub fn remove(&self, id: QueueId) {
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
         inner.last = inner.last.max(id);
@@ -124,7 +121,7 @@ impl Queues {
         }
     }
 
-    /// Everything has been emptied.
+    /// Removes all queues, after a flush.
     pub fn clear(&self) {
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *inner = Inner {
@@ -133,7 +130,7 @@ impl Queues {
         };
     }
 
-    /// A number for a new queue.
+    /// The ID for a new queue.
     pub fn next_id(&self) -> QueueId {
         let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
         inner.last + 1
@@ -158,7 +155,7 @@ pub fn queue(row: &Row) -> Result<Queue, StoreError> {
     })
 }
 
-/// The statement that stores queues that are new, or otherwise than before.
+/// The statement that stores new and changed queues.
 pub fn save<'a>(queues: impl Iterator<Item = &'a Queue>, revision: i64) -> Statement {
     let row = |queue: &Queue| {
         (
@@ -172,12 +169,12 @@ pub fn save<'a>(queues: impl Iterator<Item = &'a Queue>, revision: i64) -> State
         )
     };
     let rows: Vec<_> = queues.map(row).collect();
-    // Another server may have given the number to another queue.
+    // Fails if another server has used the ID for another queue.
     let save = Statement::of_rows(SAVE, &rows).with(revision);
     save.exactly(rows.len())
 }
 
-/// The statement that takes qless workers off the list of workers.
+/// The statement that deletes qless workers from the list of workers.
 pub fn forget_workers(names: &[String]) -> Statement {
     Statement::of_rows(FORGET_WORKERS, names)
 }

@@ -1,21 +1,21 @@
-//! Records: the jobs of Jobq. A record has a payload, a state that any client may set by compare-and-set, and a log of
-//! events that only grows. It has no lease, and stays until somebody deletes it.
+//! Records: the jobs of Jobq. A record has a payload, a state that any client may set by compare-and-set, and an
+//! append-only log of events. It has no lease, and stays until it is deleted.
 
 use crate::engine::clock::Time;
 use crate::engine::model::history::{Event, EventKind, History};
 use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::queue::Queue;
 
-/// A job of Jobq as its clients see it. Payload and state are JSON text without white space.
+/// A Jobq job as its clients see it. Payload and state are JSON text without white space.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Of its queue; from 1.
+    /// Unique within its queue; starts at 1.
     pub id: i64,
     pub payload: String,
-    /// Null is none.
+    /// `None` for null.
     pub state: Option<String>,
     pub history: History,
-    /// When it was changed last.
+    /// When it was last changed.
     pub modified: Time,
     pub created_at: Time,
 }
@@ -37,7 +37,7 @@ impl Record {
         self.state.as_deref().unwrap_or(NULL)
     }
 
-    /// The log as JSON text (document, Events): a list of `[kind, data]`, where every moment is a text, in seconds.
+    /// The log as JSON text (document, Events): a list of `[kind, data]` with timestamps in seconds, as strings.
     pub fn events(&self) -> String {
         let events: Vec<_> = self.history.events().iter().filter_map(shown).collect();
         format!("[{}]", events.join(","))
@@ -66,12 +66,12 @@ pub fn state_text(job: &Job) -> &str {
     job.work_state.as_deref().unwrap_or(NULL)
 }
 
-/// A state as it is kept.
+/// The stored form of a state: `None` for null.
 pub fn kept(state: &str) -> Option<String> {
     (state != NULL).then(|| state.to_owned())
 }
 
-/// The key of the record of this number.
+/// The key of the record with this ID.
 pub fn key(queue: &Queue, id: i64) -> JobKey {
     JobKey {
         scope: queue.id,

@@ -7,13 +7,13 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{NAME_BYTES_MAX, QueueId};
 use crate::store::{Row, Statement, StoreError};
 
-/// The longest id of a recurring job in bytes: its children add a hyphen and a number.
+/// The longest ID of a recurring job in bytes. The IDs of its children add a hyphen and a number.
 pub const RECURRING_ID_BYTES_MAX: usize = NAME_BYTES_MAX - 20;
 
-/// A job that is made again and again.
+/// A recurring job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recurring {
-    /// Order of insertion.
+    /// The insertion number.
     pub seq: i64,
     pub id: String,
     pub queue: QueueId,
@@ -21,11 +21,11 @@ pub struct Recurring {
     pub next_at: Time,
     /// Microseconds from one child to the next; at least 1.
     pub interval: i64,
-    /// Children so far; the next one is `<id>-<made + 1>`.
+    /// The number of children so far. The next one's ID is `<id>-<made + 1>`.
     pub made: i64,
-    /// How many missed children are made up for after a silence; 0: all.
+    /// The most missed children that are still created; 0 for all.
     pub backlog: i64,
-    /// What children get.
+    /// This and the fields below are the options of the children.
     pub priority: f64,
     pub retries: i64,
     pub klass: Option<String>,
@@ -60,10 +60,10 @@ pub fn recurring(row: &Row) -> Result<(Recurring, i64), StoreError> {
     Ok((recurring, row.int(12)?))
 }
 
-/// How many columns a recurring job has; a job has more.
+/// Columns of a recurring job. Rows of jobs have more.
 pub const COLUMNS: usize = 13;
 
-/// A recurring job as a flat JSON array, with the version that it is to have.
+/// A recurring job as a flat JSON array, with its new version.
 struct Values<'a>(&'a Recurring, i64);
 
 impl Serialize for Values<'_> {
@@ -88,7 +88,7 @@ impl Serialize for Values<'_> {
     }
 }
 
-/// Stores recurring jobs, each with the version that it is to have: one more than was read.
+/// Stores recurring jobs, each with its new version: one more than as read.
 pub fn save(recurring: &[(&Recurring, i64)]) -> Statement {
     let rows: Vec<_> = recurring
         .iter()
@@ -97,17 +97,17 @@ pub fn save(recurring: &[(&Recurring, i64)]) -> Statement {
     Statement::of_rows(SAVE, &rows)
 }
 
-/// Deletes recurring jobs, each with the version that was read.
+/// Deletes recurring jobs, each with the version as read.
 pub fn delete(recurring: &[(&String, i64)]) -> Statement {
     Statement::of_rows(DELETE, recurring)
 }
 
-/// Reads recurring jobs by id.
+/// Reads recurring jobs by ID.
 pub fn load(ids: &[&str]) -> Statement {
     Statement::of_rows(LOAD, ids)
 }
 
-/// Reads those of a queue whose next child is due.
+/// Reads the recurring jobs of a queue whose next child is due.
 pub fn due(queue: QueueId, now: Time, count: usize) -> Statement {
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     Statement::new(DUE, [queue.into(), now.0.into(), count.into()])
@@ -136,7 +136,7 @@ pub const IN: &str = select!(
 pub const ALL: &str =
     select!("recurring AS r ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
 
-/// The statement that tells in which queues there are any.
+/// The queues that have recurring jobs.
 pub const QUEUES: &str = "SELECT DISTINCT queue FROM recurring";
 
 const SAVE: &str = "

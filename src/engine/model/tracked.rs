@@ -1,5 +1,5 @@
 //! Tracked jobs: those whose events are published. An in-memory copy of the table `tracked`, because every verb
-//! needs it. A job stays tracked after it is deleted, and is tracked again if its id is reused.
+//! needs it. A job stays tracked after it is deleted, and is tracked again if its ID is reused.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -8,12 +8,12 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::store::{Row, Statement, StoreError};
 
-/// The ids that are tracked, each since when.
+/// The tracked IDs, each with the time of tracking.
 #[derive(Debug, Default)]
 pub struct Tracked(RwLock<HashMap<String, Time>>);
 
 impl Tracked {
-    /// Takes over what [`ALL`] has read, instead of what is there.
+    /// Replaces the tracked jobs with the result of [`ALL`].
     pub fn reload(&self, rows: &[Row]) -> Result<(), StoreError> {
         let since = rows.iter().map(|row| Ok((row.text(0)?, Time(row.int(1)?))));
         let since: HashMap<_, _> = since.collect::<Result<_, StoreError>>()?;
@@ -26,12 +26,12 @@ impl Tracked {
         !tracked.is_empty() && tracked.contains_key(id)
     }
 
-    /// How many jobs are tracked.
+    /// The number of tracked jobs.
     pub fn count(&self) -> usize {
         self.0.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The ids, by the time of tracking.
+    /// The IDs, by the time of tracking.
     pub fn ids(&self) -> Vec<String> {
         let tracked = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut ids: Vec<_> = tracked.iter().map(|(id, since)| (*since, id)).collect();
@@ -39,7 +39,7 @@ impl Tracked {
         ids.into_iter().map(|(_, id)| id.clone()).collect()
     }
 
-    /// Takes over what has been committed.
+    /// Applies a committed change.
     pub fn apply(&self, id: &str, since: Option<Time>) {
         let mut tracked = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match since {
@@ -48,7 +48,7 @@ impl Tracked {
         };
     }
 
-    /// Everything has been emptied.
+    /// Removes all, after a flush.
     pub fn clear(&self) {
         self.0
             .write()
@@ -57,7 +57,7 @@ impl Tracked {
     }
 }
 
-/// The statement that stores what is tracked since when, or is so no longer.
+/// The statement that stores that a job is tracked since a time, or no longer (`None`).
 pub fn save(id: &str, since: Option<Time>) -> Statement {
     match since {
         Some(since) => Statement::new(ADD, [id.into(), since.0.into()]),
@@ -65,7 +65,6 @@ pub fn save(id: &str, since: Option<Time>) -> Statement {
     }
 }
 
-/// The statement that reads what is tracked.
 pub const ALL: &str = "SELECT id, since FROM tracked";
 
 const ADD: &str = "

@@ -1,4 +1,4 @@
-//! What an operation does to one job.
+//! Applies the action of a bulk operation to one job.
 
 use crate::engine::model::job::{EffectiveState, JobKey, Protocol, QueueKey, State};
 use crate::engine::model::queue::Queue;
@@ -8,7 +8,7 @@ use crate::engine::unit_of_work::UnitOfWork;
 
 use crate::engine::verbs::{jobq, lmstfy, qless, relay};
 
-/// Whether the action can be done to a job that stands there, as far as that tells.
+/// Whether the action is possible for a job in this state. Other conditions may still prevent it.
 pub fn is_able(action: &Action, protocol: Protocol, standing: EffectiveState) -> bool {
     match action {
         Action::Retry => matches!(standing, EffectiveState::Failed | EffectiveState::Dead),
@@ -17,10 +17,10 @@ pub fn is_able(action: &Action, protocol: Protocol, standing: EffectiveState) ->
     }
 }
 
-/// Does it to the job.
+/// Applies the action to the job.
 ///
 /// # Errors
-/// Why it was not done, as a clause.
+/// The reason why it was not applied, as a clause.
 pub fn act(
     work: &mut UnitOfWork,
     action: &Action,

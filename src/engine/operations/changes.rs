@@ -1,4 +1,4 @@
-//! What a group knows and writes of operations.
+//! The bulk operations of a transaction: loaded, changed, and written.
 
 use std::collections::HashMap;
 
@@ -7,21 +7,21 @@ use crate::engine::operations::rows;
 use crate::engine::operations::{Operation, Skip};
 use crate::store::Statement;
 
-/// Jobs of which it is kept why an operation did nothing to them.
+/// Skipped jobs that are stored per operation.
 const SKIPS_MAX: i64 = 1_000;
 
-/// A row of what was skipped: operation, number, job, protocol, namespace, queue, id, reason.
+/// A row of a skipped job: operation, number, job, protocol, namespace, queue, ID, reason.
 type Skipped = (i64, i64, i64, &'static str, String, String, String, String);
 
-/// An operation under work.
+/// A loaded operation.
 struct Slot {
     operation: Operation,
-    /// The version in the database; `None` for one that is not there yet.
+    /// The version in the database; `None` for a new operation.
     version: Option<i64>,
     changed: bool,
 }
 
-/// The operations under work, and what is to be written of them.
+/// The loaded operations and their changes.
 #[derive(Default)]
 pub struct OperationChanges {
     slots: HashMap<i64, Slot>,
@@ -33,7 +33,7 @@ pub struct OperationChanges {
 }
 
 impl OperationChanges {
-    /// Puts an operation under work as it stands in the database.
+    /// Adds an operation as loaded from the database.
     pub fn add_loaded(&mut self, (operation, version): (Operation, i64)) {
         self.slots.entry(operation.id).or_insert(Slot {
             operation,
@@ -42,10 +42,10 @@ impl OperationChanges {
         });
     }
 
-    /// The operation, and the version that was read.
+    /// The operation, and the version as read; 0 if it has changed since.
     pub fn get(&self, id: i64) -> Option<(&Operation, i64)> {
         let slot = self.slots.get(&id)?;
-        // What another has changed within the group is not as it was read.
+        // Another request of the same transaction may have changed it.
         let version = slot.version.filter(|_| !slot.changed).unwrap_or_default();
         Some((&slot.operation, version))
     }
@@ -60,7 +60,7 @@ impl OperationChanges {
         self.slots.insert(slot.operation.id, slot);
     }
 
-    /// Writes how far an operation is that was read.
+    /// Stores the progress of a loaded operation.
     pub fn set(&mut self, operation: Operation) {
         if let Some(slot) = self.slots.get_mut(&operation.id) {
             slot.operation = operation;
@@ -68,7 +68,7 @@ impl OperationChanges {
         }
     }
 
-    /// The operation did nothing to this job; `n` have been skipped before.
+    /// Stores that the operation skipped this job, after `n` others.
     pub fn skip(&mut self, operation: i64, n: i64, skip: Skip) {
         if n >= SKIPS_MAX {
             return;
@@ -83,17 +83,17 @@ impl OperationChanges {
         self.skips.push(row);
     }
 
-    /// Keeps what the operation has removed, the `n`th.
+    /// Stores the `n`th removed job for undo.
     pub fn keep_removed(&mut self, operation: i64, n: i64, job: String) {
         self.kept.push((operation, n, job));
     }
 
-    /// What was kept is there again, or never will be.
+    /// Deletes a removed job that was restored or cannot be.
     pub fn delete_removed(&mut self, operation: i64, n: i64) {
         self.kept_no_longer.push((operation, n));
     }
 
-    /// The statements that write all this.
+    /// The statements that write the changes.
     pub fn writes(&mut self) -> Vec<Statement> {
         let mut writes = Vec::new();
         for slot in std::mem::take(&mut self.slots).into_values() {
@@ -119,7 +119,7 @@ impl OperationChanges {
     }
 }
 
-/// A protocol as people call it.
+/// The name of a protocol in messages.
 pub fn named(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Qless => "qless",

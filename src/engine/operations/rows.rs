@@ -1,19 +1,19 @@
-//! Operations as rows.
+//! Bulk operations as rows.
 
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueKey;
 use crate::engine::operations::{Action, Operation, Skip, Stage, Subject, UNDO_S};
 use crate::store::{Connection, Row, Statement, StoreError};
 
-/// How many operations are kept, and for how many seconds after their end.
+/// Operations that are kept, and seconds that they are kept after their end.
 const KEPT_MAX: i64 = 1_000;
 const KEPT_S: f64 = 30.0 * 86_400.0;
 
-/// Rows of removed jobs that go in one round of upkeep, and operations, each with up to a thousand skips.
+/// Removed jobs, and operations with up to 1,000 skips each, that are deleted per transaction of maintenance.
 const BATCH: i64 = 10_000;
 const FORGOTTEN_MAX: i64 = 10;
 
-/// Columns of an answer that holds an operation; other rows that a group reads have other numbers of them.
+/// Columns of an operation. Other rows that a transaction reads have other numbers of columns.
 pub const COLUMNS: usize = 21;
 
 macro_rules! columns {
@@ -23,7 +23,7 @@ macro_rules! columns {
     };
 }
 
-/// An operation and the version of its row.
+/// Reads an operation and the version of its row.
 pub fn operation(row: &Row) -> Result<(Operation, i64), StoreError> {
     let time = |column| Ok::<_, StoreError>(row.int_or_null(column)?.map(Time));
     let stage = row.int(7)?;
@@ -59,7 +59,7 @@ pub fn operation(row: &Row) -> Result<(Operation, i64), StoreError> {
     Ok((operation, row.int(1)?))
 }
 
-/// The statement that reads operations by id.
+/// The statement that reads operations by ID.
 pub fn load(ids: &[i64]) -> Statement {
     let ids: Vec<_> = ids.iter().map(|id| (*id,)).collect();
     Statement::of_rows(LOAD, &ids)
@@ -88,7 +88,7 @@ pub fn add(operation: &Operation) -> Statement {
     Statement::of_rows(ADD, &[row]).exactly(1)
 }
 
-/// The statement that writes how far an operation is; `version` is that which was read.
+/// The statement that stores the progress of an operation. `version` is the version as read.
 pub fn save(operation: &Operation, version: i64) -> Statement {
     let row = (
         operation.id,
@@ -108,7 +108,7 @@ pub fn save(operation: &Operation, version: i64) -> Statement {
     Statement::of_rows(SAVE, &[row]).exactly(1)
 }
 
-/// A job to which an operation did nothing.
+/// Reads a skipped job.
 pub fn skip(row: &Row) -> Result<Skip, StoreError> {
     let protocol = row.text(1)?.parse().ok();
     let (namespace, name, id) = (row.text(2)?, row.text(3)?, row.text(4)?);
@@ -127,11 +127,11 @@ pub fn skip(row: &Row) -> Result<Skip, StoreError> {
     })
 }
 
-/// Drops what is old: what can be undone no longer, and operations that ended long ago or are more than are kept,
-/// with what they skipped. It looks at operations, of which there are few, and never at all that they have left.
+/// Deletes removed jobs that can no longer be restored, and operations that ended long ago or exceed the limit, with
+/// their skips. Scans the few operations, not all removed jobs.
 pub async fn tidy(connection: &mut Connection, now: Time) -> Result<usize, StoreError> {
     let (over, old) = (now, now.plus_seconds(-KEPT_S));
-    // Whoever reads how it went should not lose it while it can still be undone.
+    // Keeps an operation while it can be undone, so that its result stays visible.
     let young = now.plus_seconds(-UNDO_S);
     let forget = [old.0, young.0, KEPT_MAX, FORGOTTEN_MAX];
     let batch = vec![
@@ -157,7 +157,7 @@ const LOAD: &str = concat!(
     " FROM operations WHERE id IN (SELECT int(0) FROM rows($1))"
 );
 
-/// Those that have not ended, oldest first.
+/// Operations that have not ended, oldest first.
 pub const ACTIVE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -203,7 +203,7 @@ pub const KEPT: &str =
 pub const KEEP_NO_LONGER: &str = "
 DELETE FROM removed WHERE (operation, n) IN (SELECT int(0), int(1) FROM rows($1))";
 
-/// By number and keys: where it is in which queue is looked up by whoever asks.
+/// Jobs by number, with keys. The caller looks up their queues.
 pub const LISTED: &str = "
 SELECT j.seq, j.scope, j.id, j.queue, CAST(octet_length(j.body) + octet_length(j.history) AS BIGINT)
 FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
@@ -214,7 +214,7 @@ DELETE FROM removed WHERE (operation, n) IN (
     WHERE r.operation = o.id AND o.keeps = 1 AND o.stage NOT IN (1, 5)
         AND (o.undo_until IS NULL OR o.undo_until <= $1) LIMIT $2 + 0)";
 
-/// What an operation has removed goes before it.
+/// An operation is deleted after the jobs it removed.
 const FORGET: &str = "
 DELETE FROM operations WHERE id IN (
     SELECT o.id FROM operations AS o WHERE o.stage NOT IN (1, 5) AND (o.ended_at <= $1 OR o.ended_at <= $2

@@ -1,6 +1,6 @@
-//! Who carries operations out: one task, of whichever server does the upkeep. It looks ahead for the jobs that are
-//! meant, and takes them batch by batch, a few operations in turn, as one among all who write. Whether a job is still
-//! meant is asked again in the group that does it.
+//! Runs bulk operations, in one task on the server that leads maintenance. It looks ahead for matching jobs and
+//! processes them in batches, taking turns between a few operations and sharing the writer with other requests. The
+//! transaction checks again whether each job still matches.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,27 +22,27 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::search::Search;
 use crate::store::{Row, Statement};
 
-/// Operations that take turns; others wait until one of them has ended.
+/// Operations that run at the same time, in turns; others wait until one has ended.
 const AT_ONCE_MAX: i64 = 4;
 
-/// Jobs of one batch, and what may be written in them.
+/// Jobs per batch, and the limit on the size of their texts in bytes.
 pub const BATCH: usize = 500;
 const BATCH_BYTES: i64 = 4 << 20;
 
-/// How far one look ahead goes.
+/// Limits of one look-ahead.
 const AHEAD: SearchLimits = SearchLimits {
     jobs: 20_000,
     looked_at: 250_000,
     time: Duration::from_secs(1),
 };
 
-/// How much work it may be to see whether the jobs of a batch are meant still, while other writes wait: steps and bytes.
+/// The work, in steps and bytes, to check whether the jobs of a batch still match, while other writes wait.
 const LOOK_WORK: u64 = 50_000_000;
 
 const GONE: &str = "the job no longer exists";
 const CHANGED: &str = "the job changed and no longer matches the search";
 
-/// The signal that there may be something to do, and whether it is for us to do.
+/// Signals that there may be work, and whether this server leads.
 #[derive(Default)]
 pub struct OperationRunner {
     notify: Notify,
@@ -50,40 +50,40 @@ pub struct OperationRunner {
 }
 
 impl OperationRunner {
-    /// There may be something to do.
+    /// Signals that there may be work.
     pub fn wake(&self) {
         if self.leads.load(Ordering::Relaxed) {
             self.notify.notify_one();
         }
     }
 
-    /// Set by whoever does the upkeep.
+    /// Whether this server runs operations. Maintenance sets it.
     pub fn leads(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.leads)
     }
 }
 
-/// A job that was found for an operation.
+/// A job found for an operation.
 struct Target {
     seq: i64,
     bytes: i64,
-    /// Its key and queue; nothing if it is not there.
+    /// Its key and queue; `None` if it does not exist.
     place: Option<(JobKey, QueueKey)>,
 }
 
-/// What has been found for an operation, newest first.
+/// Jobs found for an operation, newest first.
 struct Lookahead {
-    /// It is good as long as the operation stands here.
+    /// The operation's `down_to` for which this is valid.
     from: i64,
     met: VecDeque<Target>,
-    /// Where the search goes on, if there may be more.
+    /// Where the search continues, if there may be more.
     next: Option<i64>,
 }
 
-/// What one group does.
+/// The work of one transaction.
 struct Batch {
     id: i64,
-    /// Of the operation's row, as it was read; if it is another, nothing is done.
+    /// The version of the operation's row as read. If it has changed, nothing is done.
     version: i64,
     search: Option<Search>,
     met: Vec<Target>,
@@ -92,7 +92,7 @@ struct Batch {
 }
 
 impl Engine {
-    /// Carries operations out, as long as the server runs.
+    /// Runs operations until the server stops.
     pub(in crate::engine) async fn run_operations(self) {
         let mut ahead = HashMap::new();
         loop {
@@ -102,7 +102,7 @@ impl Engine {
                     Ok(true) => tokio::task::yield_now().await,
                     Ok(false) => break,
                     Err(error) => {
-                        // The next round of upkeep calls again.
+                        // The next round of maintenance tries again.
                         tracing::warn!(%error, "operations are waiting for the database");
                         ahead.clear();
                         break;
@@ -112,7 +112,7 @@ impl Engine {
         }
     }
 
-    /// A batch of each operation whose turn it is. Whether there was one.
+    /// Runs one batch of each running operation. Returns whether there were any.
     async fn run_operation_round(&self, ahead: &mut HashMap<i64, Lookahead>) -> Result<bool> {
         let active = Statement::new(rows::ACTIVE, [AT_ONCE_MAX.into()]);
         let active = self.readers().rows(active).await?;
@@ -127,7 +127,7 @@ impl Engine {
                 _ => self.run_operation_batch(operation, *version, ahead).await,
             };
             match done {
-                // It would fail again and again, and what others write in the same group with it.
+                // It would fail again, along with other writes of the same transaction.
                 Err(Error::Store(why)) => self.fail_operation(operation.id, why).await?,
                 done => done?,
             }
@@ -267,7 +267,7 @@ impl Engine {
         self.write(needs, None, items, verb).await
     }
 
-    /// Ends an operation that cannot go on.
+    /// Ends an operation that cannot continue.
     async fn fail_operation(&self, id: i64, why: String) -> Result<()> {
         tracing::error!(operation = id, why, "an operation failed");
         let ended = self.change_operation(id, move |operation, now| {
@@ -280,7 +280,7 @@ impl Engine {
 }
 
 impl Lookahead {
-    /// The next batch.
+    /// Takes the next batch.
     fn take(&mut self) -> Vec<Target> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < BATCH && (bytes < BATCH_BYTES || batch.is_empty()) {
@@ -303,7 +303,7 @@ impl Batch {
         };
         for (key, queue) in self.met.iter().filter_map(|met| met.place.as_ref()) {
             needs.jobs.push(key.clone());
-            // Whether the key is free that a dead job gets when it is enqueued anew.
+            // A dead Relay job that is enqueued again gets this key, which may be in use.
             if queue.protocol == Protocol::Relay && key.scope < QLESS_SCOPE {
                 needs.in_queues.push((queue.clone(), key.id.clone()));
             }
@@ -311,7 +311,7 @@ impl Batch {
         needs
     }
 
-    /// Whether it was done; not if the operation is otherwise than it was read.
+    /// Runs the batch. Returns false if the operation has changed since it was read.
     fn run(&self, work: &mut UnitOfWork) -> bool {
         let now = work.now;
         let Some((operation, version)) = work.operations.get(self.id) else {
@@ -339,16 +339,16 @@ impl Batch {
         true
     }
 
-    /// Does it to each job. Why the operation must end, if it must.
+    /// Applies the action to each job. Returns the reason if the operation must end.
     fn run_each(&self, work: &mut UnitOfWork, operation: &mut Operation) -> Option<String> {
-        // A job that others wait for is cancelled after those that are cancelled too.
+        // Jobs are cancelled after their dependents that are cancelled too.
         let mut open: Vec<&Target> = self.met.iter().collect();
         let removes = operation.action.removes();
         let mut budget = Budget::new(LOOK_WORK);
         loop {
             let (later, now): (Vec<&Target>, Vec<&Target>) =
                 open.iter().partition(|met| removes && is_needed(work, met));
-            // Nothing more can make these free.
+            // The remaining jobs have dependents outside the batch: apply the action anyway.
             let now = if now.is_empty() { &later } else { &now };
             for met in now {
                 let why = self.run_one(work, operation, met, &mut budget);
@@ -363,7 +363,7 @@ impl Batch {
         }
     }
 
-    /// Does it to a job, or notes why not. Why the operation must end, if it must.
+    /// Applies the action to a job, or records why it was skipped. Returns the reason if the operation must end.
     fn run_one(
         &self,
         work: &mut UnitOfWork,
@@ -397,7 +397,7 @@ impl Batch {
         None
     }
 
-    /// The job as it is before it is removed, and how many bytes that are, if it is kept.
+    /// The job before its removal, and its size in bytes, if it is to be kept for undo.
     fn kept(
         &self,
         work: &UnitOfWork,
@@ -414,7 +414,7 @@ impl Batch {
             job.work_state.as_deref().unwrap_or_default(),
         ];
         let bytes: i64 = texts.iter().map(|text| text.len() as i64).sum();
-        // More than were counted, and it was said that all could be undone.
+        // More jobs than were counted, although undo was promised for all.
         if operation.done >= UNDO_JOBS_MAX || operation.kept_bytes + bytes > UNDO_BYTES_MAX {
             return Err(
                 "Stopped: more jobs matched than were counted, and undo cannot cover them. The jobs processed so far are \
@@ -435,7 +435,7 @@ impl Batch {
         budget: &mut Budget,
     ) -> Result<(), String> {
         let (key, _) = met.place.as_ref().ok_or(GONE)?;
-        // Another may have its id by now.
+        // Another job may have its ID by now.
         let job = work.job(key).filter(|job| job.seq == met.seq).ok_or(GONE)?;
         let queue = work.queue_by_id(job.queue).ok_or(GONE)?;
         let is_expunged = queue.forgotten && queue.key.protocol == Protocol::Jobq;
@@ -464,7 +464,7 @@ impl Target {
     }
 }
 
-/// Whether other jobs wait for this one.
+/// Whether other jobs depend on this one.
 fn is_needed(work: &UnitOfWork, met: &Target) -> bool {
     let job = met.place.as_ref().and_then(|(key, _)| work.job(key));
     job.is_some_and(|job: &Job| !job.dependents.is_empty())

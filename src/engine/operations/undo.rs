@@ -1,6 +1,6 @@
-//! What an operation has removed is kept as text, the whole job with the name of its queue, and put back as it was:
-//! with its id, its place in the order of insertion, its history, its lease. Time has gone on: a lease may have been
-//! lost meanwhile and what was scheduled may be due, as if the job had been there. What it waited for is looked at anew.
+//! Undo of bulk operations. Removed jobs are stored as text, with the names of their queues, and restored with their
+//! ID, insertion number, history and lease. Time has passed as if the job had been there: its lease may have expired,
+//! or it may have become due. Its dependencies are checked again.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::engine::operations::{Skip, Stage};
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::qless::depend::unmet_dependencies;
 
-/// A removed job, as it is kept.
+/// A removed job as stored.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct RemovedJob {
     pub queue: QueueKey,
@@ -28,10 +28,10 @@ impl RemovedJob {
     }
 }
 
-/// Puts a removed job back.
+/// Restores a removed job.
 ///
 /// # Errors
-/// Why it was not done, as a clause.
+/// The reason why it was not restored, as a clause.
 pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
     let now = work.now;
     let mut job = kept.job.clone();
@@ -46,7 +46,7 @@ pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
     if work.job(&job.key).is_some() {
         return Err("another job now has the same ID".to_owned());
     }
-    // An empty queue may have gone.
+    // An empty queue may have been deleted meanwhile.
     job.queue = work.queue_for(&kept.queue);
     job.key = key_in(&job, Some(job.queue));
     let needs = std::mem::take(&mut job.dependencies);
@@ -54,7 +54,7 @@ pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
     let key = job.key.clone();
     let unmet = unmet_dependencies(work, &key, &needs).map_err(|error| error.to_string())?;
     if job.state == State::Depends && unmet.is_empty() {
-        // What it waited for is complete or gone.
+        // Its dependencies are complete or gone.
         job.ready_at = job.ready_at.max(now);
         job.state = if job.ready_at > now {
             State::Scheduled
@@ -77,7 +77,7 @@ pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
     Ok(())
 }
 
-/// The key of the job when its queue has this number: where ids are unique within a queue, that is part of it.
+/// The key of the job if its queue has this ID, which is the scope of Relay and Jobq jobs.
 fn key_in(job: &Job, queue: Option<i64>) -> JobKey {
     let scope = match queue {
         Some(queue) if job.key.scope > 0 => queue,
@@ -87,7 +87,7 @@ fn key_in(job: &Job, queue: Option<i64>) -> JobKey {
     JobKey { scope, id }
 }
 
-/// Puts back some of what an operation has removed, last first.
+/// Restores a batch of the jobs that an operation has removed, last first.
 pub fn undo_batch(
     work: &mut UnitOfWork,
     (id, version): (i64, i64),

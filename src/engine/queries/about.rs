@@ -1,4 +1,4 @@
-//! What there is to tell about the server that runs.
+//! Information about the running server.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,9 @@ use crate::engine::error::Result;
 use crate::engine::{Engine, Options};
 use crate::store::{DatabaseInfo, Durability, shown};
 
-/// How an engine was opened, and when.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// Where its database is, without a password.
+    /// The database URL, without a password.
     pub address: String,
     pub durability: Durability,
     pub at: Time,
@@ -26,17 +25,17 @@ impl Opened {
     }
 }
 
-/// A running server, as whoever looks after it wants to know it.
+/// A running server, for operators.
 #[derive(Clone, Debug)]
 pub struct ServerInfo {
     pub opened: Opened,
     pub database: DatabaseInfo,
-    /// How long the database took to say so.
+    /// How long the database took to respond.
     pub took: Duration,
 }
 
 impl Engine {
-    /// Asks the database about itself, and says how the engine was opened.
+    /// Queries the database about itself, and adds how the engine was opened.
     pub async fn about(&self) -> Result<ServerInfo> {
         let began = Instant::now();
         let database = self.readers().database_info(self.now(None).0).await?;

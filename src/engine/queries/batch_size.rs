@@ -1,11 +1,11 @@
-//! How many rows a walk through jobs reads at once: few at first, then more, as many as have about so many bytes.
+//! Batch sizes of scans: few rows at first, then more, up to about 2 MiB of them.
 
-/// Rows of the first batch, and of any; each has up to four times as many as were read before it.
+/// Rows of the first batch, and of any batch. Each has up to four times as many as all before it.
 const FIRST: usize = 16;
 const MAX: usize = 1_000;
 const BYTES: usize = 2 << 20;
 
-/// What a walk has read so far.
+/// The rows that a scan has read so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchSizer {
     pub rows: usize,
@@ -13,13 +13,13 @@ pub struct BatchSizer {
 }
 
 impl BatchSizer {
-    /// One more row was read.
+    /// Counts a row.
     pub fn count_row(&mut self, bytes: usize) {
         self.rows += 1;
         self.bytes += bytes;
     }
 
-    /// Rows to read next; at least one.
+    /// The number of rows to read next; at least 1.
     pub fn next(&self) -> usize {
         let Some(each) = self.bytes.checked_div(self.rows) else {
             return FIRST;
@@ -28,7 +28,7 @@ impl BatchSizer {
         (BYTES / (each + 1)).min(grown).clamp(1, MAX)
     }
 
-    /// How many rows of these sizes to read at once; at least one, if there is one.
+    /// How many of the rows with these sizes to read at once; at least 1, unless there are none.
     pub fn fitting(sizes: &[i64]) -> usize {
         let mut bytes: i64 = 0;
         let fits = |size: &&i64| {

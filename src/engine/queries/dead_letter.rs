@@ -1,4 +1,4 @@
-//! Dead letters: the dead jobs of a queue.
+//! The dead jobs of a queue.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -8,16 +8,16 @@ use crate::engine::model::job_rows;
 use crate::engine::model::job_rows::job_columns;
 use crate::store::{Row, Statement};
 
-/// A queue's dead letter.
+/// The dead jobs of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetter {
     pub size: i64,
-    /// The id of the job that has been there longest.
+    /// The ID of the job that died first.
     pub head: Option<String>,
 }
 
 impl Engine {
-    /// The jobs with these numbers, as far as they are in the queue's dead letter, oldest first.
+    /// Those of the jobs with these numbers that are dead jobs of the queue, oldest first.
     pub async fn dead_jobs(&self, queue: &QueueKey, seqs: &[i64]) -> Result<Vec<Job>> {
         self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
@@ -32,8 +32,8 @@ impl Engine {
         Ok(jobs)
     }
 
-    /// The keys of up to `count` jobs of a dead letter, oldest first, of those that came to it until a moment and
-    /// stand after a place in it; and the place of the last of them.
+    /// The keys of up to `count` dead jobs, oldest first, that died at or before `until` and come after the position
+    /// `after`. Also returns the position of the last one.
     pub(in crate::engine) async fn dead_keys(
         &self,
         queue: &QueueKey,
@@ -61,7 +61,7 @@ impl Engine {
         Ok((keys?, last?))
     }
 
-    /// What the dead letter of a queue has.
+    /// The number of the queue's dead jobs, and the oldest one.
     pub async fn dead_letter(&self, queue: &QueueKey) -> Result<DeadLetter> {
         self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {

@@ -1,26 +1,26 @@
-//! When what is scheduled becomes due.
+//! When scheduled jobs become due.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::store::Statement;
 
-/// Hours that are counted one by one.
+/// Hours in the result.
 pub const HOURS: usize = 24;
 
-/// So many scheduled jobs are looked at for this at the most.
+/// The most scheduled jobs that are read.
 const LOOKED_AT_MAX: i64 = 100_000;
 
-/// How many jobs become due in each of the next [`HOURS`] hours.
+/// The number of jobs that become due in each of the next [`HOURS`] hours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Due {
     pub by_hour: [i64; HOURS],
-    /// Until when all were counted, if there were too many.
+    /// If there were too many jobs, the time up to which they were counted.
     pub until: Option<Time>,
 }
 
 impl Engine {
-    /// Counts what becomes due from `now` on.
+    /// Counts the jobs that become due after `now`.
     pub async fn count_due_by_hour(&self, now: Option<Time>) -> Result<Due> {
         self.refresh_cache().await?;
         let now = self.now(now);

@@ -1,5 +1,5 @@
-//! Running evaluators of queries and searches: what is small where it is asked for, what is not on a blocking thread,
-//! so that no other request waits for it.
+//! Evaluates queries and searches: small amounts of work inline, large ones on a blocking thread, so that they do not
+//! delay other requests.
 
 use std::time::{Duration, Instant};
 
@@ -8,26 +8,26 @@ use tokio::time::timeout;
 
 use crate::budget::{Budget, Spent};
 
-/// Work that is done on the async thread: well under a millisecond. A batch that takes more begins again elsewhere.
+/// Work that runs inline, which takes well under 1 ms. A batch that exceeds it starts again on a blocking thread.
 const INLINE_WORK: u64 = 100_000;
 
-/// How long one request may evaluate, in all, and how long it waits for a thread.
+/// The total evaluation time of one request, and the longest wait for a blocking thread.
 pub const TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Evaluations that run on blocking threads at once; others wait.
+/// Evaluations on blocking threads at once; others wait.
 const AT_ONCE: usize = 2;
 static RUNNING: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// What was evaluated, and why no more.
+/// The result of an evaluation that may have run out of budget.
 #[derive(Debug)]
 pub struct Evaluated<T> {
-    /// The result as far as the budget reached.
+    /// The result so far.
     pub value: T,
-    /// Why it did not reach further.
+    /// The limit that ended the evaluation early, if any.
     pub spent: Option<Spent>,
 }
 
-/// How much one request may still evaluate.
+/// The work and time that one request has left.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
     work: u64,
@@ -35,7 +35,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// So many steps and bytes, for up to [`TIME_MAX`].
+    /// `work` is the number of steps and bytes. The time is [`TIME_MAX`].
     pub fn new(work: u64) -> Allowance {
         Allowance {
             work,
@@ -43,8 +43,8 @@ impl Allowance {
         }
     }
 
-    /// Evaluates within what is left, and takes that from it. `evaluate` may be called twice. Waiting for the database
-    /// between two evaluations costs nothing.
+    /// Evaluates within the remaining allowance, and subtracts what was used. May call `evaluate` twice. Time spent on
+    /// the database between two calls does not count.
     pub async fn run<T, F>(&mut self, evaluate: F) -> Evaluated<T>
     where
         T: Default + Send + 'static,
@@ -71,7 +71,7 @@ impl Allowance {
         let (begun, work) = (Instant::now(), self.work);
         let mut budget = Budget::new(work).until(begun + self.time);
         let run = move || {
-            // It is held to the end, also if the caller hangs up.
+            // Held until the end even if the client disconnects.
             let _permit = permit;
             let result = evaluate(&mut budget);
             (result, budget.left())
@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    /// The third waits for a permit, of which there is none.
+    /// The third evaluation waits, because no permit is left.
     #[tokio::test]
     async fn two_large_evaluations_run_at_once() {
         assert_eq!(RUNNING.available_permits(), 2);

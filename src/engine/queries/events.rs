@@ -5,28 +5,28 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::store::{Row, Statement, StoreError};
 
-/// Groups whose sizes are read at once, and bytes of their events, of at least one group: parsing them takes about a
-/// millisecond.
+/// Limits of a batch: groups of events, and bytes of their events (at least one group is read). Parsing them takes
+/// about 1 ms.
 const GROUPS_READ: i64 = 200;
 const BATCH_BYTES: i64 = 256 * 1024;
 
-/// Bytes of events that one call reads, before the last batch. A caller who wants more asks again.
+/// Bytes of events after which one call ends. A caller that wants more calls again.
 const READ_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
-/// An event, as it is read.
+/// A published event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedEvent {
-    /// Its number; they rise by one.
+    /// Its number; events are numbered consecutively.
     pub seq: i64,
     pub when: Time,
     pub channel: String,
-    /// JSON text: an object on `log` and the workers' channels, else the job's id.
+    /// JSON text: an object on `log` and the workers' channels, otherwise the job's ID.
     pub data: String,
 }
 
-/// Groups of events that are read at once.
+/// Groups of events that are read together. A group has the events of one transaction.
 struct Batch {
-    /// The numbers of the first and the last group, which are those of their first events.
+    /// The numbers of the first and the last group. A group's number is that of its first event.
     first: i64,
     last: i64,
     /// The number of the last event.
@@ -35,8 +35,8 @@ struct Batch {
 }
 
 impl Engine {
-    /// Up to `limit` events after the one numbered `after`, of one channel or of all; fewer if they are many megabytes. Also
-    /// the number after which the next call should ask.
+    /// Up to `limit` events with numbers above `after`, of one channel or of all; fewer if they are many megabytes.
+    /// Also returns the number to continue from.
     pub async fn events(
         &self,
         after: i64,
@@ -46,7 +46,7 @@ impl Engine {
         let (mut found, mut last, mut bytes) = (Vec::new(), after, 0);
         while bytes < READ_BYTES_MAX {
             let Some(batch) = self.next_events(last).await? else {
-                // A caller that asks from beyond the newest event is led back to it, and skips none that came meanwhile.
+                // A caller beyond the newest event continues from there, and misses none that came meanwhile.
                 let newest = self.last_event().await?;
                 return Ok((found, last.min(newest)));
             };
@@ -62,13 +62,13 @@ impl Engine {
                     }
                 }
             }
-            // Old events may have been dropped meanwhile.
+            // Old events may have been deleted meanwhile.
             last = last.max(batch.end);
         }
         Ok((found, last))
     }
 
-    /// The next groups that hold events after this one, as many as fit a batch.
+    /// The next groups with events after this one, up to a batch.
     async fn next_events(&self, after: i64) -> Result<Option<Batch>> {
         let sizes = Statement::new(SIZES, [after.into(), GROUPS_READ.into()]);
         let mut batch: Option<Batch> = None;
@@ -94,7 +94,7 @@ impl Engine {
         Ok(batch)
     }
 
-    /// The number of the newest event; 0 if there is none.
+    /// The number of the newest event; 0 if there are none.
     pub async fn last_event(&self) -> Result<i64> {
         let rows = self.readers().rows(Statement::new(LAST, [])).await?;
         rows.first().map_or(Ok(0), |row| Ok(row.int(0)?))
@@ -123,7 +123,7 @@ fn events(rows: &[Row]) -> Result<Vec<PublishedEvent>, StoreError> {
 
 const LAST: &str = "SELECT last_event FROM state WHERE id = 1";
 
-// The first group may hold events of which only the later ones are wanted.
+// The first group may begin before the wanted events.
 const SIZES: &str = "
 SELECT first, n, CAST(octet_length(entries) AS BIGINT) FROM events
 WHERE first >= coalesce((SELECT max(first) FROM events WHERE first <= $1 + 1), 0) AND first + n - 1 > $1

@@ -1,4 +1,4 @@
-//! Looking at failures closely: when they happened, what they say, where. All of it within bounds.
+//! Details of failures: when they happened, their messages, and their queues. All queries are bounded.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use crate::engine::model::job_rows::{self, job_columns};
 use crate::search::LOOKED_AT_MAX;
 use crate::store::{Row, Statement};
 
-/// Failed jobs of one group whose times are looked at.
+/// Failed jobs of one group whose times are read.
 pub const TIMES_MAX: usize = 10_000;
 
-/// A failed job, as far as its failure goes.
+/// The failure of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failing {
     pub seq: i64,
     pub at: Time,
-    /// The beginning of the message, as far as a fingerprint looks at it.
+    /// The beginning of the message, as long as a fingerprint uses.
     pub message: String,
-    /// The worker that said so, or lost it.
+    /// The worker that reported the failure or lost the job.
     pub worker: String,
     pub queue: QueueId,
 }
@@ -28,15 +28,15 @@ pub struct Failing {
 /// When the jobs of a group failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailureTimes {
-    /// By the span of time, as they were asked for.
+    /// The number of failures per time span.
     pub spans: Vec<i64>,
-    /// Only so many of them, the newest, were looked at.
+    /// Only the newest [`TIMES_MAX`] were counted.
     pub is_cut: bool,
 }
 
 impl Engine {
-    /// When the jobs failed that are failed in these groups: of each group, how many in each of `count` spans of `width`
-    /// microseconds from `from` on.
+    /// When the still-failed jobs of these groups failed: for each group, the number in each of `count` spans of
+    /// `width` microseconds, starting at `from`.
     pub async fn failure_times(
         &self,
         groups: &[&str],
@@ -65,7 +65,7 @@ impl Engine {
             for row in answer.rows {
                 let (span, n) = (usize::try_from(row.int(0)?).ok(), row.int(1)?);
                 all += n;
-                // What failed meanwhile belongs to the last one.
+                // Jobs that failed after the last span count in it.
                 let span = span.map(|span| span.min(count.saturating_sub(1)));
                 if let Some(of_span) = span.and_then(|span| times.spans.get_mut(span)) {
                     *of_span += n;
@@ -77,7 +77,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// Up to `count` failed jobs of each of these groups, newest failure first, of those that failed from `from` on.
+    /// For each of these groups, up to `count` jobs that failed at `from` or later, newest first.
     pub async fn failing(
         &self,
         groups: &[&str],
@@ -110,7 +110,7 @@ impl Engine {
         groups.collect()
     }
 
-    /// How many jobs are failed in each queue, by their group; the first 20,000 pairs of them.
+    /// The number of failed jobs per queue, by group; at most 20,000 pairs of group and queue.
     pub async fn failing_queues(&self) -> Result<HashMap<String, Vec<(QueueId, i64)>>> {
         let mut found: HashMap<String, Vec<(QueueId, i64)>> = HashMap::new();
         for row in self
@@ -124,12 +124,12 @@ impl Engine {
         Ok(found)
     }
 
-    /// The jobs with these numbers, as a list shows them, as far as they are failed, newest failure first.
+    /// Those of the jobs with these numbers that are failed, with shortened texts, newest failure first.
     pub async fn failed_jobs(&self, seqs: &[i64]) -> Result<Vec<Job>> {
         self.failed_by_seq(BY_SEQ, seqs).await
     }
 
-    /// The job with this number, with its message, if it is failed.
+    /// The job with this number, with its whole message, if it is failed.
     pub async fn failed_job(&self, seq: i64) -> Result<Option<Job>> {
         Ok(self.failed_by_seq(WITH_MESSAGE, &[seq]).await?.pop())
     }
@@ -155,7 +155,7 @@ SELECT j.seq, j.since, substr(coalesce(j.failure_message, ''), 1, CAST($4 AS INT
 FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 AND j.since >= $2
 ORDER BY j.since DESC, j.seq DESC LIMIT $3 + 0";
 
-/// Pairs of a failure group and a queue that are read at once.
+/// The most pairs of failure group and queue that are read.
 const QUEUES_MAX: i64 = 20_000;
 
 const QUEUES: &str = "
@@ -168,7 +168,7 @@ const BY_SEQ: &str = concat!(
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.state = 5"
 );
 
-// As many characters as a message may have bytes.
+// In characters; a message has at most as many bytes.
 const WITH_MESSAGE: &str = concat!(
     "SELECT ",
     job_columns!(brief: "65536"),

@@ -1,4 +1,4 @@
-//! Failure groups, and the jobs that failed with one.
+//! Failure groups and their jobs.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -8,20 +8,20 @@ use crate::engine::model::page::{LISTED_MAX, Page};
 use crate::engine::queries::job_lists::{List, jobs, list};
 use crate::store::{Arg, Statement};
 
-/// A group of failures.
+/// A failure group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureGroup {
     pub group: String,
     pub count: i64,
-    /// The oldest of its failures.
+    /// The time of its oldest failure.
     pub first: Option<Time>,
-    /// The newest of its failures, and its message.
+    /// The time of its newest failure, and that failure's message.
     pub last: Option<Time>,
     pub message: Option<String>,
 }
 
 impl Engine {
-    /// The groups that have failed jobs, by name; the first 10,000 of them.
+    /// The groups with failed jobs, by name; at most 10,000.
     pub async fn failures(&self) -> Result<Vec<FailureGroup>> {
         let rows = self
             .readers()
@@ -39,7 +39,7 @@ impl Engine {
         rows.iter().map(group).collect()
     }
 
-    /// How many jobs have failed with `group`, and some of them, newest failure first.
+    /// The number of failed jobs in `group`, and a page of them, newest failure first.
     ///
     /// # Errors
     /// [`Error::ResponseTooLarge`].
@@ -48,7 +48,7 @@ impl Engine {
         Ok((total, self.read_whole(&FAILED_WITH, &args).await?))
     }
 
-    /// The same, as a list shows them.
+    /// Like [`Engine::failed`], with shortened texts.
     pub async fn list_failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
         let (total, args) = self.failed_with(group, page).await?;
         let statement = Statement::new(FAILED_WITH.brief, args);

@@ -1,5 +1,4 @@
-//! Lists of jobs: whole, as a page shows them, or only their ids. A list of whole jobs has as many bytes as an answer may
-//! have, which is seen before it is loaded.
+//! Lists of jobs: whole, with shortened texts, or only IDs. The size of whole jobs is checked before they are loaded.
 
 use std::collections::HashMap;
 
@@ -11,14 +10,13 @@ use crate::engine::model::job_rows::{self};
 use crate::engine::model::page::Page;
 use crate::store::{Arg, Row, Statement, StoreError};
 
-/// The statements of one list.
 pub struct List {
-    /// The jobs with all that belongs to them.
+    /// The whole jobs.
     pub whole: &'static str,
-    /// The jobs with the beginning of their texts.
+    /// The jobs with shortened texts.
     pub brief: &'static str,
     pub ids: &'static str,
-    /// How many bytes the whole jobs have.
+    /// The total size of the whole jobs in bytes.
     pub bytes: &'static str,
 }
 
@@ -42,7 +40,7 @@ macro_rules! list {
 pub(crate) use list;
 
 impl Engine {
-    /// The jobs, in the order of their keys; `None` where one is not there.
+    /// The jobs with these keys, in this order; `None` for missing ones.
     ///
     /// # Errors
     /// [`Error::ResponseTooLarge`].
@@ -54,7 +52,7 @@ impl Engine {
         in_order(keys, &found)
     }
 
-    /// The same, as a list shows them.
+    /// Like [`Engine::jobs_by_key`], with shortened texts.
     pub async fn list_jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
         self.refresh_cache().await?;
         let found = self.by_key(keys, BY_KEY.brief).await?;
@@ -70,7 +68,7 @@ impl Engine {
         Ok(self.readers().rows(Statement::of_rows(sql, &rows)).await?)
     }
 
-    /// Jobs of one queue (or, complete and scheduled ones, of all) by where they are.
+    /// A page of the jobs in a state, of one queue or (only complete and scheduled ones) of all.
     ///
     /// # Errors
     /// [`Error::ResponseTooLarge`].
@@ -87,7 +85,7 @@ impl Engine {
         self.read_whole(list, &args).await
     }
 
-    /// The same, as a list shows them.
+    /// Like [`Engine::jobs`], with shortened texts.
     pub async fn list_jobs(
         &self,
         standing: EffectiveState,
@@ -102,7 +100,7 @@ impl Engine {
         jobs(&self.readers().rows(statement).await?)
     }
 
-    /// The ids of the same.
+    /// The IDs of the jobs that [`Engine::jobs`] returns.
     pub async fn job_ids(
         &self,
         standing: EffectiveState,
@@ -120,7 +118,7 @@ impl Engine {
             .collect::<Result<_, _>>()?)
     }
 
-    /// The statements of a list, and their arguments; nothing if there is no such list.
+    /// The statements of a list, and their arguments; `None` if there is no such list.
     async fn list(
         &self,
         standing: EffectiveState,
@@ -171,7 +169,7 @@ impl Engine {
     }
 }
 
-/// Whether an answer may have as many bytes as this row says.
+/// Fails if the size in this row exceeds the limit of a response.
 fn fits(row: Option<&Row>) -> Result<()> {
     let bytes = row.map_or(Ok(0), |row| row.int(0))?;
     if usize::try_from(bytes).is_ok_and(|bytes| bytes <= RESPONSE_BYTES_MAX) {
@@ -194,8 +192,8 @@ fn in_order(keys: &[JobKey], rows: &[Row]) -> Result<Vec<Option<Job>>> {
 const BY_KEY: List =
     list!("rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)");
 
-// Each half is cut off at the page's end before they are sorted together. The second is short: due jobs
-// that have not been promoted yet.
+// Each part is limited to the end of the page before they are sorted together. The last one is short: due jobs that
+// have not been promoted yet.
 const WAITING_IN: List = list!(
     "(
         SELECT seq FROM (SELECT w.seq FROM jobs AS w WHERE w.queue = $3 AND w.state = 1

@@ -8,13 +8,13 @@ use crate::engine::model::job_rows::job_columns;
 use crate::store::Statement;
 
 impl Engine {
-    /// The job; `None` if it is not there.
+    /// The job; `None` if it does not exist.
     pub async fn job(&self, key: &JobKey) -> Result<Option<Job>> {
         self.refresh_cache().await?;
         self.read_job(key).await
     }
 
-    /// The same, for whoever has caught up with the other servers already.
+    /// Like [`Engine::job`], for callers that have refreshed the cache.
     pub(in crate::engine) async fn read_job(&self, key: &JobKey) -> Result<Option<Job>> {
         if !is_possible(&key.id) {
             return Ok(None);
@@ -25,7 +25,7 @@ impl Engine {
         Ok(job.map(|(job, _)| job))
     }
 
-    /// The job of this queue; `None` if it is not there.
+    /// The job of this queue; `None` if it does not exist.
     pub async fn job_in(&self, queue: &QueueKey, id: &str) -> Result<Option<Job>> {
         self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {

@@ -1,5 +1,5 @@
-//! What is ready in an lmstfy queue: jobs that a consumer would get now. What is due, and what has tries left
-//! and a lost lease, is ready whether or not anybody has looked; what has no time left to live is not.
+//! Ready jobs of an lmstfy queue: those that a consumer could get now. Includes due jobs, and jobs with attempts left
+//! whose lease has expired, whether or not maintenance has processed them. Excludes jobs whose time to live has ended.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -9,7 +9,7 @@ use crate::engine::model::job_rows::{self, job_columns};
 use crate::store::Statement;
 
 impl Engine {
-    /// How many jobs of the queue are ready.
+    /// The number of ready jobs in the queue.
     pub async fn count_ready(&self, queue: &QueueKey) -> Result<i64> {
         self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
@@ -21,7 +21,7 @@ impl Engine {
         Ok(rows.first().map_or(Ok(0), |row| row.int(0))?)
     }
 
-    /// The job that a consumer would get now.
+    /// The job that the next consumer gets, and the current time.
     pub async fn next_ready_job(&self, queue: &QueueKey) -> Result<Option<(Job, Time)>> {
         self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
@@ -34,7 +34,7 @@ impl Engine {
         Ok(job.map(|(job, _)| (job, now)))
     }
 
-    /// The job of that id, if it is in the queue and has time left to live.
+    /// The job, if it is in the queue and its time to live has not ended, and the current time.
     pub async fn unexpired_job(
         &self,
         queue: &QueueKey,
@@ -49,8 +49,8 @@ impl Engine {
     }
 }
 
-/// Waiting jobs are counted, the few others are looked up. The plus keeps SQLite from walking through all that wait
-/// instead of the few that have expired.
+/// Uses the counter of waiting jobs and looks up the few others. The unary plus makes SQLite use the index by expiry
+/// instead of scanning all waiting jobs.
 const READY: &str = "
 SELECT (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = 0 AND queue = $1 AND slot = 1)
     + (SELECT count(*) FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2

@@ -1,4 +1,4 @@
-//! The names of workers, tags and failure groups, for whoever looks for one by a part of it.
+//! Names of workers, tags and failure groups, for suggestions.
 
 use std::sync::PoisonError;
 
@@ -7,12 +7,12 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::store::Statement;
 
-/// Names of one kind that are read: the first ones, and those from the part on. Where there are more, what begins
-/// with the part is still among them.
+/// Names of each kind that are read: the first ones, and those from `part` on. So names that begin with `part` are
+/// included even if there are many.
 const FIRST_MAX: i64 = 2_000;
 const FROM_PART_MAX: i64 = 100;
 
-/// Names, in no order; one may stand there twice.
+/// Names, unordered and possibly with duplicates.
 #[derive(Debug, Default)]
 pub struct Names {
     pub workers: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Names {
 }
 
 impl Engine {
-    /// The names among which one that contains `part` is to be looked for.
+    /// Candidates for names that contain `part`.
     pub async fn matching_names(&self, part: &str, now: Option<Time>) -> Result<Names> {
         self.refresh_cache().await?;
         let forgotten = self
@@ -48,7 +48,7 @@ impl Engine {
                 of.push(row.text(0)?);
             }
         }
-        // Those who have shown themselves since the last group that wrote.
+        // Workers that were active since the last transaction that wrote.
         let seen = self
             .seen_workers()
             .lock()

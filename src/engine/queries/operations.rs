@@ -8,14 +8,14 @@ use crate::engine::operations::{Operation, Skip};
 use crate::store::Statement;
 
 impl Engine {
-    /// The operation with that id.
+    /// The operation with this ID.
     pub async fn operation(&self, id: i64) -> Result<Option<Operation>> {
         let rows = self.readers().rows(rows::load(&[id])).await?;
         let first = rows.first().map(rows::operation).transpose()?;
         Ok(first.map(|(operation, _)| operation))
     }
 
-    /// How many operations are known, and some of them, newest first.
+    /// The number of operations, and a page of them, newest first.
     pub async fn operations(&self, page: Page) -> Result<(i64, Vec<Operation>)> {
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let batch = vec![
@@ -30,7 +30,7 @@ impl Engine {
         Ok((total, found.collect::<Result<_>>()?))
     }
 
-    /// The jobs to which the operation did nothing, in the order in which it met them; the first thousand are known.
+    /// The jobs that the operation skipped, in order. Only the first 1,000 are stored.
     pub async fn skips(&self, id: i64, page: Page) -> Result<Vec<Skip>> {
         let args = [id, page.limit as i64, page.offset as i64];
         let skips = Statement::new(rows::SKIPS, args.map(Into::into));

@@ -1,4 +1,4 @@
-//! Looking: everything that reads and changes nothing. It sees what has been committed.
+//! Queues and the numbers of their jobs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::engine::model::job::{EffectiveState, QueueId, QueueKey, State};
 use crate::engine::model::queue::Queue;
 use crate::store::{Answer, Statement};
 
-/// How many jobs of a queue stand where, at one moment.
+/// The number of jobs of a queue in each effective state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub waiting: i64,
@@ -27,7 +27,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The sum of both.
     pub fn plus(self, other: Counts) -> Counts {
         Counts {
             waiting: self.waiting + other.waiting,
@@ -70,19 +69,18 @@ impl Counts {
     }
 }
 
-/// A queue and its counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueCounts {
     pub queue: Arc<Queue>,
     pub counts: Counts,
-    /// When the job that has waited longest became available; of those with the lowest priority number.
+    /// When the first waiting job became available: the oldest of those with the lowest priority number.
     pub oldest_waiting: Option<Time>,
-    /// How many recurring jobs it has.
+    /// The number of its recurring jobs.
     pub recurring: i64,
 }
 
 impl Engine {
-    /// All queues by when they were first seen, then by name.
+    /// All queues, by the time they were first seen, then by name.
     pub async fn queues(&self, now: Option<Time>) -> Result<Vec<QueueCounts>> {
         self.refresh_cache().await?;
         let now = self.now(now).0;
@@ -108,7 +106,7 @@ impl Engine {
             .collect())
     }
 
-    /// One queue; `None` if it is not known.
+    /// One queue; `None` if it does not exist.
     pub async fn queue(&self, key: &QueueKey, now: Option<Time>) -> Result<Option<QueueCounts>> {
         self.refresh_cache().await?;
         let now = self.now(now).0;
@@ -139,7 +137,7 @@ type Found = (
     HashMap<QueueId, i64>,
 );
 
-/// The counts of every queue, when its oldest waiting job became available, and its recurring jobs.
+/// Counts by queue, when each queue's first waiting job became available, and numbers of recurring jobs.
 fn counts(answers: Vec<Answer>) -> Result<Found> {
     let mut counts: HashMap<QueueId, Counts> = HashMap::new();
     let (mut oldest, mut recurring) = (HashMap::new(), HashMap::new());
@@ -176,7 +174,7 @@ fn counts(answers: Vec<Answer>) -> Result<Found> {
 pub const COUNTS: &str =
     "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies WHERE kind = 0 GROUP BY queue, slot";
 
-// A lost lease and a due job are found at the beginning of an index, queue by queue.
+// The join with `queues` finds expired leases and due jobs at the start of an index, queue by queue.
 const COUNT_STALLED: &str = "
 SELECT q.id, count(*) FROM queues AS q CROSS JOIN jobs AS j
 WHERE j.queue = q.id AND j.state = 4 AND j.lease_until <= $1 GROUP BY q.id";

@@ -1,4 +1,4 @@
-//! Records by label, for whoever looks at a queue as a whole.
+//! Records by label.
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
@@ -8,10 +8,10 @@ use crate::engine::model::record::Record;
 use crate::engine::queries::records::{found, records};
 use crate::store::{Answer, Statement, StoreError};
 
-/// Labels of which records are counted; the rarest are left out.
+/// The most labels that are listed; the rarest are left out.
 const LABELS_MAX: i64 = 200;
 
-/// How many records have a label; those with none are counted together.
+/// The number of records with a label; those without one are counted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelCounts {
     /// See [`crate::query::label`].
@@ -19,17 +19,17 @@ pub struct LabelCounts {
     pub count: i64,
 }
 
-/// Which records of a queue.
+/// Selects records of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LabelFilter {
     All,
     Labelled(String),
-    /// Those without a label.
+    /// Records without a label.
     Others,
 }
 
 impl Engine {
-    /// How many records of the queue have which label, most frequent first.
+    /// The number of records per label, most frequent label first.
     ///
     /// # Errors
     /// [`NoSuchQueue`](crate::engine::Error).
@@ -45,7 +45,7 @@ impl Engine {
         rows.iter().map(labelled).collect()
     }
 
-    /// A page of records, as a list shows them, longest untouched first; and how many there are of them in all.
+    /// A page of records with shortened texts, least recently modified first, and their total number.
     ///
     /// # Errors
     /// [`NoSuchQueue`](crate::engine::Error).

@@ -1,4 +1,4 @@
-//! The queues of Jobq.
+//! Jobq queues.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::engine::model::job::{Protocol, QueueKey};
 use crate::engine::model::queue::Queue;
 
 impl Engine {
-    /// The queues, by number.
+    /// The queues, by ID.
     pub async fn record_queues(&self) -> Result<Vec<Arc<Queue>>> {
         self.refresh_cache().await?;
         let mut queues = self.known_queues().all();
@@ -17,15 +17,15 @@ impl Engine {
         Ok(queues)
     }
 
-    /// The queue of this number or this name. What is asked of it later is asked of this one, and not of another
-    /// that has come to its name.
+    /// The queue with this ID or name. The result identifies this queue even if it is deleted and its name is used
+    /// again.
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
     pub async fn record_queue(&self, name: &str) -> Result<Arc<Queue>> {
         let known = || {
             let queues = self.known_queues();
-            // No name is a number.
+            // Queue names are never numbers.
             let queue = if name.bytes().all(|byte| byte.is_ascii_digit()) {
                 queues.by_id(name.parse().unwrap_or_default())
             } else {
@@ -36,7 +36,7 @@ impl Engine {
         if let Some(queue) = known() {
             return Ok(queue);
         }
-        // It may be another server's, and new.
+        // Another server may have just created it.
         self.refresh_cache().await?;
         known().ok_or_else(|| Error::NoSuchQueue {
             name: name.to_owned(),

@@ -1,5 +1,5 @@
-//! Finding records: by number, and by a query. What of a query an index can answer is asked of the database; the
-//! rest is decided here, over what that leaves, batch by batch.
+//! Finds records by ID and by query. The database evaluates the parts of a query that an index covers; the rest is
+//! evaluated here, batch by batch.
 
 use std::sync::Arc;
 
@@ -17,37 +17,34 @@ use crate::engine::verbs::jobq::changes::no_such_queue;
 use crate::query::{Hint, Query};
 use crate::store::{Row, Statement, StoreError};
 
-/// Records that one query may look at.
+/// Records that one query may read.
 const LOOKED_AT_MAX: usize = 200_000;
 
-/// How much work it may be to see which of them match: steps, and bytes that are looked at; and how much of it for one
-/// record.
+/// The work, in steps and bytes, that one query may spend in total, and on one record.
 const WORK_MAX: u64 = 200_000_000;
 const WORK_MAX_EACH: u64 = 5_000_000;
 
-/// Records that are read at once without a look at their sizes, each of which is at most what a request's body may be.
+/// A batch of up to this many records is read without checking their sizes. Each is at most as large as a request.
 const A_FEW: usize = 64;
 
-/// A record that was found.
 #[derive(Clone)]
 pub struct Found {
     pub seq: i64,
     pub record: Record,
 }
 
-/// Where a page of records begins and ends.
+/// A page of records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Records {
-    /// By number.
+    /// By ID.
     pub records: Vec<Record>,
     /// Whether there are more.
     pub more: bool,
 }
 
-/// Whether the record matches at this moment.
 fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Result<bool, Spent> {
     let events = if query.needs().events {
-        // It is parsed and written again.
+        // The events are parsed and serialized.
         budget.spend(2 * record.history.as_text().len())?;
         record.events()
     } else {
@@ -65,15 +62,15 @@ fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Re
     })
 }
 
-/// What is still wanted of the records that match.
+/// What a query still needs.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     records: usize,
-    /// Fewer, if they have so many bytes.
+    /// Stops once the records found reach this many bytes.
     bytes: usize,
 }
 
-/// The places of the first records that match, as many as are wanted.
+/// The indexes of the first matching records, up to the limits.
 fn matching(
     records: &[Found],
     query: &Query,
@@ -105,7 +102,7 @@ fn matching(
 }
 
 impl Engine {
-    /// Up to `limit` records that match, longest untouched first.
+    /// Up to `limit` matching records, least recently modified first.
     ///
     /// # Errors
     /// [`NoSuchQueue`, `TooMuchWork`](Error).
@@ -119,7 +116,7 @@ impl Engine {
         Ok(found.into_iter().map(|found| found.record).collect())
     }
 
-    /// Looks whether the queue is there still, and gives its number.
+    /// Returns the queue's ID, if it still exists.
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
@@ -132,7 +129,7 @@ impl Engine {
             .ok_or_else(|| no_such_queue(queue))
     }
 
-    /// The record of this number.
+    /// The record with this ID.
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
@@ -143,7 +140,7 @@ impl Engine {
         Ok(found.map(|found| found.record))
     }
 
-    /// Up to `limit` records with a number above `after`, by number; fewer if they are large.
+    /// Up to `limit` records with IDs above `after`, by ID; fewer if they are large.
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
@@ -153,7 +150,7 @@ impl Engine {
         let mut pace = BatchSizer::default();
         loop {
             let after = records.last().map_or(after, |record| record.id);
-            // One more than is wanted tells whether there are more.
+            // One more than requested, to see whether there are more.
             let batch = pace.next().min(limit + 1 - records.len());
             let args = |batch: usize| [id.into(), after.into(), (batch as i64).into()];
             let sizes = |batch| Statement::new(LIST.sizes, args(batch));
@@ -174,8 +171,9 @@ impl Engine {
         }
     }
 
-    /// Of a batch of records as many as are not too large together, at least one; `sizes` reads their sizes. A batch of
-    /// a few is small enough: most walks end with it, and to read the sizes costs as much as to read the records.
+    /// Reduces a batch to as many records as are not too large together, at least one. `sizes` reads their sizes. Small
+    /// batches are not checked: most scans end with the first one, and reading the sizes costs as much as reading the
+    /// records.
     async fn fitting(&self, batch: usize, sizes: impl FnOnce(usize) -> Statement) -> Result<usize> {
         if batch <= A_FEW {
             return Ok(batch);
@@ -186,7 +184,7 @@ impl Engine {
             .map(|row| row.int(0))
             .collect::<Result<_, _>>()?;
         let fitting = BatchSizer::fitting(&sizes);
-        // Fewer than a batch are the last ones.
+        // Fewer sizes than requested: the batch is the last.
         Ok(if fitting == sizes.len() {
             batch
         } else {
@@ -194,7 +192,7 @@ impl Engine {
         })
     }
 
-    /// Up to `limit` records that match, longest untouched first; fewer if they have `enough` bytes.
+    /// Up to `limit` matching records, least recently modified first; fewer once they reach `enough` bytes.
     pub(in crate::engine) async fn find_records(
         &self,
         queue: &Queue,
@@ -321,7 +319,7 @@ pub fn found(row: &Row) -> Result<Found, StoreError> {
 }
 
 macro_rules! records {
-    // As a list shows them: with the beginning of payload and state.
+    // With shortened payload and state.
     (brief: $rest:literal) => {
         concat!(
             "SELECT id, seq, substr(body, 1, 1000), substr(work_state, 1, 1000),
@@ -340,7 +338,7 @@ macro_rules! records {
 
 pub(crate) use records;
 
-/// The statements that read the next records, and only their sizes.
+/// The statements that read the next records, or only their sizes.
 struct Walk {
     records: &'static str,
     sizes: &'static str,
@@ -364,13 +362,14 @@ const BY_ID: &str = records!("scope = $1 AND id = $2");
 const LIST: Walk =
     walk!("queue = $1 AND CAST(id AS BIGINT) > $2 ORDER BY CAST(id AS BIGINT) LIMIT $3 + 0");
 
-// The sign keeps SQLite from going by number, and sorting.
+// The unary plus keeps SQLite from using the index by ID and then sorting.
 const NEXT: Walk = walk!(
     "queue = $1 AND (updated_at, seq) > ($2, $3) AND updated_at <= $4
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );
 
-// The sign before the end keeps it by label: of two spans it would take the one without.
+// The plus before `updated_at` keeps SQLite on the index by label: with a range on both sides it would choose the index
+// without label.
 const NEXT_LABELLED: Walk = walk!(
     "queue = $1 AND label = $8 AND (updated_at, seq) > ($2, $3) AND +updated_at <= $4
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"

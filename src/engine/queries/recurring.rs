@@ -8,7 +8,7 @@ use crate::engine::model::recurring::{ALL, IN, LOAD, Recurring, recurring};
 use crate::store::Statement;
 
 impl Engine {
-    /// The recurring job; `None` if it is not there.
+    /// The recurring job; `None` if it does not exist.
     pub async fn recurring(&self, id: &str) -> Result<Option<Recurring>> {
         self.refresh_cache().await?;
         let statement = Statement::of_rows(LOAD, &[id]);
@@ -16,7 +16,7 @@ impl Engine {
         rows.first().map(|row| Ok(recurring(row)?.0)).transpose()
     }
 
-    /// Recurring jobs of one queue, or of all, by when their next child is due.
+    /// The recurring jobs of one queue, or of all, by the time their next child is due.
     pub async fn recurring_in(
         &self,
         queue: Option<&QueueKey>,

@@ -1,6 +1,5 @@
-//! Searching all jobs. What of a search an index can answer is asked of the database: the numbers of the jobs that
-//! may be meant. The rest is decided here, newest job first, batch by batch, within bounds; whoever meets them is told
-//! how far the search has come, and goes on from there.
+//! Searches jobs of all protocols. An index narrows down the job numbers where possible; the rest is evaluated here,
+//! newest job first, batch by batch, within limits. The result says how far the search came and where to continue.
 
 pub mod judge;
 pub mod rows;
@@ -26,25 +25,24 @@ use rows::{
     looked_at,
 };
 
-/// So many entries of an index are sorted by number at the most; where there are more, the jobs themselves are
-/// looked at, newest first.
+/// The most index entries that are sorted by number. If there are more, the search scans all jobs, newest first.
 const INDEXED_MAX: i64 = 200_000;
 
-/// No index has complete jobs by queue, so looking for them is looking at all that are complete.
+/// Cost factor of complete jobs: no index has them by queue, so all complete jobs must be read.
 const COMPLETE_COST: i64 = 4;
 
-/// Jobs with one id that are shown ahead of the others.
+/// Jobs with exactly the searched ID that are shown first.
 const EXACT_MAX: i64 = 20;
 
-/// How far one search may go.
+/// Limits of one search.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchLimits {
     /// Jobs to find.
     pub jobs: usize,
-    /// Jobs to look at.
+    /// Jobs to read.
     pub looked_at: usize,
-    /// No further batch is read after this time, but for the first few hundred jobs: what is found in a small database
-    /// does not depend on how busy the machine is.
+    /// No further batch is read after this time, except for the first few hundred jobs, so that results of a small
+    /// database do not depend on the load of the machine.
     pub time: Duration,
 }
 
@@ -58,45 +56,45 @@ impl Default for SearchLimits {
     }
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Clone, Debug, Default)]
 pub struct SearchResult {
     /// Newest first.
     pub jobs: Vec<Job>,
-    /// If the search is but one word: those whose id that is.
+    /// If the search is a single word: the jobs with this ID.
     pub exact: Vec<Job>,
     pub looked_at: usize,
-    /// Among about how many jobs.
+    /// The approximate number of jobs that had to be considered.
     pub among: i64,
-    /// From where to go on, if there may be more.
+    /// The job number to continue from, if there may be more.
     pub next: Option<i64>,
-    /// The search stopped because it had looked at as many jobs, or for as long, as it may.
+    /// Whether the search stopped at its limit of jobs or time.
     pub is_cut: bool,
-    /// The last job that was looked at was put at this time.
+    /// The creation time of the last job that was read.
     pub down_to: Option<Time>,
 }
 
-/// A job that is meant, as far as a search looks at it.
+/// A matching job, with the fields that a search reads.
 pub struct Hit<'a> {
     pub job: &'a Job,
     pub queue: &'a Queue,
-    /// Of what is written in it, about.
+    /// The approximate size of its texts.
     pub bytes: i64,
 }
 
-/// Which jobs are to be looked at.
+/// The jobs to scan.
 enum Source {
-    /// All, newest first.
+    /// All jobs, newest first.
     All,
-    /// Those with these numbers, highest first; and whether there are more.
+    /// The jobs with these numbers, highest first, and whether there are more.
     These(Vec<i64>, bool),
 }
 
-/// The queues that are there, by number.
+/// Visible queues by ID.
 pub type QueuesById = HashMap<QueueId, Arc<Queue>>;
 
 impl Engine {
-    /// Jobs of all protocols that are meant, newest first; with a number, only those that are older than that one.
+    /// Matching jobs of all protocols, newest first; with `after`, only those with lower numbers.
     pub async fn search(
         &self,
         search: &Search,
@@ -113,14 +111,14 @@ impl Engine {
         let mut found = walk.await?;
         found.exact = self.exact(search, &places, now).await?;
         found.jobs = self.job_summaries(&hits, &places, now).await?;
-        // Some may have changed since they were looked at.
+        // Some may have changed since they were matched.
         found
             .jobs
             .retain(|job| search.may_stand(job.effective_state(now).as_str()));
         Ok(found)
     }
 
-    /// Goes through all jobs that are meant, newest first, and says how far it has come; what it found is for `meet`.
+    /// Scans matching jobs, newest first, and calls `meet` for each. Returns how far it came.
     pub(in crate::engine) async fn walk(
         &self,
         search: &Search,
@@ -148,7 +146,7 @@ impl Engine {
                     false => row.loaded_bytes(),
                 });
             }
-            // One more than is wanted tells whether there are more.
+            // One more than requested, to see whether there are more.
             let more = (reach.jobs - hits).saturating_add(1);
             let judged = self.match_jobs(search, &rows, now, more, &mut spending);
             let judged = judged.await?;
@@ -168,7 +166,7 @@ impl Engine {
                 after = job.seq;
             }
             if judged.len() < rows.len() {
-                // What alone is too much for a search is passed over, so that the next one gets further.
+                // A job that alone exceeds the budget is skipped, so that the next search gets further.
                 if let (0, Some(first)) = (found.looked_at, rows.first()) {
                     found.looked_at = 1;
                     after = first.job.seq;
@@ -177,7 +175,7 @@ impl Engine {
                 found.is_cut = true;
                 break;
             }
-            // Of the numbers that an index gave, some may be no job's any more.
+            // Jobs found in an index may have been deleted meanwhile.
             after = after.min(read.last);
             if read.is_all {
                 break;
@@ -193,14 +191,14 @@ impl Engine {
         Ok(found)
     }
 
-    /// The queues whose jobs anybody may see: not those that have been deleted, while upkeep drops what was in them.
+    /// The queues whose jobs are visible: excludes deleted ones that maintenance has not emptied yet.
     pub(in crate::engine) fn visible_queues(&self) -> QueuesById {
         let all = self.known_queues().all().into_iter();
         let all = all.filter(|queue| !queue.forgotten || queue.key.protocol != Protocol::Jobq);
         all.map(|queue| (queue.id, queue)).collect()
     }
 
-    /// Among which jobs to look, and about how many these are.
+    /// Chooses the jobs to scan, and estimates their number.
     async fn among(
         &self,
         search: &Search,
@@ -214,7 +212,7 @@ impl Engine {
                 .tag()
                 .map(|tag| Statement::new(TAG_COUNT, [tag.into()])),
         );
-        // The last failure of a job that is not failed any more is in no index.
+        // No index covers the last failure of a job that is no longer failed.
         let states = states(search);
         let group = search.failure().filter(|_| states == [State::Failed]);
         batch.extend(group.map(|group| Statement::new(GROUP_COUNT, [group.into()])));
@@ -252,7 +250,7 @@ impl Engine {
         Ok((Source::These(numbers, more), count))
     }
 
-    /// The next jobs, as far as the search looks at them.
+    /// Reads the next jobs, with the fields that the search needs.
     async fn batch(
         &self,
         among: &mut Source,
@@ -285,7 +283,7 @@ impl Engine {
         }
     }
 
-    /// The jobs with these numbers, as a list shows them.
+    /// The jobs with these numbers, with shortened texts.
     pub(in crate::engine) async fn job_summaries(
         &self,
         numbers: &[i64],
@@ -299,7 +297,7 @@ impl Engine {
         Ok(jobs)
     }
 
-    /// The jobs with these numbers, as a search looks at them, and their sizes in bytes.
+    /// The jobs with these numbers, with the fields that a search reads, and their sizes in bytes.
     pub(in crate::engine) async fn jobs_with_sizes(
         &self,
         numbers: &[i64],
@@ -310,7 +308,7 @@ impl Engine {
         rows.iter().map(sized).collect()
     }
 
-    /// The jobs whose whole id the search is.
+    /// The jobs whose ID equals the search text.
     async fn exact(&self, search: &Search, places: &QueuesById, now: Time) -> Result<Vec<Job>> {
         match search.id() {
             Some(id) => self.find_by_id(id, places, now).await,
@@ -318,7 +316,7 @@ impl Engine {
         }
     }
 
-    /// Jobs of all protocols with this id, newest first; a few at most.
+    /// Jobs of all protocols with this ID, newest first; at most 20.
     pub async fn jobs_with_id(&self, id: &str, now: Option<Time>) -> Result<Vec<Job>> {
         self.refresh_cache().await?;
         self.find_by_id(id, &self.visible_queues(), self.now(now))
@@ -352,25 +350,25 @@ fn all_of(rows: &[Row]) -> Result<Vec<Job>, StoreError> {
         .collect()
 }
 
-/// What was read of those that are to be looked at.
+/// How far a batch came.
 struct Read {
-    /// There are no more.
+    /// There are no more jobs.
     is_all: bool,
-    /// Others must be asked for anew.
+    /// The numbers are used up; more must be read from the index.
     is_out: bool,
-    /// The last number that was asked for.
+    /// The last number that was requested.
     last: i64,
 }
 
-/// How many jobs there are, of those queues and states that may be meant.
+/// Counts of the jobs in the queues and states that may match.
 struct StateCounts {
-    /// Of all jobs.
+    /// All jobs.
     all: i64,
-    /// Of those that may be meant.
+    /// Jobs that may match.
     count: i64,
-    /// How many entries of indexes must be read to have their numbers.
+    /// Index entries to read to find their numbers.
     cost: i64,
-    /// The states, each with its queues.
+    /// The matching queues of each state.
     places: HashMap<State, Vec<(QueueId,)>>,
 }
 
@@ -412,7 +410,7 @@ impl StateCounts {
         })
     }
 
-    /// What it costs, how many there are, and the statements.
+    /// The cost, the number of jobs, and the statements.
     fn plan(&self, after: i64, limit: i64) -> (i64, i64, Vec<Statement>) {
         let statement = |(state, queues): (&State, &Vec<(QueueId,)>)| {
             let statement = Statement::of_rows(in_state(*state), queues);
@@ -423,7 +421,7 @@ impl StateCounts {
     }
 }
 
-/// The states in the database in which jobs that are meant can be.
+/// The stored states that matching jobs can have.
 fn states(search: &Search) -> Vec<State> {
     let mut states: HashSet<State> = HashSet::new();
     let may_stand = |standing: &EffectiveState| search.may_stand(standing.as_str());

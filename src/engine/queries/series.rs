@@ -1,9 +1,5 @@
-//! What happened in the queues by the minute, and further back by the hour: how much was put, claimed, completed and
-//! failed, and how long jobs waited and ran.
-//!
-//! These are counters like all others (`engine/counters.rs`), so a group writes them with the statement that it runs
-//! anyway. How long something took falls into one of twelve classes; their sum is how often it happened, so a claim
-//! and a completion are one row each. Upkeep makes hours of old minutes.
+//! Reads the time series of queues: numbers of puts, claims, completions and failures, and durations of waits and runs,
+//! by minute and further back by hour. See `unit_of_work/time_series.rs` for how they are stored.
 
 use std::collections::HashMap;
 
@@ -17,15 +13,15 @@ use crate::engine::unit_of_work::time_series::{
 };
 use crate::store::Statement;
 
-/// What happened in some time.
+/// Totals over a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeriesTotals {
     pub put: i64,
-    /// Failed or dead.
+    /// Jobs that entered the state failed or were dead-lettered.
     pub failed: i64,
-    /// Claims by how long the job had waited; see [`BOUNDS_S`].
+    /// Claims by waiting time; see [`BOUNDS_S`].
     pub waits: [i64; CLASSES],
-    /// Completions by how long the job had run.
+    /// Completions by run time.
     pub runs: [i64; CLASSES],
 }
 
@@ -38,7 +34,6 @@ impl SeriesTotals {
         self.runs.iter().sum()
     }
 
-    /// Both together.
     pub fn plus(mut self, other: &SeriesTotals) -> SeriesTotals {
         self.put += other.put;
         self.failed += other.failed;
@@ -66,8 +61,8 @@ impl SeriesTotals {
     }
 }
 
-/// The time in seconds within which this share of all ended: what is between the ends of a class is taken as evenly
-/// spread. What is longer than the last end counts as that. `None` of nothing.
+/// The quantile `share` of durations, in seconds, interpolated linearly within its class. Durations beyond the last
+/// bound count as that bound. `None` without durations.
 pub fn within(classes: &[i64; CLASSES], share: f64) -> Option<f64> {
     let total: i64 = classes.iter().sum();
     if total <= 0 {
@@ -87,8 +82,8 @@ pub fn within(classes: &[i64; CLASSES], share: f64) -> Option<f64> {
 }
 
 impl Engine {
-    /// What happened in a queue, or in all together, in each of `count` spans of `width` minutes from the minute
-    /// `from` on. Of spans that are whole hours also what is kept by the hour is told.
+    /// The totals of a queue, or of all queues, in each of `count` spans of `width` minutes, starting at the minute
+    /// `from`. Hourly data is included only if the spans are whole hours.
     pub async fn series(
         &self,
         queue: Option<&QueueKey>,
@@ -126,8 +121,7 @@ impl Engine {
         Ok(spans)
     }
 
-    /// How many jobs were completed in each queue in each of `count` minutes from the minute `from` on; queues without
-    /// any are left out.
+    /// Completions per queue in each of `count` minutes, starting at the minute `from`. Omits queues without any.
     pub async fn throughputs(&self, from: i64, count: usize) -> Result<HashMap<QueueId, Vec<i64>>> {
         let to = from.saturating_add(count as i64);
         let statement = Statement::new(THROUGHPUTS, [from.into(), to.into(), RUNS.into()]);
@@ -142,7 +136,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// When a job failed last, as far as it is kept: to the minute, or further back to the hour or the day.
+    /// The time of the last failure, to the minute; for older ones to the hour or the day. `None` if no longer stored.
     pub async fn last_failure(&self) -> Result<Option<Time>> {
         let day = self.readers().rows(Statement::new(LAST_DAY, [])).await?;
         let Some(day) = day.first().map_or(Ok(None), |row| row.int_or_null(0))? else {
@@ -167,7 +161,7 @@ impl Engine {
     }
 }
 
-// Minutes and hours of one queue stand together, so each queue is asked for its own.
+// The join with `queues` lets the primary key (kind, queue, day, ...) find the rows.
 const OF_ALL: &str = "
 SELECT (t.day - $2) / $4, t.slot, CAST(sum(t.n) AS BIGINT)
 FROM (SELECT id FROM queues UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t

@@ -1,4 +1,4 @@
-//! Statistics of one queue on one day, read out of `tallies`.
+//! Statistics of one queue on one day, from the table `tallies`.
 
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueKey;
@@ -6,11 +6,12 @@ use crate::engine::unit_of_work::counters::{Kind, Outcome, SLOTS, SUMMARY_SLOT, 
 use crate::engine::{Engine, Time};
 use crate::store::Statement;
 
-/// How long jobs took for something, in seconds.
+/// Durations, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Durations {
     pub moments: Summary,
-    /// [`SLOTS`] numbers: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (the last: or more).
+    /// The [`SLOTS`] slots: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last one holds
+    /// everything longer).
     pub histogram: Vec<i64>,
 }
 
@@ -23,23 +24,23 @@ impl Default for Durations {
     }
 }
 
-/// What happened in one queue on one UTC day.
+/// The statistics of one queue on one UTC day.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// From put to claim, by the day of the claim.
+    /// From put to claim, on the day of the claim.
     pub wait: Durations,
-    /// From claim to completion, by the day of the completion.
+    /// From claim to completion, on the day of the completion.
     pub run: Durations,
-    /// How many times a job failed.
+    /// Failures.
     pub failures: i64,
-    /// Of these, how many are failed still.
+    /// Failures of jobs that are still failed.
     pub failed: i64,
-    /// How many leases were lost and handed on.
+    /// Expired leases, whether the job was claimed again or ended.
     pub retries: i64,
 }
 
 impl Engine {
-    /// The statistics of the UTC day in which `moment` lies; all zeros for a queue that is not known.
+    /// The statistics of the UTC day of `moment`; all zeros if the queue does not exist.
     pub async fn stats(&self, queue: &QueueKey, moment: Time) -> Result<Stats> {
         self.refresh_cache().await?;
         let mut stats = Stats::default();

@@ -1,4 +1,4 @@
-//! Which jobs have a tag, and which tags are used most.
+//! Tags and the jobs that have them.
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
@@ -6,7 +6,7 @@ use crate::engine::model::page::Page;
 use crate::store::{Row, Statement};
 
 impl Engine {
-    /// How many jobs have the tag, and the ids of some, by the time of tagging, then by id.
+    /// The number of jobs with the tag, and a page of their IDs, by the time of tagging, then by ID.
     pub async fn tagged(&self, tag: &str, page: Page) -> Result<(i64, Vec<String>)> {
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let batch = vec![
@@ -23,7 +23,7 @@ impl Engine {
         Ok((total, ids?))
     }
 
-    /// Tags that `least` jobs or more have, most used first, each with how many.
+    /// Tags of at least `least` jobs, most used first, each with its number of jobs.
     pub async fn top_tags(&self, least: i64, page: Page) -> Result<Vec<(String, i64)>> {
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let statement = Statement::new(TOP, [least.into(), limit.into(), offset.into()]);

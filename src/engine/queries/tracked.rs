@@ -1,11 +1,11 @@
-//! The tracked jobs.
+//! Tracked jobs.
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, JobKey};
 
 impl Engine {
-    /// The tracked jobs by the time of tracking, and the ids of those that are gone.
+    /// The tracked jobs by the time of tracking, and the tracked IDs without a job.
     ///
     /// # Errors
     /// [`Error::ResponseTooLarge`].
@@ -16,7 +16,7 @@ impl Engine {
         Ok(there_and_gone(keys, found))
     }
 
-    /// The same, as a list shows them.
+    /// Like [`Engine::tracked`], with shortened texts.
     pub async fn list_tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
         self.refresh_cache().await?;
         let keys = self.tracked_keys();

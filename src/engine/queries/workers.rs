@@ -12,23 +12,23 @@ use crate::engine::model::page::LISTED_MAX;
 use crate::engine::queries::job_lists::jobs;
 use crate::store::Statement;
 
-/// A worker, and how many leases it holds.
+/// A worker and its leases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerCounts {
     pub name: String,
     pub last_seen: Time,
-    /// Leases that are not lost.
+    /// Unexpired leases.
     pub jobs: i64,
-    /// Leases that are lost, of jobs that nobody has taken over.
+    /// Expired leases of jobs that no other worker has claimed.
     pub stalled: i64,
 }
 
 impl Engine {
-    /// Workers that showed themselves within `max-worker-age`, last seen first; the first 10,000 of them.
+    /// Workers that were active within `max-worker-age`, last active first; at most 10,000.
     pub async fn workers(&self, now: Option<Time>) -> Result<Vec<WorkerCounts>> {
         self.refresh_cache().await?;
         let now = self.now(now);
-        // Before the database is read: a worker that is saved in between would be in neither.
+        // Read before the database: a worker that is saved in between would otherwise be missed.
         let unsaved = self
             .seen_workers()
             .lock()
@@ -74,7 +74,8 @@ impl Engine {
         Ok(workers)
     }
 
-    /// The jobs whose lease `worker` holds, as a list shows them, latest end first: those in time, and those lost.
+    /// The jobs whose lease `worker` holds, with shortened texts, latest expiry first: those with unexpired and those
+    /// with expired leases.
     pub async fn worker(&self, worker: &str, now: Option<Time>) -> Result<(Vec<Job>, Vec<Job>)> {
         self.refresh_cache().await?;
         let now = self.now(now);
@@ -87,7 +88,7 @@ impl Engine {
 const WORKERS: &str = "
 SELECT name, last_seen FROM workers WHERE protocol = 'qless' ORDER BY last_seen DESC LIMIT $1 + 0";
 
-// There are only as many running jobs as workers can hold, and the index has all that is asked for.
+// Running jobs are few, and the index covers all columns of the query.
 const HELD: &str = "
 SELECT worker, count(CASE WHEN lease_until > $1 THEN 1 END), count(CASE WHEN lease_until <= $1 THEN 1 END)
 FROM jobs WHERE state = 4 AND warned = 0 GROUP BY worker";

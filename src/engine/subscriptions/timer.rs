@@ -60,9 +60,9 @@ impl Engine {
         self.set_timer(&queues, checked_at).await;
     }
 
-    /// Sets the timer for jobs that become available in the queues after `checked_at`, the time at which a poll began its
-    /// claim: the claim may have missed what became available since. If the database cannot be read, the timer fires soon
-    /// to try again.
+    /// Sets the timer for jobs that become available in the queues after `checked_at`, the time at which a poll began
+    /// its claim: the claim may have missed what became available since. If the database cannot be read, the timer
+    /// fires soon to try again.
     pub(in crate::engine) async fn set_timer(&self, queues: &[QueueKey], checked_at: Time) {
         for queues in queues.chunks(QUEUES_PER_STATEMENT) {
             match self.next_available(queues, checked_at).await {
@@ -156,8 +156,8 @@ SELECT k.int(0),
     (SELECT min(r.next_at) FROM recurring AS r WHERE r.queue = k.int(0) AND r.next_at > $2)
 FROM rows($1) AS k";
 
-// Maintenance may have moved due jobs to waiting before the timer fired, so waiting jobs count too. One subselect for each
-// state, because no index covers two.
+// Maintenance may have moved due jobs to waiting before the timer fired, so waiting jobs count too. One subselect for
+// each state, because no index covers two.
 const AVAILABLE: &str = "
 SELECT k.int(0),
     (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 2 AND j.ready_at <= $2

@@ -1,4 +1,4 @@
-//! When a token expires, as people write it: a duration from now, or a moment.
+//! The expiry of a token: a duration from now, or a date and time.
 
 use std::str::FromStr;
 
@@ -8,10 +8,10 @@ use crate::engine::clock::Time;
 use crate::engine::tokens::TokenError;
 use crate::search::span;
 
-/// The longest life of a token, in days.
+/// The longest lifetime of a token, in days.
 pub const LIFE_DAYS_MAX: i64 = 3_650;
 
-/// The shortest life of a token, in microseconds: a second.
+/// The shortest lifetime of a token, 1 s, in microseconds.
 const LIFE_MIN: i64 = 1_000_000;
 
 const LIFE_MAX: i64 = LIFE_DAYS_MAX * 86_400 * 1_000_000;
@@ -19,10 +19,9 @@ const LIFE_MAX: i64 = LIFE_DAYS_MAX * 86_400 * 1_000_000;
 /// The longest text, in bytes.
 const TEXT_BYTES_MAX: usize = 64;
 
-/// When a token expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// So many microseconds after the token is created.
+    /// Microseconds after the creation of the token.
     After(i64),
     At(Time),
 }
@@ -46,7 +45,7 @@ impl FromStr for Expiry {
 }
 
 impl Expiry {
-    /// The moment at which a token that is created now expires.
+    /// The expiry of a token that is created at `now`.
     ///
     /// # Errors
     /// [`TokenError::Life`].

@@ -1,4 +1,4 @@
-//! The copy of the table `tokens` in memory.
+//! The cache of the table `tokens`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,7 +11,7 @@ use crate::store::{Row, StoreError};
 
 const HOUR: i64 = 3_600 * 1_000_000;
 
-/// What is kept of a token.
+/// A token as cached.
 #[derive(Debug)]
 struct CachedToken {
     hash: Hash,
@@ -20,17 +20,17 @@ struct CachedToken {
 }
 
 impl PartialEq for CachedToken {
-    /// Compares what decides about access. The last use does not.
+    /// Compares only what determines access, not the last use.
     fn eq(&self, other: &CachedToken) -> bool {
         self.hash == other.hash && self.made == other.made
     }
 }
 
-/// The hour in which a token was last used, in microseconds since 1970; 0 if it was not.
+/// The hour of the last use of a token, in microseconds since 1970; 0 if never used.
 #[derive(Debug, Default)]
 struct LastUse {
     at: AtomicI64,
-    /// The same, as stored.
+    /// The same, as stored in the database.
     stored: AtomicI64,
 }
 
@@ -42,7 +42,7 @@ impl LastUse {
         }
     }
 
-    /// Notes a use. Writes only in a new hour, so that cores do not take the value from each other.
+    /// Records a use. Writes only once per hour, which avoids contention between cores.
     fn note(&self, now: Time) {
         let hour = now.0 - now.0.rem_euclid(HOUR);
         if self.at.load(Ordering::Relaxed) != hour {
@@ -50,7 +50,7 @@ impl LastUse {
         }
     }
 
-    /// Notes what is stored.
+    /// Records the stored value.
     fn read(&self, at: i64) {
         self.at.fetch_max(at, Ordering::Relaxed);
         self.stored.fetch_max(at, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl LastUse {
 pub struct TokenUse {
     pub namespace: String,
     pub hash: Hash,
-    /// Tells the token from a later one with the same secret.
+    /// Distinguishes the token from a later one with the same secret.
     pub created_at: Time,
     pub at: i64,
 }
@@ -84,7 +84,7 @@ type ByNamespace = BTreeMap<String, Vec<CachedToken>>;
 pub struct Tokens(RwLock<ByNamespace>);
 
 impl Tokens {
-    /// Replaces the tokens by what [`crate::engine::tokens::ALL`] has read. Whether they differ.
+    /// Replaces the tokens with the result of [`crate::engine::tokens::ALL`]. Returns whether they differ.
     pub fn reload(&self, rows: &[Row]) -> Result<bool, StoreError> {
         let mut tokens = ByNamespace::new();
         for row in rows {
@@ -103,7 +103,7 @@ impl Tokens {
         let differs = *known != tokens;
         let noted: HashMap<_, _> = pairs(&known).collect();
         for (key, last_use) in pairs(&tokens) {
-            // Noted and not stored yet.
+            // Uses that have not been stored yet.
             if let Some(at) = noted.get(&key).and_then(|noted| noted.unsaved()) {
                 last_use.at.fetch_max(at, Ordering::Relaxed);
             }
@@ -113,7 +113,7 @@ impl Tokens {
         Ok(differs)
     }
 
-    /// Notes the last uses that [`crate::engine::tokens::last_use::STORED`] has read, which other servers may have stored.
+    /// Applies the result of [`crate::engine::tokens::last_use::STORED`], which other servers may have stored.
     pub fn reload_uses(&self, rows: &[Row]) -> Result<(), StoreError> {
         let mut stored = HashMap::with_capacity(rows.len());
         for row in rows {
@@ -128,7 +128,7 @@ impl Tokens {
         Ok(())
     }
 
-    /// Reads the token of the namespace with this hash. Compares with all of them, each in constant time.
+    /// Reads the token of the namespace with this hash. Compares with all tokens, each in constant time.
     fn with<T>(
         &self,
         namespace: &str,
@@ -152,8 +152,8 @@ impl Tokens {
         holds.unwrap_or_default()
     }
 
-    /// Notes a use of the token with this hash, unless it has expired. When it expires; `None` if there is no valid
-    /// token.
+    /// Records a use of the token with this hash and returns its expiry; `None` if there is no such token or it has
+    /// expired.
     pub fn authenticate(&self, namespace: &str, hash: &Hash, now: Time) -> Option<Option<Time>> {
         let admitted = self.with(namespace, hash, |token| {
             if token.made.is_expired(now) {
@@ -165,13 +165,13 @@ impl Tokens {
         admitted.flatten()
     }
 
-    /// How many tokens the namespace has, expired ones included.
+    /// The number of tokens in the namespace, including expired ones.
     pub fn count(&self, namespace: &str) -> usize {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         tokens.get(namespace).map_or(0, Vec::len)
     }
 
-    /// The hashes of the namespace's tokens that are called so.
+    /// The hashes of the namespace's tokens with this public name.
     pub fn find(&self, namespace: &str, which: &str) -> Vec<Hash> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let tokens = tokens.get(namespace).into_iter().flatten();
@@ -179,7 +179,7 @@ impl Tokens {
         tokens.map(|token| token.hash).filter(called).collect()
     }
 
-    /// All tokens, by namespace, then by when they were made.
+    /// All tokens, by namespace and creation time.
     pub fn all(&self, now: Time) -> Vec<Token> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut all = Vec::new();
@@ -199,7 +199,7 @@ impl Tokens {
         all
     }
 
-    /// Up to `count` tokens that expired by this moment.
+    /// Up to `count` tokens that expired at or before `by`.
     pub fn expired(&self, by: Time, count: usize) -> Vec<(String, Hash)> {
         self.first(count, |namespace, token| {
             let is_expired = token.made.is_expired(by);
@@ -207,7 +207,7 @@ impl Tokens {
         })
     }
 
-    /// Up to `count` last uses that are not stored yet.
+    /// Up to `count` last uses that have not been stored.
     pub fn unsaved(&self, count: usize) -> Vec<TokenUse> {
         self.first(count, |namespace, token| {
             let at = token.last_use.unsaved()?;
@@ -228,7 +228,7 @@ impl Tokens {
         found.take(count).collect()
     }
 
-    /// These uses have been stored.
+    /// Marks these uses as stored.
     pub fn saved(&self, uses: &[TokenUse]) {
         for it in uses {
             self.with(&it.namespace, &it.hash, |token| {
@@ -239,7 +239,7 @@ impl Tokens {
         }
     }
 
-    /// Takes over what has been committed.
+    /// Applies a committed change.
     pub fn apply(&self, change: TokenChange) {
         let TokenChange {
             namespace,

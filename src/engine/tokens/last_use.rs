@@ -1,15 +1,15 @@
-//! When tokens were last used: kept in memory, and stored once an hour and token.
+//! The last use of each token: kept in memory, and stored at most once per hour and token.
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::unit_of_work::Needs;
 use crate::store::Statement;
 
-/// Last uses stored in one transaction.
+/// Last uses stored per transaction.
 const BATCH: usize = 500;
 
 impl Engine {
-    /// Stores last uses: one bounded batch. Each server stores its own; the latest one is kept.
+    /// Stores a bounded batch of last uses. Each server stores its own; the latest value is kept.
     pub async fn save_token_uses(&self) -> Result<()> {
         let uses = self.known_tokens().unsaved(BATCH);
         if uses.is_empty() {
@@ -37,7 +37,7 @@ impl Engine {
 
 pub const STORED: &str = "SELECT namespace, hash, used_at FROM tokens WHERE used_at > 0";
 
-// A token that was revoked meanwhile has no row, and gets none. A later one with the same secret was not used then.
+// Skips tokens that were revoked meanwhile, and later ones with the same secret.
 const SAVE: &str = "
 UPDATE tokens SET used_at = k.int(2) FROM rows($1) AS k
 WHERE tokens.namespace = k.text(0) AND tokens.hash = k.text(1) AND tokens.created_at = k.int(3)

@@ -1,4 +1,4 @@
-//! How many tokens one transaction changes.
+//! Batch sizes of token maintenance.
 
 use crate::engine::tokens::expiry::Expiry;
 use crate::engine::verbs::admin::tokens::create;
@@ -9,13 +9,13 @@ use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::tasks::MaintenanceTask;
 use crate::engine::quiet as engine;
 
-/// The namespace of the token with this number, and its secret. Each request is compared with all tokens of a namespace,
-/// so each has few.
+/// The namespace and the secret of the token with this number. Namespaces have few tokens each, because a request is
+/// compared with all tokens of its namespace.
 fn place(n: usize) -> (String, String) {
     (format!("ns-{}", n / 20), format!("secret-number-{n:020}"))
 }
 
-/// Makes the tokens with these numbers, this long ago.
+/// Creates the tokens with these numbers, `ago_s` seconds in the past.
 async fn make(engine: &Engine, numbers: Range<usize>, ago_s: f64, expires: Option<Expiry>) {
     let now = engine.now(None).plus_seconds(-ago_s);
     let made = engine.write(Needs::default(), Some(now), 1, move |work| {

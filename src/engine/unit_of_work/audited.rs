@@ -1,4 +1,4 @@
-//! What a group notes for the audit that is an actor's: the things that it changes, before and after.
+//! Collects what an actor's transaction changes, before and after, for the audit log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::engine::unit_of_work::transaction::WriteRequest;
 use crate::engine::unit_of_work::{Slot, UnitOfWork};
 use crate::store::Statement;
 
-/// The most that is kept of the things before, and of those after, in bytes.
+/// Bytes of `before`, and of `after`, in one entry.
 const FACTS_BYTES_MAX: usize = 4_000;
 
-/// Tags of a job that are kept, and characters of a value.
+/// Tags of a job, and characters of a value, in an entry.
 const TAGS_MAX: usize = 20;
 const VALUE_CHARS_MAX: usize = 500;
 
-/// What has been noted so far.
+/// The audit entry of a transaction.
 pub struct Audit {
     actor: Arc<Actor>,
-    /// Recurring jobs as they were read.
+    /// Recurring jobs as loaded.
     recurring: HashMap<String, Recurring>,
     before: Vec<String>,
     after: Vec<String>,
-    /// Bytes of the longer of both.
+    /// The size in bytes of the longer of the two lists.
     bytes: usize,
     items: i64,
 }
 
-/// A thing as it was or became. Of payloads nothing is here, and of tokens their public names only.
+/// An item before or after the change. Contains no payloads; tokens appear by their public names only.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Fact<'a> {
@@ -45,7 +45,7 @@ enum Fact<'a> {
         priority: f64,
         tags: &'a [String],
         tracked: bool,
-        /// What the state of a record begins with.
+        /// The label of a record's state.
         #[serde(skip_serializing_if = "Option::is_none")]
         label: Option<String>,
     },
@@ -84,7 +84,7 @@ enum Fact<'a> {
 }
 
 impl Audit {
-    /// What the actor of this group, if there is one, will have changed.
+    /// An audit entry, if the transaction belongs to an actor.
     pub fn of_first(requests: &[WriteRequest]) -> Option<Box<Audit>> {
         let actor = requests.first()?.actor.as_ref()?;
         Some(Box::new(Audit {
@@ -97,7 +97,7 @@ impl Audit {
         }))
     }
 
-    /// So many things were changed; the first are kept, as many as there is room for.
+    /// Counts `items` changed items, and keeps this one if there is room.
     fn note(&mut self, items: i64, before: Option<&Fact<'_>>, after: Option<&Fact<'_>>) {
         self.items += items;
         let text = |fact: Option<&Fact<'_>>| serde_json::to_string(&fact).unwrap_or_default();
@@ -125,7 +125,7 @@ fn some(tags: &[String]) -> &[String] {
 }
 
 impl UnitOfWork {
-    /// What the verbs of an actor change is noted from here on.
+    /// Remembers the recurring jobs as loaded, before verbs change them.
     pub fn begin_audit(&mut self) {
         if let Some(audit) = &mut self.audit {
             let read = self.recurring.iter();
@@ -134,7 +134,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Notes the jobs and recurring jobs that have been changed, before they are written.
+    /// Adds the changed jobs and recurring jobs, before they are written.
     pub fn audit_jobs(&mut self) {
         let Some(mut audit) = self.audit.take() else {
             return;
@@ -169,7 +169,7 @@ impl UnitOfWork {
         self.audit = Some(audit);
     }
 
-    /// The statement that writes what was noted, with what else the group has changed, if anything.
+    /// Adds the other changes, and returns the statement that writes the entry, if anything was changed.
     pub(in crate::engine) fn audit_write(&mut self) -> Option<Statement> {
         let mut audit = self.audit.take()?;
         for queue in self.changed_queues.values() {

@@ -1,4 +1,4 @@
-//! Long bodies, which are read only for verbs that return them: a few hundred jobs of a transaction could have several
+//! Large bodies. They are loaded only for verbs that return them, because some hundred jobs of a transaction could have
 //! gigabytes of them.
 
 use std::collections::{HashMap, HashSet};
@@ -9,11 +9,11 @@ use crate::engine::unit_of_work::record_sizes::RecordSizes;
 use crate::engine::unit_of_work::{Candidates, Needs, UnitOfWork};
 use crate::store::{Answer, Statement, StoreError};
 
-/// Bytes of long bodies that the claims of a transaction read, before the last one.
+/// Bytes of large bodies that a transaction loads for claims, not counting the last one.
 const CLAIMED_MAX: usize = 8 * 1024 * 1024;
 
 impl UnitOfWork {
-    /// The statement that reads the long bodies that verbs need, if there are any.
+    /// The statement that loads the large bodies that verbs need, if any.
     pub fn body_statement<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Option<Statement> {
         let mut missing = Vec::new();
         let mut chosen: HashSet<i64> = HashSet::new();
@@ -39,7 +39,7 @@ impl UnitOfWork {
         reading(missing)
     }
 
-    /// Leaves out candidates of claims whose bodies are too long for one transaction, and gives the statement that reads
+    /// Drops claim candidates whose bodies are too large for one transaction, and returns the statement that loads
     /// those of the others.
     pub fn claimed_body_statement(&mut self) -> Option<Statement> {
         let mut missing = Vec::new();
@@ -76,7 +76,7 @@ impl UnitOfWork {
         reading(missing)
     }
 
-    /// Notes how large the loaded records are.
+    /// Records how large the loaded records are.
     pub fn note_sizes(&self, sizes: &RecordSizes) {
         let jobs = self.slots.values().map(|slot| &slot.job);
         let records = jobs.filter(|job| job.state == State::Record);
@@ -87,7 +87,7 @@ impl UnitOfWork {
         }));
     }
 
-    /// Takes in what these statements have read.
+    /// Stores the bodies that these statements have read.
     pub fn take_bodies(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
         let rows = answers.iter().flat_map(|answer| &answer.rows);
         let mut texts = HashMap::new();

@@ -1,20 +1,19 @@
-//! How long the database takes for a commit, as the writer has found lately.
+//! Durations of recent commits.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Commits that are remembered, for how long, and of how many at least anything is said.
+/// Commits that are remembered, how long they count, and the fewest for which a percentile is reported.
 const KEPT_MAX: usize = 512;
 const KEPT: Duration = Duration::from_secs(60);
 const TOLD_MIN: usize = 5;
 
-/// The last commits.
 #[derive(Debug, Default)]
 pub struct CommitTimes(Mutex<VecDeque<(Instant, Duration)>>);
 
 impl CommitTimes {
-    /// A commit has just ended, which began then.
+    /// Records a commit that began at `began` and ended now.
     pub fn record(&self, began: Instant) {
         let now = Instant::now();
         self.ended(now, now - began);
@@ -28,7 +27,7 @@ impl CommitTimes {
         commits.push_back((now, took));
     }
 
-    /// Within what time 95 of 100 commits of the last minute ended; `None` if there were but few.
+    /// The 95th percentile of commit durations in the last minute; `None` with fewer than 5 commits.
     pub fn p95(&self) -> Option<Duration> {
         let commits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = commits.iter().filter(|(at, _)| at.elapsed() < KEPT);

@@ -1,5 +1,5 @@
-//! Counts and statistics: gathered as deltas while a group runs, folded in by a handful of statements
-//! when it commits. Nobody ever counts the job table.
+//! Counters and statistics: collected as deltas during a transaction, and added to the stored ones by a few statements
+//! in its commit. The job table is never counted as a whole.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,11 @@ use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::time_series::SeriesEvent;
 use crate::store::Statement;
 
-/// Slots of a histogram: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last
-/// one holds all that is longer). qless-core, "Stats", as its code has it.
+/// Slots of a histogram: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last one holds
+/// everything longer). From the code of qless-core, "Stats".
 pub const SLOTS: usize = 148;
 
-/// What is counted; the codes are those of the table `tallies`.
+/// What is counted. The values are stored in the table `tallies`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Jobs by state.
@@ -24,11 +24,11 @@ pub enum Kind {
     Wait = 1,
     /// Seconds from claim to completion.
     Run = 2,
-    /// Failures and lost leases.
+    /// Failures and expired leases.
     Outcome = 3,
-    /// What happened by the minute, whose number stands in the column of the day (`engine/series.rs`).
+    /// Events per minute, with the number of the minute in the column `day` (`time_series.rs`).
     Minute = 4,
-    /// The same by the hour.
+    /// Events per hour, likewise.
     Hour = 5,
 }
 
@@ -43,11 +43,11 @@ impl Kind {
 /// The slots of [`Kind::Outcome`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// How many times a job failed.
+    /// Failures.
     Failures = 0,
-    /// Of these, how many are failed still.
+    /// Failures of jobs that are still failed.
     Failed = 1,
-    /// How many leases were lost and handed on, or ended the job.
+    /// Expired leases, whether the job was claimed again or ended.
     Retries = 2,
 }
 
@@ -59,10 +59,10 @@ impl Outcome {
     }
 }
 
-/// The slot that holds the moments of a duration, beside those of its histogram.
+/// The slot with the summary of a duration, beside those of its histogram.
 pub const SUMMARY_SLOT: i64 = -1;
 
-/// Count, mean and sum of squared distances of some numbers (Welford), without the numbers.
+/// Count, mean and sum of squared deviations of a set of numbers (Welford's algorithm).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     pub n: i64,
@@ -71,7 +71,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Takes one more number in.
+    /// Adds a number.
     pub fn add(&mut self, value: f64) {
         self.n += 1;
         let distance = value - self.mean;
@@ -81,7 +81,7 @@ impl Summary {
 }
 
 impl Summary {
-    /// Takes the numbers of another set in (Chan's formula).
+    /// Adds another set (Chan's formula).
     pub fn merge(&mut self, other: Summary) {
         let n = self.n + other.n;
         if n == 0 {
@@ -93,7 +93,7 @@ impl Summary {
         self.n = n;
     }
 
-    /// The sample variance (n − 1); 0 below two numbers.
+    /// The sample variance (n − 1); 0 for fewer than two numbers.
     pub fn variance(&self) -> f64 {
         if self.n < 2 {
             0.0
@@ -103,7 +103,7 @@ impl Summary {
     }
 }
 
-/// The slot of a duration in seconds; what is negative belongs to the first.
+/// The histogram slot of a duration in seconds. Negative durations count as 0.
 #[expect(clippy::cast_possible_truncation, reason = "whole seconds; saturates")]
 pub fn slot(seconds: f64) -> i64 {
     let seconds = if seconds > 0.0 { seconds as u64 } else { 0 };
@@ -116,7 +116,7 @@ pub fn slot(seconds: f64) -> i64 {
     slot as i64
 }
 
-/// The deltas of one group.
+/// The deltas of one transaction.
 #[derive(Debug, Default)]
 pub struct Counters {
     counters: HashMap<Counter, i64, RandomState>,
@@ -125,7 +125,7 @@ pub struct Counters {
     tags: HashMap<String, i64>,
 }
 
-/// The key of something that is counted.
+/// The key of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Counter {
     kind: Kind,
@@ -147,12 +147,12 @@ impl Counters {
             .or_default() += n;
     }
 
-    /// `n` more (or fewer) jobs of `queue` are in `state`.
+    /// Adds `n`, which may be negative, to the jobs of `queue` in `state`.
     pub fn count(&mut self, queue: QueueId, state: State, n: i64) {
         self.add(Kind::State, queue, 0, state.code(), n);
     }
 
-    /// How many more jobs are in `state`, in all queues, than has been folded in.
+    /// The pending change of the number of jobs in `state`, over all queues.
     pub fn pending(&self, state: State) -> i64 {
         let of_state = |key: &Counter| key.kind == Kind::State && key.slot == state.code();
         self.counters
@@ -162,7 +162,7 @@ impl Counters {
             .sum()
     }
 
-    /// A job was this before the group, and is that after it.
+    /// Updates the counters for a job that was `before` and is now `after` the transaction.
     pub fn recount(&mut self, before: Option<&Job>, after: Option<&Job>) {
         for (job, n) in [(before, -1), (after, 1)] {
             let Some(job) = job else { continue };
@@ -177,12 +177,12 @@ impl Counters {
         }
     }
 
-    /// `n` more (or fewer) jobs have the tag.
+    /// Adds `n`, which may be negative, to the jobs with the tag.
     pub fn tagged(&mut self, tag: &str, n: i64) {
         *self.tags.entry(tag.to_owned()).or_default() += n;
     }
 
-    /// Something happened at `now`, to be told by the minute.
+    /// Counts an event in the time series.
     fn count_event(&mut self, queue: QueueId, mark: SeriesEvent, now: Time) {
         self.add(
             Kind::Minute,
@@ -193,17 +193,17 @@ impl Counters {
         );
     }
 
-    /// A job came into `queue` at `now`.
+    /// Counts a job that entered `queue`.
     pub fn put(&mut self, queue: QueueId, now: Time) {
         self.count_event(queue, SeriesEvent::Put, now);
     }
 
-    /// A job went to the dead letter at `now`.
+    /// Counts a dead-lettered job.
     pub fn dead_lettered(&mut self, queue: QueueId, now: Time) {
         self.count_event(queue, SeriesEvent::Failed, now);
     }
 
-    /// A job waited or ran for `seconds`, and ceased to do so at `now`.
+    /// Counts a wait or a run of `seconds` that ended at `now`.
     pub fn duration(&mut self, queue: QueueId, kind: Kind, seconds: f64, now: Time) {
         let day = now.day();
         self.add(kind, queue, day, slot(seconds), 1);
@@ -223,31 +223,31 @@ impl Counters {
             .add(seconds);
     }
 
-    /// A job failed at `now`.
+    /// Counts a failure.
     pub fn failure(&mut self, queue: QueueId, now: Time) {
         self.add(Kind::Outcome, queue, now.day(), Outcome::Failures as i64, 1);
         self.add(Kind::Outcome, queue, now.day(), Outcome::Failed as i64, 1);
         self.count_event(queue, SeriesEvent::Failed, now);
     }
 
-    /// A job that failed at `failed_at` is failed no longer.
+    /// Counts that a job that failed at `failed_at` is no longer failed.
     pub fn failure_undone(&mut self, queue: QueueId, failed_at: Time) {
         let slot = Outcome::Failed as i64;
         self.add(Kind::Outcome, queue, failed_at.day(), slot, -1);
     }
 
-    /// A job that failed at `failed_at` is failed again, because what became of it is undone.
+    /// Counts that a job that failed at `failed_at` is failed again, because its retry was undone.
     pub fn failure_restored(&mut self, queue: QueueId, failed_at: Time) {
         let slot = Outcome::Failed as i64;
         self.add(Kind::Outcome, queue, failed_at.day(), slot, 1);
     }
 
-    /// A lost lease was handed on, or ended the job, at `now`.
+    /// Counts an expired lease.
     pub fn lease_expired(&mut self, queue: QueueId, now: Time) {
         self.add(Kind::Outcome, queue, now.day(), Outcome::Retries as i64, 1);
     }
 
-    /// The statements that fold everything into the rows of `server`.
+    /// The statements that add the deltas to the rows of `server`.
     pub fn into_statements(self, server: i64) -> Vec<Statement> {
         let row = |key: Counter, n, moments: Option<Summary>| {
             let (mean, m2) = moments.map(|moments| (moments.mean, moments.m2)).unzip();
@@ -262,7 +262,7 @@ impl Counters {
             .moments
             .into_iter()
             .map(|(key, moments)| row(key, moments.n, Some(moments)));
-        // In order, as all servers lock rows.
+        // Sorted, so that all servers lock rows in the same order.
         let mut tallies: Vec<_> = counters.chain(moments).collect();
         tallies.sort_unstable_by_key(|(kind, queue, day, slot, ..)| (*kind, *queue, *day, *slot));
         let mut failures: Vec<_> = (self.failures.into_iter())
@@ -286,8 +286,8 @@ impl Counters {
     }
 }
 
-// Two sets of numbers become one by Chan's formula for the sum of squared distances; plain counters have
-// neither mean nor m2. `WHERE true` keeps SQLite from reading ON CONFLICT as the condition of a join.
+// Chan's formula merges two summaries; plain counters have neither mean nor m2. `WHERE true` keeps SQLite from parsing
+// ON CONFLICT as a join condition.
 const FOLD: &str = "
 INSERT INTO tallies (kind, queue, day, slot, server, n, mean, m2)
 SELECT int(0), int(1), int(2), int(3), $2, int(4), real(5), real(6)

@@ -1,5 +1,5 @@
-//! Finds dependency cycles. A job that gets a dependency must not be among the jobs that the dependency waits for, so the
-//! walk goes from the job to its dependents, and to theirs. A new job has none.
+//! Detects dependency cycles. A job must not depend on one of its direct or indirect dependents, so the walk goes from
+//! the job to its dependents and on to theirs. A new job has none.
 
 use std::collections::HashSet;
 
@@ -8,13 +8,13 @@ use crate::engine::model::job::{JobKey, QLESS_SCOPE};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::store::{Answer, Statement, StoreError};
 
-/// Edges that a transaction reads, and the longest path, each of which takes a statement.
+/// Edges that a transaction reads, and the length of the longest path, each level of which takes a statement.
 pub const EDGES_WALKED_MAX: usize = 50_000;
 const LEVELS_MAX: usize = 200;
 
 /// The direct and indirect dependents of the jobs that get dependencies, read level by level.
 pub struct Walk {
-    /// Jobs whose dependents are not read yet.
+    /// Jobs whose dependents have not been read yet.
     open: Vec<String>,
     visited: HashSet<String>,
     edges_left: usize,
@@ -36,7 +36,7 @@ impl Walk {
         }
     }
 
-    /// The statement that reads the next level, unless all is read.
+    /// The statement that reads the next level; `None` at the end.
     pub fn next_level(&mut self) -> Option<Statement> {
         if self.open.is_empty() || self.is_cut() {
             return None;
@@ -47,12 +47,12 @@ impl Walk {
         Some(Statement::of_rows(LOAD_DEPENDENTS, &keys).with(limit))
     }
 
-    /// Whether there are more dependents than the limits allow to read.
+    /// Whether there are more dependents than the limits allow.
     pub fn is_cut(&self) -> bool {
         self.edges_left == 0 || (self.levels_left == 0 && !self.open.is_empty())
     }
 
-    /// Takes in what [`Walk::next_level`] has read.
+    /// Stores the result of [`Walk::next_level`].
     pub fn loaded(&mut self, work: &mut UnitOfWork, answers: &[Answer]) -> Result<(), StoreError> {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let (id, dependent) = (row.text(0)?, row.text(1)?);
@@ -67,10 +67,10 @@ impl Walk {
 }
 
 impl UnitOfWork {
-    /// Refuses a dependency cycle: `key` would, directly or not, wait for itself if it waited for `needs`.
+    /// Fails if `key` would depend on itself, directly or indirectly, after depending on `needs`.
     ///
     /// # Errors
-    /// [`Error::DependencyCycle`]; [`Error::TooMany`] if the job has too many dependents to find out.
+    /// [`Error::DependencyCycle`]; [`Error::TooMany`] if the job has too many dependents to check.
     pub fn check_cycle(&self, key: &JobKey, needs: &[String]) -> Result<()> {
         let needs: HashSet<&str> = needs.iter().map(String::as_str).collect();
         let mut open: Vec<&str> = vec![&key.id];

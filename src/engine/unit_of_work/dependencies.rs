@@ -1,4 +1,4 @@
-//! Who waits for whom.
+//! Dependencies between jobs.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::UnitOfWork;
 
 impl UnitOfWork {
-    /// Removes a job and its edges.
+    /// Removes a job and its dependencies in both directions.
     pub fn remove(&mut self, key: &JobKey) {
         self.set_dependencies(key, Vec::new());
         self.take_dependents(key);
@@ -19,7 +19,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Lets the job wait for just these others, which are all under work.
+    /// Replaces the dependencies of a job. The jobs in `needs` must be loaded.
     pub fn set_dependencies(&mut self, key: &JobKey, needs: Vec<String>) {
         let Some(job) = self.job(key) else { return };
         if job.dependencies.is_empty() && needs.is_empty() {
@@ -38,12 +38,13 @@ impl UnitOfWork {
                 scope,
                 id: id.clone(),
             };
-            // Its own list is shorter than that of a job for which thousands wait.
+            // An existing dependency. Checked here because this job's list is usually shorter than the other's list of
+            // dependents.
             if had.contains(id) {
                 continue;
             }
-            // The other end is written too: its version guards against a completion elsewhere that has
-            // not seen this edge.
+            // The other job is written too: its version detects a concurrent completion that has not seen this
+            // dependency.
             if let Some(other) = self.job_mut(&need) {
                 other.dependents.push(key.id.clone());
                 let edge = (seq, other.seq);
@@ -55,8 +56,8 @@ impl UnitOfWork {
         }
     }
 
-    /// Takes away the edges to all that wait for the job, and returns these. The job keeps its version: only its list of
-    /// dependents is shorter.
+    /// Removes the dependencies on this job, and returns its former dependents. Its version stays, because only its
+    /// list of dependents has changed.
     pub fn take_dependents(&mut self, key: &JobKey) -> Vec<JobKey> {
         let Some(slot) = self.slots.get_mut(key) else {
             return Vec::new();
@@ -75,7 +76,7 @@ impl UnitOfWork {
         dependents
     }
 
-    /// Takes one edge away from the end that others wait for. It keeps its version: only its list is shorter.
+    /// Removes a dependent from the job `need`, whose version stays, because only its list of dependents has changed.
     fn forget_dependent(&mut self, seq: i64, key: &JobKey, need: &JobKey) {
         if let Some(other) = self.slots.get_mut(need) {
             other.job.dependents.retain(|id| *id != key.id);

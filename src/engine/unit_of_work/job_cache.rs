@@ -1,32 +1,32 @@
-//! Running jobs at hand: what a claim has just read and written need not be read again by the
-//! completion that follows. The version in every write's guard says if somebody else was there
-//! meanwhile; then the group is run again, and reads.
+//! A cache of running jobs: a completion need not read again what the claim has just written. Every write checks the
+//! job's version. If the job has changed meanwhile, the transaction is repeated without the cache. Not used if other
+//! servers may share the database.
 
 use std::collections::HashMap;
 
 use crate::engine::model::job::{Job, JobKey};
 
-/// Jobs in one of the two halves.
+/// Jobs in one of the two generations.
 const JOBS_MAX: usize = 4_096;
 
-/// Bytes of text in one of the two halves.
+/// Bytes of text in one of the two generations.
 const BYTES_MAX: usize = 32 << 20;
 
-/// A larger job is read again.
+/// Larger jobs are not cached.
 const JOB_BYTES_MAX: usize = 16 << 10;
 
-/// Jobs with their versions. When the young half is full the old one is forgotten, so what nobody asks
-/// for again does not stay.
+/// Jobs with their versions, in two generations. When the young one is full it becomes the old one, and the previous
+/// old one is discarded, so unused entries do not stay.
 #[derive(Debug, Default)]
 pub struct JobCache {
     young: HashMap<JobKey, (Job, i64)>,
-    /// Bytes added to the young half since it was last empty; bytes taken out are not subtracted.
+    /// Bytes added to the young generation since it was last empty. Bytes taken out are not subtracted.
     bytes: usize,
     old: HashMap<JobKey, (Job, i64)>,
 }
 
 impl JobCache {
-    /// Takes a job out; whoever changes it brings it back as it then is.
+    /// Takes a job out. If it still runs after the transaction, it is inserted again.
     pub fn take(&mut self, key: &JobKey) -> Option<(Job, i64)> {
         let young = self.young.remove(key);
         let old = self.old.remove(key);
@@ -52,7 +52,7 @@ impl JobCache {
     }
 }
 
-/// Bytes of all the texts of a job that a client may make long.
+/// The total size of those texts of a job whose length clients control.
 fn bytes(job: &Job) -> usize {
     let optional = [&job.work_state, &job.attributes, &job.klass];
     let optional: usize = optional.into_iter().flatten().map(String::len).sum();
@@ -116,7 +116,7 @@ mod tests {
         assert!(held.take(&key("large")).is_none());
     }
 
-    /// A job whose texts have so many bytes together.
+    /// A job whose texts have this total size in bytes.
     fn of_bytes(id: &str, all: usize) -> Job {
         let around = bytes(&job(id, 0));
         let job = job(id, all - around);
@@ -138,7 +138,7 @@ mod tests {
         let mut held = JobCache::default();
         for n in 1..=3 * 4_096 {
             held.insert(job(&n.to_string(), 0), 1);
-            // The half that is full becomes the old one when the next job comes.
+            // A full generation becomes the old one when the next job is inserted.
             let old = (n - 1) / 4_096 * 4_096;
             assert_eq!(held.young.len(), n - old, "{n} jobs");
             assert_eq!(held.old.len(), old.min(4_096), "{n} jobs");
@@ -155,7 +155,7 @@ mod tests {
             }
             held.insert(of_bytes("last", 16_384 - left), 1);
             assert_eq!((held.young.len(), held.old.len()), (full, 0), "{left} left");
-            // With one byte left this is one too many.
+            // With one byte left, this job does not fit.
             held.insert(of_bytes("", 2), 1);
             assert_eq!((held.young.len(), held.old.len()), (1, full), "{left} left");
         }

@@ -1,4 +1,4 @@
-//! What a group reads: the jobs its verbs name, and the next jobs of a queue.
+//! Loads what a transaction needs: the jobs its verbs name, and the next jobs of a queue.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -14,7 +14,7 @@ use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, Unit
 use crate::store::{Answer, Row, Statement, StoreError};
 
 impl UnitOfWork {
-    /// Statements that read what the verbs need, except for claims.
+    /// The statements that read what the verbs need, except for claims.
     pub fn load_statements<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
         let mut keys = HashSet::new();
         let mut recurring: Vec<&str> = Vec::new();
@@ -57,7 +57,7 @@ impl UnitOfWork {
         batch
     }
 
-    /// How many numbers for new records are needed in which queues.
+    /// The number of record IDs to reserve per queue.
     pub fn record_numbers_needed<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs>,
@@ -71,12 +71,12 @@ impl UnitOfWork {
         wanted
     }
 
-    /// The statement that takes these numbers.
+    /// The statement that reserves these IDs.
     pub fn reserve_numbers(wanted: &BTreeMap<QueueId, i64>) -> Statement {
         Statement::of_rows(TAKE_NUMBERS, &wanted.iter().collect::<Vec<_>>())
     }
 
-    /// Takes in what [`UnitOfWork::taking_numbers`] has given.
+    /// Stores the result of [`UnitOfWork::reserve_numbers`].
     pub fn take_numbers(
         &mut self,
         wanted: &BTreeMap<QueueId, i64>,
@@ -91,7 +91,7 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// The scopes and ids of the jobs that are named.
+    /// The scopes and IDs of the named jobs.
     pub fn keys_of<'a>(&self, needs: &'a Needs) -> impl Iterator<Item = (i64, &'a str)> {
         let by_key = needs.jobs.iter().map(|key| (key.scope, key.id.as_str()));
         let in_queue =
@@ -110,7 +110,7 @@ impl UnitOfWork {
         !self.slots.is_empty() && self.slots.contains_key(&key())
     }
 
-    /// The statement that reads the oldest jobs of a list, if it is known.
+    /// The statement that reads the oldest jobs of a list, if its queue exists.
     fn loading_oldest(&self, oldest: &Oldest) -> Option<Statement> {
         let count = |count: &usize| (*count as i64).into();
         Some(match oldest {
@@ -128,15 +128,15 @@ impl UnitOfWork {
         })
     }
 
-    /// The statement that reads the neighbors of jobs whose edges may change, if any are missing: the jobs that they wait
-    /// for, and their dependents.
+    /// The statement that reads the missing neighbors (dependencies and dependents) of jobs whose dependencies may
+    /// change, if any.
     ///
-    /// A verb asks of an unnamed neighbor only whether any of its dependencies are left. At most one of them per job of
-    /// the group goes, so one more than that is enough to know. A job that waits for thousands is not read whole each
-    /// time that one of them is complete, and texts of neighbors are not read at all.
+    /// Verbs only check whether an unnamed neighbor has dependencies left. A transaction removes at most one of them
+    /// per loaded job, so it suffices to read one more than that. A job with thousands of dependencies is therefore not
+    /// fully read whenever one of them completes. Texts of neighbors are never read.
     ///
-    /// A job that others are to wait for gets edges and is not changed otherwise, so its neighbors, of which there may be
-    /// thousands, are not needed.
+    /// Jobs that are only depended on get a dependent and do not change otherwise, so their neighbors, of which there
+    /// may be thousands, are not needed.
     pub fn neighbor_statement<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs> + Clone,
@@ -169,8 +169,8 @@ impl UnitOfWork {
         (!missing.is_empty()).then(|| Statement::of_rows(LOAD_NEIGHBORS, &missing).with(enough))
     }
 
-    /// Takes in what [`UnitOfWork::loading`] has read. The oldest of a list come first in the batch; what else a row
-    /// is, is told by its columns.
+    /// Stores the result of [`UnitOfWork::load_statements`]. The oldest jobs of a list, if requested, are the first
+    /// result; the number of columns identifies the kind of the other rows.
     pub fn take_loaded(&mut self, answers: Vec<Answer>, oldest: bool) -> Result<(), StoreError> {
         for (index, answer) in answers.into_iter().enumerate() {
             for row in answer.rows {
@@ -189,7 +189,7 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Takes in what [`Work::neighbor_statement`] has read.
+    /// Stores the result of [`UnitOfWork::neighbor_statement`].
     pub fn take_neighbors(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let key = self.load(row)?;
@@ -220,8 +220,8 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Statements that read the next jobs of each queue, how many run where that is limited, and what is to
-    /// be made of recurring jobs in the queues that have some.
+    /// The statements that read, for each queue, the next jobs, the number of running jobs if that is limited, and the
+    /// due recurring jobs if there are any.
     pub fn candidate_statements(
         &self,
         wanted: &[(QueueId, usize)],
@@ -246,8 +246,8 @@ impl UnitOfWork {
         batch
     }
 
-    /// The statement that lets other servers wait with their claims in those of the queues where it is limited
-    /// how many jobs run, if there are any.
+    /// The statement that locks those of the queues that limit the number of running jobs, so that other servers wait
+    /// with their claims; `None` if there are none.
     pub fn lock_limited_queues(&self, wanted: &[(QueueId, usize)]) -> Option<Statement> {
         let queues = wanted.iter().map(|(queue, _)| *queue);
         let limited = queues.filter(|id| self.limit(*id).is_some());
@@ -256,7 +256,7 @@ impl UnitOfWork {
         (!rows.is_empty()).then(|| Statement::of_rows(TAKE_TURNS, &rows))
     }
 
-    /// How many jobs of the queue may run at once, if that is limited.
+    /// The limit on running jobs of the queue, if any.
     fn limit(&self, queue: QueueId) -> Option<usize> {
         let key = self.queue_key(queue)?;
         match key.protocol {
@@ -265,8 +265,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Takes in what [`UnitOfWork::loading_candidates`] has read, in the order in which claims take it. Gives the
-    /// recurring jobs that are due.
+    /// Stores the result of [`UnitOfWork::candidate_statements`], in claim order. Returns the due recurring jobs.
     pub fn take_candidates(
         &mut self,
         wanted: &[(QueueId, usize)],
@@ -314,7 +313,7 @@ impl UnitOfWork {
         Ok(due)
     }
 
-    /// Lets these jobs wait among the candidates of the queue.
+    /// Adds jobs to the waiting candidates of the queue.
     pub fn add_ready(&mut self, queue: QueueId, more: Vec<JobKey>) {
         if more.is_empty() {
             return;
@@ -326,7 +325,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Jobs that wait, in the order in which they are claimed.
+    /// Sorts waiting jobs in claim order.
     fn in_order(&self, mut ready: Vec<JobKey>) -> VecDeque<JobKey> {
         let place = |key: &JobKey| {
             let job = self.job(key)?;
@@ -341,21 +340,21 @@ impl UnitOfWork {
     }
 }
 
-/// Pairs of scope and id. The scope goes with each id and not into the statement: given the scope alone, Postgres
-/// reads all the jobs of that scope and compares each with every id.
+/// Pairs of scope and ID. Each row repeats the scope because with a single scope in the condition, Postgres reads all
+/// jobs of the scope and compares each with every ID.
 pub fn qless_keys<T: AsRef<str>>(ids: &[T]) -> Vec<(i64, &str)> {
     ids.iter().map(|id| (QLESS_SCOPE, id.as_ref())).collect()
 }
 
-/// An integer that is the larger, the larger the number.
+/// Maps a number to an integer with the same ordering.
 fn rank(number: f64) -> i64 {
-    // Adding 0 makes one of both zeros. The bits of a negative number rise as it falls.
+    // Adding 0 turns -0 into 0. The bits of negative numbers sort in reverse.
     let bits = (number + 0.0).to_bits().cast_signed();
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
-/// Jobs by pairs of scope and id.
-// CROSS JOIN keeps SQLite from walking through the jobs and looking each up in the list.
+/// Jobs by pairs of scope and ID.
+// CROSS JOIN keeps SQLite from scanning the jobs and looking each up in the list.
 const LOAD_JOBS: &str = concat!(
     "SELECT ",
     job_columns!(short_bodies),
@@ -376,8 +375,7 @@ const LOAD_CHOICE: &str = concat!(
     CROSS JOIN jobs AS j WHERE j.seq = c.seq"
 );
 
-/// As many numbers in each queue as there are new records for it. Other servers wait for the queue's row, so
-/// numbers follow each other.
+/// Reserves IDs for new records. Other servers wait for the queue's row, so the IDs have no gaps.
 const TAKE_NUMBERS: &str = "
 UPDATE queues SET last_number = last_number + k.int(1) FROM rows($1) AS k
 WHERE queues.id = k.int(0) AND queues.forgotten = 0 RETURNING queues.id, queues.last_number";
@@ -394,16 +392,17 @@ const LOAD_DEAD: &str = concat!(
     " FROM jobs AS j WHERE j.queue = $1 AND j.state = 8 AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
 );
 
-/// How many jobs of a queue run with a lease that is not lost.
+/// The number of jobs of a queue that run with an unexpired lease.
 const RUNNING: &str =
     "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until > $2";
 
-/// Changes nothing, and keeps the rows until the end of the transaction.
+/// Changes nothing, but locks the rows until the end of the transaction.
 const TAKE_TURNS: &str = "
 UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)";
 
-/// Of those whose time to live has not ended: lost leases, jobs taken from their workers, waiting jobs, and scheduled jobs that are due though upkeep has not made them waiting yet:
-/// of each the first few. If more than ten thousand are due at once, those due first go first.
+/// The first few each of: jobs with expired leases, jobs taken from their workers, waiting jobs, and due jobs that
+/// maintenance has not promoted yet. Excludes jobs whose time to live has ended. Of more than 10,000 due jobs,
+/// considers those due first.
 const NEXT: &str = concat!(
     "SELECT ",
     job_columns!(short_bodies),

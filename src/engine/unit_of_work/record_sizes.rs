@@ -1,29 +1,29 @@
-//! How large the records of Jobq queues are. A request of few bytes can change a record of megabytes, so transactions are
-//! bounded by what they load, which is known only for records that were loaded before.
+//! Expected sizes of Jobq records. A request of few bytes may change a record of megabytes, so transactions are bounded
+//! by what they load. That size is known only for queues whose records were loaded before.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::engine::model::job::QueueId;
 
-/// Smaller records count as one item.
+/// Records smaller than this count as one item.
 const SMALL: usize = 64 * 1024;
 
 /// Queues that are remembered.
 const QUEUES_MAX: usize = 10_000;
 
-/// Recent sizes of long records, by queue.
+/// Recent sizes of large records, by queue.
 #[derive(Debug, Default)]
 pub struct RecordSizes(Mutex<HashMap<QueueId, usize>>);
 
 impl RecordSizes {
-    /// The bytes that a record of the queue may have: the size of the last ones, or 0 if they were small.
+    /// The expected size in bytes of a record of the queue: that of recent ones, or 0 if they were small.
     pub fn expected(&self, queue: QueueId) -> usize {
         let sizes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sizes.get(&queue).copied().unwrap_or_default()
     }
 
-    /// Notes how many bytes the records have that were loaded. What was large is forgotten slowly.
+    /// Updates the expectation from loaded records. It decays slowly after a large one.
     pub fn note(&self, records: impl Iterator<Item = (QueueId, usize)>) {
         let mut records = records.peekable();
         if records.peek().is_none() {

@@ -1,4 +1,4 @@
-//! What a group writes: everything that its verbs have changed, each kind of thing in one statement.
+//! Writes what the verbs of a transaction have changed, with one statement per kind of row.
 
 use crate::engine::clock::Time;
 use crate::engine::maintenance::empty_queues;
@@ -18,25 +18,25 @@ use std::collections::HashMap;
 const NEW: i64 = 1;
 
 impl UnitOfWork {
-    /// `n` due jobs of the queue were found waiting instead of scheduled.
+    /// Counts `n` due jobs of the queue that were promoted from scheduled to waiting.
     pub fn count_promoted(&mut self, queue: QueueId, n: u64) {
         let n = n as i64;
         if n > 0 {
             self.counters.count(queue, State::Scheduled, -n);
             self.counters.count(queue, State::Waiting, n);
         }
-        // The alarm is not enough: a waiter sets it after its claim, and if the job became due in between it is no longer
-        // among the scheduled ones.
+        // The timer is not enough: a poll sets it after its claim, and a job that became due in between is no longer
+        // scheduled and would be missed.
         if self.has_subscribers {
             self.wake(queue, usize::try_from(n).unwrap_or_default());
         }
     }
 
-    /// What the verbs have changed in jobs and edges. Afterwards nothing is under work any more.
+    /// The statements that write the changed jobs and dependencies. Unloads all jobs.
     pub fn job_writes(&mut self) -> Vec<Statement> {
         self.audit_jobs();
         let mut slots: Vec<Slot> = self.slots.drain().map(|(_, slot)| slot).collect();
-        // All groups of all servers lock rows in this order, so that no two wait for each other.
+        // All transactions of all servers lock rows in this order, which prevents deadlocks.
         slots.sort_unstable_by_key(|slot| slot.job.seq);
         for slot in &mut slots {
             let changed = slot.version.is_none() || slot.before.is_some();
@@ -73,7 +73,7 @@ impl UnitOfWork {
         writes
     }
 
-    /// The rows of the jobs and their tags; counts them, and notes what became available.
+    /// The statements that write jobs and their tags. Also updates the counters and collects wake-ups.
     fn rows_of(&mut self, slots: &[Slot]) -> Vec<Statement> {
         let mut removed = std::mem::take(&mut self.removed);
         removed.sort_unstable_by_key(|(job, _)| job.seq);
@@ -89,7 +89,7 @@ impl UnitOfWork {
                 (None, Some(_)) => continue,
             }
             self.counters.recount(slot.before.as_ref(), Some(&slot.job));
-            // One that is restored has had its tags, as far as anybody knows, since it was put; as others have.
+            // A restored job gets its creation time here, since the original time of the tag is unknown.
             let tagged_at = match slot.version {
                 None => slot.job.created_at,
                 Some(_) => self.now,
@@ -125,8 +125,8 @@ impl UnitOfWork {
         writes
     }
 
-    /// Notes what whoever waits for jobs wants to know: that one became available or will be, or that one
-    /// less runs where their number is limited.
+    /// Collects what concerns waiting polls: a job became or will become available, or a slot became free in a queue
+    /// with a limit on running jobs.
     fn note_availability(&mut self, before: Option<&Job>, after: &Job) {
         let is_ready = |job: &Job| matches!(job.state, State::Waiting | State::Stalled);
         let was_ready = before.is_some_and(|job| is_ready(job) && job.queue == after.queue);
@@ -149,7 +149,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Wakes a waiter if this job was running in a queue with a limit on running jobs.
+    /// Wakes a poll if this job was running in a queue with a limit on running jobs.
     fn wake_if_limited(&mut self, before: &Job) {
         if before.state != State::Running {
             return;
@@ -182,7 +182,7 @@ impl UnitOfWork {
         writes
     }
 
-    /// What is to be written when the group ends: queues, options, counts, statistics, and events.
+    /// The statements at the end of the transaction: queues, options, counters, statistics, events.
     pub fn final_writes(&mut self, server: i64) -> Vec<Statement> {
         let mut writes = Vec::new();
         if !self.changed_queues.is_empty() {
@@ -210,7 +210,7 @@ impl UnitOfWork {
         writes
     }
 
-    /// The statement that tells other servers that something has changed of which they keep a copy in memory.
+    /// The statement that increments the revision if data that other servers cache has changed.
     fn revision_write(&self) -> Option<Statement> {
         let others = i64::from(self.changes_other_caches());
         let queues = !self.changed_queues.is_empty();
@@ -218,7 +218,7 @@ impl UnitOfWork {
             return None;
         }
         Some(match self.revision {
-            // Queues are written whole: nobody else may have changed one meanwhile.
+            // Queue rows are written whole, so no other server may have changed one since they were read.
             Some(revision) if queues || !self.deleted_queues.is_empty() => {
                 Statement::new(REVISE_UNCHANGED, [others.into(), revision.into()]).exactly(1)
             }
@@ -226,12 +226,12 @@ impl UnitOfWork {
         })
     }
 
-    /// Whether something changes of which servers keep a copy in memory.
+    /// Whether data that servers cache has changed.
     pub fn changes_cache(&self) -> bool {
         !self.changed_queues.is_empty() || self.changes_other_caches()
     }
 
-    /// Whether more of that changes than queues.
+    /// Whether cached data other than queues has changed.
     fn changes_other_caches(&self) -> bool {
         !(self.deleted_queues.is_empty()
             && self.settings.is_empty()
@@ -240,7 +240,7 @@ impl UnitOfWork {
             && self.recurring_in.is_empty())
     }
 
-    /// What the group leaves behind once it has been committed.
+    /// The result that the writer applies after the commit.
     pub fn into_committed(self) -> Committed {
         Committed {
             changed_queues: self.changed_queues.into_values().collect(),
@@ -257,7 +257,7 @@ impl UnitOfWork {
     }
 }
 
-/// Servers that share the database read their copies again.
+/// Makes the servers on the database reload their caches.
 pub const REVISE: &str =
     "UPDATE state SET revision = revision + 1, others_revision = revision + 1 WHERE id = 1";
 
@@ -266,7 +266,7 @@ UPDATE state SET revision = revision + 1,
     others_revision = CASE WHEN $1 = 1 THEN revision + 1 ELSE others_revision END
 WHERE id = 1 AND revision = $2";
 
-/// Rows of the table of tags that are to be added or removed.
+/// Rows of the table `tags` to add or remove.
 #[derive(Default)]
 struct TagRows {
     on: Vec<(i64, String, i64, String)>,
@@ -274,7 +274,7 @@ struct TagRows {
 }
 
 impl TagRows {
-    /// A job was this before the group, and is that after it.
+    /// Compares the tags of a job before and after the transaction.
     fn compare(&mut self, before: Option<&Job>, after: Option<&Job>, now: Time) {
         let tags = |job: Option<&Job>| job.map(|job| job.tags.clone()).unwrap_or_default();
         let (had, has) = (tags(before), tags(after));
@@ -291,11 +291,11 @@ impl TagRows {
     }
 }
 
-/// See [`UnitOfWork::finish`].
+/// See [`UnitOfWork::into_committed`].
 pub struct Committed {
     pub changed_queues: Vec<Queue>,
     pub deleted_queues: Vec<QueueId>,
-    /// In order: a job that is named twice is as the last one says.
+    /// In order: the last entry for a key applies.
     pub cache_updates: Vec<(JobKey, Option<(Job, i64)>)>,
     pub settings: Vec<(String, Option<String>)>,
     pub tracking: HashMap<String, Option<Time>>,

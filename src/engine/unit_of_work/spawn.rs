@@ -1,5 +1,5 @@
-//! Children of recurring jobs. They are created when a client claims or peeks, and only as many as it asks for; each
-//! is put as of the time at which it was due.
+//! Children of recurring jobs. They are created when a client claims or peeks, only as many as it requests, and as of
+//! the time at which each was due.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,14 +11,14 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::load::qless_keys;
 use crate::store::Statement;
 
-/// A recurring job that is due, and how many children it is to have at most.
+/// A due recurring job, and the most children to create.
 #[derive(Clone, Debug)]
 pub struct DueRecurring {
     pub recurring: Recurring,
     pub children: usize,
 }
 
-/// The ids that up to `count` children might get; as many again, for some may be taken.
+/// The IDs that the children might get: twice as many as children, because some may be in use.
 pub fn ids_of_children(due: &DueRecurring) -> impl Iterator<Item = String> {
     let next_available = i64::try_from(due.children)
         .unwrap_or(i64::MAX)
@@ -27,8 +27,8 @@ pub fn ids_of_children(due: &DueRecurring) -> impl Iterator<Item = String> {
     (1..=next_available).map(|n| format!("{}-{}", recurring.id, recurring.made + n))
 }
 
-/// Which of the recurring jobs that are due get how many children when `wanted` jobs are wanted in each queue: in order,
-/// no more than are due, and together no more than are wanted.
+/// Distributes the `wanted` jobs of each queue over its due recurring jobs, in order. None gets more children than are
+/// due.
 pub fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> Vec<DueRecurring> {
     let mut left: HashMap<QueueId, usize> = wanted.iter().copied().collect();
     let mut planned = Vec::new();
@@ -48,8 +48,7 @@ pub fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> V
     planned
 }
 
-/// Makes up to `count` children that are due. `taken` are those of [`ids_of_children`] that some job has: they
-/// are passed over.
+/// Creates up to `count` due children. Skips the IDs in `taken`, those of [`ids_of_children`] that are in use.
 pub fn spawn(
     work: &mut UnitOfWork,
     recurring: &mut Recurring,
@@ -73,7 +72,7 @@ pub fn spawn(
     children
 }
 
-/// After a silence: of the children that were missed, only the last `backlog` are made.
+/// If children were missed, skips all but the last `backlog`; 0 skips none.
 fn skip_missed(recurring: &mut Recurring, now: Time) {
     if recurring.backlog <= 0 || recurring.next_at > now {
         return;
@@ -128,15 +127,13 @@ fn child(work: &mut UnitOfWork, recurring: &Recurring, id: String) -> Job {
 }
 
 impl UnitOfWork {
-    /// The statement that tells which ids are taken already, of those that the children of recurring jobs
-    /// might get.
+    /// The statement that finds which of the children's possible IDs are in use.
     pub fn taken_ids_statement(due: &[DueRecurring]) -> Statement {
         let ids: Vec<_> = due.iter().flat_map(ids_of_children).collect();
         Statement::of_rows(TAKEN, &qless_keys(&ids))
     }
 
-    /// Makes up to `wanted` children in each queue of the recurring jobs that are due, which then wait with
-    /// the other candidates.
+    /// Creates up to `wanted` due children in each queue, and adds them to the candidates.
     pub fn spawn(
         &mut self,
         wanted: &[(QueueId, usize)],
@@ -168,7 +165,7 @@ impl UnitOfWork {
         }
     }
 
-    /// A recurring job has had children; that its queue has recurring jobs is known.
+    /// Stores a recurring job after it had children. Its queue is known to have recurring jobs already.
     fn children_created(&mut self, recurring: Recurring) {
         self.available_at(recurring.queue, recurring.next_at);
         if let Some(slot) = self.recurring.get_mut(&recurring.id) {
@@ -178,6 +175,6 @@ impl UnitOfWork {
     }
 }
 
-/// Which of these pairs of scope and id are taken: the ids.
+/// The IDs that are in use, of these pairs of scope and ID.
 const TAKEN: &str = "
 SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)";

@@ -1,21 +1,21 @@
-//! Time series: counters by minute and hour of what happens in a queue. How long a job waited or ran is counted in one
-//! of twelve classes, and the sum of the classes is the number of claims or completions, so each is one row.
+//! Time series: counters of events per queue, by minute and hour. The durations of waits and runs are counted in twelve
+//! classes. The sum over the classes is the number of claims or completions, so each event updates one row.
 
 use crate::engine::clock::Time;
 
-/// Microseconds of a minute; the minutes of an hour.
+/// Microseconds per minute, and minutes per hour.
 pub const MINUTE_US: i64 = 60_000_000;
 
 pub const HOUR: i64 = 60;
 
-/// Where all but the last of the classes of durations end, in seconds.
+/// Upper bounds, in seconds, of all classes but the last.
 pub const BOUNDS_S: [f64; CLASSES - 1] = [
     0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 120.0, 600.0, 3_600.0,
 ];
 
 pub const CLASSES: usize = 12;
 
-/// What is counted, in the column `slot`. From [`WAITS`] and [`RUNS`] on stand the classes.
+/// Values of the column `slot`. The classes start at [`WAITS`] and [`RUNS`].
 pub const PUT: i64 = 0;
 
 pub const FAILED: i64 = 1;
@@ -24,7 +24,7 @@ pub const WAITS: i64 = 10;
 
 pub const RUNS: i64 = 30;
 
-/// The number of the minute of a moment, counted from 1970.
+/// The minute, counted from 1970.
 pub fn minute(at: Time) -> i64 {
     at.0.div_euclid(MINUTE_US)
 }
@@ -33,16 +33,16 @@ pub fn class(seconds: f64) -> usize {
     BOUNDS_S.iter().filter(|bound| seconds >= **bound).count()
 }
 
-/// A number that grows in a minute.
+/// An event that the time series count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SeriesEvent {
-    /// A job came into the queue: put, moved, or put to work again by hand.
+    /// A job entered the queue: put, moved, or retried by an operator.
     Put,
-    /// A job failed for good: it is failed or dead.
+    /// A job entered the state failed or was dead-lettered.
     Failed,
-    /// A job was given to a worker after so many seconds.
+    /// A job was claimed after waiting this many seconds.
     Claimed(f64),
-    /// A worker was done with a job after so many seconds.
+    /// A job was completed after running this many seconds.
     Completed(f64),
 }
 

@@ -1,4 +1,4 @@
-//! How a group of verbs is run: load, work, write, commit, answer.
+//! Runs the verbs of a transaction: load, run, write, commit, respond.
 
 pub mod claims;
 pub mod request;
@@ -33,17 +33,17 @@ use crate::engine::unit_of_work::{Audit, Seqs, Shared, UnitOfWork};
 use crate::store::{Connection, Group, Statement, StoreError};
 pub use request::{Task, Verb, WriteRequest};
 
-/// How many servers may number what they insert without meeting.
+/// Servers whose insertion numbers do not collide.
 const SERVERS_MAX: i64 = 1_024;
 
-/// After so many groups the oldest events are dropped.
+/// Transactions between two deletions of old events.
 const DROP_EVENTS_EVERY: u64 = 1_000;
 
-/// Workers that were seen, and when. Written with the next group that writes anyway, so that asking
-/// an empty queue for work costs no write.
+/// Active workers and when they were last seen. Saved with the next transaction that writes anyway, so that polling an
+/// empty queue costs no write.
 pub type SeenWorkers = Mutex<HashMap<String, Time>>;
 
-/// The engine's side of group commit.
+/// The engine's part of group commit.
 pub struct Runner {
     pub shared: Shared,
     pub clock: Arc<Clock>,
@@ -52,30 +52,30 @@ pub struct Runner {
     pub changes: watch::Sender<u64>,
     pub commits: Arc<CommitTimes>,
     pub clients_tell_time: bool,
-    /// The other servers on the database, where there may be some.
+    /// The other servers on the database.
     pub peers: Arc<Peers>,
-    /// Whether the upkeep is ours to do.
+    /// Whether this server leads maintenance.
     pub leads: Arc<AtomicBool>,
     pub last_seq: i64,
-    /// What is in memory is as of this revision of the database.
+    /// The revision of the caches.
     pub revision: i64,
-    /// Whether we have looked what others have changed.
+    /// Whether the revision has been reported since the start.
     pub has_reported_revision: bool,
-    /// How many groups have been written; old events go with every so many.
+    /// The number of committed transactions.
     pub transactions: u64,
-    /// Queues that have, or had, recurring jobs.
+    /// Queues that have or had recurring jobs.
     pub recurring_in: HashSet<QueueId>,
     pub aging: Aging,
     pub job_cache: JobCache,
     pub empty_queues: EmptyQueues,
 }
 
-/// When it was seen last to what is old.
+/// When old statistics were last processed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Aging {
-    /// The day on which old statistics were dropped.
+    /// The UTC day of the last deletion of old statistics.
     pruned_on: Option<i64>,
-    /// The hour in which old minutes became hours.
+    /// The hour of the last aggregation of minutes into hours.
     folded_in: Option<i64>,
 }
 
@@ -102,7 +102,8 @@ impl Group for Runner {
         connection: &mut Connection,
         requests: &mut [WriteRequest],
     ) -> Result<(), StoreError> {
-        // Two servers that add dependencies at the same time could complete a cycle, each seeing half of it.
+        // Without strict isolation, two servers that add dependencies at the same time could complete a cycle of which
+        // each sees a half.
         let strict = requests.iter().any(|it| !it.needs.awaited.is_empty());
         let seqs = self.begin(connection, strict).await?;
         let now = requests.iter().find_map(|request| request.now);
@@ -122,7 +123,7 @@ impl Group for Runner {
             }
             None => self.run_verbs(connection, &mut work, requests).await?,
         };
-        // With client time, maintenance leaves qless alone. Old jobs are deleted with a completion, as in qless-core.
+        // With client time, maintenance does not touch qless data. As in qless-core, a completion deletes old jobs.
         let deletes_complete = work.completed && self.clients_tell_time;
         if deletes_complete {
             connection.run(std::mem::take(&mut writes)).await?;
@@ -193,8 +194,8 @@ impl Runner {
         run_claims(connection, work, requests, writes, recurring_in, shared).await
     }
 
-    /// Begins a transaction, and catches up with what other servers have changed. Where the order of
-    /// insertion goes on: among several servers by the clock, and a server's number.
+    /// Begins a transaction and reloads caches that other servers' changes have made stale. Returns the sequence of
+    /// insertion numbers: with several servers, derived from the clock and the server's number.
     async fn begin(
         &mut self,
         connection: &mut Connection,
@@ -217,8 +218,8 @@ impl Runner {
         })
     }
 
-    /// Drops old statistics, once a day, and makes hours of old minutes, once an hour: a bounded batch of each, until
-    /// that was all.
+    /// Deletes old statistics once per day, and aggregates old minutes into hours once per hour. Processes a bounded
+    /// batch of each, and repeats with the next transaction while there is more.
     async fn age_statistics(
         &self,
         connection: &mut Connection,
@@ -236,7 +237,7 @@ impl Runner {
         Ok(aged)
     }
 
-    /// Catches up with what has changed of that which is kept in memory.
+    /// Reloads what has changed in the cached data.
     async fn update_cache(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
         let answers = connection.read(cache::since(self.revision)).await?;
         match cache::take_in(&self.shared, self.revision, &answers)? {
@@ -246,7 +247,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Reads again what is kept in memory.
+    /// Reloads all cached data.
     pub(in crate::engine) async fn reload_cache(
         &mut self,
         connection: &mut Connection,
@@ -256,16 +257,16 @@ impl Runner {
         self.revision = taken.revision;
         self.recurring_in = taken.recurring_in;
         if taken.tokens_differ {
-            // Whoever waits with a token that has been revoked should look again.
+            // A poll whose token was revoked must check again.
             self.subscriptions.wake_all();
         }
         Ok(())
     }
 
-    /// Puts under work what is at hand of the jobs that are named.
+    /// Adds the cached ones among the named jobs.
     fn load_cached_jobs(&mut self, work: &mut UnitOfWork, requests: &[WriteRequest]) {
         if self.peers.is_shared() {
-            // Another server may have given a job to somebody else meanwhile.
+            // Another server may have claimed or changed the jobs meanwhile.
             return;
         }
         for request in requests {
@@ -279,7 +280,7 @@ impl Runner {
         }
     }
 
-    /// Workers seen and not yet saved, those of this group included.
+    /// Workers whose activity has not been saved, including those of this transaction.
     fn unsaved_workers(&self, work: &UnitOfWork) -> HashMap<String, Time> {
         let mut seen = self
             .seen
@@ -297,7 +298,7 @@ impl Runner {
         seen
     }
 
-    /// Takes over what the committed group has left, and says that something has changed.
+    /// Applies a committed transaction to the caches, wakes polls, and signals the change.
     fn apply_committed(
         &mut self,
         mut work: UnitOfWork,
@@ -310,7 +311,7 @@ impl Runner {
         let finished = work.into_committed();
         self.last_seq = finished.last_seq;
         if !self.peers.is_shared() {
-            // A verb that only looks at a job is not guarded by its version: nothing old may be at hand.
+            // Read-only verbs do not check versions, so the cache must not be stale.
             for (key, job) in finished.cache_updates {
                 match job {
                     Some((job, version)) => self.job_cache.insert(job, version),
@@ -320,7 +321,7 @@ impl Runner {
         }
         for (option, value) in finished.settings {
             self.shared.config.apply(&option, value);
-            // What is kept for how long may have changed, and how many may run.
+            // Retention options or limits on running jobs may have changed.
             self.aging.pruned_on = None;
             self.subscriptions.wake_all();
         }
@@ -366,7 +367,7 @@ impl Runner {
     }
 }
 
-/// Loads the jobs that are named and runs the verbs on them; gives what is to be written.
+/// Loads the named jobs and runs the verbs on them. Returns the statements to write.
 async fn run_named(
     connection: &mut Connection,
     work: &mut UnitOfWork,

@@ -1,4 +1,4 @@
-//! The verbs of operators: queues, workers, options, tokens, sessions, bulk operations.
+//! Verbs for operators: queues, workers, options, tokens, sessions, bulk operations.
 
 pub mod flush;
 pub mod operations;

@@ -1,23 +1,24 @@
-//! Many jobs in several transactions.
+//! Splits many jobs over several transactions.
 
 use crate::engine::unit_of_work::Needs;
 
-/// Jobs that are moved out of a list in one transaction; more are moved in several.
+/// Jobs moved out of a list per transaction.
 pub const MOVE_BATCH: usize = 250;
 
-/// Items of one request that share a transaction: what is written within some 10 ms.
+/// Items of one request per transaction: takes about 10 ms to write.
 pub const EACH_MAX: usize = 250;
 
-/// Bytes of the bodies, and tags and edges, of the items that share a transaction; one item may have more.
+/// Limits per transaction on the bytes of the items' bodies, and on their tags and dependencies. One item may exceed
+/// them.
 const EACH_BYTES_MAX: usize = 2 << 20;
 const EACH_LINKS_MAX: usize = 1_000;
 
-/// Whether another item of a request may share the transaction of those that this is for.
+/// Whether another item fits into a transaction with these needs.
 pub fn has_room(needs: &Needs) -> bool {
     needs.bytes < EACH_BYTES_MAX && needs.links < EACH_LINKS_MAX
 }
 
-/// Up to so many jobs, a batch at a time, until a batch finds fewer than it might.
+/// Up to `count` jobs in batches of up to `max`. A batch that is not full is the last.
 pub struct Batches {
     left: usize,
     max: usize,
@@ -33,7 +34,7 @@ impl Batches {
         }
     }
 
-    /// How many the next batch is to take.
+    /// The size of the next batch; `None` at the end.
     pub fn next(&self) -> Option<usize> {
         (self.left > 0).then(|| self.left.min(self.max))
     }
@@ -77,7 +78,7 @@ mod tests {
             }
             assert_eq!((all, batches.done), (expected, count));
         }
-        // One that finds fewer is the last.
+        // A batch that is not full is the last.
         let mut batches = Batches::of(1_000, MOVE_BATCH);
         batches.found(249);
         assert_eq!((batches.next(), batches.done), (None, 249));

@@ -1,4 +1,4 @@
-//! Claim: gives jobs to a worker. All protocols with leases share it: `pop` of qless, `consume` of lmstfy, `next` of Relay.
+//! Claim: leases jobs to a worker. Shared by qless (`pop`), lmstfy (`consume`) and Relay (`next`).
 
 pub mod take;
 pub mod turns;
@@ -16,37 +16,37 @@ use crate::engine::tokens::Grant;
 use crate::engine::unit_of_work::{Needs, UnitOfWork, Wanted};
 use crate::engine::verbs::claim::take::Claimed;
 
-/// How many bytes the bodies of the jobs of one claim may have, before the last: an answer must have room for all that is
-/// leased.
+/// Bytes that the bodies of a claim's jobs may have, not counting the last one, because a response must have room for
+/// all leased jobs.
 pub const CLAIM_BYTES_MAX: usize = RESPONSE_BYTES_MAX / 2;
 
-/// How a claim goes through several queues (qless-core, Queue Popping Order).
+/// The order in which a claim visits several queues (qless-core, Queue Popping Order).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// A queue's turn comes when there is nothing in those before it.
+    /// A queue is used only if those before it are empty.
     #[default]
     Ordered,
-    /// One job of each queue after the other, going on where the worker's last claim ended.
+    /// One job from each queue in turn, starting after the queue where the worker's last claim ended.
     RoundRobin,
 }
 
-/// What a worker asks for.
+/// A worker's request for jobs.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// Empty where the protocol's workers have no names.
+    /// Empty if the protocol's workers have no names.
     pub worker: String,
-    /// At least one; none twice, all of one protocol.
+    /// At least one queue, without duplicates, all of one protocol.
     pub queues: Vec<QueueKey>,
     pub count: usize,
     pub order: Order,
-    /// What the worker has shown a token for; it must still be one when jobs are given.
+    /// The worker's token. It must still be valid when the jobs are leased.
     pub grant: Option<Grant>,
-    /// For how many seconds each lease is given, where the worker says that (lmstfy's `ttr`).
+    /// The duration of each lease in seconds, if the worker specifies it (lmstfy's `ttr`).
     pub lease_s: Option<f64>,
 }
 
 impl Claim {
-    /// Of one queue.
+    /// A claim on one queue.
     pub fn of(queue: QueueKey, worker: impl Into<String>, count: usize) -> Claim {
         Claim {
             worker: worker.into(),
@@ -58,7 +58,7 @@ impl Claim {
         }
     }
 
-    /// What the group should have at hand.
+    /// The candidates that the transaction must load.
     pub(in crate::engine) fn demand(&self) -> Vec<Wanted> {
         let wanted = |queue: &QueueKey| Wanted {
             queue: queue.clone(),
@@ -69,7 +69,7 @@ impl Claim {
     }
 }
 
-/// How often, and after what time, a claim is tried again that got nothing though there is something.
+/// Retries, and the delay between them, of a claim that got nothing although jobs are available.
 const LOOKS_MAX: u32 = 3;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(4);
@@ -77,17 +77,17 @@ const LOOK_AGAIN: Duration = Duration::from_millis(4);
 /// Queues that one transaction claims from.
 const QUEUES_MAX: usize = 8;
 
-/// Jobs that are claimed in one transaction.
+/// Jobs that one transaction claims.
 const CLAIM_MAX: usize = 250;
 
-/// Whether an answer has no room for more jobs.
+/// Whether the response has no room for more jobs.
 fn is_full(jobs: &[Job]) -> bool {
     jobs.iter().map(|job| job.body.bytes()).sum::<usize>() >= CLAIM_BYTES_MAX
 }
 
 impl Engine {
-    /// Gives a worker jobs; see `engine/claim.rs` for the order. If the caller hangs up meanwhile, none. Many are claimed
-    /// in several transactions.
+    /// Leases jobs to a worker, in the order described at [`Order`]. If the caller disconnects meanwhile, none are
+    /// leased. Large claims use several transactions.
     pub async fn claim(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
         if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {
             return self.claim_from_many(&claim, now).await;
@@ -95,8 +95,8 @@ impl Engine {
         self.claim_from_few(claim, now).await
     }
 
-    /// A claim that names many queues looks first in which of them there is something: a transaction that asked each of
-    /// them would be long, and on Postgres as many calls.
+    /// A claim on many queues first checks which of them have jobs: a transaction that queries every queue would be
+    /// long, and on Postgres would take a statement per queue.
     async fn claim_from_many(&self, claim: &Claim, now: Option<Time>) -> Result<Vec<Job>> {
         self.refresh_cache().await?;
         let mut jobs = Vec::new();
@@ -124,7 +124,7 @@ impl Engine {
             }
         }
         if jobs.is_empty() {
-            // That the worker was there is noted, and its token looked at, though there is nothing for it.
+            // Records the worker's activity and checks its token although there are no jobs.
             let first = claim.queues.iter().take(1).cloned().collect();
             let queues = Claim {
                 queues: first,
@@ -144,7 +144,6 @@ impl Engine {
             let some = match self.claim_batch(claim.clone(), now).await {
                 Ok(some) => some,
                 Err(error) if jobs.is_empty() => return Err(error),
-                // The jobs claimed so far belong to the caller.
                 Err(_) => break,
             };
             let is_all = some.jobs.len() < claim.count && !some.is_cut;
@@ -156,9 +155,8 @@ impl Engine {
         Ok(jobs)
     }
 
-    /// Whether a claim that got nothing is to be tried again after a moment: claims of other servers lock more jobs
-    /// than they take (lost leases, of which it is not known yet whether they are handed on), and others pass over
-    /// what is locked.
+    /// Whether a claim that got nothing should be retried shortly: claims by other servers lock more jobs than they
+    /// lease (expired leases that may yet be failed instead), and claims skip locked jobs.
     async fn is_locked_by_peers(&self, claim: &Claim, looks: &mut u32) -> bool {
         if *looks >= LOOKS_MAX || !self.peers().any() {
             return false;

@@ -1,4 +1,4 @@
-//! The verbs of Jobq.
+//! The Jobq verbs.
 
 pub mod advance;
 pub mod append;

@@ -1,4 +1,4 @@
-//! Leases: who holds one, and what happens when it expires.
+//! Leases: checking the holder, and expiry.
 
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
@@ -7,7 +7,7 @@ use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{FOR_EVER, Job, JobKey, LMSTFY_SCOPE, QueueId, State};
 use crate::engine::unit_of_work::UnitOfWork;
 
-/// Who says something about a running job, and of which queue, if it names one.
+/// The worker that reports on a running job, and the queue if the request names one.
 #[derive(Clone, Debug)]
 pub struct LeaseHolder {
     pub worker: String,
@@ -42,7 +42,7 @@ pub fn leased_job<'w>(work: &'w UnitOfWork, key: &JobKey, holder: &LeaseHolder) 
     Ok(job)
 }
 
-/// Says, to the worker first, that it has lost the job.
+/// Publishes, first on the worker's channel, that the worker has lost the job.
 pub fn announce_lost_lock(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
     let said = LogEvent::LockLost {
         id: &key.id,
@@ -52,8 +52,8 @@ pub fn announce_lost_lock(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
     work.events.log(&said);
 }
 
-/// Takes lost leases away, before jobs of the queue are given to anybody: what has tries left waits among the
-/// others, since its lease ended.
+/// Ends expired leases before jobs of the queue are claimed. Jobs with attempts left are queued again as of the end of
+/// their lease.
 pub fn expire_leases(work: &mut UnitOfWork, queue: QueueId) {
     let mut back = Vec::new();
     while let Some(key) = work.next_expired(queue) {
@@ -64,9 +64,9 @@ pub fn expire_leases(work: &mut UnitOfWork, queue: QueueId) {
     work.add_ready(queue, back);
 }
 
-/// Takes a lost lease away. A job with tries left waits again: by lmstfy's rules since the lease ended, by Relay's
-/// where it was in line. One without tries goes to the dead letter, where it stays. One whose time to live ended
-/// before is gone. Whether it waits.
+/// Ends an expired lease, and returns whether the job is waiting again. A job with attempts left is: with lmstfy as of
+/// the end of its lease, with Relay at its old position. A job without attempts left is dead-lettered. A job whose time
+/// to live ended first is deleted.
 pub fn expire_lease(work: &mut UnitOfWork, key: &JobKey) -> bool {
     let now = work.now;
     let Some(lease) = work.job_mut(key).and_then(|job| job.lease.take()) else {
@@ -99,7 +99,7 @@ pub fn expire_lease(work: &mut UnitOfWork, key: &JobKey) -> bool {
     waits
 }
 
-/// Puts a job into the dead letter. By Relay's rules it is gone, so another may have its key.
+/// Dead-letters a job. Relay: the job gets a new key, so that another job may use the old one.
 fn dead_letter(work: &mut UnitOfWork, key: &JobKey, at: Time) {
     let Some(job) = work.job_mut(key) else { return };
     job.history.push(EventKind::Died, at, None, None);

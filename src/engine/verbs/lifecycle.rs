@@ -1,4 +1,4 @@
-//! State changes that several verbs share: a new job, and a job that leaves or enters a queue.
+//! State changes that several verbs share: creating a job, and leaving or entering a queue.
 
 use uuid::{NoContext, Timestamp, Uuid};
 
@@ -8,11 +8,11 @@ use crate::engine::model::history::{EventKind, History};
 use crate::engine::model::job::{Job, JobKey, State};
 use crate::engine::unit_of_work::UnitOfWork;
 
-/// Tries after the first that a new job has (qless-core, Put).
+/// Retries of a new job (qless-core, Put).
 const RETRIES: i64 = 5;
 
-/// 32 hex digits: the time and then chance. What is put together stands together in the index of ids, so
-/// that a group of puts writes one page of it and not one each.
+/// A UUIDv7 as 32 hex digits: time, then randomness. Consecutive IDs are adjacent in the index of IDs, so a batch of
+/// puts writes one page of it instead of one per job.
 pub fn generated_id(now: Time) -> String {
     let seconds = u64::try_from(now.whole_seconds()).unwrap_or_default();
     let nanos = u32::try_from(now.0.rem_euclid(1_000_000) * 1_000).unwrap_or_default();
@@ -50,14 +50,14 @@ pub fn new_job(work: &mut UnitOfWork, key: &JobKey) -> Job {
     }
 }
 
-/// Takes the job out of where it is: whatever lease or failure it has is undone. Returns the worker that has
-/// lost it by this, unless it was told already.
+/// Takes the job out of its queue, clearing its lease and undoing its failure count. Returns the worker that loses its
+/// lease, unless it has already been notified.
 pub fn leave_queue(work: &mut UnitOfWork, key: &JobKey) -> Option<String> {
     if let Some(job) = work.job(key)
         && let (State::Failed, Some(failure)) = (job.state, &job.failure)
     {
         let (queue, at) = (job.queue, failure.at);
-        // The statistics of a day that is past keeping are gone, and must not come back.
+        // Statistics older than their retention have been deleted and must not reappear.
         if at.day() > work.last_expired_day("stats-history") {
             work.counters.failure_undone(queue, at);
         }
@@ -66,7 +66,7 @@ pub fn leave_queue(work: &mut UnitOfWork, key: &JobKey) -> Option<String> {
     (!lease.warned).then_some(lease.worker)
 }
 
-/// Lets the job enter its queue anew: it waits, is scheduled, or depends on others.
+/// Puts the job into its queue: it becomes waiting, scheduled, or depends on others.
 pub fn enter_queue(work: &mut UnitOfWork, key: &JobKey, queue_name: &str, delay: f64) {
     let now = work.now;
     if let Some(job) = work.job_mut(key) {
@@ -79,7 +79,7 @@ pub fn enter_queue(work: &mut UnitOfWork, key: &JobKey, queue_name: &str, delay:
     }
 }
 
-/// Sets the state in which a job that left another waits to be claimed.
+/// Sets the state of a job that may be claimed, at once, after `delay` seconds, or when its dependencies are complete.
 pub fn set_available(job: &mut Job, now: Time, delay: f64) {
     job.lease = None;
     job.since = now;

@@ -1,4 +1,4 @@
-//! The verbs of lmstfy. `consume` is the shared claim (`verbs/claim.rs`).
+//! The lmstfy verbs. `consume` is the shared claim (`verbs/claim.rs`).
 
 pub mod acknowledge;
 pub mod destroy;

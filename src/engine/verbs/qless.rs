@@ -1,4 +1,4 @@
-//! The verbs of qless: one file per command, or per small family of commands.
+//! The qless verbs: one file per command, or per small family of commands.
 
 pub mod cancel;
 pub mod complete;

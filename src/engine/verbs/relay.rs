@@ -1,4 +1,4 @@
-//! The verbs of Relay. `next` is the shared claim (`verbs/claim.rs`).
+//! The Relay verbs. `next` is the shared claim (`verbs/claim.rs`).
 
 pub mod complete;
 pub mod dead_letter;

@@ -1,4 +1,4 @@
-//! How much one transaction of the upkeep does, and how much it leaves.
+//! Batch sizes of maintenance: how much one transaction processes, and how much it leaves.
 
 use super::*;
 use crate::engine::audit;
@@ -12,7 +12,7 @@ fn long_ago(engine: &Engine) -> Option<Time> {
     Some(engine.now(None).plus_seconds(-1_000.0))
 }
 
-/// How many rows one transaction of this part concerns.
+/// The number of rows that one transaction of the task processes.
 async fn concerned(engine: &Engine, part: MaintenanceTask) -> usize {
     engine
         .run_system_task(SystemTask::Maintain(part))
@@ -34,7 +34,7 @@ async fn count(engine: &Engine, sql: &'static str) -> i64 {
     rows.unwrap()[0].int(0).unwrap()
 }
 
-/// Publishes jobs long ago, each to live so many seconds (0: for ever).
+/// Publishes jobs with a creation time in the past and a time to live of `ttl_s` seconds (0: no limit).
 async fn publish_long_ago(engine: &Engine, count: usize, ttl_s: u32) {
     let job = Publish {
         body: String::new(),
@@ -148,7 +148,7 @@ async fn up_to_500_lost_leases_are_returned_at_once() {
     engine.close().await;
 }
 
-/// Makes sessions used in this order, from the first number to the last.
+/// Inserts sessions last used in this order, from the first number to the last.
 const SESSIONS: &str = "
 INSERT INTO sessions (hash, name, proof, created_at, seen_at)
 WITH RECURSIVE numbers (n) AS (SELECT $2 + 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $3)

@@ -1,8 +1,8 @@
-//! How much of an operation shares a transaction.
+//! Batch sizes of bulk operations.
 
 use super::*;
 
-/// How many jobs of these sizes are in the first batch.
+/// The number of jobs in the first batch, for jobs of these sizes.
 fn first_batch(sizes: impl IntoIterator<Item = i64>) -> usize {
     let met = |(n, bytes)| Target {
         seq: n,

@@ -1,5 +1,5 @@
-//! Which of the jobs that a search looks at are meant. Payloads are read only of those of which all else holds, and no
-//! more of them at once than fit a batch.
+//! Matches scanned jobs against a search. Payloads are read only for jobs that match otherwise, and no more of them at
+//! once than fit into a batch.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use crate::engine::queries::evaluate::{Allowance, Evaluated};
 use crate::search::{Body, Search, Seen};
 use crate::store::Statement;
 
-/// So many jobs, or bytes of them, one search looks at however long it takes.
+/// Jobs, or bytes of them, that a search scans regardless of its time limit.
 const AT_LEAST: usize = 500;
 const AT_LEAST_BYTES: usize = 4 << 20;
 
-/// How much work one search may be: more than any single job can make.
+/// The work of one search, in steps and bytes: more than any single job can cause.
 const WORK_MAX: u64 = 1_000_000_000;
 
-/// A job that a search looks at, without its payload.
+/// A scanned job, without its payload.
 pub struct ScannedJob {
     pub job: Job,
-    /// Nothing if the queue is not there for anybody.
+    /// `None` if the queue is not visible.
     pub queue: Option<Arc<Queue>>,
-    /// Of what is written in it.
+    /// The size of all its texts, including the payload.
     pub bytes: i64,
 }
 
 impl ScannedJob {
-    /// Of what was read without the payload, the bytes of the texts that can be long.
+    /// The size in bytes of the long texts that were read, without the payload.
     pub fn loaded_bytes(&self) -> usize {
         let message = self.job.failure.as_ref();
         let tags = self.job.tags.iter().map(String::len);
@@ -42,7 +42,7 @@ impl ScannedJob {
     }
 }
 
-/// What a search has spent so far, and what it may spend.
+/// What a search has spent so far, and its limits.
 pub struct ScanBudget {
     begun: Instant,
     time: Duration,
@@ -62,7 +62,7 @@ impl ScanBudget {
         }
     }
 
-    /// Whether it has taken its time, and looked at enough.
+    /// Whether its time is over and it has scanned the minimum.
     pub fn is_over(&self) -> bool {
         self.is_over_after(0)
     }
@@ -74,8 +74,8 @@ impl ScanBudget {
 }
 
 impl Engine {
-    /// Whether each of these jobs is meant, in their order. The result is shorter if the search has found `wanted` jobs or
-    /// may go no further.
+    /// Whether each of these jobs matches, in their order. The result is shorter if the search has found `wanted` jobs
+    /// or has reached its limits.
     pub(in crate::engine) async fn match_jobs(
         &self,
         search: &Search,
@@ -102,7 +102,8 @@ impl Engine {
         Ok(meant)
     }
 
-    /// Looks into the payloads of the jobs that may be meant, and cuts off the jobs it does not get to.
+    /// Matches the payloads of the jobs that match otherwise. Truncates `meant` before the first job it does not get
+    /// to.
     async fn match_payloads(
         &self,
         search: &Search,
@@ -150,7 +151,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The payloads of these jobs, in their order; an empty one where the job has gone.
+    /// The payloads of these jobs, in their order; empty for jobs that no longer exist.
     async fn bodies(&self, rows: &[(usize, &ScannedJob)]) -> Result<Vec<(Protocol, String)>> {
         let set: Vec<_> = rows.iter().map(|(_, row)| (row.job.seq,)).collect();
         let mut found = HashMap::new();
@@ -170,7 +171,7 @@ impl Engine {
     }
 }
 
-/// Judges one after the other, as far as the budget reaches.
+/// Matches the items in order until the budget is spent.
 fn each<T>(items: &[T], mut judge: impl FnMut(&T) -> Result<bool, Spent>) -> Evaluated<Vec<bool>> {
     let mut judged = Vec::with_capacity(items.len());
     for item in items {
@@ -207,7 +208,7 @@ fn is_meant_but_payload(
     Ok(!job.is_expired(now) && search.matches_but_payload(&seen(job, queue, now), now.0, work)?)
 }
 
-/// Whether the job is meant. One whose time to live has ended is not there for anybody.
+/// Whether the job matches. A job whose time to live has ended does not.
 pub fn is_meant(
     search: &Search,
     job: &Job,

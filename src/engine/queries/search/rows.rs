@@ -1,4 +1,4 @@
-//! The statements of a search, and as much of a job as it looks at.
+//! The statements of a search, and the fields of a job that it reads.
 
 use crate::engine::clock::Time;
 use crate::engine::model::body::Body;
@@ -7,7 +7,7 @@ use crate::engine::model::job::{Failure, Job, JobKey, Lease, State};
 use crate::engine::model::job_rows::{self, job_bytes, job_columns};
 use crate::store::{Row, StoreError};
 
-/// As much of a job as a search looks at.
+/// A job with only the fields that a search reads.
 pub fn looked_at(row: &Row) -> Result<Job, StoreError> {
     let lease = match (row.text_or_null(8)?, row.int_or_null(9)?) {
         (Some(worker), Some(until)) => Some(Lease {
@@ -59,10 +59,10 @@ pub fn looked_at(row: &Row) -> Result<Job, StoreError> {
     })
 }
 
-/// The column with the bytes of what is written in a job; [`looked_at`] reads those before it.
+/// The column with the size of a job's texts; [`looked_at`] reads the columns before it.
 pub const SIZE: usize = 18;
 
-/// The columns that [`looked_at`] reads, and [`SIZE`]. A message is read as far as one is kept.
+/// The columns that [`looked_at`] reads, and [`SIZE`]. The limit on the message is that of stored messages.
 macro_rules! looked_at {
     ($rest:literal) => {
         concat!(
@@ -86,7 +86,7 @@ pub const BRIEF: &str = concat!(
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC"
 );
 
-// The scopes of all jobs but those that are dead in Relay, each of which is alone in one.
+// All scopes except those of dead Relay jobs, each of which has a scope of its own.
 pub const EXACT: &str = concat!(
     "SELECT ",
     job_columns!(brief: "1000"),
@@ -101,14 +101,14 @@ pub const TAG_COUNT: &str =
 pub const GROUP_COUNT: &str =
     "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM failure_counts WHERE failure_group = $1";
 
-// Here and below the signs keep SQLite from going by number through all there are.
+// Here and below, the unary plus keeps SQLite from scanning all rows in the order of `seq`.
 pub const TAGGED: &str = "SELECT t.job FROM tags AS t WHERE +t.job < $1 AND t.tag = $2 ORDER BY +t.job DESC LIMIT $3 + 0";
 
 pub const FAILED_WITH: &str = "
 SELECT j.seq FROM jobs AS j WHERE +j.seq < $1 AND j.state = 5 AND j.failure_group = $2
 ORDER BY +j.seq DESC LIMIT $3 + 0";
 
-// The state stands in the statement, for each state has an index of its own.
+// The state is a literal, because each state has its own partial index.
 macro_rules! in_state {
     ($state:literal) => {
         concat!(
@@ -119,7 +119,7 @@ macro_rules! in_state {
     };
 }
 
-/// The statement that gives the numbers of the jobs of some queues that are in that state.
+/// The statement that reads the numbers of the jobs in this state, in the given queues.
 pub fn in_state(state: State) -> &'static str {
     match state {
         State::Waiting => in_state!("1"),

@@ -1,4 +1,4 @@
-//! The claims of a transaction. They run after the other verbs, and find what those have changed.
+//! The claims of a transaction. They run after the other verbs, and see their changes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,8 +7,8 @@ use crate::engine::unit_of_work::transaction::WriteRequest;
 use crate::engine::unit_of_work::{UnitOfWork, Wanted, spawn};
 use crate::store::{Connection, Statement, StoreError};
 
-/// Writes what the other verbs have changed, so that claims find it, then runs the claims; those whose
-/// caller has hung up take nothing. Without claims it gives the writes back, to go with the commit.
+/// Writes the changes of the other verbs, so that claims see them, then runs the claims. Claims whose caller has
+/// disconnected get no jobs. Returns the statements to run with the commit; without claims, these are `writes`.
 pub async fn run_claims(
     connection: &mut Connection,
     work: &mut UnitOfWork,
@@ -21,12 +21,12 @@ pub async fn run_claims(
         !request.needs.claim.is_empty() && !request.task.is_abandoned()
     };
     let wanted = wanted(work, requests);
-    // Where it is limited how many jobs run, servers count and claim one after the other.
+    // If running jobs are limited, servers count and claim one after the other.
     if shared && let Some(turn) = work.lock_limited_queues(&wanted) {
         connection.run(vec![turn]).await?;
     }
     if !wanted.is_empty() {
-        // On a full disk recurring jobs that are due stay due.
+        // On a full disk, due recurring jobs are not spawned.
         let none = HashSet::new();
         let recurring_in = if connection.is_full() {
             &none
@@ -63,7 +63,7 @@ pub async fn run_claims(
     Ok(writes)
 }
 
-/// How many jobs of each queue the claims of the group want together.
+/// The number of jobs that the claims request per queue.
 fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<(QueueId, usize)> {
     let mut wanted: Vec<(QueueId, usize)> = Vec::new();
     let mut places: HashMap<QueueId, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! What a group is made of.
+//! Requests to the writer, which are grouped into transactions.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use crate::engine::error::{Error, Result};
 use crate::engine::maintenance::SystemTask;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
-/// One write of a caller.
+/// A write of one caller.
 pub struct WriteRequest {
     pub needs: Needs,
-    /// The client's time, where it decides. Such a step has a group of its own.
+    /// The client's time, if it applies. Such a request has a transaction of its own.
     pub now: Option<Time>,
     pub items: usize,
     pub task: Box<dyn Task>,
-    /// Who does it, if the audit is to know. Such a step has a group of its own.
+    /// The actor, if the change is to be audited. Such a request has a transaction of its own.
     pub actor: Option<Arc<Actor>>,
 }
 
-/// What a step does, and how it is answered.
+/// What a request runs, and how it responds.
 pub trait Task: Send {
-    /// Runs the verbs, or looks what has become of the chore, and keeps the result. Called again if the group
-    /// has to be run again.
+    /// Runs the verbs, or reads the result of the system task, and keeps the result. Called again if the transaction is
+    /// repeated.
     fn run(&mut self, work: &mut UnitOfWork);
 
-    /// Statements to run instead of a verb: upkeep, and emptying everything.
+    /// The system task to run instead of verbs.
     fn system_task(&self) -> Option<SystemTask> {
         None
     }
 
-    /// Whether the caller has hung up.
+    /// Whether the caller has disconnected.
     fn is_abandoned(&self) -> bool {
         false
     }
 
-    /// Gives the result to the caller, or the error that kept the group from being committed.
+    /// Sends the result to the caller, or the error that prevented the commit.
     fn answer(self: Box<Self>, outcome: Result<()>);
 }
 
-/// A verb (or several, for the items of one request) as a task.
+/// A verb as a task, or several for the items of one request.
 pub struct Verb<F, T> {
     pub verb: F,
     pub result: Option<Result<T>>,
@@ -68,7 +68,7 @@ where
                 .unwrap_or(Err(Error::Store("the verb was not run".to_owned()))),
             Err(error) => Err(error),
         };
-        // The caller may have hung up; what it asked for has been done all the same.
+        // Fails if the caller has disconnected. The change is committed nevertheless.
         drop(self.tell.send(result));
     }
 }

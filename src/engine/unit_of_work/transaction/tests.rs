@@ -1,4 +1,4 @@
-//! That a group never fails as a whole for the sake of one of its steps.
+//! A request that fails does not affect the other requests of its transaction.
 
 use futures::future::join_all;
 
@@ -20,7 +20,7 @@ async fn write(engine: &Engine, verb: fn(&mut UnitOfWork) -> Result<()>) -> Resu
     engine.write(Needs::default(), None, 1, verb).await
 }
 
-/// Many puts at once, and among them one step that fails: all puts are done, and the step is refused.
+/// Runs many puts at once, and one request that fails among them: all puts succeed.
 async fn refused_alone(verb: fn(&mut UnitOfWork) -> Result<()>) {
     let engine = engine().await;
     for round in 0..5 {

@@ -5,7 +5,7 @@ use crate::engine::error::Result;
 use crate::engine::maintenance::SystemTask;
 
 impl Engine {
-    /// Forgets everything.
+    /// Deletes all data.
     pub async fn flush(&self) -> Result<()> {
         self.run_system_task(SystemTask::Flush).await.map(drop)
     }

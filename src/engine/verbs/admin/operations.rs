@@ -14,7 +14,7 @@ use crate::search::Search;
 use crate::store::Statement;
 
 impl Engine {
-    /// Counts what an operation would concern: of a search up to a million jobs, for up to two seconds.
+    /// Counts the jobs an operation would apply to. A search counts up to 1,000,000 jobs, for up to 2 s.
     pub async fn estimate_operation(
         &self,
         action: &Action,
@@ -57,7 +57,7 @@ impl Engine {
         Ok(Ok(counted))
     }
 
-    /// Makes an operation, which begins when it is its turn. Its id.
+    /// Creates an operation and returns its ID. It runs in the background, with up to three others at a time.
     pub async fn start_operation(
         &self,
         asked: NewOperation,
@@ -89,7 +89,7 @@ impl Engine {
         Ok(Ok(id))
     }
 
-    /// Ends an operation in the middle; what it has done stays.
+    /// Stops a running operation. Changes made so far remain.
     pub async fn cancel_operation(&self, id: i64) -> Result<Result<(), OperationError>> {
         self.change_operation(id, |operation, now| {
             if operation.stage != Stage::Running {
@@ -101,7 +101,7 @@ impl Engine {
         .await
     }
 
-    /// Puts back what an operation has removed.
+    /// Restores the jobs that an operation has removed.
     pub async fn undo_operation(&self, id: i64) -> Result<Result<(), OperationError>> {
         let done = self.change_operation(id, |operation, now| {
             if !operation.can_be_undone(now) {
@@ -116,7 +116,7 @@ impl Engine {
     }
 }
 
-/// The operation as it begins.
+/// The operation in its initial state.
 fn made(id: i64, now: Time, asked: &NewOperation) -> Operation {
     let counted = &asked.counted;
     Operation {

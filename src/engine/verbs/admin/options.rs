@@ -8,8 +8,7 @@ use crate::engine::model::config::Config;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
 impl Engine {
-    /// Sets an option to a value, which is JSON text, or forgets it (`None`), so that its default is in
-    /// force again.
+    /// Sets an option to a value, which is JSON text, or resets it to its default (`None`).
     pub async fn configure(
         &self,
         option: &str,
@@ -24,13 +23,13 @@ impl Engine {
     }
 }
 
-/// Options that may be set.
+/// The number of options that may be set.
 const OPTIONS_MAX: usize = 10_000;
 
-/// Sets an option, or forgets it.
+/// Sets an option, or resets it to its default.
 ///
 /// # Errors
-/// [`Error::BadOption`]; [`Error::TooMany`] are set.
+/// [`Error::BadOption`]; [`Error::TooMany`] above [`OPTIONS_MAX`].
 pub fn configure(work: &mut UnitOfWork, option: &str, value: Option<String>) -> Result<()> {
     match &value {
         Some(value) => {

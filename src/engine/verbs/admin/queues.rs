@@ -9,7 +9,7 @@ use crate::engine::model::queue::Queue;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
 impl Engine {
-    /// Pauses a queue, so that nobody gets a job of it, or lets it go on.
+    /// Pauses a queue, so that its jobs cannot be claimed, or resumes it.
     pub async fn pause(&self, queue: QueueKey, paused: bool, now: Option<Time>) -> Result<()> {
         self.write(Needs::default(), now, 1, move |work| {
             pause(work, &queue, paused);
@@ -18,7 +18,7 @@ impl Engine {
         .await
     }
 
-    /// The queue is not listed any more until something is put into it. What is in it stays.
+    /// Hides a queue until a job is put into it. Its jobs remain.
     pub async fn forget_queue(&self, queue: QueueKey, now: Option<Time>) -> Result<()> {
         self.write(Needs::default(), now, 1, move |work| {
             forget(work, &queue);
@@ -28,7 +28,7 @@ impl Engine {
     }
 }
 
-/// Pauses a queue, or lets it go on. One that is not known is not listed before something is put into it.
+/// Pauses or resumes a queue. A queue that does not exist is created, but hidden until a job is put into it.
 pub fn pause(work: &mut UnitOfWork, key: &QueueKey, paused: bool) {
     if work.queue(key).is_none() {
         work.queue_for(key);
@@ -51,7 +51,7 @@ pub fn pause(work: &mut UnitOfWork, key: &QueueKey, paused: bool) {
     }
 }
 
-/// The queue is not listed any more, until something is put into it. What is in it stays.
+/// Hides the queue until a job is put into it. Its jobs remain.
 pub fn forget(work: &mut UnitOfWork, key: &QueueKey) {
     if let Some(queue) = work.queue(key) {
         work.change_queue(Queue {

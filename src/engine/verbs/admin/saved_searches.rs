@@ -1,4 +1,4 @@
-//! Searches that somebody has saved under a name, for everybody.
+//! Saved searches, shared by all users.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -6,10 +6,9 @@ use crate::engine::error::Result;
 use crate::engine::unit_of_work::Needs;
 use crate::store::Statement;
 
-/// The most searches that are kept; beyond them those go that were saved first.
+/// Saved searches that are kept; saving more deletes the oldest.
 pub const SEARCHES_MAX: i64 = 200;
 
-/// A search with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
     pub name: String,
@@ -19,7 +18,7 @@ pub struct Saved {
 }
 
 impl Engine {
-    /// All that are saved, by name.
+    /// All saved searches, by name.
     pub async fn saved_searches(&self) -> Result<Vec<Saved>> {
         let rows = self.readers().rows(Statement::new(ALL, [])).await?;
         let saved = |row: &crate::store::Row| {
@@ -33,7 +32,7 @@ impl Engine {
         rows.iter().map(saved).collect()
     }
 
-    /// Saves a search under a name, in the place of what has that name.
+    /// Saves a search, replacing one of the same name.
     pub async fn save_search(&self, name: &str, text: &str, who: &str) -> Result<()> {
         let words = [name, text, who].map(str::to_owned);
         self.write(Needs::default(), None, 1, move |work| {
@@ -48,7 +47,7 @@ impl Engine {
         .await
     }
 
-    /// Forgets a search, there or not.
+    /// Deletes a saved search, if it exists.
     pub async fn forget_search(&self, name: &str) -> Result<()> {
         let name = name.to_owned();
         self.write(Needs::default(), None, 1, move |work| {

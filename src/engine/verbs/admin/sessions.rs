@@ -1,5 +1,5 @@
-//! Sessions of the dashboard: who has signed in. In the database stands the hash of each session's secret, so it goes
-//! on over restarts and on every server, and whoever reads the database cannot use it.
+//! Dashboard sessions. The database stores a hash of each session's secret, so sessions survive restarts and are valid
+//! on every server, but cannot be used by a reader of the database.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -8,35 +8,36 @@ use crate::engine::unit_of_work::Needs;
 use crate::secret::Hash;
 use crate::store::{Statement, StoreError};
 
-/// Seconds after which a session ends that is not used.
+/// Seconds without use after which a session ends.
 pub const SESSION_IDLE_S: i64 = 12 * 3_600;
 
-/// Seconds after which a session ends, used or not.
+/// Seconds after which a session ends even if it is used.
 pub const SESSION_AGE_S: i64 = 7 * 86_400;
 
-/// The most sessions; beyond them those end that have not been used for longest.
+/// Sessions that are kept; beyond that, the least recently used ones end.
 pub const SESSIONS_MAX: i64 = 10_000;
 
-/// The most sessions of one name; a new one ends the one that has not been used for longest.
+/// Sessions per user; a new one ends the least recently used one.
 pub const SESSIONS_OF_NAME_MAX: i64 = 20;
 
-/// That a session is used is noted every so many seconds.
+/// The last use of a session is stored at most once in this many seconds.
 const TOUCH_S: i64 = 600;
 
-/// A session, as it is kept.
+/// A stored session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Whose key opened it.
+    /// The user.
     pub name: String,
-    /// By which it is seen whether the key is one still.
+    /// Shows whether the user's key is still the one used to log in.
     pub proof: Hash,
 }
 
-/// One of sixteen new sessions, by its hash, drops old ones: so there may be a few more than [`SESSIONS_MAX`].
+/// A new session whose hash begins with this digit, one in 16, deletes ended and surplus ones. So there may be a few
+/// more than [`SESSIONS_MAX`].
 const SWEEPS: char = '0';
 
 impl Engine {
-    /// Begins a session with the secret that has this hash.
+    /// Begins a session. `hash` is the hash of its secret.
     pub async fn begin_session(
         &self,
         hash: Hash,
@@ -46,7 +47,7 @@ impl Engine {
         self.write(Needs::default(), now, 1, move |work| {
             let (hash, proof) = (hash.hex(), session.proof.hex());
             let at = work.now.0;
-            // To look for old ones is to look at all of them.
+            // Finding old sessions scans the whole table.
             if hash.starts_with(SWEEPS) {
                 work.add_statements(drop_old(work.now));
             }
@@ -107,12 +108,12 @@ impl Engine {
     }
 }
 
-/// A session has ended that was used last, or that began, at these moments.
+/// A session has ended if its last use or its creation, respectively, is not after these times.
 fn ends(now: Time) -> [i64; 2] {
     [SESSION_IDLE_S, SESSION_AGE_S].map(|seconds| now.0.saturating_sub(seconds * 1_000_000))
 }
 
-/// Drops the sessions that have ended, and those that are too many.
+/// Deletes ended sessions, and those above [`SESSIONS_MAX`].
 pub fn drop_old(now: Time) -> [Statement; 2] {
     let [idle, old] = ends(now);
     [

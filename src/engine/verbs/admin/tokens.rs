@@ -12,7 +12,7 @@ use crate::secret;
 use crate::secret::Hash;
 
 impl Engine {
-    /// Makes a token of a namespace that does not expire; see [`Engine::create_token_until`].
+    /// Creates a token that does not expire; see [`Engine::create_token_until`].
     ///
     /// # Errors
     /// [`Error::BadToken`], [`Error::TooMany`].
@@ -26,7 +26,7 @@ impl Engine {
             .await
     }
 
-    /// Makes a token of a namespace, with a random secret or a given one. Returns the secret, which is not kept.
+    /// Creates a token with a random or a given secret. Returns the secret, which is not stored.
     ///
     /// # Errors
     /// [`Error::BadToken`], [`Error::TooMany`].
@@ -52,8 +52,8 @@ impl Engine {
         Ok(secret)
     }
 
-    /// Takes a token away: that with this secret, or with this public name. Whether there was one. Whoever waits
-    /// with it gets nothing.
+    /// Revokes the token with this secret or public name, and returns whether it existed. Long polls that use it get no
+    /// jobs.
     pub async fn revoke_token(&self, namespace: &str, which: &str) -> Result<bool> {
         let (namespace, which) = (namespace.to_owned(), which.to_owned());
         self.write(Needs::default(), None, 1, move |work| {
@@ -63,7 +63,7 @@ impl Engine {
     }
 }
 
-/// Whether a token may be made so.
+/// Validates the parameters of a new token.
 fn check(namespace: &str, description: &str, secret: Option<&str>) -> Result<(), TokenError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if !(1..=NAMESPACE_BYTES_MAX).contains(&namespace.len()) || !namespace.bytes().all(is_plain) {
@@ -72,7 +72,7 @@ fn check(namespace: &str, description: &str, secret: Option<&str>) -> Result<(),
     if namespace == TAKEN {
         return Err(TokenError::Taken);
     }
-    // Postgres can hold no NUL.
+    // Postgres cannot store NUL.
     if description.len() > DESCRIPTION_BYTES_MAX || description.contains('\0') {
         return Err(TokenError::Description);
     }
@@ -86,7 +86,7 @@ fn check(namespace: &str, description: &str, secret: Option<&str>) -> Result<(),
     }
 }
 
-/// Makes a token of the namespace.
+/// Creates a token of the namespace.
 ///
 /// # Errors
 /// [`TokenError::Exists`], [`TokenError::Life`], [`Error::TooMany`].
@@ -120,7 +120,7 @@ pub fn create(
     Ok(())
 }
 
-/// Takes the token away. Whether it was there.
+/// Revokes the token, and returns whether it existed.
 fn revoke(work: &mut UnitOfWork, namespace: &str, which: &str) -> bool {
     let mut hashes = work.tokens.known.find(namespace, which);
     if hashes.is_empty() {

@@ -1,4 +1,4 @@
-//! What a claim does within its transaction: which jobs it takes, in which order, and their new leases.
+//! A claim within its transaction: selects the jobs and leases them.
 
 use crate::engine::error::{Error, Result};
 use crate::engine::events::{LogEvent, excerpt};
@@ -13,16 +13,16 @@ use crate::engine::verbs::leases;
 use crate::engine::verbs::leases::announce_lost_lock;
 use crate::engine::verbs::qless::fail::fail_exhausted;
 
-/// What a worker gets.
+/// The result of a claim.
 pub struct Claimed {
     pub jobs: Vec<Job>,
-    /// The number of the queue that the worker's next claim begins with.
+    /// The index of the queue at which the worker's next claim starts.
     pub next: usize,
-    /// Jobs are left that this transaction had no memory for.
+    /// More jobs are available, which this transaction had no memory for.
     pub is_cut: bool,
 }
 
-/// Gives the worker up to `count` jobs. Those that it gets in turn begin with the queue numbered `first`.
+/// Leases up to `count` jobs to the worker. Round robin starts with the queue at index `first`.
 ///
 /// # Errors
 /// [`Error::Revoked`].
@@ -67,12 +67,12 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claim
     })
 }
 
-/// Gives the worker up to `count` jobs of `queue`, unless it is paused.
+/// Leases up to `count` jobs of `queue` to the worker, unless it is paused. `room` is the remaining size for bodies in
+/// bytes; the last one may exceed it.
 ///
-/// By qless's rules first those whose lease is lost, oldest first, each at the cost of one retry; then those
-/// that wait, in order. A lost job without retries left is failed instead. The worker counts as seen, even if
-/// there is nothing for it. By lmstfy's rules those whose lease is lost wait among the others.
-/// `room` is how many bytes their bodies may have; the last one may have more.
+/// qless: first jobs with expired leases, oldest first, each of which uses up one retry; then waiting jobs, in order. A
+/// job with an expired lease and no retries left fails instead. The worker counts as active even if it gets no job.
+/// lmstfy: jobs with expired leases are queued again among the others.
 fn claim_from_queue(
     work: &mut UnitOfWork,
     claim: &Claim,
@@ -112,7 +112,7 @@ fn claim_from_queue(
             let given = lease_to_worker(work, &key, id, worker, lease_s);
             taken.extend(given.inspect(|job| pay(job, room)));
         } else {
-            // The next expired job was not loaded, because this one took its place, and nothing else announces it.
+            // An expired job that this one displaced was not loaded, and nothing else wakes a poll for it.
             work.wake(id, 1);
         }
     }
@@ -126,8 +126,8 @@ fn claim_from_queue(
     taken
 }
 
-/// Takes a lost lease away; where there is a grace period, only the second time. Whether the job may be
-/// given to somebody now.
+/// Ends an expired lease; if there is a grace period, only when that has expired too. Whether the job can be leased
+/// now.
 fn take_expired_lease(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
     let now = work.now;
     let grace_s = work.config.number("grace-period");
@@ -170,7 +170,7 @@ fn take_expired_lease(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> 
     false
 }
 
-/// Notes that the lease was lost, and says so.
+/// Records and publishes that the lease expired.
 fn announce_expired_lease(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
     let now = work.now;
     work.publish_tracked("stalled", key);
@@ -182,7 +182,7 @@ fn announce_expired_lease(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
     announce_lost_lock(work, key, worker);
 }
 
-/// For how many seconds a lease is given: until the next heartbeat is due, or until the cutoff.
+/// The duration of a lease in seconds: until the next heartbeat is due, or until the cutoff if that is earlier.
 fn lease_s(work: &UnitOfWork, queue_name: &str) -> f64 {
     let heartbeat_s = work.config.heartbeat_s(queue_name);
     work.config
@@ -190,7 +190,7 @@ fn lease_s(work: &UnitOfWork, queue_name: &str) -> f64 {
         .map_or(heartbeat_s, |cutoff_s| heartbeat_s.min(cutoff_s))
 }
 
-/// Gives the job to the worker, for so many seconds, or else for as long as the job says.
+/// Leases the job to the worker for `lease_s` seconds, or for the job's own timeout.
 fn lease_to_worker(
     work: &mut UnitOfWork,
     key: &JobKey,
@@ -200,14 +200,14 @@ fn lease_to_worker(
 ) -> Option<Job> {
     let (now, history_max) = (work.now, work.history_max);
     let job = work.job_mut(key)?;
-    // Another server may have put it a moment after this group began: nothing is taken before it is there.
+    // Another server may have put the job just after this transaction began. A job is not claimed before it is due.
     let now = match key.scope {
         QLESS_SCOPE => now,
         _ => now.max(job.ready_at),
     };
     let waited = match key.scope {
         QLESS_SCOPE => now.seconds_since(job.since),
-        // A delay is no waiting.
+        // A delay does not count as waiting time.
         _ => now.seconds_since(job.ready_at.max(job.since)),
     };
     let named = (!worker.is_empty()).then_some(worker);

@@ -1,4 +1,4 @@
-//! Round robin: which queue a worker claims from next.
+//! Round robin: the queue at which a worker's next claim starts.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -6,12 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::engine::verbs::claim::Claim;
 
-/// Workers and lists of queues of which is remembered whose turn it is.
+/// Combinations of worker and queues that are remembered.
 const TURNS_MAX: usize = 10_000;
 
-/// Whose turn it is where workers take from several queues in turn, by a hash of the worker and the queues, which may
-/// be long. Kept in memory: after a restart, or when there are too many to remember, the first queue is the first
-/// again.
+/// The next queue of each round-robin worker, by a hash of the worker and its queues, which may be long. Kept in
+/// memory: after a restart, or when there are too many entries, workers start at their first queue again.
 #[derive(Debug, Default)]
 pub struct Turns {
     hashes: RandomState,
@@ -19,13 +18,13 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// The number of the queue that the worker's next claim begins with.
+    /// The index of the queue at which the worker's next claim starts.
     pub fn next(&self, claim: &Claim) -> usize {
         let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.get(&self.hash(claim)).copied().unwrap_or_default()
     }
 
-    /// Remembers it.
+    /// Sets the index of that queue.
     pub fn set(&self, claim: &Claim, next: usize) {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if turns.len() >= TURNS_MAX {

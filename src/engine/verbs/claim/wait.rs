@@ -14,7 +14,7 @@ use crate::engine::verbs::claim::Claim;
 
 impl Engine {
     /// Claims jobs. If there are none, waits until there are, until `wait` has passed, or until the server stops.
-    /// Dropping the future takes no job.
+    /// Dropping the future claims no job.
     pub async fn claim_or_wait(
         &self,
         claim: Claim,
@@ -49,7 +49,7 @@ impl Engine {
             }
             let woken = tokio::select! {
                 woken = timeout_at(until, wake_up) => woken,
-                // The next claim is refused, because the token has expired.
+                // The token has expired: the next claim fails.
                 () = self.clock_reaches(expiry) => continue,
                 () = self.waits_end() => return Ok(jobs),
             };

@@ -10,25 +10,25 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{found, one, set_state};
 use crate::query;
 
-/// What became of a compare-and-set.
+/// The result of a compare-and-set.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompareAndSet {
-    /// The record in its new state.
+    /// The updated record.
     Done(Record),
-    /// The state is another than was expected, and nothing has changed.
+    /// The state is not the expected one. Nothing was changed.
     Differs(Record),
 }
 
-/// How often a poll that comes too late for all that it has found looks again.
+/// Attempts of a poll or a compare-and-set before it gives up.
 pub const ATTEMPTS_MAX: usize = 100;
 
 impl Engine {
-    /// Sets the state of a record from `old` to `new`, if it is `old` or the same JSON written otherwise; all of it JSON
-    /// text without white space.
+    /// Sets the state of a record from `old` to `new`, if it equals `old` as JSON. Both are JSON text without white
+    /// space.
     ///
     /// # Errors
-    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error), and [`Unavailable`](Error::Unavailable) as long as others keep
-    /// writing the same state in other ways.
+    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error), and [`Unavailable`](Error::Unavailable) if other clients keep
+    /// writing the same state with different formatting.
     pub async fn advance_record(
         &self,
         queue: &Arc<Queue>,
@@ -47,7 +47,7 @@ impl Engine {
                 CompareAndSet::Differs(record) => record,
                 done @ CompareAndSet::Done(_) => return Ok(done),
             };
-            // Most states are written as they were read. Comparing others takes a while, so no transaction waits for it.
+            // Most states match byte for byte. Comparing others as JSON takes time, so it runs outside the transaction.
             let state = Arc::<str>::from(record.state_text());
             let compare = {
                 let state = Arc::clone(&state);
@@ -63,7 +63,7 @@ impl Engine {
     }
 }
 
-/// Sets the state from `old` to `new`, if it is the text `old`.
+/// Sets the state from `old` to `new`, if it is exactly the text `old`.
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].

@@ -1,4 +1,4 @@
-//! Append: adds an event of the user to a record's log.
+//! Append: adds a client's event to a record's log.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{found, log, one};
 
 impl Engine {
-    /// Appends an event, which is JSON text without white space, to the log of a record.
+    /// Appends a client's event, which is JSON text without white space, to the log of a record.
     ///
     /// # Errors
     /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error).
@@ -22,7 +22,7 @@ impl Engine {
     }
 }
 
-/// Appends an event of the user.
+/// Appends a client's event.
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].

@@ -1,8 +1,8 @@
-//! What polls choose from. Those who poll at the same time with the same query would all find the same records, and
-//! all but one come too late; so one of them looks for all, and each tries another of what was found.
+//! Candidates for polls. Concurrent polls with the same query would all find the same records, and all but one would
+//! lose the race. So one of them searches for all, and each tries a different candidate.
 //!
-//! What was found stays in order: a record that comes to match later has just been touched, and is behind it. The group
-//! that takes one checks that it is untouched: then it still matches.
+//! Candidates are tried in the order found: a record that matches later has just been modified, and is therefore behind
+//! them. The transaction that takes one checks that it is unmodified, and hence still matches.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,10 +15,10 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueId;
 
-/// Queues and queries of which is remembered what was found.
+/// Combinations of queue and query whose candidates are remembered.
 const REMEMBERED_MAX: usize = 1_000;
 
-/// For how long: with time, what matches may change by itself.
+/// How long candidates are used: over time, other records may match.
 const FRESH: Duration = Duration::from_millis(500);
 
 /// A record that matched.
@@ -26,34 +26,34 @@ const FRESH: Duration = Duration::from_millis(500);
 pub struct Candidate {
     pub seq: i64,
     pub id: i64,
-    /// When it had been touched last.
+    /// When it was last modified.
     pub modified: Time,
 }
 
 /// The hash of a query's text, which may be long.
 type QueryHash = [u8; 32];
 
-/// All choices, by queue and query.
+/// The candidates of all queries, by queue and query.
 #[derive(Debug, Default)]
 pub struct PollCandidates(Mutex<HashMap<(QueueId, QueryHash), Arc<QueryCandidates>>>);
 
-/// What was found for a query.
+/// The candidates of one query.
 #[derive(Debug, Default)]
 pub struct QueryCandidates {
     untried: sync::Mutex<Untried>,
-    /// What somebody tries at the moment.
+    /// Candidates that polls are trying now.
     tried: Mutex<HashSet<Candidate>>,
 }
 
-/// What nobody has tried yet.
+/// Candidates that no poll has tried yet.
 #[derive(Debug, Default)]
 struct Untried {
-    /// When somebody began to look, and whether there was nothing at all.
+    /// When the last search began, and whether it found nothing.
     looked: Option<(Instant, bool)>,
     found: VecDeque<Candidate>,
 }
 
-/// A record that one poll tries.
+/// A candidate that one poll is trying, until this is dropped.
 #[derive(Debug)]
 pub struct CandidateGuard {
     pub candidate: Candidate,
@@ -79,8 +79,8 @@ impl PollCandidates {
 }
 
 impl QueryCandidates {
-    /// The next record to try, of those that are left or else of those that `find` finds; `None` if there is none.
-    /// Who came too late for what was found wants it `anew`.
+    /// The next candidate, from those left or else from a new search (`find`); `None` if there is none. A poll whose
+    /// last candidate was taken by another client asks for a new search (`anew`).
     pub async fn next<F>(
         self: &Arc<Self>,
         anew: bool,
@@ -91,7 +91,7 @@ impl QueryCandidates {
     {
         let came = Instant::now();
         let mut left = self.untried.lock().await;
-        // Whoever began to look while we stood in line looked for us, too.
+        // A search that began after this poll arrived counts as its own.
         let (for_us, nothing) = match left.looked {
             Some((looked, nothing)) => (looked >= came, nothing),
             None => (false, false),
@@ -119,7 +119,8 @@ impl QueryCandidates {
         }))
     }
 
-    /// Those of them that nobody tries; or if somebody tries each of them, all, for who tries may hang up.
+    /// The candidates that no poll is trying. If polls are trying all of them, returns all, because those polls may
+    /// disconnect.
     fn without_tried(&self, found: Vec<Candidate>) -> VecDeque<Candidate> {
         let tried = self.tried();
         let is_free = |candidate: &&Candidate| !tried.contains(*candidate);

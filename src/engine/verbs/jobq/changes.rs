@@ -1,4 +1,4 @@
-//! What all verbs on records share: finding one, and changing it with an entry in its log.
+//! Shared by the verbs on records: finding a record, and changing it with a log entry.
 
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
@@ -8,12 +8,12 @@ use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, kept, key, state_text};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
-/// How long a log may get.
+/// The limits of a record's log.
 const LOG_EVENTS_MAX: usize = 10_000;
 
 const LOG_BYTES_MAX: usize = 1 << 20;
 
-/// Whether the queue is there still; another of its name is another.
+/// Fails if the queue has been deleted, even if a new queue has its name.
 pub fn known(work: &UnitOfWork, queue: &Queue) -> Result<()> {
     match work.queue(&queue.key) {
         Some(found) if found.id == queue.id => Ok(()),
@@ -44,7 +44,7 @@ pub fn set_state(work: &mut UnitOfWork, key: &JobKey, new: &str) -> Result<Recor
     })
 }
 
-/// Changes a record, by which its log grows.
+/// Changes a record. `change` adds an event to its log.
 pub fn log(
     work: &mut UnitOfWork,
     key: &JobKey,
@@ -53,7 +53,7 @@ pub fn log(
     let id = || key.id.clone();
     let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
     let mut changed = job.clone();
-    // Another server may have touched it a moment after this group began: a log does not go back.
+    // Another server may have modified the record just after this transaction began. Times in a log do not decrease.
     let touched = changed.updated_at.map(|at| Time(at.0.saturating_add(1)));
     let now = work.next_tick().max(touched.unwrap_or_default());
     change(&mut changed, now);
@@ -68,7 +68,7 @@ pub fn log(
     Ok(record)
 }
 
-/// The limit of a log that this one exceeds.
+/// The limit that the log exceeds, if any.
 fn exceeded(log: &History) -> Option<&'static str> {
     if log.as_text().len() > LOG_BYTES_MAX {
         Some("1 MiB")

@@ -13,7 +13,7 @@ use crate::engine::verbs::jobq::changes::{known, no_such_queue};
 use crate::engine::verbs::lifecycle::new_job;
 
 impl Engine {
-    /// Records a job; payload and state are JSON text without white space.
+    /// Adds a record. `payload` and `state` are JSON text without white space.
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
@@ -37,13 +37,13 @@ impl Engine {
     }
 }
 
-/// Records a job in a state.
+/// Adds a record.
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`].
 pub fn create(work: &mut UnitOfWork, queue: &Queue, payload: &str, state: &str) -> Result<Record> {
     known(work, queue)?;
-    // Another server may have deleted it.
+    // `None` if another server has deleted the queue.
     let number = work.next_number(queue.id);
     let number = number.ok_or_else(|| no_such_queue(queue))?;
     let (now, key) = (work.next_tick(), key(queue, number));

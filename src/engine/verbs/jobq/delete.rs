@@ -10,7 +10,7 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{known, one};
 
 impl Engine {
-    /// Deletes a record. Whether it was there.
+    /// Deletes a record, and returns whether it existed.
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
@@ -21,7 +21,7 @@ impl Engine {
     }
 }
 
-/// Deletes a record. Whether it was there.
+/// Deletes a record, and returns whether it existed.
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`].

@@ -1,4 +1,4 @@
-//! Poll: sets the state of the oldest record that matches a query.
+//! Poll: sets the state of the least recently modified record that matches a query.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -13,14 +13,14 @@ use crate::engine::verbs::jobq::candidates::Candidate;
 use crate::engine::verbs::jobq::changes::set_state;
 use crate::query::Query;
 
-/// How many records one poll looks for, for all who poll the same; fewer if they have so many bytes.
+/// Candidates that one search returns, for all polls with the same query; fewer if they reach this many bytes.
 const CANDIDATES: usize = 200;
 
 const CANDIDATES_BYTES: usize = 4 << 20;
 
 impl Engine {
-    /// Sets the state of the longest untouched record that matches, if there is one. Whoever polls at the same
-    /// time gets another.
+    /// Sets the state of the least recently modified record that matches, if any. Concurrent polls get different
+    /// records.
     ///
     /// # Errors
     /// [`NoSuchQueue`, `LogFull`, `TooMuchWork`](Error).
@@ -33,7 +33,7 @@ impl Engine {
         let choice = self.poll_candidates().of(queue.id, query.text());
         for attempt in 0..ATTEMPTS_MAX {
             let find = || self.candidates(queue, query);
-            // What matched before this poll came need not match at its time.
+            // A query that depends on the time may match other records by now.
             let anew = attempt > 0 || query.needs().time;
             let Some(trying) = choice.next(anew, find).await? else {
                 return Ok(None);
@@ -68,8 +68,8 @@ impl Engine {
     }
 }
 
-/// Sets the state of a record that matched when it had been changed last at `since`. Each change of a record moves that
-/// moment, so a record that has it still is the one that matched, and nothing is evaluated here while others wait.
+/// Sets the state of a record that matched when its last change was at `since`. Every change of a record changes that
+/// time, so an equal time means that it still matches, and the query need not be evaluated in the transaction.
 ///
 /// # Errors
 /// [`Error::LogFull`].

@@ -9,10 +9,10 @@ use crate::engine::model::queue::Queue;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::changes::known;
 
-/// The longest name of a queue, in characters.
+/// The longest queue name, in characters.
 const NAME_CHARS_MAX: usize = 255;
 
-/// Why no queue can have this name.
+/// Why the queue name is invalid; `None` if it is valid.
 pub fn flaw_of_queue_name(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("the name is empty")
@@ -28,7 +28,7 @@ pub fn flaw_of_queue_name(name: &str) -> Option<&'static str> {
 }
 
 impl Engine {
-    /// Makes a queue of this name.
+    /// Creates a queue.
     ///
     /// # Errors
     /// [`Error::QueueExists`].
@@ -40,7 +40,7 @@ impl Engine {
         .await
     }
 
-    /// Deletes a queue with all that is in it.
+    /// Deletes a queue and its records.
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
@@ -53,7 +53,7 @@ impl Engine {
     }
 }
 
-/// Makes a queue. Its number.
+/// Creates a queue and returns its ID.
 ///
 /// # Errors
 /// [`Error::QueueExists`].
@@ -65,8 +65,8 @@ pub fn create_queue(work: &mut UnitOfWork, queue: &QueueKey) -> Result<QueueId> 
     Ok(work.queue_for(queue))
 }
 
-/// Deletes a queue with all that is in it: from now on nobody finds it, and its name is free. Upkeep drops what
-/// was in it, and then the queue.
+/// Deletes a queue and its records: they are hidden at once, and the name is free. Maintenance deletes the records and
+/// then the queue.
 ///
 /// # Errors
 /// [`Error::NoSuchQueue`].

@@ -8,8 +8,7 @@ use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::verbs::named;
 
 impl Engine {
-    /// These jobs of the queue, whatever their state, will never be consumed again; they are gone. How many
-    /// there were.
+    /// Deletes jobs of the queue, in any state, so that they are not consumed again. Returns how many existed.
     pub async fn acknowledge(&self, queue: QueueKey, ids: Vec<String>) -> Result<usize> {
         let keys: Vec<_> = ids.into_iter().map(JobKey::lmstfy).collect();
         self.write(named(&keys), None, keys.len(), move |work| {
@@ -20,7 +19,7 @@ impl Engine {
     }
 }
 
-/// The job will never be consumed again, whatever its state; it is gone. Whether it was in this queue.
+/// Deletes the job, in any state. Returns whether it was in this queue.
 pub fn acknowledge(work: &mut UnitOfWork, queue: &QueueKey, key: &JobKey) -> bool {
     if !is_in(work, queue, key) {
         return false;
@@ -35,7 +34,7 @@ pub fn acknowledge(work: &mut UnitOfWork, queue: &QueueKey, key: &JobKey) -> boo
     true
 }
 
-/// Whether the job is there, and in this queue.
+/// Whether the job exists and is in this queue.
 pub fn is_in(work: &UnitOfWork, queue: &QueueKey, key: &JobKey) -> bool {
     let queue = work.queue(queue);
     let job = work.job(key);

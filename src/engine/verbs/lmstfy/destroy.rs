@@ -1,4 +1,4 @@
-//! Destroy: deletes the ready jobs of a queue, or its dead letter.
+//! Destroy: deletes the ready or the dead jobs of a queue.
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
@@ -8,13 +8,13 @@ use crate::engine::model::job::QueueKey;
 use crate::engine::verbs::batches::Batches;
 
 impl Engine {
-    /// Deletes the jobs of the queue that are ready; those that are delayed, running or dead stay. How many.
+    /// Deletes the ready jobs of the queue, but not delayed, running or dead ones. Returns how many.
     pub async fn destroy(&self, queue: QueueKey) -> Result<usize> {
         self.delete_in_batches(queue, JobSet::Ready, usize::MAX)
             .await
     }
 
-    /// Deletes up to `count` jobs of the queue's dead letter, oldest first. How many.
+    /// Deletes up to `count` dead jobs of the queue, oldest first. Returns how many.
     pub async fn delete_dead_letter(&self, queue: QueueKey, count: usize) -> Result<usize> {
         self.delete_in_batches(queue, JobSet::Dead, count).await
     }

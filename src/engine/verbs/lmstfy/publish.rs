@@ -9,28 +9,28 @@ use crate::engine::verbs::lifecycle::{generated_id, new_job, set_available};
 use crate::engine::verbs::lmstfy::acknowledge::acknowledge;
 use crate::engine::verbs::named;
 
-/// What stands before the id of a job whose publisher uses attributes, as in lmstfy's own versioned ids.
+/// The prefix of the ID of a job whose publisher uses attributes, as in lmstfy's own versioned IDs.
 const VERSION: &str = "1";
 
-/// A job to be published.
+/// A job to publish.
 #[derive(Clone, Debug)]
 pub struct Publish {
-    /// The bytes in base64.
+    /// Base64.
     pub body: String,
     /// Seconds before it becomes available.
     pub delay_s: u32,
-    /// Seconds from now until it ends, wherever it is; 0 for never.
+    /// The time to live in seconds, after which the job is deleted unless it is dead; 0 for no limit.
     pub ttl_s: u32,
-    /// How many times it may be consumed; at least 1.
+    /// How often it may be consumed; at least 1.
     pub tries: u16,
-    /// Whether its publisher uses attributes.
+    /// Whether the publisher uses attributes.
     pub versioned: bool,
     /// The JSON text of an object.
     pub attributes: Option<String>,
 }
 
 impl Engine {
-    /// Publishes jobs, all of them or none. Their ids.
+    /// Publishes jobs, all or none, and returns their IDs.
     pub async fn publish(&self, queue: QueueKey, jobs: Vec<Publish>) -> Result<Vec<String>> {
         let needs = Needs {
             bytes: jobs.iter().map(|job| job.body.len()).sum(),
@@ -44,7 +44,7 @@ impl Engine {
         .await
     }
 
-    /// Publishes a job in the place of another one, there or not, which is gone. Its id.
+    /// Publishes a job and returns its ID. Deletes the job `id`, if it exists.
     pub async fn republish(&self, queue: QueueKey, id: &str, job: Publish) -> Result<String> {
         let key = JobKey::lmstfy(id);
         let mut needs = named([&key]);
@@ -57,7 +57,7 @@ impl Engine {
     }
 }
 
-/// Publishes a job. Returns its id, which may be the name of a queue for replies.
+/// Publishes a job and returns its ID, which clients may use as the name of a queue for replies.
 pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> String {
     let now = work.now;
     let made_up = generated_id(now);
@@ -85,7 +85,7 @@ pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> St
     id
 }
 
-/// When a job ends that has so many seconds to live.
+/// The expiry time of a job with this time to live; `None` for 0.
 pub fn ends_after(work: &UnitOfWork, ttl_s: u32) -> Option<crate::engine::Time> {
     (ttl_s > 0).then(|| work.now.plus_seconds(f64::from(ttl_s)))
 }

@@ -1,4 +1,4 @@
-//! Respawn: takes jobs out of the dead letter.
+//! Respawn: puts dead jobs back into their queue.
 
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
@@ -10,8 +10,8 @@ use crate::engine::verbs::lmstfy::publish::ends_after;
 use crate::engine::verbs::{Each, of};
 
 impl Engine {
-    /// Takes up to `count` jobs out of the queue's dead letter, oldest first, each for one try and with so
-    /// many seconds to live (0: for ever). How many. Large numbers go in several transactions.
+    /// Respawns up to `count` dead jobs of the queue, oldest first, each with one attempt and a time to live of `ttl_s`
+    /// seconds (0: no limit). Returns how many. Large numbers are split over several transactions.
     pub async fn respawn(&self, queue: QueueKey, count: usize, ttl_s: u32) -> Result<usize> {
         let until = self.now(None);
         let mut batches = Batches::of(count, MOVE_BATCH);
@@ -31,7 +31,7 @@ impl Engine {
         Ok(batches.done)
     }
 
-    /// Takes these jobs out of the dead letter, as [`Engine::respawn`] does.
+    /// Respawns these jobs, as [`Engine::respawn`] does.
     pub async fn respawn_jobs(&self, keys: Vec<JobKey>, ttl_s: u32) -> Each<()> {
         self.each(keys, None, Needs::job, move |work, key| {
             respawn(work, key, ttl_s)
@@ -40,7 +40,7 @@ impl Engine {
     }
 }
 
-/// Takes a job out of the dead letter: it waits behind all others, and those that came out before it, for one try.
+/// Puts a dead job at the end of its queue, with one attempt.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotDead`].

@@ -1,4 +1,4 @@
-//! Cancel: deletes jobs, all of them or none.
+//! Cancel: deletes jobs, all or none.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::leave_queue;
 use crate::engine::verbs::{EACH_MAX, named};
 
-/// Dependencies among the jobs of one request, which are held in memory.
+/// Dependencies among the jobs of one request, which are kept in memory.
 const EDGES_MAX: usize = 1_000_000;
 
 impl Engine {
-    /// Cancels jobs: all of them, or none if one of them may not be cancelled (qless-core's `cancel`). Jobs that share
-    /// no transaction, because there are more than [`EACH_MAX`], are all checked before the first one goes, and those
-    /// that depend on others go before these. Only a change by somebody else in between can stop it half-way.
+    /// Cancels all of the jobs, or none if one cannot be cancelled (qless-core's `cancel`). More than [`EACH_MAX`] jobs
+    /// are cancelled in several transactions: all are checked first, and dependents are deleted before the jobs they
+    /// depend on. Only a concurrent change by another client can then leave some uncancelled.
     ///
     /// # Errors
     /// [`AlreadyComplete`, `HasDependents`, `TooMany`](crate::engine::Error).
@@ -40,11 +40,10 @@ impl Engine {
     }
 }
 
-/// Cancels all of these jobs or none: they are gone, with everything that is known of them.
-/// Ids that are not there are passed over.
+/// Deletes all of these jobs or none, with their history, tags and dependencies. Missing IDs are ignored.
 ///
 /// # Errors
-/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not among them waits for one.
+/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not in `keys` depends on one of them.
 pub fn cancel(work: &mut UnitOfWork, keys: &[JobKey]) -> Result<()> {
     let ids = keys.iter().map(|key| key.id.clone()).collect();
     for key in keys {
@@ -69,10 +68,10 @@ pub fn cancel(work: &mut UnitOfWork, keys: &[JobKey]) -> Result<()> {
     Ok(())
 }
 
-/// The jobs that wait for this one, if it may be cancelled together with those of `ids`.
+/// The dependents of a job, if it may be cancelled together with the jobs in `ids`.
 ///
 /// # Errors
-/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not in `ids` waits for it.
+/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not in `ids` depends on it.
 pub fn dependents_if_cancellable(
     work: &UnitOfWork,
     key: &JobKey,
@@ -95,7 +94,7 @@ pub fn dependents_if_cancellable(
     })
 }
 
-/// The jobs in an order in which each comes after those that depend on it; `dependents` has their ids, job by job.
+/// Orders the jobs so that each comes after its dependents. `dependents` has the dependents' IDs for each job.
 fn dependents_first(keys: Vec<JobKey>, dependents: &[Vec<String>]) -> Result<Vec<JobKey>> {
     if dependents.iter().map(Vec::len).sum::<usize>() > EDGES_MAX {
         return Err(Error::TooMany {
@@ -109,7 +108,7 @@ fn dependents_first(keys: Vec<JobKey>, dependents: &[Vec<String>]) -> Result<Vec
     let mut order = Vec::with_capacity(keys.len());
     let mut seen = vec![false; keys.len()];
     for place in places.values() {
-        // With the second value set, all that depend on the job are in order before it.
+        // The flag is set once the job's dependents have been pushed: they are in `order` when it is popped again.
         let mut open = vec![(*place, false)];
         while let Some((place, is_next)) = open.pop() {
             if is_next {

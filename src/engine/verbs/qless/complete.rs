@@ -1,4 +1,4 @@
-//! Complete: ends a run successfully, for good or to continue in another queue.
+//! Complete: ends a run successfully, and optionally moves the job to another queue.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -13,18 +13,18 @@ use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 use crate::engine::verbs::lifecycle::enter_queue;
 use crate::engine::verbs::qless::depend::{release_dependents, unmet_dependencies};
 
-/// Where a completed job goes on.
+/// The queue that a completed job moves to.
 #[derive(Clone, Debug)]
 pub struct Next {
     pub queue: QueueKey,
     /// Seconds before it becomes available there; 0 or less means now.
     pub delay: f64,
-    /// Ids of jobs to wait for there.
+    /// IDs of jobs it depends on there.
     pub depends: Vec<String>,
 }
 
 impl Engine {
-    /// Completes jobs with their bodies, each for good or to go on elsewhere. Per job, its state now.
+    /// Completes jobs with their new bodies, optionally moving each to another queue. Returns each job's new state.
     pub async fn complete(
         &self,
         jobs: Vec<(JobKey, String, Option<Next>)>,
@@ -45,12 +45,11 @@ impl Engine {
     }
 }
 
-/// Completes the job; for good, or to go on in another queue. Its failure is forgotten, its retries
-/// start anew. Jobs that wait for it are released only when it is complete for good.
-/// Returns the state it is in now.
+/// Completes the job, optionally moving it to another queue, and returns its new state. Clears its failure and resets
+/// its retries. Its dependents are released only if it does not move on.
 ///
 /// # Errors
-/// Those of [`held`], and [`crate::engine::Error::DependencyCycle`].
+/// Those of [`leased_job`], and [`crate::engine::Error::DependencyCycle`].
 pub fn complete(
     work: &mut UnitOfWork,
     key: &JobKey,

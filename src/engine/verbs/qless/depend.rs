@@ -1,4 +1,4 @@
-//! Depend: changes which jobs a job waits for.
+//! Depend: changes a job's dependencies.
 
 use std::collections::HashSet;
 
@@ -9,19 +9,19 @@ use crate::engine::model::job::{Job, JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 
-/// How the dependencies of a job are to change.
+/// A change of a job's dependencies.
 #[derive(Clone, Debug)]
 pub enum Depend {
-    /// It waits for these too; ids that are complete or not there are passed over.
+    /// Adds these; IDs of complete or missing jobs are ignored.
     On(Vec<String>),
-    /// It waits for these no longer.
+    /// Removes these.
     Off(Vec<String>),
-    /// It waits for none any longer.
+    /// Removes all.
     OffAll,
 }
 
 impl Engine {
-    /// Changes what jobs wait for.
+    /// Changes the dependencies of jobs.
     pub async fn depend(&self, jobs: Vec<(JobKey, Depend)>, now: Option<Time>) -> Each<()> {
         let need = |needs: &mut Needs, (key, change): &(JobKey, Depend)| {
             needs.job(key);
@@ -38,8 +38,7 @@ impl Engine {
     }
 }
 
-/// Changes what a job waits for. One that then waits for nothing becomes available, at once or when its
-/// delay is over.
+/// Changes a job's dependencies. A job without remaining ones becomes available, at once or when its delay is over.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotDepending`], [`Error::DependencyCycle`], [`Error::TooMany`].
@@ -72,14 +71,14 @@ pub fn depend(work: &mut UnitOfWork, key: &JobKey, change: &Depend) -> Result<()
     Ok(())
 }
 
-/// Frees the jobs that waited for this one. Whoever waits for nothing more becomes available.
+/// Removes the job from its dependents' dependencies. Those without remaining ones become available.
 pub fn release_dependents(work: &mut UnitOfWork, key: &JobKey) {
     for dependent in work.take_dependents(key) {
         release_if_ready(work, &dependent);
     }
 }
 
-/// Makes a job available that has nothing left to wait for; at once, or when its delay is over.
+/// Makes a job without remaining dependencies available, at once or when its delay is over.
 fn release_if_ready(work: &mut UnitOfWork, key: &JobKey) {
     let now = work.now;
     let is_free = |job: &Job| job.state == State::Depends && job.dependencies.is_empty();
@@ -96,13 +95,13 @@ fn release_if_ready(work: &mut UnitOfWork, key: &JobKey) {
     }
 }
 
-/// Jobs that one job may wait for, and that may wait for one. What changes all of them shares a transaction.
+/// Dependencies, and dependents, of one job. A change of all of them must fit into one transaction.
 const EDGES_MAX: usize = 10_000;
 
-/// Of the jobs that `key` is to wait for, those that are there and not complete.
+/// Returns those of the IDs whose jobs exist and are not complete.
 ///
 /// # Errors
-/// [`Error::DependencyCycle`]; [`Error::TooMany`] of them, or one that has too many dependents already.
+/// [`Error::DependencyCycle`]; [`Error::TooMany`] dependencies, or too many dependents at one of the jobs.
 pub fn unmet_dependencies(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Result<Vec<String>> {
     work.check_cycle(key, ids)?;
     let is_unmet = |id: &String| {
@@ -125,7 +124,7 @@ pub fn unmet_dependencies(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Re
         };
         let dependents = work.job(&need).map(|job| job.dependents.as_slice());
         let dependents = dependents.unwrap_or_default();
-        // Most have far fewer, and need no search for one that is there already.
+        // Searches the list only at the limit, which few jobs reach.
         if dependents.len() >= EDGES_MAX && !dependents.contains(&key.id) {
             check_edges(dependents.len() + 1, "dependents of one job")?;
         }
@@ -133,7 +132,7 @@ pub fn unmet_dependencies(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Re
     Ok(unmet)
 }
 
-/// Refuses more edges at a job than [`EDGES_MAX`].
+/// Fails if a job would have more dependencies or dependents than [`EDGES_MAX`].
 pub fn check_edges(edges: usize, what: &'static str) -> Result<()> {
     if edges > EDGES_MAX {
         return Err(Error::TooMany {

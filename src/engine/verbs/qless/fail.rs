@@ -1,4 +1,4 @@
-//! Fail: a job stays failed under a group until somebody retries or cancels it.
+//! Fail: a job stays failed under a group until it is retried or cancelled.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -10,10 +10,10 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 
-/// How many bytes of a failure's message are kept: its beginning.
+/// The limit on a failure's message in bytes; longer ones are cut.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
-/// A job to be failed.
+/// A job to fail.
 #[derive(Clone, Debug)]
 pub struct Fail {
     pub key: JobKey,
@@ -36,10 +36,10 @@ impl Engine {
     }
 }
 
-/// Fails the job: it stays, under `group`, until somebody retries or cancels it.
+/// Fails the job under `group`.
 ///
 /// # Errors
-/// Those of [`held`].
+/// Those of [`leased_job`].
 pub fn fail(work: &mut UnitOfWork, holder: &LeaseHolder, fail: &Fail) -> Result<()> {
     let (key, group, message) = (&fail.key, &fail.group, kept(&fail.message));
     let queue = leased_job(work, key, holder)?.queue;
@@ -62,7 +62,7 @@ pub fn fail(work: &mut UnitOfWork, holder: &LeaseHolder, fail: &Fail) -> Result<
     Ok(())
 }
 
-/// As much of a message as is kept: up to the last character that ends within the limit.
+/// The message, cut to the limit at a character boundary.
 fn kept(message: &str) -> &str {
     let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
     message.get(..end).unwrap_or_default()
@@ -92,7 +92,7 @@ pub fn fail_exhausted(job: &mut Job, queue_name: &str, worker: String, now: Time
     become_failed(job, failure, None);
 }
 
-/// Ends the job's turn with a failure. `by` is the worker that said so, if one did.
+/// Ends the job's run with a failure. `by` is the worker that reported it, if any.
 pub fn become_failed(job: &mut Job, failure: Failure, by: Option<&str>) {
     job.history
         .push(EventKind::Failed, failure.at, Some(&failure.group), by);
@@ -111,7 +111,7 @@ mod tests {
         for (bytes, expected) in [(65_535, 65_535), (65_536, 65_536), (65_537, 65_536)] {
             assert_eq!(kept(&"m".repeat(bytes)).len(), expected, "{bytes} bytes");
         }
-        // The last character would end one byte behind the limit.
+        // The last character would end one byte beyond the limit.
         let wide = format!("{}é", "m".repeat(65_535));
         assert_eq!(kept(&wide).len(), 65_535);
     }

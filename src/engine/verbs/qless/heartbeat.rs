@@ -9,7 +9,8 @@ use crate::engine::verbs::Each;
 use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 
 impl Engine {
-    /// Renews leases. Each job may get a new body. Per job, the seconds until the next heartbeat.
+    /// Renews leases, optionally replacing the jobs' bodies. Returns, per job, the seconds until the next heartbeat is
+    /// due.
     pub async fn heartbeat(
         &self,
         jobs: Vec<(JobKey, Option<String>)>,
@@ -28,9 +29,8 @@ impl Engine {
     }
 }
 
-/// Renews the lease; also one that is lost, as long as nobody else has claimed the job. A body
-/// replaces the job's. Returns the seconds until the next heartbeat is due: those of the queue's
-/// `heartbeat`, but never beyond its `cutoff`.
+/// Renews the lease, even if it has expired, as long as no other worker has claimed the job. Returns the seconds until
+/// the next heartbeat is due: the queue's `heartbeat`, but not beyond its `cutoff`.
 pub fn heartbeat(
     work: &mut UnitOfWork,
     key: &JobKey,

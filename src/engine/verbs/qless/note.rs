@@ -9,7 +9,7 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 
 impl Engine {
-    /// Adds a word to the histories of jobs: a message, and the JSON text of an object with more.
+    /// Adds an entry to the histories of jobs: a message, and optionally the JSON text of an object.
     pub async fn note(
         &self,
         notes: Vec<(JobKey, String, Option<String>)>,
@@ -27,7 +27,7 @@ impl Engine {
     }
 }
 
-/// Adds a word to the history of a job, whatever its state; `data` is the JSON text of an object.
+/// Adds an entry to the history of a job, in any state. `data` is the JSON text of an object.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`].

@@ -1,4 +1,4 @@
-//! Peek: the next jobs of a queue, in the order in which a claim takes them.
+//! Peek: the next jobs of a queue, in claim order.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -9,8 +9,8 @@ use crate::engine::model::recurring::due;
 use crate::engine::unit_of_work::{Needs, Wanted};
 
 impl Engine {
-    /// The jobs that a claim of `count` would meet, in its order. Makes the children of recurring jobs
-    /// that are due, as a claim does, and changes nothing else.
+    /// The first `count` jobs in claim order. Like a claim, spawns the due children of recurring jobs; changes nothing
+    /// else.
     pub async fn peek(
         &self,
         queue: &QueueKey,
@@ -31,7 +31,7 @@ impl Engine {
         self.next_jobs(queue, count, now).await
     }
 
-    /// The jobs that a claim of `count` would meet, in its order.
+    /// The first `count` jobs in claim order.
     ///
     /// # Errors
     /// [`Error::ResponseTooLarge`].
@@ -55,7 +55,7 @@ impl Engine {
         Ok(jobs)
     }
 
-    /// Whether a child of the queue is due.
+    /// Whether a child of a recurring job is due in the queue.
     pub(in crate::engine) async fn has_due_child(
         &self,
         queue: &QueueKey,

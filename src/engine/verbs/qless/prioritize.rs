@@ -8,7 +8,7 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 
 impl Engine {
-    /// Gives jobs other priorities.
+    /// Sets the priorities of jobs.
     pub async fn prioritize(&self, jobs: Vec<(JobKey, f64)>, now: Option<Time>) -> Each<()> {
         let need = |needs: &mut Needs, (key, _): &(JobKey, f64)| {
             needs.job(key);
@@ -21,8 +21,8 @@ impl Engine {
     }
 }
 
-/// Gives a job another priority; where it waits, its place changes at once, among equals by the moment at
-/// which it became available.
+/// Sets a job's priority. A waiting job moves in its queue at once; jobs of equal priority are ordered by the time they
+/// became available.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`].

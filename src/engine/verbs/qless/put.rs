@@ -12,27 +12,27 @@ use crate::engine::verbs::lifecycle::{enter_queue, generated_id, leave_queue, ne
 use crate::engine::verbs::qless::depend::unmet_dependencies;
 use crate::engine::verbs::qless::tag;
 
-/// A job to be put. What is `None` stays as it is on a job that exists, and has its default on a new one.
+/// A job to put. Fields that are `None` keep their value on an existing job and have their default on a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Put {
-    /// Made up (32 hex digits) if there is none.
+    /// Generated (32 hex digits) if `None`.
     pub id: Option<String>,
-    /// As it was written.
+    /// JSON text, stored verbatim.
     pub body: String,
     pub klass: Option<String>,
     /// Seconds before the job becomes available; 0 or less means now.
     pub delay: Option<f64>,
-    /// Lowest first.
+    /// Lower numbers run first.
     pub priority: Option<f64>,
     pub tags: Option<Vec<String>>,
-    /// Tries after the first.
+    /// Attempts after the first.
     pub retries: Option<i64>,
-    /// Ids of jobs to wait for; those that are complete or not there are passed over.
+    /// IDs of jobs to depend on; complete and missing ones are ignored.
     pub depends: Option<Vec<String>>,
 }
 
 impl Engine {
-    /// Puts jobs into `queue` for `client`. Per job, its id.
+    /// Puts jobs into `queue` on behalf of the worker `client`. Returns each job's ID.
     pub async fn put(
         &self,
         queue: QueueKey,
@@ -46,7 +46,7 @@ impl Engine {
         .await
     }
 
-    /// Puts jobs that are there into `queue` for `client`. Per job, its id.
+    /// Puts existing jobs into `queue` on behalf of the worker `client`. Returns each job's ID.
     pub async fn requeue(
         &self,
         queue: QueueKey,
@@ -69,11 +69,11 @@ pub fn need_of_put(needs: &mut Needs, job: &Put) {
     needs.adds_jobs = true;
 }
 
-/// Puts a job into `queue` for `client`, or moves the job that has this id there: its lease is lost, its
-/// retries start anew, its failure is undone. Returns its id.
+/// Puts a new job into `queue` on behalf of the worker `client`, or moves the existing job of this ID there, which ends
+/// its lease, resets its retries and undoes its failure. Returns the ID.
 ///
 /// # Errors
-/// [`Error::DependencyCycle`] if it would wait for itself; [`Error::TooMany`] tags.
+/// [`Error::DependencyCycle`] if it would depend on itself; [`Error::TooMany`] tags or dependencies.
 pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> Result<String> {
     let tags = tag::added(&[], put.tags.as_deref().unwrap_or_default())?;
     let key = JobKey::qless(put.id.clone().unwrap_or_else(|| generated_id(work.now)));
@@ -109,7 +109,7 @@ pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> 
     Ok(key.id)
 }
 
-/// [`put`], of a job that is there.
+/// Like [`put`], but fails if the job does not exist.
 ///
 /// # Errors
 /// Those of [`put`], and [`Error::NoSuchJob`].
@@ -121,7 +121,7 @@ pub fn requeue(work: &mut UnitOfWork, queue: &QueueKey, job: &Put, client: &str)
     put(work, queue, job, client)
 }
 
-/// Says that the job was put, and to the worker that had it that it has lost it.
+/// Publishes the put, and notifies the worker that loses the job.
 pub fn announce_put(work: &mut UnitOfWork, key: &JobKey, queue: &str, loser: Option<&str>) {
     work.events.log(&LogEvent::Put { id: &key.id, queue });
     if let Some(worker) = loser {

@@ -10,14 +10,14 @@ use crate::engine::verbs::Each;
 use crate::engine::verbs::lifecycle::generated_id;
 use crate::engine::verbs::qless::tag;
 
-/// A recurring job to be put; what is `None` has its default.
+/// A recurring job to put.
 #[derive(Clone, Debug, Default)]
 pub struct Recur {
-    /// Made up (32 hex digits) if there is none.
+    /// Generated (32 hex digits) if `None`.
     pub id: Option<String>,
     pub body: String,
     pub klass: Option<String>,
-    /// More than 0.
+    /// Must be positive.
     pub interval_s: f64,
     /// Seconds until the first child.
     pub offset_s: f64,
@@ -27,11 +27,11 @@ pub struct Recur {
     pub backlog: i64,
 }
 
-/// What is to become of a recurring job; what is `None` stays.
+/// Changes to a recurring job. `None` leaves a field as it is.
 #[derive(Clone, Debug, Default)]
 pub struct RecurringChange {
     pub priority: Option<f64>,
-    /// The next child is due sooner or later by the difference.
+    /// Also shifts the next child by the difference.
     pub interval_s: Option<f64>,
     pub retries: Option<i64>,
     pub backlog: Option<i64>,
@@ -43,7 +43,7 @@ pub struct RecurringChange {
 }
 
 impl Engine {
-    /// Puts recurring jobs into `queue`. Per job, its id.
+    /// Puts recurring jobs into `queue`. Returns each job's ID.
     pub async fn recur(
         &self,
         queue: QueueKey,
@@ -60,7 +60,7 @@ impl Engine {
             .await
     }
 
-    /// Changes a recurring job. Returns it.
+    /// Changes a recurring job and returns it.
     pub async fn change_recurring(
         &self,
         id: &str,
@@ -78,7 +78,7 @@ impl Engine {
         .await
     }
 
-    /// Ends a recurring job, there or not; its children stay.
+    /// Deletes a recurring job, if it exists. Its children remain.
     pub async fn unrecur(&self, id: &str, now: Option<Time>) -> Result<()> {
         let id = id.to_owned();
         self.write(recurring(&id), now, 1, move |work| {
@@ -96,7 +96,7 @@ fn recurring(id: &str) -> Needs {
     }
 }
 
-/// Puts a recurring job, or puts it anew; then it goes on to number its children. Returns its id.
+/// Creates or replaces a recurring job and returns its ID. A replaced one continues its numbering of children.
 pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<String> {
     let queue = work.queue_for(queue);
     let id = recur.id.clone().unwrap_or_else(|| generated_id(work.now));
@@ -129,7 +129,7 @@ fn interval(seconds: f64) -> i64 {
     Time(0).plus_seconds(seconds).0.max(1)
 }
 
-/// Changes a recurring job. Returns it.
+/// Changes a recurring job and returns it.
 ///
 /// # Errors
 /// [`Error::NoSuchRecurring`].
@@ -167,7 +167,7 @@ pub fn change_recurring(
     Ok(recurring)
 }
 
-/// Ends a recurring job, there or not; its children stay.
+/// Deletes a recurring job, if it exists. Its children remain.
 pub fn unrecur(work: &mut UnitOfWork, id: &str) {
     work.set_recurring(id, None);
 }

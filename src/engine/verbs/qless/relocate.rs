@@ -1,4 +1,4 @@
-//! Relocate: moves a job to another queue, whatever its state.
+//! Relocate: moves a job to another queue, in any state.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -9,7 +9,7 @@ use crate::engine::verbs::named;
 use crate::engine::verbs::qless::unfail::requeue_job;
 
 impl Engine {
-    /// Moves a job, whatever its state, to `queue`, where it is put anew with what it has.
+    /// Moves a job, in any state, to `queue`, as if it were put there again with its current options.
     pub async fn relocate(&self, key: JobKey, queue: QueueKey, now: Option<Time>) -> Result<()> {
         self.write(named([&key]), now, 1, move |work| {
             relocate(work, &key, &queue)
@@ -18,7 +18,7 @@ impl Engine {
     }
 }
 
-/// Moves a job, whatever its state, to another queue, where it is put anew with what it has.
+/// Moves a job, in any state, to `queue`, as if it were put there again with its current options.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`].

@@ -1,4 +1,4 @@
-//! Retry: a worker gives its job back to the queue.
+//! Retry: a worker returns its job to the queue.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -11,18 +11,18 @@ use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 use crate::engine::verbs::lifecycle::set_available;
 use crate::engine::verbs::qless::fail::{become_failed, fail_exhausted, failure};
 
-/// A job to be given back.
+/// A job to return.
 #[derive(Clone, Debug)]
 pub struct Retry {
     pub key: JobKey,
     /// Seconds before it becomes available again; 0 or less means now.
     pub delay: f64,
-    /// A failure's group and message.
+    /// The group and message of a failure.
     pub reason: Option<(String, String)>,
 }
 
 impl Engine {
-    /// Gives jobs back to be tried again. Per job, the retries left; negative if it was failed instead.
+    /// Returns jobs to their queues. Per job, the remaining retries; negative if the job failed instead.
     pub async fn retry(
         &self,
         jobs: Vec<Retry>,
@@ -39,10 +39,11 @@ impl Engine {
     }
 }
 
-/// Gives the job back to its queue, at the cost of one retry; without one left it is failed. Returns the retries left; negative if it was failed.
+/// Returns the job to its queue, which uses up one retry; a job without retries left fails instead. Returns the
+/// remaining retries; negative if it failed.
 ///
 /// # Errors
-/// Those of [`held`].
+/// Those of [`leased_job`].
 pub fn retry(work: &mut UnitOfWork, holder: &LeaseHolder, retry: &Retry) -> Result<i64> {
     let key = &retry.key;
     let queue = leased_job(work, key, holder)?.queue;
@@ -73,7 +74,7 @@ pub fn retry(work: &mut UnitOfWork, holder: &LeaseHolder, retry: &Retry) -> Resu
         None => fail_exhausted(job, &queue_name, holder.worker.clone(), now),
     }
     work.counters.failure(queue, now);
-    // As in qless-core's retry.lua: a tracked job announces this failure as it does that of `fail`.
+    // As in qless-core's retry.lua: a tracked job publishes this failure like that of `fail`.
     work.publish_tracked("failed", key);
     Ok(remaining)
 }

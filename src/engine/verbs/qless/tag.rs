@@ -1,4 +1,4 @@
-//! Tag: adds tags to a job, or removes them.
+//! Tag: adds and removes tags of a job.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use crate::engine::model::job::{Job, JobKey};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 
-/// How many tags a job may have.
+/// Tags per job.
 const TAGS_MAX: usize = 10_000;
 
 impl Engine {
-    /// Gives jobs tags. Per job, all it has.
+    /// Adds tags to jobs. Returns each job's tags.
     pub async fn tag(
         &self,
         jobs: Vec<(JobKey, Vec<String>)>,
@@ -25,7 +25,7 @@ impl Engine {
         .await
     }
 
-    /// Takes tags off jobs. Per job, those it has left.
+    /// Removes tags from jobs. Returns each job's remaining tags.
     pub async fn untag(
         &self,
         jobs: Vec<(JobKey, Vec<String>)>,
@@ -44,7 +44,7 @@ pub fn need_of_tagged(needs: &mut Needs, (key, tags): &(JobKey, Vec<String>)) {
     needs.tags(tags);
 }
 
-/// Gives a job tags, after those it has. Returns all of them.
+/// Appends tags to a job's. Returns all of them.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::TooMany`].
@@ -53,7 +53,7 @@ pub fn tag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<Vec<S
     Ok(set(work, key, all))
 }
 
-/// Takes tags off a job; those it does not have are passed over. Returns the others.
+/// Removes tags from a job, ignoring those it does not have. Returns the remaining ones.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`].
@@ -63,14 +63,14 @@ pub fn untag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<Vec
     Ok(set(work, key, left))
 }
 
-/// Adds to a list of tags those it does not have yet.
+/// Appends the tags that the list does not have yet.
 pub fn add(list: &mut Vec<String>, tags: &[String]) {
     let mut known: HashSet<String> = list.iter().cloned().collect();
     let new = tags.iter().filter(|tag| known.insert((*tag).clone()));
     list.extend(new.cloned());
 }
 
-/// A job's tags with those added that it does not have yet.
+/// A job's tags, followed by the new ones among `tags`.
 ///
 /// # Errors
 /// [`Error::TooMany`].
@@ -86,7 +86,6 @@ pub fn added(had: &[String], tags: &[String]) -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// Takes tags off a list.
 pub fn remove(list: &mut Vec<String>, tags: &[String]) {
     let gone: HashSet<&String> = tags.iter().collect();
     list.retain(|tag| !gone.contains(tag));

@@ -1,4 +1,4 @@
-//! Timeout: takes a running job from its worker.
+//! Timeout: ends the lease of a running job.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -10,13 +10,13 @@ use crate::engine::verbs::Each;
 use crate::engine::verbs::leases::announce_lost_lock;
 
 impl Engine {
-    /// Takes jobs from their workers; each is first in line for another.
+    /// Ends the leases of jobs, which become the first in their queues.
     pub async fn time_out(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
         self.each(keys, now, Needs::job, time_out).await
     }
 }
 
-/// Takes the job from its worker, at no cost: it waits for another, ahead of all others.
+/// Ends a job's lease without using up a retry. The job becomes the first in its queue.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotRunning`].

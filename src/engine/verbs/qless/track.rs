@@ -9,11 +9,11 @@ use crate::engine::verbs::Each;
 use crate::engine::verbs::qless::tag;
 use crate::engine::verbs::qless::tag::need_of_tagged;
 
-/// How many jobs may be tracked: each costs memory, and people follow a handful.
+/// Tracked jobs, all of which are kept in memory.
 pub const TRACKED_MAX: usize = 10_000;
 
 impl Engine {
-    /// Makes the events of jobs public, and tags them.
+    /// Publishes the events of jobs from now on, and tags the jobs.
     pub async fn track(&self, jobs: Vec<(JobKey, Vec<String>)>, now: Option<Time>) -> Each<()> {
         self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
             track(work, key, tags)
@@ -21,7 +21,7 @@ impl Engine {
         .await
     }
 
-    /// Tracks jobs, there or not, no longer.
+    /// Stops tracking jobs, which need not exist.
     pub async fn untrack(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
         self.each(
             keys,
@@ -36,7 +36,7 @@ impl Engine {
     }
 }
 
-/// Tracks a job, and tags it. Tracking it again changes nothing.
+/// Tracks and tags a job. Tracking it again has no effect.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::TooMany`].
@@ -57,7 +57,7 @@ pub fn track(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()>
     tag::tag(work, key, tags).map(drop)
 }
 
-/// Tracks a job, there or not, no longer.
+/// Stops tracking a job, which need not exist.
 pub fn untrack(work: &mut UnitOfWork, key: &JobKey) {
     if work.is_tracked(&key.id) {
         work.set_tracked(&key.id, None);
@@ -99,7 +99,7 @@ mod tests {
         });
         assert_eq!((track("a").await, track("b").await), (Ok(()), Ok(())));
         assert_eq!(track("c").await, too_many);
-        // One that is tracked already is not one more.
+        // A job that is tracked already does not count again.
         assert_eq!(track("a").await, Ok(()));
         engine
             .untrack(vec![JobKey::qless("a")], None)

@@ -12,8 +12,8 @@ use crate::engine::verbs::qless::put::announce_put;
 use crate::engine::verbs::{named, of};
 
 impl Engine {
-    /// Puts the oldest `count` failures of `group` back to work, into `queue` or else each into its
-    /// own. Returns how many. Large numbers go in several transactions.
+    /// Requeues the oldest `count` failed jobs of `group`, into `queue` or else each into its own. Returns how many.
+    /// Large numbers are split over several transactions.
     pub async fn unfail(
         &self,
         group: &str,
@@ -37,15 +37,15 @@ impl Engine {
         Ok(batches.done)
     }
 
-    /// Puts one failed job back to work in its own queue.
+    /// Requeues one failed job in its own queue.
     pub async fn retry_failed(&self, key: JobKey, now: Option<Time>) -> Result<()> {
         self.write(named([&key]), now, 1, move |work| retry_failed(work, &key))
             .await
     }
 }
 
-/// Puts failed jobs back to work, into `queue` or else each into its own, with all their retries.
-/// What is not failed any more is passed over. Returns how many were moved.
+/// Requeues failed jobs, into `queue` or else each into its own, with all their retries. Ignores jobs that are no
+/// longer failed. Returns how many were requeued.
 pub fn unfail(work: &mut UnitOfWork, keys: &[JobKey], queue: Option<&QueueKey>) -> usize {
     let failed: Vec<&JobKey> = keys.iter().filter(|key| is_failed(work, key)).collect();
     for key in &failed {
@@ -54,7 +54,7 @@ pub fn unfail(work: &mut UnitOfWork, keys: &[JobKey], queue: Option<&QueueKey>) 
     failed.len()
 }
 
-/// Puts one failed job back to work in its own queue.
+/// Requeues one failed job in its own queue.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotFailed`].

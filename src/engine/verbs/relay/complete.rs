@@ -1,4 +1,4 @@
-//! Complete: ends a run, and its job with it.
+//! Complete: ends a run and deletes its job.
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
@@ -7,7 +7,7 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::verbs::relay::named;
 
-/// A run of a job: while it lasts, its runner may speak for the job.
+/// A run of a job. While it lasts, its ID authorizes the runner to update the job.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub queue: QueueKey,
@@ -17,7 +17,7 @@ pub struct Run {
 }
 
 impl Engine {
-    /// Ends a run, and its job with it. Whether there was that run.
+    /// Ends a run and deletes its job. Returns whether the run existed.
     pub async fn complete_run(&self, run: Run) -> Result<bool> {
         let needs = named([(&run.queue, &run.id)]);
         self.write(needs, None, 1, move |work| Ok(finish(work, &run)))
@@ -25,7 +25,7 @@ impl Engine {
     }
 }
 
-/// Ends a run, and the job with it. Whether there was that run.
+/// Ends a run and deletes its job. Returns whether the run existed.
 pub fn finish(work: &mut UnitOfWork, run: &Run) -> bool {
     let key = running(work, run);
     if let Some(key) = &key {
@@ -34,7 +34,7 @@ pub fn finish(work: &mut UnitOfWork, run: &Run) -> bool {
     key.is_some()
 }
 
-/// The key of the job that is running, if it is in this run.
+/// The key of the job, if this run is the current one.
 pub fn running(work: &UnitOfWork, run: &Run) -> Option<JobKey> {
     let key = work.key_in(&run.queue, &run.id)?;
     let lease = work.job(&key)?.lease.as_ref()?;

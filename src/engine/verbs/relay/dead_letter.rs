@@ -1,4 +1,4 @@
-//! The dead letter: enqueues dead jobs again, or deletes them.
+//! Dead jobs: enqueues them again, or deletes them.
 
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
@@ -11,14 +11,14 @@ use crate::engine::verbs::lmstfy::acknowledge::is_in;
 use crate::engine::verbs::relay::enqueue::{Enqueue, enqueue};
 use crate::engine::verbs::relay::named;
 
-/// What the unknown size of a job that is enqueued again counts in a transaction.
+/// The assumed size in bytes of a dead job that is enqueued again, since it is not known beforehand.
 const REVIVED_BYTES: usize = 128 * 1024;
 
-/// What became of dead jobs that were to be enqueued anew; those that are counted in neither were dead no longer.
+/// The result of enqueueing dead jobs again. Jobs in neither count were no longer dead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reenqueued {
     pub done: usize,
-    /// They stay dead, for there is a job of the same id in the queue.
+    /// Jobs that stay dead because the queue has a job with the same ID.
     pub taken: usize,
 }
 
@@ -33,7 +33,7 @@ impl Reenqueued {
 }
 
 impl Engine {
-    /// Enqueues a dead job anew, with its payload and its last state.
+    /// Enqueues a dead job again, with its payload and last state.
     ///
     /// # Errors
     /// [`NoSuchJob`, `NotDead`, `JobExists`](crate::engine::Error).
@@ -49,7 +49,7 @@ impl Engine {
         .await
     }
 
-    /// Enqueues dead jobs anew, as [`Engine::reenqueue_dead`] does, one after the other.
+    /// Enqueues dead jobs again, each as [`Engine::reenqueue_dead`] does.
     pub async fn reenqueue_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Each<()> {
         let of = queue.clone();
         let need = move |needs: &mut Needs, key: &JobKey| {
@@ -64,7 +64,8 @@ impl Engine {
         .await
     }
 
-    /// Enqueues up to `count` dead jobs of the queue anew, oldest first. Large numbers go in several transactions.
+    /// Enqueues up to `count` dead jobs of the queue again, oldest first. Large numbers are split over several
+    /// transactions.
     pub async fn reenqueue_oldest_dead(&self, queue: QueueKey, count: usize) -> Result<Reenqueued> {
         let until = self.now(None);
         let mut batches = Batches::of(count, MOVE_BATCH);
@@ -80,7 +81,7 @@ impl Engine {
         Ok(all)
     }
 
-    /// Deletes these jobs, as far as they are in the queue's dead letter. How many there were.
+    /// Deletes those of the jobs that are dead jobs of the queue. Returns how many.
     pub async fn delete_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Result<usize> {
         let bury = move |work: &mut UnitOfWork, key: &JobKey| Ok(delete_dead(work, &queue, key));
         let gone = self.each(dead, None, Needs::job, bury).await?;
@@ -88,7 +89,7 @@ impl Engine {
     }
 }
 
-/// Enqueues a dead job anew, with its payload and its last state.
+/// Enqueues a dead job again, with its payload and last state.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotDead`], [`Error::JobExists`].
@@ -126,7 +127,7 @@ pub fn reenqueue_dead(work: &mut UnitOfWork, queue: &QueueKey, dead: &JobKey) ->
     Ok(())
 }
 
-/// Deletes a job if it is in the dead letter of this queue. Whether it was.
+/// Deletes a job if it is a dead job of this queue. Returns whether it was.
 pub fn delete_dead(work: &mut UnitOfWork, queue: &QueueKey, key: &JobKey) -> bool {
     let is_dead = work.job(key).is_some_and(|job| job.state == State::Dead);
     let found = is_dead && is_in(work, queue, key);

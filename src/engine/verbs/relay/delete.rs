@@ -1,4 +1,4 @@
-//! Delete: removes jobs, whatever their state.
+//! Delete: removes jobs in any state.
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
@@ -6,7 +6,7 @@ use crate::engine::model::job::QueueKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
 impl Engine {
-    /// Deletes jobs of a queue, whatever their state. How many there were.
+    /// Deletes jobs of a queue, in any state. Returns how many existed.
     pub async fn delete(&self, queue: QueueKey, ids: Vec<String>) -> Result<usize> {
         let of = queue.clone();
         let need = move |needs: &mut Needs, id: &String| {
@@ -18,7 +18,7 @@ impl Engine {
     }
 }
 
-/// Deletes a job, whatever its state. Whether it was there.
+/// Deletes a job, in any state. Returns whether it existed.
 pub fn delete(work: &mut UnitOfWork, queue: &QueueKey, id: &str) -> bool {
     let key = work.key_in(queue, id);
     let Some(key) = key.filter(|key| work.job(key).is_some()) else {

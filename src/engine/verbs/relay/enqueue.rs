@@ -1,4 +1,4 @@
-//! Enqueue: adds jobs, each with an id of the client.
+//! Enqueue: adds jobs with IDs chosen by the client.
 
 use std::collections::HashSet;
 
@@ -10,29 +10,28 @@ use crate::engine::model::job::{FOR_EVER, Job, JobKey, QueueKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::new_job;
 
-/// Jobs that one request enqueues all together or not at all, and the queues that it names. They share a transaction,
-/// for which all others wait.
+/// Jobs, and different queues, in one atomic request. It takes one transaction, and all other writes wait for it.
 const ATOMIC_MAX: usize = 6_400;
 
 const ATOMIC_QUEUES_MAX: usize = 1_000;
 
-/// What becomes of a job whose key is taken (document, Mode).
+/// What happens if a job's key is in use (document, Mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing is enqueued at all.
+    /// The whole request fails.
     Unique,
-    /// It is passed over.
+    /// The new job is ignored.
     Ignore,
-    /// It takes the place of the other one, whose runner loses it.
+    /// The new job replaces the old one, whose run ends.
     Replace,
 }
 
-/// A job to be enqueued.
+/// A job to enqueue.
 #[derive(Clone, Debug)]
 pub struct Enqueue {
     pub queue: QueueKey,
     pub id: String,
-    /// Seconds that a runner has until it must heartbeat.
+    /// Seconds after which a run's lease expires without a heartbeat.
     pub timeout_s: i64,
     /// Runs allowed after the first; `None` for any number.
     pub max_retries: Option<i64>,
@@ -40,13 +39,13 @@ pub struct Enqueue {
     pub payload: String,
     /// JSON text.
     pub state: Option<String>,
-    /// Now, if not said.
+    /// `None` means now.
     pub run_at: Option<Time>,
 }
 
 impl Engine {
-    /// Enqueues jobs. In mode [`Mode::Unique`] all of them or none, at most [`ATOMIC_MAX`]; in the other modes, where
-    /// each job is independent, many go in several transactions.
+    /// Enqueues jobs. [`Mode::Unique`] enqueues all or none, at most [`ATOMIC_MAX`]. In the other modes the jobs are
+    /// independent, and large requests are split over several transactions.
     ///
     /// # Errors
     /// [`JobExists`, `TooMany`](crate::engine::Error).
@@ -72,7 +71,7 @@ pub fn check_atomic(jobs: &[Enqueue]) -> Result<()> {
     if jobs.len() > ATOMIC_MAX {
         return too_many("jobs in one atomic request", ATOMIC_MAX);
     }
-    // Most requests have fewer jobs than that: their queues need no counting.
+    // Queues can exceed their limit only if the jobs do.
     let queues = || jobs.iter().map(|job| &job.queue).collect::<HashSet<_>>();
     if jobs.len() > ATOMIC_QUEUES_MAX && queues().len() > ATOMIC_QUEUES_MAX {
         let what = "queues in one atomic request";
@@ -87,7 +86,7 @@ pub fn need(needs: &mut Needs, job: &Enqueue) {
     needs.adds_jobs = true;
 }
 
-/// Enqueues jobs in mode [`Mode::Unique`], in order, all of them or (if one is refused) none.
+/// Enqueues jobs in mode [`Mode::Unique`], in order, all or none.
 ///
 /// # Errors
 /// [`Error::JobExists`].
@@ -99,7 +98,7 @@ pub fn enqueue(work: &mut UnitOfWork, jobs: &[Enqueue]) -> Result<()> {
     Ok(())
 }
 
-/// Whether all these keys are free, and no two of them the same. `leaving` counts as gone.
+/// Fails unless all keys are unused and different. `leaving` counts as unused.
 pub fn check_unique(work: &UnitOfWork, jobs: &[Enqueue], leaving: Option<&JobKey>) -> Result<()> {
     let mut named = HashSet::new();
     for job in jobs {
@@ -115,7 +114,7 @@ pub fn check_unique(work: &UnitOfWork, jobs: &[Enqueue], leaving: Option<&JobKey
     Ok(())
 }
 
-/// Enqueues a job; `mode` says what happens to one of the same key.
+/// Enqueues a job. `mode` decides what happens if its key is in use.
 pub fn put(work: &mut UnitOfWork, enqueue: &Enqueue, mode: Mode) {
     let key = JobKey {
         scope: work.queue_for(&enqueue.queue),
@@ -135,7 +134,7 @@ pub fn put(work: &mut UnitOfWork, enqueue: &Enqueue, mode: Mode) {
     }
 }
 
-/// Makes of a job what is to be enqueued; only when it was created stays.
+/// Overwrites a job with the one to enqueue, except for its creation time and history.
 fn fill(job: &mut Job, enqueue: &Enqueue, now: Time) {
     job.timeout_s = Some(enqueue.timeout_s);
     job.retries = enqueue.max_retries.unwrap_or(FOR_EVER);

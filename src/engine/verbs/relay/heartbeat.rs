@@ -7,7 +7,7 @@ use crate::engine::verbs::relay::complete::{Run, running};
 use crate::engine::verbs::relay::named;
 
 impl Engine {
-    /// Renews the lease of a run; `state`, if given, takes the place of what the job has.
+    /// Renews the lease of a run. `state`, if given, replaces the job's state.
     ///
     /// # Errors
     /// [`Error::NoSuchRun`](crate::engine::Error) if there is no such run.
@@ -19,7 +19,7 @@ impl Engine {
     }
 }
 
-/// Renews the lease of a run. `state` takes the place of what the job has; `Some(None)` takes that away.
+/// Renews the lease of a run. `state` replaces the job's state; `Some(None)` removes it.
 ///
 /// # Errors
 /// [`Error::NoSuchRun`] if there is no such run.

@@ -8,8 +8,8 @@ use crate::engine::verbs::relay::enqueue::{Enqueue, Mode, check_atomic, check_un
 use crate::engine::verbs::relay::named;
 
 impl Engine {
-    /// Ends a run, its job with it, and enqueues others, at most [`ATOMIC_MAX`]: all of it or nothing. Whether there
-    /// was that run; without it nothing happens.
+    /// Ends a run, deletes its job, and enqueues at most [`ATOMIC_MAX`] others; all or nothing. Returns whether the run
+    /// existed; otherwise nothing is changed.
     ///
     /// # Errors
     /// [`JobExists`, `TooMany`](crate::engine::Error).
@@ -17,7 +17,7 @@ impl Engine {
         check_atomic(&jobs)?;
         let mut needs = named([(&run.queue, &run.id)]);
         jobs.iter().for_each(|job| need(&mut needs, job));
-        // A job in place of the one that ends takes no more space.
+        // One job in place of the deleted one needs no extra disk space.
         needs.adds_jobs = jobs.len() > 1;
         self.write(needs, None, jobs.len() + 1, move |work| {
             requeue(work, &run, &jobs, mode)
@@ -26,7 +26,7 @@ impl Engine {
     }
 }
 
-/// Ends a run and the job with it, and enqueues others, or nothing of both. Whether there was that run.
+/// Ends a run, deletes its job, and enqueues others; all or nothing. Returns whether the run existed.
 ///
 /// # Errors
 /// [`Error::JobExists`].

@@ -103,7 +103,7 @@ async fn a_poll_that_disconnects_passes_its_wake_up_on() {
     let (mut wake_up, waiting) = (first.next_wake_up(), second.next_wake_up());
     subscriptions.wake(&q(), 1);
     let queue = Some((&mut wake_up).await);
-    // It waits again before its claim is done.
+    // The poll waits again before it has used its wake-up.
     let again = first.next_wake_up();
     drop((
         PendingWakeUp {
