@@ -85,7 +85,7 @@ pub fn generate() -> Result<String, getrandom::Error> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// The text in this file, without the newlines at its end.
+/// The text of the file, without trailing newlines.
 ///
 /// # Errors
 /// If it cannot be read, is empty or too long.
@@ -94,7 +94,7 @@ pub fn read_file(path: &str) -> Result<String, String> {
     read(file)
 }
 
-/// The text on standard input, without the newlines at its end.
+/// The text on standard input, without trailing newlines.
 ///
 /// # Errors
 /// If it cannot be read, is empty or too long.
