@@ -29,7 +29,7 @@ struct Scene {
     klass: &'static str,
     /// Milliseconds between two jobs.
     every_ms: u64,
-    /// Scales the run time of a job, in milliseconds.
+    /// A job runs between one quarter and five quarters of this time, in milliseconds.
     run_ms: u64,
     workers: usize,
     /// Percentage of jobs that fail.

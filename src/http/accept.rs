@@ -105,7 +105,7 @@ pub async fn serve(
             Arc::clone(&shared),
             Watched::new(stream, Arc::clone(&connection)),
         );
-        // Two kinds of task: a plain connection reserves no memory for TLS, and its bytes take no detour.
+        // Separate tasks, so that a plain connection has no memory or processing overhead for TLS.
         let serving = match &tls {
             None => tasks.spawn(serve_http(stream, false, peer, admitted, shared)),
             Some(tls) => tasks.spawn(serve_tls(stream, Arc::clone(tls), peer, admitted, shared)),

@@ -1,7 +1,7 @@
 //! The open connections: how many there are, what each waits for, and which one gives way to a new one.
 //!
-//! A connection records only its phase, as one atomic store. One task checks all connections twice a second and closes those
-//! that exceed a limit, so requests need no timers.
+//! A connection records only its phase, as one atomic store. One task checks all connections twice a second and closes
+//! those that exceed a limit, so requests need no timers.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,8 +19,8 @@ use crate::request::network;
 /// The interval between two checks of all connections.
 const TICK: Duration = Duration::from_millis(500);
 
-/// At the limit, this share of the waiting connections is closed at once, so that a flood of new connections does not need
-/// a scan of all for each.
+/// At the limit, this share of the waiting connections is closed at once, so that a flood of new connections does not
+/// need a scan of all for each.
 const EVICTED_SHARE: usize = 16;
 
 /// What a connection is waiting for.
@@ -251,8 +251,8 @@ impl Connections {
         connections
     }
 
-    /// Adds a connection; at the limit, closes connections that wait for a request. At the limit of its address, closes one
-    /// of that address. `None` if all are busy. Trusted proxies, which have many clients, pass no address.
+    /// Adds a connection; at the limit, closes connections that wait for a request. At the limit of its address, closes
+    /// one of that address. `None` if all are busy. Trusted proxies, which have many clients, pass no address.
     pub fn admit(self: &Arc<Self>, from: Option<IpAddr>) -> Option<Admitted> {
         let from = from.map(network);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -357,7 +357,7 @@ mod tests {
         connections.clock.fetch_add(1, Ordering::Relaxed);
         let second = connections.admit(address(3)).unwrap();
         connections.clock.fetch_add(1, Ordering::Relaxed);
-        // What it sends does not move the end of its time.
+        // Received bytes do not extend the time limit.
         first.connection.received();
         let third = connections.admit(address(4)).unwrap();
         let open = [&busy, &first, &second, &third].map(|it| is_open(&connections, it));

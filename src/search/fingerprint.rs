@@ -154,7 +154,7 @@ impl Folded {
     }
 }
 
-/// FNV-1a, 32 bits. The algorithm must not change, because saved searches contain hashes.
+/// FNV-1a, 32 bits. The algorithm must not change, because searches (`fp:`) contain hashes.
 fn hash(text: &str) -> u32 {
     let mut hash = 0x811c_9dc5_u32;
     for byte in text.bytes() {

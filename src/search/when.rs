@@ -6,13 +6,13 @@ use super::Compare;
 
 const SECOND: i64 = 1_000_000;
 
-/// A condition on a time. Ages, starts and lengths are in microseconds.
+/// A condition on a time, in microseconds. The text is the one that was parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum When {
     /// By age: `>2h` is more than two hours ago.
     Age(Compare, i64, String),
-    /// By a day, minute or second, given by its start and length: `>2026-11-01` is after that day, `<2026-11-01` before
-    /// it, and `2026-11-01` during it.
+    /// By a day, minute or second, given by its start and its end: `>2026-11-01` is after that day, `<2026-11-01`
+    /// before it, and `2026-11-01` during it.
     Date(Compare, i64, i64, String),
 }
 
