@@ -1,7 +1,7 @@
 //! The language of the job search (`/ui/jobs`): terms separated by spaces, all of which must hold.
 //!
-//! `search/parse.rs` parses it by hand and reports the position of every error. `search/matching.rs` checks one job at
-//! a time, so a search behaves the same on every database and no user text becomes SQL. [`Search::is_of_queue`],
+//! `search/parse.rs` parses it by hand and reports the position of the first error. `search/matching.rs` checks one job
+//! at a time, so a search behaves the same on every database and no user text becomes SQL. [`Search::is_of_queue`],
 //! [`Search::may_stand`], [`Search::tag`] and the like return conditions that an index can check. The engine chooses
 //! the index and limits the number of jobs it reads.
 

@@ -104,7 +104,7 @@ impl Connection {
         self.enter(Phase::Idle);
     }
 
-    /// Called when the client has read bytes. It can still be reading a long response after its body is complete, so
+    /// Called when bytes were sent. The client can still be reading a long response after its body is complete, so
     /// this restarts the idle time.
     pub fn sent(&self) {
         self.enter_from(Phase::Idle, Phase::Idle);

@@ -32,7 +32,7 @@ pub fn read(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
         let Some((_, kind)) = found else {
             return Ok(tokens);
         };
-        // The tokenizer omits parts of some tokens, such as quotes, so the token is taken from the text.
+        // The tokenizer omits parts of some tokens, so the token is cut from the text.
         let word = text.get(start..next).unwrap_or_default();
         let token = Token {
             kind,

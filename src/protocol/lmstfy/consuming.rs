@@ -20,7 +20,8 @@ const TTR_S: u32 = 120;
 /// Maximum number of jobs that one request consumes.
 const COUNT_MAX: u32 = 100;
 
-/// `GET /api/:namespace/:queue[,:queue]*`. The response is an object for a count of 1 and an array otherwise.
+/// `GET /api/:namespace/:queue[,:queue]*`. The response is a job for a count of 1, an array for more, and
+/// 404 if no job is available.
 pub async fn consume(front: Front, call: Call) -> Outcome {
     let queues = call.queues()?;
     let ttr_s: u32 = call.number("ttr", TTR_S, "invalid ttr")?;
