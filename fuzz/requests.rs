@@ -1,5 +1,5 @@
-//! Any bytes as a request to the whole server, over an engine in memory: no answer is an error of the server's own,
-//! and nothing panics. The fuzz target of this name and a test of the engine share it.
+//! Sends bytes as a request to the whole server with a temporary database. Checks that nothing panics and that no
+//! response is an internal error. The fuzz target `requests` and a test of the engine share this file.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -15,16 +15,17 @@ use switchyard::secret::Hash;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// After so many requests a new engine takes over, so that what they put in does not pile up.
+/// Requests before the engine is replaced, so that its database stays small.
 const OF_AN_ENGINE: u32 = 20_000;
 
-/// What every answer has room in.
+/// Maximum size of a response body, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// The secret of every door of the second server, so that seeds can show it.
+/// The secret of all credentials of the second server. It is fixed, so that seeds can contain it.
 const SECRET: &str = "fuzzing-secret-00";
 
-/// The server twice over one engine: without keys, where everybody is an admin, and with a key at every door.
+/// Two servers over one engine: one without credentials, where every user is an admin, and one with credentials for
+/// every API.
 pub struct Server {
     engine: Engine,
     routers: [Router; 2],
@@ -39,7 +40,7 @@ impl Server {
             ..Options::default()
         };
         let engine = Engine::open(&options).await.unwrap();
-        // Long polls and streams end at once, so that every request has its whole answer.
+        // Long polls and streams end at once, so that every response is complete.
         engine.stop_waiting();
         let stop = CancellationToken::new();
         stop.cancel();
@@ -70,7 +71,7 @@ impl Server {
         }
     }
 
-    /// Asks both for the same.
+    /// Sends the request to both servers.
     pub async fn ask(&mut self, data: &[u8]) {
         if self.served >= OF_AN_ENGINE {
             self.engine.close().await;
@@ -95,12 +96,12 @@ impl Server {
     }
 }
 
-/// A server that stops answers long polls so.
+/// Whether this is the status with which a stopping server ends long polls.
 fn is_refusal_of_waiting(status: StatusCode) -> bool {
     status == StatusCode::SERVICE_UNAVAILABLE
 }
 
-/// `METHOD ADDRESS`, a header in each line up to an empty one, and the body; `None` if it is no request.
+/// Parses `METHOD ADDRESS`, one header per line up to an empty line, and the body; `None` if the input is no request.
 fn request(data: &[u8]) -> Option<Request> {
     let mut rest = data;
     let mut line = || {

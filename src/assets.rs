@@ -1,5 +1,5 @@
-//! The static files of the dashboard. With the feature `embed-site` the binary contains them (`build.rs`); otherwise the
-//! server reads `target/site`, or `LEPTOS_SITE_ROOT`, at startup.
+//! The static files of the dashboard. With the feature `embed-site` the binary contains them (`build.rs`); otherwise
+//! the server reads `target/site`, or `LEPTOS_SITE_ROOT`, at startup.
 //!
 //! Their path `/ui/pkg/<hash of all files>/` lets browsers cache them forever.
 

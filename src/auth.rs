@@ -112,8 +112,8 @@ impl Auth {
         }))
     }
 
-    /// The APIs that accept unauthenticated requests, each with the flag that changes that. `no_auth` opens lmstfy, whose
-    /// namespaces have tokens of their own.
+    /// The APIs that accept unauthenticated requests, each with the flag that changes that. `no_auth` opens lmstfy,
+    /// whose namespaces have tokens of their own.
     pub fn open_apis(&self, no_auth: bool) -> Vec<&'static str> {
         let all = [
             (
@@ -225,8 +225,8 @@ impl AuthLayer {
         routes.layer(middleware::from_fn_with_state(self, authenticate))
     }
 
-    /// Whether the credentials are valid. Passwords are subject to the login throttle. Tokens are not: they are too long
-    /// to guess, and clients behind the same address must not lock each other out.
+    /// Whether the credentials are valid. Passwords are subject to the login throttle. Tokens are not: they are too
+    /// long to guess, and clients behind the same address must not lock each other out.
     ///
     /// # Errors
     /// How long the client has to wait before it can send another password.

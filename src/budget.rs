@@ -1,12 +1,12 @@
-//! How much work a request may do. Every evaluator takes a [`Budget`] and pays for each step and each byte before it
-//! looks at it, so that no input can make it run for long.
+//! Limits on the work of a request. Every evaluator takes a [`Budget`] and pays for each step and each byte before it
+//! processes it, so that no input can keep it busy for long.
 
 use std::time::Instant;
 
-/// Work between two looks at the clock: well under a millisecond.
+/// Work between two reads of the clock: well under a millisecond.
 const CLOCK_EVERY: u64 = 64 * 1024;
 
-/// How much work may still be done: steps and bytes, and until when.
+/// The remaining work, in steps and bytes, and the deadline.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
     left: u64,
@@ -15,22 +15,22 @@ pub struct Budget {
     since_clock: u64,
 }
 
-/// The budget is used up, and the evaluation is given up.
+/// Why an evaluation ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Spent {
-    /// More steps and bytes than the budget has.
+    /// The remaining work is exceeded.
     #[error("the work limit was reached")]
     Work,
     /// The deadline has passed.
     #[error("the time limit was reached")]
     Time,
-    /// An expression makes a text that is longer than its language allows.
+    /// An expression produces a text that is longer than its language allows.
     #[error("a string it creates is too long")]
     Text,
 }
 
 impl Budget {
-    /// So many steps and bytes, however long they take.
+    /// `work` steps and bytes, without a deadline.
     pub fn new(work: u64) -> Budget {
         Budget {
             left: work,
@@ -39,12 +39,12 @@ impl Budget {
         }
     }
 
-    /// For what has a bound of its own.
+    /// No limit, for input whose size is limited elsewhere.
     pub fn unlimited() -> Budget {
         Budget::new(u64::MAX)
     }
 
-    /// The same until a moment.
+    /// Adds a deadline.
     pub fn until(self, deadline: Instant) -> Budget {
         Budget {
             deadline: Some(deadline),
@@ -53,7 +53,7 @@ impl Budget {
         }
     }
 
-    /// Steps and bytes that are left.
+    /// The remaining steps and bytes.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -61,7 +61,7 @@ impl Budget {
     /// Pays for steps or bytes.
     ///
     /// # Errors
-    /// [`Spent`], if that is more than is left or the deadline has passed.
+    /// If `work` exceeds the remaining work or the deadline has passed.
     pub fn spend(&mut self, work: usize) -> Result<(), Spent> {
         let work = work as u64;
         let left = self.left.checked_sub(work);
@@ -79,7 +79,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Runs something that may use at most a part of the budget.
+    /// Calls `run` with at most `most` of the remaining work.
     pub fn part<T>(&mut self, most: u64, run: impl FnOnce(&mut Budget) -> T) -> T {
         let given = self.left.min(most);
         let mut part = Budget {

@@ -1,5 +1,5 @@
-//! `switchyard dev`: made-up queues, workers, jobs and failures that keep moving, so that the page can
-//! be judged at a glance. It uses the same verbs as everybody else.
+//! Traffic for `switchyard dev`: generated queues, workers, jobs and failures, so that the dashboard shows live data.
+//! It uses the same engine operations as the protocols.
 
 mod fill;
 mod jobq;
@@ -14,13 +14,13 @@ use crate::engine::{
     Claim, Engine, Fail, Job, JobKey, LeaseHolder, Next, Put, QueueKey, Recur, Result, Retry,
 };
 
-/// Who puts the jobs.
+/// The worker name of the producers.
 const PRODUCER: &str = "made-up";
 
-/// How long a worker waits for a job at a time.
+/// How long a worker waits for a job before it polls again.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Waiting jobs at which a producer pauses, so that the demonstration may run for days.
+/// Waiting jobs at which a producer pauses, which bounds the database when the demo runs for days.
 const BACKLOG_MAX: i64 = 400;
 
 /// How the jobs of one queue behave.
@@ -29,10 +29,10 @@ struct Scene {
     klass: &'static str,
     /// Milliseconds between two jobs.
     every_ms: u64,
-    /// How long a job takes at the most, in milliseconds.
+    /// A job runs between one quarter and five quarters of this time, in milliseconds.
     run_ms: u64,
     workers: usize,
-    /// Of a hundred jobs, how many fail.
+    /// Percentage of jobs that fail.
     fails: u64,
     next: Option<&'static str>,
 }
@@ -74,7 +74,7 @@ const SCENES: &[Scene] = &[
         fails: 2,
         next: None,
     },
-    // Nobody works here: the page should say so.
+    // Has no workers: the dashboard should report that.
     Scene {
         queue: "reports",
         klass: "Report::Monthly",
@@ -86,14 +86,14 @@ const SCENES: &[Scene] = &[
     },
 ];
 
-/// What somebody has set.
+/// Options that differ from their defaults.
 const OPTIONS: &[(&str, &str)] = &[
     ("heartbeat", "90"),
     ("images/resize-heartbeat", "20"),
     ("billing.invoices-cutoff", "600"),
 ];
 
-/// Why jobs fail: group and message. The number in a message differs from job to job.
+/// Group and message of the failures. `{}` becomes a different number for each job.
 const FAILURES: &[(&str, &str)] = &[
     (
         "TimeoutError",
@@ -109,9 +109,10 @@ const FAILURES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The queue with recurring jobs; and of each its id, class and seconds. Nobody works there, so it is
-/// whoever looks at what comes next who makes their children.
+/// The queue of the recurring jobs. It has no workers, so `recur` peeks at it every [`LOOK_EVERY`]: due children are
+/// created only when a queue is claimed from or peeked at.
 const CLOCKWORK: &str = "reports";
+/// ID, class and interval in seconds.
 const RECURRING: &[(&str, &str, f64)] = &[
     ("usage-report", "Report::Usage", 60.0),
     ("nightly-report", "Report::Nightly", 24.0 * 3_600.0),
@@ -126,15 +127,15 @@ const NOTES: &[&str] = &[
     "Payload checked: looks right.",
 ];
 
-/// The queue that somebody pauses now and then, for how long, and how long it goes on in between.
+/// The queue that is paused from time to time, how long each pause lasts, and the time between pauses.
 const PAUSED: &str = "images/resize";
 const PAUSE: Duration = Duration::from_secs(40);
 const BETWEEN_PAUSES: Duration = Duration::from_secs(100);
 
-/// How many jobs are followed at a time.
+/// How many jobs are tracked at a time.
 const TRACKED: usize = 4;
 
-/// Plays until the process ends.
+/// Starts the demo tasks. They run until the process ends.
 pub async fn play(engine: Engine) {
     for (option, value) in OPTIONS {
         let value = Some((*value).to_owned());
@@ -194,7 +195,7 @@ async fn waiting(engine: &Engine, queue: &QueueKey) -> i64 {
     found.map_or(0, |queue| queue.counts.waiting)
 }
 
-/// Somebody puts a job that matters, follows it and says something about it; and lets go of the oldest.
+/// Puts a job, tracks it and adds a note to it; untracks the oldest jobs beyond [`TRACKED`].
 async fn follow(engine: Engine) {
     for scene in SCENES.iter().cycle() {
         let job = jobs(scene, 0).swap_remove(0);
@@ -239,7 +240,7 @@ async fn produce(engine: Engine, scene: &'static Scene) {
     }
 }
 
-/// One job; now and then a second one that waits for it, and some that are for later.
+/// One job, and for 1 in 12 a second job that depends on it. 1 in 7 is scheduled for later.
 fn jobs(scene: &Scene, number: u64) -> Vec<Put> {
     let job = |number: u64| Put {
         id: Some(uuid::Uuid::new_v4().simple().to_string()),
@@ -316,7 +317,7 @@ async fn finish(engine: &Engine, scene: &Scene, name: &str, job: Job) -> Result<
             )
             .await?;
     } else if dice < scene.fails + 4 {
-        // The worker forgets the job; its lease will be lost.
+        // Simulates a crashed worker: the lease expires.
     } else {
         let next = scene.next.filter(|_| one_in(3)).map(|queue| Next {
             queue: QueueKey::qless(queue),
@@ -330,7 +331,7 @@ async fn finish(engine: &Engine, scene: &Scene, name: &str, job: Job) -> Result<
     Ok(())
 }
 
-/// Above the bits that say which kind of UUID it is.
+/// 48 random bits. The shift drops the version bits of the UUID.
 fn random() -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().0 >> 16
 }

@@ -1,5 +1,5 @@
-//! The HTTP server: the listener, limits on connections, TLS, proxies, request IDs, the routes of all APIs, and graceful
-//! shutdown.
+//! The HTTP server: the listener, limits on connections, TLS, proxies, request IDs, the routes of all APIs, and
+//! graceful shutdown.
 
 mod accept;
 mod connections;
@@ -98,8 +98,8 @@ impl Default for Settings {
     }
 }
 
-/// Opens the database and serves on `listener` until `stop` completes. Then running requests finish, long polls and live
-/// feeds end, and the database is closed.
+/// Opens the database and serves on `listener` until `stop` completes. Then running requests finish, long polls and
+/// live feeds end, and the database is closed.
 ///
 /// # Errors
 /// If the database cannot be opened.
@@ -201,8 +201,8 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
     with_layers(routes, &settings.hosts)
 }
 
-/// Adds the layers around all routes, outermost first: the request ID, the response to panics, and the checks of host and
-/// site. They are one layer, because axum allocates for each.
+/// Adds the layers around all routes, outermost first: the request ID, the response to panics, and the checks of host
+/// and site. They are one layer, because axum allocates for each.
 fn with_layers(routes: Router, hosts: &Hosts) -> Router {
     routes.layer((
         middleware::from_fn(request_id::assign_request_id),

@@ -1,5 +1,5 @@
-//! What runs in the browser: the two islands of the dashboard, and nothing else. The server renders them like any
-//! other component; the WebAssembly build consists of this room, `time` and their types.
+//! The two islands of the dashboard: the only components that run in the browser. The server renders them like any
+//! other component; the WebAssembly build contains only this module, `time` and their types.
 
 #[cfg(feature = "hydrate")]
 mod browser;

@@ -29,7 +29,7 @@ pub mod engine;
 pub mod http;
 /// Components that run in the browser.
 pub mod islands;
-/// The protocols: one file each.
+/// The protocols, one module each.
 #[cfg(feature = "ssr")]
 pub mod protocol;
 /// The query language of Jobq.
@@ -53,8 +53,8 @@ pub mod time;
 #[cfg(feature = "ssr")]
 pub mod ui;
 
-/// Called by the page's script when the WebAssembly is loaded; hydrates all islands. `<html data-live>` tells style sheets and
-/// tests that this is done.
+/// Hydrates all islands; the page's script calls it when the WebAssembly is loaded. Style sheets and tests check
+/// `<html data-live>` to see that hydration is complete.
 #[cfg(feature = "hydrate")]
 #[wasm_bindgen::prelude::wasm_bindgen]
 pub fn hydrate() {

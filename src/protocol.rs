@@ -1,5 +1,5 @@
-//! The fronts: each turns its protocol's requests into verbs of the engine, and what they return into
-//! its protocol's answers.
+//! The protocols. Each module translates requests of its protocol into engine operations, and their results into
+//! responses.
 
 mod body;
 pub mod jobq;

@@ -1,24 +1,23 @@
-//! The query language of Jobq: which jobs somebody means.
+//! The query language of Jobq, which selects jobs.
 //!
-//! A query is a list of `[OP, EXPR, EXPR]`, all of which must hold. An expression is SQLite's, as far as it can only
-//! look at one job: no sub-query, no other table, no function but those in `tree.rs`. SQLite's own grammar reads it
-//! (`parse.rs`), and what is not on the list is refused with its place. It never becomes SQL again: it is evaluated
-//! here, over one job at a time (`eval.rs`), so it means the same on every database, and can do no harm but take
-//! time, which a `Budget` bounds: each function that converts, compares or copies a text takes it, and pays for the bytes first.
+//! A query is a list of terms `[OP, EXPR, EXPR]`, all of which must hold. An expression is an SQLite expression over
+//! the columns of one job: no subqueries, no other tables, and only the functions in `tree.rs`. SQLite's own grammar
+//! parses it (`parse.rs`); anything else is rejected with its position. It is never turned back into SQL. `eval.rs`
+//! evaluates it for one job at a time, so it behaves the same on every database. A `Budget` bounds the work: each
+//! function that converts, compares or copies a text pays for the bytes first.
 //!
-//! What it gives is what SQLite 3.51 gives for `SELECT (EXPR) OP (EXPR)` over a row whose `id` and `modified` are
-//! INTEGER and whose `payload`, `state` and `events` are TEXT (JSON without white space; the state `null` is NULL).
-//! `tests/query` compares the two. On purpose it differs in this:
+//! The result is that of SQLite 3.51 for `SELECT (EXPR) OP (EXPR)` over a row whose `id` and `modified` are INTEGER and
+//! whose `payload`, `state` and `events` are TEXT (JSON without white space; the state `null` is NULL). `tests/query`
+//! compares the two. Intended differences:
 //!
-//! * A text that is one word and no column is a text: `CREATED`.
-//! * Where SQLite ends the statement with an error (malformed JSON, a bad path that was worked out, `abs` of the
-//!   smallest integer, a pattern of LIKE beyond 50,000 bytes) the function gives NULL. A bad path that is written
-//!   out is refused.
-//! * JSON is what RFC 8259 says. SQLite's functions also read JSON5 in a text that an expression makes.
-//! * Half a surrogate pair in JSON reads as U+FFFD; an index beyond 32 bits in a path does not begin again at 0.
-//! * `x IN ()` is 0 wherever it stands; to the right of `IS` SQLite sometimes takes it for the word FALSE.
-//! * `strftime` and `unixepoch` give the time that the caller gives, and take no other arguments.
-//! * A text that an expression makes is at most `TEXT_BYTES_MAX` long; beyond that the query is given up.
+//! * An expression that is a single word but not a column is a text: `CREATED`.
+//! * Where SQLite fails the statement (malformed JSON, an invalid computed path, `abs` of the smallest integer, a LIKE
+//!   pattern longer than 50,000 bytes), the function returns NULL. An invalid literal path is rejected.
+//! * JSON is RFC 8259. SQLite's functions also accept JSON5 in computed texts.
+//! * An unpaired surrogate in JSON becomes U+FFFD. A path index beyond 32 bits does not wrap around.
+//! * `x IN ()` is always 0; to the right of `IS`, SQLite sometimes treats it as the keyword FALSE.
+//! * `strftime` and `unixepoch` return the caller's time and accept no other arguments.
+//! * A computed text is at most `TEXT_BYTES_MAX` long; a longer one ends the evaluation with an error.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -49,11 +48,12 @@ pub use tokens::{DEPTH_MAX, TOKENS_MAX};
 use tree::{Binary, Compare, Node};
 use value::Value;
 
-/// The most terms a query may have, and the most bytes of an expression.
+/// Maximum number of terms in a query.
 pub const TERMS_MAX: usize = 32;
+/// Maximum length of an expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 4_096;
 
-/// A query that has been read. A copy costs next to nothing.
+/// A parsed query. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Query(Arc<Read>);
 
@@ -65,42 +65,41 @@ struct Read {
     needs: Columns,
 }
 
-/// A job, as a query sees it: JSON texts without white space (`minified`), and times in seconds since 1970.
+/// The columns of a job: JSON texts without white space (`minified`), and times in seconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     pub id: i64,
     pub payload: &'a str,
-    /// Nothing for the state `null`.
+    /// `None` for the state `null`.
     pub state: Option<&'a str>,
     pub events: &'a str,
     pub modified: i64,
 }
 
-/// Which of a job's texts a query looks into; the others may be given as empty ones.
+/// The columns that a query uses. A [`Record`] may have empty texts for the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Columns {
     pub payload: bool,
     pub state: bool,
     pub events: bool,
-    /// It asks for the time, so the same job may match later, or no longer.
+    /// The query uses the current time, so its result for an unchanged job can change.
     pub time: bool,
 }
 
-/// What must be so of every job that a query means, and that an index can answer. Not all jobs of which it is so
-/// are meant.
+/// Necessary conditions of a match that an index can check. A job can meet all of them and still not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
-    /// The tag of the state (`tag_of`) is this.
+    /// The required tag of the state (`tag_of`).
     pub tag: Option<String>,
     pub no_state: bool,
     pub has_state: bool,
-    /// No job is meant if the range is empty.
+    /// No job matches if the range is empty.
     pub ids: RangeInclusive<i64>,
     /// In seconds since 1970.
     pub modified: RangeInclusive<i64>,
 }
 
-/// Why a query is refused, and where: the term (from 0), its part (0 is the operator), the character (from 1).
+/// Why a query is rejected, and where: the term (from 0), its part (0 is the operator), the character (from 1).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{why}", self.place_text())]
 pub struct Refused {
@@ -119,7 +118,7 @@ impl Refused {
     }
 }
 
-/// Something wrong in one expression, and the byte where.
+/// An error in an expression, and its byte offset.
 #[derive(Debug)]
 struct Wrong {
     at: usize,
@@ -134,7 +133,7 @@ impl Wrong {
 }
 
 impl Query {
-    /// Reads the JSON text of a query. An empty list means every job.
+    /// Parses the JSON text of a query. An empty list matches every job.
     pub fn parse(text: &str) -> Result<Query, Refused> {
         let refuse = |term, part, why: &str| Refused {
             term,
@@ -180,7 +179,7 @@ impl Query {
         })))
     }
 
-    /// As it was given.
+    /// The text that was parsed.
     pub fn text(&self) -> &str {
         &self.0.text
     }
@@ -193,7 +192,7 @@ impl Query {
         self.0.needs
     }
 
-    /// Whether this job is meant. `now` is in seconds since 1970. What the look costs is taken from the budget.
+    /// Whether the job matches. `now` is in seconds since 1970. The evaluation spends `work`.
     pub fn matches(&self, record: &Record<'_>, now: i64, work: &mut Budget) -> Result<bool, Spent> {
         let mut look = eval::Look::new(*record, now, work);
         for term in &self.0.terms {
@@ -205,10 +204,10 @@ impl Query {
     }
 }
 
-/// The tag of a state: `json_extract(state, '$[0]')`, if that is a text. It is what `Hint::tag` speaks of.
+/// The tag of a state, as in `Hint::tag`: `json_extract(state, '$[0]')`, if that is a text.
 pub fn tag_of(state: Option<&str>) -> Option<String> {
     let state = json::Json::read(state?, json::SQL_DEPTH_MAX).ok()?;
-    // A state is read when it is written, and its length has a limit then.
+    // Unlimited, because the length of a state is limited when it is written.
     let work = &mut Budget::unlimited();
     let Ok(Ok(Some(found))) = path::find(&state, "[0]", work) else {
         return None;
@@ -255,7 +254,7 @@ fn read_operator(raw: &RawValue) -> Result<Binary, String> {
     })
 }
 
-/// A side of a term: null, a number, true and false (1 and 0), or the text of an expression.
+/// A side of a term: null, a number, true or false (1 or 0), or the text of an expression.
 fn read_side(raw: &RawValue) -> Result<Node, (Option<usize>, String)> {
     let text = raw.get();
     match text.bytes().next() {

@@ -1,4 +1,4 @@
-//! Facts about a request that the listener records as extensions, for every room that handles requests.
+//! Facts about a request that the listener records as extensions, for all modules that handle requests.
 
 pub mod client;
 
@@ -39,8 +39,8 @@ pub async fn drain(request: Request) {
     discard(request.into_body(), expects_continue).await;
 }
 
-/// Reads and discards a body, up to 16 MiB within 5 s: a client that is still writing reads the response only
-/// afterwards. A client that sent `Expect: 100-continue` has not started to write.
+/// Reads and discards a body, up to 16 MiB within 5 s, because clients read the response only after they have written
+/// the body. Does nothing for `Expect: 100-continue`, whose client has not started to write.
 pub async fn discard(body: Body, expects_continue: bool) {
     if expects_continue {
         return;

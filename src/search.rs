@@ -1,9 +1,9 @@
-//! The language of the search over all jobs (`/ui/jobs`): terms with blanks between them, all of which must hold.
+//! The language of the job search (`/ui/jobs`): terms separated by spaces, all of which must hold.
 //!
-//! It is read here by hand (`search/parse.rs`), with a place for every mistake, and looked up in one job at a time
-//! (`search/matching.rs`), so that it means the same on every database and no text of a user reaches one as SQL. What
-//! an index can answer is asked for by [`Search::is_of_queue`], [`Search::may_stand`] and the like; which index, and
-//! how many jobs are looked at, is up to the engine.
+//! `search/parse.rs` parses it by hand and reports the position of the first error. `search/matching.rs` checks one job
+//! at a time, so a search behaves the same on every database and no user text becomes SQL. [`Search::is_of_queue`],
+//! [`Search::may_stand`], [`Search::tag`] and the like return conditions that an index can check. The engine chooses
+//! the index and limits the number of jobs it reads.
 
 mod fingerprint;
 mod json;
@@ -23,11 +23,12 @@ use json::Number;
 use when::When;
 pub use when::span;
 
-/// The longest text in characters, and the most terms in it.
+/// Maximum length of a search, in characters.
 pub const CHARS_MAX: usize = 1_000;
+/// Maximum number of terms in a search.
 pub const TERMS_MAX: usize = 32;
 
-/// The states by their names, as the dashboard has them.
+/// The names of the states, as on the dashboard.
 pub const STATES: [&str; 9] = [
     "waiting",
     "scheduled",
@@ -40,19 +41,19 @@ pub const STATES: [&str; 9] = [
     "record",
 ];
 
-/// The APIs by their names.
+/// The names of the APIs.
 pub const APIS: [&str; 4] = ["qless", "lmstfy", "relay", "jobq"];
 
-/// A search that has been read.
+/// A parsed search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
     terms: Vec<Term>,
 }
 
-/// Something that must hold, or (`not`) must not.
+/// A condition that must hold, or must not hold if `not` is set.
 #[derive(Debug, Clone, PartialEq)]
 struct Term {
-    /// As it was written.
+    /// The text that was parsed.
     text: String,
     not: bool,
     what: What,
@@ -60,7 +61,7 @@ struct Term {
 
 #[derive(Debug, Clone, PartialEq)]
 enum What {
-    /// The id begins with it, or the class contains it, in upper or lower case.
+    /// The ID starts with it, or the class contains it, ignoring case.
     Word {
         text: String,
         pattern: Pattern,
@@ -74,26 +75,26 @@ enum What {
     Worker(Pattern),
     /// The group of the last failure.
     Type(Pattern),
-    /// A part of the message of the last failure, in upper or lower case.
+    /// Part of the message of the last failure, ignoring case.
     Error(Pattern),
-    /// The hash of the fingerprint of that message.
+    /// The hash of the fingerprint of the last failure's message.
     Print(String),
-    /// What stands at a path of the payload.
+    /// The value at a path of the payload.
     Data(Vec<String>, Wanted),
     Priority(Compare, Number),
     /// Retries left.
     Tries(Compare, Number),
     Created(When),
-    /// Since when it has been in its state.
+    /// When the job entered its state.
     Updated(When),
 }
 
-/// What a value of a payload must be.
+/// The condition on a value of the payload.
 #[derive(Debug, Clone, PartialEq)]
 enum Wanted {
-    /// This text or number.
+    /// Text or number that matches the pattern.
     Is(Pattern),
-    /// A number in that relation to this one.
+    /// Number that compares this way with the given one.
     Number(Compare, Number),
 }
 
@@ -118,7 +119,7 @@ impl Compare {
     }
 }
 
-/// What could not be understood: characters `from..to` of the text, counted from 0, and what would be right.
+/// A syntax error: characters `from..to` of the text, counted from 0, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {}: {why}", from + 1)]
 pub struct Mistake {
@@ -128,15 +129,15 @@ pub struct Mistake {
 }
 
 impl Search {
-    /// Reads a text; an empty one means every job.
+    /// Parses a search. An empty one matches every job.
     ///
     /// # Errors
-    /// The first thing that is not understood.
+    /// The first syntax error.
     pub fn parse(text: &str) -> Result<Search, Mistake> {
         parse::parse(text)
     }
 
-    /// Of each term what it means, in words, and the text of the search without it.
+    /// For each term, its description and the text of the search without it.
     pub fn terms(&self) -> Vec<(String, String)> {
         let without = |index: usize| {
             let others = self.terms.iter().enumerate();
@@ -150,12 +151,12 @@ impl Search {
             .collect()
     }
 
-    /// Whether it says anything of the jobs it means.
+    /// Whether the search has no terms and thus matches every job.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// The one word that it is, which may be a job's whole id.
+    /// The word, if the search is a single word. It may be a complete job ID.
     pub fn id(&self) -> Option<&str> {
         match self.terms.as_slice() {
             [
@@ -169,7 +170,7 @@ impl Search {
         }
     }
 
-    /// Whether jobs of this queue can be meant.
+    /// Whether jobs of this queue can match.
     pub fn is_of_queue(&self, api: &str, namespace: &str, queue: &str) -> bool {
         self.terms.iter().all(|term| match &term.what {
             What::Api(apis) => apis.contains(&api) != term.not,
@@ -179,7 +180,7 @@ impl Search {
         })
     }
 
-    /// Whether jobs in this state can be meant.
+    /// Whether jobs in this state can match.
     pub fn may_stand(&self, state: &str) -> bool {
         self.terms.iter().all(|term| match &term.what {
             What::State(states) => states.contains(&state) != term.not,
@@ -187,7 +188,7 @@ impl Search {
         })
     }
 
-    /// A tag that every job has that is meant.
+    /// A tag that all matching jobs have.
     pub fn tag(&self) -> Option<&str> {
         self.stated(|what| match what {
             What::Tag(pattern) => pattern.exact(),
@@ -195,7 +196,7 @@ impl Search {
         })
     }
 
-    /// The group of the last failure of every job that is meant.
+    /// The group of the last failure that all matching jobs have.
     pub fn failure(&self) -> Option<&str> {
         self.stated(|what| match what {
             What::Type(pattern) => pattern.exact(),
@@ -203,13 +204,13 @@ impl Search {
         })
     }
 
-    /// Whether only jobs are meant that a worker holds.
+    /// Whether only jobs with a worker can match.
     pub fn is_held(&self) -> bool {
         let held = |term: &Term| !term.not && matches!(term.what, What::Worker(_));
         self.terms.iter().any(held)
     }
 
-    /// Whether it looks into payloads.
+    /// Whether the search reads payloads.
     pub fn needs_body(&self) -> bool {
         let data = |term: &Term| matches!(term.what, What::Data(..));
         self.terms.iter().any(data)

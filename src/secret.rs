@@ -85,7 +85,7 @@ pub fn generate() -> Result<String, getrandom::Error> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// The text in this file, without the newlines at its end.
+/// The text of the file, without trailing newlines.
 ///
 /// # Errors
 /// If it cannot be read, is empty or too long.
@@ -94,7 +94,7 @@ pub fn read_file(path: &str) -> Result<String, String> {
     read(file)
 }
 
-/// The text on standard input, without the newlines at its end.
+/// The text on standard input, without trailing newlines.
 ///
 /// # Errors
 /// If it cannot be read, is empty or too long.
@@ -115,7 +115,7 @@ fn read(source: impl Read) -> Result<String, String> {
     }
     let text = text.trim_end_matches(['\r', '\n']);
     if text.is_empty() {
-        return Err("must not be empty".to_owned());
+        return Err("the file is empty".to_owned());
     }
     Ok(text.to_owned())
 }

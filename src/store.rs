@@ -1,9 +1,9 @@
-//! The database: transactions, group commit and readers. It knows no job logic, and it is the only room
-//! that names a database driver.
+//! The database: transactions, group commit and readers. Contains no job logic, and is the only module that uses a
+//! database driver.
 //!
-//! A write is a *step* of a group: [`Writer::submit`] hands it to the one writer, which takes whatever
-//! is queued, runs it in one transaction and answers every step after the commit (`store/group.rs`).
-//! What is different about SQLite and Postgres is in the files of those names, and in `store/dialect.rs`.
+//! A write is a *step* of a group: [`Writer::submit`] queues it for the single writer, which runs all queued steps in
+//! one transaction and delivers their results after the commit (`store/group.rs`). The differences between SQLite and
+//! Postgres are in the files of those names and in `store/dialect.rs`.
 
 mod about;
 mod address;
@@ -34,14 +34,14 @@ pub use postgres::Listener;
 use reserve::Reserve;
 pub use rows::{Answer, Arg, Row, Statement};
 
-/// How the database may fail.
+/// Errors of the database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("{0}")]
     Database(#[from] sqlx::Error),
     #[error("migration failed: {0}")]
     Migration(#[from] sqlx::migrate::MigrateError),
-    /// Somebody else changed a row between our reading and our writing of it. The group is run again.
+    /// Another server changed a row after this group read it and before it wrote it. The group is run again.
     #[error("a row was changed by another server")]
     Conflict,
     #[error(
@@ -56,7 +56,7 @@ pub enum StoreError {
     OtherVersion,
     #[error("the database does not respond")]
     Slow,
-    /// The commit was sent, and its answer never came.
+    /// The commit was sent, but its outcome is unknown.
     #[error("the database did not confirm the commit")]
     InDoubt,
     #[error(
@@ -66,33 +66,33 @@ pub enum StoreError {
     Pooled,
     #[error("the writer has stopped")]
     Stopped,
-    /// The step adds jobs, for which the disk has no space.
+    /// The step adds jobs, but the disk is full.
     #[error("the disk is full")]
     Full,
-    /// A verb panicked; nothing of its group was written.
+    /// An engine operation panicked; its group was rolled back.
     #[error("internal error")]
     Panicked,
     #[error("corrupt row: {0}")]
     Corrupt(&'static str),
-    /// The steps of a group need more memory or time together than a transaction has. Each is run with fewer others.
+    /// The steps of a group together exceed the memory or time of a transaction. They are run again in smaller groups.
     #[error("the transaction is too large")]
     Oversized,
 }
 
 impl StoreError {
-    /// Whether the group may succeed if it is run again at once.
+    /// Whether the group can succeed if it is run again immediately.
     pub fn is_conflict(&self) -> bool {
         match self {
             StoreError::Conflict => true,
-            // Serialisation failure, deadlock; and two servers that made the same thing at once.
+            // Serialization failure, deadlock, and unique violation (two servers created the same row at once).
             StoreError::Database(error) => has_code(error, &["40001", "40P01", "23505"]),
             _ => false,
         }
     }
 
-    /// Whether one step of a group may be the cause, so that the others may succeed without it: a value that the
-    /// database does not hold, a row that is not as it should be, a panic. Not where the database or the disk is at
-    /// fault, so that the next group would fail too.
+    /// Whether a single step may have caused the error, so that the other steps can succeed without it: a value that
+    /// the database cannot store, a corrupt row, a panic. False if the database or the disk is at fault, because then
+    /// the next group would fail too.
     pub fn concerns_a_step(&self) -> bool {
         match self {
             StoreError::Conflict
@@ -110,23 +110,23 @@ impl StoreError {
         }
     }
 
-    /// Whether the database could not write for want of disk space.
+    /// Whether the disk is full.
     pub fn is_full(&self) -> bool {
         match self {
             StoreError::Full => true,
-            // SQLite says "full" for ENOSPC only. A quota shows as a failed write, a full tmpfs also as memory shared
-            // among connections that cannot grow.
+            // SQLite reports SQLITE_FULL (13) for ENOSPC only. An exceeded quota is a failed write (778); a full tmpfs
+            // can also be shared memory that cannot grow (4874).
             StoreError::Database(error) => has_code(error, &["13", "778", "4874", "53100"]),
             _ => false,
         }
     }
 
-    /// Whether a text is too long for one of the database's indexes. Postgres indexes 2,704 bytes, after compression.
+    /// Whether a text is too long for an index. Postgres indexes at most 2,704 bytes after compression.
     pub fn is_too_long(&self) -> bool {
         matches!(self, StoreError::Database(error) if has_code(error, &["54000"]))
     }
 
-    /// Whether the database cannot be reached now, so that asking later makes sense.
+    /// Whether the database is unreachable, so that a later retry can succeed.
     pub fn is_outage(&self) -> bool {
         match self {
             StoreError::Slow | StoreError::InDoubt | StoreError::Stopped => true,
@@ -135,13 +135,14 @@ impl StoreError {
         }
     }
 
-    /// Whether the connection was lost, though the database may be there.
+    /// Whether this connection was lost, although the database may be available.
     pub fn is_lost_connection(&self) -> bool {
         match self {
             StoreError::Database(
                 sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed,
             ) => true,
-            // Shut down, crashed, starting, no room for more, idle for too long, standby now.
+            // Shutdown, crash, starting up, idle session timeout; too many connections; idle in transaction timeout;
+            // read-only (a standby); connection exceptions.
             StoreError::Database(error) => has_code(
                 error,
                 &[
@@ -154,14 +155,14 @@ impl StoreError {
     }
 }
 
-/// Whether an error code tells that something is wrong with the database as a whole.
+/// Whether an error code concerns the database as a whole and not a statement.
 fn is_systems(code: &str) -> bool {
     /// Busy, locked, out of memory, read-only, interrupted, I/O, corrupt, full, cannot open, no database.
     const SQLITE: [i64; 10] = [5, 6, 7, 8, 9, 10, 11, 13, 14, 26];
-    /// Connection, resources, intervention, system, internal.
+    /// Classes: connection, resources, operator intervention, system, internal.
     const POSTGRES: [&str; 5] = ["08", "53", "57", "58", "XX"];
     match code.parse::<i64>() {
-        // The low byte is what an extended code extends.
+        // The low byte of an extended SQLite code is its primary code.
         Ok(number) if code.len() < 5 => SQLITE.contains(&(number & 0xff)),
         _ => POSTGRES.iter().any(|class| code.starts_with(class)),
     }
@@ -169,7 +170,7 @@ fn is_systems(code: &str) -> bool {
 
 fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let error = error.as_database_error();
-    // SQLite has codes of its own, which are shorter.
+    // Codes of SQLite and Postgres do not collide: Postgres codes have five characters, SQLite codes fewer.
     error
         .and_then(sqlx::error::DatabaseError::code)
         .is_some_and(|code| codes.contains(&code.as_ref()))
@@ -189,9 +190,9 @@ pub enum Durability {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     pub durability: Durability,
-    /// Postgres: do not ask for rows to be passed over that others have locked.
+    /// Postgres: do not use SKIP LOCKED.
     pub no_skip_locked: bool,
-    /// SQLite: if a server has the file open, open it beside that one, for a moment.
+    /// SQLite: if a server has the file open, open it alongside that server, briefly.
     pub beside: bool,
 }
 
@@ -203,41 +204,41 @@ impl Settings {
     }
 }
 
-/// What a group learns when it begins, where several servers may share the database.
+/// The shared state that a group reads when it begins, if several servers can share the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fresh {
-    /// Changes with everything that servers keep in memory.
+    /// Changes whenever data that servers cache changes.
     pub revision: i64,
     /// The database's clock, in microseconds since 1970.
     pub now: i64,
-    /// The number of the last event.
+    /// Number of the last event.
     pub last_event: i64,
 }
 
-/// The description of the token that a server makes at its first start. In a database that holds nothing else it
-/// does not count as something.
+/// The description of the token that a server creates at its first start. A database that holds only this token counts
+/// as empty.
 pub const FIRST_TOKEN: &str = "made at the first start";
 
-/// How long one server waits for the database file that another process has locked.
+/// How long to wait for a database file that another process has locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How far the tables are.
+/// The version of the last successful migration.
 const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations WHERE success";
 
 /// An open database.
 pub struct Store {
     pub readers: Readers,
     pub connection: Connection,
-    /// A database in memory is a file in a folder of its own, removed with the store.
+    /// The folder of a temporary database (`sqlite::memory:`), removed with the store.
     pub scratch: Option<tempfile::TempDir>,
-    /// The server beside which it was opened, if it was.
+    /// The server that has the file open, if this store was opened alongside it.
     pub host: Option<Host>,
 }
 
 impl Store {
-    /// Opens (and, if it is new, makes) the database at `address` and brings its tables up to date.
-    /// `sqlite://FILE`; `sqlite::memory:`, which is a temporary file, gone when the store is closed; or
-    /// `postgres://USER@HOST/DATABASE`, which must be there.
+    /// Opens the database at `address` and runs pending migrations. The address is `sqlite://FILE`, which is created if
+    /// it does not exist; `sqlite::memory:`, a temporary file that is removed with the store; or
+    /// `postgres://USER@HOST/DATABASE`, which must exist.
     pub async fn open(address: &str, settings: Settings) -> Result<Store, StoreError> {
         if ["postgres:", "postgresql:"]
             .iter()
@@ -255,7 +256,7 @@ impl Store {
         let (path, scratch) = sqlite::locate(address)?;
         let is_scratch = scratch.is_some();
         let (connection, host) = match Store::open_file(&path, settings, is_scratch).await {
-            // A server that was stopped on a full disk starts in the space that it has set aside.
+            // After a stop on a full disk, the reserve provides the space to start.
             Err(error) if error.is_full() && Reserve::give_up(&path) => {
                 Store::open_file(&path, settings, is_scratch).await?
             }
@@ -297,8 +298,8 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Begins a group. Tells how the database stands, if other servers may have changed it. Strict groups of
-    /// several servers come one after the other.
+    /// Begins a group. Returns the shared state if other servers can have changed it. A strict group locks that state,
+    /// so the strict groups of several servers run one after another.
     pub async fn begin(&mut self, strict: bool) -> Result<Option<Fresh>, StoreError> {
         match self {
             Connection::Sqlite(_) => Ok(None),
@@ -306,7 +307,7 @@ impl Connection {
         }
     }
 
-    /// Runs statements that only read, before anything is written.
+    /// Runs read-only statements, before the group's first write.
     pub async fn read(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.read(batch).await,
@@ -314,7 +315,7 @@ impl Connection {
         }
     }
 
-    /// Runs the statements in the group's transaction. One answer a statement.
+    /// Runs the statements in the group's transaction. Returns one answer per statement.
     pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.run(batch).await,
@@ -322,8 +323,8 @@ impl Connection {
         }
     }
 
-    /// Runs the statements and commits. When this returns, what was written is as durable as the
-    /// database was opened for.
+    /// Runs the statements and commits. When this returns, the writes have the durability that the database was opened
+    /// with.
     pub async fn commit_with(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.commit_with(batch).await,
@@ -331,7 +332,7 @@ impl Connection {
         }
     }
 
-    /// Undoes what the group has written, if anything.
+    /// Rolls back the group's transaction, if one is open.
     pub async fn roll_back(&mut self) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.roll_back().await,
@@ -342,7 +343,7 @@ impl Connection {
         }
     }
 
-    /// Whether the disk is full, so that nothing is to be added.
+    /// Whether the disk is full, so that no jobs can be added.
     pub fn is_full(&self) -> bool {
         match self {
             Connection::Sqlite(connection) => connection.is_full(),
@@ -350,7 +351,7 @@ impl Connection {
         }
     }
 
-    /// After a group has found the disk full: frees the space that was set aside. False if that was done before.
+    /// Releases the disk reserve after a group found the disk full. False if it was released before.
     pub async fn make_room(&mut self) -> bool {
         match self {
             Connection::Sqlite(connection) => connection.make_room().await,
@@ -358,7 +359,7 @@ impl Connection {
         }
     }
 
-    /// Checks now and then whether a full disk has space again.
+    /// Checks whether a full disk has space again, at most once a second.
     pub async fn check_room(&mut self) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.check_room().await,
@@ -374,7 +375,7 @@ impl Connection {
     }
 }
 
-/// The connections that read. They see what has been committed, and never wait for the writer.
+/// The read-only connections. They see committed data and never wait for the writer.
 #[derive(Clone)]
 pub enum Readers {
     Sqlite(sqlite::Readers),
@@ -382,7 +383,7 @@ pub enum Readers {
 }
 
 impl Readers {
-    /// Runs the statements on one snapshot of the database. One answer a statement.
+    /// Runs the statements on one snapshot of the database. Returns one answer per statement.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         match self {
             Readers::Sqlite(readers) => readers.read(batch).await,
@@ -390,14 +391,14 @@ impl Readers {
         }
     }
 
-    /// Runs one statement and gives its rows.
+    /// Runs one statement and returns its rows.
     pub async fn rows(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let answers = self.read(vec![statement]).await?;
         let first = answers.into_iter().next();
         Ok(first.map(|answer| answer.rows).unwrap_or_default())
     }
 
-    /// How the database stands, if other servers may have changed it.
+    /// The shared state, if other servers can have changed it.
     pub async fn status(&self) -> Result<Option<Fresh>, StoreError> {
         match self {
             Readers::Sqlite(_) => Ok(None),
@@ -405,7 +406,7 @@ impl Readers {
         }
     }
 
-    /// Says a word to all servers that listen.
+    /// Sends a notification to all listening servers.
     pub async fn notify(&self, word: &str) -> Result<(), StoreError> {
         match self {
             Readers::Sqlite(_) => Ok(()),
@@ -413,7 +414,10 @@ impl Readers {
         }
     }
 
-    /// Hears what servers say. With SQLite nobody says anything.
+    /// Subscribes to the notifications of all servers.
+    ///
+    /// # Errors
+    /// SQLite has no notifications.
     pub async fn listen(&self) -> Result<Listener, StoreError> {
         match self {
             Readers::Sqlite(_) => Err(StoreError::Stopped),
@@ -421,7 +425,7 @@ impl Readers {
         }
     }
 
-    /// Whether other servers may use the same database.
+    /// Whether other servers can use the same database.
     pub fn is_shared(&self) -> bool {
         matches!(self, Readers::Postgres(_))
     }

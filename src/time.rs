@@ -1,29 +1,31 @@
-//! Moments and spans as text, the same on the server and in the browser.
+//! Times and durations as text, the same on the server and in the browser. Both are in microseconds; a time counts from
+//! 1970-01-01 UTC.
 
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// A moment as `2026-11-20 13:22:05 UTC`.
+/// A time as `2026-11-20 13:22:05 UTC`.
 pub fn utc(moment: i64) -> String {
     let (date, time, _) = parts(moment);
     format!("{date} {time} UTC")
 }
 
-/// A moment as `2026-11-20 13:22:05.123 UTC`.
+/// A time as `2026-11-20 13:22:05.123 UTC`.
 pub fn utc_millis(moment: i64) -> String {
     let (date, time, millis) = parts(moment);
     format!("{date} {time}.{millis:03} UTC")
 }
 
-/// A moment as `2026-11-20T13:22:05.123Z`, for machines.
+/// A time in ISO 8601: `2026-11-20T13:22:05.123Z`.
 pub fn iso(moment: i64) -> String {
     let (date, time, millis) = parts(moment);
     format!("{date}T{time}.{millis:03}Z")
 }
 
-/// A moment where clocks are so many minutes ahead of UTC, as `2026-11-20 15:22:05 +02:00`; or with its milliseconds.
+/// A time in the zone that is `ahead` minutes ahead of UTC, as `2026-11-20 15:22:05 +02:00`, optionally with
+/// milliseconds.
 pub fn local(moment: i64, ahead: i64, with_millis: bool) -> String {
     let (date, time, millis) = parts(moment.saturating_add(ahead * MINUTE));
     let sign = if ahead < 0 { '−' } else { '+' };
@@ -36,10 +38,10 @@ pub fn local(moment: i64, ahead: i64, with_millis: bool) -> String {
     format!("{date} {time}{millis} {sign}{hours:02}:{minutes:02}")
 }
 
-/// How far a clock may be from the server's before anybody is told.
+/// Clock differences up to this are not reported.
 const ASTRAY: i64 = 30 * SECOND;
 
-/// What is to be said of a device's clock if the server's is so far ahead of it; nothing if they agree.
+/// A warning about the device's clock if the server's is `ahead` of it; empty if the difference is at most 30 s.
 pub fn astray(ahead: i64) -> String {
     let way = if ahead > 0 { "behind" } else { "ahead of" };
     match ahead.saturating_abs() {
@@ -51,17 +53,17 @@ pub fn astray(ahead: i64) -> String {
     }
 }
 
-/// The time of the day, `13:22:05`.
+/// The time of day, `13:22:05`, in UTC.
 pub fn clock(moment: i64) -> String {
     parts(moment).1
 }
 
-/// The day with that number as `2026-11-20`.
+/// The date of a day counted from 1970-01-01, as `2026-11-20`.
 pub fn date(day: i64) -> String {
     parts(day.saturating_mul(DAY)).0
 }
 
-/// The weekday of the day with that number.
+/// The weekday of a day counted from 1970-01-01.
 pub fn weekday(day: i64) -> &'static str {
     // 1970-01-01 was a Thursday.
     match day.rem_euclid(7) {
@@ -75,7 +77,7 @@ pub fn weekday(day: i64) -> &'static str {
     }
 }
 
-/// Seconds as a span; see [`span`].
+/// A duration in seconds, formatted by [`span`].
 #[expect(clippy::cast_possible_truncation, reason = "it saturates")]
 pub fn seconds(seconds: f64) -> String {
     span((seconds * SECOND as f64) as i64)
@@ -115,7 +117,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// How far `moment` is from `now`: `12 s ago`, `in 3 m`.
+/// The distance of `moment` from `now`: `12 s ago`, `in 3 m`.
 pub fn ago(moment: i64, now: i64) -> String {
     let distance = now.saturating_sub(moment);
     if distance.abs() < SECOND {
@@ -127,7 +129,7 @@ pub fn ago(moment: i64, now: i64) -> String {
     }
 }
 
-/// A span to the precision of a glance: whole seconds, minutes, hours or days.
+/// A duration rounded down to whole seconds, minutes, hours or days.
 fn rough(span: i64) -> String {
     match span {
         ..MINUTE => format!("{} s", span / SECOND),
@@ -137,8 +139,8 @@ fn rough(span: i64) -> String {
     }
 }
 
-/// A span with its two largest units: `250 ms`, `1.5 s`, `3 m 12 s`, `2 d 4 h`. Negative ones, which only
-/// clocks that disagree make, count as none.
+/// A duration in its two largest units: `250 ms`, `1.5 s`, `3 m 12 s`, `2 d 4 h`. Negative durations, which come from
+/// clocks that disagree, become zero.
 pub fn span(span: i64) -> String {
     let two = |large: i64, large_unit: &str, small: i64, small_unit: &str| {
         if small == 0 {
@@ -171,7 +173,7 @@ pub fn every(interval: i64) -> String {
         .find(|(unit, _)| interval >= *unit && interval % unit == 0);
     match whole {
         Some((unit, word)) if interval == unit => format!("every {word}"),
-        // Two units are read more easily than ninety of the smaller one.
+        // From 60 up, two units (1 h 30 m) are easier to read.
         Some((unit, word)) if interval / unit < 60 || unit == DAY => {
             format!("every {} {word}s", number(interval / unit))
         }
@@ -180,7 +182,7 @@ pub fn every(interval: i64) -> String {
     }
 }
 
-/// An interval as a number and the seconds of its unit, the largest that it is a whole number of.
+/// An interval as a number and the seconds of its unit: the largest unit of which it is a whole multiple.
 pub fn in_unit(interval: i64) -> (String, i64) {
     let units = [DAY, HOUR, MINUTE];
     match units.into_iter().find(|unit| interval % unit == 0) {
@@ -189,7 +191,7 @@ pub fn in_unit(interval: i64) -> (String, i64) {
     }
 }
 
-/// A number with its thousands apart: `12,406`.
+/// A number with thousands separators: `12,406`.
 pub fn number(n: i64) -> String {
     let digits = n.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);

@@ -1,16 +1,16 @@
-//! Figures: what one operation of each section costs, how they are written, and how two sets are compared.
+//! Figures: the instructions per operation of each section, their file format, and the comparison of two sets.
 
 use std::fmt;
 
 use super::Result;
 
-/// More than this above the committed figure, in percent, is dearer.
+/// Maximum increase over the committed figure, in percent.
 const TOLERANCE: f64 = 3.0;
 
-/// This far below it the committed figure is out of date.
+/// Below this difference to the committed figure, in percent, that figure is out of date.
 const STALE: f64 = -5.0;
 
-/// Instructions of one operation, by section, as a compiler made them.
+/// Instructions per operation of each section, with the compiler that built them.
 pub struct Figures {
     compiler: String,
     sections: Vec<(String, u64)>,
@@ -24,7 +24,7 @@ impl Figures {
         }
     }
 
-    /// Of each section the lower figure.
+    /// The lower figure of each section.
     pub fn lowest(mut self, other: &Figures) -> Figures {
         for ((_, figure), (_, others)) in self.sections.iter_mut().zip(&other.sections) {
             *figure = (*figure).min(*others);
@@ -32,7 +32,7 @@ impl Figures {
         self
     }
 
-    /// Reads what [`Figures`] displays as.
+    /// Parses the format that `Display` writes.
     pub fn read(text: &str) -> Result<Figures> {
         let (first, rest) = text.split_once('\n').ok_or("no figures")?;
         let sections = rest.lines().map(|line| {
@@ -46,8 +46,8 @@ impl Figures {
         })
     }
 
-    /// Prints both beside each other. False if something is dearer than committed, or was not committed; but
-    /// another compiler than that of the committed figures proves nothing.
+    /// Prints both sets side by side. False if a figure is too high or has no committed one. True if the compilers
+    /// differ, because the sets are not comparable then.
     pub fn compare(&self, committed: &Figures) -> bool {
         let mut dearer = Vec::new();
         let mut stale = false;

@@ -1,9 +1,9 @@
-//! The cost gate: how many instructions a request costs, counted by Valgrind's callgrind, so that nothing makes
-//! the hot path slower unseen. A count does not depend on what else the machine is doing.
+//! The cost gate: detects changes that slow down the hot path. It counts the instructions of requests with Valgrind's
+//! callgrind, because counts do not depend on the load of the machine.
 //!
-//! It runs itself under callgrind: the whole server on one thread (and SQLite's own), with a temporary SQLite file,
-//! driven over loopback. Callgrind writes a profile at each call of [`boundary`]; every second one covers exactly
-//! one section. The figures are compared with `benches/cost/figures.tsv`: more than 3 % above one of them fails.
+//! The program runs itself under callgrind, with the whole server on one thread (SQLite has its own), a temporary
+//! SQLite file, and requests over loopback. Callgrind writes a profile at each call of [`boundary`]; every second one
+//! covers exactly one section. A figure more than 3 % above the one in `benches/cost/figures.tsv` fails.
 //!
 //! `make cost`; `make cost ARGS=--accept` writes the figures of this run into the file.
 
@@ -24,7 +24,7 @@ pub type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 /// The committed figures.
 const FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/cost/figures.tsv");
 
-/// Runs the sections instead of counting: what callgrind is given to run.
+/// The argument with which the program runs itself under callgrind.
 const RUN: &str = "--run";
 
 /// Writes the figures instead of comparing them.
@@ -48,13 +48,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Callgrind writes a profile whenever this is called.
+/// Callgrind writes a profile at each call of this function.
 #[inline(never)]
 pub fn boundary() {
     std::hint::black_box(());
 }
 
-/// Counts, and compares or accepts. False if a section has become dearer.
+/// Counts, and compares or accepts the figures. False if a section costs too much.
 fn gate(accept: bool) -> Result<bool> {
     let counted = count()?;
     if accept {
@@ -66,10 +66,10 @@ fn gate(accept: bool) -> Result<bool> {
     Ok(counted.compare(&committed))
 }
 
-/// How often the sections run. What threads do to each other only ever adds to a count, so the lowest one is kept.
+/// How often the sections run. The lowest count is used, because interference between threads only increases a count.
 const RUNS: usize = 2;
 
-/// Runs the sections under callgrind, several times at once.
+/// Runs the sections under callgrind, [`RUNS`] times concurrently.
 fn count() -> Result<Figures> {
     std::thread::scope(|scope| {
         let runs: Vec<_> = (0..RUNS)
@@ -105,7 +105,7 @@ fn count_once() -> Result<Figures> {
         let (name, operations) = section
             .split_once('\t')
             .ok_or_else(|| format!("not a section: {section}"))?;
-        // Profiles are numbered from 1; before each section's own comes that of what led up to it.
+        // Profiles are numbered from 1. The one before each section's covers its preparation.
         let profile = format!("{}.{}", profile.display(), 2 * number + 2);
         let instructions = total(Path::new(&profile))?;
         figures.push((name.to_owned(), instructions / operations.parse::<u64>()?));
@@ -113,7 +113,7 @@ fn count_once() -> Result<Figures> {
     Ok(Figures::of_this_compiler(figures))
 }
 
-/// The instructions that a profile holds.
+/// The number of instructions in a profile.
 fn total(profile: &Path) -> Result<u64> {
     let text = fs::read_to_string(profile)
         .map_err(|error| format!("no profile {}: {error}", profile.display()))?;

@@ -1,4 +1,4 @@
-//! The sections: put, claim and complete of each protocol, singly and in batches; a page; a search.
+//! The sections: put, claim and complete in each protocol, with single jobs and in batches; a page; a search.
 
 use std::net::Ipv4Addr;
 
@@ -10,32 +10,33 @@ use tokio::net::TcpListener;
 use super::client::Connection;
 use super::{Result, boundary};
 
-/// Requests of a section of single jobs.
+/// Requests in a section with single jobs.
 const SINGLE: usize = 200;
 
-/// Requests of a section of batches, and jobs in each.
+/// Requests in a section with batches.
 const BATCHES: usize = 20;
+/// Jobs in a batch.
 const BATCH: usize = 50;
 
-/// Looks at a page.
+/// Requests in a section with pages.
 const PAGES: usize = 20;
 
-/// Jobs of the queue that pages show.
+/// Jobs in the queue that the pages show.
 const JOBS_SHOWN: usize = 10;
 
-/// Polls of Jobq: few, because polls search anew after half a second.
+/// Polls of Jobq: few, because a poll searches the queue again after half a second.
 const POLLS: usize = 50;
 
-/// Requests before the first section of each kind, so that statements are prepared on each connection to the
-/// database and buffers have grown.
+/// Requests before the first section of each kind, which prepare the statements on each database connection and grow
+/// buffers.
 const WARM_UP: usize = 50;
 
-/// Bytes of a job's body.
+/// Size of a job body, in bytes.
 const BODY_BYTES: usize = 256;
 
-/// Serves in this process and runs all sections.
+/// Starts the server in this process and runs all sections.
 pub fn run() -> Result<()> {
-    // One thread: how threads take turns is not the same twice.
+    // One thread, because the scheduling of several varies between runs.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -44,7 +45,7 @@ pub fn run() -> Result<()> {
             engine: Options {
                 database: "sqlite::memory:".to_owned(),
                 durability: Durability::Process,
-                // Upkeep comes by the clock, and would be counted in some section or other.
+                // No maintenance, which runs by the clock and would count toward random sections.
                 brief: true,
                 ..Options::default()
             },
@@ -62,7 +63,7 @@ pub fn run() -> Result<()> {
             connection: Connection::open(&address).await?,
             body: format!("\"{}\"", "b".repeat(BODY_BYTES - 2)),
         };
-        // First, as long as few jobs are there: a search of many ends by the clock.
+        // First, while there are few jobs, because a search over many ends by the clock.
         driver.dashboard().await?;
         driver.qless().await?;
         driver.lmstfy().await?;
@@ -71,7 +72,7 @@ pub fn run() -> Result<()> {
     })
 }
 
-/// A request: method, path, body, and the status that it must get.
+/// A request: method, path, body, and the expected status.
 type Request = (&'static str, String, String, u16);
 
 struct Driver {
@@ -81,7 +82,8 @@ struct Driver {
 }
 
 impl Driver {
-    /// Sends `requests`; between two boundaries, so that callgrind counts them apart, unless they only warm up.
+    /// Sends `requests` between two boundaries, so that callgrind counts them separately. Without a name, they only
+    /// warm up and are not counted.
     async fn section(&mut self, name: &str, requests: Vec<Request>) -> Result<Vec<String>> {
         let mut answers = Vec::with_capacity(requests.len());
         let counted = !name.is_empty();
@@ -270,7 +272,7 @@ impl Driver {
     }
 }
 
-/// The name of a section; none while it is warming up.
+/// The name of a section; empty during warm-up.
 fn label(prefix: &str, verb: &str) -> String {
     match prefix {
         "" => String::new(),
@@ -278,7 +280,7 @@ fn label(prefix: &str, verb: &str) -> String {
     }
 }
 
-/// Each text that follows `start`, up to the next quotation mark.
+/// The texts between each `start` and the next quotation mark.
 fn all<'a>(answer: &'a str, start: &'a str) -> impl Iterator<Item = String> + 'a {
     let parts = answer.split(start).skip(1);
     parts.filter_map(|part| Some(part.split('"').next()?.to_owned()))

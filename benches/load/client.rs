@@ -1,4 +1,4 @@
-//! As little of an HTTP/1.1 client as the load needs, so that the load costs little itself.
+//! A minimal HTTP/1.1 client, so that the load itself costs little.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -25,17 +25,17 @@ impl Connection {
         })
     }
 
-    /// The body of the answer, which must be a success.
+    /// Sends a GET request. Returns the body of the response, whose status must be 200.
     pub async fn get(&mut self, path: &str) -> Result<&str> {
         self.exchange("GET", path, "", 200).await
     }
 
-    /// The body of the answer, which must be a success.
+    /// Sends a POST request. Returns the body of the response, whose status must be 200.
     pub async fn post(&mut self, path: &str, body: &str) -> Result<&str> {
         self.exchange("POST", path, body, 200).await
     }
 
-    /// The body of the answer, which must have this status.
+    /// Sends a request. Returns the body of the response, which must have the expected status.
     pub async fn exchange(
         &mut self,
         method: &str,
@@ -50,7 +50,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request, whose answer is read later.
+    /// Sends a request without reading the response.
     pub async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<()> {
         self.request.clear();
         let head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.host);
@@ -68,7 +68,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The status and the body of the answer to what was asked.
+    /// Reads the response to the last request. Returns its status and body.
     pub async fn answer(&mut self) -> Result<(u16, &str)> {
         self.answer.clear();
         let head_end = loop {
@@ -80,9 +80,9 @@ impl Connection {
         let head = std::str::from_utf8(self.answer.get(..head_end).unwrap_or_default())?;
         let status = head.split(' ').nth(1).ok_or("no status")?.parse()?;
         let length = match status {
-            // Such an answer has no body, and says nothing about its length.
+            // Such a response has neither a body nor a length.
             204 => 0,
-            // A page. Its chunks are handed on as they are: nobody looks into them.
+            // A page. The chunks are returned undecoded, because no caller parses them.
             _ if is_chunked(head) => {
                 while !self.answer.ends_with(b"\r\n0\r\n\r\n") {
                     self.read().await?;

@@ -1,4 +1,4 @@
-//! Drives one server for a while.
+//! Applies a load to one server and measures it.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -14,10 +14,10 @@ use super::report::percentile;
 use super::target::Target;
 use super::{jobq, lmstfy, qless};
 
-/// The load before the measurement, in which caches fill and connections open.
+/// Duration of the load before the measurement, which fills caches and opens connections.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// How jobs are asked for and given.
+/// The protocol of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Protocol {
     Qless,
@@ -45,7 +45,7 @@ impl Load {
         }
     }
 
-    /// The queue of the connection of this number.
+    /// The queue of connection `number`.
     pub fn queue(&self, number: usize) -> String {
         format!("load{}", number % self.queues)
     }
@@ -69,15 +69,15 @@ impl fmt::Display for Load {
     }
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone)]
 pub struct Measured {
     pub jobs_per_s: f64,
-    /// Of a cycle of three requests, in milliseconds.
+    /// Duration of a cycle of three requests, in milliseconds.
     pub p50_ms: f64,
     pub p95_ms: f64,
     pub p99_ms: f64,
-    /// User and system time of the server per job.
+    /// User and system time of the server per job, in microseconds.
     pub cpu_us: f64,
     pub memory_mb: f64,
 }
@@ -92,21 +92,22 @@ impl fmt::Display for Measured {
     }
 }
 
-/// What the connections share.
+/// State that the connections share.
 pub struct Shared {
     pub ledger: RefCell<Ledger>,
-    /// How long each cycle took since the measurement began, in microseconds.
+    /// Duration of each cycle since the measurement began, in microseconds.
     cycles: RefCell<Vec<f64>>,
     stop: Cell<bool>,
 }
 
-/// How often jobs are asked for that another server may just be looking at.
+/// How often a claim is repeated if several servers share the database, because each skips jobs that another one is
+/// claiming.
 pub const TRIES: usize = 50;
 
-/// Drives the server and measures.
+/// Applies the load and measures it.
 ///
 /// # Errors
-/// If an answer is not what it must be, or a job is lost or done twice.
+/// If a response is wrong, or a job is lost or completed twice.
 pub async fn run(target: &Target, load: &Load, seconds: Duration) -> Result<Measured> {
     let shared = Rc::new(Shared {
         ledger: RefCell::default(),
@@ -149,7 +150,7 @@ pub async fn run(target: &Target, load: &Load, seconds: Duration) -> Result<Meas
     })
 }
 
-/// One connection, and what it does.
+/// One connection of a load.
 enum Worker {
     Qless(qless::Worker),
     Lmstfy(lmstfy::Worker),
@@ -184,7 +185,7 @@ impl Worker {
     }
 }
 
-/// Works until the end; the cycle that has begun is finished, so that nothing is left behind.
+/// Runs cycles until the end. Finishes the current cycle, so that no job is left over.
 async fn work(mut worker: Worker, shared: Rc<Shared>) -> Result<()> {
     while !shared.stop.get() {
         let began = Instant::now();

@@ -1,5 +1,5 @@
-//! The floor: the same routes and answers of the same size, out of memory. What a server that keeps its
-//! promises costs beyond this is the price of the promises.
+//! The reference server ("floor"): the same routes and responses of the same size, from memory. The cost of the real
+//! server beyond this one is the cost of durability and correctness.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -127,7 +127,7 @@ async fn complete(Path(_): Path<String>, body: Bytes) -> Answer {
         .filter_map(|item| Some(item.id?.into_owned()))
         .collect();
     let mut text = list(&ids, array);
-    // As the server does: what became of each.
+    // The states of the completed jobs, as in the server's response.
     if array {
         let states = vec![r#""complete""#; ids.len()].join(",");
         write!(text, r#","states":[{states}]"#).ok();

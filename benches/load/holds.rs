@@ -1,4 +1,4 @@
-//! How long others wait while the server works on the largest requests that it accepts.
+//! Measures how long the largest accepted requests delay other requests.
 
 use std::time::Instant;
 
@@ -6,29 +6,31 @@ use super::Result;
 use super::client::Connection;
 use super::target::Target;
 
-/// Jobs in most requests; in the atomic ones of Relay; and queues that one of these names.
+/// Jobs in most requests.
 const JOBS: usize = 10_000;
+/// Jobs in the atomic requests of Relay.
 const JOBS_TOGETHER: usize = 6_400;
+/// Queues in one of the atomic requests of Relay.
 const QUEUES_TOGETHER: usize = 1_000;
 
 const PROBE: &str = r#"{"data":{"id":"probe","meta":null}}"#;
 
-/// What was measured of a request.
+/// The measurement of a request.
 pub struct Hold {
     pub request: &'static str,
-    /// Until its answer, in milliseconds.
+    /// Time until the response, in milliseconds.
     pub took_ms: f64,
-    /// The slowest of the small puts that another connection sent meanwhile, one after the other, in milliseconds.
+    /// The slowest of the small puts that another connection sent meanwhile in sequence, in milliseconds.
     pub longest_wait_ms: f64,
 }
 
-/// A request: its name, method, path, body and the status of its answer.
+/// A request: its name, method, path, body and expected status.
 type Request = (&'static str, &'static str, &'static str, String, u16);
 
 /// Sends each of the requests while another connection puts jobs.
 ///
 /// # Errors
-/// If an answer is not what it must be.
+/// If a response is wrong.
 pub async fn measure(target: &Target) -> Result<Vec<Hold>> {
     let mut heavy = Connection::open(target.address(0)?).await?;
     let mut light = Connection::open(target.address(0)?).await?;
@@ -41,7 +43,7 @@ pub async fn measure(target: &Target) -> Result<Vec<Hold>> {
         let took = loop {
             let probed = Instant::now();
             light.ask("POST", "/add/probe", PROBE).await?;
-            // Both requests make progress while either is answered.
+            // Polls both, so that each makes progress while the other waits for its response.
             let both = async { light.answer().await.map(|(status, _)| status) };
             tokio::pin!(both);
             let answered = tokio::select! {

@@ -1,4 +1,4 @@
-//! A cycle of Jobq: create, poll, delete.
+//! The Jobq load: create, poll, delete.
 
 use std::rc::Rc;
 
@@ -7,12 +7,12 @@ use super::client::Connection;
 use super::drive::{Load, Shared};
 use super::target::Target;
 
-/// Bytes of the text in each job's payload.
+/// Size of the text in a job's payload, in bytes.
 const BODY_BYTES: usize = 256;
 
 const POLL: &str = r#"{"query":[["IS","j.state",null]],"state":["TAKEN",{"node":1}]}"#;
 
-/// One connection, and what it sends.
+/// One connection and its requests.
 pub struct Worker {
     connection: Connection,
     shared: Rc<Shared>,
@@ -42,7 +42,7 @@ impl Worker {
         let path = format!("{}/job", self.queue);
         let answer = self.connection.post(&path, &self.body).await?;
         self.shared.ledger.borrow_mut().added(id(answer)?)?;
-        // Everyone creates before polling, so there is always a job, though maybe another's.
+        // Every connection creates a job before it polls, so there is always one, possibly of another connection.
         let path = format!("{}/poll_job", self.queue);
         let id = id(self.connection.post(&path, POLL).await?)?.to_owned();
         let path = format!("{}/job/{id}", self.queue);
@@ -51,7 +51,7 @@ impl Worker {
     }
 }
 
-/// The path of the queue, which is made if it is not there.
+/// Creates the queue if it does not exist. Returns its path.
 pub async fn create_queue(connection: &mut Connection, name: &str) -> Result<String> {
     let body = format!(r#"{{"name":"{name}"}}"#);
     connection.ask("POST", "/api/v0/queue", &body).await?;

@@ -1,10 +1,10 @@
-//! Who keeps count of the jobs: each that was added must be completed, once.
+//! Checks that every added job is completed exactly once.
 
 use std::collections::HashMap;
 
 use super::Result;
 
-/// What is known of a job.
+/// The state of a job.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     added: bool,
@@ -15,7 +15,7 @@ struct Entry {
 pub struct Ledger(HashMap<u128, Entry>);
 
 impl Ledger {
-    /// Another connection may have told of the job's completion already: its answer came first.
+    /// Records that a job was added. Another connection can have recorded its completion before.
     pub fn added(&mut self, id: &str) -> Result<()> {
         let entry = self.entry(id)?;
         if std::mem::replace(&mut entry.added, true) {
@@ -32,7 +32,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Once all connections are done, so are all jobs.
+    /// Checks at the end that all jobs are completed.
     pub fn close(&self) -> Result<()> {
         match self
             .0

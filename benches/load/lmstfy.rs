@@ -1,4 +1,4 @@
-//! A cycle of lmstfy: publish, consume, acknowledge.
+//! The lmstfy load: publish, consume, acknowledge.
 
 use std::rc::Rc;
 
@@ -7,14 +7,14 @@ use super::client::Connection;
 use super::drive::{Load, Shared, TRIES};
 use super::target::Target;
 
-/// Bytes of each job's body.
+/// Size of a job body, in bytes.
 const BODY_BYTES: usize = 256;
 
-/// One connection, and what it sends.
+/// One connection and its requests.
 pub struct Worker {
     connection: Connection,
     shared: Rc<Shared>,
-    /// Whether one server has all the jobs.
+    /// Whether only one server uses the database.
     alone: bool,
     /// The path of the queue.
     queue: String,
@@ -44,8 +44,8 @@ impl Worker {
         let (queue, body) = (&self.queue, &self.body);
         let answer = self.connection.exchange("PUT", queue, body, 201).await?;
         self.shared.ledger.borrow_mut().added(job_id(answer)?)?;
-        // Everyone publishes before consuming, so there is always a job, though maybe another's. Of several
-        // servers each passes over what another one is just looking at.
+        // Every connection publishes before it consumes, so there is always a job, possibly of another connection.
+        // Several servers skip jobs that another one is claiming, so the request may have to be repeated.
         for _ in 0..if self.alone { 1 } else { TRIES } {
             self.connection.ask("GET", &self.consume, "").await?;
             let id = match self.connection.answer().await? {
@@ -63,7 +63,7 @@ impl Worker {
     }
 }
 
-/// The id in the answer to a publication, or in a job.
+/// The job ID in the response to a publish request, or in a job.
 pub fn job_id(answer: &str) -> Result<&str> {
     let (_, rest) = answer.split_once("\"job_id\":\"").ok_or("no job_id")?;
     Ok(rest.split('"').next().unwrap_or_default())

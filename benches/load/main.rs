@@ -1,11 +1,10 @@
-//! The load program: what a cycle of add, get and complete costs over HTTP, in qless's words, in lmstfy's
-//! (publish, consume, acknowledge) and in Jobq's (create, poll, delete); what consumers cost who wait; what
-//! a query costs among very many jobs; and what the dashboard's pages and open tabs cost.
+//! The load program. It measures over HTTP: the cycle of a job in qless (add, get, complete), lmstfy (publish, consume,
+//! acknowledge) and Jobq (create, poll, delete); long polls; queries over many jobs; and the dashboard's pages and open
+//! tabs.
 //!
-//! It starts the release server once per durability, and beside it a *floor*: a server of the same
-//! routes that answers from memory, so that the ratios to it hold on whatever machine this runs.
-//! All are driven in turns, in several rounds, and the medians are printed. Every answer is checked:
-//! each job that was added is completed, once.
+//! It starts the release server once per durability, and a *floor*: a server with the same routes that responds from
+//! memory. Ratios to the floor are comparable across machines. The servers are measured in turns, in several rounds,
+//! and the medians are printed. Every response is checked, and every added job must be completed exactly once.
 //!
 //! `make bench`, or `cargo bench --features ssr --bench load -- --help` after `make build`.
 
@@ -102,14 +101,14 @@ fn main() -> Result<()> {
     if options.floor {
         return floor::serve();
     }
-    // One thread, so that the other core is the server's.
+    // One thread, to leave the other cores to the server.
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
         .block_on(measure(&options))
 }
 
-/// Connections of the measurement in bulk.
+/// Connections of the bulk measurement.
 const BULK_CONNECTIONS: usize = 8;
 
 async fn measure(options: &Options) -> Result<()> {
@@ -130,14 +129,14 @@ async fn measure(options: &Options) -> Result<()> {
     for protocol in &options.protocol {
         let load = |connections, jobs| Load::new(*protocol, connections, jobs, options.queues);
         loads.extend(options.connections.iter().map(|number| load(*number, 1)));
-        // By lmstfy jobs are acknowledged one at a time.
+        // Only qless completes several jobs per request; lmstfy acknowledges one at a time.
         if options.bulk > 0 && *protocol == Protocol::Qless {
             loads.push(load(BULK_CONNECTIONS, options.bulk));
         }
     }
     let seconds = Duration::from_secs_f64(options.seconds.clamp(0.1, 600.0));
     let mut measured: Vec<Vec<Vec<Measured>>> = vec![vec![Vec::new(); targets.len()]; loads.len()];
-    // A round goes through everything, so that a disturbance of a few seconds spoils one round of each.
+    // Each round measures everything, so that a disturbance of a few seconds affects only one round of each.
     for round in 1..=options.rounds {
         for (load, of_load) in loads.iter().zip(&mut measured) {
             for (target, of_target) in targets.iter().zip(of_load) {
@@ -165,12 +164,12 @@ async fn measure(options: &Options) -> Result<()> {
     }
     println!();
     hold(targets.get(1..).unwrap_or_default()).await?;
-    // Nothing else is to run beside them.
+    // Stops the servers, so that they do not disturb the measurement of the dashboard.
     drop(targets);
     dashboard(options).await
 }
 
-/// How long the largest requests keep others waiting.
+/// Measures how long the largest requests delay other requests.
 async fn hold(targets: &[Target]) -> Result<()> {
     let mut rows = Vec::new();
     for target in targets {
@@ -180,7 +179,7 @@ async fn hold(targets: &[Target]) -> Result<()> {
     Ok(())
 }
 
-/// What the dashboard costs.
+/// Measures the dashboard.
 async fn dashboard(options: &Options) -> Result<()> {
     let server = options.server.as_deref();
     if options.tabs > 0 {
@@ -196,7 +195,7 @@ async fn dashboard(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What waiting costs, on each server.
+/// Measures long polls on each server.
 async fn wait(
     options: &Options,
     targets: &[Target],

@@ -1,5 +1,5 @@
-//! What the dashboard's pages cost over a large database in which made-up jobs of all protocols keep moving, and what
-//! open tabs take of a server on which nothing happens.
+//! The cost of the dashboard: the response times of pages over a large database with continuous traffic, and the
+//! resources of open tabs on an idle server.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use super::Result;
 use super::report::percentile;
 use super::target::Target;
 
-/// How often each page is asked for.
+/// Requests per page.
 const ROUNDS: usize = 60;
 
-/// How long a server is watched at whose feed all listen.
+/// Duration of the measurement of an idle server.
 const WATCH: Duration = Duration::from_secs(20);
 
-/// Name and address of a page, and within how many milliseconds 95 of a hundred are to be answered.
+/// Name and path of a page, and the budget of its p95 response time, in milliseconds.
 const PAGES: [(&str, &str, f64); 16] = [
     ("overview", "/ui", 50.0),
     ("queues", "/ui/queues", 100.0),
@@ -44,7 +44,7 @@ const PAGES: [(&str, &str, f64); 16] = [
     ),
 ];
 
-/// How long a page took, in milliseconds.
+/// The response times of a page.
 pub struct Page {
     pub name: &'static str,
     pub p50_ms: f64,
@@ -54,7 +54,7 @@ pub struct Page {
     pub kilobytes: f64,
 }
 
-/// Asks for each page in turns, so that a disturbance concerns all.
+/// Requests the pages in turns, so that a disturbance affects all.
 pub async fn measure(target: &Target) -> Result<Vec<Page>> {
     let address = target.address(0)?;
     let mut took = vec![Vec::new(); PAGES.len()];
@@ -81,7 +81,7 @@ pub async fn measure(target: &Target) -> Result<Vec<Page>> {
         .collect())
 }
 
-/// Loads a page on a connection of its own. Its length, with the head.
+/// Loads a page on a new connection. Returns the length of the response, including its head.
 async fn get(address: &str, path: &str) -> Result<usize> {
     let mut connection = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
@@ -95,17 +95,18 @@ async fn get(address: &str, path: &str) -> Result<usize> {
     Ok(answer.len())
 }
 
-/// What open tabs take of a server on which nothing happens.
+/// The resources of open tabs on an idle server.
 pub struct Tabs {
     pub number: usize,
-    /// Of one core; and what one tab takes.
+    /// Percentage of one core, with all tabs.
     pub cpu_percent: f64,
+    /// Percentage of one core, with a single tab.
     pub alone_percent: f64,
-    /// What came with them.
+    /// The increase of memory by the tabs.
     pub grown_mb: f64,
 }
 
-/// First one tab listens to the feed, then so many.
+/// Measures a server with one open tab, then with `number` tabs.
 pub async fn tabs(target: &Target, number: usize) -> Result<Tabs> {
     let mut open = vec![listen(target).await?];
     let alone_percent = watch(target).await?;
@@ -122,9 +123,9 @@ pub async fn tabs(target: &Target, number: usize) -> Result<Tabs> {
     })
 }
 
-/// What the server takes of one core while all that is open stays so.
+/// The CPU use of the server during [`WATCH`], in percent of one core.
 async fn watch(target: &Target) -> Result<f64> {
-    // Until all have been heard.
+    // Until the server has received all requests.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let (began, cpu) = (Instant::now(), target.cpu()?);
     tokio::time::sleep(WATCH).await;
@@ -132,7 +133,7 @@ async fn watch(target: &Target) -> Result<f64> {
     Ok(100.0 * cpu.as_secs_f64() / began.elapsed().as_secs_f64())
 }
 
-/// A connection to the feed, on which something has been heard.
+/// Opens a connection to the live feed and waits for its first bytes.
 async fn listen(target: &Target) -> Result<TcpStream> {
     let address = target.address(0)?;
     let mut feed = TcpStream::connect(address).await?;

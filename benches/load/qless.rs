@@ -1,4 +1,4 @@
-//! A cycle of qless: add, get, complete.
+//! The qless load: add, get, complete.
 
 use std::rc::Rc;
 
@@ -7,15 +7,15 @@ use super::client::Connection;
 use super::drive::{Load, Shared, TRIES};
 use super::target::Target;
 
-/// Bytes of JSON in each job's `meta`.
+/// Size of a job's `meta`, in bytes.
 const META_BYTES: usize = 256;
 
-/// One connection, and what it sends.
+/// One connection and its requests.
 pub struct Worker {
     connection: Connection,
     shared: Rc<Shared>,
     jobs: usize,
-    /// Whether one server has all the jobs.
+    /// Whether only one server uses the database.
     alone: bool,
     host: String,
     meta: String,
@@ -63,8 +63,8 @@ impl Worker {
         for id in added {
             self.shared.ledger.borrow_mut().added(id)?;
         }
-        // Everyone adds before getting, so there are always enough jobs, though maybe another's. Of several
-        // servers each passes over what another one is just looking at.
+        // Every connection adds jobs before it gets some, so there are always enough, possibly of another connection.
+        // Several servers skip jobs that another one is claiming, so the request may have to be repeated.
         let mut got: Vec<String> = Vec::new();
         for _ in 0..if self.alone { 1 } else { TRIES } {
             let answer = self.connection.get(&self.get).await?;
@@ -108,7 +108,7 @@ fn expect(there: usize, wanted: usize, answer: &str) -> Result<()> {
     Err(format!("{there} instead of {wanted}: {answer}").into())
 }
 
-/// The ids in `results`, which is an id or an array of them.
+/// The IDs in `results`, which is an ID or an array of IDs.
 fn results(answer: &str) -> Result<Vec<&str>> {
     let (_, results) = answer.split_once("\"results\":").ok_or("no results")?;
     Ok(match results.strip_prefix('[') {
@@ -121,7 +121,7 @@ fn results(answer: &str) -> Result<Vec<&str>> {
     .collect())
 }
 
-/// The ids of the jobs in the answer to a get.
+/// The IDs of the jobs in the response to a get.
 fn ids(answer: &str) -> impl Iterator<Item = &str> {
     answer
         .split("\"id\":\"")

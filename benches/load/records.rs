@@ -1,5 +1,4 @@
-//! What a query costs that an index can answer, in a queue of very many jobs and in one of a few; beside one for
-//! which every job is looked at.
+//! The cost of Jobq queries: one that uses an index, in a large and in a small queue, and one that reads every job.
 
 use std::time::Instant;
 
@@ -9,11 +8,12 @@ use super::jobq::create_queue;
 use super::report::percentile;
 use super::target::Target;
 
-/// Jobs with the tag that is asked for.
+/// Jobs that match the query.
 const WANTED: usize = 10;
 
-/// How often each is asked for.
+/// Repetitions of the query that uses an index.
 const ROUNDS: usize = 200;
+/// Repetitions of the query that reads every job.
 const ROUNDS_OVER_ALL: usize = 5;
 
 const BY_TAG: &str = r#"{"query":[["IS","json_extract(state, '$[0]')","WANTED"]],"limit":100}"#;
@@ -22,23 +22,24 @@ const OVER_ALL: &str = r#"{"query":[["=","json_extract(payload, '$.wanted')",tru
 /// Medians, in milliseconds.
 pub struct Queries {
     pub jobs: usize,
-    /// By tag: in the small queue, and in the large one.
+    /// By tag, in the small queue.
     pub few_ms: f64,
+    /// By tag, in the large queue.
     pub many_ms: f64,
-    /// The slowest of a hundred by tag in the large one.
+    /// p99 by tag, in the large queue.
     pub many_p99_ms: f64,
-    /// In the large one, where every job is looked at.
+    /// In the large queue, by a query that reads every job.
     pub over_all_ms: f64,
 }
 
-/// Fills two queues, and asks.
+/// Fills two queues and measures the queries.
 pub async fn measure(target: &Target, jobs: usize) -> Result<Queries> {
     let mut connection = Connection::open(target.address(0)?).await?;
     let few = create_queue(&mut connection, "few").await?;
     let many = create_queue(&mut connection, "many").await?;
     fill(target, &few, 0..WANTED).await?;
     fill(target, &many, 0..jobs.max(WANTED)).await?;
-    // In turns, so that a disturbance concerns both.
+    // In turns, so that a disturbance affects both.
     let (mut in_few, mut in_many, mut over_all) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         in_few.push(ask(&mut connection, &few, BY_TAG).await?);
@@ -59,7 +60,7 @@ pub async fn measure(target: &Target, jobs: usize) -> Result<Queries> {
     })
 }
 
-/// How long the answer took, in milliseconds; it must have the wanted jobs.
+/// The duration of a query, in milliseconds. Fails if the response does not have the wanted jobs.
 async fn ask(connection: &mut Connection, queue: &str, query: &str) -> Result<f64> {
     let began = Instant::now();
     let answer = connection
@@ -72,10 +73,10 @@ async fn ask(connection: &mut Connection, queue: &str, query: &str) -> Result<f6
     }
 }
 
-/// Connections by which a queue is filled.
+/// Connections that fill a queue.
 const FILLING: usize = 64;
 
-/// Creates jobs of these numbers; the first of a queue are the wanted ones.
+/// Creates jobs with these numbers. The first [`WANTED`] match the query.
 async fn fill(target: &Target, queue: &str, numbers: std::ops::Range<usize>) -> Result<()> {
     let fill = async |first: usize| {
         let mut connection = Connection::open(target.address(0)?).await?;

@@ -1,4 +1,4 @@
-//! Medians, ratios, and the table.
+//! Medians, ratios, and the tables of results.
 
 use super::drive::{Load, Measured};
 use super::holds::Hold;
@@ -11,13 +11,13 @@ pub struct Row {
     load: String,
     name: String,
     median: Measured,
-    /// Relative to the floor in the same round.
+    /// Median of the ratios to the floor in the same round.
     cpu_ratio: f64,
     throughput_ratio: f64,
 }
 
 impl Row {
-    /// The medians of the rounds of one server under one load; `floor` are the same rounds of the floor.
+    /// The medians of the rounds of one server under one load. `floor` has the same rounds of the floor.
     pub fn new(name: &str, load: &Load, rounds: &[Measured], floor: &[Measured]) -> Row {
         let median = |value: fn(&Measured) -> f64| middle(rounds.iter().map(value).collect());
         let ratio = |value: fn(&Measured) -> f64| {
@@ -46,7 +46,7 @@ impl Row {
     }
 }
 
-/// Prints the table.
+/// Prints the table of loads.
 pub fn print(rows: &[Row]) {
     println!(
         "| load | server | jobs/s | cycle p50 | p95 | p99 ms | CPU µs/job | memory MB | CPU : floor | jobs/s : floor |"
@@ -72,7 +72,7 @@ pub fn print(rows: &[Row]) {
     }
 }
 
-/// Prints the table of what the largest requests cost others.
+/// Prints the table of the delays by the largest requests.
 pub fn print_holds(rows: &[(String, Vec<Hold>)]) {
     println!(
         "| large request | server | answered after ms | longest wait of a put beside it, ms |"
@@ -90,7 +90,7 @@ pub fn print_holds(rows: &[(String, Vec<Hold>)]) {
     }
 }
 
-/// Prints the table of what waiting costs.
+/// Prints the table of long polls.
 pub fn print_waiting(rows: &[(String, Option<Delivery>, Option<Idle>)]) {
     println!(
         "| lmstfy, long polls | delivery p50 | p99 ms | waiting | CPU % | memory MB | of it for those |"
@@ -114,7 +114,7 @@ pub fn print_waiting(rows: &[(String, Option<Delivery>, Option<Idle>)]) {
     }
 }
 
-/// Prints the table of what queries cost.
+/// Prints the table of queries.
 pub fn print_queries(rows: &[(String, Queries)]) {
     println!(
         "| Jobq, a query for 10 jobs | jobs | by tag, of 10 | by tag, of all | p99 | ratio | over all, ms |"
@@ -135,7 +135,7 @@ pub fn print_queries(rows: &[(String, Queries)]) {
     }
 }
 
-/// Prints what open tabs cost.
+/// Prints the table of open tabs.
 pub fn print_tabs(tabs: &Tabs) {
     println!("| open tabs, nothing happens | CPU % | of one tab alone | memory of those MB |");
     println!("|---|---|---|---|");
@@ -145,7 +145,7 @@ pub fn print_tabs(tabs: &Tabs) {
     );
 }
 
-/// Prints the table of what pages cost.
+/// Prints the table of pages.
 pub fn print_pages(jobs: usize, pages: &[Page]) {
     println!("| page, {jobs} jobs | p50 ms | p95 ms | budget | kB |");
     println!("|---|---|---|---|---|");
@@ -166,9 +166,9 @@ pub fn print_pages(jobs: usize, pages: &[Page]) {
     }
 }
 
-/// The value below which this part of the sorted values lies; 0 where there are none.
+/// The percentile of sorted values, with `part` from 0 to 1; 0 if there are no values.
 pub fn percentile(sorted: &[f64], part: f64) -> f64 {
-    // A length of measurements is far from where this could be off by one.
+    // The conversion to f64 is exact: there are far fewer than 2^53 values.
     let mut rank = 0;
     while rank + 1 < sorted.len() && ((rank + 1) as f64) < part * sorted.len() as f64 {
         rank += 1;

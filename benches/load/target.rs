@@ -1,4 +1,4 @@
-//! A server as a child process of its own, and what it uses.
+//! Starts servers as child processes and measures their resources.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use tempfile::TempDir;
 
 use super::Result;
 
-/// Running servers on one database. They end with this value.
+/// Running servers on one database. Dropping this value stops them.
 pub struct Target {
     pub name: String,
     servers: Vec<Server>,
-    /// The first process of the database, if it has processes of its own.
+    /// The main process of the database, if the database is a server.
     database: Option<u32>,
     ticks_per_s: f64,
     _folder: Option<TempDir>,
@@ -26,7 +26,7 @@ struct Server {
 }
 
 impl Target {
-    /// This program, as the floor.
+    /// Starts this program as the floor.
     pub fn floor() -> Result<Target> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("--floor");
@@ -34,16 +34,16 @@ impl Target {
         target.with(command)
     }
 
-    /// The server with an SQLite database of its own.
+    /// Starts a server with a new SQLite database.
     pub fn server(program: Option<&Path>, durability: &str) -> Result<Target> {
-        // Beside the build, because a temporary folder may be in memory, where `full` costs nothing.
+        // In the build folder, because the system's temporary folder may be in memory, where `full` costs nothing.
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
         let database = format!("sqlite://{}", folder.path().join("jobs.db").display());
         let command = serve(program, &database, durability)?;
         Target::new(durability, Some(folder), None).with(command)
     }
 
-    /// So many servers on one new database of the PostgreSQL that `scripts/postgres.sh` has started.
+    /// Starts `servers` servers on a new database of the PostgreSQL that `scripts/postgres.sh` started.
     pub fn postgres(program: Option<&Path>, servers: usize) -> Result<Target> {
         let missing = "run this with scripts/postgres.sh";
         let address = std::env::var("SWITCHYARD_TEST_POSTGRES").map_err(|_| missing)?;
@@ -69,7 +69,7 @@ impl Target {
         Ok(target)
     }
 
-    /// A server whose database has so many made-up jobs of all protocols, and others that keep moving.
+    /// Starts `switchyard dev` with `jobs` generated jobs of all protocols and continuous traffic.
     pub fn made_up(program: Option<&Path>, jobs: usize) -> Result<Target> {
         let mut command = Command::new(server(program)?);
         command.args([
@@ -97,7 +97,7 @@ impl Target {
         self.after(command, "")
     }
 
-    /// With a server that has said where it listens, and then this.
+    /// Starts a server and waits until it has printed its address and then the line `last`, unless that is empty.
     fn after(mut self, mut command: Command, last: &str) -> Result<Target> {
         let mut child = command
             .env("RUST_LOG", "warn")
@@ -120,18 +120,18 @@ impl Target {
             let line = lines.next().ok_or("the server ended")??;
             said = line == last;
         }
-        // What else it prints must not fill the pipe.
+        // Reads further output, so that the pipe does not fill up.
         std::thread::spawn(move || lines.for_each(drop));
         self.servers.push(Server { child, address });
         Ok(self)
     }
 
-    /// Whether there is one server.
+    /// Whether there is only one server.
     pub fn is_alone(&self) -> bool {
         self.servers.len() == 1
     }
 
-    /// The address for the connection of this number; the servers take turns.
+    /// The server address for this connection. Connections are distributed over the servers.
     pub fn address(&self, connection: usize) -> Result<&str> {
         let server = self.servers.get(connection % self.servers.len().max(1));
         Ok(&server.ok_or("no server")?.address)
@@ -180,17 +180,17 @@ fn serve(program: Option<&Path>, database: &str, durability: &str) -> Result<Com
     Ok(command)
 }
 
-/// What `/proc` tells of a process; times in ticks.
+/// Facts about a process from `/proc`. Times are in ticks.
 struct Times {
     parent: u32,
     own: f64,
-    /// Of the children that have ended.
+    /// Time of the children that have ended.
     ended: f64,
 }
 
 fn times(pid: u32) -> Result<Times> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // After the name in parentheses come the state, the parent and nine numbers, then the times (proc(5)).
+    // The name in parentheses is followed by the state, the parent, nine numbers, and the times (proc(5)).
     let (_, fields) = stat.rsplit_once(')').ok_or("no stat")?;
     let mut fields = fields.split_whitespace().skip(1);
     let parent = fields.next().ok_or("no parent")?.parse()?;
@@ -206,7 +206,7 @@ fn times(pid: u32) -> Result<Times> {
 impl Drop for Target {
     fn drop(&mut self) {
         for server in &mut self.servers {
-            // It may be gone already.
+            // Ignores errors, because the process may have ended already.
             server.child.kill().ok();
             server.child.wait().ok();
         }
@@ -217,7 +217,7 @@ fn server(program: Option<&Path>) -> Result<PathBuf> {
     program.map_or_else(built, |program| Ok(program.to_owned()))
 }
 
-/// The release server of the same build: this program lies in `deps` beside it.
+/// The release server of the same build, in the parent folder of this program's `deps`.
 fn built() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let folder = program.parent().and_then(Path::parent).ok_or("no folder")?;
@@ -228,7 +228,7 @@ fn built() -> Result<PathBuf> {
     Err(format!("{} is not there; `make build` builds it", server.display()).into())
 }
 
-/// The unit of the times in `/proc`, which is a hundredth of a second nearly everywhere.
+/// Ticks per second of the times in `/proc`, 100 on nearly all systems.
 fn ticks_per_s() -> f64 {
     let asked = Command::new("getconf").arg("CLK_TCK").output();
     asked

@@ -1,5 +1,5 @@
-//! What waiting costs: how soon a job reaches a consumer who waits for it, and what thousands who wait take of
-//! a server on which nothing happens. The floor has nobody who waits.
+//! The cost of long polls: the delivery time of a job to a waiting consumer, and the resources of thousands of
+//! consumers on an idle server. The floor has no long polls.
 
 use std::time::{Duration, Instant};
 
@@ -12,31 +12,31 @@ use super::lmstfy::job_id;
 use super::report::percentile;
 use super::target::Target;
 
-/// Longer than anything here takes.
+/// Timeout of the long polls, longer than the whole measurement.
 const TIMEOUT_S: u32 = 600;
 
-/// Between the consumer's request and the publisher's, in which the one begins to wait.
+/// Delay between the consumer's request and the publisher's, so that the consumer is waiting.
 const BEGIN: Duration = Duration::from_millis(10);
 
-/// How long a server is watched on which all wait.
+/// Duration of the measurement of an idle server.
 const WATCH: Duration = Duration::from_secs(10);
 
-/// Consumers at each queue.
+/// Consumers per queue.
 const EACH: usize = 10;
 
-/// Files that this program and the server need besides one for each who waits.
+/// Open files that this program and the server need in addition to one per consumer.
 const OTHER_FILES: usize = 200;
 
-/// From the moment a job's publication is sent to that when its consumer has it, in milliseconds.
+/// Time from sending a publish request to the delivery of the job, in milliseconds.
 pub struct Delivery {
     pub p50_ms: f64,
     pub p99_ms: f64,
 }
 
-/// One waits, another publishes, so many times.
+/// Publishes a job to a waiting consumer, `rounds` times.
 pub async fn deliver(target: &Target, rounds: usize) -> Result<Delivery> {
     let path = "/api/load/delivery";
-    // Of several servers: who waits at one hears of what is published at the other.
+    // With several servers, consumer and publisher use different ones.
     let mut consumer = Connection::open(target.address(0)?).await?;
     let mut publisher = Connection::open(target.address(1)?).await?;
     let mut took = Vec::new();
@@ -65,17 +65,17 @@ pub async fn deliver(target: &Target, rounds: usize) -> Result<Delivery> {
     })
 }
 
-/// What a server takes while all wait and nothing happens.
+/// The resources of an idle server with waiting consumers.
 pub struct Idle {
     pub waiting: usize,
-    /// Of one core.
+    /// Percentage of one core.
     pub cpu_percent: f64,
     pub memory_mb: f64,
-    /// Of it, what came with those who wait.
+    /// The increase of memory by the waiting consumers.
     pub grown_mb: f64,
 }
 
-/// So many consumers wait, ten at each queue; as many as files may be open, if that is less.
+/// Measures a server with `wanted` waiting consumers, ten per queue, or as many as the limit on open files allows.
 pub async fn idle(target: &Target, wanted: usize) -> Result<Idle> {
     let waiting = wanted.min(open_files().saturating_sub(OTHER_FILES));
     if waiting < wanted {
@@ -94,7 +94,7 @@ pub async fn idle(target: &Target, wanted: usize) -> Result<Idle> {
         connection.write_all(request.as_bytes()).await?;
         connections.push(connection);
     }
-    // Until all have been heard, and what that took is over.
+    // Until the server has received all requests and is idle again.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let (began, cpu) = (Instant::now(), target.cpu()?);
     tokio::time::sleep(WATCH).await;
@@ -109,7 +109,7 @@ pub async fn idle(target: &Target, wanted: usize) -> Result<Idle> {
     })
 }
 
-/// Nobody has been answered yet, and each of these jobs is somebody's at once.
+/// Checks that no consumer has a response yet, and that each published job is delivered at once.
 async fn all_wait(target: &Target, queues: usize, connections: &[TcpStream]) -> Result<()> {
     let mut byte = [0];
     for connection in connections {
@@ -138,7 +138,7 @@ async fn all_wait(target: &Target, queues: usize, connections: &[TcpStream]) -> 
     Ok(())
 }
 
-/// How many files a process like this one may open.
+/// The limit on open files of this process.
 fn open_files() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits

@@ -1,5 +1,5 @@
-//! Any text as a name, as an address and as a path: names survive the way through an address, and what passes for a page
-//! of the dashboard leads nowhere else.
+//! Uses the input as a name, an address and a path. Checks that names survive encoding in an address, and that an
+//! accepted dashboard address leads to no other site.
 //!
 //! `cargo fuzz run addresses` (see `fuzz/Cargo.toml`).
 #![no_main]
@@ -16,13 +16,13 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let segment = segment(text);
-    // No name has NUL.
+    // Names cannot contain NUL.
     assert_eq!(name_of(&segment), text.replace('\0', "\u{FFFD}"));
     assert!(!segment.contains(['/', '?', '#', '\\']) && !is_ambiguous(&segment));
     assert!(is_ours(&format!("/ui/jobs/{segment}")));
     assert!(decode(text).len() <= text.len() * 3);
     if is_ours(text) {
-        // A browser resolves it against this server, and stays below `/ui`.
+        // A browser resolves the address against this server and stays below `/ui`.
         assert!(text == "/ui" || text.starts_with("/ui/") || text.starts_with("/ui?"));
         assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
         let path = text.split(['?', '#']).next().unwrap_or_default();

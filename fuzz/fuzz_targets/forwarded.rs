@@ -1,4 +1,4 @@
-//! Any bytes as the header of a request, one field a line: what proxies, hosts and origins are believed.
+//! Parses the input as the headers of a request, one per line. Checks the handling of proxies, hosts and origins.
 //!
 //! `cargo fuzz run forwarded` (see `fuzz/Cargo.toml`).
 #![no_main]
@@ -32,7 +32,7 @@ mod auth {
     pub mod hosts;
     pub mod origin;
 
-    /// Why a request is turned away; the server knows more reasons.
+    /// Why a request is rejected; a subset of the server's reasons.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Rejected {
         NoHost,
@@ -44,7 +44,7 @@ mod auth {
 const PROXY: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-/// A request with the fields of these lines.
+/// A request with these header lines.
 fn request(data: &[u8]) -> Request {
     let mut request = Request::new(Body::empty());
     for line in data.split(|byte| *byte == b'\n') {
@@ -61,7 +61,7 @@ fn request(data: &[u8]) -> Request {
     request
 }
 
-/// The request as the server sees it when it comes from this peer.
+/// The request after the server has applied the headers of this peer.
 fn read(peer: IpAddr, is_tls: bool, data: &[u8]) -> Request {
     let proxies = Proxies(vec!["10.0.0.0/8".parse().unwrap()]);
     let mut request = request(data);
@@ -93,7 +93,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(is_local || is_address, "{host}");
     }
     let sender = |is_https| RequestOrigin::of(request.headers(), request.uri(), is_https);
-    // What is accepted from a page over HTTPS is accepted without it.
+    // A request that is accepted over HTTPS is also accepted over HTTP.
     if sender(true) == RequestOrigin::SameOrigin {
         assert_eq!(sender(false), RequestOrigin::SameOrigin);
     }

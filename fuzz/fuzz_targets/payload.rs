@@ -1,4 +1,5 @@
-//! Any text as a payload that a page lays out: only white space changes, and the layout is not much longer.
+//! Formats the input as a payload on a page. Checks that only white space changes and that the result is not much
+//! longer.
 //!
 //! `cargo fuzz run payload` (see `fuzz/Cargo.toml`).
 #![no_main]
@@ -25,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
     let shown: String = pieces.into_iter().map(|(_, piece)| piece).collect();
     assert_eq!(bare(&shown), bare(text));
     assert!(shown.len() <= (text.len() * GROWTH_MAX).max(SHORT_BYTES));
-    // What was JSON is still the same JSON.
+    // JSON keeps its value.
     if let Ok(value) = serde_json::from_str::<serde_json::Value>(text) {
         assert_eq!(
             serde_json::from_str::<serde_json::Value>(&shown).ok(),

@@ -1,4 +1,4 @@
-//! Any bytes as a query, as one side of a term, as JSON and as a job: nothing panics, nothing takes long.
+//! Uses the input as a query, as one side of a term, as JSON and as a job. Checks that nothing panics or takes long.
 //!
 //! `cargo fuzz run query` (see `fuzz/Cargo.toml`).
 #![no_main]

@@ -1,4 +1,4 @@
-//! Any bytes as a request to the whole server: readers of every protocol, forms, cookies, pages.
+//! Sends the input as a request to the whole server: all protocols, forms, cookies, pages.
 //!
 //! `cargo fuzz run requests --features server` (see `fuzz/Cargo.toml`).
 #![no_main]

@@ -1,4 +1,4 @@
-//! Any bytes as a search and as a payload, the search up to the first line break: nothing panics, nothing takes long.
+//! Splits the input at the first line break into a search and a payload. Checks that nothing panics or takes long.
 //!
 //! `cargo fuzz run search` (see `fuzz/Cargo.toml`).
 #![no_main]

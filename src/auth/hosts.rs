@@ -1,8 +1,8 @@
 //! The hosts that a request may name.
 //!
-//! A browser lets a page read everything of the page's own origin, and an origin is a name, not an address. If the owner
-//! of a name points it at this server (DNS rebinding), the page becomes same-origin with the server. It cannot do that
-//! with an IP address or with `localhost`, and the browser always sends the name as the host.
+//! A browser lets a page read everything of the page's own origin, and an origin is a name, not an address. If the
+//! owner of a name points it at this server (DNS rebinding), the page becomes same-origin with the server. It cannot do
+//! that with an IP address or with `localhost`, and the browser always sends the name as the host.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -77,8 +77,8 @@ impl Key {
 pub struct Keys(Vec<Key>);
 
 impl Keys {
-    /// The credentials of the admin. Browsers cannot send a bearer token, only a name and a password. So if only a token
-    /// is configured, it is also the password of any name.
+    /// The credentials of the admin. Browsers cannot send a bearer token, only a name and a password. So if only a
+    /// token is configured, it is also the password of any name.
     pub fn of_admin(admin: &Admin) -> Keys {
         let role = Role::Admin;
         let tokens = admin.token.iter().map(|secret| Key {

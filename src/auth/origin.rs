@@ -11,14 +11,14 @@ pub enum RequestOrigin {
     SameOrigin,
     /// A page of another site.
     CrossSite,
-    /// The headers do not say: not a browser, or an old one that follows a link.
+    /// Unknown: the client is not a browser, or an old browser that follows a link.
     Unknown,
 }
 
 impl RequestOrigin {
     /// Browsers send `Sec-Fetch-Site` over HTTPS and to loopback, and `Origin` with every form. A page over plain HTTP
-    /// counts as another site than the same host over HTTPS, because anyone on the network can change it. A request that
-    /// is not known to use HTTPS can still come from an HTTPS page, through a proxy that is not trusted.
+    /// counts as another site than the same host over HTTPS, because anyone on the network can change it. A request
+    /// that is not known to use HTTPS can still come from an HTTPS page, through a proxy that is not trusted.
     pub fn of(headers: &HeaderMap, uri: &Uri, is_https: bool) -> RequestOrigin {
         let text = |name: HeaderName| headers.get(name).map(HeaderValue::to_str);
         let is_same_origin = match (text(SEC_FETCH_SITE), text(header::ORIGIN)) {

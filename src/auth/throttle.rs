@@ -1,8 +1,8 @@
 //! The login throttle: a client that sends too many wrong credentials has to wait.
 //!
-//! Failures count per address and name, so that wrong passwords of one user do not lock out another user behind the same
-//! address. They also count per address, with a higher limit, because a client can invent names. Correct credentials
-//! reset both counts.
+//! Failures count per address and name, so that wrong passwords of one user do not lock out another user behind the
+//! same address. They also count per address, with a higher limit, because a client can invent names. Correct
+//! credentials reset both counts.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use crate::request::network;
 use crate::secret::Hash;
 
-/// Failures per name and address within [`WINDOW`]: in the login form, and in request headers, where the limit is higher
-/// because programs repeat requests.
+/// Failures of the login form per name and address within [`WINDOW`].
 const FORM_FAILURES_MAX: u32 = 10;
+/// Failures of request headers per name and address within [`WINDOW`]; more, because programs repeat requests.
 const HEADER_FAILURES_MAX: u32 = 30;
 
 /// Failures per address within [`WINDOW`].
@@ -41,7 +41,7 @@ enum Key {
     SignIn(IpAddr, String),
 }
 
-/// Where a request has its credentials.
+/// The part of a request that has the credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialSource {
     /// In the login form.

@@ -84,7 +84,7 @@ impl Access {
         }
     }
 
-    /// The APIs that neither a key protects nor a flag opens, each with the flags that do.
+    /// The APIs that are open although no flag says so, each with the flags that protect or open it.
     fn open_by_omission(&self, auth: &Auth) -> Vec<&'static str> {
         let apis = [
             (

@@ -1,5 +1,5 @@
-//! `switchyard dev --jobs N`: so many jobs of all protocols in all states, put at once, so that pages and searches can
-//! be judged over a large database. The verbs are everybody's.
+//! `switchyard dev --jobs N`: adds N jobs of all protocols in all states, for pages and searches over a large database.
+//! It uses the same engine operations as the protocols.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -10,23 +10,25 @@ use crate::engine::{
     Claim, Engine, Enqueue, Fail, Job, LeaseHolder, Mode, Publish, Put, QueueKey, Result,
 };
 
-/// Jobs that are put at once, and how many of such batches are on their way.
+/// Jobs in a batch.
 const BATCH: usize = 500;
+/// Batches that are added concurrently.
 const AT_ONCE: usize = 4;
 
-/// Queues of qless: each area has each kind.
+/// The queues of qless are named after each combination of an area and a kind.
 const AREAS: &[&str] = &["billing", "shop", "media", "crm", "ops"];
 const KINDS: &[&str] = &[
     "import", "export", "notify", "resize", "sync", "index", "report", "cleanup",
 ];
-/// Queues of each of the other protocols.
+/// Number of queues of each other protocol.
 const OTHER_QUEUES: usize = 5;
 
-/// Seconds until the earliest of what is for later, and between that and the last.
+/// Minimum delay of scheduled jobs, in seconds.
 const LATER_S: u64 = 3_600;
+/// Range of the delays beyond the minimum, in seconds.
 const WEEK_S: u64 = 604_800;
 
-/// What becomes of a batch.
+/// The state in which the jobs of a batch end up.
 #[derive(Clone, Copy)]
 enum Fate {
     Complete,
@@ -42,7 +44,7 @@ enum Fate {
     Records,
 }
 
-/// Of a hundred batches, how many meet each fate.
+/// Percentage of batches per fate.
 const SHARES: [(Fate, usize); 11] = [
     (Fate::Complete, 38),
     (Fate::Failed, 6),
@@ -57,12 +59,12 @@ const SHARES: [(Fate, usize); 11] = [
     (Fate::Records, 6),
 ];
 
-/// A step that meets all numbers below a hundred, and mixes the fates.
+/// Coprime to 100, so that 100 consecutive batches visit all shares, in mixed order.
 const STRIDE: usize = 37;
 
-/// Puts at least that many jobs. Calls `tell` with how many are there, now and then.
+/// Adds `jobs` jobs, rounded up to whole batches. Reports the number of added jobs to `tell` after each batch.
 pub async fn fill(engine: &Engine, jobs: usize, mut tell: impl FnMut(usize)) -> Result<()> {
-    // Else upkeep would drop most of what is complete.
+    // Otherwise maintenance deletes most completed jobs.
     engine
         .configure("jobs-history-count", Some(jobs.to_string()), None)
         .await?;
@@ -195,7 +197,7 @@ async fn publish(engine: &Engine, number: usize, is_delayed: bool) -> Result<()>
 }
 
 async fn enqueue(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
-    // What dies is put where nothing else waits.
+    // Dead jobs get their own queue, because the claim below must not claim other jobs.
     let name = match fate {
         Fate::Dead => "bulk-dead".to_owned(),
         _ => format!("bulk-{}", number % OTHER_QUEUES),
@@ -218,7 +220,7 @@ async fn enqueue(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
     let jobs = (0..BATCH).map(job).collect();
     engine.enqueue(jobs, Mode::Unique).await?;
     if matches!(fate, Fate::Dead) {
-        // Nobody says anything about them any more.
+        // Without heartbeats, the leases expire and the jobs die.
         engine.claim(Claim::of(queue, "", BATCH), None).await?;
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! The same for Jobq: hosts that are set up by nodes, which say so in their state; some nodes fall silent, and others
-//! take over what they have left. And a queue of audits, whose jobs never are given a state.
+//! Demo traffic of Jobq. Nodes set up hosts and record it in the state of the host's job; some nodes abandon a host,
+//! and another one takes over. The jobs of a second queue, `audits`, have no state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use crate::query::Query;
 const HOSTS: &str = "hosts";
 const AUDITS: &str = "audits";
 
-/// How many nodes set hosts up.
+/// Number of nodes that set up hosts.
 const NODES: u64 = 3;
 
-/// Records at which the oldest are deleted, so that the demonstration may run for days.
+/// Maximum number of jobs in a queue; older ones are deleted, which bounds the database when the demo runs for days.
 const RECORDS_MAX: usize = 300;
 
 const CREATED: &str = r#"[["IS", "json_extract(state, '$[0]')", "CREATED"]]"#;
 
-/// What a node has left.
+/// Finds hosts that a node has abandoned.
 const STALE: &str = r#"[["IS", "json_extract(state, '$[0]')", "ASSIGNED"], ["<", "modified", "strftime('%s','now') - 30"]]"#;
 
-/// How a node sleeps when there is nothing to do.
+/// How long a node sleeps when no host matches.
 const NOTHING: Duration = Duration::from_millis(700);
 
-/// Plays until the process ends.
+/// Starts the demo tasks. They run until the process ends.
 pub async fn play(engine: &Engine) {
     let (Some(hosts), Some(audits)) = (queue(engine, HOSTS).await, queue(engine, AUDITS).await)
     else {
@@ -41,7 +41,7 @@ pub async fn play(engine: &Engine) {
     }
 }
 
-/// The queue of that name, which may be there from before.
+/// Creates the queue if it does not exist.
 async fn queue(engine: &Engine, name: &str) -> Option<Arc<Queue>> {
     drop(engine.create_queue(name).await);
     engine.record_queue(name).await.ok()
@@ -63,7 +63,7 @@ async fn create_hosts(engine: Engine, queue: Arc<Queue>) {
     }
 }
 
-/// A node takes the longest untouched host, or one that another node has left, and says how far it has come.
+/// Runs a node: it claims a new host, or one that another node has abandoned, and reports its progress in events.
 async fn set_up(engine: Engine, queue: Arc<Queue>, node: u64) {
     let (Ok(created), Ok(stale)) = (Query::parse(CREATED), Query::parse(STALE)) else {
         return;
@@ -82,7 +82,7 @@ async fn work(engine: &Engine, queue: &Arc<Queue>, record: &Record, mine: String
     let steps = ["image written", "booted", "in service"];
     for (done, step) in steps.into_iter().enumerate() {
         tokio::time::sleep(Duration::from_millis(400 + up_to(1_600))).await;
-        // It forgets the host; another node will find it.
+        // Abandons the host; another node takes over.
         if one_in(25) {
             return;
         }
@@ -110,7 +110,7 @@ async fn work(engine: &Engine, queue: &Arc<Queue>, record: &Record, mine: String
     }
 }
 
-/// Nobody gives these a state; people only say what they think of them.
+/// Creates jobs without a state, and appends an event to 1 in 3.
 async fn audit(engine: Engine, queue: Arc<Queue>) {
     loop {
         let payload = format!(

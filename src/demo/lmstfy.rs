@@ -1,5 +1,4 @@
-//! The same for lmstfy: two namespaces, whose consumers now and then do not come back, so that some jobs end in a
-//! dead letter.
+//! Demo traffic of lmstfy in two namespaces. Consumers lose some jobs, so that some become dead letters.
 
 use std::time::Duration;
 
@@ -15,10 +14,10 @@ struct Scene {
     queue: &'static str,
     /// Milliseconds between two jobs.
     every_ms: u64,
-    /// How long a job takes at the most, in milliseconds.
+    /// A job runs between one quarter and five quarters of this time, in milliseconds.
     run_ms: u64,
     consumers: usize,
-    /// Of a hundred jobs, of how many the consumer does not come back.
+    /// Percentage of jobs that the consumer does not acknowledge.
     lost: u64,
     tries: u16,
     ttl_s: u32,
@@ -61,11 +60,12 @@ const SCENES: &[Scene] = &[
     },
 ];
 
-/// Dead jobs at which somebody respawns some, and how many.
+/// Above this number of dead jobs, some are respawned.
 const DEAD_MAX: i64 = 40;
+/// How many dead jobs are respawned at a time.
 const RESPAWNED: usize = 25;
 
-/// Seconds after which a job whose consumer did not come back is given to another one.
+/// Lease of a consumer, in seconds.
 const TTR_S: f64 = 5.0;
 
 fn order(number: u64) -> Vec<u8> {
@@ -85,7 +85,7 @@ fn message(number: u64) -> Vec<u8> {
     .into_bytes()
 }
 
-/// No text: a counter and made-up measurements.
+/// A binary body: a counter and random measurements.
 fn reading(number: u64) -> Vec<u8> {
     let mut bytes = number.to_be_bytes().to_vec();
     bytes.push(0xff);
@@ -94,7 +94,7 @@ fn reading(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Plays until the process ends.
+/// Starts the demo tasks. They run until the process ends.
 pub async fn play(engine: &Engine) {
     let tokens = [
         ("shop", "the storefront"),
@@ -113,7 +113,7 @@ pub async fn play(engine: &Engine) {
     }
 }
 
-/// Somebody sees to the dead letter before it is very full.
+/// Respawns dead jobs before there are too many.
 async fn tidy_up(engine: Engine, scene: &'static Scene) {
     let queue = QueueKey::lmstfy(scene.namespace, scene.queue);
     loop {

@@ -1,5 +1,5 @@
-//! The same for Relay: runners that heartbeat with how far they have come, and now and then fall silent, so that their
-//! jobs run again, and some die.
+//! Demo traffic of Relay. Runners report their progress in heartbeats. Some stop, so that their jobs run again, and
+//! some jobs die.
 
 use std::time::Duration;
 
@@ -11,13 +11,14 @@ struct Scene {
     queue: &'static str,
     /// Milliseconds between two jobs.
     every_ms: u64,
-    /// Heartbeats of a run at the most, and milliseconds from one to the next.
+    /// Maximum number of heartbeats in a run.
     beats: u64,
+    /// Milliseconds between two heartbeats.
     beat_ms: u64,
     runners: usize,
-    /// Of a hundred runs, how many fall silent.
+    /// Percentage of runs that stop sending heartbeats.
     silent: u64,
-    /// `None` for any number.
+    /// `None` for unlimited retries.
     retries: Option<i64>,
     payload: fn(u64) -> String,
 }
@@ -43,7 +44,7 @@ const SCENES: &[Scene] = &[
         retries: Some(0),
         payload: webhook,
     },
-    // As long as it runs it does not end: each run enqueues the next one.
+    // Runs can requeue their own job.
     Scene {
         queue: "mail",
         every_ms: 20_000,
@@ -56,14 +57,15 @@ const SCENES: &[Scene] = &[
     },
 ];
 
-/// Seconds of silence after which a run has lost its job.
+/// Lease of a run without heartbeats, in seconds.
 const TIMEOUT_S: i64 = 4;
 
-/// Dead jobs at which somebody enqueues some again, and how many.
+/// Above this number of dead jobs, some are enqueued again.
 const DEAD_MAX: i64 = 30;
+/// How many dead jobs are enqueued again at a time.
 const REVIVED: usize = 20;
 
-/// How long a runner sleeps when there is nothing to run; Relay's do not wait.
+/// How long a runner sleeps when there is no job. Relay has no long polls.
 const NOTHING: Duration = Duration::from_millis(400);
 
 fn import(number: u64) -> String {
@@ -85,7 +87,7 @@ fn digest(number: u64) -> String {
     format!(r#"{{"digest": {number}, "to": "ada@example.com"}}"#)
 }
 
-/// Plays until the process ends.
+/// Starts the demo tasks. They run until the process ends.
 pub fn play(engine: &Engine) {
     for scene in SCENES {
         tokio::spawn(produce(engine.clone(), scene));
@@ -96,7 +98,7 @@ pub fn play(engine: &Engine) {
     }
 }
 
-/// Somebody sees to the dead jobs before they are very many.
+/// Enqueues dead jobs again before there are too many.
 async fn tidy_up(engine: Engine, scene: &'static Scene) {
     let queue = QueueKey::relay(scene.queue);
     loop {
@@ -172,7 +174,7 @@ async fn run(engine: &Engine, scene: &Scene, of: Job) {
             run_at: Some(engine.now(None).plus_seconds(15.0)),
             ..job(scene, of.key.id, of.body.into())
         };
-        // More and more of them would run for ever.
+        // Only half of the runs requeue their job; otherwise the number of such jobs would grow without limit.
         if one_in(2) {
             drop(engine.requeue_run(run, vec![again], Mode::Unique).await);
             return;

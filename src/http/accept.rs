@@ -1,4 +1,4 @@
-//! Accepts connections and serves each in a task of its own, within the limits on all of them.
+//! Accepts connections within their limits and serves each in its own task.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -39,7 +39,7 @@ const HEADER_BYTES_MAX: usize = 128 << 10;
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 31\r\nretry-after: 1\r\nconnection: close\r\n\r\nthe server has too many clients";
 
-/// What all connections share.
+/// State that all connections share.
 struct Shared {
     router: Router,
     proxies: Proxies,
@@ -91,12 +91,12 @@ pub async fn serve(
         let counted = (!shared.proxies.trust(address)).then_some(address);
         let Some(admitted) = connections.admit(counted) else {
             if tls.is_none() {
-                // A new socket has room for this; a client that reads nothing does not delay the others.
+                // Does not wait: the send buffer of a new socket has room for the response.
                 drop(stream.try_write(FULL));
             }
             continue;
         };
-        // Responses are small and must not wait for more data.
+        // Disables Nagle's algorithm, because responses are small and must not wait for more data.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "failed to set TCP_NODELAY on a connection");
         }
@@ -105,7 +105,7 @@ pub async fn serve(
             Arc::clone(&shared),
             Watched::new(stream, Arc::clone(&connection)),
         );
-        // Two kinds of task: a plain connection reserves no memory for TLS, and its bytes take no detour.
+        // Separate tasks, so that a plain connection has no memory or processing overhead for TLS.
         let serving = match &tls {
             None => tasks.spawn(serve_http(stream, false, peer, admitted, shared)),
             Some(tls) => tasks.spawn(serve_tls(stream, Arc::clone(tls), peer, admitted, shared)),
@@ -125,8 +125,8 @@ fn is_of_one_client(error: &io::Error) -> bool {
     )
 }
 
-/// Serves one connection to a port with TLS to its end. Until the header of its first request is complete, the same
-/// limit on time applies as to a plain connection, so a slow handshake needs none of its own.
+/// Serves one TLS connection until it ends. The time limit on the header of the first request also covers the
+/// handshake.
 async fn serve_tls(
     stream: Watched,
     tls: Arc<Tls>,
@@ -148,7 +148,7 @@ async fn serve_tls(
     }
 }
 
-/// Serves HTTP on one connection to its end.
+/// Serves HTTP on one connection until it ends.
 async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     is_tls: bool,

@@ -1,7 +1,7 @@
-//! The open connections: how many there are, what each waits for, and which one gives way to a new one.
+//! The open connections: limits on their number and their time, and the choice of connections to close for a new one.
 //!
-//! A connection records only its phase, as one atomic store. One task checks all connections twice a second and closes those
-//! that exceed a limit, so requests need no timers.
+//! A connection records only its phase, as one atomic store. One task checks all connections twice a second and closes
+//! those that exceed a limit, so requests need no timers.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,8 +19,8 @@ use crate::request::network;
 /// The interval between two checks of all connections.
 const TICK: Duration = Duration::from_millis(500);
 
-/// At the limit, this share of the waiting connections is closed at once, so that a flood of new connections does not need
-/// a scan of all for each.
+/// At the limit, 1 in this many waiting connections is closed at once, so that a flood of new connections does not
+/// cause a scan of all connections for each.
 const EVICTED_SHARE: usize = 16;
 
 /// What a connection is waiting for.
@@ -36,7 +36,7 @@ enum Phase {
     Busy = 3,
 }
 
-/// What the server knows of one connection.
+/// The state of one connection.
 #[derive(Debug)]
 pub struct Connection {
     /// The [`Phase`] in the lowest two bits, above it the tick in which it began.
@@ -79,32 +79,33 @@ impl Connection {
         }
     }
 
-    /// The client has sent bytes.
+    /// Called when the client has sent bytes.
     pub fn received(&self) {
         self.enter_from(Phase::Idle, Phase::Header);
     }
 
-    /// The header of a request is complete.
+    /// Called when the header of a request is complete.
     pub fn begin_request(&self) {
         self.enter(Phase::Busy);
     }
 
-    /// The server waits for the rest of a body.
+    /// Called when the server waits for the rest of a body.
     pub fn await_body(&self) {
         self.enter(Phase::Body);
     }
 
-    /// The server needs no more of a body.
+    /// Called when the server needs no more of a body.
     pub fn end_body(&self) {
         self.enter_from(Phase::Body, Phase::Busy);
     }
 
-    /// The response is complete.
+    /// Called when the response is complete.
     pub fn end_request(&self) {
         self.enter(Phase::Idle);
     }
 
-    /// The client reads. The rest of a long response can follow after its body is complete.
+    /// Called when bytes were sent. The client can still be reading a long response after its body is complete, so
+    /// this restarts the idle time.
     pub fn sent(&self) {
         self.enter_from(Phase::Idle, Phase::Idle);
         if self.stalled.load(Ordering::Relaxed) != 0 {
@@ -112,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// The client does not read.
+    /// Called when the client does not read.
     pub fn stall(&self) {
         if self.stalled.load(Ordering::Relaxed) == 0 {
             let now = self.now().saturating_add(1);
@@ -120,7 +121,7 @@ impl Connection {
         }
     }
 
-    /// The task that serves the connection, which ends with it.
+    /// Sets the task that serves the connection; closing the connection aborts it.
     pub fn set_task(&self, task: AbortHandle) {
         drop(self.task.set(task));
     }
@@ -131,7 +132,7 @@ impl Connection {
         }
     }
 
-    /// Since when the server has been waiting for a request, if it is.
+    /// The tick since which the server has been waiting for the client; `None` if it is not waiting.
     fn waiting_since(&self) -> Option<u32> {
         let (phase, since) = self.phase();
         let is_stalled = self.stalled.load(Ordering::Relaxed) != 0;
@@ -215,8 +216,8 @@ impl Open {
         Some(connection)
     }
 
-    /// Closes the connections (of one address, or of all) that have been waiting longest for a request. Returns whether
-    /// there was one.
+    /// Closes the connections, of one address or of all, on which the server has been waiting longest for the client.
+    /// Returns whether there was one.
     fn evict(&mut self, from: Option<IpAddr>) -> bool {
         let mut waiting: Vec<(u32, u64)> = self
             .all
@@ -251,8 +252,8 @@ impl Connections {
         connections
     }
 
-    /// Adds a connection; at the limit, closes connections that wait for a request. At the limit of its address, closes one
-    /// of that address. `None` if all are busy. Trusted proxies, which have many clients, pass no address.
+    /// Adds a connection; at the limit, closes connections that wait for a request. At the limit of its address, closes
+    /// one of that address. `None` if all are busy. Trusted proxies, which have many clients, pass no address.
     pub fn admit(self: &Arc<Self>, from: Option<IpAddr>) -> Option<Admitted> {
         let from = from.map(network);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -357,7 +358,7 @@ mod tests {
         connections.clock.fetch_add(1, Ordering::Relaxed);
         let second = connections.admit(address(3)).unwrap();
         connections.clock.fetch_add(1, Ordering::Relaxed);
-        // What it sends does not move the end of its time.
+        // Received bytes do not extend the time limit.
         first.connection.received();
         let third = connections.admit(address(4)).unwrap();
         let open = [&busy, &first, &second, &third].map(|it| is_open(&connections, it));
@@ -392,7 +393,7 @@ mod tests {
         assert!(open.all.is_empty() && open.of_address.is_empty());
     }
 
-    /// Prepares a connection, of which each limit is a number of seconds.
+    /// Brings a connection into the phase of a limit.
     type Prepare = fn(&Connection);
 
     #[tokio::test(start_paused = true)]
@@ -417,7 +418,7 @@ mod tests {
                 connections.clock.fetch_add(ticks, Ordering::Relaxed);
                 admitted.connection.is_over(Ticks::of(&limits))
             };
-            // Two ticks are a second.
+            // A second has two ticks.
             assert!(!is_over_after(2 * seconds - 1), "{seconds} s");
             assert!(is_over_after(1), "{seconds} s");
             assert!(is_over_after(1), "{seconds} s");

@@ -1,5 +1,5 @@
-//! Checks every request before routing: the host that it names, and whether a page of another site caused a browser to send
-//! it.
+//! Checks every request before routing: the host that it names, and whether a page of another site caused a browser to
+//! send it.
 
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ impl ValidateRequest<axum::body::Body> for Guard {
     }
 }
 
-/// Rejects requests of other sites' pages to every API: even a GET can claim a job. Links to the dashboard are allowed; it
-/// has a stricter check for forms. A request with a bearer token is accepted, because browsers add none, and a page of
-/// another site cannot set one.
+/// Rejects requests of other sites' pages to every API: even a GET can claim a job. Links to the dashboard are allowed;
+/// it has a stricter check for forms. A request with a bearer token is accepted, because browsers add none, and a page
+/// of another site cannot set one.
 fn check_site(request: &Request) -> Result<(), Rejected> {
     let is_https = Https::is_set(request.extensions());
     let is_cross_site = match RequestOrigin::of(request.headers(), request.uri(), is_https) {

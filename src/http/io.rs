@@ -1,4 +1,4 @@
-//! Wrappers of the socket and the bodies of a connection. Each records in the [`Connection`] what it is waiting for.
+//! Wrappers of the socket and the bodies of a connection. They record the phases of the [`Connection`].
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use tokio::time::{Sleep, sleep};
 use super::connections::Connection;
 use crate::request::BodyTimeout;
 
-/// The bytes of a connection on the network; with TLS, the encrypted ones.
+/// The socket of a connection. With TLS, it carries the encrypted bytes.
 pub struct Watched {
     stream: TcpStream,
     connection: Arc<Connection>,
@@ -27,7 +27,7 @@ impl Watched {
         Watched { stream, connection }
     }
 
-    /// The socket.
+    /// The wrapped socket.
     pub fn tcp(&self) -> &TcpStream {
         &self.stream
     }
@@ -149,7 +149,7 @@ impl Drop for Timed {
     }
 }
 
-/// The body of a response; afterwards, the connection waits for the next request.
+/// The body of a response. At its end, the connection waits for the next request.
 pub struct Answered {
     body: Body,
     connection: Arc<Connection>,

@@ -10,17 +10,18 @@ const CONNECTIONS_MAX: usize = 16_384;
 /// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Open connections.
+    /// Maximum number of open connections.
     pub connections: usize,
-    /// Open connections of one client address; trusted proxies are exempt.
+    /// Maximum number of open connections per client address; trusted proxies are exempt.
     pub per_address: usize,
-    /// From the opening of a connection, or the first byte of a later request, to the end of the request's header.
+    /// Maximum time from the opening of a connection, or the first byte of a later request, to the end of the request's
+    /// header.
     pub header: Duration,
-    /// Between a response and the first byte of the next request.
+    /// Maximum time between a response and the first byte of the next request.
     pub idle: Duration,
-    /// For a whole request body.
+    /// Maximum time for a whole request body.
     pub body: Duration,
-    /// How long a client may not read a ready response.
+    /// Maximum time that a client reads nothing of a ready response.
     pub stalled: Duration,
 }
 

@@ -65,7 +65,7 @@ impl Proxies {
         let listed = elements(headers, &X_FORWARDED_FOR)?;
         let listed = self.client(listed.into_iter().map(address).collect())?;
         let (client, at) = match (named, listed) {
-            // A proxy that sets one of them may pass on the other one from the client.
+            // A proxy that sets only one of the headers may forward the client's value of the other.
             (Some(one), Some(other)) if one.0 != other.0 => return None,
             (Some(client), _) | (None, Some(client)) => (Some(client.0), client.1),
             (None, None) => (None, 0),
@@ -90,8 +90,8 @@ impl Proxies {
         })
     }
 
-    /// The client is the last hop that is not a trusted proxy itself, or else the first hop; with its index from the end.
-    /// `Some(None)` without hops; `None` if a hop up to the client has no address.
+    /// The client and its index from the end: the last hop that is not a trusted proxy, or else the first hop.
+    /// `Some(None)` without hops; `None` if a hop after the client, or the client, has no address.
     #[expect(clippy::option_option, reason = "malformed is not the same as absent")]
     fn client(&self, hops: Vec<Option<IpAddr>>) -> Option<Option<(IpAddr, usize)>> {
         let mut found = None;
@@ -106,7 +106,7 @@ impl Proxies {
     }
 }
 
-/// What a trusted proxy says about a request.
+/// The facts about a request in the headers of a trusted proxy.
 struct Forwarded {
     client: Option<IpAddr>,
     https: Option<bool>,
@@ -148,8 +148,8 @@ impl<'a> Hop<'a> {
     }
 }
 
-/// The elements of a list header, in the order in which the proxies added them; `None` if there are too many or if one is
-/// not text. Addresses and hosts contain no commas, so quoted commas need no handling.
+/// The elements of a list header, in the order in which the proxies added them; `None` if there are too many or if one
+/// is not text. Addresses and hosts contain no commas, so quoted commas need no handling.
 fn elements<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Vec<&'a str>> {
     let mut elements = Vec::new();
     for value in headers.get_all(name) {

@@ -1,20 +1,20 @@
-//! SIGHUP: what a running server reads again.
+//! Reloads files on SIGHUP.
 
 use std::io;
 
 use futures::{Stream, StreamExt, stream};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Something that a server reads again: what it is, and how. An error changes nothing.
+/// A reload: the name of what is reloaded, for the log, and the function. If the function fails, nothing changes.
 pub struct Reload {
     pub what: &'static str,
     pub run: Box<dyn FnMut() -> Result<(), String> + Send>,
 }
 
-/// The SIGHUPs that the process gets from now on. Signals that arrive together count as one.
+/// The SIGHUPs that the process receives after this call. Signals that arrive together count as one.
 ///
 /// # Errors
-/// If the system refuses the handler.
+/// If the signal handler cannot be installed.
 pub fn hangups() -> io::Result<impl Stream<Item = ()> + Send + Unpin> {
     let mut signals = signal(SignalKind::hangup())?;
     Ok(stream::poll_fn(move |context| signals.poll_recv(context)))

@@ -1,5 +1,5 @@
-//! An ID for every request: in the response's `X-Request-ID`, and in each log line of the request. The server ignores IDs
-//! from clients, because a client could repeat the ID of another request.
+//! An ID for every request: in the response's `X-Request-ID`, and in each log line of the request. The server ignores
+//! IDs from clients, because a client could repeat the ID of another request.
 
 use std::fmt;
 

@@ -26,22 +26,22 @@ const ALPN: [&[u8]; 1] = [b"http/1.1"];
 /// Maximum number of certificates in a chain.
 const CHAIN_MAX: usize = 16;
 
-/// How much of a plain request is read after the response, so that closing does not reset the connection before the client
-/// has read the response.
+/// How much of a plain request is read after the response, so that closing does not reset the connection before the
+/// client has read the response.
 const PLAIN_BYTES_MAX: u64 = 64 << 10;
 
 /// The response to a plain HTTP request.
 const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 43\r\nconnection: close\r\n\r\nthis port accepts only HTTPS: use https://\n";
 
-/// The files of a certificate chain and its private key, both in PEM format, and what they held when they were last
-/// read without an error.
+/// The files of a certificate chain and its private key, both in PEM format, and the pair that was last loaded without
+/// an error.
 pub struct Tls {
     certificate: String,
     key: String,
     current: RwLock<Arc<ServerConfig>>,
-    /// The first steps of handshakes, which compute signatures. One for each thread that serves connections: with
-    /// more, a flood of handshakes would delay all requests until the last one is computed.
+    /// Limits the concurrent first steps of handshakes, which compute signatures, to one per thread that serves
+    /// connections. With more, a flood of handshakes would delay all requests.
     starting: Semaphore,
 }
 
@@ -87,7 +87,7 @@ impl Tls {
     /// Performs the handshake. The caller limits its time.
     ///
     /// # Errors
-    /// If the client breaks off, or the two cannot agree; the client then gets an alert.
+    /// If the client disconnects, or if no protocol version or cipher is shared; the client then receives an alert.
     pub async fn accept(&self, stream: Watched) -> io::Result<TlsStream<Watched>> {
         let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         let accept = {

@@ -1,5 +1,5 @@
-//! The body of an answer as JSON, which has a limit: what lists many jobs is given up as soon as it is longer. And how
-//! large bodies are read and written without delaying other requests.
+//! JSON bodies. A response that exceeds the size limit is abandoned early. Large bodies are parsed and serialized
+//! without delaying other requests.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use tokio::task::block_in_place;
 
 use crate::engine::{Error, RESPONSE_BYTES_MAX};
 
-/// Bodies of so many bytes are read and written in less than a millisecond.
+/// Bodies up to this size, in bytes, are parsed or serialized in less than a millisecond.
 const SMALL: usize = 64 << 10;
 
 /// A value as JSON text.
@@ -20,7 +20,8 @@ pub fn text(value: &impl Serialize) -> Result<String, Error> {
     text_up_to(SMALL, value).or_else(|_| in_place(|| text_up_to(RESPONSE_BYTES_MAX, value)))
 }
 
-/// Reads a body of so many bytes. While it reads a large one, the other tasks of this thread run on another.
+/// Calls `read` to parse a body of `bytes` bytes. For a large body, the runtime moves the other tasks of this thread to
+/// another thread.
 pub fn read<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
     if bytes <= SMALL {
         read()
@@ -30,7 +31,7 @@ pub fn read<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
 }
 
 fn in_place<T>(work: impl FnOnce() -> T) -> T {
-    // A runtime with one thread has no other.
+    // `block_in_place` panics on a runtime with a single thread.
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
         _ => work(),
@@ -42,12 +43,12 @@ fn text_up_to(max: usize, value: &impl Serialize) -> Result<String, Error> {
         bytes: Vec::new(),
         max,
     };
-    // Our own types have text for keys, and no number that JSON lacks: nothing else can fail.
+    // The serialized types have text keys and finite numbers, so only the size limit can fail.
     serde_json::to_writer(&mut body, value).map_err(|_| Error::ResponseTooLarge)?;
     String::from_utf8(body.bytes).map_err(|_| Error::ResponseTooLarge)
 }
 
-/// A body as it is written.
+/// A writer that fails beyond `max` bytes.
 struct Body {
     bytes: Vec<u8>,
     max: usize,

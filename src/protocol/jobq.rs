@@ -1,7 +1,7 @@
-//! Jobq over HTTP: the table of `docs/protocols/jobq.md`.
+//! Jobq over HTTP: the routes of `docs/protocols/jobq.md`.
 //!
-//! A handler reads its parameters out of a [`Call`], calls one verb of the engine and gives an answer. Bodies are
-//! read as JSON, whatever is said of them.
+//! A handler reads its parameters from a [`Call`], calls one engine operation and returns a response. Bodies are parsed
+//! as JSON regardless of their content type.
 
 mod answer;
 mod call;
@@ -27,18 +27,18 @@ const GET: MethodFilter = MethodFilter::GET;
 const POST: MethodFilter = MethodFilter::POST;
 const DELETE: MethodFilter = MethodFilter::DELETE;
 
-/// What the handlers work with.
+/// The state of the handlers.
 #[derive(Clone)]
 pub struct Front {
     pub engine: Engine,
-    /// The largest body of a request, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub body_max: usize,
 }
 
-/// An answer, or why there is none.
+/// A response or an error.
 type Outcome = Result<Response, Refusal>;
 
-/// All paths of Jobq.
+/// All routes of Jobq.
 pub fn router(front: Front) -> Router {
     let queue = "/api/v0/queue/{queue}";
     let under = |path: &str| format!("{queue}/{path}");
@@ -51,7 +51,7 @@ pub fn router(front: Front) -> Router {
         .route(&under("job/{id}"), on(GET, get).merge(on(DELETE, delete)))
         .route(&under("job/{id}/state"), on(POST, advance))
         .route(&under("job/{id}/event"), on(POST, append))
-        // As its own clients speak, which know of one queue.
+        // The paths of the original server's clients, which have a single queue.
         .route("/api/v0/job", on(GET, list).merge(on(POST, query)))
         .route("/api/v0/job/create", on(POST, create_alone))
         .route("/api/v0/job/poll", on(POST, poll))
@@ -63,7 +63,7 @@ pub fn router(front: Front) -> Router {
         .with_state(front)
 }
 
-/// The answer to a path under `/api/v0` that nobody serves.
+/// The response to an unknown path under `/api/v0`.
 pub async fn no_such_endpoint(request: Request) -> Response {
     drain(request).await;
     Refusal::NoSuchEndpoint.into_response()
@@ -74,7 +74,7 @@ async fn method_not_allowed(request: Request) -> Response {
     Refusal::MethodNotAllowed.into_response()
 }
 
-/// The answer to whoever shows no key where one is needed.
+/// The response to a request without valid credentials.
 pub fn unauthorized() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
     (challenge, Refusal::Unauthorized).into_response()
@@ -150,7 +150,8 @@ async fn create(front: Front, call: Call) -> Outcome {
         .await?))
 }
 
-/// `POST /api/v0/job/create`: upstream's clients send `{"payload": …, "state": …}`, and its first one the payload alone.
+/// `POST /api/v0/job/create`: clients of the original server send `{"payload": …, "state": …}`; its first client sends
+/// only the payload.
 async fn create_alone(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
     let (payload, state) = call.new_job_or_payload()?;
@@ -170,7 +171,7 @@ async fn get(front: Front, call: Call) -> Outcome {
 /// `DELETE /api/v0/queue/{queue}/job/{id}`
 async fn delete(front: Front, call: Call) -> Outcome {
     let queue = call.queue(&front.engine).await?;
-    // What cannot be an id is not there.
+    // An invalid ID names no job, and deleting a missing job succeeds.
     if let Ok(id) = call.id() {
         front.engine.delete_record(&queue, id).await?;
     }

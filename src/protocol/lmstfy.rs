@@ -1,7 +1,7 @@
-//! lmstfy over HTTP: the table of `docs/protocols/lmstfy.md`.
+//! lmstfy over HTTP: the routes of `docs/protocols/lmstfy.md`.
 //!
-//! A handler reads its parameters out of a [`Call`], calls one verb of the engine and gives an answer. Whoever
-//! calls has shown a token of the namespace before.
+//! A handler reads its parameters from a [`Call`], calls one engine operation and returns a response. The token of the
+//! namespace is checked while the request is read.
 
 mod answer;
 mod call;
@@ -31,7 +31,7 @@ const GET: MethodFilter = MethodFilter::GET;
 const PUT: MethodFilter = MethodFilter::PUT;
 const DELETE: MethodFilter = MethodFilter::DELETE;
 
-/// The namespaces that the path without `/api` cannot have, for it would take paths of others.
+/// Namespaces that the path without `/api` excludes, because it would shadow paths of other APIs.
 const RESERVED: &[&str] = &[
     "api",
     "v0",
@@ -50,20 +50,20 @@ const RESERVED: &[&str] = &[
     "pkg",
 ];
 
-/// What the handlers work with.
+/// The state of the handlers.
 #[derive(Clone)]
 pub struct Front {
     pub engine: Engine,
-    /// Whether namespaces stand open.
+    /// Whether namespaces need no token.
     pub no_auth: bool,
-    /// The largest body of a job, in bytes.
+    /// Maximum size of a job body, in bytes.
     pub body_max: usize,
 }
 
-/// An answer, or why there is none.
+/// A response or an error.
 type Outcome = Result<Response, Refusal>;
 
-/// All paths of lmstfy.
+/// All routes of lmstfy.
 pub fn router(front: Front) -> Router {
     let queue = "/api/{namespace}/{queue}";
     let under = |path: &str| format!("{queue}/{path}");
@@ -71,7 +71,7 @@ pub fn router(front: Front) -> Router {
         .route(
             queue,
             on(GET, consume)
-                // axum would answer HEAD with the handler of GET, which takes a job.
+                // Otherwise axum handles HEAD with the handler of GET, which consumes a job.
                 .head(async || StatusCode::METHOD_NOT_ALLOWED)
                 .merge(on(PUT, publish))
                 .merge(on(DELETE, destroy)),
@@ -92,7 +92,7 @@ pub fn router(front: Front) -> Router {
                 .merge(on(DELETE, drop_dead)),
         )
         .route(&under("deadletter/size"), on(GET, dead_letter::size))
-        // As the document has it.
+        // The document omits `/api` here.
         .route(
             "/{namespace}/{queue}/deadletter",
             on(DELETE, async |front, call: Call| {
@@ -106,7 +106,7 @@ pub fn router(front: Front) -> Router {
         .with_state(front)
 }
 
-/// The answer to a path under `/api` that nobody serves.
+/// The response to an unknown path under `/api`.
 pub async fn no_such_endpoint(request: Request) -> Response {
     drain(request).await;
     Refusal::NoSuchEndpoint.into_response()

@@ -1,8 +1,7 @@
-//! qless over HTTP: the table of `docs/protocols/qless.md`.
+//! qless over HTTP: the routes of `docs/protocols/qless.md`.
 //!
-//! A handler reads its fields out of a [`Call`], calls one verb of the engine and gives an [`Answer`].
-//! `data` is one item or an array of items where the table says so; an array is done in order, each
-//! item for itself.
+//! A handler reads its fields from a [`Call`], calls one engine operation and returns an [`Answer`]. Where the document
+//! allows it, `data` is one item or an array of items. The items of an array are processed in order and independently.
 
 mod answer;
 mod call;
@@ -49,18 +48,18 @@ const POST: MethodFilter = MethodFilter::POST;
 const PUT: MethodFilter = MethodFilter::PUT;
 const DELETE: MethodFilter = MethodFilter::DELETE;
 
-/// What the handlers work with.
+/// The state of the handlers.
 #[derive(Clone)]
 pub struct Front {
     pub engine: Engine,
     pub allow_flush: bool,
-    /// Ends streams when the server is about to stop.
+    /// Ends event streams when the server stops.
     pub stop: CancellationToken,
 }
 
 type Outcome = Result<Answer, Refusal>;
 
-/// The routes of the table, at the root.
+/// All routes of qless, at the root.
 pub fn router(front: Front) -> Router {
     Router::new()
         .route("/get", taking(claim_of_several))
@@ -130,13 +129,13 @@ pub fn router(front: Front) -> Router {
         .with_state(front)
 }
 
-/// The answer to a path that nobody serves.
+/// The response to an unknown path.
 pub async fn no_such_endpoint(request: Request) -> Refusal {
     drain(request).await;
     Refusal::NoSuchEndpoint
 }
 
-/// The answer to whoever shows no key of qless's door.
+/// The response to a request without valid credentials.
 pub fn unauthorized() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
     (challenge, Refusal::Unauthorized).into_response()
@@ -147,12 +146,12 @@ pub fn rejected(why: Rejected) -> Response {
     Refusal::Rejected(why).into_response()
 }
 
-/// The answer where the server itself is at fault.
+/// The response to an internal error.
 pub fn internal_error() -> impl IntoResponse {
     Refusal::Internal
 }
 
-/// A handler under a method: read the call, do it, wrap the outcome.
+/// The route of a method: reads the request, calls the handler and wraps its outcome.
 fn on<F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<Front>
 where
     F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
@@ -171,7 +170,7 @@ where
     )
 }
 
-/// GET or POST of something that takes jobs. axum would answer HEAD with GET's handler, so it is refused.
+/// The routes of GET and POST for a handler that claims jobs. Rejects HEAD, which axum would handle like GET.
 fn taking<F, Fut>(handler: F) -> MethodRouter<Front>
 where
     F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
@@ -181,7 +180,7 @@ where
         .head(async || ([(header::ALLOW, "GET,POST")], Refusal::MethodNotAllowed))
 }
 
-// ---- what the handlers share ----
+// ---- shared by the handlers ----
 
 impl Front {
     fn now(&self, envelope: &Envelope<'_>) -> Result<Option<Time>, Refusal> {

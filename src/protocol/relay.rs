@@ -1,7 +1,7 @@
-//! Relay v2 over HTTP: the table of `docs/protocols/relay.md`.
+//! Relay v2 over HTTP: the routes of `docs/protocols/relay.md`.
 //!
-//! A handler reads its parameters out of a [`Call`], calls one verb of the engine and gives an answer; errors
-//! are plain text.
+//! A handler reads its parameters from a [`Call`], calls one engine operation and returns a response. Errors are plain
+//! text.
 
 mod answer;
 mod call;
@@ -29,31 +29,31 @@ const PUT: MethodFilter = MethodFilter::PUT;
 const PATCH: MethodFilter = MethodFilter::PATCH;
 const DELETE: MethodFilter = MethodFilter::DELETE;
 
-/// Jobs that one request may take; it may ask for more.
+/// Maximum number of jobs that one request claims. A larger `num_jobs` is accepted.
 const NEXT_MAX: i64 = 1_000;
 
-/// What the handlers work with.
+/// The state of the handlers.
 #[derive(Clone)]
 pub struct Front {
     pub engine: Engine,
-    /// The largest body of a request, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub body_max: usize,
 }
 
-/// An answer, or why there is none.
+/// A response or an error.
 type Outcome = Result<Response, Refusal>;
 
-/// All paths of Relay.
+/// All routes of Relay.
 pub fn router(front: Front) -> Router {
     Router::new()
         .route("/v2/queues/jobs", on(POST, enqueue))
         .route(
             "/v2/queues/{queue}/jobs",
-            // axum would answer HEAD with the handler of GET, which takes a job.
+            // Otherwise axum handles HEAD with the handler of GET, which claims jobs.
             on(GET, next).head(async || Refusal::MethodNotAllowed),
         )
         .route("/v2/queues/{queue}/jobs/{id}", one_job())
-        // The id may be empty, which no parameter at the end of a path matches.
+        // The ID can be empty, but axum's path parameters cannot.
         .route("/v2/queues/{queue}/jobs/", one_job())
         .route(
             "/v2/queues/{queue}/jobs/{id}/run-id/{run_id}",
@@ -65,20 +65,20 @@ pub fn router(front: Front) -> Router {
         .with_state(front)
 }
 
-/// What is done with a job by its name.
+/// The methods of a single job.
 fn one_job() -> MethodRouter<Front> {
     on(GET, get)
         .merge(on(HEAD, exists))
         .merge(on(DELETE, delete))
 }
 
-/// The answer to a path under `/v2` that nobody serves.
+/// The response to an unknown path under `/v2`.
 pub async fn no_such_endpoint(request: Request) -> Response {
     drain(request).await;
     Refusal::NoSuchEndpoint.into_response()
 }
 
-/// The answer to whoever shows no key where one is needed.
+/// The response to a request without valid credentials.
 pub fn unauthorized() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
     (challenge, Refusal::Unauthorized).into_response()
@@ -104,7 +104,7 @@ async fn enqueue(front: Front, call: Call) -> Outcome {
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
-/// `GET /v2/queues/{queue}/jobs`: what there is, at once.
+/// `GET /v2/queues/{queue}/jobs`: claims available jobs, without waiting for more.
 async fn next(front: Front, call: Call) -> Outcome {
     let count = call.num_jobs()?.min(NEXT_MAX);
     let queue = call.queue()?;
@@ -147,7 +147,7 @@ async fn heartbeat(front: Front, call: Call) -> Outcome {
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
-/// `PUT /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`. If there is no such run nothing happens, and that is fine.
+/// `PUT /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`. Succeeds without a change if the run does not exist.
 async fn requeue(front: Front, call: Call) -> Outcome {
     let (run, jobs) = (call.run()?, call.jobs()?);
     front.engine.requeue_run(run, jobs, call.mode()).await?;

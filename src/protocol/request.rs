@@ -1,5 +1,4 @@
-//! What all fronts do with a request before they look into it: read its body within limits, and its query; and how
-//! they are handed it.
+//! Request reading that all protocols share: the body within its limits, the query, and the call of the handler.
 
 use std::error::Error;
 use std::future::Future;
@@ -17,25 +16,25 @@ use serde::Serialize;
 
 use crate::request::{BodyTimeout, discard};
 
-/// How much of a body that is too large is read and thrown away, in bodies of the largest size, so that the
-/// client, which is still writing, gets to read our answer.
+/// A body that is too large is read and discarded up to this multiple of its limit, because clients read the response
+/// only after they have written the body.
 const DRAINED: usize = 4;
 
-/// What the handlers of a protocol work with.
+/// The state of a protocol's handlers.
 pub trait Front: Clone + Send + Sync + 'static {
-    /// A request, as they are handed it.
+    /// The request type of the handlers.
     type Call: Send;
-    /// Why there is no answer.
+    /// The error type of the handlers.
     type Refusal: IntoResponse + Send;
 
-    /// Reads a request, whole.
+    /// Reads a request, including its body.
     fn read(
         &self,
         request: Request,
     ) -> impl Future<Output = Result<Self::Call, Self::Refusal>> + Send;
 }
 
-/// A handler under a method: read the call, do it.
+/// The route of a method: reads the request and calls the handler.
 pub fn on<T, F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<T>
 where
     T: Front,
@@ -54,13 +53,13 @@ where
     )
 }
 
-/// A value as the body of an answer.
+/// A JSON response.
 pub fn json(value: &impl Serialize) -> Response {
     let text = serde_json::to_vec(value).unwrap_or_default();
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-/// Why there is no body.
+/// Why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoBody {
     TooLarge,
@@ -75,7 +74,7 @@ pub struct Head {
     query: Vec<(String, String)>,
 }
 
-/// A request, whole.
+/// A request with its body.
 pub struct Asked {
     head: Head,
     pub body: Result<Bytes, NoBody>,
@@ -89,7 +88,7 @@ impl Deref for Asked {
     }
 }
 
-/// What of a request is no text.
+/// The part of a request that is not valid UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotText {
     Path,
@@ -97,7 +96,7 @@ pub enum NotText {
 }
 
 impl NotText {
-    /// As a sentence.
+    /// The error message.
     pub fn told(self) -> &'static str {
         match self {
             NotText::Path => "the path is not valid UTF-8",
@@ -107,10 +106,10 @@ impl NotText {
 }
 
 impl Asked {
-    /// Reads a request and its body, if that has at most `max` bytes.
+    /// Reads a request and its body of at most `max` bytes.
     ///
     /// # Errors
-    /// If its path or its query is no text.
+    /// If the path or the query is not valid UTF-8.
     pub async fn read(request: Request, max: usize) -> Result<Asked, NotText> {
         let (parts, body) = request.into_parts();
         let body = self::body(body, max).await;
@@ -118,11 +117,10 @@ impl Asked {
         Ok(Asked { head, body })
     }
 
-    /// Reads a request, and its body only if `admit` accepts what comes before it. The body of a request that is
-    /// refused is thrown away.
+    /// Reads a request, and its body only if `admit` accepts the rest. Discards the body of a rejected request.
     ///
     /// # Errors
-    /// What `admit` refuses, and a path or query that is no text.
+    /// The error of `admit`, or a path or query that is not valid UTF-8.
     pub async fn read_if<T, E: From<NotText>>(
         request: Request,
         max: usize,
@@ -158,25 +156,25 @@ impl Head {
         })
     }
 
-    /// What stands in the path for `name`; nothing if the route has no such part.
+    /// The value of the path parameter `name`; empty if the route has no such parameter.
     pub fn part(&self, name: &str) -> &str {
         let found = self.path.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| value).unwrap_or_default()
     }
 
-    /// Whether the route has a part of this name.
+    /// Whether the route has the path parameter `name`.
     pub fn has_part(&self, name: &str) -> bool {
         self.path.iter().any(|(key, _)| key == name)
     }
 
-    /// The first value that the query gives `name`.
+    /// The first value of the query parameter `name`.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
     }
 }
 
-/// The body, if it has at most `max` bytes. The server limits the time it takes.
+/// Reads a body of at most `max` bytes. The HTTP server limits the time.
 pub async fn body(body: Body, max: usize) -> Result<Bytes, NoBody> {
     let mut stream = body.into_data_stream();
     let mut first: Option<Bytes> = None;
@@ -211,8 +209,8 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, NoBody> {
     })
 }
 
-/// The names and values of a query; `None` if they are not UTF-8. The parser would write U+FFFD for what
-/// is not, and so make one name of many.
+/// The names and values of a query; `None` if they are not valid UTF-8. The parser replaces invalid bytes by U+FFFD,
+/// which would make distinct names equal.
 pub fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes())
         .into_owned()
@@ -245,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    /// A body that comes in parts of these lengths, and how many of them have been read.
+    /// A body in chunks of these lengths, and the number of chunks that have been read.
     fn in_parts(lengths: Vec<usize>) -> (Body, Arc<AtomicUsize>) {
         let read = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&read);

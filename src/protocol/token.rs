@@ -1,7 +1,7 @@
-//! Tokens over HTTP, as lmstfy's admin API has them: made, listed, revoked. All of it is the administrator's.
+//! The admin API of lmstfy for tokens: create, list, revoke. It requires admin credentials.
 //!
-//! lmstfy lists the tokens themselves. Here only hashes are kept, so a list has their public names, and a token may
-//! be revoked by its name as well.
+//! lmstfy lists the tokens themselves. This server stores only hashes, so it lists public names, and a token can be
+//! revoked by its public name too.
 
 use axum::Json;
 use axum::Router;
@@ -18,13 +18,13 @@ use crate::auth::{BASIC, Rejected};
 use crate::engine::{Engine, Error, Expiry, Time, Token, TokenError};
 use crate::time;
 
-/// The longest form.
+/// Maximum size of a form, in bytes.
 const FORM_BYTES_MAX: usize = 16 << 10;
 
-/// The type of a form.
+/// The content type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// `/token` and what is under it.
+/// The routes below `/token`.
 pub fn router(engine: Engine) -> Router {
     Router::new()
         .route("/token/{namespace}", get(list).post(create))
@@ -42,7 +42,7 @@ pub fn router(engine: Engine) -> Router {
         .with_state(engine)
 }
 
-/// The answer to whoever is not let in.
+/// The response to a request without valid credentials.
 pub fn unauthorized() -> Response {
     let why = "an admin token, or the admin name and password, is required";
     let challenge = [(header::WWW_AUTHENTICATE, BASIC)];
@@ -54,7 +54,7 @@ pub fn rejected(why: Rejected) -> Response {
     refusal(why.status(), why.message())
 }
 
-/// What a path names; nothing, where it is not UTF-8, for no namespace and no token is named so.
+/// Path parameters. A path that is not valid UTF-8 yields empty ones, which match no namespace and no token.
 type Named<T> = Result<Path<T>, PathRejection>;
 
 async fn list(State(engine): State<Engine>, path: Named<String>, uri: Uri) -> Response {
@@ -70,7 +70,7 @@ async fn list(State(engine): State<Engine>, path: Named<String>, uri: Uri) -> Re
     let of_it = tokens.iter().filter(|it| it.namespace == namespace);
     let description = |it: &Token| (it.name.clone(), it.description.as_str().into());
     let named: Map<String, Value> = of_it.clone().map(description).collect();
-    // lmstfy has no details, so only clients that ask for them get them.
+    // An extension of lmstfy's response, so it is returned only on request.
     if !with_details {
         return Json(json!({ "tokens": named })).into_response();
     }
@@ -78,7 +78,7 @@ async fn list(State(engine): State<Engine>, path: Named<String>, uri: Uri) -> Re
     Json(json!({ "tokens": named, "details": details })).into_response()
 }
 
-/// What is known of a token besides its description. The last use is given to the hour.
+/// The details of a token other than its description. The last use is rounded to the hour.
 fn detail(token: &Token) -> Value {
     let moment = |at: Option<Time>| at.map(|at| time::iso(at.0));
     json!({
@@ -119,13 +119,13 @@ async fn create(State(engine): State<Engine>, path: Named<String>, request: Requ
 async fn revoke(State(engine): State<Engine>, path: Named<(String, String)>) -> Response {
     let (namespace, token) = path.map(|Path(path)| path).unwrap_or_default();
     match engine.revoke_token(&namespace, &token).await {
-        // lmstfy does not say whether there was one.
+        // As in lmstfy, the response does not reveal whether the token existed.
         Ok(_) => StatusCode::NO_CONTENT.into_response(),
         Err(error) => of_engine(&error),
     }
 }
 
-/// The parameters of the query, then those of the form.
+/// The parameters of the query, followed by those of the form.
 async fn parameters(request: Request) -> Result<Vec<(String, String)>, Response> {
     let not_text = || refusal(StatusCode::BAD_REQUEST, NOT_TEXT);
     let mut parameters =
@@ -148,7 +148,7 @@ const NOT_TEXT: &str = "the parameters are not valid UTF-8";
 
 const INVALID_DESCRIPTION: &str = "invalid description";
 
-/// The answer to what the engine refuses, in lmstfy's words where it has some.
+/// The response to an error of the engine, with lmstfy's message if lmstfy has one.
 fn of_engine(error: &Error) -> Response {
     let bad = |why: &str| refusal(StatusCode::BAD_REQUEST, why);
     match error {

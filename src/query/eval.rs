@@ -1,4 +1,4 @@
-//! Evaluating a tree over one job.
+//! Evaluates a syntax tree for one job.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,20 +11,20 @@ use super::tree::{Arithmetic, Binary, Column, Compare, Node, Step, Type};
 use super::value::{Affinity, Value};
 use crate::budget::{Budget, Spent};
 
-/// The most bytes of a text that an expression makes.
+/// Maximum length of a computed text, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
-/// The longest pattern of LIKE in bytes (SQLite's limit).
+/// Maximum length of a LIKE pattern, in bytes (SQLite's limit).
 const PATTERN_BYTES_MAX: usize = 50_000;
 
-/// What has been read of a column, once it has been: nothing if it is not JSON.
+/// The parsed JSON of a column: `None` if it is not parsed yet, `Some(None)` if it is not valid JSON.
 type Cell<'a> = Option<Option<Rc<Json<'a>>>>;
 
-/// A look at one job.
+/// The evaluation of a query for one job.
 pub struct Look<'a, 'w> {
     record: Record<'a>,
     now: i64,
-    /// Each function that converts, compares or copies a text takes it, and pays first.
+    /// Each function that converts, compares or copies a text spends from it first.
     pub work: &'w mut Budget,
     payload: Cell<'a>,
     state: Cell<'a>,
@@ -47,7 +47,7 @@ impl<'a, 'w> Look<'a, 'w> {
         self.work.spend(work)
     }
 
-    /// Pays for a text of so many bytes that is about to be made.
+    /// Pays for a new text of `bytes` bytes.
     pub fn make(&mut self, bytes: usize) -> Result<(), Spent> {
         if bytes > TEXT_BYTES_MAX {
             return Err(Spent::Text);
@@ -82,7 +82,7 @@ impl<'a, 'w> Look<'a, 'w> {
         }
     }
 
-    /// What a node is as a condition.
+    /// The value of a node as a condition; `None` for NULL.
     pub fn truth(&mut self, node: &'a Node) -> Result<Option<bool>, Spent> {
         self.eval(node)?.truth(self.work)
     }
@@ -97,7 +97,7 @@ impl<'a, 'w> Look<'a, 'w> {
         }
     }
 
-    /// The JSON of an argument, if it is JSON. That of a column is read once.
+    /// The JSON of an argument; `None` if it is not valid. A column is parsed only once.
     pub fn json(&mut self, node: &'a Node) -> Result<Option<Rc<Json<'a>>>, Spent> {
         let column = match node {
             Node::Column(column @ (Column::Payload | Column::State | Column::Events)) => *column,
@@ -133,7 +133,7 @@ impl<'a, 'w> Look<'a, 'w> {
 
     fn chain(&mut self, first: &'a Node, steps: &'a [Step]) -> Result<Value<'a>, Spent> {
         let (mut affinity, mut steps) = (first.affinity(), steps.iter());
-        // An arrow wants the JSON itself, which for a column has perhaps been read already.
+        // An arrow takes the parsed JSON of its left side, which is cached for a column.
         let mut value = match steps.as_slice() {
             [Step::Binary(Binary::Arrow { is_json }, label), ..] => {
                 steps.next();
@@ -259,7 +259,7 @@ impl<'a, 'w> Look<'a, 'w> {
         }))
     }
 
-    /// Only the left side's affinity counts here.
+    /// `IN` uses the affinity of its left side only.
     fn is_in(
         &mut self,
         left: &Value<'a>,
@@ -282,19 +282,19 @@ impl<'a, 'w> Look<'a, 'w> {
     }
 }
 
-/// What `CAST` makes of a value.
+/// The result of `CAST`.
 fn cast<'a>(value: Value<'a>, kind: Type, work: &mut Budget) -> Result<Value<'a>, Spent> {
     Ok(match (kind, value) {
         (_, Value::Null) => Value::Null,
         (Type::Integer, value) => Value::Integer(value.to_integer(work)?),
         (Type::Real, value) => Value::Real(value.to_real(work)?),
-        // JSON stays what it is.
+        // Keeps the JSON subtype.
         (Type::Text, text @ Value::Text { .. }) => text,
         (Type::Text, value) => Value::text(value.into_text().unwrap_or_default()),
     })
 }
 
-/// The value of a literal, not copied.
+/// The value of a literal, borrowed.
 fn literal<'a>(value: &'a Value<'static>) -> Value<'a> {
     match value {
         Value::Null => Value::Null,
@@ -320,7 +320,7 @@ fn or(left: Option<bool>, right: Option<bool>) -> Option<bool> {
     }
 }
 
-/// Whole numbers stay whole as long as they fit; a division by zero is NULL.
+/// Integers stay integers unless they overflow. Division by zero is NULL.
 fn arithmetic(
     operator: Arithmetic,
     left: &Value<'_>,
@@ -356,7 +356,7 @@ fn arithmetic(
         Arithmetic::Divide if two == 0.0 => return Ok(Value::Null),
         Arithmetic::Divide => one / two,
         Arithmetic::Remainder => {
-            // SQLite reads a text as a whole number here: '1e2' is 1.
+            // SQLite converts a text to an integer here: '1e2' is 1.
             let (one, two) = (left.to_integer(work)?, right.to_integer(work)?);
             if two == 0 {
                 return Ok(Value::Null);

@@ -1,4 +1,4 @@
-//! The functions an expression may call.
+//! The functions of the query language.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ use crate::budget::{Budget, Spent};
 impl<'a> Look<'a, '_> {
     pub fn call(&mut self, function: Function, arguments: &'a [Node]) -> Result<Value<'a>, Spent> {
         match (function, arguments) {
-            // These do not evaluate all their arguments, or want the first one as JSON.
+            // These functions do not evaluate all arguments, or take the first one as parsed JSON.
             (Function::Coalesce, _) => self.coalesce(arguments),
             (Function::Iif, [condition, then, otherwise @ ..]) => {
                 if self.truth(condition)? == Some(true) {
@@ -69,7 +69,7 @@ impl<'a> Look<'a, '_> {
         Ok(Value::Null)
     }
 
-    /// A function of values.
+    /// Calls a function that takes evaluated arguments.
     fn plain(&mut self, function: Function, values: Vec<Value<'a>>) -> Result<Value<'a>, Spent> {
         for value in &values {
             if let Value::Text { text, .. } = value {
@@ -142,7 +142,7 @@ impl<'a> Look<'a, '_> {
         };
         let set = until_nul(&set);
         let text = value.into_text().unwrap_or_default();
-        // Each character is looked for in the set, which may be as long as the text.
+        // Searches the set for each character; the set can be as long as the text.
         let mut paid = Ok(());
         let trimmed = text.trim_matches(|char| {
             paid = paid.and_then(|()| self.spend(set.len()));
@@ -221,7 +221,7 @@ impl<'a> Look<'a, '_> {
         Ok(Value::json(array))
     }
 
-    /// The place in a JSON that a function means: all of it, or what a path leads to.
+    /// The JSON and the entry that a function uses: the root, or the target of the path.
     fn json_at(
         &mut self,
         json: &'a Node,
@@ -240,7 +240,7 @@ impl<'a> Look<'a, '_> {
         })
     }
 
-    /// What a path leads to; nothing if it is none.
+    /// The target of a path; `None` if the path is invalid.
     fn lookup(&mut self, json: &Json<'_>, path: &Value<'_>) -> Result<Option<Found>, Spent> {
         let Some(path) = path.to_text() else {
             return Ok(None);
@@ -261,7 +261,7 @@ impl<'a> Look<'a, '_> {
         })
     }
 
-    /// `->` and `->>`, to whose right a path, a label or the number of an element may stand.
+    /// `->` and `->>`. The right side is a path, a label or the index of an element.
     pub fn arrow(
         &mut self,
         json: Option<Rc<Json<'a>>>,
@@ -305,7 +305,7 @@ enum Found {
     Nothing,
 }
 
-/// A JSON value as a value: arrays and objects as their JSON text.
+/// Converts a JSON value to an SQL value. Arrays and objects become their JSON text.
 pub fn extracted<'t>(json: &Json<'t>, at: usize, work: &mut Budget) -> Result<Value<'t>, Spent> {
     Ok(match json.entry(at).map(|entry| entry.kind) {
         None | Some(Kind::Null) => Value::Null,
@@ -338,7 +338,7 @@ fn integer<'a>(count: usize) -> Value<'a> {
     Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// The characters of a text, the bytes of a number.
+/// The number of characters of a text, or of bytes of a number as text.
 fn length(value: &Value<'_>) -> usize {
     match value {
         Value::Text { text, .. } => until_nul(text).chars().count(),
@@ -346,7 +346,7 @@ fn length(value: &Value<'_>) -> usize {
     }
 }
 
-/// The least or the greatest; nothing if any of them is NULL. Of equals `min` takes the last, `max` the first.
+/// The minimum or maximum; NULL if any value is NULL. Among equal values, `min` returns the last and `max` the first.
 fn extreme<'a>(
     function: Function,
     values: Vec<Value<'a>>,
@@ -370,7 +370,8 @@ fn extreme<'a>(
     Ok(best)
 }
 
-/// Characters are counted from 1, or from the end if the start is negative; a negative count takes those before.
+/// `substr`: characters count from 1, or from the end for a negative start. A negative count takes the characters
+/// before the start.
 fn substr<'a>(
     value: Value<'a>,
     start: Option<&Value<'_>>,
@@ -411,7 +412,7 @@ fn substr<'a>(
     Ok(Value::text(cut))
 }
 
-/// A text as a JSON text.
+/// Appends a text as a JSON string.
 fn push_quoted(text: &str, json: &mut String) {
     json.push('"');
     for char in text.chars() {

@@ -1,4 +1,4 @@
-//! What an index can tell about a query before any job is looked at.
+//! Derives conditions from a query that an index can check before any job is read.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use super::Hint;
 use super::tree::{Binary, Column, Compare, Function, Node, Step};
 use super::value::Value;
 
-/// What all the terms together imply.
+/// The conditions that all terms together imply.
 pub fn of(terms: &[Node]) -> Hint {
     let mut hint = Hint {
         tag: None,
@@ -21,7 +21,7 @@ pub fn of(terms: &[Node]) -> Hint {
     hint
 }
 
-/// An expression, or the beginning of one: what stands furthest to the left, and some of what is done with it.
+/// An expression or a prefix of one: its leftmost operand and the steps applied to it.
 #[derive(Clone, Copy)]
 struct Part<'q> {
     first: &'q Node,
@@ -43,7 +43,7 @@ impl<'q> Part<'q> {
         }
     }
 
-    /// What it is, if nothing is done with it.
+    /// The operand, if there are no steps.
     fn bare(self) -> Option<&'q Node> {
         self.steps.is_empty().then_some(self.first)
     }
@@ -62,7 +62,7 @@ impl<'q> Part<'q> {
         }
     }
 
-    /// Whether it asks for the tag of the state.
+    /// Whether the expression is the tag of the state.
     fn is_tag(self) -> bool {
         let is_state = |node: &Node| Part::of(node).column() == Some(Column::State);
         match (self.first, self.steps) {
@@ -82,7 +82,7 @@ fn is_text(node: &Node, wanted: &str) -> bool {
     matches!(node, Node::Value(Value::Text { text, .. }) if text == wanted)
 }
 
-/// Notes what is implied by an expression that is true.
+/// Adds to the hint what a true expression implies.
 fn note(part: Part<'_>, hint: &mut Hint) {
     let Some((last, before)) = part.steps.split_last() else {
         return;
@@ -119,7 +119,7 @@ fn note(part: Part<'_>, hint: &mut Hint) {
     }
 }
 
-/// Notes what is implied by a comparison that is true, about its left side.
+/// Adds to the hint what a true comparison implies about its left side.
 fn note_compared(left: Part<'_>, compare: Compare, right: Part<'_>, hint: &mut Hint) {
     let is_equal = matches!(compare, Compare::Is | Compare::Equal);
     let Some(value) = right.value() else {
@@ -136,7 +136,7 @@ fn note_compared(left: Part<'_>, compare: Compare, right: Part<'_>, hint: &mut H
             hint.tag.get_or_insert_with(|| text.clone().into_owned());
             hint.has_state = true;
         }
-        // What can only be 1, 0 or NULL is true if it is 1.
+        // `x = 1` implies `x` if `x` can only be 1, 0 or NULL.
         (None, Value::Integer(1)) if is_equal && left.steps.last().is_some_and(is_question) => {
             note(left, hint);
         }
@@ -144,7 +144,7 @@ fn note_compared(left: Part<'_>, compare: Compare, right: Part<'_>, hint: &mut H
     }
 }
 
-/// A step whose outcome is 1, 0 or NULL.
+/// Whether the result of a step can only be 1, 0 or NULL.
 fn is_question(step: &Step) -> bool {
     match step {
         Step::Binary(operator, _) => matches!(
@@ -155,7 +155,7 @@ fn is_question(step: &Step) -> bool {
     }
 }
 
-/// The same comparison with its sides exchanged.
+/// The comparison for exchanged sides.
 fn turned(compare: Compare) -> Compare {
     match compare {
         Compare::Less => Compare::Greater,
@@ -166,9 +166,9 @@ fn turned(compare: Compare) -> Compare {
     }
 }
 
-/// Narrows a range to the whole numbers of which a comparison with a number is true.
+/// Narrows a range to the integers for which a comparison with a number is true.
 fn narrow(range: &mut RangeInclusive<i64>, compare: Compare, value: &Value<'_>) {
-    // The nearest whole numbers, equal unless there is a fraction. What is beyond 64 bits becomes the limit.
+    // The nearest integers, which are equal unless the number has a fraction. Clamped to 64 bits.
     let (below, above) = match value {
         Value::Integer(value) => (*value, *value),
         Value::Real(value) => (

@@ -1,7 +1,7 @@
-//! JSON texts: what is in them, without white space, and whether two say the same.
+//! JSON texts: parsing, removal of white space, and comparison.
 //!
-//! A text is read once, from front to back and without recursion, into a flat list of what is in it; each entry says
-//! where in the text it stands. So numbers, escapes and the order of keys stay as they were written.
+//! A text is parsed once, without recursion, into a flat list of entries that refer to positions in the text. Numbers,
+//! escapes and the order of keys therefore stay as they were written.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ mod same;
 
 pub use same::same;
 
-/// How deep SQLite's JSON functions go; what is nested deeper is malformed to them.
+/// Maximum nesting depth of SQLite's JSON functions; they treat deeper JSON as malformed.
 pub const SQL_DEPTH_MAX: usize = 1_000;
 
-/// A text that is not JSON, and the byte where it ceases to be.
+/// The text is not JSON. `at` is the byte offset of the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not valid JSON (byte {at})")]
 pub struct Malformed {
@@ -29,14 +29,14 @@ pub enum Kind {
     False,
     Integer,
     Real,
-    /// Whether there are escapes in it.
+    /// Whether the text contains escapes.
     Text(bool),
     Array,
     Object,
 }
 
-/// A value or a key: the text from `start` to `end` (of a text without its quotes), and the entry that comes after
-/// all that is in it.
+/// A value or a key: its text from `start` to `end` (without the quotes of a string), and the index of the entry after
+/// its contents.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     pub kind: Kind,
@@ -45,17 +45,17 @@ pub struct Entry {
     pub next: usize,
 }
 
-/// A JSON text that has been read. In an object each key is followed by its value.
+/// A parsed JSON text. In an object, each key is followed by its value.
 #[derive(Debug)]
 pub struct Json<'t> {
     text: Cow<'t, str>,
     entries: Vec<Entry>,
-    /// There is no white space between its signs.
+    /// Whether the text has no white space between tokens.
     is_minified: bool,
 }
 
 impl<'t> Json<'t> {
-    /// Reads a JSON text (RFC 8259) that is nested at most `depth_max` deep.
+    /// Parses a JSON text (RFC 8259) with a nesting depth of at most `depth_max`.
     pub fn read(text: impl Into<Cow<'t, str>>, depth_max: usize) -> Result<Json<'t>, Malformed> {
         let text = text.into();
         let mut reader = Reader {
@@ -80,7 +80,7 @@ impl<'t> Json<'t> {
         self.entries.get(index)
     }
 
-    /// A piece of the text, which lives as long as the text does. A copy is paid for.
+    /// A part of the text, borrowed if possible. A copy spends `work`.
     fn cut(&self, start: usize, end: usize, work: &mut Budget) -> Result<Cow<'t, str>, Spent> {
         Ok(match &self.text {
             Cow::Borrowed(text) => Cow::Borrowed(text.get(start..end).unwrap_or_default()),
@@ -91,7 +91,7 @@ impl<'t> Json<'t> {
         })
     }
 
-    /// A number, or a text or key as it is written.
+    /// The source text of a number, string or key.
     pub fn written(&self, index: usize) -> &str {
         let entry = self.entry(index);
         let text = entry.and_then(|entry| self.text.get(entry.start..entry.end));
@@ -103,7 +103,7 @@ impl<'t> Json<'t> {
         entry.is_some_and(|entry| entry.kind == Kind::Text(true))
     }
 
-    /// What a text says.
+    /// The value of a string, without escapes.
     pub fn said(&self, index: usize, work: &mut Budget) -> Result<Cow<'t, str>, Spent> {
         if self.is_escaped(index) {
             let written = self.written(index);
@@ -118,7 +118,7 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// Whether a key says this.
+    /// Whether the value of a key is `wanted`.
     pub fn says(&self, index: usize, wanted: &str, work: &mut Budget) -> Result<bool, Spent> {
         if self.is_escaped(index) {
             return Ok(self.said(index, work)? == wanted);
@@ -130,7 +130,7 @@ impl<'t> Json<'t> {
         Ok(written == wanted)
     }
 
-    /// The entries directly in an array or object.
+    /// The direct children of an array or object.
     pub fn children(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         let end = self.entry(index).map_or(0, |entry| entry.next);
         let mut at = index + 1;
@@ -160,7 +160,7 @@ impl<'t> Json<'t> {
     }
 }
 
-/// White space outside of texts is left out.
+/// Removes white space outside of strings.
 fn without_blanks(text: &str) -> String {
     let mut is_inside = false;
     let mut is_escaped = false;
@@ -180,7 +180,7 @@ struct Reader<'t> {
     bytes: &'t [u8],
     at: usize,
     entries: Vec<Entry>,
-    /// The arrays and objects that are not closed yet.
+    /// The arrays and objects that are still open.
     open: Vec<usize>,
     is_minified: bool,
 }
@@ -216,7 +216,7 @@ impl Reader<'_> {
     fn document(&mut self, depth_max: usize) -> Option<()> {
         self.blanks();
         loop {
-            // A value is due.
+            // Expects a value.
             let open = self.peek().filter(|sign| matches!(sign, b'[' | b'{'));
             match open {
                 Some(_) if self.open.len() >= depth_max => return None,
@@ -262,7 +262,8 @@ impl Reader<'_> {
         }
     }
 
-    /// After a value: closes what ends here and passes the comma. True if the document is complete.
+    /// After a value: closes the arrays and objects that end here and consumes the comma. True if the document is
+    /// complete.
     fn close_and_go_on(&mut self, mut closes: bool) -> Option<bool> {
         loop {
             if !closes {
@@ -343,7 +344,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// What comes after a backslash.
+    /// Parses an escape after its backslash.
     fn escape(&mut self) -> Option<()> {
         let digits = match self.peek()? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 0,
@@ -391,12 +392,12 @@ impl Reader<'_> {
     }
 }
 
-/// Half a surrogate pair is no character, so another stands for it.
+/// Decodes the bytes of [`unescaped`]; each unpaired surrogate becomes U+FFFD.
 fn replaced(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
-        // Three bytes that are no character come as three chunks; the first of them begins with 0xed.
+        // The three bytes of a surrogate are three invalid chunks, of which only the first begins with 0xed.
         if chunk.invalid().first() == Some(&0xed) {
             text.push(char::REPLACEMENT_CHARACTER);
         }
@@ -404,7 +405,7 @@ fn replaced(bytes: &[u8]) -> String {
     text
 }
 
-/// Reads escapes. Half a surrogate pair becomes the three bytes it would have if it were a character.
+/// Resolves escapes. An unpaired surrogate becomes three bytes, as in WTF-8.
 fn unescaped(written: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(written.len());
     let mut rest = written;
@@ -431,7 +432,7 @@ fn unescaped(written: &str) -> Vec<u8> {
     bytes
 }
 
-/// Four hexadecimal digits, or twice four for a pair; gives what comes after them.
+/// Decodes the four digits of a `\u` escape, or the two escapes of a surrogate pair. Returns the rest.
 fn unicode<'t>(digits: &'t str, bytes: &mut Vec<u8>) -> &'t str {
     let unit = |at: usize| {
         let digits = digits.get(at..at + 4)?;
@@ -458,8 +459,8 @@ fn push_char(code: u32, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&[0xe0 | part(12), 0x80 | part(6), 0x80 | part(0)]);
 }
 
-/// A JSON text without white space between its signs; all else stays as it is written, also what no number type
-/// could hold. Any depth is fine.
+/// A JSON text without white space between tokens. Everything else is unchanged, including numbers of any size. The
+/// depth is not limited.
 pub fn minified(text: &str) -> Result<String, Malformed> {
     let json = Json::read(text, usize::MAX)?;
     let text = json.minified(0, &mut Budget::unlimited());

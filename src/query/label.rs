@@ -1,15 +1,15 @@
-//! The label of a record: a short text that says what its state begins with. Records are found and counted by it.
+//! The label of a record: a short text derived from its state, by which records are indexed and counted.
 
 use super::{Hint, tag_of};
 
-/// The longest label, in bytes; whatever would have a longer one has none. It leads an index.
+/// Maximum length of a label, in bytes. A state with a longer one has no label, because labels are indexed.
 const LABEL_BYTES_MAX: usize = 200;
 
-/// The label of a record that never was given a state.
+/// The label of a record without a state.
 pub const NO_STATE: &str = "null";
 
-/// The label of a state, which is JSON text without white space: of a list, a bracket and its tag, if it has
-/// one ([`tag_of`]); of what is neither list nor object, the state itself.
+/// The label of a state (JSON text without white space): for an array, a bracket and its tag ([`tag_of`]), if it has
+/// one; for a scalar, the state itself; none for an object.
 pub fn label(state: Option<&str>) -> Option<String> {
     let state = state.unwrap_or(NO_STATE);
     let label = match state.as_bytes().first()? {
@@ -20,7 +20,7 @@ pub fn label(state: Option<&str>) -> Option<String> {
     (label.len() <= LABEL_BYTES_MAX).then_some(label)
 }
 
-/// The label that everything has that fits, if all has the same.
+/// The label of all records that meet the hint, if they have the same one.
 pub fn label_of(hint: &Hint) -> Option<String> {
     let label = match &hint.tag {
         _ if hint.no_state => NO_STATE.to_owned(),
@@ -55,7 +55,7 @@ mod tests {
             (Some("[]"), None),
             (Some("[1,2]"), None),
             (Some("[null]"), None),
-            // The first element counts as `json_extract` gives it.
+            // The first element as `json_extract` returns it.
             (Some(r#"[["CREATED"]]"#), Some(r#"["[\"CREATED\"]""#)),
             (Some(r#"{"tag":"CREATED"}"#), None),
             (Some(&format!("\"{long}\"")), None),

@@ -1,16 +1,16 @@
-//! `LIKE`: `%` stands for anything, `_` for one character, and ASCII letters for both their cases.
+//! `LIKE`: `%` matches any text, `_` one character. ASCII letters match regardless of case.
 
 use std::str::Chars;
 
 use crate::budget::{Budget, Spent};
 
-/// Whether a text is like a pattern. Goes back to the last `%` only, so the steps it takes, which are spent, are at
+/// Whether a text matches a pattern. Backtracks only to the last `%`, so the number of steps, which are spent, is at
 /// most the product of both lengths.
 pub fn is_like(text: &str, pattern: &str, work: &mut Budget) -> Result<bool, Spent> {
-    // Both end at their first NUL, as SQLite's do; it is not looked for ahead, as that would be free.
+    // Both texts end at their first NUL, as in SQLite. A search ahead for NUL would be work without payment.
     let next = |chars: &mut Chars<'_>| chars.next().filter(|char| *char != '\0');
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
-    // Where to go on if what follows the last `%` does not fit here.
+    // The positions to resume from if the text after the last `%` does not match here.
     let mut last = None;
     let mut steps = 0;
     loop {
@@ -39,7 +39,7 @@ pub fn is_like(text: &str, pattern: &str, work: &mut Budget) -> Result<bool, Spe
             (pattern, text) = (rest, ahead);
             continue;
         }
-        // One character more goes to the last `%`.
+        // Extends the match of the last `%` by one character.
         let retry = last.take().and_then(|(after, mut from)| {
             next(&mut from)?;
             Some((after, from))

@@ -1,4 +1,4 @@
-//! Literals, as they are written.
+//! Parses literals.
 
 use super::number::{Fit, integer, real};
 use super::value::Value;
@@ -12,7 +12,7 @@ pub fn truth(word: &str) -> Option<bool> {
     word.eq_ignore_ascii_case("false").then_some(false)
 }
 
-/// A text without its quotes; two of them within are one.
+/// A text without its quotes. A doubled quote inside becomes a single one.
 pub fn unquoted(quoted: &str) -> String {
     let mut chars = quoted.chars();
     let quote = chars.next().unwrap_or_default();
@@ -21,7 +21,8 @@ pub fn unquoted(quoted: &str) -> String {
     chars.as_str().replace(&doubled, &quote.to_string())
 }
 
-/// A number as it is written: whole if it fits into 64 bits, else real. Hexadecimal ones must fit.
+/// The value of a numeric literal: an integer if it fits in 64 bits, otherwise a real number. `None` for hexadecimal
+/// literals that do not fit.
 pub fn number(written: &str, is_negative: bool) -> Option<Value<'static>> {
     let digits = written.replace('_', "");
     let hexadecimal = digits.strip_prefix("0x").or(digits.strip_prefix("0X"));
@@ -41,7 +42,7 @@ pub fn number(written: &str, is_negative: bool) -> Option<Value<'static>> {
         digits
     };
     let is_whole = !signed.contains(['.', 'e', 'E']);
-    // It is read once, with the query.
+    // Unlimited, because literals are parsed once, with the query.
     let mut work = Budget::unlimited();
     Some(match integer(&signed, &mut work).ok()? {
         (value, Fit::Whole) if is_whole => Value::Integer(value),

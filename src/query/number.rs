@@ -1,5 +1,5 @@
-//! Numbers between text and binary, as SQLite turns them: to the last digit, so that what a query finds here is
-//! what SQLite would find. Its algorithms are followed step by step, also where they are not the most exact ones.
+//! Conversions between numbers and text. They follow SQLite's algorithms step by step, even where those are not the
+//! most exact, so that a query finds the same jobs as in SQLite.
 
 use std::fmt::Write;
 
@@ -8,33 +8,33 @@ use crate::budget::{Budget, Spent};
 /// How much of a text is a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// All of it is a whole number (which need not fit into 64 bits).
+    /// All of it is an integer, possibly of more than 64 bits.
     Integer,
     /// All of it is a number with a fraction or an exponent.
     Real,
-    /// It begins with a number that has a fraction or an exponent.
+    /// It starts with a number that has a fraction or an exponent.
     RealPrefix,
-    /// It begins with a whole number or with no number at all.
+    /// It starts with an integer or with no number.
     Other,
 }
 
-/// Whether a whole number fits into 64 bits.
+/// Whether an integer fits in 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     /// The text is the number.
     Whole,
-    /// Something follows the number, or there is none.
+    /// Other text follows the number, or there is no number.
     Prefix,
-    /// It does not fit; the nearest number that does is given.
+    /// The number does not fit; the result is the nearest one that does.
     Overflow,
 }
 
-/// What SQLite takes for white space.
+/// White space in SQLite.
 pub fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }
 
-/// A walk over bytes.
+/// A cursor over bytes.
 struct Bytes<'t>(&'t [u8]);
 
 impl Bytes<'_> {
@@ -52,7 +52,7 @@ impl Bytes<'_> {
         }
     }
 
-    /// Whether there is a minus; either sign is passed over.
+    /// Consumes a sign. True for a minus.
     fn sign(&mut self) -> bool {
         let sign = self.peek().filter(|byte| matches!(byte, b'-' | b'+'));
         if sign.is_some() {
@@ -68,7 +68,7 @@ impl Bytes<'_> {
     }
 }
 
-/// The whole number with which a text begins (`sqlite3Atoi64`).
+/// The integer at the start of a text (`sqlite3Atoi64`).
 pub fn integer(text: &str, work: &mut Budget) -> Result<(i64, Fit), Spent> {
     work.spend(text.len())?;
     Ok(read_integer(text))
@@ -82,7 +82,7 @@ fn read_integer(text: &str) -> (i64, Fit) {
     let mut is_empty = true;
     while let Some(digit) = bytes.digit() {
         is_empty = false;
-        // Far beyond 64 bits one digit more makes no difference.
+        // Beyond 64 bits, further digits do not change the result.
         if value < i128::from(u64::MAX) {
             value = value * 10 + i128::from(digit);
         }
@@ -99,10 +99,10 @@ fn read_integer(text: &str) -> (i64, Fit) {
     (fitting, Fit::Whole)
 }
 
-/// The most that a significand may be before further digits are only counted.
+/// Above this significand, further digits are only counted.
 const SIGNIFICAND_MAX: u64 = (u64::MAX - 9) / 10;
 
-/// The number with which a text begins, 0 if there is none (`sqlite3AtoF`).
+/// The number at the start of a text, 0 if there is none (`sqlite3AtoF`).
 pub fn real(text: &str, work: &mut Budget) -> Result<(f64, Extent), Spent> {
     work.spend(text.len())?;
     Ok(read_real(text))
@@ -156,14 +156,14 @@ fn read_real(text: &str) -> (f64, Extent) {
     let extent = match (is_end && has_digits && is_whole, is_real) {
         (true, true) => Extent::Real,
         (true, false) => Extent::Integer,
-        // `1.5e` begins with a number for SQLite, `1e` with a whole one.
+        // In SQLite, `1.5e` starts with a real number and `1e` with an integer.
         (false, true) if has_digits && (is_whole || has_point) => Extent::RealPrefix,
         _ => Extent::Other,
     };
     (value, extent)
 }
 
-/// `significand * 10^exponent`, with the precision of two doubles on the way.
+/// `significand * 10^exponent`, computed with the precision of two doubles.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -205,10 +205,10 @@ fn scaled(mut significand: u64, mut exponent: i64) -> f64 {
     if value.is_nan() { f64::INFINITY } else { value }
 }
 
-/// A double and what it lacks.
+/// A double and its rounding error.
 type Exact = (f64, f64);
 
-/// Powers of ten and of a tenth.
+/// For each exponent, the power of ten and its inverse.
 const POWERS: [(i64, Exact, Exact); 3] = [
     (
         100,
@@ -243,16 +243,16 @@ impl Pair {
     }
 }
 
-/// The decimal digits of a positive number: digits without trailing zeros, and where the point stands in them.
+/// The decimal form of a positive number: digits without trailing zeros, and the position of the decimal point.
 struct Decimal {
     digits: Vec<u8>,
     point: i64,
 }
 
-/// The most digits SQLite gives for a number.
+/// Maximum number of digits of a number in SQLite.
 const DIGITS_MAX: i64 = 26;
 
-/// Rounds to so many digits (`Round::Digits`) or to so many behind the point (`sqlite3FpDecode`).
+/// Rounds to a number of digits (`Round::Digits`) or of decimal places (`Round::Behind`), as `sqlite3FpDecode` does.
 enum Round {
     Digits(i64),
     Behind(i64),
@@ -314,7 +314,7 @@ fn decimal(value: f64, round: &Round) -> Decimal {
     Decimal { digits, point }
 }
 
-/// Adds one to the last digit; true if that made a digit more.
+/// Adds one to the last digit. True if that added a digit.
 fn carry(digits: &mut Vec<u8>) -> bool {
     for digit in digits.iter_mut().rev() {
         if *digit < b'9' {
@@ -327,7 +327,7 @@ fn carry(digits: &mut Vec<u8>) -> bool {
     true
 }
 
-/// The digits of a number written out, `point` of them before the point.
+/// The digits as text, `point` of them before the decimal point.
 fn written(digits: &[u8], point: i64) -> String {
     let digit = |at: i64| {
         let found = usize::try_from(at).ok().and_then(|at| digits.get(at));
@@ -343,7 +343,7 @@ fn written(digits: &[u8], point: i64) -> String {
     text
 }
 
-/// A real number as text: 15 digits (`%!.15g`).
+/// A real number as text with 15 digits (`%!.15g`).
 pub fn real_text(value: f64) -> String {
     if value == 0.0 || value.is_nan() {
         return "0.0".to_owned();
@@ -364,7 +364,7 @@ pub fn real_text(value: f64) -> String {
     text
 }
 
-/// A number rounded to so many places behind the point (`round()`).
+/// A number rounded to `places` decimal places (`round()`).
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -384,14 +384,14 @@ pub fn rounded(value: f64, places: i64) -> f64 {
     }
     let Decimal { digits, point } = decimal(value.abs(), &Round::Behind(places));
     let text = written(&digits, point);
-    // What lies behind the last place is cut off, as it has been rounded to nothing.
+    // Drops the digits after the last place, which are zero after rounding.
     let places = usize::try_from(places).unwrap_or_default();
     let kept = text.find('.').map_or(text.len(), |at| at + 1 + places);
     let (rounded, _) = read_real(text.get(..kept).unwrap_or(&text));
     if value < 0.0 { -rounded } else { rounded }
 }
 
-/// A real number as a whole one; beyond 64 bits the nearest (`sqlite3RealToI64`).
+/// Converts a real number to an integer, clamped to 64 bits (`sqlite3RealToI64`).
 #[expect(
     clippy::cast_possible_truncation,
     reason = "what does not fit has been sent away"

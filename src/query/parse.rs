@@ -1,6 +1,5 @@
-//! From text to tree. SQLite's own grammar reads the text (as the one column of a select without anything else);
-//! what it understood is then copied, piece by piece, into a tree that can hold only what is allowed. Everything
-//! that has no place there is refused.
+//! Parses an expression. SQLite's own grammar parses the text as the single column of a `SELECT`; the result is then
+//! converted to a tree that can represent only what the query language allows. Everything else is rejected.
 
 use sqlite3_parser::ast::{
     Cmd, Expr, Id, LikeOperator, Literal, Name, OneSelect, Operator, ResultColumn, Select,
@@ -16,10 +15,10 @@ use super::tokens::{self, DEPTH_MAX, Token};
 use super::tree::{Arithmetic, Binary, Column, Compare, FUNCTIONS, Function, Node, Step, Type};
 use super::value::Value;
 
-/// What is put before an expression to make a statement of it.
+/// The prefix that turns an expression into a statement.
 const BEFORE: &str = "SELECT ";
 
-/// Reads an expression.
+/// Parses an expression.
 pub fn expression(text: &str) -> Result<Node, Wrong> {
     if let Some(at) = text.find('\0') {
         return Err(Wrong::new(at, "NUL is not allowed"));
@@ -48,7 +47,7 @@ pub fn expression(text: &str) -> Result<Node, Wrong> {
     }
 }
 
-/// A text that is one name, and not one of a column, is a text: `CREATED`.
+/// An expression that is a single name but not a column is a text: `CREATED`.
 fn lone_word(tokens: &[Token<'_>]) -> Option<Node> {
     let [token] = tokens else {
         return None;
@@ -77,8 +76,8 @@ fn unread(text: &str, statement: &str, error: &Error) -> Wrong {
     Wrong::new(at, why)
 }
 
-/// The words of the text beside the tree that was made of them, for the tree does not know its places. It is walked
-/// in the order of the text, so the place of a name is where the name comes next.
+/// The tokens of the text, which provide the positions that SQLite's syntax tree lacks. The tree is traversed in the
+/// order of the text, so a name is at its next occurrence among the tokens.
 struct Reader<'t> {
     tokens: &'t [Token<'t>],
     next: usize,
@@ -86,12 +85,12 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    /// Something is wrong with the word that was passed last.
+    /// An error at the last consumed token.
     fn wrong(&self, why: impl Into<String>) -> Wrong {
         Wrong::new(self.last, why)
     }
 
-    /// Passes to the next word with this text.
+    /// Advances past the next token with this text.
     fn pass(&mut self, word: &str) {
         let rest = self.tokens.get(self.next..).unwrap_or_default();
         if let Some(found) = rest.iter().position(|token| token.text == word) {
@@ -100,7 +99,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The one expression of a statement that has nothing else.
+    /// The expression of a statement that consists of nothing else.
     fn statement(&mut self, command: Option<&Cmd<'_>>) -> Result<Node, Wrong> {
         let Some(Cmd::Stmt(Stmt::Select(select))) = command else {
             return Err(self.wrong("not an expression"));
@@ -145,7 +144,7 @@ impl Reader<'_> {
         Ok(node)
     }
 
-    /// An expression: first what stands furthest to the left, then what is done with it.
+    /// Converts an expression: first its leftmost operand, then the steps applied to it.
     fn node(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Node, Wrong> {
         if depth > DEPTH_MAX {
             let why =
@@ -169,7 +168,7 @@ impl Reader<'_> {
         Ok(Node::Chain(Box::new(node), steps))
     }
 
-    /// What is done with the expression to the left of an operator.
+    /// The step that an operator applies to the expression on its left.
     fn step(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Step, Wrong> {
         match expr {
             Expr::Binary(_, operator, right) => {
@@ -373,7 +372,7 @@ impl Reader<'_> {
         Ok(Node::Call(*function, arguments))
     }
 
-    /// A path that is written out and is none would only ever find nothing. An arrow takes other labels as well.
+    /// Rejects an invalid literal path, which could never match. An arrow also accepts labels.
     fn check_path(&self, node: &Node, is_label: bool) -> Result<(), Wrong> {
         let Node::Value(Value::Text { text, .. }) = node else {
             return Ok(());
@@ -385,7 +384,7 @@ impl Reader<'_> {
     }
 }
 
-/// The calls that ask for the time: only these, word for word.
+/// The calls that return the current time, in exactly these forms.
 fn now(name: &str, args: &[Expr<'_>]) -> Option<Result<Node, &'static str>> {
     if name.eq_ignore_ascii_case("unixepoch") {
         let now = args.is_empty().then_some(Node::Now { as_text: false });
@@ -419,7 +418,7 @@ fn left<'e>(expr: &'e Expr<'_>) -> Option<&'e Expr<'e>> {
     }
 }
 
-/// Without the parentheses around it.
+/// The expression without enclosing parentheses.
 fn bare<'e>(mut expr: &'e Expr<'e>) -> &'e Expr<'e> {
     while let Expr::Parenthesized(inner) = expr
         && let [inner] = inner.as_slice()
@@ -429,7 +428,7 @@ fn bare<'e>(mut expr: &'e Expr<'e>) -> &'e Expr<'e> {
     expr
 }
 
-/// An operator and its right side; `IS TRUE` is a question of its own.
+/// The step of an operator and its right side. `IS TRUE` and `IS FALSE` have their own step.
 pub fn step(operator: Binary, right: Node) -> Step {
     match (operator, &right) {
         (Binary::Compare(compare @ (Compare::Is | Compare::IsNot)), Node::Truth(truth)) => {

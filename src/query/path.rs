@@ -9,11 +9,11 @@ use crate::budget::{Budget, Spent};
 enum Step<'p> {
     Key(Cow<'p, str>),
     Index(usize),
-    /// So many from the end; 0 is behind the last.
+    /// Distance from the end; 0 is the position after the last element.
     FromEnd(usize),
 }
 
-/// The path is none.
+/// The path is invalid.
 pub struct BadPath;
 
 pub fn is_path(path: &str) -> bool {
@@ -29,8 +29,8 @@ pub fn is_path(path: &str) -> bool {
     }
 }
 
-/// What a path without its `$` leads to. It costs the bytes of the path and of the keys that are compared, and each
-/// entry that is passed.
+/// The entry at a path, given without its `$`. Spends the bytes of the path and of the compared keys, and one step per
+/// visited entry.
 pub fn find(
     json: &Json<'_>,
     path: &str,
@@ -52,7 +52,7 @@ pub fn find(
     }
 }
 
-/// The first step of a path and what comes after it.
+/// The first step of a path, and the rest.
 fn step(path: &str) -> Result<Option<(Step<'_>, &str)>, BadPath> {
     if path.is_empty() {
         return Ok(None);
@@ -96,13 +96,13 @@ fn quote_end(quoted: &str) -> Option<usize> {
     })
 }
 
-/// A key may be written with the escapes of JSON.
+/// Resolves the JSON escapes of a key.
 fn key_of(written: &str) -> Cow<'_, str> {
     if !written.contains('\\') {
         return Cow::Borrowed(written);
     }
     let text = format!("\"{written}\"");
-    // The bytes of the path have been paid for.
+    // Unlimited, because the bytes of the path are already paid for.
     let work = &mut Budget::unlimited();
     let said = Json::read(text.as_str(), 1).map(|json| json.said(0, work).map(Cow::into_owned));
     match said {
@@ -111,7 +111,7 @@ fn key_of(written: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where a step leads from an entry.
+/// The entry that a step leads to.
 fn follow(
     json: &Json<'_>,
     at: usize,

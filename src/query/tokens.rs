@@ -1,16 +1,17 @@
-//! The words of an expression. What no expression may contain is refused here already, where its place is known,
-//! before any grammar looks at it.
+//! The tokens of an expression. Forbidden tokens are rejected here, before the grammar runs, because their positions
+//! are known here.
 
 use sqlite3_parser::lexer::Scanner;
 use sqlite3_parser::lexer::sql::{Error, TokenType, Tokenizer};
 
 use super::Wrong;
 
-/// The most words an expression may have, and the deepest that parentheses and operators may be nested in it.
+/// Maximum number of tokens in an expression.
 pub const TOKENS_MAX: usize = 512;
+/// Maximum nesting depth of parentheses and operators.
 pub const DEPTH_MAX: usize = 100;
 
-/// A word, and the byte at which it begins.
+/// A token and its byte offset.
 #[derive(Debug, Clone, Copy)]
 pub struct Token<'t> {
     pub kind: TokenType,
@@ -18,7 +19,7 @@ pub struct Token<'t> {
     pub at: usize,
 }
 
-/// The words of a text, if all of them are allowed.
+/// The tokens of a text, if all of them are allowed.
 pub fn read(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
     let input = text.as_bytes();
     let mut scanner = Scanner::new(Tokenizer::new());
@@ -31,7 +32,7 @@ pub fn read(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
         let Some((_, kind)) = found else {
             return Ok(tokens);
         };
-        // The tokenizer leaves a part of some words out, so the word is cut out of the text.
+        // The tokenizer omits parts of some tokens, so the token is cut from the text.
         let word = text.get(start..next).unwrap_or_default();
         let token = Token {
             kind,
@@ -57,7 +58,7 @@ pub fn read(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
     }
 }
 
-/// Between two words there is white space only; the tokenizer passes over comments as well.
+/// Checks that there is only white space between two tokens, because the tokenizer also skips comments.
 fn check_between(text: &str, end: usize, start: usize) -> Result<(), Wrong> {
     let between = text.get(end..start).unwrap_or_default();
     let is_blank = |byte: u8| byte.is_ascii_whitespace();
@@ -105,7 +106,7 @@ fn refusal(token: &Token<'_>) -> String {
     }
 }
 
-/// What the tokenizer cannot read.
+/// The error for a text that the tokenizer cannot read.
 fn unread(text: &str, error: &Error) -> Wrong {
     let (position, why) = match error {
         Error::UnrecognizedToken(at) => (at, "unexpected character"),
@@ -122,7 +123,7 @@ fn unread(text: &str, error: &Error) -> Wrong {
     Wrong::new(at.unwrap_or_default(), why)
 }
 
-/// The byte at a line and a column in bytes, both from 1.
+/// The byte offset of a line and a column (in bytes), both counted from 1.
 pub fn offset(text: &str, line: usize, column: usize) -> usize {
     let before = text.split_inclusive('\n').take(line.saturating_sub(1));
     let before: usize = before.map(str::len).sum();

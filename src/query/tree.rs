@@ -1,4 +1,4 @@
-//! What an expression can be: the list of what is allowed. Whatever is not here cannot be said.
+//! The syntax tree. It can represent only expressions that the query language allows.
 
 use super::Columns;
 use super::value::{Affinity, Value};
@@ -6,17 +6,17 @@ use super::value::{Affinity, Value};
 #[derive(Debug)]
 pub enum Node {
     Value(Value<'static>),
-    /// `TRUE` or `FALSE`: 1 or 0, but to the right of `IS` a question.
+    /// `TRUE` or `FALSE`: 1 or 0, except to the right of `IS`, where it tests a condition.
     Truth(bool),
     Column(Column),
-    /// The seconds since 1970 by the caller's clock, as text (`strftime`) or as a number (`unixepoch`).
+    /// The caller's time in seconds since 1970, as text (`strftime`) or as a number (`unixepoch`).
     Now {
         as_text: bool,
     },
-    /// An operand and what is done with it from left to right, so that a long sum is not a deep tree.
+    /// An operand and the steps applied to it from left to right, so that a long sum does not become a deep tree.
     Chain(Box<Node>, Vec<Step>),
     Negative(Box<Node>),
-    /// A plus sign takes a column's affinity away, and does nothing else.
+    /// A unary plus, which only removes a column's affinity.
     Positive(Box<Node>),
     Not(Box<Node>),
     Cast(Box<Node>, Type),
@@ -43,7 +43,7 @@ pub enum Type {
 pub enum Step {
     Binary(Binary, Node),
     IsNull(bool),
-    /// `IS [NOT] TRUE`, `IS [NOT] FALSE`: what is asked for, and whether the answer is turned round.
+    /// `IS [NOT] TRUE`, `IS [NOT] FALSE`.
     IsTruth {
         truth: bool,
         not: bool,
@@ -69,7 +69,7 @@ pub enum Binary {
     },
     Arithmetic(Arithmetic),
     Concat,
-    /// `->` gives JSON, `->>` a value.
+    /// `->` returns JSON, `->>` an SQL value.
     Arrow {
         is_json: bool,
     },
@@ -120,7 +120,7 @@ pub enum Function {
     TypeOf,
 }
 
-/// The functions by name, with the fewest and the most arguments.
+/// The functions, with their minimum and maximum number of arguments.
 pub const FUNCTIONS: [(&str, Function, usize, usize); 21] = [
     ("abs", Function::Abs, 1, 1),
     ("coalesce", Function::Coalesce, 2, usize::MAX),
@@ -146,7 +146,7 @@ pub const FUNCTIONS: [(&str, Function, usize, usize); 21] = [
 ];
 
 impl Column {
-    /// Names of columns know no case.
+    /// The column with this name, ignoring case.
     pub fn named(name: &str) -> Option<Column> {
         let columns = [
             ("id", Column::Id),
@@ -179,7 +179,7 @@ impl Node {
         }
     }
 
-    /// Notes the columns that it looks into, and whether it asks for the time.
+    /// Adds the columns that the expression uses, and whether it uses the current time.
     pub fn note_columns(&self, columns: &mut Columns) {
         match self {
             Node::Value(_) | Node::Truth(_) => {}

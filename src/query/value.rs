@@ -1,4 +1,4 @@
-//! Values and their order, as SQLite has them: NULL, whole and real numbers, text; no blobs.
+//! Values and their order, as in SQLite: NULL, integers, real numbers and text, but no blobs.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -13,12 +13,13 @@ pub enum Value<'a> {
     Real(f64),
     Text {
         text: Cow<'a, str>,
-        /// It came out of a JSON function, so other JSON functions put it in as it is (SQLite's subtype).
+        /// Whether the text is the result of a JSON function; other JSON functions then insert it as JSON (SQLite's
+        /// subtype).
         is_json: bool,
     },
 }
 
-/// What a comparison does to its operands first.
+/// The conversion of operands before a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Affinity {
     None,
@@ -27,7 +28,7 @@ pub enum Affinity {
 }
 
 impl Affinity {
-    /// The one that a comparison of two such operands has.
+    /// The affinity of a comparison between operands with these two affinities.
     pub fn with(self, other: Affinity) -> Affinity {
         match (self, other) {
             (Affinity::None, only) | (only, Affinity::None) => only,
@@ -37,7 +38,7 @@ impl Affinity {
     }
 }
 
-/// The text up to its first NUL: where SQLite's C functions stop.
+/// The text up to its first NUL, where SQLite's C functions stop.
 pub fn until_nul(text: &str) -> &str {
     text.split('\0').next().unwrap_or_default()
 }
@@ -65,7 +66,7 @@ impl<'a> Value<'a> {
         matches!(self, Value::Null)
     }
 
-    /// What it is as a condition.
+    /// The value as a condition; `None` for NULL.
     pub fn truth(&self, work: &mut Budget) -> Result<Option<bool>, Spent> {
         Ok(match self {
             Value::Null => None,
@@ -75,7 +76,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// As text; nothing for NULL.
+    /// The value as text; `None` for NULL.
     pub fn to_text(&self) -> Option<Cow<'_, str>> {
         match self {
             Value::Null => None,
@@ -92,7 +93,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a whole number: what a text begins with, the nearest to a real number, 0 for NULL.
+    /// The value as an integer: the one at the start of a text, a real number truncated and clamped, 0 for NULL.
     pub fn to_integer(&self, work: &mut Budget) -> Result<i64, Spent> {
         Ok(match self {
             Value::Null => 0,
@@ -102,7 +103,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// As a real number: what a text begins with, 0 for NULL.
+    /// The value as a real number: the one at the start of a text, 0 for NULL.
     #[expect(
         clippy::cast_precision_loss,
         reason = "SQLite's conversion is this one"
@@ -116,7 +117,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// As an operand of arithmetic: a text is the number with which it begins.
+    /// The value as an operand of arithmetic: a text becomes the number at its start.
     pub fn to_number(&self, work: &mut Budget) -> Result<Value<'static>, Spent> {
         Ok(match self {
             Value::Null => Value::Null,
@@ -135,7 +136,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// With an affinity: a text that is a number becomes it, a number becomes text, or nothing happens.
+    /// Applies an affinity: a numeric text becomes a number, a number becomes text, or the value is unchanged.
     fn with(&self, affinity: Affinity, work: &mut Budget) -> Result<Cow<'_, Value<'a>>, Spent> {
         Ok(match (affinity, self) {
             (Affinity::Text, Value::Integer(_) | Value::Real(_)) => {
@@ -155,7 +156,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The order of two values after an affinity was applied; NULL comes first and equals itself.
+    /// The order of two values after an affinity is applied. NULL comes first and equals itself.
     pub fn compare(
         &self,
         other: &Value<'_>,
@@ -193,7 +194,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Exact: neither is rounded to the other's kind.
+/// Compares exactly, without rounding either number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -1,26 +1,27 @@
-//! What messages have in common that differ only in numbers, ids and names.
+//! Fingerprints of error messages: messages that differ only in numbers, IDs and quoted names have the same one.
 
-/// Characters of a message that are looked at, and the longest text that is left of them.
+/// Characters of a message that count.
 pub const LOOKED_AT_MAX: usize = 1_000;
+/// Maximum length of the text of a fingerprint, in characters.
 const TEXT_CHARS_MAX: usize = 200;
 
-/// The fewest digits of a hexadecimal id; shorter ones are words, unless they are numbers.
+/// Minimum length of a hexadecimal ID without decimal digits; shorter ones count as words.
 const HEX_MIN: usize = 7;
 
-/// What stands for what differs.
+/// Replaces the variable parts of a message.
 const HOLE: char = '·';
 
 /// A kind of message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
-    /// Eight hexadecimal digits, the same for the same text everywhere and always.
+    /// Eight hexadecimal digits: a hash of `text` that is stable across servers and versions.
     pub hash: String,
-    /// The message with `·` for numbers, hexadecimal ids and what stands in quotes, on one line.
+    /// The message on one line, with `·` for numbers, hexadecimal IDs and quoted texts.
     pub text: String,
 }
 
 impl Fingerprint {
-    /// Of a message, of which the first [`LOOKED_AT_MAX`] characters count.
+    /// The fingerprint of the first [`LOOKED_AT_MAX`] characters of a message.
     pub fn of(message: &str) -> Fingerprint {
         let chars: Vec<char> = message.chars().take(LOOKED_AT_MAX).collect();
         let text = folded(&chars);
@@ -31,7 +32,7 @@ impl Fingerprint {
     }
 }
 
-/// Whether a text is written as the hash of a fingerprint.
+/// Whether a text has the form of a fingerprint's hash.
 pub fn is_hash(text: &str) -> bool {
     text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -61,9 +62,9 @@ fn folded(chars: &[char]) -> String {
     out.text()
 }
 
-/// How many characters a quoted text has at the beginning of `rest`, if there is one: quotes are closed, and an
-/// apostrophe inside of a word is none. A quote that nothing closes is noted in `unclosed`: nothing closes those of its
-/// kind after it, so each kind is looked for to the end once.
+/// The length of the quoted text at the start of `rest`, in characters, if there is one. The quote must be closed; an
+/// apostrophe after a letter or digit is not a quote. A quote without a closing one is added to `unclosed`, so that the
+/// rest is searched only once for each kind of quote.
 fn quoted(all: &[char], rest: &[char], unclosed: &mut Vec<char>) -> Option<usize> {
     let open = *rest.first()?;
     let before = all.get(..all.len() - rest.len())?.last();
@@ -94,7 +95,7 @@ fn quoted(all: &[char], rest: &[char], unclosed: &mut Vec<char>) -> Option<usize
     None
 }
 
-/// How many characters the word has at the beginning: letters, digits, and what joins those of an id or a number.
+/// The length of the word at the start, in characters: letters, digits, and the separators inside an ID or a number.
 fn word(rest: &[char]) -> usize {
     let (mut length, mut last, mut is_all_hex) = (0, None, true);
     while let Some(c) = rest.get(length) {
@@ -118,12 +119,12 @@ fn is_hex(word: &[char]) -> bool {
         .all(|c| c.is_ascii_hexdigit() || matches!(c, '-' | '.' | ':' | ','))
 }
 
-/// Whether a word is different each time: it has a digit, or is a long row of hexadecimal digits.
+/// Whether a word is variable: it contains a digit, or is a long hexadecimal ID.
 fn is_hole(word: &[char]) -> bool {
     word.iter().any(char::is_ascii_digit) || word.len() >= HEX_MIN && is_hex(word)
 }
 
-/// The text as it grows: white space and holes made single.
+/// Builds the text. Merges consecutive white space and consecutive `·`.
 #[derive(Default)]
 struct Folded {
     chars: Vec<char>,
@@ -153,7 +154,7 @@ impl Folded {
     }
 }
 
-/// FNV-1a, folded to 32 bits: what is found once must be found by the next version too.
+/// FNV-1a, 32 bits. The algorithm must not change, because searches (`fp:`) contain hashes.
 fn hash(text: &str) -> u32 {
     let mut hash = 0x811c_9dc5_u32;
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! What stands at a path of a payload, compared exactly: numbers never go through a float unless they are one.
+//! Compares the values at paths of a payload exactly: only numbers with a fraction or exponent become floats.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::{Compare, Pattern, Wanted};
 use crate::budget::{Budget, Spent};
 
-/// A number as it was written.
+/// An integer, or a number with a fraction or exponent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Number {
     Whole(i128),
@@ -19,7 +19,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// Reads digits with a sign, a point or an exponent.
+    /// Parses a number with an optional sign, fraction and exponent.
     pub fn read(text: &str) -> Option<Number> {
         let signs = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
         if !text.bytes().all(signs) {
@@ -43,18 +43,18 @@ impl Number {
         }
     }
 
-    /// Whether `self` is in that relation to `other`.
+    /// Whether `self` compares this way with `other`.
     pub fn is(&self, compare: Compare, other: &Number) -> bool {
         self.order(other).is_some_and(|order| compare.holds(order))
     }
 }
 
-/// What is asked of a payload: a path, and what must be there. Names lead into objects, numbers (from 0) also into
-/// lists.
+/// A condition on a payload: a path, and the condition on its value. Names select members of objects; numbers (from 0)
+/// also select elements of arrays.
 pub type Asked<'a> = (&'a [String], &'a Wanted);
 
-/// Which of these hold. The payload is read once for all of them, and what no path leads to is passed over. In a text
-/// that is not JSON nothing holds.
+/// Which of the conditions hold. Reads the payload once for all of them and skips values that no path leads to. If the
+/// text is not JSON, none holds.
 pub fn held(text: &str, asked: &[Asked<'_>], work: &mut Budget) -> Result<Vec<bool>, Spent> {
     work.spend(text.len())?;
     let mut reading = Reading {
@@ -77,12 +77,12 @@ pub fn held(text: &str, asked: &[Asked<'_>], work: &mut Budget) -> Result<Vec<bo
     }
 }
 
-/// A payload while it is read.
+/// The state of reading a payload.
 struct Reading<'r> {
     asked: &'r [Asked<'r>],
     held: Vec<bool>,
     work: &'r mut Budget,
-    /// Why reading was given up.
+    /// Why reading ended early.
     spent: Option<Spent>,
 }
 
@@ -91,7 +91,7 @@ impl<'r> Reading<'r> {
         self.asked.get(term).map_or(&[], |(path, _)| path)
     }
 
-    /// Pays, or ends the reading.
+    /// Spends `work`, or ends the reading with an error.
     fn spend<E: de::Error>(&mut self, work: usize) -> Result<(), E> {
         self.work.spend(work).map_err(|spent| {
             self.spent = Some(spent);
@@ -106,7 +106,7 @@ impl<'r> Reading<'r> {
     }
 }
 
-/// A value to which the first steps of some paths have led.
+/// A value at the first `depth` steps of the paths of `terms`.
 struct At<'a, 'r> {
     reading: &'a mut Reading<'r>,
     depth: usize,
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for At<'_, '_> {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
-            // Of a name that comes twice the last one counts.
+            // The last of duplicate names counts.
             terms.iter().for_each(|term| reading.hold(*term, false));
             map.next_value_seed(At {
                 reading: &mut *reading,
@@ -200,7 +200,7 @@ impl<'de> Visitor<'de> for At<'_, '_> {
         Ok(())
     }
 
-    // No path leads into what is left.
+    // Scalars: the paths lead no further.
     fn visit_bool<E>(self, _: bool) -> Result<(), E> {
         Ok(())
     }
@@ -226,7 +226,7 @@ impl<'de> Visitor<'de> for At<'_, '_> {
     }
 }
 
-/// A name in an object: gives the terms whose paths go on with it.
+/// A name in an object. Yields the terms whose paths continue with it.
 struct Key<'a, 'r> {
     reading: &'a mut Reading<'r>,
     depth: usize,
@@ -258,7 +258,7 @@ impl Visitor<'_> for Key<'_, '_> {
     }
 }
 
-/// Whether a value is wanted; of a list one element is enough.
+/// Whether a value, or any element of an array, meets the condition.
 fn is_or_has(text: &str, wanted: &Wanted) -> bool {
     if text.starts_with('[') && !is_anything(wanted) {
         let list: Result<Vec<&RawValue>, _> = serde_json::from_str(text);
@@ -271,7 +271,7 @@ fn is_anything(wanted: &Wanted) -> bool {
     matches!(wanted, Wanted::Is(pattern) if pattern.is_any())
 }
 
-/// Whether one value is wanted.
+/// Whether a value meets the condition.
 fn is(value: &str, wanted: &Wanted) -> bool {
     let value = value.trim();
     let number = || match value.as_bytes().first() {

@@ -1,4 +1,4 @@
-//! Whether a job is meant.
+//! Checks whether a job matches a search.
 
 use std::borrow::Cow;
 
@@ -9,32 +9,32 @@ use super::json::{self, Number};
 use super::{Fingerprint, LOOKED_AT_MAX, Search, What};
 use crate::budget::{Budget, Spent};
 
-/// A job, as a search sees it. Times are microseconds since 1970.
+/// The properties of a job that a search checks. Times are in microseconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     pub id: &'a str,
-    /// By its name in [`super::STATES`].
+    /// A name from [`super::STATES`].
     pub state: &'a str,
-    /// By its name in [`super::APIS`].
+    /// A name from [`super::APIS`].
     pub api: &'a str,
     pub namespace: &'a str,
     pub queue: &'a str,
     pub class: Option<&'a str>,
     pub tags: &'a [String],
-    /// Who holds it.
+    /// The worker that runs the job.
     pub worker: Option<&'a str>,
     /// Group and message of the last failure.
     pub failure: Option<(&'a str, &'a str)>,
-    /// Where the API has them.
+    /// `None` if the API has no priorities.
     pub priority: Option<f64>,
     pub tries: Option<i64>,
     pub created: i64,
-    /// Since when it has been in its state.
+    /// When the job entered its state.
     pub updated: i64,
     pub body: Body<'a>,
 }
 
-/// A payload. Only JSON can be looked into.
+/// A payload. Only JSON can match a path, also if it is encoded in base64.
 #[derive(Debug, Clone, Copy)]
 pub enum Body<'a> {
     Json(&'a str),
@@ -55,16 +55,16 @@ impl<'a> Body<'a> {
 }
 
 impl Search {
-    /// Whether the job is meant at this moment.
+    /// Whether the job matches at `now`.
     ///
     /// # Errors
-    /// [`Spent`], if it takes more than the budget has to see that.
+    /// [`Spent`], if the check exceeds the budget.
     pub fn matches(&self, job: &Seen<'_>, now: i64, work: &mut Budget) -> Result<bool, Spent> {
-        // Payloads last: they take longest.
+        // Payloads last, because they take longest.
         Ok(self.matches_but_payload(job, now, work)? && self.matches_payload(job.body, work)?)
     }
 
-    /// Whether all holds that the search says, but for what it says of payloads.
+    /// Whether all terms hold, except those on payloads.
     ///
     /// # Errors
     /// [`Spent`].
@@ -90,7 +90,7 @@ impl Search {
         Ok(true)
     }
 
-    /// Whether all holds that the search says of payloads. The payload is read once.
+    /// Whether all terms on payloads hold. Reads the payload once.
     ///
     /// # Errors
     /// [`Spent`].
@@ -112,7 +112,7 @@ impl Search {
     }
 }
 
-/// The message of the last failure, and what was made of it for a term.
+/// The message of the last failure, with cached derived texts.
 #[derive(Default)]
 struct Message<'a> {
     text: &'a str,
@@ -122,7 +122,7 @@ struct Message<'a> {
 
 impl Message<'_> {
     fn lower(&mut self, work: &mut Budget) -> Result<&str, Spent> {
-        // Each term that asks for it looks through it.
+        // Paid for by each term, because each searches the text.
         work.spend(self.text.len())?;
         let lower = || self.text.to_ascii_lowercase();
         Ok(self.lower.get_or_insert_with(lower))
@@ -138,7 +138,7 @@ impl Message<'_> {
 }
 
 impl What {
-    /// Whether it holds; nothing is said of payloads.
+    /// Whether the condition holds. Conditions on payloads always do here.
     fn holds(
         &self,
         job: &Seen<'_>,

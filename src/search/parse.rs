@@ -1,4 +1,4 @@
-//! Reads the text of a search, and says at which character it ceases to be one.
+//! Parses a search and reports the position of the first error.
 
 use super::fingerprint::is_hash;
 use super::json::Number;
@@ -7,10 +7,10 @@ use super::{
     APIS, CHARS_MAX, Compare, Mistake, Pattern, STATES, Search, TERMS_MAX, Term, Wanted, What,
 };
 
-/// The deepest that a path may lead.
+/// Maximum number of steps in a path.
 const PATH_MAX: usize = 32;
 
-/// What may stand before a colon.
+/// The keys, for error messages.
 const KEYS: &str = "state, queue, class, tag, worker, type, error, fp, data.path, priority, tries, created, updated, api, ns";
 
 const OF_DATA: &str = "write data.user.id:42, data.total:>100, or data.total:* for any value";
@@ -69,7 +69,7 @@ struct Reader<'c> {
     at: usize,
 }
 
-/// What stands behind a colon.
+/// The value after a colon.
 struct Value {
     text: String,
     quoted: bool,
@@ -90,7 +90,7 @@ impl Value {
         }
     }
 
-    /// The sign before a number or a moment, and the rest.
+    /// The comparison operator before a number or a time, and the rest.
     fn compared(&self) -> (Compare, bool, &str) {
         let signs = [
             (">=", Compare::Least),
@@ -155,7 +155,7 @@ impl Reader<'_> {
         chars.collect()
     }
 
-    /// The characters before a blank, or before one of these.
+    /// Consumes the characters before the next space or one of `ends`.
     fn until(&mut self, ends: &[char]) -> String {
         let from = self.at;
         while !self.is_at_blank() && self.peek().is_some_and(|c| !ends.contains(&c)) {
@@ -164,7 +164,7 @@ impl Reader<'_> {
         self.text(from, self.at)
     }
 
-    /// A term after its minus.
+    /// Parses a term after its optional minus.
     fn what(&mut self) -> Result<What, Mistake> {
         let from = self.at;
         if self.peek() == Some('"') {
@@ -204,7 +204,7 @@ impl Reader<'_> {
         Err(mistake(from, of_key + 1, &why))
     }
 
-    /// What a key and its value mean; `None` if there is no such key.
+    /// The condition of a key and its value; `None` if the key is unknown.
     fn of_key(&mut self, key: &str) -> Result<Option<What>, Mistake> {
         let what = match key {
             "state" => What::State(self.words("state:failed,stalled", "state", &STATES)?),
@@ -249,7 +249,7 @@ impl Reader<'_> {
         Ok(Some(what))
     }
 
-    /// What stands behind a colon: up to a blank, or in quotes.
+    /// Parses the value after a colon: up to a space, or in quotes.
     fn value(&mut self, example: &str) -> Result<Value, Mistake> {
         let from = self.at;
         if !self.eat('"') {
@@ -280,7 +280,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The rest of a quoted text, and its quote.
+    /// Parses the rest of a quoted text and the closing quote.
     fn quoted(&mut self, from: usize) -> Result<String, Mistake> {
         let mut text = String::new();
         loop {
@@ -299,7 +299,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Words of a list with commas, all of which must be among these.
+    /// Parses a comma-separated list of words from `known`.
     fn words(
         &mut self,
         example: &str,
@@ -311,7 +311,7 @@ impl Reader<'_> {
         let mut found = Vec::new();
         for word in value.text.split(',') {
             let lower = word.to_ascii_lowercase();
-            // As the pages call it.
+            // The name of the state on the dashboard.
             let lower = if lower == "depending" {
                 "depends"
             } else {
@@ -330,7 +330,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// A path behind `data.`, and what is to be there.
+    /// Parses a path after `data.` and the condition on its value.
     fn data(&mut self) -> Result<What, Mistake> {
         let mut path = Vec::new();
         loop {

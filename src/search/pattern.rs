@@ -1,28 +1,28 @@
-//! Names with `*` in them.
+//! Patterns with `*`.
 
-/// A text in which `*` may stand for any characters.
+/// A text in which `*` matches any characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// What stands between the stars.
+    /// The texts between the stars.
     parts: Vec<String>,
 }
 
 impl Pattern {
-    /// Just this text.
+    /// Matches only this text; a `*` in it is literal.
     pub fn literal(text: &str) -> Pattern {
         Pattern {
             parts: vec![text.to_owned()],
         }
     }
 
-    /// A text whose stars stand for anything.
+    /// A text in which each `*` matches any characters.
     pub fn with_stars(text: &str) -> Pattern {
         Pattern {
             parts: text.split('*').map(str::to_owned).collect(),
         }
     }
 
-    /// In lower case, as far as ASCII goes.
+    /// The pattern with ASCII letters in lower case.
     pub fn lower(mut self) -> Pattern {
         for part in &mut self.parts {
             part.make_ascii_lowercase();
@@ -30,7 +30,7 @@ impl Pattern {
         self
     }
 
-    /// The only text that is meant.
+    /// The text, if the pattern has no stars.
     pub fn exact(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [part] => Some(part),
@@ -38,27 +38,27 @@ impl Pattern {
         }
     }
 
-    /// Whether anything is meant.
+    /// Whether the pattern consists of stars only and matches everything.
     pub fn is_any(&self) -> bool {
         self.parts.len() > 1 && self.parts.iter().all(String::is_empty)
     }
 
-    /// Whether the text is meant.
+    /// Whether the pattern matches the text.
     pub fn is(&self, text: &str) -> bool {
         self.fits(text, false, false)
     }
 
-    /// Whether the text begins with what is meant.
+    /// Whether the pattern matches the start of the text.
     pub fn begins(&self, text: &str) -> bool {
         self.fits(text, false, true)
     }
 
-    /// Whether a part of the text is meant.
+    /// Whether the pattern matches a part of the text.
     pub fn is_in(&self, text: &str) -> bool {
         self.fits(text, true, true)
     }
 
-    /// `before` and `after`: whether the text may have more at its ends.
+    /// `before` and `after`: whether further text may precede and follow the match.
     fn fits(&self, text: &str, before: bool, after: bool) -> bool {
         let Some((first, others)) = self.parts.split_first() else {
             return true;
@@ -77,7 +77,7 @@ impl Pattern {
         } else {
             text.strip_prefix(first.as_str())
         };
-        // The leftmost place leaves the most to the others.
+        // The leftmost match leaves the most text for the remaining parts.
         let rest = between.iter().try_fold(rest, |rest, part| {
             let rest = rest?.split_once(part.as_str());
             rest.map(|(_, rest)| Some(rest))
@@ -91,7 +91,7 @@ impl Pattern {
         })
     }
 
-    /// As it is written.
+    /// The pattern as text.
     pub fn shown(&self) -> String {
         self.parts.join("*")
     }

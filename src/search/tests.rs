@@ -102,7 +102,7 @@ fn each_kind_of_term_finds_and_does_not_find() {
         ("-state:complete -tag:us", "-state:failed"),
         ("-data.user.id:43 -nothing", "-data.user.id:42"),
     ] {
-        // `<b>` is no number, so its sign is part of a text only in quotes.
+        // `<b>` is not a number, so its `<` has to be quoted to be text.
         let yes = yes.replace(":<b>", ":\"<b>\"");
         assert!(finds(&yes, &job), "{yes}");
         assert!(!finds(no, &job), "{no}");
@@ -259,7 +259,7 @@ proptest! {
         match Search::parse(&text) {
             Ok(search) => {
                 search.matches(&job(), NOW, &mut Budget::unlimited()).unwrap();
-                // What is left without a term means what the others mean.
+                // The text without a term parses to the other terms.
                 for (index, (_, without)) in search.terms().into_iter().enumerate() {
                     let mut others = search.clone();
                     others.terms.remove(index);
@@ -327,7 +327,7 @@ fn paths_may_lead_through_one_another() {
     ] {
         assert!(finds(text, &nested), "{text}");
     }
-    // Of a name that comes twice the last one counts.
+    // The last of duplicate names counts.
     let twice = job(r#"{"a": 1, "a": {"b": 2}, "c": {"d": 1}, "c": 5}"#);
     assert!(finds("-data.a:1 data.a.b:2 -data.c.d:1 data.c:5", &twice));
     for body in ["{\"a\": 1", "{\"a\": 1} x", "", "[1,"] {

@@ -1,4 +1,4 @@
-//! What a term means, in words.
+//! Describes search terms in words.
 
 use super::json::Number;
 use super::when::When;

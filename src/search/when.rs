@@ -1,4 +1,4 @@
-//! Moments: by their age, or by the calendar (UTC).
+//! Conditions on times: by age, or by date (UTC).
 
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 
@@ -6,13 +6,13 @@ use super::Compare;
 
 const SECOND: i64 = 1_000_000;
 
-/// Which moments are meant, in microseconds.
+/// A condition on a time, in microseconds. The text is the one that was parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum When {
-    /// By how long ago they are: `>2h` is more than two hours ago.
+    /// By age: `>2h` is more than two hours ago.
     Age(Compare, i64, String),
-    /// By a day, minute or second, from its first moment until before the first of the next: `>2026-11-01` is after
-    /// that day, `<` before it, and without a sign on it.
+    /// By a day, minute or second, given by its start and its end: `>2026-11-01` is after that day, `<2026-11-01`
+    /// before it, and `2026-11-01` during it.
     Date(Compare, i64, i64, String),
 }
 
@@ -30,7 +30,7 @@ impl When {
         }
     }
 
-    /// Reads what stands behind the sign; `None` if it is neither an age nor a date.
+    /// Parses the text after the comparison operator; `None` if it is neither an age nor a date.
     pub fn read(compare: Compare, text: &str) -> Option<When> {
         if let Some(age) = span(text) {
             return Some(When::Age(compare, age, text.to_owned()));
@@ -45,7 +45,7 @@ impl When {
     }
 }
 
-/// A number and a unit (s, m, h, d or w), in microseconds.
+/// Parses a number with a unit (s, m, h, d or w). Returns microseconds.
 pub fn span(text: &str) -> Option<i64> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let unit = match unit {
@@ -61,14 +61,14 @@ pub fn span(text: &str) -> Option<i64> {
     number.checked_mul(unit)
 }
 
-/// The beginning of a day, minute or second, and how long that is.
+/// Parses a day, minute or second. Returns its start and its length, in microseconds.
 fn date(text: &str) -> Option<(i64, i64)> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     let (day, time) = match text.split_once('T') {
         Some((day, time)) => (day, Some(time)),
         None => (text, None),
     };
-    // Four digits, two, two: chrono would also take fewer, and signs.
+    // Checks the number of digits, because chrono also accepts fewer digits and signs.
     let shaped = |text: &str, shape: &str| {
         text.len() == shape.len()
             && text

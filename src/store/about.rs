@@ -1,22 +1,22 @@
-//! What there is to tell about the database.
+//! Facts about the database, for the dashboard.
 
 use super::{Readers, Statement, StoreError};
 
-/// A database, as whoever looks after it wants to know it.
+/// Kind, version and size of a database.
 #[derive(Clone, Debug)]
 pub struct DatabaseInfo {
     /// `SQLite` or `PostgreSQL`.
     pub kind: &'static str,
     pub version: String,
     pub bytes: i64,
-    /// The number of the last migration.
+    /// Version of the last migration.
     pub migration: i64,
-    /// Of the servers that use it now.
+    /// Number of servers that use the database.
     pub servers: i64,
 }
 
 impl Readers {
-    /// Asks the database about itself. `now` is in microseconds since 1970.
+    /// Reads the facts. `now` is in microseconds since 1970.
     pub async fn database_info(&self, now: i64) -> Result<DatabaseInfo, StoreError> {
         let (kind, sql) = match self {
             Readers::Sqlite(_) => ("SQLite", OF_SQLITE),

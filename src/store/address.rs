@@ -1,6 +1,6 @@
-//! Addresses of databases, as they may be shown.
+//! Database addresses without their passwords.
 
-/// The address without its password, if it has one.
+/// The address without its password.
 pub fn shown(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
@@ -9,7 +9,7 @@ pub fn shown(address: &str) -> String {
         Some((place, query)) => (place, Some(query)),
         None => (rest, None),
     };
-    // A password may hold what ought to be escaped: the last sign before the host counts.
+    // A password may contain an unescaped `@`, so the last one separates the host.
     let place = match place.rsplit_once('@') {
         Some((user, host)) => {
             let user = user.split(':').next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! How SQLite is given the arguments of a statement: each at the place where it is used.
+//! Binds the arguments of SQLite statements by position: each argument is bound once for every place that uses it.
 //!
-//! Numbered placeholders would have to be renumbered in a text of several statements, and SQLite looks up their numbers
-//! one by one.
+//! Numbered placeholders would have to be renumbered when several statements are joined into one text, and SQLite looks
+//! up their numbers one by one.
 
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -9,14 +9,15 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use super::dialect::{Dialect, Set};
 use super::rows::{Arg, Rows, Statement};
 
-/// The most rows of a set whose values are bound. A statement with more is not worth keeping prepared.
+/// Sets with up to this many rows are bound value by value. Larger ones are passed as JSON, because their statements
+/// are not worth caching in prepared form.
 pub const ROWS_BOUND_MAX: usize = 64;
 
-/// All tables of a text have room for the same number of rows, which is one of these, so that a few prepared texts serve
-/// batches of all sizes. Rows that are left over are null.
+/// Capacities, in rows, of the `VALUES` tables. All tables of a text have the same capacity, so that a few prepared
+/// texts serve batches of all sizes. Unused rows are null.
 const ROOMS: [usize; 6] = [2, 4, 8, 16, 32, ROWS_BOUND_MAX];
 
-/// The room that the largest table of a batch needs.
+/// The capacity that the largest table of a batch needs.
 pub fn room<'a>(batch: impl IntoIterator<Item = &'a Statement>) -> usize {
     let sets = batch
         .into_iter()
@@ -36,16 +37,17 @@ fn rows(args: &[Arg]) -> Option<usize> {
 
 /// A statement, split at its placeholders.
 struct Template {
-    /// What comes before the first placeholder.
+    /// The text before the first placeholder.
     head: &'static str,
     parts: Vec<Part>,
 }
 
 struct Part {
-    /// The index of the argument, and of the column if the argument is a set of one row.
+    /// The index of the argument.
     arg: usize,
+    /// The index of the column, if the argument is a set of one row.
     column: Option<usize>,
-    /// Whether another placeholder names the same.
+    /// Whether a later placeholder uses the same value.
     is_used_again: bool,
     /// The text up to the next placeholder.
     rest: &'static str,
@@ -84,7 +86,7 @@ fn split(sql: &'static str) -> Template {
     Template { head, parts }
 }
 
-/// What follows a `$`: `1`, or `1:0` for a column of a set of one row, and text.
+/// Parses the text after a `$`: an argument number, or `1:0` for a column of a set of one row, and the rest.
 fn part(text: &'static str) -> Part {
     let number = |text: &'static str| {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -104,8 +106,8 @@ fn part(text: &'static str) -> Part {
     }
 }
 
-/// Appends the statement with a `?` wherever it uses an argument, and passes the arguments to `bind` in this order.
-/// A table of several rows gets this room.
+/// Appends the statement with a `?` for each use of an argument, and passes the arguments to `bind` in that order.
+/// `room` is the capacity of a table with several rows.
 pub fn write(
     sql: &'static str,
     mut args: Vec<Arg>,
@@ -149,7 +151,7 @@ pub fn write(
     }
 }
 
-/// Appends a table with this room. Returns how many values of it are left over.
+/// Appends a table with a capacity of `room` rows. Returns the number of its unused values.
 fn write_values(rows: &Rows, room: usize, text: &mut String) -> usize {
     let mut row = String::with_capacity(2 * rows.width + 3);
     row.push('(');

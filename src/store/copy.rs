@@ -1,10 +1,8 @@
-//! Everything that one database holds, copied into another, whichever kind they are.
+//! Copies a whole database into another one of either kind.
 //!
-//! The source is read in one snapshot. The target is written in one transaction, which is committed only
-//! after all that it holds has been read back and agrees: whatever goes wrong before, the target is as
-//! empty as it was, and the copy can be made again. (Batches that are kept would allow to go on after an
-//! interruption, and would need somebody to tell half a copy from a whole one.) Nothing is held in memory
-//! but a batch and a handful of rows, so databases and bodies may be as large as they like.
+//! The source is read in one snapshot. The target is written in one transaction, which is committed only after all rows
+//! have been read back and compared. After an earlier error the target is still empty, and the copy can be repeated.
+//! Memory holds only one batch and a few rows, so the sizes of databases and bodies are not limited.
 
 mod side;
 mod tables;
@@ -20,10 +18,10 @@ use value::{Batch, Sum, Value, values};
 
 use super::{FIRST_TOKEN, StoreError, VERSION, sqlite};
 
-/// Jobs that are named where something is wrong with many.
+/// Maximum number of rows that an error names per table.
 const NAMED_MAX: usize = 10;
 
-/// Why a copy was not made.
+/// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     #[error("the {0}: {1}")]
@@ -60,17 +58,17 @@ pub enum CopyError {
     InDoubt(StoreError),
 }
 
-/// How far a copy is.
+/// The progress of a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// What is being done: `copied` or `verified`.
+    /// The current phase: `copied` or `verified`.
     pub done: &'static str,
     pub table: &'static str,
     pub rows: u64,
     pub of: u64,
 }
 
-/// A table that was copied, with what both sides agree on.
+/// A copied table, with the row count and checksum that both sides agree on.
 #[derive(Clone, Copy, Debug)]
 pub struct Copied {
     pub table: &'static str,
@@ -80,7 +78,7 @@ pub struct Copied {
 
 type Result<T> = std::result::Result<T, CopyError>;
 
-/// Marks an error with the side on which it happened.
+/// Adds to an error the side on which it occurred.
 trait On<T> {
     fn on(self, side: &'static str) -> Result<T>;
 }
@@ -94,11 +92,11 @@ impl<T, E: Into<StoreError>> On<T> for std::result::Result<T, E> {
     }
 }
 
-/// Copies everything from the database at `from` into the one at `to`, and says how far it is after each
-/// batch.
+/// Copies everything from the database at `from` into the one at `to`. Reports its progress to `tell` after each batch.
 ///
 /// # Errors
-/// If something speaks against it, or goes wrong; then the target has no rows.
+/// If the databases cannot be copied, or the copy fails. The target then has no rows, unless the error is
+/// [`CopyError::InDoubt`].
 pub async fn copy(
     from: &str,
     to: &str,
@@ -136,7 +134,7 @@ pub async fn copy(
     target.execute(SET_STATE, state).await.on(TARGET)?;
     target.run("COMMIT").await.map_err(CopyError::InDoubt)?;
     if target.is_postgres() {
-        // Only so that its planner knows at once what it would find out within a minute.
+        // Otherwise the planner has no statistics until autovacuum runs.
         drop(target.run(&format!("ANALYZE {}", names())).await);
     }
     target.close().await.on(TARGET)?;
@@ -156,7 +154,7 @@ fn is_postgres(address: &str) -> bool {
     address.starts_with("postgres:") || address.starts_with("postgresql:")
 }
 
-/// Connects to one of the two. Only a target may be a file that is yet to be made.
+/// Connects to the source or the target. Only the target may be a file that does not exist yet.
 async fn open(address: &str, side: &'static str) -> Result<Side> {
     if is_postgres(address) {
         return Side::postgres(address).await.on(side);
@@ -171,8 +169,8 @@ async fn open(address: &str, side: &'static str) -> Result<Side> {
     Side::sqlite(&path, side == TARGET).await.on(side)
 }
 
-/// Begins the snapshot of the source, and looks whether it can be copied. Gives the number of rows of each
-/// table, and the state.
+/// Begins the snapshot of the source and checks whether it can be copied. Returns the number of rows of each table, and
+/// the state.
 async fn look_at_source(source: &mut Side) -> Result<(Vec<u64>, [i64; 3])> {
     let begin = if source.is_postgres() {
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -204,7 +202,7 @@ async fn look_at_source(source: &mut Side) -> Result<(Vec<u64>, [i64; 3])> {
     Ok((counts, read_state(source, SOURCE).await?))
 }
 
-/// The revision, the number of the last event, and that of the last queue that went.
+/// The revision, the number of the last event, and the number of the last deleted queue.
 async fn read_state(database: &mut Side, side: &'static str) -> Result<[i64; 3]> {
     let rows = database.rows(STATE).await.on(side)?;
     let row = rows
@@ -215,7 +213,7 @@ async fn read_state(database: &mut Side, side: &'static str) -> Result<[i64; 3]>
     Ok([column(0)?, column(1)?, column(2)?])
 }
 
-/// Finds what SQLite can hold and Postgres cannot.
+/// Finds texts with NUL, which SQLite can store and Postgres cannot.
 async fn find_nul(source: &mut Side) -> Result<()> {
     if source.is_postgres() {
         return Ok(());
@@ -251,7 +249,7 @@ async fn find_nul(source: &mut Side) -> Result<()> {
     }
 }
 
-/// Two names may be of one file.
+/// Whether both addresses name the same file, possibly by different paths.
 fn is_same_file(from: &str, to: &str) -> bool {
     let identity = |address: &str| {
         let file = sqlite::locate(address).ok()?.0.metadata().ok()?;
@@ -260,7 +258,7 @@ fn is_same_file(from: &str, to: &str) -> bool {
     identity(from).is_some_and(|one| identity(to) == Some(one))
 }
 
-/// Makes the target ready: it must be empty, gets the tables of this version, and is locked until the end.
+/// Prepares the target: checks that it is empty, runs the migrations, and locks it until the end of the copy.
 async fn prepare(source: &mut Side, target: &mut Side) -> Result<()> {
     if source.is_postgres() && target.is_postgres() {
         let one = source.rows(IDENTITY).await.on(SOURCE)?;
@@ -271,7 +269,7 @@ async fn prepare(source: &mut Side, target: &mut Side) -> Result<()> {
             return Err(CopyError::Same);
         }
     }
-    // Before its tables are touched: a wrong address should change nothing.
+    // Before the migrations, so that a wrong address changes nothing.
     refuse_rows(target).await?;
     target.migrate().await.on(TARGET)?;
     if target.has_servers().await.on(TARGET)? {
@@ -286,7 +284,7 @@ async fn prepare(source: &mut Side, target: &mut Side) -> Result<()> {
     } else {
         target.run("BEGIN IMMEDIATE").await.on(TARGET)?;
     }
-    // Somebody may have come between.
+    // Again under the lock: a server may have started meanwhile.
     if target.has_servers().await.on(TARGET)? {
         return Err(CopyError::InUse(TARGET));
     }
@@ -294,7 +292,7 @@ async fn prepare(source: &mut Side, target: &mut Side) -> Result<()> {
     target.run(DROP_FIRST_TOKENS).await.on(TARGET)
 }
 
-/// The names of all tables that are copied.
+/// The names of all copied tables, separated by commas.
 fn names() -> String {
     let names: Vec<_> = TABLES.iter().map(|table| table.name).collect();
     names.join(", ")
@@ -303,7 +301,7 @@ fn names() -> String {
 async fn refuse_rows(target: &mut Side) -> Result<()> {
     for table in target.tables().await.on(TARGET)? {
         let (name, key) = (table.name, table.key());
-        // A server that was only tried has made a token, and nothing can have been done with it.
+        // A server creates this token at its first start, so a database with no other rows counts as empty.
         let but = match name {
             "tokens" => format!("WHERE description <> '{FIRST_TOKEN}'"),
             _ => String::new(),
@@ -318,8 +316,8 @@ async fn refuse_rows(target: &mut Side) -> Result<()> {
     Ok(())
 }
 
-/// Reads a table from one side, and writes it into the other one, if there is one. Tells the number of rows
-/// after each batch.
+/// Reads a table from one side and writes it into the other one, if given. Reports the number of rows to `tell` after
+/// each batch.
 async fn read(
     from: &mut Side,
     side: &'static str,
@@ -360,7 +358,7 @@ async fn read(
     }
 }
 
-/// Reads back what the target holds.
+/// Reads all tables of the target back and compares their checksums.
 async fn verify(
     target: &mut Side,
     copied: &[(&Table, Sum)],
@@ -396,7 +394,7 @@ const DROP_FIRST_TOKENS: &str = "DELETE FROM tokens WHERE description = 'made at
 
 const STATE: &str = "SELECT revision, last_event, last_gone_queue FROM state WHERE id = 1";
 
-// Whatever servers keep in memory, the target's revision is one that none of them has seen.
+// The new revision is higher than that of either database, so that every server reloads its caches.
 const SET_STATE: &str = "
 UPDATE state SET revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1, last_event = $2,
     others_revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1, last_gone_queue = $3 WHERE id = 1";

@@ -1,34 +1,33 @@
-//! Where SQLite and Postgres differ in SQL. Statements are written once; what each database writes in its
-//! own way stands in them as a hole:
+//! SQL dialects. Each statement is written once; where SQLite and Postgres differ, it contains a macro:
 //!
-//! | in a statement | is |
+//! | macro | expands to |
 //! |---|---|
 //! | `rows($1)` | the rows of a set: bound one by one, or as a JSON array |
-//! | `int(0)`, `text(1)`, `real(2)` | the columns of such a row; of an aliased set `k.int(0)` |
-//! | `item()` | such a row, where it is a plain text |
+//! | `int(0)`, `text(1)`, `real(2)` | the columns of such a row; `k.int(0)` for a set with the alias `k` |
+//! | `item()` | such a row, if it is a plain text |
 //! | `elements(x)` | the elements of a JSON array of texts, in the column `value` |
 //! | `list(a, b)` | a JSON array, as text |
-//! | `{skip_locked}` | ends a selection: keep its rows for us, and pass over those that others keep |
-//! | `{skip_locked:j}` | the same, of a join of which only the rows of `j` are to be kept |
-//! | `{locked}` | ends a selection: keep its rows for us, once others do not |
+//! | `{skip_locked}` | ends a `SELECT`: lock its rows and skip rows that are locked |
+//! | `{skip_locked:j}` | the same, but lock only the rows of table `j` of a join |
+//! | `{locked}` | ends a `SELECT`: lock its rows, waiting for locked ones |
 
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-/// How a database writes what is written in several ways.
+/// The target of macro expansion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     Sqlite(Set),
     Postgres {
-        /// Whether it can pass over rows that others have locked.
+        /// Whether the database supports `SKIP LOCKED`.
         skip_locked: bool,
     },
 }
 
-/// How SQLite is given a set of rows. Taking JSON apart takes it several times as long as reading bound values.
+/// How a set of rows is passed to SQLite, for which parsing JSON takes several times as long as reading bound values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Set {
-    /// The values of one row, each bound where it is used.
+    /// The values of one row, each bound at every place that uses it.
     One,
     /// The values of a few rows, in a table of bound values.
     Few,
@@ -36,13 +35,13 @@ pub enum Set {
     Json,
 }
 
-/// A statement in a dialect. Statements are constants, so the address stands for the text.
+/// A statement in a dialect. Statements are constants, so the address identifies the text.
 type Key = (Dialect, usize, usize);
 
-/// What has been written already; never dropped, for statements are few.
+/// Expanded statements. They are never dropped, because there are few.
 static WRITTEN: OnceLock<RwLock<HashMap<Key, &'static str>>> = OnceLock::new();
 
-/// A statement about the one row of a set needs no table of it.
+/// The statement without its `rows` table, for a set of one row.
 fn without_set(sql: &str) -> String {
     sql.replace("FROM rows($1) AS k CROSS JOIN", "FROM")
         .replace("FROM rows($1) AS k", "")
@@ -50,7 +49,7 @@ fn without_set(sql: &str) -> String {
 }
 
 impl Dialect {
-    /// The statement as this database wants it.
+    /// Expands the macros of the statement.
     pub fn write(self, sql: &'static str) -> &'static str {
         let written = WRITTEN.get_or_init(RwLock::default);
         let key = (self, sql.as_ptr().addr(), sql.len());
@@ -89,8 +88,8 @@ impl Dialect {
         out
     }
 
-    /// Writes a call whose name `out` ends with, if it is a hole. `hole` begins with its parenthesis; gives
-    /// what is after the part that was written.
+    /// Expands the call whose name is at the end of `out`, if it is a macro. `hole` starts with its opening
+    /// parenthesis. Returns the rest of the statement.
     fn call<'s>(self, out: &mut String, hole: &'s str) -> &'s str {
         let word = last_word(out);
         let (name, inner) = (out.split_off(word), hole.get(1..).unwrap_or_default());
@@ -108,7 +107,7 @@ impl Dialect {
                 let alias = out.split_off(alias_start(out));
                 self.column(&alias, &name, argument)
             }
-            // No hole: only the parenthesis is taken, for there may be holes behind it.
+            // Not a macro. Consumes only the parenthesis, because the arguments can contain macros.
             _ => {
                 let (parenthesis, rest) = hole.split_at(1);
                 out.push_str(&name);
@@ -139,7 +138,7 @@ impl Dialect {
         format!("({alias}value->>{number})::{kind}")
     }
 
-    /// Writes how the rows of a selection are locked. SQLite has one writer, and locks none.
+    /// Writes the locking clause of a `SELECT`. SQLite has a single writer and needs none.
     fn lock(self, out: &mut String, hole: &str) {
         let (manner, table) = hole.split_once(':').unwrap_or((hole, ""));
         let locks = match self {
@@ -160,13 +159,13 @@ impl Dialect {
     }
 }
 
-/// Where the word begins that the text ends with.
+/// The start of the last word of the text.
 fn last_word(text: &str) -> usize {
     text.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_')
         .len()
 }
 
-/// Where the alias and its dot begin that the text ends with, if it does.
+/// The start of the alias with its dot at the end of the text; the end of the text if there is none.
 fn alias_start(text: &str) -> usize {
     text.strip_suffix('.').map_or(text.len(), last_word)
 }

@@ -1,4 +1,4 @@
-//! Who has an SQLite file open: one server, and beside it for a moment `switchyard token`.
+//! Locks on an SQLite file. One server has it open; `switchyard token` can open it alongside, briefly.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,24 +10,24 @@ use tokio::time::sleep;
 use super::sqlite::Connection;
 use super::{BUSY_TIMEOUT, Durability, StoreError};
 
-/// For how long a server waits for one who has the file open.
+/// How long a server waits for another process to close the file.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// Before a file that somebody has open is tried again.
+/// Delay between attempts to open a file.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 
-/// The server beside which a file was opened.
+/// The server that has the file open. Holds the path of the file.
 #[derive(Debug)]
 pub struct Host(PathBuf);
 
 impl Host {
-    /// Whether no server has the file open any more. It asks by taking the lock for a moment.
+    /// Whether the server has closed the file. Checks by taking the lock and releasing it.
     pub fn is_gone(&self) -> bool {
         lock(&self.0).is_ok()
     }
 }
 
-/// Opens the file as a server does. Who has it open for a moment only, as `switchyard token` does, is waited for.
+/// Opens the file exclusively. Waits up to 2 s for a process that has it open briefly, such as `switchyard token`.
 pub async fn open_alone(
     path: &Path,
     durability: Durability,
@@ -42,8 +42,8 @@ pub async fn open_alone(
     }
 }
 
-/// Opens the file as a server does, or else beside the server that has it open; one that is only starting is given
-/// time to bring the tables up to date.
+/// Opens the file exclusively, or alongside the server that has it open. Waits up to 5 s for a starting server to run
+/// its migrations.
 pub async fn open_or_join(path: &Path) -> Result<(Connection, Option<Host>), StoreError> {
     let until = Instant::now() + BUSY_TIMEOUT;
     loop {
@@ -58,7 +58,7 @@ pub async fn open_or_join(path: &Path) -> Result<(Connection, Option<Host>), Sto
     }
 }
 
-/// Keeps other servers away from the file: each of them would take itself for the only writer.
+/// Locks the file against other servers, because each server assumes that it is the only writer.
 pub fn lock(path: &Path) -> Result<File, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
@@ -70,16 +70,16 @@ pub fn lock(path: &Path) -> Result<File, StoreError> {
     }
 }
 
-/// Makes the file of a new database, which only its owner may read. SQLite gives the files beside it the same mode.
+/// Creates the file of a new database, readable by its owner only. SQLite gives its log files the same mode.
 pub fn create(path: &Path) -> Result<(), StoreError> {
-    // A file that is there is not even opened: closing it would release SQLite's locks on it.
+    // An existing file is not opened, because closing it would release SQLite's POSIX locks on it.
     if !path.exists() {
         private(path)?;
     }
     Ok(())
 }
 
-/// Opens a file, or makes one that only its owner may read.
+/// Opens a file, or creates one that only its owner can read.
 fn private(path: &Path) -> Result<File, StoreError> {
     OpenOptions::new()
         .write(true)

@@ -1,4 +1,4 @@
-//! Rows of any type that serde can write, as values to be bound: tuples of numbers and text, or plain values.
+//! A serde serializer that turns rows (tuples of numbers and text, or plain values) into values to bind.
 
 use std::fmt::Error;
 
@@ -7,7 +7,7 @@ use serde::ser::{Impossible, SerializeSeq, SerializeTuple, Serializer};
 
 use super::rows::Arg;
 
-/// Takes in the values of rows, one after the other.
+/// Collects the values of rows in sequence.
 #[derive(Default)]
 pub struct Flat {
     pub values: Vec<Arg>,
@@ -22,7 +22,7 @@ impl Flat {
     }
 }
 
-/// Numbers that fit in an integer of the database.
+/// Numbers that fit in a 64-bit integer of the database.
 macro_rules! whole {
     ($($name:ident: $type:ty),*) => {
         $(fn $name(self, value: $type) -> Result<(), Error> {
@@ -31,7 +31,7 @@ macro_rules! whole {
     };
 }
 
-/// What a row cannot hold.
+/// Types that a row cannot contain.
 macro_rules! refused {
     ($($name:ident($($type:ty),*) -> $answer:ty;)*) => {
         $(fn $name(self, $(_: $type),*) -> Result<$answer, Error> {

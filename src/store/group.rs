@@ -1,6 +1,6 @@
-//! Group commit: one writer takes whatever is queued, runs it in one transaction and answers after
-//! the commit. It never waits for more to come, so a quiet server answers at once; on a busy one the
-//! next group gathers while the last is being written.
+//! Group commit: one writer runs all queued steps in one transaction and delivers their results after the commit. It
+//! never waits for further steps, so an idle server responds immediately; on a busy server the next group queues up
+//! while the current one is written.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,57 +17,57 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Connection, StoreError};
 
-/// Steps that may be queued before a caller has to wait.
+/// Maximum number of queued steps; beyond that, callers wait.
 const QUEUED_MAX: usize = 4_096;
 
-/// Steps in one group.
+/// Maximum number of steps in a group.
 const STEPS_MAX: usize = 512;
 
-/// Items (jobs and the like) in one group, unless a single step has more.
+/// Maximum number of items (such as jobs) in a group, unless a single step has more.
 const ITEMS_MAX: usize = 2_048;
 
-/// Steps that are held over because they do not fit a group.
+/// Maximum number of steps that are held over because they did not fit a group.
 const HELD_OVER_MAX: usize = 64;
 
-/// How often a group is run again after a conflict before it is given up.
+/// How often a group is run in total when it conflicts with other servers.
 const ATTEMPTS_MAX: u32 = 20;
 
-/// Before a group that has met another server more than once is run again; longer each time.
+/// Delay before a group is run again, from the second conflict on; multiplied by the number of attempts.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// For how long an outage of the database is bridged by trying again, unless the server is about to stop. What
-/// comes later is refused at once, until the database is there again.
+/// How long groups are retried after an outage of the database began, unless the server is stopping. After that, a
+/// group fails on its first attempt until the database responds again.
 const OUTAGE_BRIDGED: Duration = Duration::from_secs(2);
 
-/// Before the next try in an outage.
+/// Delay between attempts during an outage.
 const PAUSE_IN_OUTAGE: Duration = Duration::from_millis(100);
 
-/// What the writer does with a group; the engine implements it.
+/// How the writer runs a group. The engine implements it.
 pub trait Group: Send + 'static {
-    /// One write, with the means to answer it.
+    /// One write, with a channel for its result.
     type Request: Send + 'static;
 
-    /// How many items the step has.
+    /// The number of items in the step.
     fn items(step: &Self::Request) -> usize;
 
-    /// Whether the step must have a transaction to itself.
+    /// Whether the step needs its own transaction.
     fn is_alone(step: &Self::Request) -> bool;
 
-    /// Whether the step adds jobs, for which a full disk has no space.
+    /// Whether the step adds jobs and must be rejected while the disk is full.
     fn adds(step: &Self::Request) -> bool;
 
-    /// Runs the steps and commits. Called again with the same steps after a conflict.
+    /// Runs the steps and commits. It is called again with the same steps after a conflict.
     fn run(
         &mut self,
         connection: &mut Connection,
         steps: &mut [Self::Request],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Answers every step: with its own result after a commit, with the error otherwise.
+    /// Delivers the outcome of every step: its own result after a commit, the error otherwise.
     fn answer(&mut self, steps: Vec<Self::Request>, outcome: Result<(), StoreError>);
 }
 
-/// The way to the writer.
+/// A handle to the writer task.
 pub struct Writer<S> {
     queue: mpsc::Sender<S>,
     is_full: Arc<AtomicBool>,
@@ -76,7 +76,7 @@ pub struct Writer<S> {
 }
 
 impl<S: Send + 'static> Writer<S> {
-    /// Starts the writer, which owns the connection from now on.
+    /// Starts the writer task, which owns the connection.
     pub fn start<G: Group<Request = S>>(connection: Connection, group: G) -> Writer<S> {
         let (queue, steps) = mpsc::channel(QUEUED_MAX);
         let stop = CancellationToken::new();
@@ -91,7 +91,7 @@ impl<S: Send + 'static> Writer<S> {
         }
     }
 
-    /// Refuses further steps, finishes what is queued and closes the connection.
+    /// Rejects further steps, runs the queued ones and closes the connection.
     pub async fn close(&self) {
         self.stop.cancel();
         let task = self
@@ -106,17 +106,17 @@ impl<S: Send + 'static> Writer<S> {
         }
     }
 
-    /// Whether the writer has ended: nothing can be written any more.
+    /// Whether the writer task has ended, so that nothing can be written.
     pub fn has_ended(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// Whether the disk is full, so that nothing is added.
+    /// Whether the disk is full, so that no jobs are added.
     pub fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Queues a step. It will be run whatever becomes of the caller.
+    /// Queues a step. The step runs even if the caller stops waiting for its result.
     pub async fn submit(&self, step: S) -> Result<(), StoreError> {
         self.queue.send(step).await.map_err(|_| StoreError::Stopped)
     }
@@ -131,7 +131,8 @@ async fn write<G: Group>(
 ) {
     let (mut held_over, mut outage) = (VecDeque::new(), None);
     loop {
-        // Asked once: whoever stops us between two looks would be waited for in vain.
+        // Read once per iteration: with a stop between two reads, the queue would stay open and the `select!` would
+        // wait for a step forever.
         let stopping = stop.is_cancelled();
         if stopping {
             queue.close();
@@ -157,8 +158,8 @@ async fn write<G: Group>(
     }
 }
 
-/// The steps that share a transaction with the first one. A step that does not fit is held over, and the steps behind it
-/// need not wait for it: each group begins with the step that was held over first.
+/// The steps that share a transaction with the first one. A step that does not fit is held over while later steps may
+/// pass it; it cannot starve, because each group begins with the oldest step held over.
 fn gather<G: Group>(
     first: G::Request,
     queue: &mut mpsc::Receiver<G::Request>,
@@ -186,7 +187,7 @@ fn gather<G: Group>(
     steps
 }
 
-/// Keeps whether the disk is full, and logs when that changes.
+/// Stores whether the disk is full, and logs changes.
 fn note_full(known: &AtomicBool, is_full: bool) {
     match (known.swap(is_full, Ordering::Relaxed), is_full) {
         (false, true) => tracing::error!(
@@ -197,8 +198,8 @@ fn note_full(known: &AtomicBool, is_full: bool) {
     }
 }
 
-/// Runs the group and answers it. One that fails for the sake of a step is run again in halves, so that the step is
-/// found and refused alone: with one among 512 that takes 18 runs.
+/// Runs the group and delivers its outcome. If a single step may have caused a failure, the group is split into halves
+/// that run separately, so that only that step fails: finding one among 512 takes 18 more runs.
 async fn carry_out<G: Group>(
     connection: &mut Connection,
     group: &mut G,
@@ -235,7 +236,7 @@ async fn carry_out<G: Group>(
     }
 }
 
-/// Runs the group, again if it met another server, or if the connection was lost before the commit.
+/// Runs the group, and again after a conflict with another server or an outage before the commit.
 async fn attempt<G: Group>(
     connection: &mut Connection,
     group: &mut G,
@@ -245,7 +246,7 @@ async fn attempt<G: Group>(
 ) -> Result<(), StoreError> {
     let mut attempts = 1;
     loop {
-        // The writer outlives a verb that panics.
+        // A panic in an operation must not end the writer.
         let running = AssertUnwindSafe(group.run(connection, steps)).catch_unwind();
         let outcome = running.await.unwrap_or(Err(StoreError::Panicked));
         if outcome.is_err() {

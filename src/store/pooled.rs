@@ -1,8 +1,8 @@
-//! Postgres behind a pooler that gives a connection to somebody else after each transaction (PgBouncer with
-//! `pool_mode = transaction`). Neither prepared statements nor settings stay there: so every statement is
-//! sent without a name and inside a transaction, and the settings come with its beginning.
+//! Postgres behind a pooler that reassigns connections after each transaction (PgBouncer with `pool_mode =
+//! transaction`). Such connections keep neither prepared statements nor settings, so every statement is unnamed and
+//! runs in a transaction that begins with the settings.
 //!
-//! `statement-cache-capacity=0` in the address asks for it.
+//! `statement-cache-capacity=0` in the address enables this mode.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::dialect::Dialect;
 
-/// How we speak with a Postgres database.
+/// How statements are sent to a Postgres database.
 #[derive(Clone)]
 pub struct Manner {
     pub dialect: Dialect,
-    /// Behind a pooler, the statements that set what a transaction needs.
+    /// Behind a pooler, the `SET LOCAL` statements of every transaction.
     settings: Option<Arc<str>>,
 }
 
@@ -26,18 +26,18 @@ impl Manner {
         Manner { dialect, settings }
     }
 
-    /// Whether no statement may stand outside of a transaction, or have a name.
+    /// Whether statements must be unnamed and run inside a transaction.
     pub fn is_pooled(&self) -> bool {
         self.settings.is_some()
     }
 
-    /// The text, which begins a transaction and goes on with something, with what the transaction needs.
+    /// The text that begins a transaction, applies the settings and runs `rest`.
     pub fn begin(&self, begin: &'static str, rest: &'static str) -> SqlStr {
         match &self.settings {
             None if rest.is_empty() => begin.into_sql_str(),
             settings => {
                 let settings = settings.as_deref().unwrap_or_default();
-                // Safe: literals, and settings that are quoted.
+                // Safe: the text consists of literals and quoted settings.
                 let text: Arc<str> = format!("{begin};{settings}{rest}").into();
                 AssertSqlSafe(text).into_sql_str()
             }
@@ -52,7 +52,7 @@ fn is_pooled(address: &str) -> bool {
         .any(|part| part == "statement-cache-capacity=0")
 }
 
-/// Options as they are given at the start of a connection (`-c a=b -c d=e`), set for a transaction.
+/// The `SET LOCAL` statements for connection options (`-c a=b -c d=e`).
 fn settings(options: &str) -> String {
     let mut text = String::new();
     let parts = options.split_whitespace();

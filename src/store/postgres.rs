@@ -1,4 +1,4 @@
-//! Postgres: how a database is reached, and how it is found again when it was lost.
+//! Postgres: connections, reconnection after a loss, and notifications.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -20,23 +20,23 @@ use super::pooled::Manner;
 use super::rows::{Answer, Arg, Row, Statement};
 use super::{Durability, Fresh, Settings, StoreError, VERSION, migrations};
 
-/// Connections that only read, besides the writer's.
+/// Maximum number of read-only connections, in addition to the writer's.
 const READERS: u32 = 8;
 
-/// How long a connection may take to be made, and a statement to be answered. Together with one more try
-/// that is less than the five seconds within which a request is answered.
+/// Timeout for connecting and for a statement. With one retry it stays below the 5 s within which a request gets its
+/// response.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// For how long new jobs are refused once the disk was found full; then one is tried again.
+/// How long new jobs are rejected after the disk was found full. After that, the next one tests the disk again.
 const FULL_FOR: Duration = Duration::from_secs(1);
 
-/// After this time without a word from us Postgres ends our transaction, so that a server that stands still
-/// keeps nothing locked for which others have to wait longer than [`PATIENCE`] allows.
+/// Postgres ends a transaction that is idle for this long, so that a suspended server does not hold locks that make
+/// other servers exceed [`PATIENCE`].
 const IDLE_IN_TRANSACTION_MAX: &str = "3s";
 
-/// Plans for the writer's connection. All of its statements go through indexes, from a few rows to a few
-/// rows, however large the tables are and whatever the statistics say of them: of a table that has just
-/// been filled they say that it is empty, and then a claim reads it from end to end. A plan is made once.
+/// Planner settings of the writer's connection. All of its statements read few rows through indexes, whatever the table
+/// sizes and statistics: the statistics of a recently filled table say that it is empty, and a claim would then scan
+/// all of it. Each statement is planned once.
 const PLANS: [(&str, &str); 4] = [
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
@@ -44,20 +44,20 @@ const PLANS: [(&str, &str); 4] = [
     ("plan_cache_mode", "force_generic_plan"),
 ];
 
-/// The address, with what every connection is to have.
+/// The connection options: the address and the settings of every connection.
 fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, StoreError> {
     let options =
         PgConnectOptions::from_str(address).map_err(|_| StoreError::Address(shown(address)))?;
     let commit = match durability {
         Durability::Full => "on",
-        // What has been acknowledged survives our end, though not that of the database's machine.
+        // Acknowledged writes survive the end of this process, but not a crash of the database server.
         Durability::Process => "off",
     };
     Ok(options
         .application_name("switchyard")
         .options([
             ("synchronous_commit", commit),
-            // To compile a query takes longer than any of ours.
+            // JIT compilation takes longer than any of these queries.
             ("jit", "off"),
             (
                 "idle_in_transaction_session_timeout",
@@ -67,17 +67,18 @@ fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, St
         .disable_statement_logging())
 }
 
-/// The connection that writes; made anew when it was lost.
+/// The connection that writes. It is reopened after a loss.
 pub struct Connection {
     options: PgConnectOptions,
     manner: Manner,
-    /// Begins a group, and begins a strict one.
+    /// Begins a group.
     begin: SqlStr,
+    /// Begins a strict group.
     begin_strictly: SqlStr,
     inner: Option<PgConnection>,
     /// Whether a transaction is open.
     open: bool,
-    /// When the disk was found full last.
+    /// When the disk was last found full.
     full_at: Option<Instant>,
 }
 
@@ -98,12 +99,12 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Whether the disk was found full a moment ago.
+    /// Whether the disk was found full within the last second.
     pub(super) fn is_full(&self) -> bool {
         self.full_at.is_some_and(|at| at.elapsed() < FULL_FOR)
     }
 
-    /// Notes that the disk is full. False if that was known.
+    /// Records that the disk is full. Returns false if that was known.
     pub(super) fn note_full(&mut self) -> bool {
         let was_full = self.is_full();
         self.full_at = Some(Instant::now());
@@ -118,12 +119,13 @@ impl Connection {
         Ok(migrations::postgres().run(inner).await?)
     }
 
-    /// Behind a pooler tables cannot be brought up to date: that takes locks and prepared statements.
+    /// Checks the version of the schema. Migrations cannot run through a pooler, because they need session locks and
+    /// prepared statements.
     async fn is_up_to_date(&mut self) -> Result<(), StoreError> {
         let last = migrations::postgres().iter().map(|step| step.version).max();
         let found = match self.simple(VERSION.into_sql_str()).await {
             Err(error) if error.is_outage() => return Err(error),
-            // There is no such table yet.
+            // The table does not exist yet.
             Err(_) => None,
             Ok(rows) => match rows.first() {
                 Some(row) => row.try_get(0)?,
@@ -137,7 +139,8 @@ impl Connection {
         }
     }
 
-    /// Begins the group's transaction; a strict one keeps the others from committing until it has.
+    /// Begins the group's transaction. A strict group locks the shared state until it commits; other groups cannot
+    /// commit before that.
     pub async fn begin(&mut self, strict: bool) -> Result<Fresh, StoreError> {
         let begin = if strict {
             &self.begin_strictly
@@ -157,7 +160,7 @@ impl Connection {
         })
     }
 
-    /// Runs the statements in the group's transaction. One answer a statement.
+    /// Runs the statements in the group's transaction. Returns one answer per statement.
     pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         if self.open || !self.manner.is_pooled() {
             return self.run_here(batch).await;
@@ -197,7 +200,7 @@ impl Connection {
         }
     }
 
-    /// Undoes what the group has written, if anything.
+    /// Rolls back the group's transaction. Drops the connection if that fails.
     pub async fn roll_back(&mut self) {
         if self.inner.is_some() && self.end("ROLLBACK").await.is_err() {
             self.inner = None;
@@ -217,7 +220,7 @@ impl Connection {
         self.simple(how.into_sql_str()).await.map(drop)
     }
 
-    /// Statements without arguments, in one call.
+    /// Runs statements without arguments in one round trip.
     async fn simple(&mut self, sql: SqlStr) -> Result<Vec<PgRow>, StoreError> {
         let inner = self.inner().await?;
         let outcome = timeout(PATIENCE, inner.fetch_all(sql)).await;
@@ -236,7 +239,7 @@ impl Connection {
         self.inner.as_mut().ok_or(StoreError::Stopped)
     }
 
-    /// Lets go of a connection that cannot be used any more.
+    /// Drops the connection after an outage.
     fn settle<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         if outcome.as_ref().is_err_and(StoreError::is_outage) {
             self.inner = None;
@@ -245,13 +248,14 @@ impl Connection {
     }
 }
 
-/// The pool of connections that read.
+/// The pool of read-only connections.
 #[derive(Clone)]
 pub struct Readers {
     pool: PgPool,
     manner: Manner,
-    /// Begin what is read in one and in several statements.
+    /// Begins a read of one statement; `None` if it needs no transaction.
     begin_one: Option<SqlStr>,
+    /// Begins a read of several statements.
     begin_several: SqlStr,
 }
 
@@ -262,8 +266,7 @@ impl Readers {
         let pool = PgPoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(PATIENCE)
-            // Asking each connection whether it is there costs as much as most reads; one that is not is
-            // noticed, and replaced.
+            // A test costs as much as most reads, and `read` retries on lost connections.
             .test_before_acquire(false)
             .connect_with(options)
             .await?;
@@ -275,8 +278,8 @@ impl Readers {
         })
     }
 
-    /// Runs the statements on one snapshot of the database. One answer a statement. Whoever gives up
-    /// waiting does not end it.
+    /// Runs the statements on one snapshot of the database. Returns one answer per statement. Dropping the future does
+    /// not cancel the read.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         let readers = self.clone();
         let reading = tokio::spawn(async move {
@@ -284,7 +287,7 @@ impl Readers {
             loop {
                 let reading = timeout(PATIENCE * 2, readers.try_read(batch.clone())).await;
                 match reading.unwrap_or(Err(StoreError::Slow)) {
-                    // Every connection of the pool may have been lost.
+                    // All connections of the pool may have been lost at once.
                     Err(error) if error.is_lost_connection() && lost < READERS => lost += 1,
                     outcome => return outcome,
                 }
@@ -311,12 +314,12 @@ impl Readers {
         if begun {
             connection.execute("COMMIT").await?;
         }
-        // Only one that is as it was goes back.
+        // Returns the connection to the pool, now that it is idle again.
         drop(borrowed.0.take());
         Ok(answers)
     }
 
-    /// Tells how the database stands.
+    /// Reads the shared state.
     pub async fn status(&self) -> Result<Fresh, StoreError> {
         let answers = self.read(vec![Statement::new(FRESH, [])]).await?;
         let row = answers.first().and_then(|answer| answer.rows.first());
@@ -328,21 +331,21 @@ impl Readers {
         })
     }
 
-    /// Says a word to all servers that listen.
+    /// Sends a notification to all listening servers.
     pub async fn notify(&self, word: &str) -> Result<(), StoreError> {
         self.read(vec![Statement::new(NOTIFY, [word.into()])])
             .await
             .map(drop)
     }
 
-    /// Hears what servers say.
+    /// Subscribes to the notifications of all servers.
     pub async fn listen(&self) -> Result<Listener, StoreError> {
         let mut listener = PgListener::connect_with(&self.pool).await?;
         listener.listen(CHANNEL).await?;
         Ok(Listener(listener))
     }
 
-    /// Closes the connections in good order, unless the database does not answer.
+    /// Closes the connections. Gives up after 2 s if the database does not respond.
     pub async fn close(&self) {
         if timeout(PATIENCE, self.pool.close()).await.is_err() {
             tracing::warn!("the database did not respond while closing its connections");
@@ -350,7 +353,7 @@ impl Readers {
     }
 }
 
-/// A connection of the pool; closed if it is not given back, for it may be in the middle of something.
+/// A connection of the pool. Dropping it closes the connection, because it may be in the middle of a transaction.
 struct Borrowed(Option<PoolConnection<Postgres>>);
 
 impl Drop for Borrowed {
@@ -377,7 +380,7 @@ async fn fetch(
         }
         .map_err(sqlx::Error::Encode)?;
     }
-    // Safe: the text is a literal of this program, and every value is bound.
+    // Safe: the text is a literal in this program, and every value is bound.
     let text = AssertSqlSafe(manner.dialect.write(statement.sql));
     let query = sqlx::query_with(text, arguments).persistent(!manner.is_pooled());
     let mut stream = connection.fetch_many(query);
@@ -392,18 +395,18 @@ async fn fetch(
     Ok(answer)
 }
 
-/// What servers say to each other.
+/// A subscription to the notifications of all servers.
 pub struct Listener(PgListener);
 
 impl Listener {
-    /// The next word; `None` when the connection was lost, so that something may have been missed.
+    /// The next notification; `None` if the connection was lost and notifications may have been missed.
     pub async fn next(&mut self) -> Option<String> {
         let heard = self.0.try_recv().await.ok().flatten();
         heard.map(|word| word.payload().to_owned())
     }
 }
 
-/// The channel on which servers speak.
+/// The channel of the notifications between servers.
 const CHANNEL: &str = "switchyard";
 
 const NOTIFY: &str = "SELECT pg_notify('switchyard', $1)";
@@ -411,7 +414,7 @@ const NOTIFY: &str = "SELECT pg_notify('switchyard', $1)";
 const FRESH: &str = "
 SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
 
-// The row that every group which tells of something has to change before it commits.
+// Locks the row that every group with events updates before it commits.
 const FRESH_AND_ALONE: &str = "
 SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event
 FROM state WHERE id = 1 FOR UPDATE";

@@ -1,7 +1,7 @@
-//! Disk space set aside beside an SQLite file, so that a full disk does not stop claims, completions and deletes.
+//! Disk space reserved next to an SQLite file, so that a full disk does not stop claims, completions and deletes.
 //!
-//! The reserve is a file that holds nothing. When SQLite finds the disk full the file is removed, and the server
-//! refuses new jobs. It accepts them again once the file can be allocated again with as much room to spare.
+//! The reserve is a file of allocated, unused blocks. When the disk is full, the server removes it and rejects new jobs
+//! until it can allocate the file again with the same amount of space left over.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Sizes of the reserve in bytes. On a small disk the first is used that leaves as much again free.
+/// Sizes of the reserve, in bytes. The first that leaves the same amount of space free is used.
 const BYTES: [u64; 4] = [32 << 20, 16 << 20, 8 << 20, 4 << 20];
 
 /// How often a full disk is checked for space.
@@ -19,14 +19,14 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Reserve {
     path: PathBuf,
-    /// Its size.
+    /// Size of the reserve.
     bytes: u64,
-    /// Since when the reserve has been released, or when the disk was checked last.
+    /// When the reserve was released, or the disk was last checked since; `None` while the reserve exists.
     released: Option<Instant>,
 }
 
 impl Reserve {
-    /// Allocates the reserve of the database at `path`, unless it is there from before.
+    /// Allocates the reserve of the database at `path`, unless it exists.
     pub fn of(path: &Path) -> Reserve {
         let mut reserve = Reserve::at(path);
         let file = std::fs::metadata(&reserve.path);
@@ -42,7 +42,7 @@ impl Reserve {
         reserve
     }
 
-    /// Removes what a server has left beside the database at `path`. True if that gives space back.
+    /// Removes the reserve that an earlier server left next to the database at `path`. Returns whether one existed.
     pub fn give_up(path: &Path) -> bool {
         Reserve::at(path).remove()
     }
@@ -65,7 +65,7 @@ impl Reserve {
         self.released.is_some()
     }
 
-    /// Gives the space to the database. False if it was given before.
+    /// Removes the reserve, so that the database can use its space. False if it was released before.
     pub fn release(&mut self) -> bool {
         if self.released.is_some() {
             return false;
@@ -75,13 +75,13 @@ impl Reserve {
         true
     }
 
-    /// Whether it is time to try [`Reserve::restore`].
+    /// Whether [`Reserve::restore`] is due.
     pub fn is_check_due(&self) -> bool {
         self.released.is_some_and(|at| at.elapsed() >= CHECK_EVERY)
     }
 
-    /// Sets space aside again, if that leaves as much for the database: on the disk, or in the `spare` bytes of its
-    /// file that hold nothing.
+    /// Allocates the reserve again if that leaves the same amount of space for the database, on the disk or in the
+    /// `spare` unused bytes of its file.
     pub fn restore(&mut self, spare: u64) {
         let more = self.bytes.saturating_sub(spare);
         self.released = (!self.fill(self.bytes, more)).then(Instant::now);
@@ -91,7 +91,7 @@ impl Reserve {
         std::fs::remove_file(&self.path).is_ok()
     }
 
-    /// Allocates `bytes` of disk, if there are `more` besides.
+    /// Allocates `bytes` of disk if `more` bytes are available beyond them.
     fn fill(&self, bytes: u64, more: u64) -> bool {
         let filled = || -> io::Result<()> {
             let mut options = OpenOptions::new();
@@ -108,7 +108,7 @@ impl Reserve {
     }
 }
 
-/// Takes disk blocks for the first `bytes` of the file.
+/// Allocates disk blocks for the first `bytes` of the file.
 #[cfg(target_os = "linux")]
 fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};

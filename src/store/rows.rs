@@ -1,4 +1,4 @@
-//! Statements, their arguments and their answers, the same for every database.
+//! Statements, their arguments and their results, the same for every database.
 
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use sqlx::Row as _;
@@ -8,12 +8,12 @@ use sqlx::sqlite::SqliteRow;
 use super::StoreError;
 use super::flat::Flat;
 
-/// One SQL statement with its arguments `$1`, `$2`, … Arguments are always bound, never spliced.
+/// One SQL statement with its arguments `$1`, `$2`, … Arguments are always bound, never inserted into the text.
 #[derive(Clone, Debug)]
 pub struct Statement {
     pub sql: &'static str,
     pub args: Vec<Arg>,
-    /// How many rows it must change, if that is known: the guard against other writers.
+    /// The number of rows the statement must change, if known. Any other number is a conflict with another writer.
     pub expected: Option<u64>,
 }
 
@@ -31,20 +31,20 @@ impl Statement {
         Statement::new(sql, [Arg::Rows(Rows::of(rows))])
     }
 
-    /// The statement must change one row for each of its set, or the group fails with a conflict.
+    /// Requires the statement to change exactly `rows` rows; otherwise the group fails with a conflict.
     pub fn exactly(mut self, rows: usize) -> Statement {
         self.expected = Some(rows as u64);
         self
     }
 
-    /// Another argument.
+    /// Adds an argument.
     pub fn with(mut self, arg: impl Into<Arg>) -> Statement {
         self.args.push(arg.into());
         self
     }
 }
 
-/// A bound value, or a set of rows that `rows(…)` unfolds (`store/dialect.rs`).
+/// A bound value, or a set of rows for `rows(…)` (`store/dialect.rs`).
 #[derive(Clone, Debug, Default)]
 pub enum Arg {
     #[default]
@@ -66,12 +66,12 @@ impl Serialize for Arg {
     }
 }
 
-/// A set of rows, the first column of which is never null.
+/// A set of rows. The first column is never null.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    /// How many columns each has.
+    /// The number of columns.
     pub width: usize,
-    /// Whether they are plain values instead of tuples.
+    /// Whether the rows are plain values instead of tuples.
     is_plain: bool,
     /// Row by row.
     pub values: Vec<Arg>,
@@ -80,7 +80,7 @@ pub struct Rows {
 impl Rows {
     fn of<T: Serialize>(rows: &[T]) -> Rows {
         let mut flat = Flat::default();
-        // Only what is neither number nor text could fail, and no row holds such.
+        // Fails only for values that are neither numbers nor text, and no caller has such rows.
         rows.iter()
             .try_for_each(|row| row.serialize(&mut flat))
             .ok();
@@ -132,7 +132,7 @@ impl From<String> for Arg {
     }
 }
 
-/// What one statement of a batch answered.
+/// The result of one statement of a batch.
 #[derive(Debug, Default)]
 pub struct Answer {
     pub rows: Vec<Row>,
@@ -140,7 +140,7 @@ pub struct Answer {
     pub affected: u64,
 }
 
-/// One row of an answer; columns are read by position. Integers are 64 bits wide.
+/// One row of a result. Columns are read by position; integers have 64 bits.
 #[derive(Debug)]
 pub enum Row {
     Sqlite(SqliteRow),
@@ -158,7 +158,7 @@ macro_rules! get {
 }
 
 impl Row {
-    /// How many columns the row has.
+    /// The number of columns.
     pub fn columns(&self) -> usize {
         match self {
             Row::Sqlite(row) => row.len(),

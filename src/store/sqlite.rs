@@ -1,8 +1,8 @@
-//! SQLite: how a database is opened, and how a batch of statements becomes one call.
+//! SQLite: connections, and batches of statements in a single call.
 //!
-//! Every call to the driver hands over to the connection's thread and back, which costs far more than
-//! the statement itself. So a batch travels as one text of several statements, `BEGIN` and `COMMIT`
-//! included; the driver keeps its prepared form.
+//! Every call to the driver switches to the connection's thread and back, which costs far more than the statement
+//! itself. A batch is therefore sent as one text of several statements, including `BEGIN` and `COMMIT`; the driver
+//! caches its prepared form.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -26,39 +26,40 @@ use super::reserve::Reserve;
 use super::rows::{Answer, Arg, Row, Statement};
 use super::{BUSY_TIMEOUT, Durability, StoreError, VERSION, migrations};
 
-/// Connections that only read.
+/// Maximum number of read-only connections.
 const READERS: u32 = 4;
 
-/// Rows on their way from the connection's thread; more than a usual answer has, so that the thread
-/// need not wait for us in the middle of one.
+/// Buffer between the connection's thread and the reader, in rows. It is larger than most results, so that the thread
+/// does not wait in the middle of one.
 const ROWS_UNDER_WAY: usize = 4_096;
 
 /// The longest text whose prepared form is cached. A longer one comes from a request with many queues or long bodies,
 /// is unlikely to be sent again, and would occupy megabytes.
 const PREPARED_BYTES_MAX: usize = 16 * 1024;
 
-/// Statements that are sent at once, and of longer batches. Three statements with 64 bound jobs have 16 KiB.
+/// Maximum number of statements in a batch that is sent in one call.
 const BATCH_MAX: usize = 16;
+/// Statements per call of a longer batch. Three statements with 64 bound jobs have 16 KiB.
 const PART_MAX: usize = 3;
 
-/// Prepared texts that a connection keeps. One with several hundred values occupies about half a megabyte.
+/// Prepared texts that a connection caches. One with several hundred values occupies about 0.5 MB.
 const PREPARED_MAX: usize = 128;
 
-/// How often whoever waits for a commit to begin looks whether a statement has failed before it.
+/// How often a call that waits for its commit to begin checks whether an earlier statement failed.
 const FAILED_SEEN_WITHIN: Duration = Duration::from_millis(50);
 
-/// Pages of 4 KiB written before the log is folded back into the file.
+/// Pages of 4 KiB in the write-ahead log before a checkpoint.
 const CHECKPOINT_PAGES: u64 = 2_000;
 const PAGE_BYTES: u64 = 4_096;
 
-/// The bytes of the database file that hold nothing now.
+/// The unused bytes of the database file.
 const FREE_BYTES: &str =
     "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size";
 
-/// Page cache of the writer, in KiB (SQLite wants it negative).
+/// Page cache of the writer, in KiB (SQLite expects a negative number for KiB).
 const CACHE_KIB: &str = "-65536";
 
-/// The file that an address names, and the folder to remove afterwards if it is a temporary one.
+/// The file of an address, and for a temporary database the folder to remove afterwards.
 pub fn locate(address: &str) -> Result<(PathBuf, Option<tempfile::TempDir>), StoreError> {
     let wrong = || StoreError::Address(shown(address));
     let rest = address.strip_prefix("sqlite:").ok_or_else(wrong)?;
@@ -82,7 +83,7 @@ fn options(path: &Path) -> Result<SqliteConnectOptions, StoreError> {
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .foreign_keys(false)
-        // Else every statement that could fail half-way makes a file to undo itself from.
+        // Otherwise every statement that can fail halfway creates a statement journal file.
         .pragma("temp_store", "memory")
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(PREPARED_MAX)
@@ -90,16 +91,16 @@ fn options(path: &Path) -> Result<SqliteConnectOptions, StoreError> {
         .disable_statement_logging())
 }
 
-/// The connection that writes. There is one, so a transaction of it sees and locks everything.
+/// The connection that writes. There is only one, so its transactions need no row locks.
 pub struct Connection {
     inner: SqliteConnection,
     /// Whether a transaction is open.
     open: bool,
-    /// Told when a commit begins.
+    /// Notified when a commit begins.
     committing: Arc<Notify>,
-    /// Disk space set aside; none for a database that is open for a moment, or temporary.
+    /// The disk reserve; `None` for a temporary database or one that is opened briefly.
     reserve: Option<Reserve>,
-    /// Held as long as the connection is, unless a server holds it.
+    /// Held while the connection is open; `None` alongside a server, which holds it.
     _lock: Option<File>,
 }
 
@@ -120,13 +121,13 @@ impl Connection {
         Connection::connect(options, Some(lock)).await
     }
 
-    /// A second connection that writes, beside the server that has the file open: for a moment, and without
-    /// touching the tables.
+    /// A second connection that writes, alongside the server that has the file open. It is meant for brief use and runs
+    /// no migrations.
     pub(super) async fn beside(path: &Path) -> Result<Connection, StoreError> {
         if !path.is_file() {
             return Err(StoreError::OtherVersion);
         }
-        // What `options` sets of the file itself the server has set, or is about to.
+        // Without `options`, because the server sets the properties of the file, such as WAL mode.
         let mut look = SqliteConnectOptions::from_str("sqlite:")?
             .filename(path)
             .busy_timeout(BUSY_TIMEOUT)
@@ -137,7 +138,7 @@ impl Connection {
         look.close().await?;
         let found = match found {
             Ok(row) => row.map(|row| row.try_get(0)).transpose()?.flatten(),
-            // There is no such table yet.
+            // The table does not exist yet.
             Err(_) => None,
         };
         if found != migrations::sqlite().iter().map(|step| step.version).max() {
@@ -176,8 +177,8 @@ impl Connection {
         Ok(migrations::sqlite().run(&mut self.inner).await?)
     }
 
-    /// Sets disk space aside beside the file. The log stays smaller than a quarter of it: moving the log into the file
-    /// takes as much space again, and the log grows while there is none.
+    /// Allocates the disk reserve next to the file. Checkpoints keep the log below a quarter of the reserve, because a
+    /// checkpoint needs as much space as the log, and the log grows as long as a checkpoint fails.
     pub(super) async fn reserve(&mut self, path: &Path) -> Result<(), StoreError> {
         let reserve = Reserve::of(path);
         let pages = reserve.bytes() / 4 / PAGE_BYTES;
@@ -193,7 +194,7 @@ impl Connection {
         self.reserve.as_ref().is_some_and(Reserve::is_released)
     }
 
-    /// Frees the reserve, and the space of the log.
+    /// Releases the reserve and truncates the log. False if it was released before.
     pub(super) async fn make_room(&mut self) -> bool {
         let released = self.reserve.as_mut().is_some_and(Reserve::release);
         if released {
@@ -202,7 +203,7 @@ impl Connection {
         released
     }
 
-    /// Sets space aside again if there is enough, at most once a second.
+    /// Restores the reserve if there is enough space. Checks at most once a second.
     pub(super) async fn check_room(&mut self) -> Result<(), StoreError> {
         if !self.reserve.as_ref().is_some_and(Reserve::is_check_due) {
             return Ok(());
@@ -216,7 +217,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Moves the log into the file and cuts it off, unless a reader needs it: readers are not waited for.
+    /// Runs a checkpoint and truncates the log, unless a reader needs it. Does not wait for readers.
     async fn empty_log(&mut self) {
         let patience = format!("PRAGMA busy_timeout = {}", BUSY_TIMEOUT.as_millis());
         for pragma in [
@@ -224,7 +225,7 @@ impl Connection {
             "PRAGMA wal_checkpoint(TRUNCATE)",
             &patience,
         ] {
-            // Safe: texts of this program.
+            // Safe: literals in this program.
             let done = self.inner.execute(AssertSqlSafe(pragma.to_owned())).await;
             if let Err(error) = done {
                 tracing::warn!(%error, pragma, "failed to checkpoint the write-ahead log");
@@ -232,21 +233,21 @@ impl Connection {
         }
     }
 
-    /// Runs statements that only read. Before anything is written this needs no transaction: all that is
-    /// ever written goes through this connection, so nothing can change in between.
+    /// Runs read-only statements. Before the group's first write they need no transaction: only this connection writes,
+    /// so nothing can change in between.
     pub async fn read(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         let (text, arguments) = joined(batch, false, false)?;
         fetch(&mut self.inner, text, arguments, None).await
     }
 
-    /// Runs the statements in the group's transaction, which begins with the first batch.
-    /// One answer a statement.
+    /// Runs the statements in the group's transaction, which begins with the first batch. Returns one answer per
+    /// statement.
     pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         self.call(batch, false).await
     }
 
-    /// Runs the statements and commits. When this returns, what was written is as durable as the
-    /// database was opened for.
+    /// Runs the statements and commits. When this returns, the writes have the durability that the database was opened
+    /// with.
     pub async fn commit_with(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         if batch.is_empty() && !self.open {
             return Ok(Vec::new());
@@ -256,17 +257,17 @@ impl Connection {
         Ok(answers)
     }
 
-    /// Undoes what the group has written, if anything.
+    /// Rolls back the group's transaction, if one is open.
     pub async fn roll_back(&mut self) -> Result<(), StoreError> {
         if std::mem::take(&mut self.open) {
-            // After some errors (a full disk) SQLite has rolled back by itself; to be told so is fine.
+            // Ignores the error: after some errors, such as a full disk, SQLite has already rolled back.
             drop(self.inner.execute("ROLLBACK").await);
         }
         Ok(())
     }
 
-    /// A long batch consists of few statements, each repeated with other rows. It is sent in parts that are short enough to
-    /// stay prepared.
+    /// Sends the batch. A long batch repeats a few statements with different rows, so it is sent in parts that are
+    /// short enough to be cached in prepared form.
     async fn call(
         &mut self,
         mut batch: Vec<Statement>,
@@ -311,13 +312,13 @@ impl Connection {
         Ok(of_batch)
     }
 
-    /// Closes the connection; SQLite then folds its log into the file.
+    /// Closes the connection. SQLite then runs a checkpoint.
     pub async fn close(self) -> Result<(), StoreError> {
         Ok(self.inner.close().await?)
     }
 }
 
-/// The pool of connections that read. They see what has been committed, and never wait for the writer.
+/// The pool of read-only connections. They see committed data and never wait for the writer.
 #[derive(Clone)]
 pub struct Readers(SqlitePool);
 
@@ -330,9 +331,8 @@ impl Readers {
         Ok(Readers(pool))
     }
 
-    /// Runs the statements on one snapshot of the database. One answer a statement.
-    /// Whoever gives up waiting does not end it: what is half read would leave its snapshot open, for the
-    /// next one to stumble upon.
+    /// Runs the statements on one snapshot of the database. Returns one answer per statement. Dropping the future does
+    /// not cancel the read, because an unfinished read would leave its snapshot open on the pooled connection.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
         let pool = self.0.clone();
         let reading = tokio::spawn(async move { read(&pool, batch).await });
@@ -368,12 +368,12 @@ async fn read(pool: &SqlitePool, batch: Vec<Statement>) -> Result<Vec<Answer>, S
     Ok(answers)
 }
 
-/// Fails if the statement before has not changed so many rows. All statements travel in one call, so nobody
-/// could look before the commit. With one writer, whose transactions lock the file from their beginning, it
-/// fails only where the engine is wrong about what it has written.
+/// Fails if the preceding statement did not change exactly `$1` rows. It is a statement because the whole batch,
+/// including the commit, is sent in one call. With a single writer, whose transactions lock the file from the start, it
+/// fails only if the engine is wrong about what it wrote.
 const GUARD: &str = "SELECT abs(-9223372036854775808) WHERE changes() <> $1";
 
-/// How [`GUARD`] fails, and nothing else of ours.
+/// The error message of [`GUARD`]. No other statement can produce it.
 const GUARD_SAYS: &str = "integer overflow";
 
 fn refused_by_guard(error: StoreError) -> StoreError {
@@ -384,7 +384,7 @@ fn refused_by_guard(error: StoreError) -> StoreError {
     }
 }
 
-/// One text of all the statements, and their arguments in its order.
+/// The statements joined into one text, and their arguments in its order.
 fn joined(
     batch: Vec<Statement>,
     begin: bool,
@@ -428,7 +428,7 @@ fn joined(
     Ok((text, arguments))
 }
 
-/// Runs the text and collects its answers. `committing` is told when a commit begins, if the text has one.
+/// Runs the text and collects its answers. `committing` is notified when the commit begins, if the text has one.
 async fn fetch(
     connection: &mut SqliteConnection,
     text: String,
@@ -441,9 +441,9 @@ async fn fetch(
     let mut stream = connection.fetch_many(query);
     let mut collected = Collected::default();
     if let Some(committing) = committing {
-        // The driver tells of each statement as it is done, and to be woken for each costs more than the
-        // statements do. So nobody listens until the commit begins (or, for a statement may fail before it,
-        // until the next tick); what was told meanwhile is kept.
+        // The driver reports each statement as it completes, and a wake-up per statement costs more than the
+        // statement. So this polls once without a waker and then waits until the commit begins, or until the next tick
+        // in case a statement fails before it. The driver buffers the reports meanwhile.
         let early = stream.poll_next_unpin(&mut Context::from_waker(Waker::noop()));
         if let Poll::Ready(Some(part)) = early {
             collected.add(part?);
@@ -456,7 +456,7 @@ async fn fetch(
     Ok(collected.answers)
 }
 
-/// Wakes whoever waits for a commit that may never begin.
+/// Wakes calls that wait for a commit at intervals, because a failed statement prevents the commit.
 async fn tick(committing: Weak<Notify>) {
     let mut ticks = tokio::time::interval(FAILED_SEEN_WITHIN);
     while let Some(committing) = committing.upgrade() {
@@ -466,7 +466,7 @@ async fn tick(committing: Weak<Notify>) {
     }
 }
 
-/// Rows and ends of statements, as the driver tells of them.
+/// Collects the rows and completions that the driver reports.
 #[derive(Default)]
 struct Collected {
     answers: Vec<Answer>,

@@ -314,7 +314,7 @@ fn a_server_with_a_wrong_pair_does_not_start() {
         (&missing, &key, "missing.pem: No such file"),
         (&certificate, &missing, "missing.pem: No such file"),
         (&directory, &key, "cannot read the TLS file"),
-        (&write("empty", ""), &key, "empty: it is empty"),
+        (&write("empty", ""), &key, "empty: the file is empty"),
         (
             &write("text", "text"),
             &key,

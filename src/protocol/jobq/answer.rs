@@ -1,4 +1,4 @@
-//! What Jobq's clients get: JSON, payloads and states as they were written, but for white space.
+//! Jobq's responses. Payloads and states are the JSON that was stored, without white space.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -25,7 +25,7 @@ impl QueueView<'_> {
     }
 }
 
-/// A job, with everything that is known of it.
+/// A job with all of its fields.
 #[derive(Serialize)]
 struct JobView<'a> {
     id: i64,
@@ -42,7 +42,7 @@ struct JobView<'a> {
 #[derive(Serialize)]
 struct JobsView<'a> {
     jobs: Vec<JobView<'a>>,
-    /// Where the next page begins, if there is one.
+    /// The ID after which the next page starts, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<i64>,
 }
@@ -67,12 +67,12 @@ pub fn job(record: &Record) -> Response {
     json(&view(record, None))
 }
 
-/// A job whose state is not what the client thought.
+/// A job whose state differs from the one that the client expected.
 pub fn conflict(record: &Record) -> Response {
     json(&view(record, Some("the state has changed")))
 }
 
-/// Jobs, and where the next page of them begins.
+/// A list of jobs, and the ID after which the next page starts.
 ///
 /// # Errors
 /// [`Error::ResponseTooLarge`].

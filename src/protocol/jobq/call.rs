@@ -11,12 +11,14 @@ use crate::engine::{Engine, Error, Queue, flaw_of_queue_name};
 use crate::protocol::request::{Asked, NoBody};
 use crate::query::{self, Query};
 
-/// Jobs that one answer may have, and how many it has if nothing is said: of a list, and of a query.
+/// Maximum number of jobs in a response.
 const JOBS_MAX: i64 = 10_000;
+/// Default number of jobs in a list.
 const LISTED: i64 = 1_000;
+/// Default number of jobs in the result of a query.
 const QUERIED: i64 = 100;
 
-/// The queue of those who name none.
+/// The queue of paths without a queue.
 const THE_QUEUE: &str = "default";
 
 /// A request.
@@ -43,7 +45,7 @@ struct Asking<'a> {
     limit: i64,
 }
 
-/// A null is said, too.
+/// Deserializes null as `Some`, to distinguish it from a missing field.
 fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(deserializer).map(Some)
 }
@@ -69,13 +71,13 @@ struct Swapping<'a> {
 }
 
 impl Call {
-    /// Reads a request, whole.
+    /// Reads a request, including its body.
     pub async fn read(request: Request, body_max: usize) -> Result<Call, Refusal> {
         Ok(Call(Asked::read(request, body_max).await?))
     }
 
-    /// The queue, which is named by its number or by its name. A path that names none is of upstream's own clients, for
-    /// whom there is one queue; it is made when the first of them comes.
+    /// The queue, given by its number or name. A path without a queue, as clients of the original server use it, means
+    /// the queue `default`, which is created if it does not exist.
     pub async fn queue(&self, engine: &Engine) -> Result<Arc<Queue>, Refusal> {
         if self.0.has_part("queue") {
             return Ok(engine.record_queue(self.0.part("queue")).await?);
@@ -85,13 +87,16 @@ impl Call {
             found => return Ok(found?),
         }
         match engine.create_queue(THE_QUEUE).await {
-            // Somebody else came at the same time.
+            // Another request may have created the queue at the same time.
             Ok(_) | Err(Error::QueueExists { .. }) => Ok(engine.record_queue(THE_QUEUE).await?),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The number of the job. What is no number is no job.
+    /// The number of the job.
+    ///
+    /// # Errors
+    /// "No such job", also if the path has no number.
     pub fn id(&self) -> Result<i64, Refusal> {
         let id = self.0.part("id");
         let is_plain = id.bytes().all(|byte| byte.is_ascii_digit());
@@ -104,7 +109,7 @@ impl Call {
         Error::NoSuchJob { id }.into()
     }
 
-    /// After which job, and how many at most.
+    /// The ID after which the page starts, and the maximum number of jobs.
     pub fn page(&self) -> Result<(i64, usize), Refusal> {
         let number = |name: &str, default: i64| {
             let text = self.0.parameter(name);
@@ -132,7 +137,7 @@ impl Call {
         ))
     }
 
-    /// The same, or the payload of a new job alone.
+    /// Payload and state of a new job; a body of any other form is the payload.
     pub fn new_job_or_payload(&self) -> Result<(String, String), Refusal> {
         let text = self.text()?;
         let whole: &RawValue = read(text)?;
@@ -142,20 +147,20 @@ impl Call {
         }
     }
 
-    /// A query, and how many jobs at most.
+    /// A query and the maximum number of jobs.
     pub fn query(&self) -> Result<(Query, usize), Refusal> {
         let Asking { query, limit } = self.object()?;
         let query = Query::parse(query.map_or("[]", RawValue::get))?;
         Ok((query, count(limit)?))
     }
 
-    /// A query, and the state for what it finds.
+    /// A query and the new state of the job that it finds.
     pub fn poll(&self) -> Result<(Query, String), Refusal> {
         let Polling { query, state } = self.object()?;
         Ok((Query::parse(query.get())?, minified(state)?))
     }
 
-    /// The state that is expected, and the one for it.
+    /// The expected state and the new one.
     pub fn swap(&self) -> Result<(String, String), Refusal> {
         let Swapping { old, new } = self.object()?;
         Ok((minified(old)?, minified(new)?))
@@ -166,7 +171,7 @@ impl Call {
         minified(read(self.text()?)?)
     }
 
-    /// The body as an object; a list would do for serde.
+    /// The body as an object. Checked here, because serde also accepts an array for a struct.
     fn object<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Refusal> {
         let text = self.text()?;
         if !text.trim_ascii_start().starts_with('{') {

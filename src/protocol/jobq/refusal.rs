@@ -1,4 +1,4 @@
-//! What Jobq's clients are told when something is not done: a status, and an object with a sentence.
+//! Jobq's errors: a status, and an object with a message.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -10,11 +10,11 @@ use crate::engine::Error;
 use crate::protocol::request::NotText;
 use crate::query;
 
-/// Why a request is refused.
+/// Why a request failed.
 #[derive(Debug)]
 pub enum Refusal {
     Bad(String),
-    /// The query, and where in it.
+    /// A syntax error in the query, with its position.
     BadQuery(query::Refused),
     TooLarge,
     NotThere(&'static str),
@@ -59,7 +59,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Where in the query: the number of the triple, that of its element, and the column in its text.
+/// The position in the query: the index of the term, the index of its element, and the column in its text.
 fn place(refused: &query::Refused) -> Value {
     json!({ "term": refused.term, "place": refused.part, "column": refused.column })
 }
@@ -84,7 +84,7 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
 impl From<NotText> for Refusal {
     fn from(what: NotText) -> Self {
         match what {
-            // Names are text, so there is nothing of that name.
+            // Names are valid UTF-8, so no resource has this name.
             NotText::Path => Refusal::NotThere(what.told()),
             NotText::Query => Refusal::Bad(what.told().to_owned()),
         }

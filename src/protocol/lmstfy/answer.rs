@@ -1,11 +1,11 @@
-//! What lmstfy's clients get: a job as JSON.
+//! lmstfy's responses: a job as JSON.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::engine::{Job, QueueKey, State, Time};
 
-/// A job. Consumed ones say that they are new.
+/// A job. `msg` is set for consumed jobs.
 #[derive(Serialize)]
 pub struct JobView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -15,11 +15,11 @@ pub struct JobView<'a> {
     job_id: &'a str,
     /// Base64.
     data: &'a str,
-    /// Seconds that it has to live, those begun counted whole; 0 for ever.
+    /// Seconds until the job expires, rounded up; 0 if it never expires.
     ttl: i64,
-    /// Milliseconds since it was published.
+    /// Milliseconds since the job was published.
     elapsed_ms: i64,
-    /// How many more times it may be consumed.
+    /// How many more times the job can be consumed.
     remain_tries: i64,
     attributes: Option<&'a RawValue>,
 }
@@ -30,7 +30,7 @@ const MICROS_A_MILLI: i64 = 1_000;
 impl<'a> JobView<'a> {
     pub fn of(job: &'a Job, queue: &'a QueueKey, now: Time) -> JobView<'a> {
         let left = |at: Time| at.0.saturating_sub(now.0).max(0);
-        // Of those that wait, the next try is one more.
+        // `remaining` does not count the next try of a job that is neither running nor dead.
         let next = match job.state {
             State::Running | State::Dead => 0,
             _ => 1,
@@ -53,7 +53,7 @@ impl<'a> JobView<'a> {
         }
     }
 
-    /// As its consumer gets it.
+    /// The job in the response to a consumer.
     pub fn new_job(self) -> JobView<'a> {
         JobView {
             msg: Some("new job"),

@@ -1,6 +1,6 @@
-//! A request: who calls, of which namespace and queue, with which parameters and body.
+//! A request: its token, namespace, queue, parameters and body.
 //!
-//! What is wrong is told in this order: names, pool, token, parameters, body.
+//! Errors are checked in this order: names, pool, token, parameters, body.
 
 use std::collections::HashSet;
 
@@ -13,27 +13,27 @@ use super::refusal::Refusal;
 use crate::engine::{Grant, QueueKey};
 use crate::protocol::request::{Asked, Head, NoBody};
 
-/// The longest name of a namespace or a queue (document, The limits on parameters).
+/// Maximum length of a namespace or queue name, in bytes (document, The limits on parameters).
 const NAME_BYTES_MAX: usize = 255;
 
-/// Queues that one request may consume from.
+/// Maximum number of queues that one request consumes from.
 const QUEUES_MAX: usize = 1_000;
 
-/// Jobs in one bulk (document, Publish bulk jobs).
+/// Maximum number of jobs in a bulk request (document, Publish bulk jobs).
 pub const BULK_MAX: usize = 64;
 
-/// In a bulk, what may stand around each job.
+/// Allowance for commas and white space around each job of a bulk request, in bytes.
 const SPACE_BYTES_MAX: usize = 1_024;
 
-/// A request of somebody who may make it.
+/// An authorized request.
 pub struct Call {
     pub asked: Asked,
-    /// What it has shown a token for, where one is needed.
+    /// The access that the token grants; `None` if tokens are not required.
     pub grant: Option<Grant>,
 }
 
 impl Call {
-    /// Reads a request, whole. Names and token are checked before the body is read.
+    /// Reads a request. Checks the names and the token before it reads the body.
     pub async fn read(request: Request, front: &Front) -> Result<Call, Refusal> {
         let bulk_max = (front.body_max + SPACE_BYTES_MAX) * BULK_MAX;
         let read = Asked::read_if(request, bulk_max, async |head: &Head| {
@@ -48,7 +48,7 @@ impl Call {
         self.asked.part("namespace")
     }
 
-    /// The one queue.
+    /// The queue of a path with a single queue.
     pub fn queue(&self) -> Result<QueueKey, Refusal> {
         let queue = self.asked.part("queue");
         if queue.starts_with('_') || !is_plain(queue) {
@@ -57,7 +57,7 @@ impl Call {
         Ok(QueueKey::lmstfy(self.namespace(), queue))
     }
 
-    /// The queues, each once, in the order of their priority.
+    /// The queues in order of priority, without duplicates.
     pub fn queues(&self) -> Result<Vec<QueueKey>, Refusal> {
         let named = || names(&self.asked).filter(|name| !name.is_empty());
         if !(1..=QUEUES_MAX).contains(&named().count()) {
@@ -84,7 +84,7 @@ impl Call {
         }
     }
 
-    /// A parameter that is a plain decimal number, or what it is if it is not given.
+    /// A parameter that is a plain decimal number, or `default` if it is missing.
     pub fn number<N: TryFrom<u64>>(
         &self,
         name: &str,
@@ -101,12 +101,12 @@ impl Call {
     }
 }
 
-/// The queues as they stand in the path.
+/// The queue names in the path.
 fn names(head: &Head) -> impl Iterator<Item = &str> {
     head.part("queue").split(',')
 }
 
-/// A namespace's and a queue's name. Where several queues may stand, each has this length.
+/// Checks the lengths of the namespace and of each queue name.
 fn check_names(head: &Head) -> Result<(), Refusal> {
     let namespace = head.part("namespace");
     let is_too_long = |name: &str| name.len() > NAME_BYTES_MAX;
@@ -146,7 +146,7 @@ async fn admit(head: &Head, front: &Front) -> Result<Option<Grant>, Refusal> {
     grant.map(Some).ok_or(Refusal::WrongToken)
 }
 
-/// The only pool there is.
+/// The only pool.
 const POOL: &str = "default";
 
 fn is_plain(name: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Consume, acknowledge, and look.
+//! Consume, acknowledge, peek and count jobs; destroy queues.
 
 use std::time::Duration;
 
@@ -14,13 +14,14 @@ use super::{Front, Outcome};
 use crate::engine::{Claim, Job, JobKey, Order, QueueKey, Time};
 use crate::protocol::body;
 
-/// Seconds that a consumer has unless it says more (document, Consume jobs).
+/// Default lease of a consumer, in seconds (document, Consume jobs).
 const TTR_S: u32 = 120;
 
-/// Jobs that one request may consume.
+/// Maximum number of jobs that one request consumes.
 const COUNT_MAX: u32 = 100;
 
-/// `GET /api/:namespace/:queue[,:queue]*`. One job is an object; where more may come, they are an array.
+/// `GET /api/:namespace/:queue[,:queue]*`. The response is a job for a count of 1, an array for more, and
+/// 404 if no job is available.
 pub async fn consume(front: Front, call: Call) -> Outcome {
     let queues = call.queues()?;
     let ttr_s: u32 = call.number("ttr", TTR_S, "invalid ttr")?;
@@ -89,7 +90,7 @@ pub async fn size(front: Front, call: Call) -> Outcome {
     Ok(sized(&queue, size))
 }
 
-/// How many there are of something in a queue.
+/// The response with a number of jobs of a queue.
 pub fn sized(queue: &QueueKey, size: i64) -> axum::response::Response {
     let QueueKey {
         namespace, name, ..
@@ -104,7 +105,7 @@ pub async fn destroy(front: Front, call: Call) -> Outcome {
 }
 
 impl Front {
-    /// Of these queues, the one that the job is in.
+    /// The one of `queues` that contains the job.
     fn queue_of<'a>(&self, job: &Job, queues: &'a [QueueKey]) -> Option<&'a QueueKey> {
         let is_its = |queue: &&QueueKey| {
             let known = self.engine.known_queues().get(queue);

@@ -1,4 +1,4 @@
-//! The dead letter: look, respawn, delete.
+//! Dead letters: peek, count, respawn, delete.
 
 use axum::Json;
 use axum::http::StatusCode;

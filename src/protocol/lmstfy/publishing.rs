@@ -1,4 +1,4 @@
-//! Publish: one job, several, or one in the place of another.
+//! Publish one job or several, or replace a job.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ use super::refusal::Refusal;
 use super::{Front, Outcome};
 use crate::engine::Publish;
 
-/// Seconds that a job has to live unless it is said (document, Publish a job).
+/// Default time to live of a job, in seconds (document, Publish a job).
 pub const TTL_S: u32 = 86_400;
 
-/// Attributes of a job; more are passed over. Longer keys and values are cut.
+/// Maximum number of attributes of a job; further ones are ignored. Longer keys and values are truncated.
 const ATTRIBUTES_MAX: usize = 16;
 const ATTRIBUTE_KEY_BYTES_MAX: usize = 32;
 const ATTRIBUTE_VALUE_BYTES_MAX: usize = 128;
 
-/// What the header of an attribute begins with.
+/// The prefix of the headers with attributes.
 const ATTRIBUTE: &str = "job-attr-";
 
 /// `PUT /api/:namespace/:queue`
@@ -34,7 +34,7 @@ pub async fn publish(front: Front, call: Call) -> Outcome {
     Ok(published(ids.first().map_or("", String::as_str)))
 }
 
-/// `PUT /api/:namespace/:queue/job/:job_id`: the job that is named is gone, and the new one has another id.
+/// `PUT /api/:namespace/:queue/job/:job_id`: deletes the job and publishes a new one with another ID.
 pub async fn republish(front: Front, call: Call) -> Outcome {
     let (queue, manner) = (call.queue()?, Manner::of(&call)?);
     let job = manner.job(call.body(front.body_max)?);
@@ -42,7 +42,7 @@ pub async fn republish(front: Front, call: Call) -> Outcome {
     Ok(published(&id))
 }
 
-/// `PUT /api/:namespace/:queue/bulk`: each element of a JSON array is a job, as it was written.
+/// `PUT /api/:namespace/:queue/bulk`: the text of each element of a JSON array is the body of a job.
 pub async fn publish_several(front: Front, call: Call) -> Outcome {
     let (queue, manner) = (call.queue()?, Manner::of(&call)?);
     let elements: Vec<&RawValue> = serde_json::from_slice(call.body(usize::MAX)?)
@@ -68,7 +68,7 @@ fn published(id: &str) -> axum::response::Response {
     (StatusCode::CREATED, body).into_response()
 }
 
-/// How jobs are to be published.
+/// The parameters of a publish request.
 struct Manner {
     delay_s: u32,
     ttl_s: u32,
@@ -118,7 +118,7 @@ impl Manner {
     }
 }
 
-/// The attributes as the JSON text of an object, if there are any. What is not text is passed over.
+/// The attributes as the JSON text of an object, if there are any. Ignores values that are not valid UTF-8.
 fn attributes(headers: &HeaderMap) -> Option<String> {
     let mut attributes = BTreeMap::new();
     for (name, value) in headers {
@@ -135,7 +135,7 @@ fn attributes(headers: &HeaderMap) -> Option<String> {
     (!attributes.is_empty()).then(|| serde_json::to_string(&attributes).unwrap_or_default())
 }
 
-/// As much of the beginning as has room.
+/// The longest prefix of at most `bytes_max` bytes that ends at a character boundary.
 fn cut(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max))
         .unwrap_or_default()
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// The attributes that a job gets of these headers: keys and values.
+    /// The attributes that a job gets from these headers.
     fn kept(headers: &[(String, String)]) -> BTreeMap<String, String> {
         let mut map = HeaderMap::new();
         for (key, value) in headers {

@@ -1,4 +1,4 @@
-//! What lmstfy's clients are told when something is not done.
+//! lmstfy's errors.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -9,14 +9,14 @@ use crate::auth::Rejected;
 use crate::engine::Error;
 use crate::protocol::request::NotText;
 
-/// Why a request is refused.
+/// Why a request failed.
 #[derive(Debug)]
 pub enum Refusal {
-    /// A parameter or a body, with the words that the document or the original has for it.
+    /// An invalid parameter or body, with the message of the document or of the original server.
     Bad(&'static str),
     NoToken,
     WrongToken,
-    /// The token names a pool, which is not ours.
+    /// The token names another pool than `default`.
     NoSuchPool,
     NoSuchJob,
     NoJobAvailable,
@@ -39,7 +39,7 @@ impl IntoResponse for Refusal {
             Refusal::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body too large"),
             Refusal::NoSuchEndpoint => (StatusCode::NOT_FOUND, "api not found"),
             Refusal::Rejected(why) => (why.status(), why.message()),
-            // Under another name than all others (document, Consume jobs).
+            // Its key is `msg`, unlike that of all other errors (document, Consume jobs).
             Refusal::NoJobAvailable => {
                 let body = Json(json!({ "msg": "no job available" }));
                 return (StatusCode::NOT_FOUND, body).into_response();

@@ -1,4 +1,4 @@
-//! Answers: the envelope around results, and a job as it is shown.
+//! Responses: the envelope around the results, and jobs as JSON.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::engine::{
 };
 use crate::protocol::body;
 
-/// What a handler gives: the results, unless they are too large, and what else there is, each as JSON text.
+/// The result of a handler, as JSON texts: `results`, unless they are too large, and further keys.
 pub struct Answer {
     results: Result<String, Error>,
     beside: Vec<(&'static str, String)>,
@@ -29,14 +29,14 @@ impl Answer {
         }
     }
 
-    /// Another key beside `results`.
+    /// Adds a key next to `results`.
     pub fn beside(mut self, key: &'static str, value: &impl Serialize) -> Answer {
         self.beside.push((key, text(value)));
         self
     }
 
-    /// The answer to one item or an array of them: `results` parallel to the items, `false` where one
-    /// was refused, and `errors` if any was. A single item's refusal is the request's.
+    /// The response to one item or an array of items. For an array, `results` has one entry per item, `false` for a
+    /// failed one, and `errors` is added if any failed. The error of a single item is the error of the request.
     pub fn of_items<T: Serialize>(
         items: Vec<Result<T, Refusal>>,
         array: bool,
@@ -57,7 +57,7 @@ impl Answer {
         Ok(answer.with_errors(&items))
     }
 
-    /// `errors`, parallel to the items, if any was refused.
+    /// Adds `errors`, with one entry per item, if any failed.
     pub fn with_errors<T>(self, items: &[Result<T, Refusal>]) -> Answer {
         if items.iter().all(Result::is_ok) {
             return self;
@@ -83,14 +83,14 @@ impl<T: Serialize> Serialize for OrFalse<'_, T> {
 }
 
 fn text(value: &impl Serialize) -> String {
-    // Our own types have text for keys, and no number that JSON lacks.
+    // Cannot fail: the serialized types have text keys and finite numbers.
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
-/// Seconds after which a request that met an outage should be repeated.
+/// `Retry-After` of a request that failed because of an outage, in seconds.
 const RETRY_AFTER_S: &str = "1";
 
-/// The whole response.
+/// The HTTP response.
 pub fn response(outcome: Result<Answer, Refusal>, started: Instant) -> Response<Body> {
     let outcome = outcome.and_then(|Answer { results, beside }| Ok((results?, beside)));
     let retry_after = outcome.as_ref().is_err_and(Refusal::may_be_repeated);
@@ -132,7 +132,7 @@ pub fn response(outcome: Result<Answer, Refusal>, started: Instant) -> Response<
     response
 }
 
-/// A number of seconds; whole ones without a fraction.
+/// A number of seconds, formatted by [`number`].
 pub struct Seconds(pub f64);
 
 impl Serialize for Seconds {
@@ -141,7 +141,7 @@ impl Serialize for Seconds {
     }
 }
 
-/// A number as people write it: 5, not 5.0.
+/// A JSON number, without a fraction if it is whole: 5, not 5.0.
 #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
 pub fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 {
@@ -151,14 +151,14 @@ pub fn number(value: f64) -> Value {
     }
 }
 
-/// A job as the document's clients see it.
+/// A job in the format of the document.
 pub struct JobView<'a> {
     pub job: &'a Job,
     pub queues: &'a Queues,
     pub tracked: &'a Tracked,
-    /// At which moment: a lease may be lost by then.
+    /// The time of the view; it decides whether a lease has expired.
     pub now: Time,
-    /// The queue's options, with the answer to a claim: it tells how long the worker has.
+    /// Set in the response to a claim: the queue's options, which determine the lease.
     pub claimed: Option<&'a Config>,
 }
 
@@ -166,7 +166,7 @@ impl Serialize for JobView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let job = self.job;
         let complete = job.state == State::Complete;
-        // A claim's answer is about a running job, even where the lease was given lost.
+        // A claimed job is shown as running even if its lease has already expired.
         let standing = match self.claimed {
             Some(_) => EffectiveState::Running,
             None => job.effective_state(self.now),
@@ -213,7 +213,7 @@ impl Serialize for JobView<'_> {
     }
 }
 
-/// JSON as it was written. It was checked when it came in.
+/// JSON as it was stored. It was validated when it was received.
 pub fn json_text(text: &str) -> Option<&RawValue> {
     serde_json::from_str(text).ok()
 }
@@ -231,7 +231,7 @@ impl Serialize for FailureView<'_> {
     }
 }
 
-/// An event; its time is cut to the second, as qless-core's clients know it.
+/// An event. Its time is truncated to seconds, as in qless-core.
 struct EventView<'a>(&'a Event);
 
 impl Serialize for EventView<'_> {
@@ -254,7 +254,7 @@ impl Serialize for EventView<'_> {
             EventKind::Put => (Some("q"), None),
             EventKind::Popped => (Some("worker"), None),
             EventKind::Failed => (Some("group"), Some("worker")),
-            // Dead letters and records are not qless's.
+            // Events of other protocols.
             EventKind::TimedOut
             | EventKind::Retried
             | EventKind::Done

@@ -1,6 +1,6 @@
-//! A request: its path, query, body and sender, and how fields are read out of them.
+//! A request: its path, query, body and sender, and the fields in them.
 //!
-//! Every refusal of a field names it, as the table of errors wants.
+//! Every error of a field names the field, as the error table of the document requires.
 
 mod fields;
 
@@ -22,16 +22,16 @@ use crate::protocol::body;
 use crate::protocol::request::{self, NoBody};
 use crate::request::ClientAddress;
 
-/// The largest request body.
+/// Maximum size of a request body, in bytes.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Items in one request, and entries in one page of a list.
+/// Maximum number of items in a request and of entries in a page.
 pub const ITEMS_MAX: usize = 10_000;
 
-/// For how many seconds a request may wait for jobs.
+/// Maximum time that a request waits for jobs, in seconds.
 const WAIT_S_MAX: f64 = 60.0;
 
-/// Entries in a page of a list, unless the request says otherwise (qless-core, Failed, Jobs, Tag).
+/// Default number of entries in a page (qless-core, Failed, Jobs, Tag).
 const PAGE: usize = 25;
 
 /// A request.
@@ -82,24 +82,24 @@ fn no_body(why: NoBody) -> Refusal {
 }
 
 impl Call {
-    /// A name out of the path.
+    /// A name in the path.
     pub fn name(&self, field: &'static str) -> Result<&str, Refusal> {
         self.name_up_to(field, NAME_BYTES_MAX)
     }
 
-    /// A name out of the path, if the path has it.
+    /// A name in the path, if the route has it.
     pub fn optional_name(&self, field: &'static str) -> Result<Option<&str>, Refusal> {
         self.path(field).map(|_| self.name(field)).transpose()
     }
 
-    /// A name out of the path that may be longer than most.
+    /// A name in the path with its own length limit.
     pub fn name_up_to(&self, field: &'static str, bytes_max: usize) -> Result<&str, Refusal> {
         let value = self.path(field).ok_or(Refusal::NoSuchEndpoint)?;
         check_name(field, value, bytes_max)?;
         Ok(value)
     }
 
-    /// All the names that the query gives for a field.
+    /// All values of a query parameter.
     pub fn names(&self, field: &'static str) -> Result<Vec<&str>, Refusal> {
         let given = self.query.iter().filter(|(name, _)| name == field);
         let names: Vec<&str> = given.map(|(_, value)| value.as_str()).collect();
@@ -115,32 +115,32 @@ impl Call {
         Ok(names)
     }
 
-    /// A count out of the path, or else of the query: from 1 to [`ITEMS_MAX`]; `None` if there is none.
+    /// The count in the path or in the query, from 1 to [`ITEMS_MAX`]; `None` if there is none.
     pub fn count(&self) -> Result<Option<usize>, Refusal> {
         let text = self.path("count").or_else(|| self.query("count"));
         text.map(|text| one_to_max("count", digits(text)))
             .transpose()
     }
 
-    /// How many entries are wanted, from 1 to [`ITEMS_MAX`], unless the query says otherwise `default`.
+    /// `limit` of the query, from 1 to [`ITEMS_MAX`], or `default`.
     pub fn limit(&self, default: usize) -> Result<usize, Refusal> {
         self.query("limit")
             .map_or(Ok(default), |text| one_to_max("limit", digits(text)))
     }
 
-    /// How long a request may wait for jobs, in seconds, out of the query.
+    /// `wait` of the query: how long to wait for jobs.
     pub fn wait(&self) -> Result<Duration, Refusal> {
         self.query("wait").map_or(Ok(Duration::ZERO), |text| {
             wait(text.parse().unwrap_or(f64::NAN))
         })
     }
 
-    /// A word out of the query.
+    /// A query parameter.
     pub fn word(&self, field: &str) -> Option<&str> {
         self.query(field)
     }
 
-    /// A number without sign out of the query.
+    /// A query parameter that is an unsigned number.
     pub fn number(&self, field: &'static str) -> Result<Option<i64>, Refusal> {
         let Some(text) = self.query(field) else {
             return Ok(None);
@@ -151,7 +151,7 @@ impl Call {
             .ok_or_else(|| Refusal::bad(field, &format!("{field} must be a whole number")))
     }
 
-    /// A date out of the path: unix seconds, or a UTC day as YYYY-MM-DD; `None` if the path has none.
+    /// `date` of the path, in seconds since 1970 or as a UTC day YYYY-MM-DD; `None` if the path has none.
     pub fn date(&self) -> Result<Option<Time>, Refusal> {
         let Some(text) = self.path("date") else {
             return Ok(None);
@@ -189,7 +189,7 @@ impl Call {
         })
     }
 
-    /// A switch of the query, `true` or `false`.
+    /// A boolean query parameter; false if it is missing.
     pub fn switch(&self, field: &'static str) -> Result<bool, Refusal> {
         match self.query(field) {
             None | Some("false" | "0") => Ok(false),
@@ -201,7 +201,7 @@ impl Call {
         }
     }
 
-    /// Who asks and when, of a request of either kind; `data` is empty where there is no body.
+    /// The envelope of a request with or without a body. Without one, there is no `data`.
     pub fn envelope(&self) -> Result<Envelope<'_>, Refusal> {
         let fields = if self.has_body && !self.body.is_empty() {
             let text = std::str::from_utf8(&self.body)
@@ -230,7 +230,7 @@ impl Call {
         })
     }
 
-    /// Whether the request is of a kind that has a body.
+    /// Whether the method of the request has a body.
     pub fn has_body(&self) -> bool {
         self.has_body
     }
@@ -250,17 +250,17 @@ impl Call {
     }
 }
 
-/// What every request may say besides its path.
+/// The fields that every request can have.
 pub struct Envelope<'a> {
     data: Option<&'a RawValue>,
-    /// Who asks: the worker or client.
+    /// The name of the worker or client.
     pub host: String,
     now: Option<&'a RawValue>,
     query_now: Option<&'a str>,
 }
 
 impl<'a> Envelope<'a> {
-    /// The client's time, if the server goes by it.
+    /// The client's time, if the server trusts client clocks.
     pub fn now(&self, trusted: bool) -> Result<Option<Time>, Refusal> {
         if !trusted {
             return Ok(None);
@@ -277,13 +277,13 @@ impl<'a> Envelope<'a> {
             .ok_or_else(|| Refusal::bad("now", "now must be a finite number of Unix seconds"))
     }
 
-    /// `data`, which must be there.
+    /// `data`, which is required.
     pub fn data(&self) -> Result<&'a RawValue, Refusal> {
         self.data
             .ok_or_else(|| Refusal::bad("data", "data is missing"))
     }
 
-    /// `data` as one item or an array of items; whether it was an array.
+    /// The items of `data`, and whether it is an array.
     pub fn items(&self) -> Result<(Vec<&'a RawValue>, bool), Refusal> {
         let data = self.data()?;
         if !data.get().starts_with('[') {
@@ -302,7 +302,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// A number of seconds for which somebody waits.
+/// A time to wait, from 0 to 60 s.
 pub fn wait(seconds: f64) -> Result<Duration, Refusal> {
     if (0.0..=WAIT_S_MAX).contains(&seconds) {
         return Ok(Duration::from_secs_f64(seconds));
@@ -313,7 +313,7 @@ pub fn wait(seconds: f64) -> Result<Duration, Refusal> {
     ))
 }
 
-/// A number of things that somebody asks for: from 1 to [`ITEMS_MAX`].
+/// A number from 1 to [`ITEMS_MAX`].
 pub fn one_to_max(field: &'static str, number: Option<usize>) -> Result<usize, Refusal> {
     match number {
         Some(number) if (1..=ITEMS_MAX).contains(&number) => Ok(number),

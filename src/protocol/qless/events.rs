@@ -1,4 +1,4 @@
-//! Events: a list of what has happened, or a stream of what happens.
+//! Events: a list of past ones, or a stream (server-sent events).
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -19,16 +19,16 @@ use super::refusal::Refusal;
 use super::{Front, Outcome};
 use crate::engine::PublishedEvent;
 
-/// Events that a stream keeps ready.
+/// Maximum number of events that a stream reads at a time.
 const READY_MAX: usize = 1_000;
 
-/// Events in one answer, unless the request says otherwise.
+/// Default number of events in a list.
 const LIMIT: usize = 100;
 
-/// After events have been sent, how long the next ones are gathered.
+/// How long a stream collects new events before it sends them.
 const PACE: Duration = Duration::from_millis(25);
 
-/// How often a listener hears something, so that both sides know when the other has gone.
+/// Interval of keep-alive messages, by which each side notices that the other has disconnected.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// `GET /events`
@@ -52,7 +52,7 @@ pub async fn events(
         Ok(listener) => {
             let headers = [
                 (header::CACHE_CONTROL, "no-store"),
-                // Else nginx would collect events before it passes them on.
+                // Otherwise nginx buffers events.
                 (HeaderName::from_static("x-accel-buffering"), "no"),
             ];
             let alive = KeepAlive::new().interval(KEEP_ALIVE);
@@ -82,7 +82,7 @@ struct Events<'a> {
     last: i64,
 }
 
-/// An event as clients see it.
+/// An event in a response.
 struct EventView<'a>(&'a PublishedEvent);
 
 impl Serialize for EventView<'_> {
@@ -116,7 +116,7 @@ async fn listener(front: Front, call: &Call, resumed: Option<i64>) -> Result<Lis
     })
 }
 
-/// Somebody who listens.
+/// An event stream of one client.
 struct Listener {
     front: Front,
     changes: watch::Receiver<u64>,
@@ -135,7 +135,7 @@ impl Listener {
         })
     }
 
-    /// The next event; `None` when the server is about to stop, or the database fails.
+    /// The next event; `None` if the server stops or the database fails.
     async fn next(&mut self) -> Option<PublishedEvent> {
         loop {
             if let Some(event) = self.ready.pop_front() {

@@ -1,4 +1,4 @@
-//! Getting work: from one queue or several, at once or as soon as there is some.
+//! Claim jobs from one queue or several, optionally waiting for one; peek at a queue.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::refusal::Refusal;
 use super::{Front, Outcome};
 use crate::engine::{Claim, Order, QueueKey};
 
-/// From how many queues one request may take.
+/// Maximum number of queues that one request claims from.
 const QUEUES_MAX: usize = 100;
 
 pub async fn claim(front: Front, call: Call) -> Outcome {
@@ -21,7 +21,7 @@ pub async fn claim(front: Front, call: Call) -> Outcome {
     hand_out(&front, &call.envelope()?, wanted).await
 }
 
-/// From several queues, which a GET names in its query and a POST in its data.
+/// Claims from several queues, which a GET names in its query and a POST in its `data`.
 pub async fn claim_of_several(front: Front, call: Call) -> Outcome {
     let envelope = call.envelope()?;
     let wanted = if call.has_body() {
@@ -36,7 +36,7 @@ pub async fn claim_of_several(front: Front, call: Call) -> Outcome {
     } else {
         let queues = call.names("queue")?;
         if queues.is_empty() {
-            // The address of no queue is the address of nothing.
+            // Without a queue, the path is unknown.
             return Err(Refusal::NoSuchEndpoint);
         }
         Wanted {
@@ -59,7 +59,7 @@ pub async fn peek(front: Front, call: Call) -> Outcome {
     Ok(one_or_many(front.views(&jobs, now), count))
 }
 
-/// What a request asks for.
+/// The parameters of a claim.
 struct Wanted {
     queues: Vec<QueueKey>,
     count: Option<usize>,
@@ -85,7 +85,7 @@ async fn hand_out(front: &Front, envelope: &Envelope<'_>, wanted: Wanted) -> Out
     Ok(one_or_many(views, wanted.count))
 }
 
-/// The queues, each once.
+/// The queues, without duplicates.
 fn several<'a>(
     field: &'static str,
     names: impl Iterator<Item = &'a str>,
@@ -122,7 +122,7 @@ fn limited(count: i64) -> Result<usize, Refusal> {
     one_to_max("count", usize::try_from(count).ok())
 }
 
-/// A single item is that item or null; more than one asked for are an array.
+/// The response to a claim: the job or null for a count of 1, an array otherwise.
 fn one_or_many(jobs: Vec<JobView<'_>>, count: Option<usize>) -> Answer {
     match count {
         None | Some(1) => Answer::new(&jobs.into_iter().next()),

@@ -1,5 +1,5 @@
-//! What anybody may do with a job besides working on it: change what it waits for, tag it, follow it, add
-//! a word to its history, take it from its worker.
+//! Operations on jobs that need no lease: change dependencies, tag, track, add a note to the history, time out the
+//! worker.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use super::working::{ids, on_items, with_ids};
 use super::{Front, Outcome};
 use crate::engine::{Depend, JobKey, NOTE_BYTES_MAX, Page};
 
-/// Tags are listed from this number of jobs on (qless-core, Tag top).
+/// Minimum number of jobs of a listed tag (qless-core, Tag top).
 const TOP_TAG: i64 = 2;
 
 // ---- dependencies ----
@@ -126,7 +126,7 @@ pub async fn tracked(front: Front, call: Call) -> Outcome {
     }))
 }
 
-// ---- a word, and an end ----
+// ---- notes and timeouts ----
 
 pub async fn log(front: Front, call: Call) -> Outcome {
     on_items(&front, &call, read_note, async |front, notes, now| {
@@ -136,7 +136,7 @@ pub async fn log(front: Front, call: Call) -> Outcome {
     .await
 }
 
-/// The job, the message, and the JSON text of an object with more.
+/// The job, the message, and the JSON text of an object with further data.
 type Note = (JobKey, String, Option<String>);
 
 fn read_note(item: &RawValue) -> Result<Note, Refusal> {

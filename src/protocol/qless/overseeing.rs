@@ -1,4 +1,4 @@
-//! Jobs, failures, queues and workers: what operators ask for.
+//! Requests of operators: jobs, failures, queues and workers.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -14,10 +14,10 @@ use crate::engine::{
     WorkerCounts,
 };
 
-/// Failures that one `/unfail` moves, unless it says otherwise (qless-core, Unfail).
+/// Default number of failures that `/unfail` moves (qless-core, Unfail).
 const UNFAIL: i64 = 25;
 
-/// A failure group's name may be `failed-retries-` and a queue's name.
+/// A failure group can be named `failed-retries-` followed by a queue name.
 const GROUP_BYTES_MAX: usize = NAME_BYTES_MAX + "failed-retries-".len();
 
 // ---- jobs ----

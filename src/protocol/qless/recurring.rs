@@ -108,7 +108,7 @@ fn view<'a>(front: &'a Front, recurring: &'a Recurring) -> RecurringView<'a> {
     }
 }
 
-/// A recurring job as clients see it.
+/// A recurring job in a response.
 struct RecurringView<'a> {
     recurring: &'a Recurring,
     queues: &'a Queues,

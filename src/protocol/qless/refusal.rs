@@ -1,4 +1,4 @@
-//! Refusals, and the one table from them to statuses, codes and details.
+//! Errors, and their statuses, codes and details.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::auth::Rejected;
 use crate::engine::Error;
 
-/// Why a request, or an item of it, was not done.
+/// Why a request, or one of its items, failed.
 #[derive(Clone, Debug)]
 pub enum Refusal {
     Bad {
@@ -32,7 +32,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// A field that is missing, of a wrong type or out of range.
+    /// An error for a field that is missing, has the wrong type or is out of range.
     pub fn bad(field: &'static str, message: &str) -> Refusal {
         Refusal::Bad {
             field,
@@ -40,7 +40,7 @@ impl Refusal {
         }
     }
 
-    /// `{"error", "code", …details}`, as it stands in the answer or, for an item, in `errors`.
+    /// `{"error", "code", …details}`, for the response or, for an item, for `errors`.
     pub fn to_object(&self) -> Map<String, Value> {
         let (_, code, details) = self.parts();
         let mut object = Map::new();
@@ -52,7 +52,7 @@ impl Refusal {
         object
     }
 
-    /// Whether the same request may succeed a little later.
+    /// Whether the same request can succeed later.
     pub fn may_be_repeated(&self) -> bool {
         matches!(self, Refusal::Engine(Error::Unavailable))
     }
@@ -77,7 +77,7 @@ impl Refusal {
             ),
             Refusal::NoSuchOption { option } => format!("option \"{option}\" does not exist"),
             Refusal::Internal => "internal error; see the server log".to_owned(),
-            // What is wrong with the database concerns the operator, who finds it in the log.
+            // The log has the details, for the operator.
             Refusal::Engine(Error::Store(_)) => "the database is unavailable".to_owned(),
             Refusal::Engine(error) => error.to_string(),
         }
@@ -126,7 +126,7 @@ impl Refusal {
     }
 }
 
-/// The status, code and details of what the engine refuses.
+/// The status, code and details of an error of the engine.
 fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
     let conflict = StatusCode::CONFLICT;
     match error {
@@ -174,7 +174,7 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
         Error::Full => (StatusCode::INSUFFICIENT_STORAGE, "disk_full", Value::Null),
         Error::ResponseTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too_large", Value::Null),
         Error::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Value::Null),
-        // Nothing of qless's asks for a dead letter or a record, has a grant, or has names of that length.
+        // qless has no dead letters, records or grants, and checks the length of names itself.
         Error::NotDead { .. }
         | Error::NoSuchRun { .. }
         | Error::JobExists { .. }

@@ -1,4 +1,4 @@
-//! The consistency check, and emptying everything.
+//! The consistency check, and `/flush`, which empties the database.
 
 use serde_json::{Value, json};
 

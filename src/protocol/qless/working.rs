@@ -1,4 +1,4 @@
-//! Working: putting jobs, and what a worker says of those that it has.
+//! Put and requeue jobs, and the operations of workers on their jobs: heartbeat, complete, fail, retry.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub async fn add(front: Front, call: Call) -> Outcome {
     Answer::of_items(done, array)
 }
 
-/// Like [`add`], of jobs that are there.
+/// Like [`add`], but only for existing jobs.
 pub async fn requeue(front: Front, call: Call) -> Outcome {
     let (queue, envelope) = (call.name("queue")?, call.envelope()?);
     let now = front.now(&envelope)?;
@@ -104,14 +104,14 @@ pub async fn complete(front: Front, call: Call) -> Outcome {
         let state = states.into_iter().next().flatten();
         return Ok(Answer::of_items(ids, false)?.beside("state", &state));
     }
-    // The document: the ids that were marked as complete. So refused ones are left out.
+    // The document: the ids that were marked as complete. So failed items are omitted.
     let completed: Vec<_> = ids.iter().filter_map(|id| id.as_ref().ok()).collect();
     Ok(Answer::new(&completed)
         .beside("states", &states)
         .with_errors(&ids))
 }
 
-/// The job, its body, and where it goes on.
+/// The job, its body, and the queue that it moves to.
 type Completion = (JobKey, String, Option<Next>);
 
 fn read_completion(item: &RawValue) -> Result<Completion, Refusal> {
@@ -187,7 +187,7 @@ fn holder(call: &Call, envelope: &Envelope<'_>) -> Result<LeaseHolder, Refusal> 
     })
 }
 
-/// Does those items that could be read with one verb; the results are parallel to the items.
+/// Runs one operation on the items that could be parsed. Returns one result per item.
 pub async fn each<P, T>(
     items: Vec<Result<P, Refusal>>,
     verb: impl AsyncFnOnce(Vec<P>) -> engine::Result<Vec<engine::Result<T>>>,
@@ -221,8 +221,7 @@ pub async fn each<P, T>(
     Ok(unreadable.into_iter().map(result).collect())
 }
 
-/// A verb on the items of a request: each is read, and those that could be read are done. The answer is
-/// parallel to them.
+/// Parses the items of a request and runs one operation on those that are valid. The response has one result per item.
 pub async fn on_items<P, T: Serialize>(
     front: &Front,
     call: &Call,
@@ -237,12 +236,12 @@ pub async fn on_items<P, T: Serialize>(
     Answer::of_items(done, array)
 }
 
-/// The ids of these jobs.
+/// The ids of the jobs.
 pub fn ids<'a>(keys: impl IntoIterator<Item = &'a JobKey>) -> Vec<String> {
     keys.into_iter().map(|key| key.id.clone()).collect()
 }
 
-/// The ids of what was done.
+/// Replaces each result by the id of its job.
 pub fn with_ids<T>(ids: Vec<String>, done: Vec<engine::Result<T>>) -> Vec<engine::Result<String>> {
     let done = ids.into_iter().zip(done);
     done.map(|(id, done)| done.map(|_| id)).collect()

@@ -1,4 +1,4 @@
-//! What Relay's clients get: jobs as JSON, payload and state as they were written.
+//! Relay's responses: jobs as JSON, with payload and state as they were stored.
 
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
@@ -50,7 +50,7 @@ pub fn views<'a>(jobs: impl IntoIterator<Item = &'a Job>, queue: &'a QueueKey) -
     jobs.into_iter().map(view).collect()
 }
 
-/// To the microsecond.
+/// RFC 3339 with up to microseconds.
 fn rfc3339<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
     let time = DateTime::from_timestamp_micros(time.0).unwrap_or_default();
     serializer.serialize_str(&time.to_rfc3339_opts(SecondsFormat::AutoSi, true))

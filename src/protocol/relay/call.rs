@@ -1,5 +1,4 @@
-//! A request: its path, query and body. What cannot be read is 400; what can be read and has the wrong shape,
-//! range or length is 422.
+//! A request: its path, query and body. Syntax errors are 400; a wrong type, range or length is 422.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
@@ -16,17 +15,18 @@ use crate::engine::{Enqueue, Mode, QueueKey, Run, Time};
 use crate::protocol::body;
 use crate::protocol::request::{Asked, NoBody};
 
-/// The longest queue or id, in characters (document, Job Structure).
+/// Maximum length of a queue name or ID, in characters (document, Job Structure).
 const NAME_CHARS_MAX: usize = 1_024;
 
-/// The longest timeout in seconds, and the most retries (document, Job Structure).
+/// Maximum timeout, in seconds (document, Job Structure).
 const TIMEOUT_S_MAX: i64 = 2_147_483_647;
+/// Maximum number of retries (document, Job Structure).
 const RETRIES_MAX: i64 = 32_767;
 
 /// A request.
 pub struct Call(Asked);
 
-/// A job as a client gives it; a job that was fetched can be given back.
+/// A job in a request. It accepts the jobs of responses, so that a fetched job can be sent back.
 #[derive(Deserialize)]
 struct NewJob<'a> {
     queue: String,
@@ -43,7 +43,7 @@ struct NewJob<'a> {
 }
 
 impl Call {
-    /// Reads a request, whole.
+    /// Reads a request, including its body.
     pub async fn read(request: Request, body_max: usize) -> Result<Call, Refusal> {
         Ok(Call(Asked::read(request, body_max).await?))
     }
@@ -70,7 +70,7 @@ impl Call {
         })
     }
 
-    /// An unknown mode is the default one, as it is for the original.
+    /// An unknown mode means the default, `unique`, as in the original server.
     pub fn mode(&self) -> Mode {
         match self.0.parameter("mode") {
             Some("ignore") => Mode::Ignore,
@@ -79,7 +79,7 @@ impl Call {
         }
     }
 
-    /// How many jobs are asked for; at least one.
+    /// The number of requested jobs, at least 1.
     pub fn num_jobs(&self) -> Result<i64, Refusal> {
         let number = self.0.parameter("num_jobs").map_or(Ok(1), str::parse);
         let number = number.ok().filter(|number| *number >= 1);
@@ -98,7 +98,7 @@ impl Call {
         }
     }
 
-    /// The jobs of the body; all of them are as they should be.
+    /// The validated jobs of the body.
     pub fn jobs(&self) -> Result<Vec<Enqueue>, Refusal> {
         let body = self.body()?;
         if !is_json(&self.0.headers) {
@@ -111,7 +111,7 @@ impl Call {
         })
     }
 
-    /// What is to take the place of the job's state: nothing said, nothing at all, or JSON text.
+    /// The new state of the job: `None` to keep it (empty body), `Some(None)` to clear it (null), or JSON text.
     pub fn state(&self) -> Result<Option<Option<String>>, Refusal> {
         let body = self.body()?;
         if body.trim_ascii().is_empty() {
@@ -180,7 +180,7 @@ fn enqueue(job: NewJob<'_>) -> Result<Enqueue, Refusal> {
     })
 }
 
-/// A state as it is kept: null is none.
+/// The state as it is stored: `None` for null.
 fn stated(state: Option<&RawValue>) -> Result<Option<String>, Refusal> {
     let Some(state) = state.filter(|state| state.get() != "null") else {
         return Ok(None);
@@ -191,7 +191,7 @@ fn stated(state: Option<&RawValue>) -> Result<Option<String>, Refusal> {
     Ok(Some(state.get().to_owned()))
 }
 
-/// Whether a text in it has the character that databases cannot hold (the original's refuses it).
+/// Whether a string in the JSON contains NUL, which Postgres cannot store.
 fn has_nul(json: &RawValue) -> bool {
     let has = |text: &str| text.contains('\0');
     fn any(value: &Value, has: &impl Fn(&str) -> bool) -> bool {
@@ -202,7 +202,7 @@ fn has_nul(json: &RawValue) -> bool {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
-    // Nearly always there is not even the escape.
+    // Parses the value only if it contains the escape at all.
     json.get().contains("\\u0000")
         && serde_json::from_str::<Value>(json.get()).is_ok_and(|value| any(&value, &has))
 }

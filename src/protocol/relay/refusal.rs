@@ -1,4 +1,4 @@
-//! What Relay's clients are told when something is not done: a status, and a sentence as plain text.
+//! Relay's errors: a status, and a message in plain text.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -7,14 +7,14 @@ use crate::auth::Rejected;
 use crate::engine::Error;
 use crate::protocol::request::NotText;
 
-/// Why a request is refused.
+/// Why a request failed.
 #[derive(Debug)]
 pub enum Refusal {
-    /// It cannot be read.
+    /// A syntax error.
     Bad(String),
-    /// It can be read, and is not what is asked for.
+    /// A wrong type, range or length.
     Unprocessable(String),
-    /// Its body is no JSON by its own word.
+    /// The content type of the body is not JSON.
     NotJson,
     TooLarge,
     NoSuchJob,
@@ -25,7 +25,7 @@ pub enum Refusal {
     Engine(Error),
 }
 
-/// What exists.
+/// The body of the response to an unknown path.
 const ENDPOINTS: &str = "\
 no such endpoint; the endpoints are
 POST   /v2/queues/jobs
@@ -51,7 +51,7 @@ impl IntoResponse for Refusal {
                 let why = "the request body is too large".to_owned();
                 (StatusCode::PAYLOAD_TOO_LARGE, why)
             }
-            // As the original answers; clients look at the status only.
+            // An empty body, as in the original server; clients check only the status.
             Refusal::NoSuchJob => return StatusCode::NOT_FOUND.into_response(),
             Refusal::NoSuchEndpoint => (StatusCode::NOT_FOUND, ENDPOINTS.to_owned()),
             Refusal::MethodNotAllowed => {
@@ -74,9 +74,9 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
         Error::NoSuchJob { .. } | Error::NoSuchRun { .. } => StatusCode::NOT_FOUND,
         Error::JobExists { .. } => StatusCode::CONFLICT,
         Error::TooMany { .. } | Error::NameTooLong => StatusCode::UNPROCESSABLE_ENTITY,
-        // Clients of the original try again after 503, too.
+        // Clients of the original server also retry after 503.
         Error::Full => StatusCode::SERVICE_UNAVAILABLE,
-        // The document's word for what may be tried again.
+        // The document's status for a request that can be retried.
         Error::Unavailable => StatusCode::TOO_MANY_REQUESTS,
         _ => {
             tracing::error!(%error, "a Relay request failed");

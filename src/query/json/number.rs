@@ -1,13 +1,13 @@
-//! JSON numbers, compared exactly and without working them out.
+//! Compares JSON numbers exactly, without computing their values.
 
-/// The digits of a number, before and behind its point.
+/// The sign of a number, and its digits before and after the decimal point.
 struct Exact<'t> {
     is_negative: bool,
     whole: &'t str,
     fraction: &'t str,
 }
 
-/// Whether two JSON numbers have the same value. 0 and -0 are the same.
+/// Whether two JSON numbers have the same value. 0 and -0 are equal.
 pub fn same(one: &str, two: &str) -> bool {
     if one == two {
         return true;
@@ -28,7 +28,7 @@ pub fn same(one: &str, two: &str) -> bool {
         && significant(&first).eq(significant(&second))
 }
 
-/// The digits before and behind the point, and the exponent.
+/// The digits before and after the decimal point, and the exponent.
 fn parts(number: &str) -> (Exact<'_>, &str) {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -48,7 +48,7 @@ fn is_zero(exact: &Exact<'_>) -> bool {
     digits(exact).all(|digit| digit == b'0')
 }
 
-/// Without zeros at the end; those at the beginning were skipped.
+/// The digits without trailing zeros; [`digits`] skips leading ones.
 fn significant<'e>(exact: &'e Exact<'_>) -> impl Iterator<Item = u8> + 'e {
     let length = exact.whole.len() + exact.fraction.len();
     let end = digits(exact)
@@ -59,7 +59,7 @@ fn significant<'e>(exact: &'e Exact<'_>) -> impl Iterator<Item = u8> + 'e {
     kept.skip_while(|digit| *digit == b'0')
 }
 
-/// The exponent that belongs to the significant digits; nothing if it is too long to be reckoned with.
+/// The exponent of the significant digits; `None` if it is too long to compute.
 fn scale(exact: &Exact<'_>, exponent: &str) -> Option<i128> {
     let (is_negative, size) = match exponent.strip_prefix('-') {
         Some(size) => (true, size),

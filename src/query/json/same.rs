@@ -1,14 +1,13 @@
-//! Whether two JSON texts say the same.
+//! Compares JSON texts by value.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Json, Kind, number, unescaped};
 
-/// Whether two JSON texts mean the same value: objects whatever the order of their keys (of a key that comes twice
-/// the last one counts), texts by what they say, numbers by their exact value however they are written. A text that
-/// is not JSON is the same as nothing. (Of numbers whose exponents have more than 18 digits only those are the
-/// same that are written alike.)
+/// Whether two JSON texts have the same value: objects regardless of the order of their keys (the last of duplicate
+/// keys counts), strings by their value without escapes, numbers by their exact value. Numbers whose exponents have
+/// more than 18 digits are compared as text. A text that is not JSON equals nothing, not even itself.
 pub fn same(one: &str, two: &str) -> bool {
     let read = |text| Json::read(text, usize::MAX);
     let (Ok(one), Ok(two)) = (read(one), read(two)) else {
@@ -23,7 +22,7 @@ pub fn same(one: &str, two: &str) -> bool {
     true
 }
 
-/// Whether two entries agree, as far as they themselves are concerned; what is in them is put to `pairs`.
+/// Whether two entries are equal, apart from their children, which are added to `pairs`.
 fn same_entry(
     (one, left): (&Json<'_>, usize),
     (two, right): (&Json<'_>, usize),
@@ -53,7 +52,7 @@ fn same_entry(
     }
 }
 
-/// What a text says, also if it holds half a surrogate pair.
+/// The value of a string, including unpaired surrogates.
 fn exactly<'j>(json: &'j Json<'_>, index: usize) -> Cow<'j, [u8]> {
     match json.is_escaped(index) {
         true => Cow::Owned(unescaped(json.written(index))),

@@ -1,4 +1,4 @@
-//! A database that is copied from or to, on one connection of its own.
+//! The source or target of a copy, with one connection.
 
 use std::fs::File;
 use std::path::Path;
@@ -15,27 +15,27 @@ use super::tables::{Kind, TABLES, Table};
 use super::value::{Batch, Value};
 use crate::store::{BUSY_TIMEOUT, Row, StoreError, address, file, migrations};
 
-/// Rows that SQLite's thread has read and we have not taken; each may be large.
+/// Rows that SQLite's thread reads ahead. It is small because each row can be large.
 const ROWS_UNDER_WAY: usize = 8;
 
-/// Rows that are asked for at once, and come one by one.
+/// Rows per query. They are streamed one by one.
 const PAGE: usize = 10_000;
 
-/// Rows of one statement that SQLite is given; it takes each value as an argument of its own.
+/// Rows per `INSERT` into SQLite, where each value is a separate argument.
 const SQLITE_ROWS: usize = 50;
 
 /// One of the two databases.
 pub enum Side {
     Sqlite {
         inner: Box<SqliteConnection>,
-        /// Keeps servers away.
+        /// Locks the file against servers.
         _lock: File,
     },
     Postgres(Box<PgConnection>),
 }
 
 impl Side {
-    /// Connects to an SQLite file; with `make`, it is made if it is not there.
+    /// Connects to an SQLite file. With `make`, creates the file if it does not exist.
     ///
     /// # Errors
     /// If a server has the file open, or it cannot be opened.
@@ -66,12 +66,12 @@ impl Side {
     /// Connects to a PostgreSQL database.
     ///
     /// # Errors
-    /// If the address is none, or the database cannot be reached.
+    /// If the address is invalid or the database cannot be reached.
     pub async fn postgres(text: &str) -> Result<Side, StoreError> {
         let options = PgConnectOptions::from_str(text)
             .map_err(|_| StoreError::Address(address::shown(text)))?
             .application_name("switchyard copy")
-            // While one side is read the other one waits, however long that takes.
+            // The transaction is idle while the other side is read.
             .options([("idle_in_transaction_session_timeout", "0")])
             .disable_statement_logging();
         Ok(Side::Postgres(Box::new(options.connect().await?)))
@@ -81,7 +81,7 @@ impl Side {
         matches!(self, Side::Postgres(_))
     }
 
-    /// The tables as this version wants them.
+    /// The migrations of this version.
     pub fn migrations(&self) -> Migrator {
         match self {
             Side::Sqlite { .. } => migrations::sqlite(),
@@ -89,10 +89,10 @@ impl Side {
         }
     }
 
-    /// Brings the tables up to date.
+    /// Runs pending migrations.
     ///
     /// # Errors
-    /// If that fails.
+    /// If one fails.
     pub async fn migrate(&mut self) -> Result<(), StoreError> {
         let migrations = self.migrations();
         match self {
@@ -116,7 +116,7 @@ impl Side {
         Ok(())
     }
 
-    /// The rows that a statement answers with, as they come.
+    /// Streams the rows of a statement.
     fn stream(
         &mut self,
         sql: String,
@@ -136,7 +136,7 @@ impl Side {
         })
     }
 
-    /// The few rows that a statement answers with.
+    /// All rows of a statement that returns only a few.
     ///
     /// # Errors
     /// If it fails.
@@ -153,8 +153,8 @@ impl Side {
         rows.try_for_each(|_| async { Ok(()) }).await
     }
 
-    /// A part of the table in the order of its primary key, as it comes: what is behind `after`, the
-    /// primary key of a row. There may be more if it has [`Side::PAGE`] rows.
+    /// Streams one page of the table in the order of its primary key, starting after the key `after`. The last page has
+    /// fewer than [`Side::PAGE`] rows.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -185,10 +185,10 @@ impl Side {
         }
     }
 
-    /// Which of our tables are there.
+    /// The copied tables that exist.
     ///
     /// # Errors
-    /// If the database does not say.
+    /// If the database cannot be read.
     pub async fn tables(&mut self) -> Result<Vec<&'static Table>, StoreError> {
         let sql = match self {
             Side::Sqlite { .. } => SQLITE_TABLES,
@@ -203,19 +203,19 @@ impl Side {
         Ok(TABLES.iter().filter(there).collect())
     }
 
-    /// Whether a server has lately said that it uses the database.
+    /// Whether a server uses the database, according to its last registration.
     ///
     /// # Errors
-    /// If the database does not say.
+    /// If the database cannot be read.
     pub async fn has_servers(&mut self) -> Result<bool, StoreError> {
         match self {
-            // The lock has shown that there is none.
+            // The lock excludes servers.
             Side::Sqlite { .. } => Ok(false),
             Side::Postgres(_) => Ok(!self.rows(LIVE_SERVERS).await?.is_empty()),
         }
     }
 
-    /// Closes the connection; what has not been committed is undone.
+    /// Closes the connection. Rolls back an open transaction.
     ///
     /// # Errors
     /// If the database cannot be closed.
@@ -318,7 +318,7 @@ fn postgres_arguments(values: Vec<Value>) -> Result<PgArguments, StoreError> {
     Ok(arguments)
 }
 
-/// Places for so many arguments, numbered from `first`.
+/// `count` placeholders, numbered from `first`.
 fn places(first: usize, count: usize) -> String {
     let places = (first..first + count).map(|i| format!("${i}"));
     places.collect::<Vec<_>>().join(", ")

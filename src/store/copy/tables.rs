@@ -1,6 +1,5 @@
-//! What is copied: every table that holds something of its own, with its columns. What is not here is made
-//! by the migrations and by servers for themselves: `state` (which is brought up to date), `servers` and
-//! `leader`.
+//! The copied tables and their columns. Not copied: `_sqlx_migrations`, which the migrations fill; `servers` and
+//! `leader`, which servers fill; and `state`, which is updated separately.
 
 use Kind::{Int, Real, Text};
 
@@ -12,7 +11,7 @@ pub struct Table {
     pub columns: &'static [(&'static str, Kind)],
 }
 
-/// What a column holds, or NULL.
+/// The type of a column. Every column may also be NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Int,
@@ -21,12 +20,12 @@ pub enum Kind {
 }
 
 impl Table {
-    /// The names of all columns, as they stand in a statement.
+    /// The names of all columns, separated by commas.
     pub fn columns(&self) -> String {
         self.names(self.columns.len())
     }
 
-    /// The names of the columns of the primary key.
+    /// The names of the columns of the primary key, separated by commas.
     pub fn key(&self) -> String {
         self.names(self.key)
     }

@@ -1,4 +1,4 @@
-//! Rows on their way from one database to the other, and their checksum.
+//! The rows of a copy, and their checksum.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -15,7 +15,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// About how much memory it takes.
+    /// Approximate memory use, in bytes.
     fn bytes(&self) -> usize {
         match self {
             Value::Text(text) => text.len() + 24,
@@ -53,7 +53,7 @@ impl Value {
             }
             Value::Real(value) => {
                 hasher.write_u8(2);
-                // SQLite has one zero only.
+                // SQLite does not distinguish -0.0 from 0.0.
                 hasher.write(&(value + 0.0).to_bits().to_le_bytes());
             }
             Value::Text(text) => {
@@ -68,7 +68,7 @@ impl Value {
 /// The values of a row of the table.
 ///
 /// # Errors
-/// If a column does not hold what it should.
+/// If a column has the wrong type.
 pub fn values(table: &Table, row: &Row) -> Result<Vec<Value>, StoreError> {
     let columns = table.columns.iter().enumerate();
     let value = |(i, (_, kind)): (usize, &(&str, Kind))| {
@@ -81,7 +81,7 @@ pub fn values(table: &Table, row: &Row) -> Result<Vec<Value>, StoreError> {
     columns.map(value).collect()
 }
 
-/// How many rows there are, and a number that depends on every byte of them, but not on their order.
+/// The number of rows and their checksum, which does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub rows: u64,
@@ -89,7 +89,7 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Takes one more row in.
+    /// Adds a row.
     pub fn add(&mut self, row: &[Value]) {
         let mut hasher = DefaultHasher::new();
         row.iter().for_each(|value| value.hash(&mut hasher));
@@ -98,17 +98,17 @@ impl Sum {
     }
 }
 
-/// Rows that are written in one statement.
+/// Rows that are written together.
 #[derive(Default)]
 pub struct Batch {
     pub rows: Vec<Vec<Value>>,
     bytes: usize,
 }
 
-/// Rows of a full batch.
+/// Maximum number of rows in a batch.
 const ROWS_MAX: usize = 1_000;
 
-/// About how many bytes a batch holds, unless a single row is larger.
+/// Approximate maximum size of a batch in bytes, unless a single row is larger.
 const BYTES_MAX: usize = 4 << 20;
 
 impl Batch {

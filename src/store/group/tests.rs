@@ -1,4 +1,4 @@
-//! How many steps share a group, how often a group runs, and how many steps wait.
+//! Limits on the steps of a group, the attempts to run it, and the queued steps.
 
 use std::sync::atomic::AtomicU32;
 
@@ -8,13 +8,13 @@ use tokio::task::unconstrained;
 use super::*;
 use crate::store::{Settings, Store};
 
-/// A group whose steps are numbers of items.
+/// A group in which a step is its number of items.
 #[derive(Default)]
 struct Counting {
-    /// The next runs that meet another server.
+    /// How many of the next runs conflict with another server.
     conflicts: u32,
     runs: Arc<AtomicU32>,
-    /// Each run needs a permit of it, if there is one.
+    /// If set, each run takes one permit.
     gate: Option<Arc<Semaphore>>,
 }
 
@@ -134,7 +134,7 @@ async fn a_step_waits_for_its_place_behind_4096_others() {
     while runs.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
     }
-    // Tokio lets a task do so much at once; that is not what this measures.
+    // `unconstrained`, because Tokio's cooperative budget would end the loop early.
     let submit = || unconstrained(writer.submit(1)).now_or_never();
     for n in 1..=4_096 {
         assert!(matches!(submit(), Some(Ok(()))), "{n} steps are queued");

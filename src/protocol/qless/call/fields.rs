@@ -1,4 +1,4 @@
-//! The fields of an item, and the names in them.
+//! The fields of an item.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::ITEMS_MAX;
 use crate::engine::{NAME_BYTES_MAX, Time};
 use crate::protocol::qless::refusal::Refusal;
 
-/// The fields of a JSON object, each as it was written. Of equal names the last counts.
+/// The fields of a JSON object, as JSON text. If a name repeats, the last one counts.
 #[derive(Default)]
 pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -36,7 +36,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// A name that borrows from the text where it can.
+/// A text that borrows from the JSON where possible.
 #[derive(serde::Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -47,7 +47,7 @@ impl<'a> Fields<'a> {
             .map_err(|_| Refusal::bad("data", "an item must be an object"))
     }
 
-    /// The fields of an item for which its id may stand alone.
+    /// The fields of an item; a string is its `id`.
     pub fn of_id_or_item(item: &'a RawValue) -> Result<Fields<'a>, Refusal> {
         if item.get().starts_with('"') {
             return Ok(Fields(vec![(Cow::Borrowed("id"), item)]));
@@ -56,12 +56,12 @@ impl<'a> Fields<'a> {
             .map_err(|_| Refusal::bad("data", "an item must be an ID or an object"))
     }
 
-    /// All fields, each as it was written.
+    /// All fields, as JSON text.
     pub fn all(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 
-    /// A field as it was written, `null` included.
+    /// A field as JSON text, including `null`.
     pub fn get(&self, field: &str) -> Option<&'a RawValue> {
         self.0
             .iter()
@@ -70,13 +70,13 @@ impl<'a> Fields<'a> {
             .map(|(_, value)| *value)
     }
 
-    /// A field as it was written; it must be there, though it may be `null`.
+    /// A required field as JSON text, including `null`.
     pub fn required(&self, field: &'static str) -> Result<&'a RawValue, Refusal> {
         self.get(field)
             .ok_or_else(|| Refusal::bad(field, &format!("{field} is missing")))
     }
 
-    /// The text of a field; `None` if it is not there or `null`. It holds no NUL, which Postgres cannot keep.
+    /// A text field; `None` if it is missing or `null`. Rejects NUL, which Postgres cannot store.
     pub fn text(&self, field: &'static str) -> Result<Option<Cow<'a, str>>, Refusal> {
         let text = self.read::<Option<Key<'a>>>(field, "text")?.flatten();
         match text {
@@ -88,7 +88,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A name, if it is there.
+    /// A name; `None` if it is missing.
     pub fn name(&self, field: &'static str) -> Result<Option<String>, Refusal> {
         let Some(name) = self.text(field)? else {
             return Ok(None);
@@ -97,13 +97,13 @@ impl<'a> Fields<'a> {
         Ok(Some(name.into_owned()))
     }
 
-    /// A name that must be there.
+    /// A required name.
     pub fn required_name(&self, field: &'static str) -> Result<String, Refusal> {
         self.name(field)?
             .ok_or_else(|| Refusal::bad(field, &format!("{field} is missing")))
     }
 
-    /// A finite number, if it is there.
+    /// A finite number; `None` if it is missing.
     pub fn number(&self, field: &'static str) -> Result<Option<f64>, Refusal> {
         Ok(self
             .read::<Option<f64>>(field, "a number")?
@@ -111,7 +111,7 @@ impl<'a> Fields<'a> {
             .filter(|number| number.is_finite()))
     }
 
-    /// A duration in seconds that leads to a time we can write down.
+    /// A duration in seconds that fits in a [`Time`].
     pub fn seconds(&self, field: &'static str) -> Result<Option<f64>, Refusal> {
         match self.number(field)? {
             Some(seconds) if Time::from_seconds(seconds).is_none() => {
@@ -121,7 +121,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An integer of at least `min` and at most 2³¹ − 1, if it is there.
+    /// An integer from `min` to 2³¹ − 1; `None` if it is missing.
     pub fn integer(&self, field: &'static str, min: i64) -> Result<Option<i64>, Refusal> {
         let Some(number) = self.number(field)? else {
             return Ok(None);
@@ -137,7 +137,7 @@ impl<'a> Fields<'a> {
         ))
     }
 
-    /// A list of names, if it is there.
+    /// A list of names; `None` if it is missing.
     pub fn names(&self, field: &'static str) -> Result<Option<Vec<String>>, Refusal> {
         let Some(names) = self
             .read::<Option<Vec<String>>>(field, "an array of strings")?
@@ -171,7 +171,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Refuses what is no name.
+/// Checks that a name is not empty, not too long and contains no NUL.
 pub fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(), Refusal> {
     if name.is_empty() {
         return Err(Refusal::bad(field, &format!("{field} must not be empty")));
