@@ -270,7 +270,7 @@ async fn sighup_replaces_the_certificate_for_new_connections() {
     fs::write(pair.key(), key).unwrap();
     fs::write(pair.certificate(), "").unwrap();
     server.reload();
-    logged(&logs, "cert.pem: it is empty").await;
+    logged(&logs, "cert.pem: the file is empty").await;
     is_healthy(&mut second.connect(server).await).await;
     pair.renew();
     server.reload();
