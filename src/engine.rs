@@ -383,11 +383,9 @@ impl Engine {
             result: None,
             tell,
         });
-        let sizes = &self.0.shared.record_sizes;
-        let loaded = needs.record_of.map_or(0, |queue| sizes.expected(queue));
         let request = WriteRequest {
             // Bytes and links bound a transaction too, not only the number of verbs.
-            items: items + (needs.bytes + loaded) / ITEM_BYTES + needs.links / ITEM_LINKS,
+            items: items + needs.bytes / ITEM_BYTES + needs.links / ITEM_LINKS,
             needs,
             now,
             task,

@@ -58,6 +58,9 @@ pub enum Error {
     /// The token used for the request has been revoked.
     #[error("the token was revoked")]
     Revoked,
+    /// The named jobs are too large for one transaction. Callers that can split their request do.
+    #[error("the named jobs are too large for one transaction")]
+    Oversized,
     /// The database is unreachable. The outcome is unknown.
     #[error("the database is unreachable; try again")]
     Unavailable,
@@ -91,6 +94,8 @@ impl From<crate::store::StoreError> for Error {
             Error::Full
         } else if error.is_too_long() {
             Error::NameTooLong
+        } else if matches!(error, crate::store::StoreError::Oversized) {
+            Error::Oversized
         } else if error.is_outage() || error.is_conflict() {
             Error::Unavailable
         } else {

@@ -6,15 +6,14 @@
 //! Counters are derived by comparing each job before and after; no verb updates them.
 
 pub mod audited;
-pub mod bodies;
 pub mod commit_times;
 pub mod counters;
 pub mod cycles;
 pub mod dependencies;
 pub mod job_cache;
 pub mod load;
+pub mod long_parts;
 pub mod needs;
-pub mod record_sizes;
 pub mod save;
 pub mod spawn;
 pub mod time_series;
@@ -29,16 +28,17 @@ use crate::engine::clock::Time;
 use crate::engine::events::Events;
 use crate::engine::model::config::Config;
 use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, QueueKey};
+use crate::engine::model::job_rows::{self, Omitted};
 use crate::engine::model::queue::{Queue, Queues};
 use crate::engine::model::recurring::Recurring;
 use crate::engine::model::tracked::Tracked;
 use crate::engine::operations::OperationChanges;
 use crate::engine::tokens::{TokenChanges, Tokens};
 use crate::engine::unit_of_work::counters::Counters;
-use crate::store::Statement;
+use crate::engine::unit_of_work::spawn::Spawned;
+use crate::store::{Row, Statement, StoreError};
 pub use audited::Audit;
 pub use needs::{Needs, Oldest, Wanted};
-use record_sizes::RecordSizes;
 pub use save::REVISE;
 
 /// A loaded job.
@@ -50,6 +50,8 @@ struct Slot {
     before: Option<Job>,
     /// Its lists of dependencies and dependents are incomplete (see `neighbor_statement`).
     is_partial: bool,
+    /// Its long parts that have not been loaded, apart from the body.
+    omitted: Omitted,
 }
 
 /// A loaded recurring job; `None` if it is to be deleted.
@@ -78,7 +80,6 @@ pub struct Shared {
     pub config: Arc<Config>,
     pub tracked: Arc<Tracked>,
     pub tokens: Arc<Tokens>,
-    pub record_sizes: Arc<RecordSizes>,
     /// The database revision that the caches above have at least reached.
     pub revision: Arc<Mutex<i64>>,
 }
@@ -97,6 +98,7 @@ pub struct UnitOfWork {
     pub completed: bool,
     /// Ticks used so far, 1 µs each; see [`UnitOfWork::next_tick`].
     pub ticks: i64,
+    pub spawned: Spawned,
     /// Jobs that a system task has changed or deleted.
     pub affected: usize,
     /// Whether any poll waits, so that wake-ups must be collected.
@@ -163,6 +165,7 @@ impl UnitOfWork {
             history_max: shared.config.whole_number("max-job-history"),
             completed: false,
             ticks: 0,
+            spawned: Spawned::default(),
             affected: 0,
             has_subscribers,
             revision: None,
@@ -238,17 +241,34 @@ impl UnitOfWork {
                 version: None,
                 before: None,
                 is_partial: false,
+                omitted: Omitted::default(),
             },
         );
     }
 
     /// Adds a job as loaded from the database.
     pub fn add_loaded(&mut self, job: Job, version: i64) {
+        self.add_with_omissions(job, version, Omitted::default());
+    }
+
+    /// Adds a job as loaded by a statement with `job_columns!(short)`.
+    pub fn add_row(&mut self, row: &Row) -> Result<JobKey, StoreError> {
+        let (job, version) = job_rows::job(row)?;
+        let key = job.key.clone();
+        if !self.slots.contains_key(&key) {
+            let omitted = job_rows::omitted(row, &job)?;
+            self.add_with_omissions(job, version, omitted);
+        }
+        Ok(key)
+    }
+
+    fn add_with_omissions(&mut self, job: Job, version: i64, omitted: Omitted) {
         let slot = Slot {
             job,
             version: Some(version),
             before: None,
             is_partial: false,
+            omitted,
         };
         self.slots.insert(slot.job.key.clone(), slot);
     }
@@ -266,10 +286,17 @@ impl UnitOfWork {
             .unwrap_or(usize::MAX)
     }
 
-    /// Whether jobs of the queue were not loaded because their bodies are too large for one transaction.
+    /// Whether more jobs of the queue could be claimed, which were too large for this transaction.
     pub fn is_cut(&self, queue: QueueId) -> bool {
         let candidates = self.candidates.get(&queue);
-        candidates.is_some_and(|candidates| candidates.is_cut)
+        candidates.is_some_and(|candidates| candidates.is_cut && candidates.free_slots != Some(0))
+    }
+
+    /// Notes that more jobs of the queue could be claimed.
+    pub fn cut(&mut self, queue: QueueId) {
+        if let Some(candidates) = self.candidates.get_mut(&queue) {
+            candidates.is_cut = true;
+        }
     }
 
     /// Counts one more running job of the queue.

@@ -12,11 +12,13 @@ pub mod lmstfy;
 pub mod qless;
 pub mod relay;
 
+use std::sync::Arc;
+
 use crate::engine::verbs::batches::EACH_MAX;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, Oldest, UnitOfWork};
 
@@ -25,8 +27,9 @@ type Each<T> = Result<Vec<Result<T>>>;
 
 impl Engine {
     /// Applies a verb to each item, in order. Many items are split over several transactions, so that other requests
-    /// run between them. If a later transaction fails, its items and all remaining ones get its error.
-    async fn each<I: Send + 'static, T: Send + 'static>(
+    /// run between them; items whose jobs are too large for one transaction are split further. If a later transaction
+    /// fails, its items and all remaining ones get its error.
+    async fn each<I: Send + Sync + 'static, T: Send + 'static>(
         &self,
         items: Vec<I>,
         now: Option<Time>,
@@ -34,26 +37,33 @@ impl Engine {
         verb: impl FnMut(&mut UnitOfWork, &I) -> Result<T> + Clone + Send + 'static,
     ) -> Each<T> {
         let mut results = Vec::with_capacity(items.len());
-        let mut items = items.into_iter().peekable();
-        while items.peek().is_some() {
-            let (mut needs, mut some) = (Needs::default(), Vec::new());
-            while let Some(item) =
-                items.next_if(|_| some.len() < EACH_MAX && batches::has_room(&needs))
+        let items = Arc::new(items);
+        let (mut done, mut max) = (0, EACH_MAX);
+        while done < items.len() {
+            let (mut needs, mut next) = (Needs::default(), done);
+            while let Some(item) = items.get(next)
+                && next - done < max
+                && batches::has_room(&needs)
             {
-                need(&mut needs, &item);
-                some.push(item);
+                need(&mut needs, item);
+                next += 1;
             }
-            let (count, mut verb) = (some.len(), verb.clone());
+            needs.divisible = next - done > 1;
+            let (some, range, mut verb) = (Arc::clone(&items), done..next, verb.clone());
             let verbs = move |work: &mut UnitOfWork| {
-                let each = some.iter().map(|item| verb(work, item));
-                Ok(each.collect::<Vec<_>>())
+                let some = some.get(range.clone()).unwrap_or_default().iter();
+                Ok(some.map(|item| verb(work, item)).collect::<Vec<_>>())
             };
-            match self.write(needs, now, count, verbs).await {
-                Ok(done) => results.extend(done),
+            match self.write(needs, now, next - done, verbs).await {
+                Ok(some) => {
+                    results.extend(some);
+                    done = next;
+                }
+                Err(Error::Oversized) if next - done > 1 => max = (next - done) / 2,
                 Err(error) if results.is_empty() => return Err(error),
                 Err(error) => {
-                    let left = count + items.by_ref().count();
-                    results.extend((0..left).map(|_| Err(error.clone())));
+                    results.extend((done..items.len()).map(|_| Err(error.clone())));
+                    done = items.len();
                 }
             }
         }

@@ -27,7 +27,7 @@ const STEPS_MAX: usize = 512;
 const ITEMS_MAX: usize = 2_048;
 
 /// Maximum number of steps that are held over because they did not fit a group.
-const HELD_OVER_MAX: usize = 64;
+const HELD_OVER_MAX: usize = 2 * STEPS_MAX;
 
 /// How often a group is run in total when it conflicts with other servers.
 const ATTEMPTS_MAX: u32 = 20;
@@ -52,6 +52,10 @@ pub trait Group: Send + 'static {
 
     /// Whether the step needs its own transaction.
     fn is_alone(step: &Self::Request) -> bool;
+
+    /// Raises the number of items of a step whose transaction was too large, first so that several such steps share a
+    /// transaction, then so that it runs alone.
+    fn weigh_more(step: &mut Self::Request);
 
     /// Whether the step adds jobs and must be rejected while the disk is full.
     fn adds(step: &Self::Request) -> bool;
@@ -150,7 +154,11 @@ async fn write<G: Group>(
         if let Err(error) = connection.check_room().await {
             tracing::warn!(%error, "failed to read the free space of the database");
         }
-        carry_out(&mut connection, &mut group, steps, &mut outage, &stop).await;
+        let oversized = carry_out(&mut connection, &mut group, steps, &mut outage, &stop).await;
+        oversized
+            .into_iter()
+            .rev()
+            .for_each(|step| held_over.push_front(step));
         note_full(&is_full, connection.is_full());
     }
     if let Err(error) = connection.close().await {
@@ -176,7 +184,7 @@ fn gather<G: Group>(
         let Some(step) = earlier.next().or_else(|| queue.try_recv().ok()) else {
             break;
         };
-        if G::is_alone(&step) || items + G::items(&step) > ITEMS_MAX {
+        if G::is_alone(&step) || items.saturating_add(G::items(&step)) > ITEMS_MAX {
             held_over.push_back(step);
         } else {
             items += G::items(&step);
@@ -199,14 +207,16 @@ fn note_full(known: &AtomicBool, is_full: bool) {
 }
 
 /// Runs the group and delivers its outcome. If a single step may have caused a failure, the group is split into halves
-/// that run separately, so that only that step fails: finding one among 512 takes 18 more runs.
+/// that run separately, so that only that step fails: finding one among 512 takes 18 more runs. Returns steps that are too
+/// large together: they run later with fewer others, so that small steps can run in between.
 async fn carry_out<G: Group>(
     connection: &mut Connection,
     group: &mut G,
     steps: Vec<G::Request>,
     outage: &mut Option<Instant>,
     stop: &CancellationToken,
-) {
+) -> Vec<G::Request> {
+    let mut oversized = Vec::new();
     let (mut groups, mut has_made_room) = (vec![steps], false);
     while let Some(mut steps) = groups.pop() {
         if connection.is_full() {
@@ -225,6 +235,11 @@ async fn carry_out<G: Group>(
                 groups.push(steps);
                 continue;
             }
+            if steps.len() > 1 && matches!(error, StoreError::Oversized) {
+                steps.iter_mut().for_each(G::weigh_more);
+                oversized.extend(steps);
+                continue;
+            }
             if steps.len() > 1 && error.concerns_a_step() {
                 let rest = steps.split_off(steps.len() / 2);
                 groups.extend([rest, steps]);
@@ -234,6 +249,7 @@ async fn carry_out<G: Group>(
         }
         group.answer(steps, outcome);
     }
+    oversized
 }
 
 /// Runs the group, and again after a conflict with another server or an outage before the commit.

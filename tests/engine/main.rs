@@ -12,6 +12,7 @@ mod dead;
 mod events;
 mod idle;
 mod limits;
+mod long_parts;
 mod operations;
 mod readers;
 mod requests;

@@ -7,6 +7,7 @@ use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::model::job_rows;
 use crate::engine::model::job_rows::job_columns;
 use crate::engine::tokens::FORGOTTEN_MAX;
+use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::unit_of_work::{REVISE, UnitOfWork};
 use crate::engine::verbs::leases;
 use crate::store::{Connection, Statement, StoreError};
@@ -154,11 +155,21 @@ pub async fn run_task(
         MaintenanceTask::ExpireLeases => {
             let lost = Statement::new(LOST, [now.0.into(), batch]);
             let answers = connection.run(vec![lost]).await?;
-            for row in answers.iter().flat_map(|answer| &answer.rows) {
-                let (job, version) = job_rows::job(row)?;
-                let key = job.key.clone();
-                work.add_loaded(job, version);
-                leases::expire_lease(work, &key);
+            let rows = answers.iter().flat_map(|answer| &answer.rows);
+            let mut keys = rows
+                .map(|row| work.add_row(row))
+                .collect::<Result<Vec<_>, _>>()?;
+            // The next run of the task expires the others.
+            while work.long_texts_of(&keys).bytes > LONG_PARTS_MAX && keys.len() > 1 {
+                keys.truncate(keys.len() / 2);
+            }
+            let long = work.long_texts_of(&keys).statements();
+            if !long.is_empty() {
+                let answers = connection.run(long).await?;
+                work.take_long_parts(&answers)?;
+            }
+            for key in &keys {
+                leases::expire_lease(work, key);
                 work.affected += 1;
             }
             let writes = work.job_writes();
@@ -308,7 +319,7 @@ RETURNING queue";
 /// Not qless, where a worker may continue after its lease has expired until another one claims the job.
 const LOST: &str = concat!(
     "SELECT ",
-    job_columns!(short_bodies),
+    job_columns!(short),
     " FROM (SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
             WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = 4 AND j.lease_until <= $1
             LIMIT $2 + 0 {skip_locked:j}) AS c

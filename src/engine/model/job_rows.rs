@@ -19,11 +19,15 @@ use crate::store::{ROWS_BOUND_MAX, Row, Statement, StoreError};
 /// cheaper than sorting an empty list.
 macro_rules! job_columns {
     () => {
-        concat!($crate::engine::model::job_rows::job_columns!(own: "j.body"), ", ", $crate::engine::model::job_rows::job_columns!(edges))
+        concat!($crate::engine::model::job_rows::job_columns!(own: whole), ", ", $crate::engine::model::job_rows::job_columns!(edges))
     };
-    // Without long bodies, but with their sizes.
-    (short_bodies) => {
-        concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(edges), ", ", $crate::engine::model::job_rows::job_columns!(length))
+    // Without long texts, but with their sizes, and with at most 101 dependencies and dependents. What is missing is
+    // read by the statements of `unit_of_work/long_parts.rs`.
+    (short) => {
+        concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(some_edges),
+         ", CAST(CASE WHEN octet_length(j.body) > 65536 THEN octet_length(j.body) END AS BIGINT),
+         CAST(CASE WHEN octet_length(j.history) > 65536 OR octet_length(j.tags) > 65536 OR octet_length(j.work_state) > 65536
+            THEN octet_length(j.history) + octet_length(j.tags) + coalesce(octet_length(j.work_state), 0) END AS BIGINT)")
     };
     // Without texts and dependents, and with at most `$limit` dependencies.
     (neighbor: $limit:literal) => {
@@ -34,7 +38,7 @@ macro_rules! job_columns {
          (SELECT string_agg(o.id, '\n') FROM (SELECT needs FROM dependencies WHERE job = j.seq LIMIT ",
             $limit,
             ") AS d JOIN jobs AS o ON o.seq = d.needs),
-         CAST(NULL AS TEXT), CAST(0 AS BIGINT)"
+         CAST(NULL AS TEXT), CAST(0 AS BIGINT), CAST(NULL AS BIGINT)"
         )
     };
     // For lists: with shortened texts (`$message` characters of the failure message), with history and tags only if
@@ -53,13 +57,28 @@ macro_rules! job_columns {
             LIMIT 1000) AS d JOIN jobs AS o ON o.seq = d.job)")
     };
     (own: short) => {
-        $crate::engine::model::job_rows::job_columns!(own: "CASE WHEN octet_length(j.body) <= 65536 THEN j.body END")
+        $crate::engine::model::job_rows::job_columns!(own:
+            "CASE WHEN octet_length(j.tags) <= 65536 THEN j.tags END",
+            "CASE WHEN octet_length(j.history) <= 65536 THEN j.history END",
+            "CASE WHEN octet_length(j.body) <= 65536 THEN j.body END",
+            "CASE WHEN octet_length(j.work_state) <= 65536 THEN j.work_state END")
     };
-    (own: $body:literal) => {
+    (own: whole) => {
+        $crate::engine::model::job_rows::job_columns!(own: "j.tags", "j.history", "j.body", "j.work_state")
+    };
+    (own: $tags:literal, $history:literal, $body:literal, $state:literal) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
-         j.lease_until, j.retries, j.remaining, j.klass, j.tags, j.history, j.failure_group,
+         j.lease_until, j.retries, j.remaining, j.klass, ", $tags, ", ", $history, ", j.failure_group,
          j.failure_message, j.failure_worker, j.failure_at, ", $body, ", j.created_at, j.version, j.warned, j.spawned_from,
-         j.expires_at, j.attributes, j.timeout_s, j.work_state, j.updated_at")
+         j.expires_at, j.attributes, j.timeout_s, ", $state, ", j.updated_at")
+    };
+    (some_edges) => {
+        "CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE job = j.seq) THEN
+            (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT needs FROM dependencies WHERE job = j.seq
+                LIMIT 101) AS d JOIN jobs AS o ON o.seq = d.needs) END,
+         CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE needs = j.seq) THEN
+            (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT job FROM dependencies WHERE needs = j.seq
+                LIMIT 101) AS d JOIN jobs AS o ON o.seq = d.job) END"
     };
     (edges) => {
         "CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE job = j.seq) THEN
@@ -68,9 +87,6 @@ macro_rules! job_columns {
          CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE needs = j.seq) THEN
             (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
                 JOIN jobs AS o ON o.seq = d.job WHERE d.needs = j.seq) END"
-    };
-    (length) => {
-        "CAST(CASE WHEN octet_length(j.body) > 65536 THEN octet_length(j.body) END AS BIGINT)"
     };
 }
 pub(crate) use job_columns;
@@ -122,7 +138,10 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
         retries: row.int(11)?,
         remaining: row.int(12)?,
         klass: row.text_or_null(13)?,
-        tags: tags(&row.text(14)?),
+        tags: row
+            .text_or_null(14)?
+            .map(|text| tags(&text))
+            .unwrap_or_default(),
         history: row
             .text_or_null(15)?
             .map_or(History::unread(), History::from_text),
@@ -144,6 +163,27 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
     Ok((job, row.int(22)?))
 }
 
+/// The parts of a job that were left out of its row because they are long.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Omitted {
+    /// The size in bytes of the history, the tags and the work state, if any of them was left out.
+    pub texts: usize,
+    /// Whether dependencies or dependents were left out.
+    pub edges: bool,
+}
+
+/// What a row of `job_columns!(short)` leaves out of its job, apart from the body.
+pub fn omitted(row: &Row, job: &Job) -> Result<Omitted, StoreError> {
+    let texts = row.int_or_null(33)?.unwrap_or_default();
+    Ok(Omitted {
+        texts: usize::try_from(texts).unwrap_or_default(),
+        edges: job.dependencies.len() > EDGES_SHORT_MAX || job.dependents.len() > EDGES_SHORT_MAX,
+    })
+}
+
+/// Dependencies, and dependents, of a row of `job_columns!(short)`; the statement reads one more.
+const EDGES_SHORT_MAX: usize = 100;
+
 /// Parses the column `tags`.
 pub fn tags(text: &str) -> Vec<String> {
     if text == NO_TAGS {
@@ -155,7 +195,7 @@ pub fn tags(text: &str) -> Vec<String> {
 
 const NO_TAGS: &str = "[]";
 
-fn lines(text: Option<String>) -> Vec<String> {
+pub fn lines(text: Option<String>) -> Vec<String> {
     text.map(|text| text.split('\n').map(str::to_owned).collect())
         .unwrap_or_default()
 }
@@ -366,6 +406,16 @@ UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at 
     failure_message = text(18), failure_worker = text(19), failure_at = int(20), body = coalesce(text(21), body),
     expires_at = int(22), timeout_s = int(23), work_state = text(24), label = text(25)
 FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
+
+/// The history, tags and work state of jobs by `seq`.
+pub const TEXTS: &str = "SELECT j.seq, j.history, j.tags, j.work_state FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
+
+/// The dependencies and dependents of jobs by `seq`.
+pub const EDGES: &str = concat!(
+    "SELECT j.seq, ",
+    job_columns!(edges),
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)"
+);
 
 /// Bodies by `seq`.
 pub const BODIES: &str =

@@ -9,7 +9,7 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::store::{Answer, Statement, StoreError};
 
 /// Edges that a transaction reads, and the length of the longest path, each level of which takes a statement.
-pub const EDGES_WALKED_MAX: usize = 50_000;
+pub const EDGES_WALKED_MAX: usize = 20_000;
 const LEVELS_MAX: usize = 200;
 
 /// The direct and indirect dependents of the jobs that get dependencies, read level by level.

@@ -6,8 +6,8 @@ use crate::engine::model::job::{
     Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_possible,
 };
 use crate::engine::model::job_rows::job_columns;
+use crate::engine::model::recurring;
 use crate::engine::model::recurring::Recurring;
-use crate::engine::model::{job_rows, recurring};
 use crate::engine::operations;
 use crate::engine::unit_of_work::needs::only_awaited;
 use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, UnitOfWork};
@@ -178,7 +178,7 @@ impl UnitOfWork {
                     recurring::COLUMNS => self.load_recurring(&row)?,
                     operations::COLUMNS => self.operations.add_loaded(operations::operation(&row)?),
                     _ => {
-                        let key = self.load(&row)?;
+                        let key = self.add_row(&row)?;
                         if oldest && index == 0 {
                             self.oldest.push(key);
                         }
@@ -192,21 +192,12 @@ impl UnitOfWork {
     /// Stores the result of [`UnitOfWork::neighbor_statement`].
     pub fn take_neighbors(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
-            let key = self.load(row)?;
+            let key = self.add_row(row)?;
             if let Some(slot) = self.slots.get_mut(&key) {
                 slot.is_partial = true;
             }
         }
         Ok(())
-    }
-
-    fn load(&mut self, row: &Row) -> Result<JobKey, StoreError> {
-        let (job, version) = job_rows::job(row)?;
-        let key = job.key.clone();
-        if !self.slots.contains_key(&key) {
-            self.add_loaded(job, version);
-        }
-        Ok(key)
     }
 
     fn load_recurring(&mut self, row: &Row) -> Result<(), StoreError> {
@@ -276,12 +267,12 @@ impl UnitOfWork {
         for (queue, _) in wanted {
             let (mut expired, mut ready) = (Vec::new(), Vec::new());
             for row in answers.next().unwrap_or_default().rows {
-                let (job, version) = job_rows::job(&row)?;
+                let key = self.add_row(&row)?;
+                let Some(job) = self.job(&key) else { continue };
                 match &job.lease {
-                    Some(lease) => expired.push((lease.until, job.seq, job.key.clone())),
-                    None => ready.push(job.key.clone()),
+                    Some(lease) => expired.push((lease.until, job.seq, key)),
+                    None => ready.push(key),
                 }
-                self.add_loaded(job, version);
             }
             expired.sort_by_key(|(until, seq, _)| (*until, *seq));
             let expired = expired.into_iter().map(|(.., key)| key).collect();
@@ -357,7 +348,7 @@ fn rank(number: f64) -> i64 {
 // CROSS JOIN keeps SQLite from scanning the jobs and looking each up in the list.
 const LOAD_JOBS: &str = concat!(
     "SELECT ",
-    job_columns!(short_bodies),
+    job_columns!(short),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
 
@@ -370,7 +361,7 @@ const LOAD_NEIGHBORS: &str = concat!(
 /// Records by `seq`.
 const LOAD_CHOICE: &str = concat!(
     "SELECT ",
-    job_columns!(short_bodies),
+    job_columns!(short),
     " FROM (SELECT seq FROM jobs WHERE seq IN (SELECT int(0) FROM rows($1)) {skip_locked}) AS c
     CROSS JOIN jobs AS j WHERE j.seq = c.seq"
 );
@@ -382,13 +373,13 @@ WHERE queues.id = k.int(0) AND queues.forgotten = 0 RETURNING queues.id, queues.
 
 const LOAD_FAILURES: &str = concat!(
     "SELECT ",
-    job_columns!(short_bodies),
+    job_columns!(short),
     " FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 ORDER BY j.since, j.seq LIMIT $2 + 0"
 );
 
 const LOAD_DEAD: &str = concat!(
     "SELECT ",
-    job_columns!(short_bodies),
+    job_columns!(short),
     " FROM jobs AS j WHERE j.queue = $1 AND j.state = 8 AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
 );
 
@@ -405,7 +396,7 @@ UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)"
 /// considers those due first.
 const NEXT: &str = concat!(
     "SELECT ",
-    job_columns!(short_bodies),
+    job_columns!(short),
     " FROM (
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
                              AND (expires_at IS NULL OR expires_at > $2)

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::engine::clock::Time;
-use crate::engine::model::job::{JobKey, QueueId, QueueKey};
+use crate::engine::model::job::{JobKey, QueueKey};
 
 /// What a verb needs loaded in [`UnitOfWork`](crate::engine::unit_of_work::UnitOfWork).
 #[derive(Debug, Default)]
@@ -29,14 +29,16 @@ pub struct Needs {
     pub operation: Option<i64>,
     /// Whether to load large bodies of the named jobs.
     pub bodies: bool,
-    /// The queue whose record is changed.
-    pub record_of: Option<QueueId>,
     /// Approximate number of bytes to write or compare.
     pub bytes: usize,
     /// The number of tags and dependencies that may change. Each is a row.
     pub links: usize,
     /// The verb changes no dependencies, so it does not need the neighbors of the named jobs.
     pub keeps_edges: bool,
+    /// The verb only checks whether the named jobs exist, unless it adds them.
+    pub only_checks: bool,
+    /// The caller can split the request, so it fails if the jobs are too large for one transaction.
+    pub divisible: bool,
     /// Whether it may add jobs, which fails on a full disk.
     pub adds_jobs: bool,
 }

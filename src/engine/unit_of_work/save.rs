@@ -63,7 +63,7 @@ impl UnitOfWork {
             let rewritten = i64::from(slot.before.is_some());
             let version = slot.version.map_or(NEW, |version| version + rewritten);
             match slot.job.state {
-                State::Running if !slot.is_partial => {
+                State::Running if slot.is_whole() => {
                     let key = slot.job.key.clone();
                     self.cache_updates.push((key, Some((slot.job, version))));
                 }

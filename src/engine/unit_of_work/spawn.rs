@@ -11,6 +11,13 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::load::qless_keys;
 use crate::store::Statement;
 
+/// Children that a transaction created, and the bytes of their bodies.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spawned {
+    pub count: usize,
+    pub bytes: usize,
+}
+
 /// A due recurring job, and the most children to create.
 #[derive(Clone, Debug)]
 pub struct DueRecurring {
@@ -27,16 +34,31 @@ pub fn ids_of_children(due: &DueRecurring) -> impl Iterator<Item = String> {
     (1..=next_available).map(|n| format!("{}-{}", recurring.id, recurring.made + n))
 }
 
+/// Bytes of the children's bodies and tags that a transaction creates; one child may exceed it.
+const CHILDREN_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// Distributes the `wanted` jobs of each queue over its due recurring jobs, in order. None gets more children than are
-/// due.
-pub fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> Vec<DueRecurring> {
+/// due. Also returns the queues with more due children than one transaction creates.
+pub fn planned(
+    wanted: &[(QueueId, usize)],
+    due: Vec<Recurring>,
+    now: Time,
+) -> (Vec<DueRecurring>, Vec<QueueId>) {
     let mut left: HashMap<QueueId, usize> = wanted.iter().copied().collect();
-    let mut planned = Vec::new();
+    let (mut planned, mut cut) = (Vec::new(), Vec::new());
+    let mut bytes_left = CHILDREN_BYTES_MAX;
     for recurring in due {
         let behind = now.0.saturating_sub(recurring.next_at.0);
         let missed = usize::try_from(behind / recurring.interval.max(1)).unwrap_or(usize::MAX);
         let left = left.entry(recurring.queue).or_default();
-        let children = missed.saturating_add(1).min(*left);
+        let wanted = missed.saturating_add(1).min(*left);
+        let tags: usize = recurring.tags.iter().map(String::len).sum();
+        let bytes = (recurring.body.len() + tags).max(1);
+        let children = wanted.min(bytes_left.div_ceil(bytes));
+        bytes_left = bytes_left.saturating_sub(children.saturating_mul(bytes));
+        if children < wanted {
+            cut.push(recurring.queue);
+        }
         *left -= children;
         if children > 0 {
             planned.push(DueRecurring {
@@ -45,7 +67,7 @@ pub fn planned(wanted: &[(QueueId, usize)], due: Vec<Recurring>, now: Time) -> V
             });
         }
     }
-    planned
+    (planned, cut)
 }
 
 /// Creates up to `count` due children. Skips the IDs in `taken`, those of [`ids_of_children`] that are in use.
@@ -158,6 +180,8 @@ impl UnitOfWork {
             };
             let children = spawn(self, &mut recurring, taken, children.min(*left));
             *left -= children.len();
+            self.spawned.count += children.len();
+            self.spawned.bytes += children.len() * recurring.body.len();
             let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
             children.into_iter().for_each(|child| self.insert(child));
             self.add_ready(recurring.queue, keys);

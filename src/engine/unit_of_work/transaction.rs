@@ -26,7 +26,7 @@ use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
 use crate::engine::unit_of_work::cycles::Walk;
 use crate::engine::unit_of_work::job_cache::JobCache;
-use crate::engine::unit_of_work::record_sizes::RecordSizes;
+use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
 use crate::engine::unit_of_work::{Audit, Seqs, Shared, UnitOfWork};
@@ -35,6 +35,9 @@ pub use request::{Task, Verb, WriteRequest};
 
 /// Servers whose insertion numbers do not collide.
 const SERVERS_MAX: i64 = 1_024;
+
+/// The assumed items of a request whose transaction was too large: several such requests share the next one.
+const LARGE_ITEMS: usize = 256;
 
 /// Transactions between two deletions of old events.
 const DROP_EVENTS_EVERY: u64 = 1_000;
@@ -91,6 +94,14 @@ impl Group for Runner {
             || request.needs.oldest.is_some()
             || request.actor.is_some()
             || request.task.system_task().is_some()
+    }
+
+    fn weigh_more(request: &mut WriteRequest) {
+        request.items = if request.items < LARGE_ITEMS {
+            LARGE_ITEMS
+        } else {
+            usize::MAX
+        };
     }
 
     fn adds(request: &WriteRequest) -> bool {
@@ -188,8 +199,7 @@ impl Runner {
         requests: &mut [WriteRequest],
     ) -> Result<Vec<Statement>, StoreError> {
         self.load_cached_jobs(work, requests);
-        let sizes = &self.shared.record_sizes;
-        let writes = run_named(connection, work, requests, sizes).await?;
+        let writes = run_named(connection, work, requests).await?;
         let (shared, recurring_in) = (self.peers.is_shared(), &self.recurring_in);
         run_claims(connection, work, requests, writes, recurring_in, shared).await
     }
@@ -372,7 +382,6 @@ async fn run_named(
     connection: &mut Connection,
     work: &mut UnitOfWork,
     requests: &mut [WriteRequest],
-    sizes: &RecordSizes,
 ) -> Result<Vec<Statement>, StoreError> {
     let numbers = work.record_numbers_needed(requests.iter().map(|request| &request.needs));
     if !numbers.is_empty() {
@@ -389,6 +398,16 @@ async fn run_named(
         let answers = connection.read(load).await?;
         work.take_loaded(answers, oldest)?;
     }
+    let long = work.long_parts(requests.iter().map(|request| &request.needs));
+    let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
+    if long.bytes > LONG_PARTS_MAX && divisible {
+        return Err(StoreError::Oversized);
+    }
+    let long = long.statements();
+    if !long.is_empty() {
+        let answers = connection.read(long).await?;
+        work.take_long_parts(&answers)?;
+    }
     if let Some(neighbors) = work.neighbor_statement(requests.iter().map(|request| &request.needs))
     {
         let answers = connection.read(vec![neighbors]).await?;
@@ -403,11 +422,6 @@ async fn run_named(
         return Err(StoreError::Oversized);
     }
     work.is_walk_cut = walk.is_cut();
-    if let Some(bodies) = work.body_statement(requests.iter().map(|request| &request.needs)) {
-        let answers = connection.read(vec![bodies]).await?;
-        work.take_bodies(&answers)?;
-    }
-    work.note_sizes(sizes);
     work.begin_audit();
     for request in requests
         .iter_mut()

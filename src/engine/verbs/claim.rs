@@ -74,11 +74,14 @@ const LOOKS_MAX: u32 = 3;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(4);
 
+/// Consecutive transactions of a claim that get no jobs although more are available. They fail jobs without retries.
+const CUT_MAX: u32 = 64;
+
 /// Queues that one transaction claims from.
 const QUEUES_MAX: usize = 8;
 
 /// Jobs that one transaction claims.
-const CLAIM_MAX: usize = 250;
+pub const CLAIM_MAX: usize = 250;
 
 /// Whether the response has no room for more jobs.
 fn is_full(jobs: &[Job]) -> bool {
@@ -138,7 +141,7 @@ impl Engine {
     async fn claim_from_few(&self, mut claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
         let count = claim.count;
         let mut jobs = Vec::new();
-        let mut looks = 0;
+        let (mut looks, mut cut) = (0, 0);
         while jobs.len() < count && !is_full(&jobs) {
             claim.count = (count - jobs.len()).min(CLAIM_MAX);
             let some = match self.claim_batch(claim.clone(), now).await {
@@ -146,7 +149,9 @@ impl Engine {
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
             };
-            let is_all = some.jobs.len() < claim.count && !some.is_cut;
+            cut = if some.jobs.is_empty() { cut + 1 } else { 0 };
+            let has_more = some.is_cut && cut < CUT_MAX;
+            let is_all = some.jobs.len() < claim.count && !has_more;
             jobs.extend(some.jobs);
             if is_all && !(jobs.is_empty() && self.is_locked_by_peers(&claim, &mut looks).await) {
                 break;

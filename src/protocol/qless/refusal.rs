@@ -183,6 +183,7 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
         | Error::LogFull { .. }
         | Error::TooMuchWork { .. }
         | Error::NameTooLong
+        | Error::Oversized
         | Error::Revoked
         | Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null),
     }

@@ -14,6 +14,10 @@ struct Counting {
     /// How many of the next runs conflict with another server.
     conflicts: u32,
     runs: Arc<AtomicU32>,
+    /// The most steps with more than one item that fit one transaction.
+    large_max: Option<usize>,
+    /// The groups that were answered, all with success.
+    answered: Arc<Mutex<Vec<Vec<usize>>>>,
     /// If set, each run takes one permit.
     gate: Option<Arc<Semaphore>>,
 }
@@ -29,11 +33,18 @@ impl Group for Counting {
         false
     }
 
+    fn weigh_more(step: &mut usize) {
+        *step = if *step < 256 { 256 } else { usize::MAX };
+    }
+
     fn adds(_: &usize) -> bool {
         false
     }
 
-    async fn run(&mut self, _: &mut Connection, _: &mut [usize]) -> Result<(), StoreError> {
+    async fn run(&mut self, _: &mut Connection, steps: &mut [usize]) -> Result<(), StoreError> {
+        if steps.iter().filter(|step| **step != 1).count() > self.large_max.unwrap_or(usize::MAX) {
+            return Err(StoreError::Oversized);
+        }
         self.runs.fetch_add(1, Ordering::SeqCst);
         if let Some(gate) = &self.gate {
             gate.acquire().await.expect("it is open").forget();
@@ -45,7 +56,11 @@ impl Group for Counting {
         Ok(())
     }
 
-    fn answer(&mut self, _: Vec<usize>, _: Result<(), StoreError>) {}
+    fn answer(&mut self, steps: Vec<usize>, outcome: Result<(), StoreError>) {
+        if outcome.is_ok() {
+            self.answered.lock().expect("no panic").push(steps);
+        }
+    }
 }
 
 async fn store() -> Store {
@@ -96,12 +111,12 @@ fn a_group_has_2048_items_unless_one_step_has_more() {
 }
 
 #[test]
-fn steps_that_are_held_over_come_first_and_no_more_than_64_wait() {
+fn steps_that_are_held_over_come_first_and_no_more_than_1024_wait() {
     let (sender, mut queue) = mpsc::channel(QUEUED_MAX);
-    (0..100).for_each(|_| sender.try_send(2_000).expect("the queue has room"));
+    (0..2_000).for_each(|_| sender.try_send(2_000).expect("the queue has room"));
     let mut held_over = VecDeque::from([2_000, 500, 2_000]);
     let steps = gather::<Counting>(1_000, &mut queue, &mut held_over);
-    assert_eq!((steps, held_over.len()), (vec![1_000, 500], 64));
+    assert_eq!((steps, held_over.len()), (vec![1_000, 500], 1_024));
 }
 
 #[tokio::test]
@@ -143,4 +158,36 @@ async fn a_step_waits_for_its_place_behind_4096_others() {
     gate.add_permits(Semaphore::MAX_PERMITS);
     writer.submit(1).await.expect("there is room again");
     writer.close().await;
+}
+
+#[tokio::test]
+async fn steps_that_are_too_large_together_run_later_with_fewer_others() {
+    for (large_max, expected) in [
+        (8, vec![vec![256; 8], vec![256; 3]]),
+        (1, vec![vec![usize::MAX]; 11]),
+    ] {
+        let gate = Arc::new(Semaphore::new(0));
+        let group = Counting {
+            gate: Some(Arc::clone(&gate)),
+            large_max: Some(large_max),
+            ..Counting::default()
+        };
+        let (answered, runs) = (Arc::clone(&group.answered), Arc::clone(&group.runs));
+        let writer = Writer::start(store().await.connection, group);
+        // The others queue up behind the first one.
+        writer.submit(1).await.expect("the writer runs");
+        while runs.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..10 {
+            writer.submit(2).await.expect("the writer runs");
+        }
+        writer.submit(1).await.expect("the writer runs");
+        gate.add_permits(Semaphore::MAX_PERMITS);
+        writer.close().await;
+        let answered = answered.lock().expect("no panic");
+        let mut steps = answered.iter().cloned();
+        assert_eq!(steps.next(), Some(vec![1]));
+        assert_eq!(steps.collect::<Vec<_>>(), expected, "{large_max} at once");
+    }
 }

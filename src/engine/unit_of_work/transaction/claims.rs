@@ -42,12 +42,14 @@ pub async fn run_claims(
         };
         let answers = answers.into_iter().skip(before);
         let due = work.take_candidates(&wanted, recurring_in, answers)?;
-        if let Some(bodies) = work.claimed_body_statement() {
-            let answers = connection.run(vec![bodies]).await?;
-            work.take_bodies(&answers)?;
+        let long = work.long_parts_of_candidates().statements();
+        if !long.is_empty() {
+            let answers = connection.run(long).await?;
+            work.take_long_parts(&answers)?;
         }
         if !due.is_empty() {
-            let due = spawn::planned(&wanted, due, work.now);
+            let (due, cut) = spawn::planned(&wanted, due, work.now);
+            cut.into_iter().for_each(|queue| work.cut(queue));
             let taken = UnitOfWork::taken_ids_statement(&due);
             let answers = connection.run(vec![taken]).await?;
             let rows = answers.iter().flat_map(|answer| &answer.rows);

@@ -82,7 +82,6 @@ fn exceeded(log: &History) -> Option<&'static str> {
 pub fn one(queue: &Queue, id: i64, bytes: usize) -> Needs {
     Needs {
         jobs: vec![key(queue, id)],
-        record_of: Some(queue.id),
         bodies: true,
         bytes,
         ..Needs::default()

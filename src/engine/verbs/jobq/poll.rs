@@ -41,7 +41,6 @@ impl Engine {
             let candidate = trying.candidate;
             let needs = Needs {
                 poll_candidates: vec![candidate.seq],
-                record_of: Some(queue.id),
                 bytes: state.len(),
                 ..Needs::default()
             };

@@ -2,11 +2,12 @@
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::Result;
+use crate::engine::error::{RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{EffectiveState, Job, QueueKey};
 use crate::engine::model::page::Page;
 use crate::engine::model::recurring::due;
-use crate::engine::unit_of_work::{Needs, Wanted};
+use crate::engine::unit_of_work::{Needs, UnitOfWork, Wanted};
+use crate::engine::verbs::claim::CLAIM_MAX;
 
 impl Engine {
     /// The first `count` jobs in claim order. Like a claim, spawns the due children of recurring jobs; changes nothing
@@ -17,7 +18,12 @@ impl Engine {
         count: usize,
         now: Option<Time>,
     ) -> Result<Vec<Job>> {
-        if self.has_due_child(queue, self.now(now)).await? {
+        let (mut left, mut bytes) = (count, 0);
+        while left > 0
+            && bytes < RESPONSE_BYTES_MAX
+            && self.has_due_child(queue, self.now(now)).await?
+        {
+            let count = left.min(CLAIM_MAX);
             let needs = Needs {
                 claim: vec![Wanted {
                     queue: queue.clone(),
@@ -26,7 +32,13 @@ impl Engine {
                 }],
                 ..Needs::default()
             };
-            self.write(needs, now, count, |_| Ok(())).await?;
+            let spawned = |work: &mut UnitOfWork| Ok(work.spawned);
+            let spawned = self.write(needs, now, count, spawned).await?;
+            if spawned.count == 0 {
+                break;
+            }
+            left = left.saturating_sub(spawned.count);
+            bytes += spawned.bytes;
         }
         self.next_jobs(queue, count, now).await
     }

@@ -12,7 +12,11 @@ use crate::engine::verbs::leases::announce_lost_lock;
 impl Engine {
     /// Ends the leases of jobs, which become the first in their queues.
     pub async fn time_out(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
-        self.each(keys, now, Needs::job, time_out).await
+        let need = |needs: &mut Needs, key: &JobKey| {
+            needs.job(key);
+            needs.keeps_edges = true;
+        };
+        self.each(keys, now, need, time_out).await
     }
 }
 

@@ -55,12 +55,17 @@ impl Engine {
                 put(work, job, mode);
                 Ok(())
             };
+            let need = move |needs: &mut Needs, job: &Enqueue| {
+                need(needs, job);
+                needs.only_checks = mode == Mode::Ignore;
+            };
             let done = self.each(jobs, None, need, put).await?;
             return done.into_iter().collect();
         }
         check_atomic(&jobs)?;
         let mut needs = Needs::default();
         jobs.iter().for_each(|job| need(&mut needs, job));
+        needs.only_checks = true;
         self.write(needs, None, jobs.len(), move |work| enqueue(work, &jobs))
             .await
     }

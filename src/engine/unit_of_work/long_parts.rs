@@ -1,0 +1,197 @@
+//! Long parts of jobs: bodies, histories, tags and work states over 64 KiB, and over 100 dependencies or dependents. Jobs
+//! are loaded without them at first, so that a transaction knows their size before it reads them. Bodies are read only
+//! for verbs that return them, dependencies only for verbs that change them.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::engine::model::history::History;
+use crate::engine::model::job::{JobKey, QLESS_SCOPE};
+use crate::engine::model::job_rows;
+use crate::engine::unit_of_work::needs::only_awaited;
+use crate::engine::unit_of_work::{Candidates, Needs, Slot, UnitOfWork};
+use crate::store::{Answer, Statement, StoreError};
+
+/// Bytes of long parts that a transaction loads if it can be split.
+pub const LONG_PARTS_MAX: usize = 32 * 1024 * 1024;
+
+/// Bytes of long parts that a transaction loads for claims, not counting the last job.
+const CLAIMED_MAX: usize = 8 * 1024 * 1024;
+
+/// The assumed size of a long list of dependencies or dependents: 10,000 IDs of 100 bytes.
+const EDGES_BYTES: usize = 1_000_000;
+
+/// The long parts to read, by the `seq` of their jobs.
+#[derive(Debug, Default)]
+pub struct LongParts {
+    bodies: Vec<(i64,)>,
+    texts: Vec<(i64,)>,
+    edges: Vec<(i64,)>,
+    /// Their size, approximately.
+    pub bytes: usize,
+}
+
+/// Which parts of a job verbs need.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wanted {
+    body: bool,
+    texts: bool,
+    edges: bool,
+}
+
+impl LongParts {
+    fn add(&mut self, slot: &Slot, wanted: Wanted) {
+        let seq = (slot.job.seq,);
+        if wanted.body && slot.job.body.read().is_none() {
+            self.bytes += slot.job.body.bytes();
+            self.bodies.push(seq);
+        }
+        if wanted.texts && slot.omitted.texts > 0 {
+            self.bytes += slot.omitted.texts;
+            self.texts.push(seq);
+        }
+        if wanted.edges && slot.omitted.edges {
+            self.bytes += EDGES_BYTES;
+            self.edges.push(seq);
+        }
+    }
+
+    /// The statements that read them.
+    pub fn statements(&self) -> Vec<Statement> {
+        let kinds = [
+            (job_rows::BODIES, &self.bodies),
+            (job_rows::TEXTS, &self.texts),
+            (job_rows::EDGES, &self.edges),
+        ];
+        let kinds = kinds.into_iter().filter(|(_, jobs)| !jobs.is_empty());
+        kinds
+            .map(|(sql, jobs)| Statement::of_rows(sql, jobs))
+            .collect()
+    }
+}
+
+impl Slot {
+    /// Whether all of the job is loaded, except perhaps for its body.
+    pub fn is_whole(&self) -> bool {
+        !self.is_partial && self.omitted.texts == 0 && !self.omitted.edges
+    }
+
+    fn has_long_parts(&self) -> bool {
+        self.job.body.read().is_none() || self.omitted.texts > 0 || self.omitted.edges
+    }
+}
+
+impl UnitOfWork {
+    /// The long parts that the verbs need, except for claims.
+    pub fn long_parts<'a>(&self, needs: impl Iterator<Item = &'a Needs> + Clone) -> LongParts {
+        let mut parts = LongParts::default();
+        if !self.slots.values().any(Slot::has_long_parts) {
+            return parts;
+        }
+        let awaited = only_awaited(needs.clone());
+        let mut wanted: HashMap<JobKey, Wanted> = HashMap::new();
+        let mut candidates: HashSet<i64> = HashSet::new();
+        for need in needs {
+            candidates.extend(&need.poll_candidates);
+            for (scope, id) in self.keys_of(need) {
+                let is_awaited = scope == QLESS_SCOPE && awaited.contains(id);
+                let id = id.to_owned();
+                let part = wanted.entry(JobKey { scope, id }).or_default();
+                part.body |= need.bodies;
+                part.texts |= !is_awaited && !need.only_checks;
+                part.edges |= !is_awaited && !need.only_checks && !need.keeps_edges;
+            }
+        }
+        for key in &self.oldest {
+            wanted.entry(key.clone()).or_default().texts = true;
+        }
+        for (key, slot) in &self.slots {
+            let mut part = wanted.get(key).copied().unwrap_or_default();
+            let is_candidate = candidates.contains(&slot.job.seq);
+            part.body |= is_candidate;
+            part.texts |= is_candidate;
+            parts.add(slot, part);
+        }
+        parts
+    }
+
+    /// The long parts of the jobs that claims may lease. Drops candidates beyond [`CLAIMED_MAX`], and those for which the
+    /// queue has no free slot.
+    pub fn long_parts_of_candidates(&mut self) -> LongParts {
+        let mut parts = LongParts::default();
+        let UnitOfWork {
+            slots, candidates, ..
+        } = self;
+        let all = Wanted {
+            body: true,
+            texts: true,
+            edges: true,
+        };
+        let mut fits = |key: &JobKey| {
+            let slot = slots.get(key).filter(|slot| slot.has_long_parts());
+            let Some(slot) = slot else { return true };
+            let fits = parts.bytes < CLAIMED_MAX;
+            if fits {
+                parts.add(slot, all);
+            }
+            fits
+        };
+        for Candidates {
+            expired,
+            ready,
+            free_slots,
+            is_cut,
+        } in candidates.values_mut()
+        {
+            for list in [expired, ready] {
+                list.truncate(free_slots.unwrap_or(usize::MAX));
+                let fitting = list.iter().take_while(|key| !*is_cut && fits(key)).count();
+                *is_cut |= fitting < list.len();
+                list.truncate(fitting);
+            }
+        }
+        parts
+    }
+
+    /// The long texts of these loaded jobs.
+    pub fn long_texts_of(&self, keys: &[JobKey]) -> LongParts {
+        let texts = Wanted {
+            texts: true,
+            ..Wanted::default()
+        };
+        let mut parts = LongParts::default();
+        let slots = keys.iter().filter_map(|key| self.slots.get(key));
+        slots.for_each(|slot| parts.add(slot, texts));
+        parts
+    }
+
+    /// Stores the results of [`LongParts::statements`]; the number of columns identifies the kind.
+    pub fn take_long_parts(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
+        let mut keys = HashMap::new();
+        for (key, slot) in &self.slots {
+            if slot.has_long_parts() {
+                keys.insert(slot.job.seq, key.clone());
+            }
+        }
+        for row in answers.iter().flat_map(|answer| &answer.rows) {
+            let key = keys.get(&row.int(0)?);
+            let Some(slot) = key.and_then(|key| self.slots.get_mut(key)) else {
+                continue;
+            };
+            match row.columns() {
+                2 => slot.job.body = row.text(1)?.into(),
+                3 => {
+                    slot.job.dependencies = job_rows::lines(row.text_or_null(1)?);
+                    slot.job.dependents = job_rows::lines(row.text_or_null(2)?);
+                    slot.omitted.edges = false;
+                }
+                _ => {
+                    slot.job.history = History::from_text(row.text(1)?);
+                    slot.job.tags = job_rows::tags(&row.text(2)?);
+                    slot.job.work_state = row.text_or_null(3)?;
+                    slot.omitted.texts = 0;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! Long histories, tags and lists of dependents are read only for verbs that need them; no verb may lose them.
+
+use switchyard::engine::{Claim, Error, JobKey, Put, Recur};
+
+use super::{Engine, at, complete, engine, holder, job, new, pop, put, q};
+
+fn key(id: &str) -> JobKey {
+    JobKey::qless(id)
+}
+
+/// A history of about 120 kB.
+async fn add_long_history(engine: &Engine, ids: &[String]) {
+    for n in 0..30 {
+        let note = |id: &String| (key(id), format!("{n:02}{}", "x".repeat(4_000)), None);
+        let notes = ids.iter().map(note).collect();
+        let noted = engine.note(notes, at(1.0)).await.unwrap();
+        noted.into_iter().for_each(|one| one.unwrap());
+    }
+}
+
+/// The notes of a job, by their first two characters.
+async fn notes(engine: &Engine, id: &str) -> Vec<String> {
+    let events = job(engine, id).await.history.events().into_iter();
+    let texts = events.filter_map(|event| event.subject);
+    let notes = texts.filter(|text| text.len() > 4_000);
+    notes.map(|text| text.chars().take(2).collect()).collect()
+}
+
+fn numbers() -> Vec<String> {
+    (0..30).map(|n| format!("{n:02}")).collect()
+}
+
+#[tokio::test]
+async fn verbs_keep_long_histories_and_tags() {
+    let engine = engine().await;
+    put(&engine, 0.0, new("j")).await;
+    let tags: Vec<String> = (0..1_000).map(|n| format!("{n:0>100}")).collect();
+    let tagged = engine.tag(vec![(key("j"), tags.clone())], at(0.0)).await;
+    tagged.unwrap().remove(0).unwrap();
+    add_long_history(&engine, &["j".to_owned()]).await;
+    let is_whole = async |when: &str| {
+        assert_eq!(job(&engine, "j").await.tags, tags, "{when}");
+        assert_eq!(notes(&engine, "j").await, numbers(), "{when}");
+    };
+    let changed = engine.prioritize(vec![(key("j"), 3.0)], at(2.0)).await;
+    changed.unwrap().remove(0).unwrap();
+    is_whole("after a change of the priority").await;
+    let claimed = engine.claim(Claim::of(q(), "w", 1), at(3.0)).await.unwrap();
+    assert_eq!(claimed[0].tags, tags, "a claim returns all tags");
+    let heartbeat = engine.heartbeat(vec![(key("j"), None)], holder("w"), at(4.0));
+    heartbeat.await.unwrap().remove(0).unwrap();
+    is_whole("after a heartbeat").await;
+    complete(&engine, 5.0, "w", "j").await.unwrap();
+    is_whole("after the completion").await;
+}
+
+#[tokio::test]
+async fn a_job_with_many_dependents_keeps_them_all() {
+    let engine = engine().await;
+    put(&engine, 0.0, new("root")).await;
+    for n in 0..150 {
+        let dependent = Put {
+            depends: Some(vec!["root".to_owned()]),
+            ..new(&format!("d{n}"))
+        };
+        put(&engine, 0.0, dependent).await;
+    }
+    let changed = engine.prioritize(vec![(key("root"), 3.0)], at(1.0)).await;
+    changed.unwrap().remove(0).unwrap();
+    assert_eq!(job(&engine, "root").await.dependents.len(), 150);
+    let claimed = engine.claim(Claim::of(q(), "w", 1), at(2.0)).await.unwrap();
+    assert_eq!(claimed[0].dependents.len(), 150);
+    let heartbeat = engine.heartbeat(vec![(key("root"), None)], holder("w"), at(3.0));
+    heartbeat.await.unwrap().remove(0).unwrap();
+    complete(&engine, 4.0, "w", "root").await.unwrap();
+    assert_eq!(pop(&engine, 5.0, "w", 200).await.len(), 150);
+}
+
+/// More than 32 MiB, which one transaction does not load.
+#[tokio::test]
+async fn one_request_changes_many_jobs_with_long_histories() {
+    let engine = engine().await;
+    let ids: Vec<String> = (0..250).map(|n| format!("j{n:03}")).collect();
+    let jobs = ids.iter().map(|id| new(id)).collect();
+    let made = engine.put(q(), jobs, "client".to_owned(), at(0.0)).await;
+    made.unwrap().into_iter().for_each(|id| drop(id.unwrap()));
+    add_long_history(&engine, &ids).await;
+    let all = ids.iter().map(|id| (key(id), 7.0)).collect();
+    let changed = engine.prioritize(all, at(2.0)).await.unwrap();
+    changed.into_iter().for_each(|one| one.unwrap());
+    for id in [&ids[0], &ids[124], &ids[249]] {
+        assert_eq!(notes(&engine, id).await, numbers(), "{id}");
+        assert_eq!(job(&engine, id).await.priority, 7.0);
+    }
+}
+
+#[tokio::test]
+async fn a_claim_of_long_bodies_ends_at_the_limit_on_running_jobs() {
+    let engine = engine().await;
+    let limit = engine.configure("q-max-concurrency", Some("2".to_owned()), at(0.0));
+    limit.await.unwrap();
+    for n in 0..8 {
+        let long = Put {
+            body: format!("\"{}\"", "x".repeat(2 << 20)),
+            ..new(&format!("j{n}"))
+        };
+        put(&engine, 0.0, long).await;
+    }
+    assert_eq!(pop(&engine, 1.0, "w", 10).await, ["j0", "j1"]);
+    assert_eq!(pop(&engine, 2.0, "w", 10).await, [""; 0]);
+    complete(&engine, 3.0, "w", "j0").await.unwrap();
+    assert_eq!(pop(&engine, 4.0, "w", 10).await, ["j2"]);
+}
+
+#[tokio::test]
+async fn children_with_long_bodies_are_created_8_mib_at_a_time() {
+    let engine = engine().await;
+    let recurring = Recur {
+        id: Some("r".to_owned()),
+        body: format!("\"{}\"", "x".repeat(1 << 20)),
+        klass: None,
+        interval_s: 0.001,
+        offset_s: 0.0,
+        priority: 0.0,
+        tags: Vec::new(),
+        retries: 0,
+        backlog: 0,
+    };
+    let made = engine.recur(q(), vec![recurring], at(0.0)).await.unwrap();
+    made.into_iter().for_each(|id| drop(id.unwrap()));
+    assert_eq!(pop(&engine, 10.0, "w", 20).await.len(), 20);
+    let peeked = engine.peek(&q(), 1_000, at(10.0)).await;
+    assert_eq!(peeked.unwrap_err(), Error::ResponseTooLarge);
+    let created = engine.recurring("r").await.unwrap().unwrap().made;
+    assert!((64..120).contains(&created), "{created} children");
+}
