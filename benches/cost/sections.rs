@@ -45,7 +45,7 @@ pub fn run() -> Result<()> {
                 database: "sqlite::memory:".to_owned(),
                 durability: Durability::Process,
                 // Upkeep comes by the clock, and would be counted in some section or other.
-                brief: true,
+                without_tasks: true,
                 ..Options::default()
             },
             no_auth: true,

@@ -225,9 +225,9 @@ impl UnitOfWork {
     }
 
     /// Deletes a bounded batch of tokens that expired more than [`EXPIRED_KEPT_S`] ago.
-    pub fn forget_expired_tokens(&mut self) {
+    pub fn delete_expired_tokens(&mut self) {
         let until = self.now.plus_seconds(-EXPIRED_KEPT_S);
-        let expired = self.tokens.known.expired(until, FORGOTTEN_MAX);
+        let expired = self.tokens.known.expired(until, EXPIRED_BATCH);
         self.affected += expired.len();
         self.tokens.forgotten_until = until;
         let gone = expired.into_iter().map(|(namespace, hash)| TokenChange {
@@ -283,7 +283,7 @@ fn name(hash: &Hash) -> String {
 const EXPIRED_KEPT_S: f64 = 30.0 * 86_400.0;
 
 /// Expired tokens deleted in one transaction.
-pub const FORGOTTEN_MAX: usize = 500;
+pub const EXPIRED_BATCH: usize = 500;
 
 pub const ALL: &str =
     "SELECT namespace, hash, description, created_at, expires_at, used_at FROM tokens";

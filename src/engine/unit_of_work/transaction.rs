@@ -51,7 +51,7 @@ pub struct Runner {
     pub subscriptions: Arc<Subscriptions>,
     pub changes: watch::Sender<u64>,
     pub commits: Arc<CommitTimes>,
-    pub clients_tell_time: bool,
+    pub trust_client_clock: bool,
     /// The other servers on the database.
     pub peers: Arc<Peers>,
     /// Whether this server leads maintenance.
@@ -124,7 +124,7 @@ impl Group for Runner {
             None => self.run_verbs(connection, &mut work, requests).await?,
         };
         // With client time, maintenance does not touch qless data. As in qless-core, a completion deletes old jobs.
-        let deletes_complete = work.completed && self.clients_tell_time;
+        let deletes_complete = work.completed && self.trust_client_clock;
         if deletes_complete {
             connection.run(std::mem::take(&mut writes)).await?;
             tasks::delete_complete(connection, &mut work).await?;
@@ -148,7 +148,7 @@ impl Group for Runner {
         let written = !writes.is_empty();
         let save_seen = !seen.is_empty() && (written || system_task.is_some());
         if save_seen {
-            writes.push(tasks::save_seen(&seen, self.clients_tell_time));
+            writes.push(tasks::save_seen(&seen, self.trust_client_clock));
         }
         let began = Instant::now();
         connection.commit_with(writes).await?;
@@ -231,7 +231,7 @@ impl Runner {
             aged.folded_in = hour;
         }
         let day = Some(work.now.day());
-        if aged.pruned_on != day && prune::prune(connection, work, self.clients_tell_time).await? {
+        if aged.pruned_on != day && prune::prune(connection, work, self.trust_client_clock).await? {
             aged.pruned_on = day;
         }
         Ok(aged)
@@ -240,7 +240,7 @@ impl Runner {
     /// Reloads what has changed in the cached data.
     async fn update_cache(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
         let answers = connection.read(cache::since(self.revision)).await?;
-        match cache::take_in(&self.shared, self.revision, &answers)? {
+        match cache::apply_changes(&self.shared, self.revision, &answers)? {
             Some(revision) => self.revision = revision,
             None => self.reload_cache(connection).await?,
         }
@@ -253,10 +253,10 @@ impl Runner {
         connection: &mut Connection,
     ) -> Result<(), StoreError> {
         let answers = connection.read(cache::all()).await?;
-        let taken = cache::take_over(&self.shared, answers)?;
-        self.revision = taken.revision;
-        self.recurring_in = taken.recurring_in;
-        if taken.tokens_differ {
+        let reloaded = cache::reload(&self.shared, answers)?;
+        self.revision = reloaded.revision;
+        self.recurring_in = reloaded.recurring_in;
+        if reloaded.tokens_differ {
             // A poll whose token was revoked must check again.
             self.subscriptions.wake_all();
         }

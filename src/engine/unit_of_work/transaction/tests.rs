@@ -3,7 +3,7 @@
 use futures::future::join_all;
 
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::{Engine, Error, Put, QueueKey, Result, quiet as engine};
+use crate::engine::{Engine, Error, Put, QueueKey, Result, engine_without_tasks as engine};
 use crate::store::Statement;
 
 async fn put(engine: &Engine, id: String) -> Result<String> {
