@@ -250,7 +250,7 @@ fn surplus_complete(work: &UnitOfWork) -> Statement {
     // The stored counters do not include this transaction's changes yet.
     let kept = kept
         .max(0)
-        .saturating_sub(work.counters.pending(State::Complete));
+        .saturating_sub(work.counters.pending_change(State::Complete));
     Statement::new(DELETE_SURPLUS_COMPLETE, [kept.into(), BATCH.into()])
 }
 
@@ -270,7 +270,7 @@ async fn run_deletion(
         work.forget_cached(JobKey { scope, id });
         let tags: Vec<String> = serde_json::from_str(&row.text(2)?).unwrap_or_default();
         for tag in tags {
-            work.counters.tagged(&tag, -1);
+            work.counters.count_tag(&tag, -1);
             tagged.push((row.int(1)?, tag));
         }
     }

@@ -323,7 +323,8 @@ pub struct Failure {
 /// A job as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// The insertion number, unique among all jobs.
+    /// The insertion number, from one sequence for jobs, recurring jobs and operations: a job with a higher number was
+    /// added later. A dead Relay job gets a new one.
     pub seq: i64,
     pub key: JobKey,
     /// The queue of the job. A complete job stays in the queue where it was completed.

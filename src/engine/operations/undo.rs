@@ -47,7 +47,7 @@ pub fn restore(work: &mut UnitOfWork, removed_job: &RemovedJob) -> Result<(), St
         return Err("another job now has the same ID".to_owned());
     }
     // An empty queue may have been deleted meanwhile.
-    job.queue = work.queue_for(&removed_job.queue);
+    job.queue = work.get_or_create_queue(&removed_job.queue);
     job.key = key_in(&job, Some(job.queue));
     let needs = std::mem::take(&mut job.dependencies);
     job.dependents.clear();

@@ -209,15 +209,15 @@ mod tests {
     #[test]
     fn what_is_counted_is_found_again_in_its_place() {
         let mut sums = SeriesTotals::default();
-        let marks = [
+        let events = [
             SeriesEvent::Put,
             SeriesEvent::Failed,
             SeriesEvent::Claimed(0.2),
             SeriesEvent::Claimed(9_999.0),
             SeriesEvent::Completed(2.0),
         ];
-        for mark in marks {
-            sums.add(mark.slot(), 2);
+        for event in events {
+            sums.add(event.slot(), 2);
         }
         assert_eq!((sums.put, sums.failed), (2, 2));
         assert_eq!((sums.claimed(), sums.completed()), (4, 2));

@@ -62,14 +62,17 @@ impl UnitOfWork {
         };
         for Candidates {
             expired,
-            ready,
-            is_cut,
+            waiting,
+            has_more,
             ..
         } in candidates.values_mut()
         {
-            for list in [expired, ready] {
-                let fitting = list.iter().take_while(|key| !*is_cut && fits(key)).count();
-                *is_cut |= fitting < list.len();
+            for list in [expired, waiting] {
+                let fitting = list
+                    .iter()
+                    .take_while(|key| !*has_more && fits(key))
+                    .count();
+                *has_more |= fitting < list.len();
                 list.truncate(fitting);
             }
         }

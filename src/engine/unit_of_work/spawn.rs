@@ -141,10 +141,12 @@ impl UnitOfWork {
         taken: &HashSet<String>,
     ) {
         let left = |(queue, count): &(QueueId, usize)| {
-            let lost = self.candidates.get(queue).map_or(0, |it| it.expired.len());
+            let expired = self.candidates.get(queue).map_or(0, |it| it.expired.len());
             (
                 *queue,
-                (*count).min(self.free_slots(*queue)).saturating_sub(lost),
+                (*count)
+                    .min(self.free_slots(*queue))
+                    .saturating_sub(expired),
             )
         };
         let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
@@ -160,7 +162,7 @@ impl UnitOfWork {
             *left -= children.len();
             let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
             children.into_iter().for_each(|child| self.insert(child));
-            self.add_ready(recurring.queue, keys);
+            self.add_waiting(recurring.queue, keys);
             self.children_created(recurring);
         }
     }

@@ -29,7 +29,7 @@ use crate::engine::unit_of_work::job_cache::JobCache;
 use crate::engine::unit_of_work::record_sizes::RecordSizes;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
-use crate::engine::unit_of_work::{Audit, Seqs, Shared, UnitOfWork};
+use crate::engine::unit_of_work::{Audit, InsertionNumbers, Shared, UnitOfWork};
 use crate::store::{Connection, Group, Statement, StoreError};
 pub use request::{Task, Verb, WriteRequest};
 
@@ -104,12 +104,12 @@ impl Group for Runner {
     ) -> Result<(), StoreError> {
         // Without strict isolation, two servers that add dependencies at the same time could complete a cycle of which
         // each sees a half.
-        let strict = requests.iter().any(|it| !it.needs.awaited.is_empty());
-        let seqs = self.begin(connection, strict).await?;
+        let strict = requests.iter().any(|it| !it.needs.dependencies.is_empty());
+        let insertion_numbers = self.begin(connection, strict).await?;
         let now = requests.iter().find_map(|request| request.now);
         let now = now.unwrap_or_else(|| self.clock.now());
         let has_subscribers = self.subscriptions.any() || self.peers.any();
-        let mut work = UnitOfWork::new(now, &self.shared, has_subscribers, seqs);
+        let mut work = UnitOfWork::new(now, &self.shared, has_subscribers, insertion_numbers);
         work.audit = Audit::of_first(requests);
         work.revision = self.peers.is_shared().then_some(self.revision);
         let system_task = requests.iter().find_map(|it| it.task.system_task());
@@ -200,9 +200,9 @@ impl Runner {
         &mut self,
         connection: &mut Connection,
         strict: bool,
-    ) -> Result<Seqs, StoreError> {
+    ) -> Result<InsertionNumbers, StoreError> {
         let Some(fresh) = connection.begin(strict).await? else {
-            return Ok(Seqs {
+            return Ok(InsertionNumbers {
                 last: self.last_seq,
                 step: 1,
             });
@@ -212,7 +212,7 @@ impl Runner {
             self.update_cache(connection).await?;
         }
         let by_clock = fresh.now.saturating_mul(SERVERS_MAX) + self.peers.number % SERVERS_MAX;
-        Ok(Seqs {
+        Ok(InsertionNumbers {
             last: self.last_seq.max(by_clock),
             step: SERVERS_MAX,
         })
@@ -399,10 +399,10 @@ async fn run_named(
         let answers = connection.read(vec![level]).await?;
         walk.loaded(work, &answers)?;
     }
-    if walk.is_cut() && requests.len() > 1 {
+    if walk.is_incomplete() && requests.len() > 1 {
         return Err(StoreError::Oversized);
     }
-    work.is_walk_cut = walk.is_cut();
+    work.is_walk_incomplete = walk.is_incomplete();
     if let Some(bodies) = work.body_statement(requests.iter().map(|request| &request.needs)) {
         let answers = connection.read(vec![bodies]).await?;
         work.take_bodies(&answers)?;

@@ -146,7 +146,7 @@ impl Engine {
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
             };
-            let is_all = some.jobs.len() < claim.count && !some.is_cut;
+            let is_all = some.jobs.len() < claim.count && !some.has_more;
             jobs.extend(some.jobs);
             if is_all && !(jobs.is_empty() && self.is_locked_by_peers(&claim, &mut looks).await) {
                 break;

@@ -44,24 +44,24 @@ pub fn leased_job<'w>(work: &'w UnitOfWork, key: &JobKey, holder: &LeaseHolder) 
 
 /// Publishes, first on the worker's channel, that the worker has lost the job.
 pub fn announce_lost_lock(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
-    let said = LogEvent::LockLost {
+    let event = LogEvent::LockLost {
         id: &key.id,
         worker,
     };
-    work.events.worker(worker, &said);
-    work.events.log(&said);
+    work.events.worker(worker, &event);
+    work.events.log(&event);
 }
 
 /// Ends expired leases before jobs of the queue are claimed. Jobs with attempts left are queued again as of the end of
 /// their lease.
 pub fn expire_leases(work: &mut UnitOfWork, queue: QueueId) {
     let mut back = Vec::new();
-    while let Some(key) = work.next_expired(queue) {
+    while let Some(key) = work.next_expired_lease(queue) {
         if expire_lease(work, &key) {
             back.push(key);
         }
     }
-    work.add_ready(queue, back);
+    work.add_waiting(queue, back);
 }
 
 /// Ends an expired lease, and returns whether the job is waiting again. A job with attempts left is: with lmstfy as of

@@ -19,7 +19,7 @@ pub struct Claimed {
     /// The index of the queue at which the worker's next claim starts.
     pub next: usize,
     /// More jobs are available, which this transaction had no memory for.
-    pub is_cut: bool,
+    pub has_more: bool,
 }
 
 /// Leases up to `count` jobs to the worker. Round robin starts with the queue at index `first`.
@@ -56,14 +56,14 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claim
             }
         }
     }
-    let is_cut = claim.queues.iter().any(|key| {
+    let has_more = claim.queues.iter().any(|key| {
         let queue = work.queue(key);
-        queue.is_some_and(|queue| work.is_cut(queue.id))
+        queue.is_some_and(|queue| work.has_more(queue.id))
     });
     Ok(Claimed {
         jobs: taken,
         next: turn,
-        is_cut,
+        has_more,
     })
 }
 
@@ -105,7 +105,7 @@ fn claim_from_queue(
         if *room == 0 {
             return taken;
         }
-        let Some(key) = work.next_expired(id) else {
+        let Some(key) = work.next_expired_lease(id) else {
             break;
         };
         if take_expired_lease(work, &key, &queue.name) {
@@ -117,7 +117,7 @@ fn claim_from_queue(
         }
     }
     while taken.len() < count && *room > 0 {
-        let Some(key) = work.next_ready(id) else {
+        let Some(key) = work.next_waiting(id) else {
             break;
         };
         let given = lease_to_worker(work, &key, id, worker, lease_s);

@@ -62,7 +62,7 @@ pub fn create_queue(work: &mut UnitOfWork, queue: &QueueKey) -> Result<QueueId> 
         let name = queue.name.clone();
         return Err(Error::QueueExists { name });
     }
-    Ok(work.queue_for(queue))
+    Ok(work.get_or_create_queue(queue))
 }
 
 /// Deletes a queue and its records: they are hidden at once, and the name is free. Maintenance deletes the records and

@@ -69,7 +69,7 @@ pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> St
         scope: LMSTFY_SCOPE,
         id: id.clone(),
     };
-    let queue_id = work.queue_for(queue);
+    let queue_id = work.get_or_create_queue(queue);
     let mut job = new_job(work, &key);
     job.queue = queue_id;
     job.retries = i64::from(publish.tries) - 1;

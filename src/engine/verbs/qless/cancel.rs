@@ -54,14 +54,14 @@ pub fn cancel(work: &mut UnitOfWork, keys: &[JobKey]) -> Result<()> {
         let (queue, lease) = (work.queue_name(job.queue), job.lease.clone());
         leave_queue(work, key);
         work.remove(key);
-        let said = LogEvent::Canceled {
+        let event = LogEvent::Canceled {
             id: &key.id,
             queue: &queue,
             worker: lease.as_ref().map(|lease| lease.worker.as_str()),
         };
-        work.events.log(&said);
+        work.events.log(&event);
         if let Some(lease) = &lease {
-            work.events.worker(&lease.worker, &said);
+            work.events.worker(&lease.worker, &event);
         }
         work.publish_tracked("canceled", key);
     }

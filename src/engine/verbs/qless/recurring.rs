@@ -98,7 +98,7 @@ fn recurring(id: &str) -> Needs {
 
 /// Creates or replaces a recurring job and returns its ID. A replaced one continues its numbering of children.
 pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<String> {
-    let queue = work.queue_for(queue);
+    let queue = work.get_or_create_queue(queue);
     let id = recur.id.clone().unwrap_or_else(|| generated_id(work.now));
     let (seq, made) = match work.recurring(&id) {
         Some(old) => (old.seq, old.made),
@@ -159,7 +159,7 @@ pub fn change_recurring(
         recurring.interval = interval;
     }
     if let Some(queue) = &change.queue {
-        recurring.queue = work.queue_for(queue);
+        recurring.queue = work.get_or_create_queue(queue);
     }
     tag::add(&mut recurring.tags, &change.tag);
     tag::remove(&mut recurring.tags, &change.untag);

@@ -79,7 +79,7 @@ fn is_failed(work: &UnitOfWork, key: &JobKey) -> bool {
 pub fn requeue_job(work: &mut UnitOfWork, key: &JobKey, queue: Option<&QueueKey>) {
     let Some(job) = work.job(key) else { return };
     let (id, name) = match queue {
-        Some(queue) => (work.queue_for(queue), queue.name.clone()),
+        Some(queue) => (work.get_or_create_queue(queue), queue.name.clone()),
         None => (job.queue, work.queue_name(job.queue)),
     };
     let loser = leave_queue(work, key);

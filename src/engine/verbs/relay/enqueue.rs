@@ -117,7 +117,7 @@ pub fn check_unique(work: &UnitOfWork, jobs: &[Enqueue], leaving: Option<&JobKey
 /// Enqueues a job. `mode` decides what happens if its key is in use.
 pub fn put(work: &mut UnitOfWork, enqueue: &Enqueue, mode: Mode) {
     let key = JobKey {
-        scope: work.queue_for(&enqueue.queue),
+        scope: work.get_or_create_queue(&enqueue.queue),
         id: enqueue.id.clone(),
     };
     if work.job(&key).is_none() {
