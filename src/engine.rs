@@ -43,8 +43,8 @@ use maintenance::{SystemRequest, SystemTask};
 pub use model::config::{Config, OPTION_BYTES_MAX};
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
-    EffectiveState, FOR_EVER, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
-    QLESS_SCOPE, QueueId, QueueKey, State,
+    EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
+    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED,
 };
 pub use model::page::Page;
 pub use model::queue::{Queue, Queues};
@@ -84,11 +84,11 @@ pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::sessions::{
     SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session,
 };
-use verbs::claim::turns::Turns;
+use verbs::claim::round_robin::RoundRobin;
 pub use verbs::claim::{Claim, Order};
 pub use verbs::jobq::advance::CompareAndSet;
 use verbs::jobq::candidates::PollCandidates;
-pub use verbs::jobq::queues::flaw_of_queue_name;
+pub use verbs::jobq::queues::invalid_queue_name_reason;
 pub use verbs::leases::LeaseHolder;
 pub use verbs::lmstfy::publish::Publish;
 pub use verbs::qless::complete::Next;
@@ -144,7 +144,7 @@ struct Inner {
     subscriptions: Arc<Subscriptions>,
     peers: Arc<Peers>,
     operation_runner: operations::OperationRunner,
-    turns: Turns,
+    round_robin: RoundRobin,
     /// Audited actions whose outcome was recorded.
     outcomes_recorded: AtomicU64,
     poll_candidates: PollCandidates,
@@ -215,7 +215,7 @@ impl Engine {
             subscriptions,
             peers,
             operation_runner,
-            turns: Turns::default(),
+            round_robin: RoundRobin::default(),
             outcomes_recorded: AtomicU64::new(0),
             poll_candidates: PollCandidates::default(),
             changes,

@@ -36,16 +36,16 @@ impl Engine {
         let mut results = Vec::with_capacity(items.len());
         let mut items = items.into_iter().peekable();
         while items.peek().is_some() {
-            let (mut needs, mut some) = (Needs::default(), Vec::new());
+            let (mut needs, mut batch) = (Needs::default(), Vec::new());
             while let Some(item) =
-                items.next_if(|_| some.len() < EACH_MAX && batches::has_room(&needs))
+                items.next_if(|_| batch.len() < EACH_MAX && batches::has_room(&needs))
             {
                 need(&mut needs, &item);
-                some.push(item);
+                batch.push(item);
             }
-            let (count, mut verb) = (some.len(), verb.clone());
+            let (count, mut verb) = (batch.len(), verb.clone());
             let verbs = move |work: &mut UnitOfWork| {
-                let each = some.iter().map(|item| verb(work, item));
+                let each = batch.iter().map(|item| verb(work, item));
                 Ok(each.collect::<Vec<_>>())
             };
             match self.write(needs, now, count, verbs).await {
@@ -61,14 +61,14 @@ impl Engine {
     }
 }
 
-fn named<'a>(keys: impl IntoIterator<Item = &'a JobKey>) -> Needs {
+fn needs_of_jobs<'a>(keys: impl IntoIterator<Item = &'a JobKey>) -> Needs {
     Needs {
         jobs: keys.into_iter().cloned().collect(),
         ..Needs::default()
     }
 }
 
-fn of(oldest: Oldest) -> Needs {
+fn needs_of_oldest(oldest: Oldest) -> Needs {
     Needs {
         oldest: Some(oldest),
         ..Needs::default()

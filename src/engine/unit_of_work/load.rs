@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use crate::engine::model::job::{
-    Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_possible,
+    Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_valid_id,
 };
 use crate::engine::model::job_rows::job_columns;
 use crate::engine::model::recurring::Recurring;
@@ -23,7 +23,7 @@ impl UnitOfWork {
         let mut batch = Vec::new();
         for need in needs {
             let wanted = self.keys_of(need);
-            let missing = wanted.filter(|(scope, id)| is_possible(id) && !self.has(*scope, id));
+            let missing = wanted.filter(|(scope, id)| is_valid_id(id) && !self.has(*scope, id));
             keys.extend(missing);
             recurring.extend(need.recurring.iter().map(String::as_str));
             poll_candidates.extend(&need.poll_candidates);

@@ -24,7 +24,7 @@ pub fn ids_of_children(due: &DueRecurring) -> impl Iterator<Item = String> {
         .unwrap_or(i64::MAX)
         .saturating_mul(2);
     let recurring = &due.recurring;
-    (1..=next_available).map(|n| format!("{}-{}", recurring.id, recurring.made + n))
+    (1..=next_available).map(|n| format!("{}-{}", recurring.id, recurring.children_count + n))
 }
 
 /// Distributes the `wanted` jobs of each queue over its due recurring jobs, in order. None gets more children than are
@@ -58,10 +58,11 @@ pub fn spawn(
     let now = work.now;
     skip_missed(recurring, now);
     let mut children = Vec::new();
-    let last = recurring.made + i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(2);
-    while recurring.next_at <= now && children.len() < count && recurring.made < last {
-        recurring.made += 1;
-        let id = format!("{}-{}", recurring.id, recurring.made);
+    let last =
+        recurring.children_count + i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(2);
+    while recurring.next_at <= now && children.len() < count && recurring.children_count < last {
+        recurring.children_count += 1;
+        let id = format!("{}-{}", recurring.id, recurring.children_count);
         if taken.contains(&id) {
             continue;
         }
@@ -130,7 +131,7 @@ impl UnitOfWork {
     /// The statement that finds which of the children's possible IDs are in use.
     pub fn taken_ids_statement(due: &[DueRecurring]) -> Statement {
         let ids: Vec<_> = due.iter().flat_map(ids_of_children).collect();
-        Statement::of_rows(TAKEN, &qless_keys(&ids))
+        Statement::of_rows(IDS_IN_USE, &qless_keys(&ids))
     }
 
     /// Creates up to `wanted` due children in each queue, and adds them to the candidates.
@@ -178,5 +179,5 @@ impl UnitOfWork {
 }
 
 /// The IDs that are in use, of these pairs of scope and ID.
-const TAKEN: &str = "
+const IDS_IN_USE: &str = "
 SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)";

@@ -4,7 +4,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::events::LogEvent;
 use crate::engine::model::history::EventKind;
-use crate::engine::model::job::{FOR_EVER, Job, JobKey, LMSTFY_SCOPE, QueueId, State};
+use crate::engine::model::job::{Job, JobKey, LMSTFY_SCOPE, QueueId, State, UNLIMITED};
 use crate::engine::unit_of_work::UnitOfWork;
 
 /// The worker that reports on a running job, and the queue if the request names one.
@@ -81,7 +81,7 @@ pub fn expire_lease(work: &mut UnitOfWork, key: &JobKey) -> bool {
     }
     job.history
         .push(EventKind::TimedOut, lease.until, None, None);
-    if job.remaining != FOR_EVER {
+    if job.remaining != UNLIMITED {
         job.remaining -= 1;
     }
     let (queue, waits) = (job.queue, job.remaining >= 0);
@@ -114,7 +114,7 @@ fn dead_letter(work: &mut UnitOfWork, key: &JobKey, at: Time) {
     let seq = work.next_seq();
     work.insert(Job {
         seq,
-        key: JobKey::of_the_dead(seq, &*key.id),
+        key: JobKey::dead_relay(seq, &*key.id),
         ..job
     });
 }

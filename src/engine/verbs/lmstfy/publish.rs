@@ -7,7 +7,7 @@ use crate::engine::model::job::{JobKey, LMSTFY_SCOPE, QueueKey};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::{generated_id, new_job, set_available};
 use crate::engine::verbs::lmstfy::acknowledge::acknowledge;
-use crate::engine::verbs::named;
+use crate::engine::verbs::needs_of_jobs;
 
 /// The prefix of the ID of a job whose publisher uses attributes, as in lmstfy's own versioned IDs.
 const VERSION: &str = "1";
@@ -47,7 +47,7 @@ impl Engine {
     /// Publishes a job and returns its ID. Deletes the job `id`, if it exists.
     pub async fn republish(&self, queue: QueueKey, id: &str, job: Publish) -> Result<String> {
         let key = JobKey::lmstfy(id);
-        let mut needs = named([&key]);
+        let mut needs = needs_of_jobs([&key]);
         needs.bytes = job.body.len();
         self.write(needs, None, 1, move |work| {
             acknowledge(work, &queue, &key);

@@ -10,7 +10,7 @@ use crate::engine::events::LogEvent;
 use crate::engine::model::job::{JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::leave_queue;
-use crate::engine::verbs::{EACH_MAX, named};
+use crate::engine::verbs::{EACH_MAX, needs_of_jobs};
 
 /// Dependencies among the jobs of one request, which are kept in memory.
 const EDGES_MAX: usize = 1_000_000;
@@ -24,7 +24,7 @@ impl Engine {
     /// [`AlreadyComplete`, `HasDependents`, `TooMany`](crate::engine::Error).
     pub async fn cancel(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
         if keys.len() <= EACH_MAX {
-            let (needs, count) = (named(&keys), keys.len());
+            let (needs, count) = (needs_of_jobs(&keys), keys.len());
             let cancel = move |work: &mut UnitOfWork| cancel(work, &keys);
             return self.write(needs, now, count, cancel).await;
         }

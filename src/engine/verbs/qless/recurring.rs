@@ -100,8 +100,8 @@ fn recurring(id: &str) -> Needs {
 pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<String> {
     let queue = work.get_or_create_queue(queue);
     let id = recur.id.clone().unwrap_or_else(|| generated_id(work.now));
-    let (seq, made) = match work.recurring(&id) {
-        Some(old) => (old.seq, old.made),
+    let (seq, children_count) = match work.recurring(&id) {
+        Some(old) => (old.seq, old.children_count),
         None => (work.next_seq(), 0),
     };
     let mut tags = Vec::new();
@@ -112,7 +112,7 @@ pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<S
         queue,
         next_at: work.now.plus_seconds(recur.offset_s),
         interval: interval(recur.interval_s),
-        made,
+        children_count,
         backlog: recur.backlog,
         priority: recur.priority,
         retries: recur.retries,
