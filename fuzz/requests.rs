@@ -36,7 +36,7 @@ impl Server {
     pub async fn start() -> Server {
         let options = Options {
             database: "sqlite::memory:".to_owned(),
-            brief: true,
+            without_tasks: true,
             ..Options::default()
         };
         let engine = Engine::open(&options).await.unwrap();

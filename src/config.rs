@@ -209,7 +209,7 @@ impl Serve {
                 no_notify: self.no_notify,
                 trust_client_clock: self.trust_client_clock,
                 empty_queue_age: Some(Duration::from_secs(u64::from(self.empty_queue_age))),
-                brief: false,
+                without_tasks: false,
             },
             allow_flush: self.allow_flush,
             auth: self.access.auth()?,

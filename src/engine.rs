@@ -24,7 +24,7 @@ mod unit_of_work;
 mod verbs;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
@@ -37,14 +37,14 @@ pub use audit::{
 pub use clock::{Clock, Time};
 pub use consistency::Inconsistency;
 pub use error::{Error, RESPONSE_BYTES_MAX, Result};
-use maintenance::empty_queues::{EmptyQueues, QUIET};
+use maintenance::empty_queues::{DEFAULT_AGE, EmptyQueues};
 pub use maintenance::fold_series::{HOURS_KEPT, MINUTES_KEPT};
 use maintenance::{SystemRequest, SystemTask};
 pub use model::config::{Config, OPTION_BYTES_MAX};
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
-    EffectiveState, FOR_EVER, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
-    QLESS_SCOPE, QueueId, QueueKey, State,
+    EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
+    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED,
 };
 pub use model::page::Page;
 pub use model::queue::{Queue, Queues};
@@ -68,7 +68,7 @@ pub use queries::queues::{Counts, QueueCounts};
 pub use queries::record_labels::{LabelCounts, LabelFilter};
 pub use queries::records::Records;
 pub use queries::search::{SearchLimits, SearchResult};
-pub use queries::series::{SeriesTotals, within};
+pub use queries::series::{SeriesTotals, quantile};
 pub use queries::stats::{Durations, Stats};
 pub use queries::workers::WorkerCounts;
 use subscriptions::Subscriptions;
@@ -84,11 +84,11 @@ pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::sessions::{
     SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session,
 };
-use verbs::claim::turns::Turns;
+use verbs::claim::round_robin::RoundRobin;
 pub use verbs::claim::{Claim, Order};
 pub use verbs::jobq::advance::CompareAndSet;
 use verbs::jobq::candidates::PollCandidates;
-pub use verbs::jobq::queues::flaw_of_queue_name;
+pub use verbs::jobq::queues::invalid_queue_name_reason;
 pub use verbs::leases::LeaseHolder;
 pub use verbs::lmstfy::publish::Publish;
 pub use verbs::qless::complete::Next;
@@ -128,7 +128,7 @@ pub struct Options {
     /// Empty queues that were created implicitly are deleted after this time without activity.
     pub empty_queue_age: Option<Duration>,
     /// Opened for one command, beside the server that has the database open, if any: no background tasks run.
-    pub brief: bool,
+    pub without_tasks: bool,
 }
 
 /// A handle to the engine, optionally acting for a dashboard user ([`Actor`]). Cheap to clone.
@@ -143,18 +143,18 @@ struct Inner {
     seen: Arc<SeenWorkers>,
     subscriptions: Arc<Subscriptions>,
     peers: Arc<Peers>,
-    operator: operations::OperationRunner,
-    turns: Turns,
+    operation_runner: operations::OperationRunner,
+    round_robin: RoundRobin,
     /// Audited actions whose outcome was recorded.
-    concluded: AtomicU64,
-    choices: PollCandidates,
+    outcomes_recorded: AtomicU64,
+    poll_candidates: PollCandidates,
     changes: watch::Sender<u64>,
     commits: Arc<CommitTimes>,
     trust_client_clock: bool,
     opened: Opened,
     stop: CancellationToken,
     /// Cancelled when long polls must end.
-    stop_waits: CancellationToken,
+    stop_polls: CancellationToken,
     _scratch: Option<tempfile::TempDir>,
     /// The server that has the same database open, if it was opened beside one.
     host: Option<store::Host>,
@@ -166,7 +166,7 @@ impl Engine {
         let settings = store::Settings {
             durability: options.durability,
             no_skip_locked: options.no_skip_locked,
-            beside: options.brief,
+            beside: options.without_tasks,
         };
         let mut store = Store::open(&options.database, settings)
             .await
@@ -179,12 +179,12 @@ impl Engine {
             clock.synchronize(fresh.now);
         }
         let answers = readers.read(cache::all()).await?;
-        let taken = cache::take_over(&shared, answers)?;
+        let reloaded = cache::reload(&shared, answers)?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let seen = Arc::new(SeenWorkers::default());
         let subscriptions = Arc::new(Subscriptions::default());
         let changes = watch::Sender::new(0);
-        let operator = operations::OperationRunner::default();
+        let operation_runner = operations::OperationRunner::default();
         let commits = Arc::<CommitTimes>::default();
         let runner = Runner {
             shared: shared.clone(),
@@ -193,17 +193,17 @@ impl Engine {
             subscriptions: Arc::clone(&subscriptions),
             changes: changes.clone(),
             commits: Arc::clone(&commits),
-            clients_tell_time: options.trust_client_clock,
+            trust_client_clock: options.trust_client_clock,
             peers: Arc::clone(&peers),
-            leads: operator.leads(),
+            leads: operation_runner.leads(),
             last_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
-            revision: taken.revision,
+            revision: reloaded.revision,
             has_reported_revision: false,
             transactions: 0,
-            recurring_in: taken.recurring_in,
+            recurring_in: reloaded.recurring_in,
             aging: Aging::default(),
             job_cache: JobCache::default(),
-            empty_queues: EmptyQueues::after(options.empty_queue_age.unwrap_or(QUIET)),
+            empty_queues: EmptyQueues::after(options.empty_queue_age.unwrap_or(DEFAULT_AGE)),
         };
         let inner = Arc::new(Inner {
             writer: Writer::start(store.connection, runner),
@@ -214,20 +214,20 @@ impl Engine {
             seen,
             subscriptions,
             peers,
-            operator,
-            turns: Turns::default(),
-            concluded: AtomicU64::new(0),
-            choices: PollCandidates::default(),
+            operation_runner,
+            round_robin: RoundRobin::default(),
+            outcomes_recorded: AtomicU64::new(0),
+            poll_candidates: PollCandidates::default(),
             changes,
             commits,
             trust_client_clock: options.trust_client_clock,
             stop: CancellationToken::new(),
-            stop_waits: CancellationToken::new(),
+            stop_polls: CancellationToken::new(),
             _scratch: store.scratch,
             host: store.host,
         });
         let engine = Engine(inner, None);
-        if !options.brief {
+        if !options.without_tasks {
             engine.start_tasks(options);
         }
         Ok(engine)
@@ -255,7 +255,7 @@ impl Engine {
 
     /// Ends all long polls now, without jobs.
     pub fn stop_waiting(&self) {
-        self.0.stop_waits.cancel();
+        self.0.stop_polls.cancel();
     }
 
     /// Finishes the queued writes and closes the database.
@@ -263,7 +263,7 @@ impl Engine {
         self.stop_waiting();
         self.0.stop.cancel();
         self.0.writer.close().await;
-        self.peers().leave_queue(self.readers()).await;
+        self.peers().leave(self.readers()).await;
         self.0.readers.close().await;
     }
 
@@ -343,23 +343,17 @@ impl Engine {
     }
 
     /// Completes when long polls must end.
-    async fn waits_end(&self) {
-        self.0.stop_waits.cancelled().await;
-    }
-
-    /// Counts one audited action; true for one in `every`.
-    fn is_every(&self, every: u64) -> bool {
-        let before = self.0.concluded.fetch_add(1, Ordering::Relaxed);
-        (before + 1).is_multiple_of(every)
+    async fn polls_stopped(&self) {
+        self.0.stop_polls.cancelled().await;
     }
 
     /// The candidates that Jobq polls choose records from.
     fn poll_candidates(&self) -> &PollCandidates {
-        &self.0.choices
+        &self.0.poll_candidates
     }
 
     fn operation_runner(&self) -> &operations::OperationRunner {
-        &self.0.operator
+        &self.0.operation_runner
     }
 
     fn readers(&self) -> &Readers {
@@ -377,11 +371,11 @@ impl Engine {
         items: usize,
         verb: impl FnMut(&mut UnitOfWork) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let task = Box::new(Verb {
             verb,
             result: None,
-            tell,
+            sender,
         });
         let request = WriteRequest {
             // Bytes and links bound a transaction too, not only the number of verbs.
@@ -393,7 +387,7 @@ impl Engine {
         };
         let written = async {
             self.0.writer.submit(request).await?;
-            told.await.map_err(|_| store::StoreError::Stopped)?
+            receiver.await.map_err(|_| store::StoreError::Stopped)?
         };
         if !self.readers().is_shared() {
             return written.await;
@@ -404,11 +398,11 @@ impl Engine {
     }
 
     async fn run_system_task(&self, system_task: SystemTask) -> Result<usize> {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let task = Box::new(SystemRequest {
             system_task,
-            concerned: 0,
-            tell,
+            affected: 0,
+            sender,
         });
         self.0
             .writer
@@ -420,7 +414,7 @@ impl Engine {
                 actor: self.1.clone(),
             })
             .await?;
-        told.await.map_err(|_| store::StoreError::Stopped)?
+        receiver.await.map_err(|_| store::StoreError::Stopped)?
     }
 
     /// Reloads cached data that other servers have changed.
@@ -432,11 +426,11 @@ impl Engine {
         let known = cache::revision(&self.0.shared);
         if fresh.revision > known {
             let answers = self.readers().read(cache::since(known)).await?;
-            if cache::take_in(&self.0.shared, known, &answers)?.is_some() {
+            if cache::apply_changes(&self.0.shared, known, &answers)?.is_some() {
                 return Ok(());
             }
             let answers = self.readers().read(cache::all()).await?;
-            if cache::take_over(&self.0.shared, answers)?.tokens_differ {
+            if cache::reload(&self.0.shared, answers)?.tokens_differ {
                 self.subscriptions().wake_all();
             }
         }
@@ -454,10 +448,10 @@ SELECT coalesce(max(seq), 0) FROM (SELECT max(seq) AS seq FROM jobs UNION ALL SE
 
 /// An in-memory engine without background tasks.
 #[cfg(test)]
-async fn quiet() -> Engine {
+async fn engine_without_tasks() -> Engine {
     let options = Options {
         database: "sqlite::memory:".to_owned(),
-        brief: true,
+        without_tasks: true,
         ..Options::default()
     };
     Engine::open(&options).await.unwrap()

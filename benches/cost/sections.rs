@@ -46,7 +46,7 @@ pub fn run() -> Result<()> {
                 database: "sqlite::memory:".to_owned(),
                 durability: Durability::Process,
                 // No maintenance, which runs by the clock and would count toward random sections.
-                brief: true,
+                without_tasks: true,
                 ..Options::default()
             },
             no_auth: true,

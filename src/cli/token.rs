@@ -22,7 +22,7 @@ pub async fn run(command: Token) -> Outcome {
     }
     let options = Options {
         database: url,
-        brief: true,
+        without_tasks: true,
         ..Options::default()
     };
     let engine = Engine::open(&options)

@@ -5,6 +5,7 @@
 //! Entries contain no payloads and no secrets.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -25,7 +26,7 @@ pub const AUDIT_ENTRIES_OF_NAME_MAX: i64 = 10_000;
 pub const AUDIT_DAYS_MAX: i64 = 90;
 
 /// Old entries are deleted once per this many recorded outcomes.
-const DROP_EVERY: u64 = 500;
+const DELETE_EVERY: u64 = 500;
 
 /// Who takes an action, and which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub struct AuditEntry {
     /// The number of changed items. `before` and `after` have the first of them.
     pub items: i64,
     pub done: bool,
-    pub said: String,
+    pub message: String,
 }
 
 /// Selects entries. Empty and `None` fields match all.
@@ -70,7 +71,7 @@ pub struct AuditFilter {
 
 impl Actor {
     /// The statement that records a change, in addition to earlier changes of the same action.
-    pub(in crate::engine) fn note(
+    pub(in crate::engine) fn record(
         &self,
         at: Time,
         before: String,
@@ -94,7 +95,8 @@ impl Actor {
             request_id,
             source,
         } = self;
-        let texts = [who, role, action, target, link, request_id, source].map(|text| cut(text));
+        let texts =
+            [who, role, action, target, link, request_id, source].map(|text| truncate(text));
         let [who, role, action, target, link, request_id, source] = texts;
         Statement::new(sql, [id.as_str().into(), at.0.into()])
             .with(who)
@@ -110,7 +112,7 @@ impl Actor {
 }
 
 /// Cuts a text to [`AUDIT_TEXT_BYTES_MAX`] and removes NUL, which Postgres cannot store.
-fn cut(text: &str) -> String {
+fn truncate(text: &str) -> String {
     let end = text.floor_char_boundary(AUDIT_TEXT_BYTES_MAX);
     text.get(..end).unwrap_or_default().replace('\0', "")
 }
@@ -122,17 +124,18 @@ impl Engine {
     }
 
     /// Records whether an action succeeded, and the message that was shown.
-    pub async fn record_outcome(&self, actor: &Actor, done: bool, said: &str) -> Result<()> {
+    pub async fn record_outcome(&self, actor: &Actor, done: bool, message: &str) -> Result<()> {
         let now = self.now(None);
         let none = || "[]".to_owned();
         let mut statements = vec![
             actor
-                .entry(CONCLUDE, now, none(), none())
+                .entry(SET_OUTCOME, now, none(), none())
                 .with(0)
                 .with(i64::from(done))
-                .with(cut(said)),
+                .with(truncate(message)),
         ];
-        if self.is_every(DROP_EVERY) {
+        let recorded = self.0.outcomes_recorded.fetch_add(1, Ordering::Relaxed) + 1;
+        if recorded.is_multiple_of(DELETE_EVERY) {
             statements.extend(drop_old(now));
             let quota = [
                 actor.who.as_str().into(),
@@ -224,7 +227,7 @@ fn entry(row: &Row) -> Result<AuditEntry, StoreError> {
         after: row.text(10)?,
         items: row.int(11)?,
         done: row.int(12)? != 0,
-        said: row.text(13)?,
+        message: row.text(13)?,
     })
 }
 
@@ -243,7 +246,7 @@ ON CONFLICT (id) DO UPDATE SET ",
 // One action may take several transactions: the first changes are kept, and all are counted.
 const ADD: &str = insert!("items = audit.items + excluded.items");
 
-const CONCLUDE: &str = insert!("done = excluded.done, said = excluded.said");
+const SET_OUTCOME: &str = insert!("done = excluded.done, said = excluded.said");
 
 const READ: &str = "
 SELECT id, at, who, role, action, target, link, request_id, source, before, after, items, done, said FROM audit
@@ -276,12 +279,16 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_between_characters() {
+    fn a_text_is_truncated_between_characters() {
         for (bytes, expected) in [(4_095, 4_095), (4_096, 4_096), (4_097, 4_096)] {
-            assert_eq!(cut(&"a".repeat(bytes)).len(), expected, "{bytes} bytes");
+            assert_eq!(
+                truncate(&"a".repeat(bytes)).len(),
+                expected,
+                "{bytes} bytes"
+            );
         }
-        let long = cut(&"ä".repeat(4_000));
+        let long = truncate(&"ä".repeat(4_000));
         assert_eq!(long.len(), AUDIT_TEXT_BYTES_MAX);
-        assert_eq!(cut("a\0b"), "ab");
+        assert_eq!(truncate("a\0b"), "ab");
     }
 }

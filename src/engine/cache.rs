@@ -44,7 +44,11 @@ pub fn since(revision: i64) -> Vec<Statement> {
 }
 
 /// Applies the result of [`since`]. `None` if more than queues has changed: the caller must reload everything.
-pub fn take_in(shared: &Shared, since: i64, answers: &[Answer]) -> Result<Option<i64>, StoreError> {
+pub fn apply_changes(
+    shared: &Shared,
+    since: i64,
+    answers: &[Answer],
+) -> Result<Option<i64>, StoreError> {
     let [state, queues] = answers else {
         return Err(StoreError::Corrupt("no state"));
     };
@@ -72,7 +76,7 @@ pub fn revision(shared: &Shared) -> i64 {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The result of [`take_over`].
+/// The result of [`reload`].
 pub struct Reloaded {
     pub revision: i64,
     /// The queues with recurring jobs.
@@ -83,12 +87,12 @@ pub struct Reloaded {
 
 /// Replaces the cache with the result of [`all`], unless the cache has a later revision: concurrent reads may finish
 /// out of order.
-pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Reloaded, StoreError> {
+pub fn reload(shared: &Shared, answers: Vec<Answer>) -> Result<Reloaded, StoreError> {
     let mut answers = answers.into_iter().map(|answer| answer.rows);
     let mut next = || answers.next().unwrap_or_default();
     let state = next();
     let state = state.first().ok_or(StoreError::Corrupt("no state"))?;
-    let (revision, last_gone) = (state.int(0)?, state.int(1)?);
+    let (revision, last_deleted_queue) = (state.int(0)?, state.int(1)?);
     let (queues, config, tracked, tokens) = (next(), next(), next(), next());
     let recurring_in: Result<_, StoreError> = next().iter().map(|row| row.int(0)).collect();
     let mut known = shared
@@ -97,7 +101,7 @@ pub fn take_over(shared: &Shared, answers: Vec<Answer>) -> Result<Reloaded, Stor
         .unwrap_or_else(PoisonError::into_inner);
     let mut tokens_differ = false;
     if revision >= *known {
-        shared.queues.reload(&queues, last_gone)?;
+        shared.queues.reload(&queues, last_deleted_queue)?;
         shared.config.reload(&config)?;
         shared.tracked.reload(&tracked)?;
         tokens_differ = shared.tokens.reload(&tokens)?;
@@ -142,32 +146,32 @@ impl Engine {
         let Some(host) = &self.0.host else {
             return Ok(true);
         };
-        let looked = async || {
+        let read_state = async || {
             let rows = self.readers().rows(Statement::new(STATE, [])).await?;
             let row = rows.first().ok_or(StoreError::Corrupt("no state"))?;
             Ok::<_, StoreError>((row.int(0)?, row.int(1)?))
         };
-        let (revision, _) = looked().await?;
-        for look in 1..=LOOKS {
-            if looked().await?.1 >= revision {
+        let (revision, _) = read_state().await?;
+        for poll in 1..=POLLS_MAX {
+            if read_state().await?.1 >= revision {
                 return Ok(true);
             }
             // Rarely, because this briefly takes the lock, which can keep a server from starting.
-            if look % LOOKS_UNTIL_ASKED == 0 && host.is_gone() {
+            if poll % POLLS_PER_HOST_CHECK == 0 && host.is_gone() {
                 return Ok(true);
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(false)
     }
 }
 
 /// Interval and number of checks by [`Engine::wait_until_noticed`]. Maintenance runs twice per second.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-const LOOKS: u32 = 500;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const POLLS_MAX: u32 = 500;
 
 /// Checks between two tests whether the server still runs.
-const LOOKS_UNTIL_ASKED: u32 = 50;
+const POLLS_PER_HOST_CHECK: u32 = 50;
 
 const REVISION: &str = "SELECT revision, last_gone_queue, others_revision FROM state WHERE id = 1";
 

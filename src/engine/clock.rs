@@ -75,7 +75,7 @@ pub struct Clock {
 }
 
 /// While it waits for the machine's clock, this clock loses one part in 10.
-const SLOWER_BY: i64 = 10;
+const SLOWDOWN: i64 = 10;
 
 /// The last value that came from the machine's clock, and when that was, in microseconds of real time since the clock
 /// was started.
@@ -89,7 +89,7 @@ impl Anchor {
     /// The current time, `passed` µs after the clock was started, when the machine's clock reads `wall`.
     fn now(&mut self, wall: i64, passed: i64) -> i64 {
         let since = passed.saturating_sub(self.at);
-        let slowly = self.anchor.saturating_add(since - since / SLOWER_BY);
+        let slowly = self.anchor.saturating_add(since - since / SLOWDOWN);
         if wall >= slowly {
             *self = Anchor {
                 anchor: wall,
@@ -113,7 +113,7 @@ impl Default for Clock {
 impl Clock {
     /// The current time.
     pub fn now(&self) -> Time {
-        let wall = machine().saturating_add(self.offset.load(Ordering::Relaxed));
+        let wall = machine_time().saturating_add(self.offset.load(Ordering::Relaxed));
         self.at_least(wall)
     }
 
@@ -127,19 +127,19 @@ impl Clock {
     pub fn synchronize(&self, now: i64) {
         self.at_least(now);
         self.offset
-            .store(now.saturating_sub(machine()), Ordering::Relaxed);
+            .store(now.saturating_sub(machine_time()), Ordering::Relaxed);
     }
 
     fn at_least(&self, wall: i64) -> Time {
-        let mut told = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut anchor = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
         // Read under the lock, so that the next caller reads a later time.
         let passed = i64::try_from(self.started.elapsed().as_micros()).unwrap_or(i64::MAX);
-        Time(told.now(wall, passed))
+        Time(anchor.now(wall, passed))
     }
 }
 
 /// The machine's clock.
-fn machine() -> i64 {
+fn machine_time() -> i64 {
     let wall = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or(Duration::ZERO)
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn the_clock_does_not_fall_behind_what_the_database_has_said() {
         let clock = Clock::default();
-        let later = machine() + 60 * MICROS_A_SECOND;
+        let later = machine_time() + 60 * MICROS_A_SECOND;
         clock.synchronize(later);
         // An older reading that arrives late.
         clock.synchronize(later - 30 * MICROS_A_SECOND);
@@ -181,31 +181,31 @@ mod tests {
     const NOON: i64 = 1_000 * HOUR;
 
     #[test]
-    fn a_clock_that_is_set_back_goes_on() {
-        let mut told = Anchor::default();
+    fn a_clock_set_back_continues_slowly() {
+        let mut anchor = Anchor::default();
         let second = MICROS_A_SECOND;
-        assert_eq!(told.now(NOON, 0), NOON);
-        assert_eq!(told.now(NOON + HOUR, second), NOON + HOUR);
+        assert_eq!(anchor.now(NOON, 0), NOON);
+        assert_eq!(anchor.now(NOON + HOUR, second), NOON + HOUR);
         let back = NOON + 2 * second;
-        assert_eq!(told.now(back, 2 * second), NOON + HOUR + 900_000);
-        assert_eq!(told.now(back, 2 * second), NOON + HOUR + 900_000);
+        assert_eq!(anchor.now(back, 2 * second), NOON + HOUR + 900_000);
+        assert_eq!(anchor.now(back, 2 * second), NOON + HOUR + 900_000);
     }
 
     #[test]
     fn a_clock_that_is_ahead_agrees_with_the_machine_again() {
         // The clock is an hour ahead; the machine's catches up in 10 h, however often the clock is read.
         for step in [7, HOUR / 60] {
-            let mut told = Anchor::default();
-            told.now(NOON + HOUR, 0);
+            let mut anchor = Anchor::default();
+            anchor.now(NOON + HOUR, 0);
             let mut before = NOON + HOUR;
             for passed in (1..1_000).map(|n| n * step) {
-                let now = told.now(NOON + passed, passed);
+                let now = anchor.now(NOON + passed, passed);
                 assert!(now >= before);
-                let slowly = NOON + HOUR + passed - passed / SLOWER_BY;
+                let slowly = NOON + HOUR + passed - passed / SLOWDOWN;
                 assert_eq!(now, slowly.max(NOON + passed));
                 before = now;
             }
-            assert_eq!(told.now(NOON + 20 * HOUR, 20 * HOUR), NOON + 20 * HOUR);
+            assert_eq!(anchor.now(NOON + 20 * HOUR, 20 * HOUR), NOON + 20 * HOUR);
         }
     }
 

@@ -2,7 +2,7 @@
 //! differences.
 //!
 //! Each kind of problem has two statements. `find` returns a JSON array with the keys of the problem, and a sentence.
-//! `mend` takes a JSON array of such arrays and checks the condition again, because the server may have changed the
+//! `repair` takes a JSON array of such arrays and checks the condition again, because the server may have changed the
 //! rows meanwhile.
 
 use std::collections::HashSet;
@@ -29,21 +29,21 @@ pub struct Inconsistency {
 
 /// Parameters of the check's statements.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
-    /// `$1` of `find`, `$2` of `mend`.
+pub struct CheckParameters {
+    /// `$1` of `find`, `$2` of `repair`.
     pub now: Time,
-    /// The last UTC day whose histograms may have been deleted; `$2` of `find`, `$3` of `mend`.
+    /// The last UTC day whose histograms may have been deleted; `$2` of `find`, `$3` of `repair`.
     pub pruned: i64,
-    /// Whether requests carry the client's time, which may run backwards; `$3` of `find`, `$4` of `mend`.
-    pub clients_tell_time: bool,
+    /// Whether requests carry the client's time, which may run backwards; `$3` of `find`, `$4` of `repair`.
+    pub trust_client_clock: bool,
 }
 
-impl Moment {
+impl CheckParameters {
     fn args(self) -> [crate::store::Arg; 3] {
         [
             self.now.0.into(),
             self.pruned.into(),
-            i64::from(self.clients_tell_time).into(),
+            i64::from(self.trust_client_clock).into(),
         ]
     }
 }
@@ -52,7 +52,7 @@ impl Engine {
     /// All inconsistencies, up to 1,000 of each kind.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
         self.refresh_cache().await?;
-        let args = self.moment(now).args();
+        let args = self.check_parameters(now).args();
         let find = |kind: &Kind| Statement::new(kind.find, args.clone());
         let answers = self
             .readers()
@@ -83,7 +83,8 @@ impl Engine {
             if left.is_empty() {
                 break;
             }
-            self.repair_problems(self.moment(now), left).await?;
+            self.repair_problems(self.check_parameters(now), left)
+                .await?;
             left = self.check(now).await?;
         }
         let resolved = found.len().saturating_sub(left.len());
@@ -91,27 +92,31 @@ impl Engine {
     }
 
     /// Repairs those of the problems that still exist.
-    async fn repair_problems(&self, moment: Moment, problems: Vec<Inconsistency>) -> Result<()> {
-        let mend = SystemTask::Repair(moment, problems.into());
-        self.run_system_task(mend).await.map(drop)
+    async fn repair_problems(
+        &self,
+        parameters: CheckParameters,
+        problems: Vec<Inconsistency>,
+    ) -> Result<()> {
+        let repair = SystemTask::Repair(parameters, problems.into());
+        self.run_system_task(repair).await.map(drop)
     }
 
-    fn moment(&self, now: Option<Time>) -> Moment {
+    fn check_parameters(&self, now: Option<Time>) -> CheckParameters {
         let now = self.now(now);
         let days =
             i64::try_from(self.config().whole_number("histogram-history")).unwrap_or(i64::MAX);
-        Moment {
+        CheckParameters {
             now,
             pruned: now.day().saturating_sub(days),
-            clients_tell_time: self.trusts_client_clock(),
+            trust_client_clock: self.trusts_client_clock(),
         }
     }
 }
 
 /// Runs the repair statements for the problems.
-pub async fn mend(
+pub async fn repair(
     connection: &mut Connection,
-    moment: Moment,
+    parameters: CheckParameters,
     problems: &[Inconsistency],
 ) -> Result<(), StoreError> {
     for kind in &KINDS {
@@ -121,8 +126,8 @@ pub async fn mend(
             continue;
         }
         let set = format!("[{}]", concerns.join(","));
-        let [now, pruned, clients] = moment.args();
-        let statement = Statement::new(kind.mend, [set.into(), now, pruned, clients]);
+        let [now, pruned, clients] = parameters.args();
+        let statement = Statement::new(kind.repair, [set.into(), now, pruned, clients]);
         connection.run(vec![statement]).await?;
     }
     Ok(())
@@ -132,7 +137,7 @@ pub async fn mend(
 struct Kind {
     name: &'static str,
     find: &'static str,
-    mend: &'static str,
+    repair: &'static str,
 }
 
 /// In the order of repair: jobs first, then the counters derived from them.
@@ -143,7 +148,7 @@ const KINDS: [Kind; 14] = [
 SELECT list(j.queue), 'jobs refer to queue number ' || j.queue || ', which does not exist'
 FROM (SELECT queue FROM jobs UNION SELECT queue FROM recurring) AS j
 LEFT JOIN queues AS q ON q.id = j.queue WHERE q.id IS NULL LIMIT 1000",
-        mend: "
+        repair: "
 INSERT INTO queues (id, protocol, namespace, name, first_seen)
 SELECT k.int(0), 'qless', '', 'recovered-' || k.int(0), $2 FROM rows($1) AS k WHERE true
 ON CONFLICT DO NOTHING",
@@ -155,7 +160,7 @@ SELECT list(q.id), 'queue \"' || q.name || '\" records ' || q.last_number || ' a
     || j.last
 FROM (SELECT queue, max(CAST(id AS BIGINT)) AS last FROM jobs WHERE state = 9 GROUP BY queue) AS j
 JOIN queues AS q ON q.id = j.queue WHERE j.last > q.last_number LIMIT 1000",
-        mend: "
+        repair: "
 UPDATE queues SET last_number = (SELECT max(CAST(j.id AS BIGINT)) FROM jobs AS j WHERE j.queue = queues.id AND j.state = 9)
 WHERE id IN (SELECT k.int(0) FROM rows($1) AS k)
     AND last_number < (SELECT max(CAST(j.id AS BIGINT)) FROM jobs AS j WHERE j.queue = queues.id AND j.state = 9)",
@@ -167,7 +172,7 @@ SELECT list(seq), CASE WHEN state = 4 THEN 'job \"' || id || '\" is running with
     ELSE 'job \"' || id || '\" is not running but has a lease' END
 FROM jobs WHERE (state = 4) <> (worker IS NOT NULL AND lease_id IS NOT NULL AND lease_until IS NOT NULL)
     OR state <> 4 AND (worker IS NOT NULL OR lease_id IS NOT NULL OR lease_until IS NOT NULL) LIMIT 1000",
-        mend: "
+        repair: "
 UPDATE jobs SET state = CASE WHEN jobs.state = 4 THEN 1 ELSE jobs.state END, worker = NULL, lease_id = NULL,
     lease_until = NULL, warned = 0, version = jobs.version + 1
 FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
@@ -178,7 +183,7 @@ FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND
         find: "
 SELECT list(seq), 'job \"' || id || '\" is failed but has no failure group or time'
 FROM jobs WHERE state = 5 AND (failure_group IS NULL OR failure_at IS NULL) LIMIT 1000",
-        mend: "
+        repair: "
 UPDATE jobs SET failure_group = coalesce(jobs.failure_group, 'unknown'),
     failure_at = coalesce(jobs.failure_at, jobs.since), version = jobs.version + 1
 FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
@@ -194,7 +199,7 @@ SELECT list(d.job, d.needs),
          ELSE 'job \"' || j.id || '\" has a dependency on \"' || n.id || '\" but is not in state depends' END
 FROM dependencies AS d LEFT JOIN jobs AS j ON j.seq = d.job LEFT JOIN jobs AS n ON n.seq = d.needs
 WHERE j.id IS NULL OR n.id IS NULL OR n.state = 6 OR j.state <> 3 LIMIT 1000",
-        mend: "
+        repair: "
 DELETE FROM dependencies WHERE (job, needs) IN (
     SELECT k.int(0), k.int(1) FROM rows($1) AS k
     LEFT JOIN jobs AS j ON j.seq = k.int(0) LEFT JOIN jobs AS n ON n.seq = k.int(1)
@@ -205,7 +210,7 @@ DELETE FROM dependencies WHERE (job, needs) IN (
         find: "
 SELECT list(seq), 'job \"' || id || '\" is in state depends but has no dependencies'
 FROM jobs WHERE state = 3 AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq) LIMIT 1000",
-        mend: "
+        repair: "
 UPDATE jobs SET state = CASE WHEN jobs.ready_at > $2 THEN 2 ELSE 1 END, version = jobs.version + 1
 FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
     AND jobs.state = 3
@@ -217,7 +222,7 @@ FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND
 SELECT list(j.seq, t.value), 'job \"' || j.id || '\" has the tag \"' || t.value || '\" but is missing from the tag index'
 FROM jobs AS j, elements(j.tags) AS t
 WHERE NOT EXISTS (SELECT 1 FROM tags AS x WHERE x.job = j.seq AND x.tag = t.value) LIMIT 1000",
-        mend: "
+        repair: "
 INSERT INTO tags (job, tag, tagged_at, id)
 SELECT j.seq, k.text(1), $2, j.id FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0)
 WHERE EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = k.text(1))
@@ -229,7 +234,7 @@ ON CONFLICT DO NOTHING",
 SELECT list(x.job, x.tag), 'job \"' || x.id || '\" is in the tag index for \"' || x.tag || '\" but does not have the tag'
 FROM tags AS x LEFT JOIN jobs AS j ON j.seq = x.job
 WHERE j.id IS NULL OR NOT EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = x.tag) LIMIT 1000",
-        mend: "
+        repair: "
 DELETE FROM tags WHERE (job, tag) IN (
     SELECT k.int(0), k.text(1) FROM rows($1) AS k LEFT JOIN jobs AS j ON j.seq = k.int(0)
     WHERE j.id IS NULL OR NOT EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = k.text(1)))",
@@ -240,7 +245,7 @@ DELETE FROM tags WHERE (job, tag) IN (
 SELECT list(tag), 'tag \"' || tag || '\" has a stored count of ' || sum(kept) || ' jobs; actual: ' || sum(there)
 FROM (SELECT tag, n AS kept, 0 AS there FROM tag_counts UNION ALL SELECT tag, 0, 1 FROM tags) AS c
 GROUP BY tag HAVING sum(kept) <> sum(there) LIMIT 1000",
-        mend: "
+        repair: "
 INSERT INTO tag_counts (tag, server, n)
 SELECT k.text(0), 0, (SELECT count(*) FROM tags AS t WHERE t.tag = k.text(0))
     - (SELECT coalesce(sum(c.n), 0) FROM tag_counts AS c WHERE c.tag = k.text(0))
@@ -255,7 +260,7 @@ SELECT list(failure_group, queue),
 FROM (SELECT failure_group, queue, n AS kept, 0 AS there FROM failure_counts
       UNION ALL SELECT failure_group, queue, 0, 1 FROM jobs WHERE state = 5 AND failure_group IS NOT NULL) AS c
 GROUP BY failure_group, queue HAVING sum(kept) <> sum(there) LIMIT 1000",
-        mend: "
+        repair: "
 INSERT INTO failure_counts (failure_group, queue, server, n)
 SELECT k.text(0), k.int(1), 0,
     (SELECT count(*) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = k.text(0) AND j.queue = k.int(1))
@@ -278,7 +283,7 @@ FROM (SELECT queue, slot AS state, n AS kept, 0 AS there FROM tallies WHERE kind
       UNION ALL SELECT queue, state, 0, count(*) FROM jobs GROUP BY queue, state) AS c
 LEFT JOIN queues AS q ON q.id = c.queue
 GROUP BY c.queue, c.state HAVING sum(kept) <> sum(there) LIMIT 1000",
-        mend: "
+        repair: "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
 SELECT 0, k.int(0), 0, k.int(1), 0,
     (SELECT count(*) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = k.int(1))
@@ -299,7 +304,7 @@ FROM (SELECT queue, day, n AS kept, 0 AS there FROM tallies WHERE kind = 3 AND s
 LEFT JOIN queues AS q ON q.id = c.queue
 WHERE EXISTS (SELECT 1 FROM tallies AS t WHERE t.kind = 3 AND t.queue = c.queue AND t.day = c.day)
 GROUP BY c.queue, c.day HAVING sum(kept) <> sum(there) LIMIT 1000",
-        mend: "
+        repair: "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
 SELECT 3, k.int(0), k.int(1), 1, 0,
     (SELECT count(*) FROM jobs AS j WHERE j.state = 5 AND j.queue = k.int(0)
@@ -320,7 +325,7 @@ FROM (SELECT kind, queue, day, CASE WHEN slot < 0 THEN n ELSE 0 END AS kept,
       FROM tallies WHERE kind IN (1, 2) AND day > $2) AS c
 LEFT JOIN queues AS q ON q.id = c.queue
 GROUP BY c.kind, c.queue, c.day HAVING sum(kept) <> sum(there) LIMIT 1000",
-        mend: "
+        repair: "
 INSERT INTO tallies (kind, queue, day, slot, server, n, mean, m2)
 SELECT k.int(0), k.int(1), k.int(2), -1, 0,
     (SELECT coalesce(sum(CASE WHEN t.slot < 0 THEN -t.n ELSE t.n END), 0) FROM tallies AS t
@@ -334,7 +339,7 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
 SELECT list(w.name), 'worker \"' || w.name || '\" claimed a job after it was last seen'
 FROM workers AS w WHERE $3 = 0 AND w.protocol = 'qless' AND w.last_seen < (
     SELECT max(j.since) FROM jobs AS j WHERE j.state = 4 AND j.worker = w.name) LIMIT 1000",
-        mend: "
+        repair: "
 UPDATE workers SET last_seen = coalesce(
     (SELECT max(j.since) FROM jobs AS j WHERE j.state = 4 AND j.worker = workers.name), last_seen)
 WHERE protocol = 'qless' AND name IN (SELECT k.text(0) FROM rows($1) AS k)",

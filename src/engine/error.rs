@@ -49,9 +49,9 @@ pub enum Error {
     LogFull { id: String, max: &'static str },
     /// The query would have to read more than one request may.
     #[error(
-        "the query needs too much work and stopped after {looked_at} jobs; narrow it with a condition on the state's label, the id or `modified`"
+        "the query needs too much work and stopped after {scanned} jobs; narrow it with a condition on the state's label, the id or `modified`"
     )]
-    TooMuchWork { looked_at: usize },
+    TooMuchWork { scanned: usize },
     /// The listed jobs are too large together.
     #[error("the response would exceed {} MiB; request fewer jobs", RESPONSE_BYTES_MAX >> 20)]
     ResponseTooLarge,

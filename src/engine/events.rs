@@ -73,13 +73,13 @@ pub struct Events {
 
 impl Events {
     /// Publishes on `log`.
-    pub fn log(&mut self, said: &LogEvent<'_>) {
-        self.push("log", said);
+    pub fn log(&mut self, event: &LogEvent<'_>) {
+        self.push("log", event);
     }
 
     /// Publishes on the worker's channel.
-    pub fn worker(&mut self, worker: &str, said: &LogEvent<'_>) {
-        self.push(&format!("w:{worker}"), said);
+    pub fn worker(&mut self, worker: &str, event: &LogEvent<'_>) {
+        self.push(&format!("w:{worker}"), event);
     }
 
     /// Publishes the ID of a tracked job.

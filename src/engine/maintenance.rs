@@ -30,9 +30,12 @@ pub enum SystemTask {
     /// Deletes everything.
     Flush,
     /// Deletes a bounded batch of a queue's jobs.
-    DeleteJobs(tasks::Drop),
+    DeleteJobs(tasks::DeleteJobs),
     /// Repairs inconsistencies.
-    Repair(consistency::Moment, Arc<[consistency::Inconsistency]>),
+    Repair(
+        consistency::CheckParameters,
+        Arc<[consistency::Inconsistency]>,
+    ),
 }
 
 impl SystemTask {
@@ -45,13 +48,13 @@ impl SystemTask {
 /// A system task as a request to the writer. Its result is the number of jobs it changed or deleted.
 pub struct SystemRequest {
     pub system_task: SystemTask,
-    pub concerned: usize,
-    pub tell: oneshot::Sender<Result<usize>>,
+    pub affected: usize,
+    pub sender: oneshot::Sender<Result<usize>>,
 }
 
 impl Task for SystemRequest {
     fn run(&mut self, work: &mut UnitOfWork) {
-        self.concerned = work.affected;
+        self.affected = work.affected;
     }
 
     fn system_task(&self) -> Option<SystemTask> {
@@ -59,7 +62,7 @@ impl Task for SystemRequest {
     }
 
     fn answer(self: Box<Self>, outcome: Result<()>) {
-        drop(self.tell.send(outcome.map(|()| self.concerned)));
+        drop(self.sender.send(outcome.map(|()| self.affected)));
     }
 }
 
@@ -73,8 +76,8 @@ impl Runner {
     ) -> Result<Vec<Statement>, StoreError> {
         match system_task {
             SystemTask::Flush => return Ok(tasks::flush()),
-            SystemTask::Repair(moment, problems) => {
-                consistency::mend(connection, *moment, problems).await?;
+            SystemTask::Repair(parameters, problems) => {
+                consistency::repair(connection, *parameters, problems).await?;
                 return Ok(vec![Statement::new(REVISE, [])]);
             }
             SystemTask::CheckPeers => {
@@ -85,18 +88,18 @@ impl Runner {
                 return Ok(noticed.into_iter().collect());
             }
             SystemTask::Maintain(MaintenanceTask::DeleteEmptyQueues) => {
-                self.empty_queues.look(connection, work).await?;
+                self.empty_queues.check(connection, work).await?;
             }
             SystemTask::Maintain(MaintenanceTask::DeleteOldOperations) => {
-                work.affected += operations::tidy(connection, work.now).await?;
+                work.affected += operations::delete_old(connection, work.now).await?;
             }
             SystemTask::Maintain(MaintenanceTask::DeleteExpiredTokens) => {
-                work.forget_expired_tokens();
+                work.delete_expired_tokens();
             }
-            SystemTask::Maintain(part) => {
-                tasks::run_task(connection, work, *part, self.clients_tell_time).await?;
+            SystemTask::Maintain(task) => {
+                tasks::run_task(connection, work, *task, self.trust_client_clock).await?;
             }
-            SystemTask::DeleteJobs(what) => tasks::drop_of(connection, work, what).await?,
+            SystemTask::DeleteJobs(what) => tasks::delete_jobs(connection, work, what).await?,
         }
         Ok(Vec::new())
     }
@@ -126,10 +129,10 @@ impl Runner {
 }
 
 /// The interval of maintenance.
-const UPKEEP_EVERY: Duration = Duration::from_millis(500);
+const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Infrequent tasks, and storing the last use of tokens, run once per this many rounds.
-const SELDOM: u64 = 20;
+const INFREQUENT_EVERY: u64 = 20;
 
 /// Batches of one task per round; then the other tasks run.
 const BATCHES_MAX: usize = 50;
@@ -137,32 +140,32 @@ const BATCHES_MAX: usize = 50;
 impl Engine {
     /// Runs maintenance until the server stops.
     pub(in crate::engine) async fn run_maintenance(self) {
-        let mut ticks = tokio::time::interval(UPKEEP_EVERY);
+        let mut ticks = tokio::time::interval(MAINTENANCE_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         for round in 0_u64.. {
             ticks.tick().await;
             // The writer has logged the error; the next round retries.
             drop(self.run_system_task(SystemTask::CheckPeers).await);
             self.operation_runner().wake();
-            let is_seldom = round.is_multiple_of(SELDOM);
-            if is_seldom {
+            let include_infrequent = round.is_multiple_of(INFREQUENT_EVERY);
+            if include_infrequent {
                 // Each server stores the token uses that it has seen. Errors are logged, and the next round retries.
                 drop(self.save_token_uses().await);
             }
             if self.operation_runner().leads().load(Ordering::Relaxed) {
-                self.run_maintenance_round(is_seldom).await;
+                self.run_maintenance_round(include_infrequent).await;
             }
         }
     }
 
     /// Runs each task repeatedly while it has more to do, so that a backlog is cleared in one round. Client writes run
     /// between the batches.
-    async fn run_maintenance_round(&self, seldom_too: bool) {
-        let parts = MaintenanceTask::all(self.trusts_client_clock());
-        for part in parts.filter(|part| seldom_too || !part.is_infrequent()) {
+    async fn run_maintenance_round(&self, include_infrequent: bool) {
+        let tasks = MaintenanceTask::all(self.trusts_client_clock());
+        for task in tasks.filter(|task| include_infrequent || !task.is_infrequent()) {
             for _ in 0..BATCHES_MAX {
-                match self.run_system_task(SystemTask::Maintain(part)).await {
-                    Ok(jobs) if part.may_have_more(jobs) => {}
+                match self.run_system_task(SystemTask::Maintain(task)).await {
+                    Ok(jobs) if task.may_have_more(jobs) => {}
                     _ => break,
                 }
             }

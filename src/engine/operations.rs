@@ -18,7 +18,7 @@ use crate::engine::model::job::{Job, QueueKey};
 use crate::engine::queries::search::SearchLimits;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 pub use changes::OperationChanges;
-pub use rows::{COLUMNS, load, operation, tidy};
+pub use rows::{COLUMNS, delete_old, load, operation};
 pub use run::OperationRunner;
 
 /// Jobs in one operation.
@@ -39,9 +39,9 @@ pub const ACTIVE_MAX: i64 = 100;
 pub const LISTED_MAX: usize = 1_000;
 
 /// Limits of the count that is shown before an operation is confirmed.
-pub const COUNT_REACH: SearchLimits = SearchLimits {
+pub const COUNT_LIMITS: SearchLimits = SearchLimits {
     jobs: usize::MAX,
-    looked_at: 1_000_000,
+    scanned: 1_000_000,
     time: std::time::Duration::from_secs(2),
 };
 
@@ -125,25 +125,25 @@ pub struct Operation {
     pub action: Action,
     pub subject: Subject,
     pub stage: Stage,
-    /// The number of jobs when it was created; a lower bound if `is_least`.
+    /// The number of jobs when it was created; a lower bound if `is_lower_bound`.
     pub total: i64,
-    pub is_least: bool,
+    pub is_lower_bound: bool,
     /// Jobs with this number or a higher one have been processed.
-    pub down_to: i64,
+    pub processed_down_to: i64,
     pub done: i64,
     pub skipped: i64,
     /// Removed jobs that were restored, and those that could not be.
     pub restored: i64,
-    pub lost: i64,
+    pub not_restored: i64,
     /// Whether removed jobs are kept for undo.
-    pub keeps: bool,
-    pub kept_bytes: i64,
+    pub keeps_removed: bool,
+    pub removed_bytes: i64,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
     /// The end of the period in which it can be undone.
     pub undo_until: Option<Time>,
     /// The error, if it failed.
-    pub why: Option<String>,
+    pub error: Option<String>,
 }
 
 impl Operation {
@@ -157,8 +157,8 @@ impl Operation {
     pub(in crate::engine) fn end(&mut self, stage: Stage, now: Time) {
         self.stage = stage;
         self.ended_at = Some(now);
-        let kept = self.keeps && self.done > 0;
-        self.undo_until = kept.then(|| now.plus_seconds(UNDO_S));
+        let has_removed = self.keeps_removed && self.done > 0;
+        self.undo_until = has_removed.then(|| now.plus_seconds(UNDO_S));
     }
 }
 
@@ -169,7 +169,7 @@ pub struct NewOperation {
     pub action: Action,
     pub subject: Subject,
     /// The estimate that the user confirmed.
-    pub counted: OperationEstimate,
+    pub estimate: OperationEstimate,
 }
 
 /// The jobs an operation would apply to.
@@ -177,11 +177,11 @@ pub struct NewOperation {
 pub struct OperationEstimate {
     pub jobs: i64,
     /// How many of them the action is possible for in their current state.
-    pub able: i64,
+    pub applicable: i64,
     /// Their approximate size in bytes.
     pub bytes: i64,
     /// The count is a lower bound.
-    pub is_least: bool,
+    pub is_lower_bound: bool,
     /// The newest of the jobs.
     pub samples: Vec<Job>,
 }
@@ -189,10 +189,10 @@ pub struct OperationEstimate {
 impl OperationEstimate {
     /// Whether the jobs can be kept for undo.
     pub fn can_be_kept(&self) -> bool {
-        !self.is_least && self.jobs <= UNDO_JOBS_MAX && self.bytes <= UNDO_BYTES_MAX
+        !self.is_lower_bound && self.jobs <= UNDO_JOBS_MAX && self.bytes <= UNDO_BYTES_MAX
     }
 
-    pub(in crate::engine) fn meet(
+    pub(in crate::engine) fn add_job(
         &mut self,
         action: &Action,
         job: &Job,
@@ -202,7 +202,7 @@ impl OperationEstimate {
     ) {
         self.jobs += 1;
         self.bytes = self.bytes.saturating_add(bytes);
-        self.able += i64::from(apply::is_able(
+        self.applicable += i64::from(apply::is_applicable(
             action,
             queue.protocol,
             job.effective_state(now),
@@ -224,9 +224,9 @@ pub enum OperationError {
     #[error("too many jobs are selected; the limit is {LISTED_MAX}")]
     TooLong,
     #[error("the search is invalid: {0}")]
-    Mistaken(#[from] crate::search::Mistake),
+    InvalidSearch(#[from] crate::search::Mistake),
     #[error("no jobs are selected")]
-    Nobody,
+    NoJobs,
 }
 
 /// A job that an operation skipped.
@@ -235,8 +235,8 @@ pub struct Skip {
     /// [`Job::seq`].
     pub job: i64,
     /// Its queue and ID, if known.
-    pub place: Option<(QueueKey, String)>,
-    pub why: String,
+    pub queue_and_id: Option<(QueueKey, String)>,
+    pub reason: String,
 }
 
 impl Engine {
@@ -271,20 +271,20 @@ mod tests {
 
     #[test]
     fn what_is_removed_of_100000_jobs_and_64_mib_can_be_kept() {
-        for (jobs, bytes, is_least, expected) in [
+        for (jobs, bytes, is_lower_bound, expected) in [
             (99_999, 67_108_863, false, true),
             (100_000, 67_108_864, false, true),
             (100_001, 1, false, false),
             (1, 67_108_865, false, false),
             (1, 1, true, false),
         ] {
-            let counted = OperationEstimate {
+            let estimate = OperationEstimate {
                 jobs,
                 bytes,
-                is_least,
+                is_lower_bound,
                 ..OperationEstimate::default()
             };
-            assert_eq!(counted.can_be_kept(), expected, "{jobs} {bytes}");
+            assert_eq!(estimate.can_be_kept(), expected, "{jobs} {bytes}");
         }
     }
 }

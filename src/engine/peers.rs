@@ -23,7 +23,7 @@ const NUMBER_S: f64 = 60.0;
 const LEAD_S: f64 = 10.0;
 
 /// Changes are collected for this long before the other servers are notified.
-const GATHER: Duration = Duration::from_millis(5);
+const COLLECT_TIME: Duration = Duration::from_millis(5);
 
 /// The time limit for signing off at shutdown.
 const LEAVE_MAX: Duration = Duration::from_secs(1);
@@ -32,10 +32,10 @@ const LEAVE_MAX: Duration = Duration::from_secs(1);
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 /// The interval of polling for missed changes.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Queues in one notification; if there are more, it names all.
-const QUEUES_TOLD_MAX: usize = 200;
+const QUEUES_PER_MESSAGE_MAX: usize = 200;
 
 /// Means all queues in a notification.
 const ALL_QUEUES: &str = "*";
@@ -51,7 +51,7 @@ pub struct Peers {
     others: AtomicBool,
     /// Queues whose changes have not been announced yet, and the signal that there are some.
     changed_queues: Mutex<BTreeSet<QueueId>>,
-    has_news: Notify,
+    changed: Notify,
 }
 
 impl Peers {
@@ -126,7 +126,7 @@ impl Peers {
 
     /// Gives up our number and leadership, so that other servers need not wait until they expire. If the database is
     /// unreachable, they expire.
-    pub async fn leave_queue(&self, readers: &Readers) {
+    pub async fn leave(&self, readers: &Readers) {
         if !self.is_shared() {
             return;
         }
@@ -136,7 +136,7 @@ impl Peers {
             readers
                 .rows(Statement::new(GIVE_NUMBER_BACK, number))
                 .await?;
-            readers.rows(Statement::new(LEAD_NO_LONGER, [name()])).await
+            readers.rows(Statement::new(RESIGN, [name()])).await
         };
         match timeout(LEAVE_MAX, leaving).await {
             Ok(Ok(_)) => {}
@@ -162,32 +162,32 @@ impl Peers {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .extend(queues);
-            self.has_news.notify_one();
+            self.changed.notify_one();
         }
     }
 
     /// Waits for changes, and returns the notification for them.
     async fn next_message(&self) -> String {
-        self.has_news.notified().await;
-        sleep(GATHER).await;
-        let news = std::mem::take(
+        self.changed.notified().await;
+        sleep(COLLECT_TIME).await;
+        let changed = std::mem::take(
             &mut *self
                 .changed_queues
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         );
-        let queues = if news.len() > QUEUES_TOLD_MAX {
+        let queues = if changed.len() > QUEUES_PER_MESSAGE_MAX {
             ALL_QUEUES.to_owned()
         } else {
-            let numbers: Vec<_> = news.iter().map(ToString::to_string).collect();
+            let numbers: Vec<_> = changed.iter().map(ToString::to_string).collect();
             numbers.join(" ")
         };
         format!("{} {queues}", self.name)
     }
 
     /// Parses a notification: the queues, or all (`None`). The outer `None` means that we sent it.
-    fn parse_message(&self, word: &str) -> Option<Option<Vec<QueueId>>> {
-        let (name, queues) = word.split_once(' ').unwrap_or((word, ""));
+    fn parse_message(&self, message: &str) -> Option<Option<Vec<QueueId>>> {
+        let (name, queues) = message.split_once(' ').unwrap_or((message, ""));
         if name == self.name {
             return None;
         }
@@ -200,8 +200,8 @@ impl Engine {
     /// Notifies the other servers of changes here.
     pub(in crate::engine) async fn notify_peers(self) {
         loop {
-            let word = self.peers().next_message().await;
-            if let Err(error) = self.readers().notify(&word).await {
+            let message = self.peers().next_message().await;
+            if let Err(error) = self.readers().notify(&message).await {
                 tracing::debug!(%error, "failed to notify other servers");
             }
         }
@@ -209,7 +209,7 @@ impl Engine {
 
     /// Polls once per second for changes of other servers, because a notification may be lost.
     pub(in crate::engine) async fn poll_peers(self) {
-        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
@@ -230,8 +230,8 @@ impl Engine {
                     continue;
                 }
             };
-            while let Some(word) = listener.next().await {
-                if let Some(queues) = self.peers().parse_message(&word) {
+            while let Some(message) = listener.next().await {
+                if let Some(queues) = self.peers().parse_message(&message) {
                     self.catch_up_with_peers(queues).await;
                 }
             }
@@ -248,15 +248,15 @@ impl Engine {
         }
         self.notify_changed();
         let waited_at = self.subscriptions().queues();
-        let concerned = |key: &QueueKey| match &queues {
+        let affected = |key: &QueueKey| match &queues {
             None => true,
             Some(queues) => self
                 .known_queues()
                 .get(key)
                 .is_some_and(|queue| queues.contains(&queue.id)),
         };
-        let concerned = waited_at.into_iter().filter(concerned).collect();
-        self.wake_where_available(concerned).await;
+        let affected = waited_at.into_iter().filter(affected).collect();
+        self.wake_where_available(affected).await;
     }
 }
 
@@ -274,7 +274,7 @@ const RENEW_NUMBER: &str =
 
 const GIVE_NUMBER_BACK: &str = "UPDATE servers SET until = 0 WHERE number = $1 AND name = $2";
 
-const LEAD_NO_LONGER: &str = "UPDATE leader SET until = 0 WHERE id = 1 AND name = $1";
+const RESIGN: &str = "UPDATE leader SET until = 0 WHERE id = 1 AND name = $1";
 
 const OTHERS: &str = "SELECT number FROM servers WHERE until >= $1 AND name <> $2 LIMIT 1";
 

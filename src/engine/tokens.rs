@@ -1,8 +1,8 @@
-//! Tokens: access to namespaces. Every request needs them, so `known.rs` caches the table `tokens`. Only hashes are
+//! Tokens: access to namespaces. Every request needs them, so `cache.rs` caches the table `tokens`. Only hashes are
 //! stored, so neither the database nor the memory reveals a secret.
 
+pub mod cache;
 pub mod expiry;
-pub mod known;
 pub mod last_use;
 
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::engine::tokens::expiry::LIFE_DAYS_MAX;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::secret::Hash;
 use crate::store::Statement;
-pub use known::Tokens;
+pub use cache::Tokens;
 
 /// The shortest secret that a caller may choose, in bytes. Generated ones have 43 characters.
 pub const SECRET_BYTES_MIN: usize = 20;
@@ -33,13 +33,13 @@ pub const NAMESPACE_BYTES_MAX: usize = 255;
 pub const TOKENS_MAX: usize = 1_000;
 
 /// The prefix of a token's public name. Secrets contain no colon.
-const NAMED: &str = "sha256:";
+const NAME_PREFIX: &str = "sha256:";
 
 /// Hex digits of the hash in the public name.
-const NAME_DIGITS: usize = 16;
+const NAME_HEX_DIGITS: usize = 16;
 
 /// The reserved namespace name.
-pub const TAKEN: &str = "v0";
+pub const RESERVED_NAMESPACE: &str = "v0";
 
 /// Why a token cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,9 +49,9 @@ pub enum TokenError {
     )]
     Namespace,
     #[error(
-        "the namespace name {TAKEN} is reserved: paths under /api/{TAKEN} belong to another protocol"
+        "the namespace name {RESERVED_NAMESPACE} is reserved: paths under /api/{RESERVED_NAMESPACE} belong to another protocol"
     )]
-    Taken,
+    Reserved,
     #[error("a description must not exceed {DESCRIPTION_BYTES_MAX} bytes or contain NUL")]
     Description,
     #[error("the token must have at least {SECRET_BYTES_MIN} characters")]
@@ -120,14 +120,14 @@ impl TokenDetails {
     }
 }
 
-/// A token that a transaction creates, or revokes (`made` is `None`).
+/// A token that a transaction creates, or revokes (`created` is `None`).
 #[derive(Clone, Debug)]
 pub struct TokenChange {
     pub namespace: String,
     pub hash: Hash,
-    pub made: Option<TokenDetails>,
+    pub created: Option<TokenDetails>,
     /// Whether maintenance deletes it because it expired long ago.
-    pub is_forgotten: bool,
+    pub is_expired: bool,
 }
 
 impl TokenChange {
@@ -142,7 +142,7 @@ pub struct TokenChanges {
     pub known: Arc<Tokens>,
     pub changes: Vec<TokenChange>,
     /// Tokens that expired at or before this time may be deleted by maintenance.
-    forgotten_until: Time,
+    expired_until: Time,
 }
 
 impl TokenChanges {
@@ -150,13 +150,13 @@ impl TokenChanges {
         TokenChanges {
             known: Arc::clone(known),
             changes: Vec::new(),
-            forgotten_until: Time::default(),
+            expired_until: Time::default(),
         }
     }
 
     pub(in crate::engine) fn has(&self, namespace: &str, hash: &Hash) -> bool {
         match self.change(namespace, hash) {
-            Some(change) => change.made.is_some(),
+            Some(change) => change.created.is_some(),
             None => self.known.has(namespace, hash),
         }
     }
@@ -164,35 +164,36 @@ impl TokenChanges {
     fn is_valid(&self, namespace: &str, hash: &Hash, now: Time) -> bool {
         match self.change(namespace, hash) {
             Some(change) => change
-                .made
+                .created
                 .as_ref()
-                .is_some_and(|made| !made.is_expired(now)),
+                .is_some_and(|details| !details.is_expired(now)),
             None => self.known.is_valid(namespace, hash, now),
         }
     }
 
     fn change(&self, namespace: &str, hash: &Hash) -> Option<&TokenChange> {
-        let concerned =
+        let affected =
             |change: &&TokenChange| change.namespace == namespace && change.hash == *hash;
-        self.changes.iter().rev().find(concerned)
+        self.changes.iter().rev().find(affected)
     }
 
     /// The number of tokens in the namespace; an upper bound, because tokens revoked in this transaction are not
     /// subtracted.
     pub(in crate::engine) fn count(&self, namespace: &str) -> usize {
-        let of_it = |change: &&TokenChange| change.namespace == namespace && change.made.is_some();
+        let of_it =
+            |change: &&TokenChange| change.namespace == namespace && change.created.is_some();
         self.known.count(namespace) + self.changes.iter().filter(of_it).count()
     }
 
     pub fn writes(&self) -> Vec<Statement> {
-        let is_forgotten = |change: &&TokenChange| change.is_forgotten;
-        let others = self.changes.iter().filter(|change| !is_forgotten(change));
+        let is_expired = |change: &&TokenChange| change.is_expired;
+        let others = self.changes.iter().filter(|change| !is_expired(change));
         let mut writes: Vec<_> = others.map(TokenChange::write).collect();
-        let forgotten = self.changes.iter().filter(is_forgotten);
-        let forgotten = forgotten.map(|change| (change.namespace.as_str(), change.hash.hex()));
-        let forgotten: Vec<_> = forgotten.collect();
-        if !forgotten.is_empty() {
-            writes.push(Statement::of_rows(FORGET, &forgotten).with(self.forgotten_until.0));
+        let expired = self.changes.iter().filter(is_expired);
+        let expired = expired.map(|change| (change.namespace.as_str(), change.hash.hex()));
+        let expired: Vec<_> = expired.collect();
+        if !expired.is_empty() {
+            writes.push(Statement::of_rows(DELETE_EXPIRED, &expired).with(self.expired_until.0));
         }
         writes
     }
@@ -201,15 +202,15 @@ impl TokenChanges {
 impl TokenChange {
     fn write(&self) -> Statement {
         let (namespace, hash) = (self.namespace.as_str(), self.hash.hex());
-        let Some(made) = &self.made else {
+        let Some(details) = &self.created else {
             return Statement::new(REMOVE, [namespace.into(), hash.into()]);
         };
         let rows = [(
             namespace,
             hash,
-            made.description.as_str(),
-            made.created_at.0,
-            made.expires_at.map(|at| at.0),
+            details.description.as_str(),
+            details.created_at.0,
+            details.expires_at.map(|at| at.0),
         )];
         // Fails if another server has created the same token meanwhile.
         Statement::of_rows(ADD, &rows).exactly(1)
@@ -225,18 +226,18 @@ impl UnitOfWork {
     }
 
     /// Deletes a bounded batch of tokens that expired more than [`EXPIRED_KEPT_S`] ago.
-    pub fn forget_expired_tokens(&mut self) {
+    pub fn delete_expired_tokens(&mut self) {
         let until = self.now.plus_seconds(-EXPIRED_KEPT_S);
-        let expired = self.tokens.known.expired(until, FORGOTTEN_MAX);
+        let expired = self.tokens.known.expired(until, EXPIRED_BATCH);
         self.affected += expired.len();
-        self.tokens.forgotten_until = until;
-        let gone = expired.into_iter().map(|(namespace, hash)| TokenChange {
+        self.tokens.expired_until = until;
+        let deletions = expired.into_iter().map(|(namespace, hash)| TokenChange {
             namespace,
             hash,
-            made: None,
-            is_forgotten: true,
+            created: None,
+            is_expired: true,
         });
-        self.tokens.changes.extend(gone);
+        self.tokens.changes.extend(deletions);
     }
 }
 
@@ -275,15 +276,15 @@ impl Engine {
 
 fn name(hash: &Hash) -> String {
     let mut name = hash.hex();
-    name.truncate(NAME_DIGITS);
-    format!("{NAMED}{name}")
+    name.truncate(NAME_HEX_DIGITS);
+    format!("{NAME_PREFIX}{name}")
 }
 
 /// Seconds that an expired token stays listed.
 const EXPIRED_KEPT_S: f64 = 30.0 * 86_400.0;
 
 /// Expired tokens deleted in one transaction.
-pub const FORGOTTEN_MAX: usize = 500;
+pub const EXPIRED_BATCH: usize = 500;
 
 pub const ALL: &str =
     "SELECT namespace, hash, description, created_at, expires_at, used_at FROM tokens";
@@ -295,7 +296,7 @@ SELECT text(0), text(1), text(2), int(3), int(4) FROM rows($1) WHERE true ON CON
 const REMOVE: &str = "DELETE FROM tokens WHERE namespace = $1 AND hash = $2";
 
 // Another server may have created a token with the same secret meanwhile, so the expiry is checked again.
-const FORGET: &str = "
+const DELETE_EXPIRED: &str = "
 DELETE FROM tokens
 WHERE expires_at <= $2 AND (namespace, hash) IN (SELECT text(0), text(1) FROM rows($1))";
 

@@ -66,11 +66,11 @@ struct RecurringSlot {
 #[derive(Default)]
 struct Candidates {
     expired: VecDeque<JobKey>,
-    ready: VecDeque<JobKey>,
+    waiting: VecDeque<JobKey>,
     /// How many more jobs may run, if the queue has a limit.
     free_slots: Option<usize>,
     /// There are more candidates than the transaction has memory for.
-    is_cut: bool,
+    has_more: bool,
 }
 
 /// State shared by all transactions of a server.
@@ -126,7 +126,7 @@ pub struct UnitOfWork {
     /// Dependents of jobs that are not fully loaded, for cycle detection.
     dependents: HashMap<String, Vec<String>>,
     /// Whether cycle detection reached its read limit.
-    pub is_walk_cut: bool,
+    pub is_walk_incomplete: bool,
     candidates: HashMap<QueueId, Candidates>,
     oldest: Vec<JobKey>,
     recurring: HashMap<String, RecurringSlot>,
@@ -144,19 +144,24 @@ pub struct UnitOfWork {
     /// Running jobs with their versions, and jobs that no longer run (`None`), in the order in which the phases of the
     /// transaction left them: a later phase may end a job that an earlier one only read.
     cache_updates: Vec<(JobKey, Option<(Job, i64)>)>,
-    seqs: Seqs,
+    insertion_numbers: InsertionNumbers,
 }
 
 /// The sequence of insertion numbers.
 #[derive(Clone, Copy, Debug)]
-pub struct Seqs {
+pub struct InsertionNumbers {
     pub last: i64,
     /// The distance between two numbers; those between belong to other servers.
     pub step: i64,
 }
 
 impl UnitOfWork {
-    pub fn new(now: Time, shared: &Shared, has_subscribers: bool, seqs: Seqs) -> UnitOfWork {
+    pub fn new(
+        now: Time,
+        shared: &Shared,
+        has_subscribers: bool,
+        insertion_numbers: InsertionNumbers,
+    ) -> UnitOfWork {
         UnitOfWork {
             now,
             counters: Counters::default(),
@@ -183,7 +188,7 @@ impl UnitOfWork {
             removed: Vec::new(),
             edges: HashMap::new(),
             dependents: HashMap::new(),
-            is_walk_cut: false,
+            is_walk_incomplete: false,
             candidates: HashMap::new(),
             oldest: Vec::new(),
             recurring: HashMap::new(),
@@ -195,7 +200,7 @@ impl UnitOfWork {
             forgotten_workers: Vec::new(),
             settings: Vec::new(),
             cache_updates: Vec::new(),
-            seqs,
+            insertion_numbers,
         }
     }
 
@@ -221,15 +226,15 @@ impl UnitOfWork {
 
     /// A time later than all that this returned before, for events within a transaction that must be ordered.
     pub fn next_tick(&mut self) -> Time {
-        let moment = Time(self.now.0.saturating_add(self.ticks));
+        let time = Time(self.now.0.saturating_add(self.ticks));
         self.ticks += 1;
-        moment
+        time
     }
 
     /// The insertion number of a new job.
     pub fn next_seq(&mut self) -> i64 {
-        self.seqs.last += self.seqs.step;
-        self.seqs.last
+        self.insertion_numbers.last += self.insertion_numbers.step;
+        self.insertion_numbers.last
     }
 
     /// Adds a job. Its key must be unused.
@@ -287,15 +292,15 @@ impl UnitOfWork {
     }
 
     /// Whether more jobs of the queue could be claimed, which were too large for this transaction.
-    pub fn is_cut(&self, queue: QueueId) -> bool {
+    pub fn has_more(&self, queue: QueueId) -> bool {
         let candidates = self.candidates.get(&queue);
-        candidates.is_some_and(|candidates| candidates.is_cut && candidates.free_slots != Some(0))
+        candidates.is_some_and(|candidates| candidates.has_more && candidates.free_slots != Some(0))
     }
 
     /// Notes that more jobs of the queue could be claimed.
-    pub fn cut(&mut self, queue: QueueId) {
+    pub fn note_more(&mut self, queue: QueueId) {
         if let Some(candidates) = self.candidates.get_mut(&queue) {
-            candidates.is_cut = true;
+            candidates.has_more = true;
         }
     }
 
@@ -311,13 +316,13 @@ impl UnitOfWork {
     }
 
     /// The next job of the queue with an expired lease.
-    pub fn next_expired(&mut self, queue: QueueId) -> Option<JobKey> {
+    pub fn next_expired_lease(&mut self, queue: QueueId) -> Option<JobKey> {
         self.candidates.get_mut(&queue)?.expired.pop_front()
     }
 
     /// The next waiting job of the queue.
-    pub fn next_ready(&mut self, queue: QueueId) -> Option<JobKey> {
-        self.candidates.get_mut(&queue)?.ready.pop_front()
+    pub fn next_waiting(&mut self, queue: QueueId) -> Option<JobKey> {
+        self.candidates.get_mut(&queue)?.waiting.pop_front()
     }
 
     /// The oldest jobs that were requested, in order.
@@ -342,7 +347,7 @@ impl UnitOfWork {
     }
 
     /// The ID of a queue, which is created or listed again if necessary.
-    pub fn queue_for(&mut self, key: &QueueKey) -> QueueId {
+    pub fn get_or_create_queue(&mut self, key: &QueueKey) -> QueueId {
         if let Some(queue) = self.queue(key) {
             if queue.forgotten {
                 self.change_queue(Queue {

@@ -71,14 +71,14 @@ impl Engine {
     }
 }
 
-fn named<'a>(keys: impl IntoIterator<Item = &'a JobKey>) -> Needs {
+fn needs_of_jobs<'a>(keys: impl IntoIterator<Item = &'a JobKey>) -> Needs {
     Needs {
         jobs: keys.into_iter().cloned().collect(),
         ..Needs::default()
     }
 }
 
-fn of(oldest: Oldest) -> Needs {
+fn needs_of_oldest(oldest: Oldest) -> Needs {
     Needs {
         oldest: Some(oldest),
         ..Needs::default()

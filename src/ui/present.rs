@@ -209,7 +209,7 @@ pub fn bytes_preview(base64: &str) -> String {
 
 /// The number of a dead Relay job, whose ID is free for new jobs.
 pub fn letter(job: &Job) -> Option<i64> {
-    let is_apart = job.key == JobKey::of_the_dead(job.seq, &*job.key.id);
+    let is_apart = job.key == JobKey::dead_relay(job.seq, &*job.key.id);
     (job.state == State::Dead && is_apart).then_some(job.seq)
 }
 

@@ -77,7 +77,7 @@ async fn verbs_that_change_a_job_keep_its_long_body() {
 #[tokio::test]
 async fn a_claim_gets_all_long_bodies_in_order() {
     let options = Options {
-        brief: true,
+        without_tasks: true,
         ..super::options()
     };
     let engine = Engine::open(&options).await.unwrap();

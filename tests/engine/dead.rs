@@ -46,7 +46,7 @@ async fn the_oldest_are_revived_in_any_number_and_what_is_taken_stays() {
     engine.enqueue(taken, Mode::Unique).await.unwrap();
 
     let revive = |count| engine.reenqueue_oldest_dead(QueueKey::relay("q"), count);
-    let revived = |done, taken| Reenqueued { done, taken };
+    let revived = |done, conflicts| Reenqueued { done, conflicts };
     assert_eq!(revive(2_400).await.unwrap(), revived(2_397, 3));
     assert_eq!(size(&engine).await, 103);
     let job = engine.job_in(&queue, "j0001").await.unwrap().unwrap();
@@ -81,7 +81,11 @@ async fn several_dead_jobs_of_one_id_are_told_apart_by_their_numbers() {
         .reenqueue_dead_jobs(queue.clone(), keys.clone())
         .await;
     let each = Reenqueued::of(&each.unwrap());
-    assert_eq!((each.done, each.taken), (1, 2), "the first has the id now");
+    assert_eq!(
+        (each.done, each.conflicts),
+        (1, 2),
+        "the first has the id now"
+    );
     let dropped = engine.delete_dead_jobs(elsewhere, keys.clone()).await;
     assert_eq!(dropped, Ok(0), "they are in another queue");
     let living = engine.job_in(&queue, "twin").await.unwrap().unwrap().key;

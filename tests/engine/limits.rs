@@ -184,7 +184,7 @@ async fn a_claim_has_32_mib_before_its_last_job() {
 #[tokio::test]
 async fn an_operation_names_up_to_1000_jobs_and_100_are_active() {
     let options = Options {
-        brief: true,
+        without_tasks: true,
         ..options()
     };
     let engine = Engine::open(&options).await.unwrap();
@@ -198,7 +198,7 @@ async fn an_operation_names_up_to_1000_jobs_and_100_are_active() {
             who: "ada".to_owned(),
             action: Action::Cancel,
             subject,
-            counted: OperationEstimate::default(),
+            estimate: OperationEstimate::default(),
         };
         let made = engine.start_operation(asked).await.unwrap();
         (counted.err(), made.err())

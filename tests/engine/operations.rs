@@ -29,7 +29,7 @@ async fn begin(engine: &Engine, action: Action, subject: Subject) -> i64 {
         who: "ada".to_owned(),
         action,
         subject,
-        counted,
+        estimate: counted,
     };
     engine.start_operation(asked).await.unwrap().unwrap()
 }
@@ -68,7 +68,7 @@ async fn undo(engine: &Engine, id: i64) -> Operation {
 async fn look(engine: &Engine, text: &str) -> Vec<Job> {
     let reach = SearchLimits {
         jobs: 1_000_000,
-        looked_at: 1_000_000,
+        scanned: 1_000_000,
         time: PATIENCE,
     };
     let search = Search::parse(text).unwrap();
@@ -89,7 +89,12 @@ async fn sound(engine: &Engine) {
 /// The reasons of what was skipped, by id.
 async fn why(engine: &Engine, id: i64) -> Vec<(String, String)> {
     let skips = engine.skips(id, PAGE).await.unwrap();
-    let one = |skip: Skip| (skip.place.map(|(_, id)| id).unwrap_or_default(), skip.why);
+    let one = |skip: Skip| {
+        (
+            skip.queue_and_id.map(|(_, id)| id).unwrap_or_default(),
+            skip.reason,
+        )
+    };
     let mut skips: Vec<_> = skips.into_iter().map(one).collect();
     skips.sort();
     skips
@@ -224,7 +229,7 @@ async fn thousands_of_failed_jobs_are_retried_batch_by_batch() {
     fail_all(&engine, "other", "F").await;
     let operation = run(&engine, Action::Retry, "state:failed type:E").await;
     assert_eq!(operation.stage, Stage::Done);
-    assert_eq!((operation.total, operation.is_least), (3_000, false));
+    assert_eq!((operation.total, operation.is_lower_bound), (3_000, false));
     assert_eq!((operation.done, operation.skipped), (3_000, 0));
     assert!(operation.started_at <= operation.ended_at && operation.undo_until.is_none());
     assert_eq!(operation.who, "ada");
@@ -272,12 +277,15 @@ async fn what_cannot_be_done_is_skipped_and_said() {
             "jobs cannot be moved to another queue",
         ),
     ] {
-        let able = engine
+        let estimate = engine
             .estimate_operation(&action, &all(""))
             .await
             .unwrap()
             .unwrap();
-        assert_eq!((able.jobs, able.able, able.samples.len()), (12, done, 3));
+        assert_eq!(
+            (estimate.jobs, estimate.applicable, estimate.samples.len()),
+            (12, done, 3)
+        );
         let operation = run(&engine, action.clone(), "").await;
         assert_eq!((operation.done, operation.skipped), (done, 5), "{action:?}");
         let mut expected = vec![
@@ -351,15 +359,15 @@ async fn jobs_are_named_one_by_one_and_what_came_later_is_left_alone() {
         who: String::new(),
         action: Action::Track,
         subject: Subject::Jobs(Vec::new()),
-        counted: Default::default(),
+        estimate: Default::default(),
     });
-    assert_eq!(none.await.unwrap(), Err(OperationError::Nobody));
+    assert_eq!(none.await.unwrap(), Err(OperationError::NoJobs));
     let mistaken = engine
         .estimate_operation(&Action::Track, &all("stat:x"))
         .await
         .unwrap();
     assert!(
-        matches!(mistaken, Err(OperationError::Mistaken(_))),
+        matches!(mistaken, Err(OperationError::InvalidSearch(_))),
         "{mistaken:?}"
     );
     engine.close().await;

@@ -271,16 +271,16 @@ async fn bounds_that_are_met_are_told_and_the_search_goes_on_behind_them() {
     add(&engine, "q", jobs).await;
     add(&engine, "other", vec![new("last")]).await;
     let short = SearchLimits {
-        looked_at: 40,
+        scanned: 40,
         ..patient()
     };
-    for (text, among, rest) in [("j000", 101, 21), ("queue:q j000", 100, 20)] {
-        let (mut after, mut looked_at, mut all) = (None, Vec::new(), Vec::new());
+    for (text, considered, rest) in [("j000", 101, 21), ("queue:q j000", 100, 20)] {
+        let (mut after, mut scanned, mut all) = (None, Vec::new(), Vec::new());
         loop {
             let found = look(&engine, text, after, short, 0).await;
-            assert_eq!(found.among, among, "{text}");
+            assert_eq!(found.considered, considered, "{text}");
             assert_eq!(found.is_cut, found.next.is_some());
-            looked_at.push(found.looked_at);
+            scanned.push(found.scanned);
             all.extend(ids(&found.jobs));
             after = found.next;
             if after.is_none() {
@@ -288,7 +288,7 @@ async fn bounds_that_are_met_are_told_and_the_search_goes_on_behind_them() {
             }
         }
         assert_eq!(all, ["j000"], "{text}");
-        assert_eq!(looked_at, [40, 40, rest], "{text}");
+        assert_eq!(scanned, [40, 40, rest], "{text}");
     }
     // The first few hundred are looked at however long it takes.
     let more = (100..2_000).map(|number| new(&format!("j{number:04}")));
@@ -298,6 +298,6 @@ async fn bounds_that_are_met_are_told_and_the_search_goes_on_behind_them() {
         ..SearchLimits::default()
     };
     let found = look(&engine, "nothing", None, hurried, 0).await;
-    assert!((500..2_001).contains(&found.looked_at), "{found:?}");
-    assert!(found.is_cut && found.next.is_some() && found.down_to.is_some());
+    assert!((500..2_001).contains(&found.scanned), "{found:?}");
+    assert!(found.is_cut && found.next.is_some() && found.scanned_down_to.is_some());
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use switchyard::engine::{
-    Enqueue, HOUR, HOURS_KEPT, Mode, Publish, Run, SeriesTotals, minute, within,
+    Enqueue, HOUR, HOURS_KEPT, Mode, Publish, Run, SeriesTotals, minute, quantile,
 };
 use tokio::time::sleep;
 
@@ -65,8 +65,12 @@ async fn each_thing_counts_in_the_minute_in_which_it_happens() {
     );
     let all = engine.series(None, 0, 4, 1).await.unwrap();
     assert_eq!(told(&all[0]), [4, 3, 1, 1]);
-    assert_eq!(within(&all[0].waits, 1.0), Some(120.0), "60 s in 30–120 s");
-    assert_eq!(within(&all[0].runs, 1.0), Some(120.0));
+    assert_eq!(
+        quantile(&all[0].waits, 1.0),
+        Some(120.0),
+        "60 s in 30–120 s"
+    );
+    assert_eq!(quantile(&all[0].runs, 1.0), Some(120.0));
     let nobody = QueueKey::qless("nobody");
     let none = engine.series(Some(&nobody), 0, 4, 1).await.unwrap();
     assert_eq!(none, [SeriesTotals::default()]);

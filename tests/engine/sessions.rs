@@ -183,7 +183,7 @@ async fn what_somebody_changes_is_noted_even_if_it_is_never_concluded() {
     let all = AuditFilter::default();
     let found = engine.audit_entries(&all, None, 10).await.unwrap();
     assert_eq!(found.len(), 1);
-    assert!(found[0].done && found[0].items == 1 && found[0].said.is_empty());
+    assert!(found[0].done && found[0].items == 1 && found[0].message.is_empty());
     assert!(found[0].before.contains(r#""job":"a""#));
     assert_eq!(found[0].actor.target.len(), 4_096);
     engine
@@ -191,7 +191,7 @@ async fn what_somebody_changes_is_noted_even_if_it_is_never_concluded() {
         .await
         .unwrap();
     let found = engine.audit_entries(&all, None, 10).await.unwrap();
-    assert_eq!((found.len(), found[0].said.as_str()), (1, "It is gone."));
+    assert_eq!((found.len(), found[0].message.as_str()), (1, "It is gone."));
     assert!(found[0].before.contains(r#""job":"a""#), "it is not lost");
     // What clients do is not noted.
     put(&engine, 0.0, new("b")).await;

@@ -129,7 +129,7 @@ async fn what_cannot_be_a_token_is_refused_and_says_why() {
         ("a/b", "", None, TokenError::Namespace),
         ("ü", "", None, TokenError::Namespace),
         (&format!("{name}n"), "", None, TokenError::Namespace),
-        ("v0", "", None, TokenError::Taken),
+        ("v0", "", None, TokenError::Reserved),
         ("ns", &format!("{long}d"), None, TokenError::Description),
         ("ns", "nul\0", None, TokenError::Description),
         ("ns", "", Some("s".repeat(19)), TokenError::TooShort),
@@ -142,7 +142,7 @@ async fn what_cannot_be_a_token_is_refused_and_says_why() {
         let refused = engine.create_token(namespace, description, secret).await;
         assert_eq!(refused.unwrap_err(), Error::BadToken(flaw));
     }
-    assert!(TokenError::Taken.to_string().contains("v0"));
+    assert!(TokenError::Reserved.to_string().contains("v0"));
     // The same secret may open several namespaces.
     engine.create_token("ns", "", Some(shortest)).await.unwrap();
 }

@@ -403,7 +403,7 @@ async fn kill_9_in_the_middle_repeats_and_loses_nothing() {
     let engine = Engine::open(&options).await.unwrap();
     let reach = SearchLimits {
         jobs: JOBS + 1,
-        looked_at: JOBS + 1,
+        scanned: JOBS + 1,
         time: PATIENCE,
     };
     let all = Search::parse("queue:to").unwrap();

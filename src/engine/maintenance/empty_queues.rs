@@ -16,81 +16,81 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::store::{Connection, Statement, StoreError};
 
 /// The default time of inactivity after which an empty queue is deleted.
-pub const QUIET: Duration = Duration::from_secs(600);
+pub const DEFAULT_AGE: Duration = Duration::from_secs(600);
 
 /// Checks within that time.
-const LOOKS: u32 = 10;
+const CHECKS: u32 = 10;
 
 /// The time between mark and deletion: longer than any transaction.
-const MARKED: Duration = Duration::from_secs(5);
+const MARK_AGE: Duration = Duration::from_secs(5);
 
 /// The empty queues found so far.
 #[derive(Debug)]
 pub struct EmptyQueues {
-    quiet_s: f64,
-    looked_at: Option<Time>,
-    quiet: HashMap<QueueId, EmptyQueue>,
+    age_s: f64,
+    checked_at: Option<Time>,
+    queues: HashMap<QueueId, EmptyQueue>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EmptyQueue {
     /// Jobs claimed from it so far. A change means activity.
-    taken: i64,
+    claimed: i64,
     forgotten: bool,
     since: Time,
 }
 
 impl EmptyQueues {
-    /// `quiet` is the time of inactivity before deletion.
-    pub fn after(quiet: Duration) -> EmptyQueues {
+    /// `age` is the time of inactivity before deletion.
+    pub fn after(age: Duration) -> EmptyQueues {
         EmptyQueues {
-            quiet_s: quiet.as_secs_f64(),
-            looked_at: None,
-            quiet: HashMap::new(),
+            age_s: age.as_secs_f64(),
+            checked_at: None,
+            queues: HashMap::new(),
         }
     }
 
     /// If a check is due: marks queues that have been empty and inactive, and deletes those that were marked before.
-    pub async fn look(
+    pub async fn check(
         &mut self,
         connection: &mut Connection,
         work: &mut UnitOfWork,
     ) -> Result<(), StoreError> {
         let now = work.now;
-        let is_early = |at: Time| now.seconds_from(at) < self.quiet_s / f64::from(LOOKS);
-        if self.looked_at.is_some_and(is_early) {
+        let is_early = |at: Time| now.seconds_from(at) < self.age_s / f64::from(CHECKS);
+        if self.checked_at.is_some_and(is_early) {
             return Ok(());
         }
-        self.looked_at = Some(now);
+        self.checked_at = Some(now);
         let answers = connection.run(vec![Statement::new(EMPTY, [])]).await?;
-        let mut quiet = HashMap::new();
+        let mut queues = HashMap::new();
         for row in answers.into_iter().flat_map(|answer| answer.rows) {
             let id = row.int(0)?;
             let found = EmptyQueue {
-                taken: row.int(1)?,
+                claimed: row.int(1)?,
                 forgotten: row.int(2)? != 0,
                 since: now,
             };
             let is_as_before = |before: &&EmptyQueue| {
-                (before.taken, before.forgotten) == (found.taken, found.forgotten)
+                (before.claimed, before.forgotten) == (found.claimed, found.forgotten)
             };
             let found = self
-                .quiet
+                .queues
                 .get(&id)
                 .filter(is_as_before)
                 .copied()
                 .unwrap_or(found);
-            let quiet_s = now.seconds_from(found.since);
-            if found.forgotten && quiet_s >= MARKED.as_secs_f64() {
+            let empty_s = now.seconds_from(found.since);
+            if found.forgotten && empty_s >= MARK_AGE.as_secs_f64() {
                 work.drop_queue(id);
                 continue;
             }
-            if !found.forgotten && quiet_s >= self.quiet_s {
+            if !found.forgotten && empty_s >= self.age_s {
                 work.mark_forgotten(id);
             }
-            quiet.insert(id, found);
+            queues.insert(id, found);
         }
-        self.quiet = quiet;
+        self.queues = queues;
         Ok(())
     }
 }
@@ -114,9 +114,9 @@ pub fn drop_queues(queues: &[QueueId]) -> Vec<Statement> {
     let rows: Vec<_> = queues.iter().map(|id| (*id,)).collect();
     vec![
         Statement::of_rows(DROP, &rows).exactly(rows.len()),
-        fold_series::keep_of_gone(&rows),
+        fold_series::keep_deleted_queues(&rows),
         Statement::of_rows(DROP_TALLIES, &rows),
-        Statement::of_rows(NOTE_GONE, &rows),
+        Statement::of_rows(SAVE_LAST_DELETED, &rows),
     ]
 }
 
@@ -134,6 +134,6 @@ const DROP_TALLIES: &str = "
 DELETE FROM tallies WHERE kind IN (0, 1, 2, 3, 4, 5) AND queue IN (SELECT int(0) FROM rows($1))";
 
 /// IDs of deleted queues are not used again.
-const NOTE_GONE: &str = "
+const SAVE_LAST_DELETED: &str = "
 UPDATE state SET last_gone_queue = (SELECT max(int(0)) FROM rows($1))
 WHERE id = 1 AND last_gone_queue < (SELECT max(int(0)) FROM rows($1))";

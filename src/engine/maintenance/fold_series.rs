@@ -19,20 +19,20 @@ pub const HOURS_KEPT: i64 = 62 * 24;
 const BATCH: i64 = 5_000;
 
 /// The queue ID that holds the counters of deleted queues.
-const GONE: QueueId = 0;
+const DELETED_QUEUES: QueueId = 0;
 
 /// Aggregates a bounded batch of old minutes into hours, in one transaction so that nothing is lost or counted twice,
 /// and deletes a bounded batch of old hours. Returns whether nothing is left to do.
 pub async fn fold(connection: &mut Connection, work: &UnitOfWork) -> Result<bool, StoreError> {
     let hour = minute(work.now).div_euclid(HOUR);
     let first_minute = (hour - MINUTES_KEPT / HOUR).saturating_mul(HOUR);
-    let take = |kind: Kind, before: i64| {
+    let take_old = |kind: Kind, before: i64| {
         let args = [kind as i64, before, BATCH].map(Into::into);
-        Statement::new(TAKE, args)
+        Statement::new(TAKE_OLD, args)
     };
     let batch = vec![
-        take(Kind::Minute, first_minute),
-        take(Kind::Hour, hour - HOURS_KEPT),
+        take_old(Kind::Minute, first_minute),
+        take_old(Kind::Hour, hour - HOURS_KEPT),
     ];
     let answers = connection.run(batch).await?;
     let is_all = answers.iter().all(|answer| answer.affected < BATCH as u64);
@@ -55,11 +55,11 @@ pub async fn fold(connection: &mut Connection, work: &UnitOfWork) -> Result<bool
 }
 
 /// The statement that adds the counters of queues, which are being deleted, to those of deleted queues.
-pub fn keep_of_gone(queues: &[(QueueId,)]) -> Statement {
-    Statement::of_rows(KEEP, queues).with(GONE)
+pub fn keep_deleted_queues(queues: &[(QueueId,)]) -> Statement {
+    Statement::of_rows(KEEP_DELETED, queues).with(DELETED_QUEUES)
 }
 
-const TAKE: &str = "
+const TAKE_OLD: &str = "
 DELETE FROM tallies WHERE kind = $1 AND (queue, day, slot, server) IN (
     SELECT t.queue, t.day, t.slot, t.server
     FROM (SELECT id FROM queues UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t
@@ -71,7 +71,7 @@ INSERT INTO tallies (kind, queue, day, slot, server, n)
 SELECT 5, int(0), int(1), int(2), int(3), int(4) FROM rows($1) WHERE true
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n";
 
-const KEEP: &str = "
+const KEEP_DELETED: &str = "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
 SELECT t.kind, $2, t.day, t.slot, t.server, CAST(sum(t.n) AS BIGINT) FROM tallies AS t
 WHERE t.kind IN (4, 5) AND t.queue IN (SELECT int(0) FROM rows($1)) GROUP BY t.kind, t.day, t.slot, t.server

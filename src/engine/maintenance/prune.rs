@@ -13,7 +13,7 @@ use crate::store::{Answer, Connection, Statement, StoreError};
 pub async fn prune(
     connection: &mut Connection,
     work: &UnitOfWork,
-    clients_tell_time: bool,
+    trust_client_clock: bool,
 ) -> Result<bool, StoreError> {
     let statistics = work.last_expired_day("stats-history");
     let histograms = work.last_expired_day("histogram-history");
@@ -30,7 +30,7 @@ pub async fn prune(
         Statement::new(PRUNE_TAG_COUNTS, [BATCH.into()]),
         Statement::new(PRUNE_FAILURE_COUNTS, [BATCH.into()]),
     ];
-    if !clients_tell_time {
+    if !trust_client_clock {
         batch.extend(audit::drop_old(work.now));
         batch.extend(sessions::drop_old(work.now));
     }

@@ -6,7 +6,7 @@ use crate::engine::clock::Time;
 use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::model::job_rows;
 use crate::engine::model::job_rows::job_columns;
-use crate::engine::tokens::FORGOTTEN_MAX;
+use crate::engine::tokens::EXPIRED_BATCH;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::unit_of_work::{REVISE, UnitOfWork};
 use crate::engine::verbs::leases;
@@ -16,19 +16,19 @@ use crate::store::{Connection, Statement, StoreError};
 pub const BATCH: i64 = 2_000;
 
 /// Seconds for which dead Relay jobs are kept.
-const GONE_KEPT_S: f64 = 30.0 * 86_400.0;
+const DEAD_KEPT_S: f64 = 30.0 * 86_400.0;
 
 /// Jobs deleted per transaction.
-pub const DROP_BATCH: usize = 2_000;
+pub const DELETE_BATCH: usize = 2_000;
 
 /// Leases expired per transaction. Their jobs are read with their bodies.
-const LAPSE_BATCH: i64 = 500;
+const EXPIRE_BATCH: i64 = 500;
 
 /// Jobs of a queue to delete.
 #[derive(Clone, Debug)]
-pub struct Drop {
+pub struct DeleteJobs {
     pub queue: QueueKey,
-    pub heap: JobSet,
+    pub set: JobSet,
     /// Deletes at most this many, the first in the queue.
     pub count: usize,
     /// Deletes only jobs that were available, or dead, at this time.
@@ -91,25 +91,25 @@ impl MaintenanceTask {
     ];
 
     /// The tasks to run. If requests carry the client's time, excludes those that delete qless data by age.
-    pub fn all(clients_tell_time: bool) -> impl Iterator<Item = MaintenanceTask> {
-        let is_by_clock = |part: &MaintenanceTask| {
+    pub fn all(trust_client_clock: bool) -> impl Iterator<Item = MaintenanceTask> {
+        let is_by_clock = |task: &MaintenanceTask| {
             use MaintenanceTask::{
                 AgeStatistics, DeleteOldComplete, DeleteSurplusComplete, ForgetWorkers,
             };
             matches!(
-                part,
+                task,
                 DeleteOldComplete | DeleteSurplusComplete | ForgetWorkers | AgeStatistics
             )
         };
         let all = MaintenanceTask::ALL.into_iter();
-        all.filter(move |part| !(clients_tell_time && is_by_clock(part)))
+        all.filter(move |task| !(trust_client_clock && is_by_clock(task)))
     }
 
     /// The batch size. A full batch means that there may be more.
     fn batch(self) -> i64 {
         match self {
-            MaintenanceTask::ExpireLeases => LAPSE_BATCH,
-            MaintenanceTask::DeleteExpiredTokens => FORGOTTEN_MAX as i64,
+            MaintenanceTask::ExpireLeases => EXPIRE_BATCH,
+            MaintenanceTask::DeleteExpiredTokens => EXPIRED_BATCH as i64,
             _ => BATCH,
         }
     }
@@ -136,14 +136,14 @@ impl MaintenanceTask {
 pub async fn run_task(
     connection: &mut Connection,
     work: &mut UnitOfWork,
-    part: MaintenanceTask,
-    clients_tell_time: bool,
+    task: MaintenanceTask,
+    trust_client_clock: bool,
 ) -> Result<(), StoreError> {
     let now = work.now;
-    let batch = part.batch().into();
-    let dropping = match part {
+    let batch = task.batch().into();
+    let deletion = match task {
         MaintenanceTask::PromoteDue => {
-            let clients = i64::from(clients_tell_time);
+            let clients = i64::from(trust_client_clock);
             let promote = Statement::new(PROMOTE, [now.0.into(), batch, clients.into()]);
             let answers = connection.run(vec![promote]).await?;
             for row in answers.iter().flat_map(|answer| &answer.rows) {
@@ -153,8 +153,8 @@ pub async fn run_task(
             return Ok(());
         }
         MaintenanceTask::ExpireLeases => {
-            let lost = Statement::new(LOST, [now.0.into(), batch]);
-            let answers = connection.run(vec![lost]).await?;
+            let expired = Statement::new(EXPIRED_LEASES, [now.0.into(), batch]);
+            let answers = connection.run(vec![expired]).await?;
             let rows = answers.iter().flat_map(|answer| &answer.rows);
             let mut keys = rows
                 .map(|row| work.add_row(row))
@@ -179,8 +179,8 @@ pub async fn run_task(
             return Ok(());
         }
         MaintenanceTask::ForgetWorkers => {
-            let gone = now.plus_seconds(-work.config.number("max-worker-age"));
-            let forget = Statement::new(FORGET_WORKERS, [gone.0.into(), batch]);
+            let oldest = now.plus_seconds(-work.config.number("max-worker-age"));
+            let forget = Statement::new(FORGET_WORKERS, [oldest.0.into(), batch]);
             let answers = connection.run(vec![forget]).await?;
             let forgotten: u64 = answers.iter().map(|answer| answer.affected).sum();
             work.affected += usize::try_from(forgotten).unwrap_or(usize::MAX);
@@ -188,10 +188,10 @@ pub async fn run_task(
         }
         MaintenanceTask::DeleteExpired => Statement::new(EXPIRE, [now.0.into(), batch]),
         MaintenanceTask::DeleteOldDead => {
-            let forgotten = now.plus_seconds(-GONE_KEPT_S);
-            Statement::new(FORGET_GONE, [forgotten.0.into(), batch])
+            let oldest = now.plus_seconds(-DEAD_KEPT_S);
+            Statement::new(DELETE_OLD_DEAD, [oldest.0.into(), batch])
         }
-        MaintenanceTask::EmptyDeletedQueues => Statement::new(DROP_EXPUNGED, [batch]),
+        MaintenanceTask::EmptyDeletedQueues => Statement::new(EMPTY_DELETED, [batch]),
         MaintenanceTask::DeleteOldComplete => old_complete(work),
         MaintenanceTask::DeleteSurplusComplete => surplus_complete(work),
         // `Runner::run_system_task` handles these.
@@ -200,24 +200,24 @@ pub async fn run_task(
         | MaintenanceTask::DeleteExpiredTokens
         | MaintenanceTask::AgeStatistics => return Ok(()),
     };
-    drop_jobs(connection, work, dropping).await
+    run_deletion(connection, work, deletion).await
 }
 
 /// Deletes a bounded batch of a queue's jobs.
-pub async fn drop_of(
+pub async fn delete_jobs(
     connection: &mut Connection,
     work: &mut UnitOfWork,
-    drop: &Drop,
+    what: &DeleteJobs,
 ) -> Result<(), StoreError> {
-    let Some(queue) = work.queue(&drop.queue) else {
+    let Some(queue) = work.queue(&what.queue) else {
         return Ok(());
     };
-    let sql = match drop.heap {
+    let sql = match what.set {
         JobSet::Ready => FIND_READY,
         JobSet::Dead => FIND_DEAD,
     };
-    let count = drop.count.min(DROP_BATCH) as i64;
-    let args = [queue.id.into(), drop.until.0.into(), count.into()];
+    let count = what.count.min(DELETE_BATCH) as i64;
+    let args = [queue.id.into(), what.until.0.into(), count.into()];
     let answers = connection.run(vec![Statement::new(sql, args)]).await?;
     let rows = answers.iter().flat_map(|answer| &answer.rows);
     let found: Vec<(i64, i64)> = rows
@@ -227,7 +227,7 @@ pub async fn drop_of(
         return Ok(());
     }
     let before = work.affected;
-    drop_jobs(connection, work, Statement::of_rows(DROP_FOUND, &found)).await?;
+    run_deletion(connection, work, Statement::of_rows(DELETE_FOUND, &found)).await?;
     // Another server has changed one of them, so others may be first now: retry.
     if work.affected - before < found.len() {
         return Err(StoreError::Conflict);
@@ -242,14 +242,14 @@ pub async fn delete_complete(
     work: &mut UnitOfWork,
 ) -> Result<(), StoreError> {
     let old = old_complete(work);
-    drop_jobs(connection, work, old).await?;
+    run_deletion(connection, work, old).await?;
     let surplus = surplus_complete(work);
-    drop_jobs(connection, work, surplus).await
+    run_deletion(connection, work, surplus).await
 }
 
 fn old_complete(work: &UnitOfWork) -> Statement {
     let oldest = work.now.plus_seconds(-work.config.number("jobs-history"));
-    Statement::new(RETIRE_OLD, [oldest.0.into(), BATCH.into()])
+    Statement::new(DELETE_OLD_COMPLETE, [oldest.0.into(), BATCH.into()])
 }
 
 fn surplus_complete(work: &UnitOfWork) -> Statement {
@@ -261,12 +261,12 @@ fn surplus_complete(work: &UnitOfWork) -> Statement {
     // The stored counters do not include this transaction's changes yet.
     let kept = kept
         .max(0)
-        .saturating_sub(work.counters.pending(State::Complete));
-    Statement::new(RETIRE_SURPLUS, [kept.into(), BATCH.into()])
+        .saturating_sub(work.counters.pending_change(State::Complete));
+    Statement::new(DELETE_SURPLUS_COMPLETE, [kept.into(), BATCH.into()])
 }
 
 /// Runs a statement that deletes jobs without dependencies and returns each one's queue, `seq`, tags, state and key.
-async fn drop_jobs(
+async fn run_deletion(
     connection: &mut Connection,
     work: &mut UnitOfWork,
     statement: Statement,
@@ -281,7 +281,7 @@ async fn drop_jobs(
         work.forget_cached(JobKey { scope, id });
         let tags: Vec<String> = serde_json::from_str(&row.text(2)?).unwrap_or_default();
         for tag in tags {
-            work.counters.tagged(&tag, -1);
+            work.counters.count_tag(&tag, -1);
             tagged.push((row.int(1)?, tag));
         }
     }
@@ -293,10 +293,10 @@ async fn drop_jobs(
 
 /// The statement that saves when workers were last seen, unless the stored time is later; client time may run
 /// backwards. Sorted, so that two servers do not deadlock.
-pub fn save_seen(seen: &HashMap<String, Time>, clients_tell_time: bool) -> Statement {
+pub fn save_seen(seen: &HashMap<String, Time>, trust_client_clock: bool) -> Statement {
     let mut seen: Vec<_> = seen.iter().collect();
     seen.sort_unstable();
-    Statement::of_rows(SAVE_SEEN, &seen).with(i64::from(clients_tell_time))
+    Statement::of_rows(SAVE_SEEN, &seen).with(i64::from(trust_client_clock))
 }
 
 /// The statements that empty all tables.
@@ -317,7 +317,7 @@ UPDATE jobs SET state = 1, version = version + 1 WHERE state = 2 AND (seq, versi
 RETURNING queue";
 
 /// Not qless, where a worker may continue after its lease has expired until another one claims the job.
-const LOST: &str = concat!(
+const EXPIRED_LEASES: &str = concat!(
     "SELECT ",
     job_columns!(short),
     " FROM (SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
@@ -351,25 +351,25 @@ const FIND_DEAD: &str = "
 SELECT seq, version FROM jobs WHERE queue = $1 AND state = 8 AND since <= $2
 ORDER BY since, seq LIMIT $3 + 0 {skip_locked}";
 
-const DROP_FOUND: &str = "
+const DELETE_FOUND: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))
 RETURNING queue, seq, tags, state, scope, id";
 
-const FORGET_GONE: &str = "
+const DELETE_OLD_DEAD: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
     WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = 8 AND j.since <= $1 LIMIT $2 + 0 {skip_locked:j})
 RETURNING queue, seq, tags, state, scope, id";
 
 /// The records of deleted queues.
-const DROP_EXPUNGED: &str = "
+const EMPTY_DELETED: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
     WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = 9 LIMIT $1 + 0 {skip_locked:j})
 RETURNING queue, seq, tags, state, scope, id";
 
 // Each tag of a deleted job is a row to delete, too. So a batch has up to 32 KiB of tags, or is a single job.
-const RETIRE_OLD: &str = "
+const DELETE_OLD_COMPLETE: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT seq, version FROM (
         SELECT seq, version, sum(octet_length(tags)) OVER (ORDER BY since, seq) - octet_length(tags) AS before FROM (
@@ -379,7 +379,7 @@ DELETE FROM jobs WHERE (seq, version) IN (
 RETURNING queue, seq, tags, state, scope, id";
 
 // SQLite treats a negative limit as no limit.
-const RETIRE_SURPLUS: &str = "
+const DELETE_SURPLUS_COMPLETE: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT seq, version FROM (
         SELECT seq, version, sum(octet_length(tags)) OVER (ORDER BY since, seq) - octet_length(tags) AS before FROM (

@@ -143,7 +143,7 @@ pub const QLESS_SCOPE: i64 = 0;
 pub const LMSTFY_SCOPE: i64 = -1;
 
 /// Whether a job may have this ID. Postgres cannot store or search text with NUL.
-pub fn is_possible(id: &str) -> bool {
+pub fn is_valid_id(id: &str) -> bool {
     !id.contains('\0')
 }
 
@@ -163,7 +163,7 @@ impl JobKey {
     }
 
     /// The key of a dead Relay job, which leaves its former key free.
-    pub fn of_the_dead(seq: i64, id: impl Into<String>) -> JobKey {
+    pub fn dead_relay(seq: i64, id: impl Into<String>) -> JobKey {
         JobKey {
             scope: LMSTFY_SCOPE - seq,
             id: id.into(),
@@ -172,7 +172,7 @@ impl JobKey {
 }
 
 /// The value of `retries` for unlimited retries.
-pub const FOR_EVER: i64 = i64::MAX;
+pub const UNLIMITED: i64 = i64::MAX;
 
 /// The stored state of a job. [`EffectiveState`] also depends on the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -289,7 +289,7 @@ impl EffectiveState {
     pub fn parse(text: &str) -> Option<EffectiveState> {
         EffectiveState::ALL
             .into_iter()
-            .find(|standing| standing.as_str() == text)
+            .find(|state| state.as_str() == text)
     }
 }
 
@@ -323,7 +323,8 @@ pub struct Failure {
 /// A job as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// The insertion number, unique among all jobs.
+    /// The insertion number, from one sequence for jobs, recurring jobs and operations: a job with a higher number was
+    /// added later. A dead Relay job gets a new one.
     pub seq: i64,
     pub key: JobKey,
     /// The queue of the job. A complete job stays in the queue where it was completed.
@@ -338,7 +339,7 @@ pub struct Job {
     pub since: Time,
     /// Present exactly while the job is running.
     pub lease: Option<Lease>,
-    /// Attempts allowed after the first; [`FOR_EVER`] if unlimited.
+    /// Attempts allowed after the first, or [`UNLIMITED`].
     pub retries: i64,
     /// Remaining retries; -1 once the job has failed because none were left.
     pub remaining: i64,

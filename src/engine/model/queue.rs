@@ -50,10 +50,10 @@ impl Inner {
 }
 
 impl Queues {
-    /// Replaces the queues with the result of [`ALL`]. `last_gone` is the highest ID of deleted queues.
-    pub fn reload(&self, rows: &[Row], last_gone: QueueId) -> Result<(), StoreError> {
+    /// Replaces the queues with the result of [`ALL`]. `last_deleted_queue` is the highest ID of deleted queues.
+    pub fn reload(&self, rows: &[Row], last_deleted_queue: QueueId) -> Result<(), StoreError> {
         let mut inner = Inner {
-            last: last_gone,
+            last: last_deleted_queue,
             ..Inner::default()
         };
         for row in rows {

@@ -67,7 +67,7 @@ pub fn state_text(job: &Job) -> &str {
 }
 
 /// The stored form of a state: `None` for null.
-pub fn kept(state: &str) -> Option<String> {
+pub fn stored_state(state: &str) -> Option<String> {
     (state != NULL).then(|| state.to_owned())
 }
 

@@ -21,8 +21,8 @@ pub struct Recurring {
     pub next_at: Time,
     /// Microseconds from one child to the next; at least 1.
     pub interval: i64,
-    /// The number of children so far. The next one's ID is `<id>-<made + 1>`.
-    pub made: i64,
+    /// The number of children so far. The next one's ID is `<id>-<children_count + 1>`.
+    pub children_count: i64,
     /// The most missed children that are still created; 0 for all.
     pub backlog: i64,
     /// This and the fields below are the options of the children.
@@ -48,7 +48,7 @@ pub fn recurring(row: &Row) -> Result<(Recurring, i64), StoreError> {
         queue: row.int(2)?,
         next_at: Time(row.int(3)?),
         interval: row.int(4)?,
-        made: row.int(5)?,
+        children_count: row.int(5)?,
         backlog: row.int(6)?,
         priority: row.real(7)?,
         retries: row.int(8)?,
@@ -75,7 +75,7 @@ impl Serialize for Values<'_> {
         row.serialize_element(&recurring.queue)?;
         row.serialize_element(&recurring.next_at)?;
         row.serialize_element(&recurring.interval)?;
-        row.serialize_element(&recurring.made)?; // 5
+        row.serialize_element(&recurring.children_count)?; // 5
         row.serialize_element(&recurring.backlog)?;
         row.serialize_element(&recurring.priority)?;
         row.serialize_element(&recurring.retries)?;

@@ -3,16 +3,15 @@
 use crate::engine::model::job::{EffectiveState, JobKey, Protocol, QueueKey, State};
 use crate::engine::model::queue::Queue;
 use crate::engine::operations::Action;
-use crate::engine::operations::changes::named;
 use crate::engine::unit_of_work::UnitOfWork;
 
 use crate::engine::verbs::{jobq, lmstfy, qless, relay};
 
 /// Whether the action is possible for a job in this state. Other conditions may still prevent it.
-pub fn is_able(action: &Action, protocol: Protocol, standing: EffectiveState) -> bool {
+pub fn is_applicable(action: &Action, protocol: Protocol, state: EffectiveState) -> bool {
     match action {
-        Action::Retry => matches!(standing, EffectiveState::Failed | EffectiveState::Dead),
-        Action::Cancel => standing != EffectiveState::Complete,
+        Action::Retry => matches!(state, EffectiveState::Failed | EffectiveState::Dead),
+        Action::Cancel => state != EffectiveState::Complete,
         _ => protocol == Protocol::Qless,
     }
 }
@@ -21,18 +20,18 @@ pub fn is_able(action: &Action, protocol: Protocol, standing: EffectiveState) ->
 ///
 /// # Errors
 /// The reason why it was not applied, as a clause.
-pub fn act(
+pub fn apply(
     work: &mut UnitOfWork,
     action: &Action,
     key: &JobKey,
     queue: &Queue,
 ) -> Result<(), String> {
-    let say = |error: crate::engine::Error| error.to_string();
+    let to_text = |error: crate::engine::Error| error.to_string();
     let only = |what: &str| {
         let protocol = queue.key.protocol;
         match protocol {
             Protocol::Qless => Ok(()),
-            _ => Err(format!("{} {what}", named(protocol))),
+            _ => Err(format!("{} {what}", protocol.name())),
         }
     };
     let one = std::slice::from_ref;
@@ -41,25 +40,27 @@ pub fn act(
         Action::Cancel => cancel(work, key, queue),
         Action::Move { queue: to } => {
             only("jobs cannot be moved to another queue")?;
-            qless::relocate::relocate(work, key, &QueueKey::qless(to)).map_err(say)
+            qless::relocate::relocate(work, key, &QueueKey::qless(to)).map_err(to_text)
         }
         Action::Priority { priority } => {
             only("jobs have no priority")?;
-            qless::prioritize::prioritize(work, key, *priority).map_err(say)
+            qless::prioritize::prioritize(work, key, *priority).map_err(to_text)
         }
         Action::Tag { tag } => {
             only("jobs have no tags")?;
-            qless::tag::tag(work, key, one(tag)).map(drop).map_err(say)
+            qless::tag::tag(work, key, one(tag))
+                .map(drop)
+                .map_err(to_text)
         }
         Action::Untag { tag } => {
             only("jobs have no tags")?;
             qless::tag::untag(work, key, one(tag))
                 .map(drop)
-                .map_err(say)
+                .map_err(to_text)
         }
         Action::Track => {
             only("jobs cannot be tracked")?;
-            qless::track::track(work, key, &[]).map_err(say)
+            qless::track::track(work, key, &[]).map_err(to_text)
         }
         Action::Untrack => {
             only("jobs cannot be tracked")?;
@@ -80,21 +81,21 @@ fn retry(work: &mut UnitOfWork, key: &JobKey, queue: &Queue) -> Result<(), Strin
 }
 
 fn cancel(work: &mut UnitOfWork, key: &JobKey, queue: &Queue) -> Result<(), String> {
-    let say = |error: crate::engine::Error| error.to_string();
+    let to_text = |error: crate::engine::Error| error.to_string();
     let is_dead = work.job(key).is_some_and(|job| job.state == State::Dead);
-    let gone = match queue.key.protocol {
+    let is_deleted = match queue.key.protocol {
         Protocol::Qless => {
-            return qless::cancel::cancel(work, std::slice::from_ref(key)).map_err(say);
+            return qless::cancel::cancel(work, std::slice::from_ref(key)).map_err(to_text);
         }
         Protocol::Lmstfy => lmstfy::acknowledge::acknowledge(work, &queue.key, key),
         Protocol::Relay if is_dead => relay::dead_letter::delete_dead(work, &queue.key, key),
         Protocol::Relay => relay::delete::delete(work, &queue.key, &key.id),
         Protocol::Jobq => {
             let id = key.id.parse().unwrap_or_default();
-            jobq::delete::delete(work, queue, id).map_err(say)?
+            jobq::delete::delete(work, queue, id).map_err(to_text)?
         }
     };
-    if gone {
+    if is_deleted {
         Ok(())
     } else {
         Err("the job is no longer in its queue".to_owned())

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use crate::engine::model::job::Protocol;
 use crate::engine::operations::rows;
 use crate::engine::operations::{Operation, Skip};
 use crate::store::Statement;
@@ -27,9 +26,9 @@ pub struct OperationChanges {
     slots: HashMap<i64, Slot>,
     skips: Vec<Skipped>,
     /// Operation, number, and the job as text.
-    kept: Vec<(i64, i64, String)>,
+    removed: Vec<(i64, i64, String)>,
     /// Operation and number.
-    kept_no_longer: Vec<(i64, i64)>,
+    deleted_removed: Vec<(i64, i64)>,
 }
 
 impl OperationChanges {
@@ -73,24 +72,31 @@ impl OperationChanges {
         if n >= SKIPS_MAX {
             return;
         }
-        let (queue, id) = skip.place.unzip();
+        let (queue, id) = skip.queue_and_id.unzip();
         let protocol = queue.as_ref().map_or("", |queue| queue.protocol.as_str());
         let (namespace, name) = queue.map(|it| (it.namespace, it.name)).unwrap_or_default();
         let id = id.unwrap_or_default();
         let row = (
-            operation, n, skip.job, protocol, namespace, name, id, skip.why,
+            operation,
+            n,
+            skip.job,
+            protocol,
+            namespace,
+            name,
+            id,
+            skip.reason,
         );
         self.skips.push(row);
     }
 
     /// Stores the `n`th removed job for undo.
     pub fn keep_removed(&mut self, operation: i64, n: i64, job: String) {
-        self.kept.push((operation, n, job));
+        self.removed.push((operation, n, job));
     }
 
     /// Deletes a removed job that was restored or cannot be.
     pub fn delete_removed(&mut self, operation: i64, n: i64) {
-        self.kept_no_longer.push((operation, n));
+        self.deleted_removed.push((operation, n));
     }
 
     /// The statements that write the changes.
@@ -107,25 +113,16 @@ impl OperationChanges {
         if !skips.is_empty() {
             writes.push(Statement::of_rows(rows::ADD_SKIPS, &skips));
         }
-        let kept = std::mem::take(&mut self.kept);
-        if !kept.is_empty() {
-            writes.push(Statement::of_rows(rows::KEEP, &kept));
+        let removed = std::mem::take(&mut self.removed);
+        if !removed.is_empty() {
+            writes.push(Statement::of_rows(rows::ADD_REMOVED, &removed));
         }
-        let gone = std::mem::take(&mut self.kept_no_longer);
-        if !gone.is_empty() {
-            writes.push(Statement::of_rows(rows::KEEP_NO_LONGER, &gone).exactly(gone.len()));
+        let deleted = std::mem::take(&mut self.deleted_removed);
+        if !deleted.is_empty() {
+            let delete = Statement::of_rows(rows::DELETE_REMOVED, &deleted);
+            writes.push(delete.exactly(deleted.len()));
         }
         writes
-    }
-}
-
-/// The name of a protocol in messages.
-pub fn named(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Qless => "qless",
-        Protocol::Lmstfy => "lmstfy",
-        Protocol::Relay => "Relay",
-        Protocol::Jobq => "Jobq",
     }
 }
 
@@ -139,8 +136,8 @@ mod tests {
         for (n, kept) in [(998, 1), (999, 2), (1_000, 2), (1_001, 2)] {
             let skip = Skip {
                 job: n,
-                place: None,
-                why: String::new(),
+                queue_and_id: None,
+                reason: String::new(),
             };
             operating.skip(1, n, skip);
             assert_eq!(operating.skips.len(), kept, "after {n} others");

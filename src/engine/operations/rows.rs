@@ -11,7 +11,7 @@ const KEPT_S: f64 = 30.0 * 86_400.0;
 
 /// Removed jobs, and operations with up to 1,000 skips each, that are deleted per transaction of maintenance.
 const BATCH: i64 = 10_000;
-const FORGOTTEN_MAX: i64 = 10;
+const DELETE_BATCH: i64 = 10;
 
 /// Columns of an operation. Other rows that a transaction reads have other numbers of columns.
 pub const COLUMNS: usize = 21;
@@ -43,18 +43,18 @@ pub fn operation(row: &Row) -> Result<(Operation, i64), StoreError> {
         },
         stage: stage.ok_or(StoreError::Corrupt("an unknown stage"))?,
         total: row.int(8)?,
-        is_least: row.int(9)? != 0,
-        down_to: row.int(10)?,
+        is_lower_bound: row.int(9)? != 0,
+        processed_down_to: row.int(10)?,
         done: row.int(11)?,
         skipped: row.int(12)?,
         restored: row.int(13)?,
-        lost: row.int(14)?,
-        keeps: row.int(15)? != 0,
-        kept_bytes: row.int(16)?,
+        not_restored: row.int(14)?,
+        keeps_removed: row.int(15)? != 0,
+        removed_bytes: row.int(16)?,
         started_at: time(17)?,
         ended_at: time(18)?,
         undo_until: time(19)?,
-        why: row.text_or_null(20)?,
+        error: row.text_or_null(20)?,
     };
     Ok((operation, row.int(1)?))
 }
@@ -81,9 +81,9 @@ pub fn add(operation: &Operation) -> Statement {
         jobs,
         operation.stage as i64,
         operation.total,
-        i64::from(operation.is_least),
-        operation.down_to,
-        i64::from(operation.keeps),
+        i64::from(operation.is_lower_bound),
+        operation.processed_down_to,
+        i64::from(operation.keeps_removed),
     );
     Statement::of_rows(ADD, &[row]).exactly(1)
 }
@@ -94,16 +94,16 @@ pub fn save(operation: &Operation, version: i64) -> Statement {
         operation.id,
         version,
         operation.stage as i64,
-        operation.down_to,
+        operation.processed_down_to,
         operation.done,
         operation.skipped,
         operation.restored,
-        operation.lost,
-        operation.kept_bytes,
+        operation.not_restored,
+        operation.removed_bytes,
         operation.started_at,
         operation.ended_at,
         operation.undo_until,
-        &operation.why,
+        &operation.error,
     );
     Statement::of_rows(SAVE, &[row]).exactly(1)
 }
@@ -112,7 +112,7 @@ pub fn save(operation: &Operation, version: i64) -> Statement {
 pub fn skip(row: &Row) -> Result<Skip, StoreError> {
     let protocol = row.text(1)?.parse().ok();
     let (namespace, name, id) = (row.text(2)?, row.text(3)?, row.text(4)?);
-    let place = protocol.map(|protocol| {
+    let queue_and_id = protocol.map(|protocol| {
         let queue = QueueKey {
             protocol,
             namespace,
@@ -122,30 +122,30 @@ pub fn skip(row: &Row) -> Result<Skip, StoreError> {
     });
     Ok(Skip {
         job: row.int(0)?,
-        place,
-        why: row.text(5)?,
+        queue_and_id,
+        reason: row.text(5)?,
     })
 }
 
 /// Deletes removed jobs that can no longer be restored, and operations that ended long ago or exceed the limit, with
 /// their skips. Scans the few operations, not all removed jobs.
-pub async fn tidy(connection: &mut Connection, now: Time) -> Result<usize, StoreError> {
+pub async fn delete_old(connection: &mut Connection, now: Time) -> Result<usize, StoreError> {
     let (over, old) = (now, now.plus_seconds(-KEPT_S));
     // Keeps an operation while it can be undone, so that its result stays visible.
     let young = now.plus_seconds(-UNDO_S);
-    let forget = [old.0, young.0, KEPT_MAX, FORGOTTEN_MAX];
+    let limits = [old.0, young.0, KEPT_MAX, DELETE_BATCH];
     let batch = vec![
-        Statement::new(FORGET_REMOVED, [over.0.into(), BATCH.into()]),
-        Statement::new(FORGET, forget.map(Into::into)),
+        Statement::new(DELETE_OLD_REMOVED, [over.0.into(), BATCH.into()]),
+        Statement::new(DELETE_OLD, limits.map(Into::into)),
     ];
     let answers = connection.run(batch).await?;
     let removed = answers.first().map_or(0, |answer| answer.affected);
-    let forgotten = answers.iter().flat_map(|answer| &answer.rows);
-    let forgotten: Vec<(i64,)> = forgotten
+    let deleted = answers.iter().flat_map(|answer| &answer.rows);
+    let deleted: Vec<(i64,)> = deleted
         .map(|row| Ok((row.int(0)?,)))
         .collect::<Result<_, StoreError>>()?;
-    if !forgotten.is_empty() {
-        let skips = Statement::of_rows(FORGET_SKIPS, &forgotten);
+    if !deleted.is_empty() {
+        let skips = Statement::of_rows(DELETE_SKIPS, &deleted);
         connection.run(vec![skips]).await?;
     }
     Ok(usize::try_from(removed).unwrap_or(usize::MAX))
@@ -194,13 +194,13 @@ pub const SKIPS: &str = "
 SELECT job, protocol, namespace, queue, id, why FROM operation_skips WHERE operation = $1
 ORDER BY n LIMIT $2 + 0 OFFSET $3 + 0";
 
-pub const KEEP: &str = "
+pub const ADD_REMOVED: &str = "
 INSERT INTO removed (operation, n, job) SELECT int(0), int(1), text(2) FROM rows($1)";
 
-pub const KEPT: &str =
+pub const LIST_REMOVED: &str =
     "SELECT n, job FROM removed WHERE operation = $1 ORDER BY n DESC LIMIT $2 + 0";
 
-pub const KEEP_NO_LONGER: &str = "
+pub const DELETE_REMOVED: &str = "
 DELETE FROM removed WHERE (operation, n) IN (SELECT int(0), int(1) FROM rows($1))";
 
 /// Jobs by number, with keys. The caller looks up their queues.
@@ -208,14 +208,14 @@ pub const LISTED: &str = "
 SELECT j.seq, j.scope, j.id, j.queue, CAST(octet_length(j.body) + octet_length(j.history) AS BIGINT)
 FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
 
-const FORGET_REMOVED: &str = "
+const DELETE_OLD_REMOVED: &str = "
 DELETE FROM removed WHERE (operation, n) IN (
     SELECT r.operation, r.n FROM operations AS o CROSS JOIN removed AS r
     WHERE r.operation = o.id AND o.keeps = 1 AND o.stage NOT IN (1, 5)
         AND (o.undo_until IS NULL OR o.undo_until <= $1) LIMIT $2 + 0)";
 
 /// An operation is deleted after the jobs it removed.
-const FORGET: &str = "
+const DELETE_OLD: &str = "
 DELETE FROM operations WHERE id IN (
     SELECT o.id FROM operations AS o WHERE o.stage NOT IN (1, 5) AND (o.ended_at <= $1 OR o.ended_at <= $2
         AND o.id < (SELECT min(id) FROM (SELECT id FROM operations ORDER BY id DESC LIMIT $3 + 0) AS newest))
@@ -223,5 +223,5 @@ DELETE FROM operations WHERE id IN (
     ORDER BY o.id LIMIT $4 + 0)
 RETURNING id";
 
-const FORGET_SKIPS: &str = "
+const DELETE_SKIPS: &str = "
 DELETE FROM operation_skips WHERE operation IN (SELECT int(0) FROM rows($1))";

@@ -17,7 +17,7 @@ use crate::engine::operations::undo::{self, RemovedJob};
 use crate::engine::operations::{
     JOBS_MAX, Operation, Skip, Stage, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, apply, rows,
 };
-use crate::engine::queries::search::{Hit, SearchLimits, is_meant};
+use crate::engine::queries::search::{Hit, SearchLimits, matches};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::search::Search;
 use crate::store::{Row, Statement};
@@ -30,14 +30,14 @@ pub const BATCH: usize = 500;
 const BATCH_BYTES: i64 = 4 << 20;
 
 /// Limits of one look-ahead.
-const AHEAD: SearchLimits = SearchLimits {
+const LOOKAHEAD_LIMITS: SearchLimits = SearchLimits {
     jobs: 20_000,
-    looked_at: 250_000,
+    scanned: 250_000,
     time: Duration::from_secs(1),
 };
 
 /// The work, in steps and bytes, to check whether the jobs of a batch still match, while other writes wait.
-const LOOK_WORK: u64 = 50_000_000;
+const MATCH_WORK_MAX: u64 = 50_000_000;
 
 const GONE: &str = "the job no longer exists";
 const CHANGED: &str = "the job changed and no longer matches the search";
@@ -68,14 +68,14 @@ struct Target {
     seq: i64,
     bytes: i64,
     /// Its key and queue; `None` if it does not exist.
-    place: Option<(JobKey, QueueKey)>,
+    key_and_queue: Option<(JobKey, QueueKey)>,
 }
 
 /// Jobs found for an operation, newest first.
 struct Lookahead {
-    /// The operation's `down_to` for which this is valid.
+    /// The operation's `processed_down_to` for which this is valid.
     from: i64,
-    met: VecDeque<Target>,
+    targets: VecDeque<Target>,
     /// Where the search continues, if there may be more.
     next: Option<i64>,
 }
@@ -86,8 +86,8 @@ struct Batch {
     /// The version of the operation's row as read. If it has changed, nothing is done.
     version: i64,
     search: Option<Search>,
-    met: Vec<Target>,
-    down_to: i64,
+    targets: Vec<Target>,
+    processed_down_to: i64,
     is_last: bool,
 }
 
@@ -116,23 +116,23 @@ impl Engine {
     async fn run_operation_round(&self, ahead: &mut HashMap<i64, Lookahead>) -> Result<bool> {
         let active = Statement::new(rows::ACTIVE, [AT_ONCE_MAX.into()]);
         let active = self.readers().rows(active).await?;
-        let mut turns = Vec::new();
+        let mut operations = Vec::new();
         for row in &active {
-            turns.push(rows::operation(row)?);
+            operations.push(rows::operation(row)?);
         }
-        ahead.retain(|id, _| turns.iter().any(|(operation, _)| operation.id == *id));
-        for (operation, version) in &turns {
+        ahead.retain(|id, _| operations.iter().any(|(operation, _)| operation.id == *id));
+        for (operation, version) in &operations {
             let done = match operation.stage {
                 Stage::Undoing => self.undo_operation_batch(operation, *version).await,
                 _ => self.run_operation_batch(operation, *version, ahead).await,
             };
             match done {
                 // It would fail again, along with other writes of the same transaction.
-                Err(Error::Store(why)) => self.fail_operation(operation.id, why).await?,
+                Err(Error::Store(error)) => self.fail_operation(operation.id, error).await?,
                 done => done?,
             }
         }
-        Ok(!turns.is_empty())
+        Ok(!operations.is_empty())
     }
 
     async fn run_operation_batch(
@@ -149,16 +149,18 @@ impl Engine {
                 Err(mistake) => return self.fail_operation(id, mistake.to_string()).await,
             },
         };
-        let known = ahead.remove(&id).filter(|it| it.from == operation.down_to);
+        let known = ahead
+            .remove(&id)
+            .filter(|it| it.from == operation.processed_down_to);
         let mut found = match (known, &operation.subject, &search) {
             (Some(known), ..) => known,
             (None, Subject::Jobs(numbers), _) => self.listed_targets(operation, numbers).await?,
             (None, _, Some(search)) => self.find_targets(operation, search).await?,
             (None, _, None) => return Ok(()),
         };
-        let met = found.take();
-        let is_all = found.met.is_empty();
-        if let Some(last) = met.last() {
+        let targets = found.take();
+        let is_all = found.targets.is_empty();
+        if let Some(last) = targets.last() {
             found.from = last.seq;
         }
         if is_all {
@@ -169,11 +171,11 @@ impl Engine {
             id,
             version,
             search,
-            met,
-            down_to: found.from,
+            targets,
+            processed_down_to: found.from,
             is_last,
         };
-        let (needs, jobs) = (batch.needs(), batch.met.len().max(1));
+        let (needs, jobs) = (batch.needs(), batch.targets.len().max(1));
         let verb = move |work: &mut UnitOfWork| Ok(batch.run(work));
         if self.write(needs, None, jobs, verb).await? && !is_all {
             ahead.insert(id, found);
@@ -183,58 +185,58 @@ impl Engine {
 
     async fn find_targets(&self, operation: &Operation, search: &Search) -> Result<Lookahead> {
         self.refresh_cache().await?;
-        let places = self.visible_queues();
-        let mut met = VecDeque::new();
-        let mut meet = |hit: Hit<'_>| {
-            met.push_back(Target {
+        let queues = self.visible_queues();
+        let mut targets = VecDeque::new();
+        let mut on_match = |hit: Hit<'_>| {
+            targets.push_back(Target {
                 seq: hit.job.seq,
                 bytes: hit.bytes,
-                place: Some((hit.job.key.clone(), hit.queue.key.clone())),
+                key_and_queue: Some((hit.job.key.clone(), hit.queue.key.clone())),
             });
         };
-        let (after, now) = (Some(operation.down_to), self.now(None));
-        let walk = self.walk(search, &places, after, AHEAD, now, &mut meet);
+        let (after, now) = (Some(operation.processed_down_to), self.now(None));
+        let walk = self.walk(search, &queues, after, LOOKAHEAD_LIMITS, now, &mut on_match);
         let next = walk.await?.next;
         Ok(Lookahead {
-            from: operation.down_to,
-            met,
+            from: operation.processed_down_to,
+            targets,
             next,
         })
     }
 
     async fn listed_targets(&self, operation: &Operation, numbers: &[i64]) -> Result<Lookahead> {
         self.refresh_cache().await?;
-        let places = self.visible_queues();
+        let queues = self.visible_queues();
         let mut left: Vec<i64> = numbers.to_vec();
-        left.retain(|seq| *seq < operation.down_to);
+        left.retain(|seq| *seq < operation.processed_down_to);
         left.sort_unstable_by(|a, b| b.cmp(a));
         left.dedup();
         let set: Vec<_> = left.iter().map(|seq| (*seq,)).collect();
         let rows = self.readers().rows(Statement::of_rows(rows::LISTED, &set));
-        let met = |row: &Row| -> Result<(i64, Target)> {
+        let target = |row: &Row| -> Result<(i64, Target)> {
             let key = JobKey {
                 scope: row.int(1)?,
                 id: row.text(2)?,
             };
-            let queue = places.get(&row.int(3)?).map(|queue| queue.key.clone());
-            let met = Target {
+            let queue = queues.get(&row.int(3)?).map(|queue| queue.key.clone());
+            let target = Target {
                 seq: row.int(0)?,
                 bytes: row.int(4)?,
-                place: queue.map(|queue| (key, queue)),
+                key_and_queue: queue.map(|queue| (key, queue)),
             };
-            Ok((met.seq, met))
+            Ok((target.seq, target))
         };
-        let found: Result<HashMap<i64, Target>> = rows.await?.iter().map(met).collect();
+        let found: Result<HashMap<i64, Target>> = rows.await?.iter().map(target).collect();
         let mut found = found?;
         let gone = |seq| Target {
             seq,
             bytes: 0,
-            place: None,
+            key_and_queue: None,
         };
-        let met = left.into_iter();
+        let left = left.into_iter();
         Ok(Lookahead {
-            from: operation.down_to,
-            met: met
+            from: operation.processed_down_to,
+            targets: left
                 .map(|seq| found.remove(&seq).unwrap_or_else(|| gone(seq)))
                 .collect(),
             next: None,
@@ -243,20 +245,18 @@ impl Engine {
 
     async fn undo_operation_batch(&self, operation: &Operation, version: i64) -> Result<()> {
         let id = operation.id;
-        let kept = Statement::new(rows::KEPT, [id.into(), (BATCH as i64).into()]);
+        let list = Statement::new(rows::LIST_REMOVED, [id.into(), (BATCH as i64).into()]);
         let mut removed = Vec::new();
-        for row in self.readers().rows(kept).await? {
+        for row in self.readers().rows(list).await? {
             removed.push((row.int(0)?, RemovedJob::from_text(&row.text(1)?)));
         }
         let mut needs = Needs {
             operation: Some(id),
             ..Needs::default()
         };
-        for kept in removed.iter().filter_map(|(_, kept)| kept.as_ref()) {
-            let job = &kept.job;
+        for RemovedJob { queue, job } in removed.iter().filter_map(|(_, job)| job.as_ref()) {
             needs.jobs.push(job.key.clone());
-            let in_queue = (kept.queue.clone(), job.key.id.clone());
-            needs.in_queues.push(in_queue);
+            needs.in_queues.push((queue.clone(), job.key.id.clone()));
             needs.depends(&job.dependencies);
         }
         let items = removed.len().max(1);
@@ -268,11 +268,11 @@ impl Engine {
     }
 
     /// Ends an operation that cannot continue.
-    async fn fail_operation(&self, id: i64, why: String) -> Result<()> {
-        tracing::error!(operation = id, why, "an operation failed");
+    async fn fail_operation(&self, id: i64, error: String) -> Result<()> {
+        tracing::error!(operation = id, why = error, "an operation failed");
         let ended = self.change_operation(id, move |operation, now| {
             operation.end(Stage::Failed, now);
-            operation.why = Some(why.clone());
+            operation.error = Some(error.clone());
             Ok(())
         });
         ended.await.map(drop)
@@ -284,11 +284,11 @@ impl Lookahead {
     fn take(&mut self) -> Vec<Target> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < BATCH && (bytes < BATCH_BYTES || batch.is_empty()) {
-            let Some(met) = self.met.pop_front() else {
+            let Some(target) = self.targets.pop_front() else {
                 break;
             };
-            bytes += met.bytes;
-            batch.push(met);
+            bytes += target.bytes;
+            batch.push(target);
         }
         batch
     }
@@ -301,7 +301,8 @@ impl Batch {
             bodies: true,
             ..Needs::default()
         };
-        for (key, queue) in self.met.iter().filter_map(|met| met.place.as_ref()) {
+        let targets = self.targets.iter();
+        for (key, queue) in targets.filter_map(|target| target.key_and_queue.as_ref()) {
             needs.jobs.push(key.clone());
             // A dead Relay job that is enqueued again gets this key, which may be in use.
             if queue.protocol == Protocol::Relay && key.scope < QLESS_SCOPE {
@@ -322,14 +323,13 @@ impl Batch {
         }
         let mut operation = operation.clone();
         operation.started_at.get_or_insert(now);
-        let end = self.run_each(work, &mut operation);
-        match end {
-            Some(why) => {
+        match self.run_each(work, &mut operation) {
+            Some(error) => {
                 operation.end(Stage::Failed, now);
-                operation.why = Some(why);
+                operation.error = Some(error);
             }
             None => {
-                operation.down_to = self.down_to;
+                operation.processed_down_to = self.processed_down_to;
                 if self.is_last {
                     operation.end(Stage::Done, now);
                 }
@@ -342,18 +342,19 @@ impl Batch {
     /// Applies the action to each job. Returns the reason if the operation must end.
     fn run_each(&self, work: &mut UnitOfWork, operation: &mut Operation) -> Option<String> {
         // Jobs are cancelled after their dependents that are cancelled too.
-        let mut open: Vec<&Target> = self.met.iter().collect();
+        let mut open: Vec<&Target> = self.targets.iter().collect();
         let removes = operation.action.removes();
-        let mut budget = Budget::new(LOOK_WORK);
+        let mut budget = Budget::new(MATCH_WORK_MAX);
         loop {
-            let (later, now): (Vec<&Target>, Vec<&Target>) =
-                open.iter().partition(|met| removes && is_needed(work, met));
+            let (later, now): (Vec<&Target>, Vec<&Target>) = open
+                .iter()
+                .partition(|target| removes && has_dependents(work, target));
             // The remaining jobs have dependents outside the batch: apply the action anyway.
             let now = if now.is_empty() { &later } else { &now };
-            for met in now {
-                let why = self.run_one(work, operation, met, &mut budget);
-                if why.is_some() {
-                    return why;
+            for target in now {
+                let error = self.run_one(work, operation, target, &mut budget);
+                if error.is_some() {
+                    return error;
                 }
             }
             if now.len() == open.len() {
@@ -368,29 +369,29 @@ impl Batch {
         &self,
         work: &mut UnitOfWork,
         operation: &mut Operation,
-        met: &Target,
+        target: &Target,
         budget: &mut Budget,
     ) -> Option<String> {
         if operation.done + operation.skipped >= JOBS_MAX {
             return Some("The operation stopped at its limit of 10,000,000 jobs.".to_owned());
         }
-        let kept = match self.kept(work, operation, met) {
-            Ok(kept) => kept,
-            Err(why) => return Some(why),
+        let removed = match self.removed_job(work, operation, target) {
+            Ok(removed) => removed,
+            Err(error) => return Some(error),
         };
-        match self.act(work, operation, met, budget) {
+        match self.apply(work, operation, target, budget) {
             Ok(()) => {
-                if let Some((kept, bytes)) = kept {
-                    let text = kept.as_text();
+                if let Some((removed, bytes)) = removed {
+                    let text = removed.as_text();
                     work.operations
                         .keep_removed(operation.id, operation.done, text);
-                    operation.kept_bytes += bytes;
+                    operation.removed_bytes += bytes;
                 }
                 operation.done += 1;
             }
-            Err(why) => {
+            Err(reason) => {
                 work.operations
-                    .skip(operation.id, operation.skipped, met.skip(why));
+                    .skip(operation.id, operation.skipped, target.skip(reason));
                 operation.skipped += 1;
             }
         }
@@ -398,14 +399,17 @@ impl Batch {
     }
 
     /// The job before its removal, and its size in bytes, if it is to be kept for undo.
-    fn kept(
+    fn removed_job(
         &self,
         work: &UnitOfWork,
         operation: &Operation,
-        met: &Target,
+        target: &Target,
     ) -> Result<Option<(RemovedJob, i64)>, String> {
-        let job = met.place.as_ref().and_then(|(key, _)| work.job(key));
-        let Some(job) = job.filter(|_| operation.keeps) else {
+        let job = target
+            .key_and_queue
+            .as_ref()
+            .and_then(|(key, _)| work.job(key));
+        let Some(job) = job.filter(|_| operation.keeps_removed) else {
             return Ok(None);
         };
         let texts = [
@@ -415,7 +419,7 @@ impl Batch {
         ];
         let bytes: i64 = texts.iter().map(|text| text.len() as i64).sum();
         // More jobs than were counted, although undo was promised for all.
-        if operation.done >= UNDO_JOBS_MAX || operation.kept_bytes + bytes > UNDO_BYTES_MAX {
+        if operation.done >= UNDO_JOBS_MAX || operation.removed_bytes + bytes > UNDO_BYTES_MAX {
             return Err(
                 "Stopped: more jobs matched than were counted, and undo cannot cover them. The jobs processed so far are \
                  canceled; the others are unchanged."
@@ -427,46 +431,52 @@ impl Batch {
         Ok(Some((RemovedJob { queue, job }, bytes)))
     }
 
-    fn act(
+    fn apply(
         &self,
         work: &mut UnitOfWork,
         operation: &Operation,
-        met: &Target,
+        target: &Target,
         budget: &mut Budget,
     ) -> Result<(), String> {
-        let (key, _) = met.place.as_ref().ok_or(GONE)?;
+        let (key, _) = target.key_and_queue.as_ref().ok_or(GONE)?;
         // Another job may have its ID by now.
-        let job = work.job(key).filter(|job| job.seq == met.seq).ok_or(GONE)?;
+        let job = work
+            .job(key)
+            .filter(|job| job.seq == target.seq)
+            .ok_or(GONE)?;
         let queue = work.queue_by_id(job.queue).ok_or(GONE)?;
         let is_expunged = queue.forgotten && queue.key.protocol == Protocol::Jobq;
         if is_expunged || job.is_expired(work.now) {
             return Err(GONE.to_owned());
         }
         if let Some(search) = &self.search {
-            match is_meant(search, job, &queue, work.now, budget) {
+            match matches(search, job, &queue, work.now, budget) {
                 Ok(true) => {}
                 Ok(false) => return Err(CHANGED.to_owned()),
                 Err(spent) => return Err(format!("not checked against the search: {spent}")),
             }
         }
-        apply::act(work, &operation.action, key, &queue)
+        apply::apply(work, &operation.action, key, &queue)
     }
 }
 
 impl Target {
-    fn skip(&self, why: String) -> Skip {
-        let place = self.place.as_ref();
+    fn skip(&self, reason: String) -> Skip {
+        let queue_and_id = |(key, queue): &(JobKey, QueueKey)| (queue.clone(), key.id.clone());
         Skip {
             job: self.seq,
-            place: place.map(|(key, queue)| (queue.clone(), key.id.clone())),
-            why,
+            queue_and_id: self.key_and_queue.as_ref().map(queue_and_id),
+            reason,
         }
     }
 }
 
 /// Whether other jobs depend on this one.
-fn is_needed(work: &UnitOfWork, met: &Target) -> bool {
-    let job = met.place.as_ref().and_then(|(key, _)| work.job(key));
+fn has_dependents(work: &UnitOfWork, target: &Target) -> bool {
+    let job = target
+        .key_and_queue
+        .as_ref()
+        .and_then(|(key, _)| work.job(key));
     job.is_some_and(|job: &Job| !job.dependents.is_empty())
 }
 

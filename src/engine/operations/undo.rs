@@ -32,14 +32,14 @@ impl RemovedJob {
 ///
 /// # Errors
 /// The reason why it was not restored, as a clause.
-pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
+pub fn restore(work: &mut UnitOfWork, removed_job: &RemovedJob) -> Result<(), String> {
     let now = work.now;
-    let mut job = kept.job.clone();
+    let mut job = removed_job.job.clone();
     if job.is_expired(now) {
         return Err("the job has expired".to_owned());
     }
-    let known = work.queue(&kept.queue).map(|queue| queue.id);
-    if kept.queue.protocol == Protocol::Jobq && known != Some(job.queue) {
+    let known = work.queue(&removed_job.queue).map(|queue| queue.id);
+    if removed_job.queue.protocol == Protocol::Jobq && known != Some(job.queue) {
         return Err("its queue was deleted".to_owned());
     }
     job.key = key_in(&job, known);
@@ -47,7 +47,7 @@ pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
         return Err("another job now has the same ID".to_owned());
     }
     // An empty queue may have been deleted meanwhile.
-    job.queue = work.queue_for(&kept.queue);
+    job.queue = work.get_or_create_queue(&removed_job.queue);
     job.key = key_in(&job, Some(job.queue));
     let needs = std::mem::take(&mut job.dependencies);
     job.dependents.clear();
@@ -69,8 +69,8 @@ pub fn restore(work: &mut UnitOfWork, kept: &RemovedJob) -> Result<(), String> {
     }
     work.insert(job);
     work.set_dependencies(&key, unmet);
-    if kept.queue.protocol == Protocol::Qless {
-        let (id, queue) = (key.id.as_str(), kept.queue.name.as_str());
+    if removed_job.queue.protocol == Protocol::Qless {
+        let (id, queue) = (key.id.as_str(), removed_job.queue.name.as_str());
         work.events.log(&LogEvent::Put { id, queue });
         work.publish_tracked("put", &key);
     }
@@ -100,25 +100,25 @@ pub fn undo_batch(
         return;
     }
     let mut operation = operation.clone();
-    for (n, kept) in removed {
-        let done = match kept {
-            Some(kept) => restore(work, kept),
+    for (n, removed_job) in removed {
+        let done = match removed_job {
+            Some(removed_job) => restore(work, removed_job),
             None => Err("its undo data cannot be read".to_owned()),
         };
         work.operations.delete_removed(id, *n);
         match done {
             Ok(()) => operation.restored += 1,
-            Err(why) => {
+            Err(reason) => {
                 let skip = Skip {
-                    job: kept.as_ref().map_or(0, |kept| kept.job.seq),
-                    place: kept
+                    job: removed_job.as_ref().map_or(0, |it| it.job.seq),
+                    queue_and_id: removed_job
                         .as_ref()
-                        .map(|kept| (kept.queue.clone(), kept.job.key.id.clone())),
-                    why: format!("not restored: {why}"),
+                        .map(|it| (it.queue.clone(), it.job.key.id.clone())),
+                    reason: format!("not restored: {reason}"),
                 };
                 work.operations
-                    .skip(id, operation.skipped + operation.lost, skip);
-                operation.lost += 1;
+                    .skip(id, operation.skipped + operation.not_restored, skip);
+                operation.not_restored += 1;
             }
         }
     }

@@ -97,7 +97,7 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
     async fn the_first_10000_failure_groups_are_listed() {
         let options = Options {
             database: "sqlite::memory:".to_owned(),
-            brief: true,
+            without_tasks: true,
             ..Options::default()
         };
         let engine = Engine::open(&options).await.unwrap();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
-use crate::engine::model::job::{EffectiveState, Job, JobKey, QueueKey, is_possible};
+use crate::engine::model::job::{EffectiveState, Job, JobKey, QueueKey, is_valid_id};
 use crate::engine::model::job_rows::{self};
 use crate::engine::model::page::Page;
 use crate::store::{Arg, Row, Statement, StoreError};
@@ -62,7 +62,7 @@ impl Engine {
     async fn by_key(&self, keys: &[JobKey], sql: &'static str) -> Result<Vec<Row>> {
         let rows: Vec<_> = keys
             .iter()
-            .filter(|key| is_possible(&key.id))
+            .filter(|key| is_valid_id(&key.id))
             .map(|key| (key.scope, key.id.as_str()))
             .collect();
         Ok(self.readers().rows(Statement::of_rows(sql, &rows)).await?)
@@ -74,12 +74,12 @@ impl Engine {
     /// [`Error::ResponseTooLarge`].
     pub async fn jobs(
         &self,
-        standing: EffectiveState,
+        state: EffectiveState,
         queue: Option<&QueueKey>,
         page: Page,
         now: Option<Time>,
     ) -> Result<Vec<Job>> {
-        let Some((list, args)) = self.list(standing, queue, page, now).await? else {
+        let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
         self.read_whole(list, &args).await
@@ -88,12 +88,12 @@ impl Engine {
     /// Like [`Engine::jobs`], with shortened texts.
     pub async fn list_jobs(
         &self,
-        standing: EffectiveState,
+        state: EffectiveState,
         queue: Option<&QueueKey>,
         page: Page,
         now: Option<Time>,
     ) -> Result<Vec<Job>> {
-        let Some((list, args)) = self.list(standing, queue, page, now).await? else {
+        let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
         let statement = Statement::new(list.brief, args);
@@ -103,12 +103,12 @@ impl Engine {
     /// The IDs of the jobs that [`Engine::jobs`] returns.
     pub async fn job_ids(
         &self,
-        standing: EffectiveState,
+        state: EffectiveState,
         queue: Option<&QueueKey>,
         page: Page,
         now: Option<Time>,
     ) -> Result<Vec<String>> {
-        let Some((list, args)) = self.list(standing, queue, page, now).await? else {
+        let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
         let rows = self.readers().rows(Statement::new(list.ids, args)).await?;
@@ -121,7 +121,7 @@ impl Engine {
     /// The statements of a list, and their arguments; `None` if there is no such list.
     async fn list(
         &self,
-        standing: EffectiveState,
+        state: EffectiveState,
         queue: Option<&QueueKey>,
         page: Page,
         now: Option<Time>,
@@ -131,7 +131,7 @@ impl Engine {
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let mut args: Vec<Arg> = vec![limit.into(), offset.into()];
         let Some(queue) = queue else {
-            return Ok(match standing {
+            return Ok(match state {
                 EffectiveState::Complete => Some((&COMPLETE, args)),
                 EffectiveState::Scheduled => {
                     args.push(now.into());
@@ -144,7 +144,7 @@ impl Engine {
             return Ok(None);
         };
         args.extend([queue.id.into(), now.into()]);
-        let list = match standing {
+        let list = match state {
             EffectiveState::Waiting => &WAITING_IN,
             EffectiveState::Scheduled => &SCHEDULED_IN,
             EffectiveState::Depends => &DEPENDS_IN,

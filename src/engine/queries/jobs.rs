@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::job::{Job, JobKey, QueueKey, is_possible};
+use crate::engine::model::job::{Job, JobKey, QueueKey, is_valid_id};
 use crate::engine::model::job_rows;
 use crate::engine::model::job_rows::job_columns;
 use crate::store::Statement;
@@ -16,7 +16,7 @@ impl Engine {
 
     /// Like [`Engine::job`], for callers that have refreshed the cache.
     pub(in crate::engine) async fn read_job(&self, key: &JobKey) -> Result<Option<Job>> {
-        if !is_possible(&key.id) {
+        if !is_valid_id(&key.id) {
             return Ok(None);
         }
         let statement = Statement::new(JOB, [key.scope.into(), key.id.as_str().into()]);

@@ -41,8 +41,8 @@ impl Counts {
         }
     }
 
-    pub fn of(&self, standing: EffectiveState) -> i64 {
-        match standing {
+    pub fn of(&self, state: EffectiveState) -> i64 {
+        match state {
             EffectiveState::Waiting => self.waiting,
             EffectiveState::Scheduled => self.scheduled,
             EffectiveState::Depends => self.depends,

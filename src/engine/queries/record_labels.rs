@@ -34,7 +34,10 @@ impl Engine {
     /// # Errors
     /// [`NoSuchQueue`](crate::engine::Error).
     pub async fn labels(&self, queue: &Queue) -> Result<Vec<LabelCounts>> {
-        let args = [self.live_queue_id(queue).await?.into(), LABELS_MAX.into()];
+        let args = [
+            self.existing_queue_id(queue).await?.into(),
+            LABELS_MAX.into(),
+        ];
         let rows = self.readers().rows(Statement::new(LABELS, args)).await?;
         let labelled = |row: &crate::store::Row| {
             Ok(LabelCounts {
@@ -60,7 +63,7 @@ impl Engine {
             LabelFilter::Labelled(_) => (LABELLED, COUNT_LABELLED),
             LabelFilter::Others => (OTHERS, COUNT_OTHERS),
         };
-        let id = self.live_queue_id(queue).await?;
+        let id = self.existing_queue_id(queue).await?;
         let page = [(page.limit as i64).into(), (page.offset as i64).into()];
         let mut list = Statement::new(list, [id.into()].into_iter().chain(page));
         let mut count = Statement::new(count, [id.into()]);

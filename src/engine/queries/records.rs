@@ -18,14 +18,14 @@ use crate::query::{Hint, Query};
 use crate::store::{Row, Statement, StoreError};
 
 /// Records that one query may read.
-const LOOKED_AT_MAX: usize = 200_000;
+const SCANNED_MAX: usize = 200_000;
 
 /// The work, in steps and bytes, that one query may spend in total, and on one record.
 const WORK_MAX: u64 = 200_000_000;
 const WORK_MAX_EACH: u64 = 5_000_000;
 
 /// A batch of up to this many records is read without checking their sizes. Each is at most as large as a request.
-const A_FEW: usize = 64;
+const UNCHECKED_BATCH: usize = 64;
 
 #[derive(Clone)]
 pub struct Found {
@@ -79,7 +79,7 @@ fn matching(
     budget: &mut Budget,
 ) -> Evaluated<Vec<usize>> {
     let mut found = Vec::new();
-    for (place, row) in records.iter().enumerate() {
+    for (index, row) in records.iter().enumerate() {
         match matches(&row.record, query, now, budget) {
             Err(spent) => {
                 return Evaluated {
@@ -88,7 +88,7 @@ fn matching(
                 };
             }
             Ok(false) => continue,
-            Ok(true) => found.push(place),
+            Ok(true) => found.push(index),
         }
         wanted.bytes = wanted.bytes.saturating_sub(row.record.bytes());
         if found.len() == wanted.records || wanted.bytes == 0 {
@@ -120,7 +120,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`].
-    pub(in crate::engine) async fn live_queue_id(&self, queue: &Queue) -> Result<QueueId> {
+    pub(in crate::engine) async fn existing_queue_id(&self, queue: &Queue) -> Result<QueueId> {
         self.refresh_cache().await?;
         let found = self.known_queues().by_id(queue.id);
         let found = found.filter(|queue| !queue.forgotten);
@@ -134,7 +134,7 @@ impl Engine {
     /// # Errors
     /// [`Error::NoSuchQueue`].
     pub async fn record_by_id(&self, queue: &Queue, id: i64) -> Result<Option<Record>> {
-        let queue = self.live_queue_id(queue).await?;
+        let queue = self.existing_queue_id(queue).await?;
         let rows = self.readers().rows(by_id(queue, id)).await?;
         let found = rows.first().map(found).transpose()?;
         Ok(found.map(|found| found.record))
@@ -145,13 +145,13 @@ impl Engine {
     /// # Errors
     /// [`Error::NoSuchQueue`].
     pub async fn records(&self, queue: &Queue, after: i64, limit: usize) -> Result<Records> {
-        let id = self.live_queue_id(queue).await?;
+        let id = self.existing_queue_id(queue).await?;
         let mut records: Vec<Record> = Vec::new();
-        let mut pace = BatchSizer::default();
+        let mut sizer = BatchSizer::default();
         loop {
             let after = records.last().map_or(after, |record| record.id);
             // One more than requested, to see whether there are more.
-            let batch = pace.next().min(limit + 1 - records.len());
+            let batch = sizer.next().min(limit + 1 - records.len());
             let args = |batch: usize| [id.into(), after.into(), (batch as i64).into()];
             let sizes = |batch| Statement::new(LIST.sizes, args(batch));
             let batch = self.fitting(batch, sizes).await?;
@@ -159,11 +159,11 @@ impl Engine {
             let rows = self.readers().rows(statement).await?;
             for row in &rows {
                 let record = found(row)?.record;
-                pace.count_row(record.bytes());
+                sizer.count_row(record.bytes());
                 records.push(record);
             }
             let more = records.len() > limit;
-            if more || rows.len() < batch || pace.bytes >= RESPONSE_BYTES_MAX {
+            if more || rows.len() < batch || sizer.bytes >= RESPONSE_BYTES_MAX {
                 let more = more || rows.len() == batch;
                 records.truncate(limit);
                 return Ok(Records { records, more });
@@ -175,7 +175,7 @@ impl Engine {
     /// batches are not checked: most scans end with the first one, and reading the sizes costs as much as reading the
     /// records.
     async fn fitting(&self, batch: usize, sizes: impl FnOnce(usize) -> Statement) -> Result<usize> {
-        if batch <= A_FEW {
+        if batch <= UNCHECKED_BATCH {
             return Ok(batch);
         }
         let rows = self.readers().rows(sizes(batch)).await?;
@@ -192,21 +192,21 @@ impl Engine {
         })
     }
 
-    /// Up to `limit` matching records, least recently modified first; fewer once they reach `enough` bytes.
+    /// Up to `limit` matching records, least recently modified first; fewer once they reach `bytes_max` bytes.
     pub(in crate::engine) async fn find_records(
         &self,
         queue: &Queue,
         query: &Query,
         limit: usize,
-        enough: usize,
+        bytes_max: usize,
     ) -> Result<Vec<Found>> {
-        let id = self.live_queue_id(queue).await?;
+        let id = self.existing_queue_id(queue).await?;
         let (now, hint) = (self.now(None), query.hint());
         let (mut all, mut bytes) = (Vec::new(), 0);
-        let (mut pace, mut allowance) = (BatchSizer::default(), Allowance::new(WORK_MAX));
+        let (mut sizer, mut allowance) = (BatchSizer::default(), Allowance::new(WORK_MAX));
         let mut after = (micros(*hint.modified.start()), -1);
         loop {
-            let batch = pace.next();
+            let batch = sizer.next();
             let sizes = |batch| next(id, hint, after, batch, |walk| walk.sizes);
             let batch = self.fitting(batch, sizes).await?;
             let statement = next(id, hint, after, batch, |walk| walk.records);
@@ -215,11 +215,11 @@ impl Engine {
             let rows: Vec<Found> = rows.iter().map(found).collect::<Result<_, _>>()?;
             for row in &rows {
                 after = (row.record.modified.0, row.seq);
-                pace.count_row(row.record.bytes());
+                sizer.count_row(row.record.bytes());
             }
             let wanted = Wanted {
                 records: limit - all.len(),
-                bytes: enough.min(RESPONSE_BYTES_MAX + 1) - bytes,
+                bytes: bytes_max.min(RESPONSE_BYTES_MAX + 1) - bytes,
             };
             let (rows, query) = (Arc::new(rows), query.clone());
             let evaluated = Arc::clone(&rows);
@@ -227,22 +227,22 @@ impl Engine {
                 .run(move |budget| matching(&evaluated, &query, now, wanted, budget))
                 .await;
             if matching.spent.is_some() {
-                return Err(too_much(pace));
+                return Err(too_much(sizer));
             }
-            let mut places = matching.value.into_iter().peekable();
+            let mut matching = matching.value.into_iter().peekable();
             let rows = Arc::unwrap_or_clone(rows).into_iter().enumerate();
-            for (_, row) in rows.filter(|(place, _)| places.next_if_eq(place).is_some()) {
+            for (_, row) in rows.filter(|(index, _)| matching.next_if_eq(index).is_some()) {
                 bytes += row.record.bytes();
                 all.push(row);
             }
             if bytes > RESPONSE_BYTES_MAX {
                 return Err(Error::ResponseTooLarge);
             }
-            if all.len() == limit || bytes >= enough || is_all {
+            if all.len() == limit || bytes >= bytes_max || is_all {
                 return Ok(all);
             }
-            if pace.rows >= LOOKED_AT_MAX {
-                return Err(too_much(pace));
+            if sizer.rows >= SCANNED_MAX {
+                return Err(too_much(sizer));
             }
             tokio::task::yield_now().await;
         }
@@ -255,9 +255,9 @@ impl Record {
     }
 }
 
-fn too_much(pace: BatchSizer) -> Error {
+fn too_much(sizer: BatchSizer) -> Error {
     Error::TooMuchWork {
-        looked_at: pace.rows,
+        scanned: sizer.rows,
     }
 }
 

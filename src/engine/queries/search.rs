@@ -1,7 +1,7 @@
 //! Searches jobs of all protocols. An index narrows down the job numbers where possible; the rest is evaluated here,
 //! newest job first, batch by batch, within limits. The result says how far the search came and where to continue.
 
-pub mod judge;
+pub mod matching;
 pub mod rows;
 
 use std::collections::{HashMap, HashSet};
@@ -18,11 +18,11 @@ use crate::engine::queries::queues::COUNTS;
 use crate::search::Search;
 use crate::store::{Row, Statement, StoreError};
 
-pub use judge::is_meant;
-use judge::{ScanBudget, ScannedJob};
+pub use matching::matches;
+use matching::{ScanBudget, ScannedJob};
 use rows::{
-    BRIEF, EXACT, FAILED_WITH, GROUP_COUNT, NEXT, SIZE, TAG_COUNT, TAGGED, THESE, in_state,
-    looked_at,
+    BY_SEQ, EXACT, FAILED_WITH, GROUP_COUNT, NEXT, SIZE, SUMMARIES, TAG_COUNT, TAGGED, in_state,
+    scanned_job,
 };
 
 /// The most index entries that are sorted by number. If there are more, the search scans all jobs, newest first.
@@ -40,7 +40,7 @@ pub struct SearchLimits {
     /// Jobs to find.
     pub jobs: usize,
     /// Jobs to read.
-    pub looked_at: usize,
+    pub scanned: usize,
     /// No further batch is read after this time, except for the first few hundred jobs, so that results of a small
     /// database do not depend on the load of the machine.
     pub time: Duration,
@@ -50,7 +50,7 @@ impl Default for SearchLimits {
     fn default() -> Self {
         SearchLimits {
             jobs: 50,
-            looked_at: 20_000,
+            scanned: 20_000,
             time: Duration::from_millis(200),
         }
     }
@@ -63,15 +63,15 @@ pub struct SearchResult {
     pub jobs: Vec<Job>,
     /// If the search is a single word: the jobs with this ID.
     pub exact: Vec<Job>,
-    pub looked_at: usize,
+    pub scanned: usize,
     /// The approximate number of jobs that had to be considered.
-    pub among: i64,
+    pub considered: i64,
     /// The job number to continue from, if there may be more.
     pub next: Option<i64>,
     /// Whether the search stopped at its limit of jobs or time.
     pub is_cut: bool,
     /// The creation time of the last job that was read.
-    pub down_to: Option<Time>,
+    pub scanned_down_to: Option<Time>,
 }
 
 /// A matching job, with the fields that a search reads.
@@ -87,7 +87,7 @@ enum Source {
     /// All jobs, newest first.
     All,
     /// The jobs with these numbers, highest first, and whether there are more.
-    These(Vec<i64>, bool),
+    Numbers(Vec<i64>, bool),
 }
 
 /// Visible queues by ID.
@@ -99,18 +99,18 @@ impl Engine {
         &self,
         search: &Search,
         after: Option<i64>,
-        reach: SearchLimits,
+        limits: SearchLimits,
         now: Option<Time>,
     ) -> Result<SearchResult> {
         self.refresh_cache().await?;
         let now = self.now(now);
-        let places = self.visible_queues();
+        let queues = self.visible_queues();
         let mut hits = Vec::new();
-        let mut meet = |hit: Hit<'_>| hits.push(hit.job.seq);
-        let walk = self.walk(search, &places, after, reach, now, &mut meet);
+        let mut on_match = |hit: Hit<'_>| hits.push(hit.job.seq);
+        let walk = self.walk(search, &queues, after, limits, now, &mut on_match);
         let mut found = walk.await?;
-        found.exact = self.exact(search, &places, now).await?;
-        found.jobs = self.job_summaries(&hits, &places, now).await?;
+        found.exact = self.exact(search, &queues, now).await?;
+        found.jobs = self.job_summaries(&hits, &queues, now).await?;
         // Some may have changed since they were matched.
         found
             .jobs
@@ -118,57 +118,57 @@ impl Engine {
         Ok(found)
     }
 
-    /// Scans matching jobs, newest first, and calls `meet` for each. Returns how far it came.
+    /// Scans matching jobs, newest first, and calls `on_match` for each. Returns how far it came.
     pub(in crate::engine) async fn walk(
         &self,
         search: &Search,
-        places: &QueuesById,
+        queues: &QueuesById,
         after: Option<i64>,
-        reach: SearchLimits,
+        limits: SearchLimits,
         now: Time,
-        meet: &mut (dyn FnMut(Hit<'_>) + Send),
+        on_match: &mut (dyn FnMut(Hit<'_>) + Send),
     ) -> Result<SearchResult> {
-        let mut spending = ScanBudget::within(reach.time);
+        let mut budget = ScanBudget::within(limits.time);
         let mut after = after.unwrap_or(i64::MAX);
-        let (mut among, of) = self.among(search, places, after, reach).await?;
+        let (mut source, considered) = self.source(search, queues, after, limits).await?;
         let mut found = SearchResult {
-            among: of,
+            considered,
             ..SearchResult::default()
         };
-        let (mut hits, mut last, mut pace) = (0, None, BatchSizer::default());
+        let (mut hits, mut last, mut sizer) = (0, None, BatchSizer::default());
         'all: loop {
-            let wanted = pace.next().min(reach.looked_at - found.looked_at);
-            let (batch, read) = self.batch(&mut among, after, wanted).await?;
-            let rows = Arc::new(looked_at_in(places, &batch)?);
+            let wanted = sizer.next().min(limits.scanned - found.scanned);
+            let (batch, read) = self.batch(&mut source, after, wanted).await?;
+            let rows = Arc::new(scanned_jobs(queues, &batch)?);
             for row in rows.iter() {
-                pace.count_row(match search.needs_body() {
+                sizer.count_row(match search.needs_body() {
                     true => usize::try_from(row.bytes).unwrap_or_default(),
                     false => row.loaded_bytes(),
                 });
             }
             // One more than requested, to see whether there are more.
-            let more = (reach.jobs - hits).saturating_add(1);
-            let judged = self.match_jobs(search, &rows, now, more, &mut spending);
-            let judged = judged.await?;
-            for (row, is_meant) in rows.iter().zip(&judged) {
+            let more = (limits.jobs - hits).saturating_add(1);
+            let results = self.match_jobs(search, &rows, now, more, &mut budget);
+            let results = results.await?;
+            for (row, is_match) in rows.iter().zip(&results) {
                 let job = &row.job;
-                if let (true, Some(queue)) = (is_meant, &row.queue) {
-                    if hits == reach.jobs {
+                if let (true, Some(queue)) = (is_match, &row.queue) {
+                    if hits == limits.jobs {
                         found.next = last;
                         break 'all;
                     }
                     (hits, last) = (hits + 1, Some(job.seq));
                     let bytes = row.bytes;
-                    meet(Hit { job, queue, bytes });
+                    on_match(Hit { job, queue, bytes });
                 }
-                found.looked_at += 1;
-                found.down_to = Some(job.created_at);
+                found.scanned += 1;
+                found.scanned_down_to = Some(job.created_at);
                 after = job.seq;
             }
-            if judged.len() < rows.len() {
+            if results.len() < rows.len() {
                 // A job that alone exceeds the budget is skipped, so that the next search gets further.
-                if let (0, Some(first)) = (found.looked_at, rows.first()) {
-                    found.looked_at = 1;
+                if let (0, Some(first)) = (found.scanned, rows.first()) {
+                    found.scanned = 1;
                     after = first.job.seq;
                 }
                 found.next = Some(after);
@@ -180,8 +180,8 @@ impl Engine {
             if read.is_all {
                 break;
             }
-            let is_over = found.looked_at >= reach.looked_at || spending.is_over();
-            if is_over || read.is_out {
+            let is_over = found.scanned >= limits.scanned || budget.is_over();
+            if is_over || read.needs_index {
                 found.next = Some(after);
                 found.is_cut = true;
                 break;
@@ -199,12 +199,12 @@ impl Engine {
     }
 
     /// Chooses the jobs to scan, and estimates their number.
-    async fn among(
+    async fn source(
         &self,
         search: &Search,
-        places: &QueuesById,
+        queues: &QueuesById,
         after: i64,
-        reach: SearchLimits,
+        limits: SearchLimits,
     ) -> Result<(Source, i64)> {
         let mut batch = vec![Statement::new(COUNTS, [])];
         batch.extend(
@@ -218,8 +218,8 @@ impl Engine {
         batch.extend(group.map(|group| Statement::new(GROUP_COUNT, [group.into()])));
         let mut answers = self.readers().read(batch).await?.into_iter();
         let counts = answers.next().unwrap_or_default().rows;
-        let of_states = StateCounts::count(&counts, search, &states, places)?;
-        let (args, limit) = ([after.into()], (reach.looked_at + 1) as i64);
+        let of_states = StateCounts::count(&counts, search, &states, queues)?;
+        let (args, limit) = ([after.into()], (limits.scanned + 1) as i64);
         let mut plans = vec![of_states.plan(after, limit)];
         let mut one = |name: &str, sql| -> Result<()> {
             let rows = answers.next().unwrap_or_default().rows;
@@ -236,7 +236,7 @@ impl Engine {
             return Ok((Source::All, of_states.all));
         };
         if statements.is_empty() {
-            return Ok((Source::These(Vec::new(), false), count));
+            return Ok((Source::Numbers(Vec::new(), false), count));
         }
         let mut numbers: Vec<i64> = Vec::new();
         for answer in self.readers().read(statements).await? {
@@ -245,39 +245,42 @@ impl Engine {
             }
         }
         numbers.sort_unstable_by(|a, b| b.cmp(a));
-        let more = numbers.len() > reach.looked_at;
-        numbers.truncate(reach.looked_at);
-        Ok((Source::These(numbers, more), count))
+        let more = numbers.len() > limits.scanned;
+        numbers.truncate(limits.scanned);
+        Ok((Source::Numbers(numbers, more), count))
     }
 
     /// Reads the next jobs, with the fields that the search needs.
     async fn batch(
         &self,
-        among: &mut Source,
+        source: &mut Source,
         after: i64,
         wanted: usize,
     ) -> Result<(Vec<Row>, Read)> {
-        match among {
+        match source {
             Source::All => {
                 let args = [after.into(), (wanted as i64).into()];
                 let rows = self.readers().rows(Statement::new(NEXT, args)).await?;
                 let read = Read {
                     is_all: rows.len() < wanted,
-                    is_out: false,
+                    needs_index: false,
                     last: after,
                 };
                 Ok((rows, read))
             }
-            Source::These(numbers, more) => {
+            Source::Numbers(numbers, more) => {
                 let rest = numbers.split_off(wanted.min(numbers.len()));
-                let these = std::mem::replace(numbers, rest);
+                let batch = std::mem::replace(numbers, rest);
                 let read = Read {
                     is_all: numbers.is_empty() && !*more,
-                    is_out: numbers.is_empty(),
-                    last: these.last().copied().unwrap_or(after),
+                    needs_index: numbers.is_empty(),
+                    last: batch.last().copied().unwrap_or(after),
                 };
-                let set: Vec<_> = these.into_iter().map(|number| (number,)).collect();
-                let rows = self.readers().rows(Statement::of_rows(THESE, &set)).await?;
+                let set: Vec<_> = batch.into_iter().map(|number| (number,)).collect();
+                let rows = self
+                    .readers()
+                    .rows(Statement::of_rows(BY_SEQ, &set))
+                    .await?;
                 Ok((rows, read))
             }
         }
@@ -287,13 +290,16 @@ impl Engine {
     pub(in crate::engine) async fn job_summaries(
         &self,
         numbers: &[i64],
-        places: &QueuesById,
+        queues: &QueuesById,
         now: Time,
     ) -> Result<Vec<Job>> {
         let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
-        let rows = self.readers().rows(Statement::of_rows(BRIEF, &set)).await?;
+        let rows = self
+            .readers()
+            .rows(Statement::of_rows(SUMMARIES, &set))
+            .await?;
         let mut jobs = all_of(&rows)?;
-        jobs.retain(|job| places.contains_key(&job.queue) && !job.is_expired(now));
+        jobs.retain(|job| queues.contains_key(&job.queue) && !job.is_expired(now));
         Ok(jobs)
     }
 
@@ -303,15 +309,18 @@ impl Engine {
         numbers: &[i64],
     ) -> Result<Vec<(Job, i64)>> {
         let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
-        let rows = self.readers().rows(Statement::of_rows(THESE, &set)).await?;
-        let sized = |row: &Row| Ok((looked_at(row)?, row.int(SIZE)?));
+        let rows = self
+            .readers()
+            .rows(Statement::of_rows(BY_SEQ, &set))
+            .await?;
+        let sized = |row: &Row| Ok((scanned_job(row)?, row.int(SIZE)?));
         rows.iter().map(sized).collect()
     }
 
     /// The jobs whose ID equals the search text.
-    async fn exact(&self, search: &Search, places: &QueuesById, now: Time) -> Result<Vec<Job>> {
+    async fn exact(&self, search: &Search, queues: &QueuesById, now: Time) -> Result<Vec<Job>> {
         match search.id() {
-            Some(id) => self.find_by_id(id, places, now).await,
+            Some(id) => self.find_by_id(id, queues, now).await,
             None => Ok(Vec::new()),
         }
     }
@@ -323,20 +332,20 @@ impl Engine {
             .await
     }
 
-    async fn find_by_id(&self, id: &str, places: &QueuesById, now: Time) -> Result<Vec<Job>> {
+    async fn find_by_id(&self, id: &str, queues: &QueuesById, now: Time) -> Result<Vec<Job>> {
         let statement = Statement::new(EXACT, [id.into(), EXACT_MAX.into()]);
         let rows = self.readers().rows(statement).await?;
         let mut jobs = all_of(&rows)?;
-        jobs.retain(|job| !job.is_expired(now) && places.contains_key(&job.queue));
+        jobs.retain(|job| !job.is_expired(now) && queues.contains_key(&job.queue));
         Ok(jobs)
     }
 }
 
-fn looked_at_in(places: &QueuesById, rows: &[Row]) -> Result<Vec<ScannedJob>, StoreError> {
+fn scanned_jobs(queues: &QueuesById, rows: &[Row]) -> Result<Vec<ScannedJob>, StoreError> {
     let row = |row: &Row| {
-        let job = looked_at(row)?;
+        let job = scanned_job(row)?;
         Ok(ScannedJob {
-            queue: places.get(&job.queue).cloned(),
+            queue: queues.get(&job.queue).cloned(),
             bytes: row.int(SIZE)?,
             job,
         })
@@ -355,7 +364,7 @@ struct Read {
     /// There are no more jobs.
     is_all: bool,
     /// The numbers are used up; more must be read from the index.
-    is_out: bool,
+    needs_index: bool,
     /// The last number that was requested.
     last: i64,
 }
@@ -369,7 +378,7 @@ struct StateCounts {
     /// Index entries to read to find their numbers.
     cost: i64,
     /// The matching queues of each state.
-    places: HashMap<State, Vec<(QueueId,)>>,
+    queues: HashMap<State, Vec<(QueueId,)>>,
 }
 
 impl StateCounts {
@@ -377,7 +386,7 @@ impl StateCounts {
         counts: &[Row],
         search: &Search,
         states: &[State],
-        places: &QueuesById,
+        queues: &QueuesById,
     ) -> Result<StateCounts, StoreError> {
         let (mut all, mut count, mut complete) = (0, 0, 0);
         let mut of_states: HashMap<State, Vec<(QueueId,)>> = HashMap::new();
@@ -388,11 +397,11 @@ impl StateCounts {
                 complete += n;
             }
             let state = state.filter(|state| n > 0 && states.contains(state));
-            let may_be_meant = places.get(&queue).is_some_and(|queue| {
+            let may_match = queues.get(&queue).is_some_and(|queue| {
                 let key = &queue.key;
                 search.is_of_queue(key.protocol.as_str(), &key.namespace, &key.name)
             });
-            if let Some(state) = state.filter(|_| may_be_meant) {
+            if let Some(state) = state.filter(|_| may_match) {
                 count += n;
                 of_states.entry(state).or_default().push((queue,));
             }
@@ -406,7 +415,7 @@ impl StateCounts {
             } else {
                 count
             },
-            places: of_states,
+            queues: of_states,
         })
     }
 
@@ -416,7 +425,7 @@ impl StateCounts {
             let statement = Statement::of_rows(in_state(*state), queues);
             statement.with(after).with(limit)
         };
-        let statements = self.places.iter().map(statement).collect();
+        let statements = self.queues.iter().map(statement).collect();
         (self.cost, self.count, statements)
     }
 }
@@ -424,9 +433,9 @@ impl StateCounts {
 /// The stored states that matching jobs can have.
 fn states(search: &Search) -> Vec<State> {
     let mut states: HashSet<State> = HashSet::new();
-    let may_stand = |standing: &EffectiveState| search.may_stand(standing.as_str());
-    for standing in EffectiveState::ALL.into_iter().filter(may_stand) {
-        states.extend(match standing {
+    let may_match = |state: &EffectiveState| search.may_stand(state.as_str());
+    for state in EffectiveState::ALL.into_iter().filter(may_match) {
+        states.extend(match state {
             EffectiveState::Waiting => [State::Waiting, State::Scheduled],
             EffectiveState::Scheduled => [State::Scheduled; 2],
             EffectiveState::Depends => [State::Depends; 2],

@@ -63,7 +63,7 @@ impl SeriesTotals {
 
 /// The quantile `share` of durations, in seconds, interpolated linearly within its class. Durations beyond the last
 /// bound count as that bound. `None` without durations.
-pub fn within(classes: &[i64; CLASSES], share: f64) -> Option<f64> {
+pub fn quantile(classes: &[i64; CLASSES], share: f64) -> Option<f64> {
     let total: i64 = classes.iter().sum();
     if total <= 0 {
         return None;
@@ -197,27 +197,27 @@ mod tests {
     #[test]
     fn shares_end_within_their_class() {
         let mut classes = [0; CLASSES];
-        assert_eq!(within(&classes, 0.5), None);
+        assert_eq!(quantile(&classes, 0.5), None);
         classes[5] = 10; // one to three seconds
-        assert_eq!(within(&classes, 0.5), Some(2.0));
-        assert_eq!(within(&classes, 1.0), Some(3.0));
+        assert_eq!(quantile(&classes, 0.5), Some(2.0));
+        assert_eq!(quantile(&classes, 1.0), Some(3.0));
         classes[11] = 90;
-        assert_eq!(within(&classes, 0.5), Some(3_600.0), "or longer");
-        assert_eq!(within(&classes, 0.05), Some(2.0));
+        assert_eq!(quantile(&classes, 0.5), Some(3_600.0), "or longer");
+        assert_eq!(quantile(&classes, 0.05), Some(2.0));
     }
 
     #[test]
     fn what_is_counted_is_found_again_in_its_place() {
         let mut sums = SeriesTotals::default();
-        let marks = [
+        let events = [
             SeriesEvent::Put,
             SeriesEvent::Failed,
             SeriesEvent::Claimed(0.2),
             SeriesEvent::Claimed(9_999.0),
             SeriesEvent::Completed(2.0),
         ];
-        for mark in marks {
-            sums.add(mark.slot(), 2);
+        for event in events {
+            sums.add(event.slot(), 2);
         }
         assert_eq!((sums.put, sums.failed), (2, 2));
         assert_eq!((sums.claimed(), sums.completed()), (4, 2));

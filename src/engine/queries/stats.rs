@@ -9,7 +9,7 @@ use crate::store::Statement;
 /// Durations, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Durations {
-    pub moments: Summary,
+    pub summary: Summary,
     /// The [`SLOTS`] slots: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last one holds
     /// everything longer).
     pub histogram: Vec<i64>,
@@ -18,7 +18,7 @@ pub struct Durations {
 impl Default for Durations {
     fn default() -> Self {
         Durations {
-            moments: Summary::default(),
+            summary: Summary::default(),
             histogram: vec![0; SLOTS],
         }
     }
@@ -40,14 +40,14 @@ pub struct Stats {
 }
 
 impl Engine {
-    /// The statistics of the UTC day of `moment`; all zeros if the queue does not exist.
-    pub async fn stats(&self, queue: &QueueKey, moment: Time) -> Result<Stats> {
+    /// The statistics of the UTC day that contains `day`; all zeros if the queue does not exist.
+    pub async fn stats(&self, queue: &QueueKey, day: Time) -> Result<Stats> {
         self.refresh_cache().await?;
         let mut stats = Stats::default();
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(stats);
         };
-        let statement = Statement::new(OF_DAY, [queue.id.into(), moment.day().into()]);
+        let statement = Statement::new(OF_DAY, [queue.id.into(), day.day().into()]);
         for row in self.readers().rows(statement).await? {
             let (kind, slot, n) = (row.int(0)?, row.int(1)?, row.int(2)?);
             let durations = match Kind::from_code(kind) {
@@ -65,7 +65,7 @@ impl Engine {
                 Some(Kind::State | Kind::Minute | Kind::Hour) | None => continue,
             };
             if slot == SUMMARY_SLOT {
-                durations.moments.merge(Summary {
+                durations.summary.merge(Summary {
                     n,
                     mean: row.real(3)?,
                     m2: row.real(4)?,

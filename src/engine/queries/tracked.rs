@@ -13,7 +13,7 @@ impl Engine {
         self.refresh_cache().await?;
         let keys = self.tracked_keys();
         let found = self.jobs_by_key(&keys).await?;
-        Ok(there_and_gone(keys, found))
+        Ok(split_missing(keys, found))
     }
 
     /// Like [`Engine::tracked`], with shortened texts.
@@ -21,7 +21,7 @@ impl Engine {
         self.refresh_cache().await?;
         let keys = self.tracked_keys();
         let found = self.list_jobs_by_key(&keys).await?;
-        Ok(there_and_gone(keys, found))
+        Ok(split_missing(keys, found))
     }
 
     fn tracked_keys(&self) -> Vec<JobKey> {
@@ -33,13 +33,13 @@ impl Engine {
     }
 }
 
-fn there_and_gone(keys: Vec<JobKey>, found: Vec<Option<Job>>) -> (Vec<Job>, Vec<String>) {
-    let (mut jobs, mut gone) = (Vec::new(), Vec::new());
+fn split_missing(keys: Vec<JobKey>, found: Vec<Option<Job>>) -> (Vec<Job>, Vec<String>) {
+    let (mut jobs, mut missing) = (Vec::new(), Vec::new());
     for (key, job) in keys.into_iter().zip(found) {
         match job {
             Some(job) => jobs.push(job),
-            None => gone.push(key.id),
+            None => missing.push(key.id),
         }
     }
-    (jobs, gone)
+    (jobs, missing)
 }

@@ -37,7 +37,7 @@ impl Engine {
             tokio::select! {
                 () = sleep(time) => {}
                 () = self.subscriptions().timer_moved.notified() => continue,
-                () = self.waits_end() => return,
+                () = self.polls_stopped() => return,
             }
             let due = self.subscriptions().take_due(self.now(None));
             self.wake_where_available(due).await;

@@ -39,8 +39,8 @@ impl FromStr for Expiry {
         if let Some(micros) = span(text) {
             return Ok(Expiry::After(micros));
         }
-        let moment = DateTime::parse_from_rfc3339(text).map_err(|_| TokenError::Expiry)?;
-        Ok(Expiry::At(Time(moment.timestamp_micros())))
+        let date = DateTime::parse_from_rfc3339(text).map_err(|_| TokenError::Expiry)?;
+        Ok(Expiry::At(Time(date.timestamp_micros())))
     }
 }
 
@@ -49,10 +49,10 @@ impl Expiry {
     ///
     /// # Errors
     /// [`TokenError::Life`].
-    pub fn moment(self, now: Time) -> Result<Time, TokenError> {
+    pub fn resolve(self, now: Time) -> Result<Time, TokenError> {
         let life = match self {
             Expiry::After(micros) => micros,
-            Expiry::At(moment) => moment.0.saturating_sub(now.0),
+            Expiry::At(date) => date.0.saturating_sub(now.0),
         };
         if !(LIFE_MIN..=LIFE_MAX).contains(&life) {
             return Err(TokenError::Life);
@@ -67,9 +67,9 @@ mod tests {
 
     const NOW: Time = Time(1_800_000_000_000_000);
 
-    fn moment(text: &str) -> Result<i64, TokenError> {
-        let moment = text.parse::<Expiry>()?.moment(NOW)?;
-        Ok(moment.0 - NOW.0)
+    fn resolve(text: &str) -> Result<i64, TokenError> {
+        let date = text.parse::<Expiry>()?.resolve(NOW)?;
+        Ok(date.0 - NOW.0)
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
             (" 30d ", 30 * 86_400),
             ("007d", 7 * 86_400),
         ] {
-            assert_eq!(moment(text), Ok(seconds * 1_000_000), "{text:?}");
+            assert_eq!(resolve(text), Ok(seconds * 1_000_000), "{text:?}");
         }
         for text in [
             "",
@@ -102,7 +102,7 @@ mod tests {
             "99999999999999999999d",
             &"0".repeat(65),
         ] {
-            assert_eq!(moment(text), Err(TokenError::Expiry), "{text:?}");
+            assert_eq!(resolve(text), Err(TokenError::Expiry), "{text:?}");
         }
     }
 
@@ -123,16 +123,16 @@ mod tests {
             } else {
                 Err(TokenError::Life)
             };
-            assert_eq!(moment(&format!("{seconds}s")), expected, "{seconds} s");
+            assert_eq!(resolve(&format!("{seconds}s")), expected, "{seconds} s");
         }
         for (days, is_allowed) in [(-1, true), (0, true), (1, false)] {
             let text = format!("{}d", LIFE_DAYS_MAX + days);
-            assert_eq!(moment(&text).is_ok(), is_allowed, "{text}");
+            assert_eq!(resolve(&text).is_ok(), is_allowed, "{text}");
         }
     }
 
     #[test]
-    fn a_moment_is_held_to_the_same_limits() {
+    fn a_date_has_the_same_limits() {
         for (life, is_allowed) in [
             (i64::MIN, false),
             (-1, false),
@@ -150,12 +150,12 @@ mod tests {
             } else {
                 Err(TokenError::Life)
             };
-            assert_eq!(expiry.moment(NOW), expected, "{life}");
+            assert_eq!(expiry.resolve(NOW), expected, "{life}");
         }
     }
 
     #[test]
-    fn moments_are_rfc_3339() {
+    fn dates_are_rfc_3339() {
         let parsed = |text: &str| text.parse::<Expiry>();
         let at = |seconds: i64| Ok(Expiry::At(Time(seconds * 1_000_000)));
         assert_eq!(parsed("2030-01-31T00:00:00Z"), at(1_896_048_000));

@@ -5,9 +5,9 @@ use crate::engine::verbs::admin::tokens::create;
 use std::ops::Range;
 
 use super::*;
+use crate::engine::engine_without_tasks as engine;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::tasks::MaintenanceTask;
-use crate::engine::quiet as engine;
 
 /// The namespace and the secret of the token with this number. Namespaces have few tokens each, because a request is
 /// compared with all tokens of its namespace.

@@ -16,7 +16,7 @@ use crate::engine::unit_of_work::{Slot, UnitOfWork};
 use crate::store::Statement;
 
 /// Bytes of `before`, and of `after`, in one entry.
-const FACTS_BYTES_MAX: usize = 4_000;
+const ITEMS_BYTES_MAX: usize = 4_000;
 
 /// Tags of a job, and characters of a value, in an entry.
 const TAGS_MAX: usize = 20;
@@ -37,7 +37,7 @@ pub struct Audit {
 /// An item before or after the change. Contains no payloads; tokens appear by their public names only.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Fact<'a> {
+enum Item<'a> {
     Job {
         job: &'a str,
         state: &'a str,
@@ -98,12 +98,12 @@ impl Audit {
     }
 
     /// Counts `items` changed items, and keeps this one if there is room.
-    fn note(&mut self, items: i64, before: Option<&Fact<'_>>, after: Option<&Fact<'_>>) {
+    fn add(&mut self, items: i64, before: Option<&Item<'_>>, after: Option<&Item<'_>>) {
         self.items += items;
-        let text = |fact: Option<&Fact<'_>>| serde_json::to_string(&fact).unwrap_or_default();
+        let text = |item: Option<&Item<'_>>| serde_json::to_string(&item).unwrap_or_default();
         let (before, after) = (text(before), text(after));
         let bytes = self.bytes + before.len().max(after.len()) + 1;
-        if bytes <= FACTS_BYTES_MAX {
+        if bytes <= ITEMS_BYTES_MAX {
             self.bytes = bytes;
             self.before.push(before);
             self.after.push(after);
@@ -111,7 +111,7 @@ impl Audit {
     }
 }
 
-fn short(value: &str) -> String {
+fn shorten(value: &str) -> String {
     let mut chars = value.chars();
     let mut short: String = chars.by_ref().take(VALUE_CHARS_MAX).collect();
     if chars.next().is_some() {
@@ -120,7 +120,7 @@ fn short(value: &str) -> String {
     short
 }
 
-fn some(tags: &[String]) -> &[String] {
+fn first_tags(tags: &[String]) -> &[String] {
     tags.get(..TAGS_MAX).unwrap_or(tags)
 }
 
@@ -143,12 +143,12 @@ impl UnitOfWork {
         let mut slots: Vec<&Slot> = self.slots.values().filter(changed).collect();
         slots.sort_by_key(|slot| slot.job.seq);
         for (job, _) in &self.removed {
-            audit.note(1, Some(&self.job_fact(job, false)), None);
+            audit.add(1, Some(&self.job_item(job, false)), None);
         }
         for slot in slots {
-            let before = slot.before.as_ref().map(|job| self.job_fact(job, false));
-            let after = self.job_fact(&slot.job, true);
-            audit.note(1, before.as_ref(), Some(&after));
+            let before = slot.before.as_ref().map(|job| self.job_item(job, false));
+            let after = self.job_item(&slot.job, true);
+            audit.add(1, before.as_ref(), Some(&after));
         }
         for (id, since) in &self.tracking {
             let key = JobKey::qless(id.as_str());
@@ -156,15 +156,15 @@ impl UnitOfWork {
             if self.slots.get(&key).is_some_and(is_noted) {
                 continue;
             }
-            let fact = |tracked| Fact::Tracked { job: id, tracked };
-            let was = fact(self.tracked.contains(id));
-            audit.note(1, Some(&was), Some(&fact(since.is_some())));
+            let item = |tracked| Item::Tracked { job: id, tracked };
+            let was = item(self.tracked.contains(id));
+            audit.add(1, Some(&was), Some(&item(since.is_some())));
         }
         for (id, slot) in self.recurring.iter().filter(|(_, slot)| slot.changed) {
             let before = audit.recurring.get(id).cloned();
-            let before = before.as_ref().map(|it| self.recurring_fact(it));
-            let after = slot.recurring.as_ref().map(|it| self.recurring_fact(it));
-            audit.note(1, before.as_ref(), after.as_ref());
+            let before = before.as_ref().map(|it| self.recurring_item(it));
+            let after = slot.recurring.as_ref().map(|it| self.recurring_item(it));
+            audit.add(1, before.as_ref(), after.as_ref());
         }
         self.audit = Some(audit);
     }
@@ -174,58 +174,58 @@ impl UnitOfWork {
         let mut audit = self.audit.take()?;
         for queue in self.changed_queues.values() {
             let before = self.queues.by_id(queue.id);
-            let before = before.as_deref().map(queue_fact);
-            audit.note(1, before.as_ref(), Some(&queue_fact(queue)));
+            let before = before.as_deref().map(queue_item);
+            audit.add(1, before.as_ref(), Some(&queue_item(queue)));
         }
         for (option, value) in &self.settings {
-            let fact = |value: String| Fact::Option {
+            let item = |value: String| Item::Option {
                 option,
-                value: short(&value),
+                value: shorten(&value),
             };
-            let was = self.config.get(option).map(fact);
+            let was = self.config.get(option).map(item);
             let is = value
                 .clone()
                 .or_else(|| Config::default_value(option))
-                .map(fact);
-            audit.note(1, was.as_ref(), is.as_ref());
+                .map(item);
+            audit.add(1, was.as_ref(), is.as_ref());
         }
         for change in &self.tokens.changes {
             let (token, namespace) = (change.name(), change.namespace.as_str());
-            let token = Some(Fact::Token {
+            let token = Some(Item::Token {
                 token: &token,
                 namespace,
             });
-            let (before, after) = if change.made.is_some() {
+            let (before, after) = if change.created.is_some() {
                 (None, token)
             } else {
                 (token, None)
             };
-            audit.note(1, before.as_ref(), after.as_ref());
+            audit.add(1, before.as_ref(), after.as_ref());
         }
         for worker in &self.forgotten_workers {
-            audit.note(1, Some(&Fact::Worker { worker }), None);
+            audit.add(1, Some(&Item::Worker { worker }), None);
         }
         if self.affected > 0 {
             let deleted = self.affected;
             let items = i64::try_from(deleted).unwrap_or(i64::MAX);
-            audit.note(items, None, Some(&Fact::Deleted { deleted }));
+            audit.add(items, None, Some(&Item::Deleted { deleted }));
         }
         if audit.items == 0 {
             return None;
         }
-        let list = |facts: &[String]| format!("[{}]", facts.join(","));
+        let list = |items: &[String]| format!("[{}]", items.join(","));
         let (before, after) = (list(&audit.before), list(&audit.after));
-        Some(audit.actor.note(self.now, before, after, audit.items))
+        Some(audit.actor.record(self.now, before, after, audit.items))
     }
 
-    fn job_fact<'a>(&self, job: &'a Job, is_after: bool) -> Fact<'a> {
+    fn job_item<'a>(&self, job: &'a Job, is_after: bool) -> Item<'a> {
         let id = &job.key.id;
-        Fact::Job {
+        Item::Job {
             job: id,
             state: job.state.as_str(),
             queue: self.queue_name(job.queue),
             priority: job.priority,
-            tags: some(&job.tags),
+            tags: first_tags(&job.tags),
             tracked: if is_after {
                 self.is_tracked(id)
             } else {
@@ -235,21 +235,21 @@ impl UnitOfWork {
         }
     }
 
-    fn recurring_fact<'a>(&self, recurring: &'a Recurring) -> Fact<'a> {
-        Fact::Recurring {
+    fn recurring_item<'a>(&self, recurring: &'a Recurring) -> Item<'a> {
+        Item::Recurring {
             recurring: &recurring.id,
             queue: self.queue_name(recurring.queue),
             interval: recurring.interval_s(),
             priority: recurring.priority,
             retries: recurring.retries,
             backlog: recurring.backlog,
-            tags: some(&recurring.tags),
+            tags: first_tags(&recurring.tags),
         }
     }
 }
 
-fn queue_fact(queue: &Queue) -> Fact<'_> {
-    Fact::Queue {
+fn queue_item(queue: &Queue) -> Item<'_> {
+    Item::Queue {
         queue: &queue.key.name,
         paused: queue.paused,
         listed: !queue.forgotten,

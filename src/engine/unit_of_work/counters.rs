@@ -120,7 +120,7 @@ pub fn slot(seconds: f64) -> i64 {
 #[derive(Debug, Default)]
 pub struct Counters {
     counters: HashMap<Counter, i64, RandomState>,
-    moments: HashMap<Counter, Summary, RandomState>,
+    summaries: HashMap<Counter, Summary, RandomState>,
     failures: HashMap<(String, QueueId), i64>,
     tags: HashMap<String, i64>,
 }
@@ -153,7 +153,7 @@ impl Counters {
     }
 
     /// The pending change of the number of jobs in `state`, over all queues.
-    pub fn pending(&self, state: State) -> i64 {
+    pub fn pending_change(&self, state: State) -> i64 {
         let of_state = |key: &Counter| key.kind == Kind::State && key.slot == state.code();
         self.counters
             .iter()
@@ -163,7 +163,7 @@ impl Counters {
     }
 
     /// Updates the counters for a job that was `before` and is now `after` the transaction.
-    pub fn recount(&mut self, before: Option<&Job>, after: Option<&Job>) {
+    pub fn count_change(&mut self, before: Option<&Job>, after: Option<&Job>) {
         for (job, n) in [(before, -1), (after, 1)] {
             let Some(job) = job else { continue };
             self.count(job.queue, job.state, n);
@@ -173,22 +173,22 @@ impl Counters {
                     .entry((failure.group.clone(), job.queue))
                     .or_default() += n;
             }
-            job.tags.iter().for_each(|tag| self.tagged(tag, n));
+            job.tags.iter().for_each(|tag| self.count_tag(tag, n));
         }
     }
 
     /// Adds `n`, which may be negative, to the jobs with the tag.
-    pub fn tagged(&mut self, tag: &str, n: i64) {
+    pub fn count_tag(&mut self, tag: &str, n: i64) {
         *self.tags.entry(tag.to_owned()).or_default() += n;
     }
 
     /// Counts an event in the time series.
-    fn count_event(&mut self, queue: QueueId, mark: SeriesEvent, now: Time) {
+    fn count_event(&mut self, queue: QueueId, event: SeriesEvent, now: Time) {
         self.add(
             Kind::Minute,
             queue,
             time_series::minute(now),
-            mark.slot(),
+            event.slot(),
             1,
         );
     }
@@ -212,7 +212,7 @@ impl Counters {
             Kind::Run => self.count_event(queue, SeriesEvent::Completed(seconds), now),
             Kind::State | Kind::Outcome | Kind::Minute | Kind::Hour => {}
         }
-        self.moments
+        self.summaries
             .entry(Counter {
                 kind,
                 queue,
@@ -249,8 +249,8 @@ impl Counters {
 
     /// The statements that add the deltas to the rows of `server`.
     pub fn into_statements(self, server: i64) -> Vec<Statement> {
-        let row = |key: Counter, n, moments: Option<Summary>| {
-            let (mean, m2) = moments.map(|moments| (moments.mean, moments.m2)).unzip();
+        let row = |key: Counter, n, summary: Option<Summary>| {
+            let (mean, m2) = summary.map(|summary| (summary.mean, summary.m2)).unzip();
             (key.kind as u8, key.queue, key.day, key.slot, n, mean, m2)
         };
         let counters = self
@@ -258,12 +258,12 @@ impl Counters {
             .into_iter()
             .filter(|(_, n)| *n != 0)
             .map(|(key, n)| row(key, n, None));
-        let moments = self
-            .moments
+        let summaries = self
+            .summaries
             .into_iter()
-            .map(|(key, moments)| row(key, moments.n, Some(moments)));
+            .map(|(key, summary)| row(key, summary.n, Some(summary)));
         // Sorted, so that all servers lock rows in the same order.
-        let mut tallies: Vec<_> = counters.chain(moments).collect();
+        let mut tallies: Vec<_> = counters.chain(summaries).collect();
         tallies.sort_unstable_by_key(|(kind, queue, day, slot, ..)| (*kind, *queue, *day, *slot));
         let mut failures: Vec<_> = (self.failures.into_iter())
             .filter(|(_, n)| *n != 0)
@@ -329,20 +329,20 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_those_of_the_textbook() {
-        let mut moments = Summary::default();
-        (0..20).for_each(|value| moments.add(f64::from(value)));
-        assert_eq!(moments.n, 20);
-        assert!((moments.mean - 9.5).abs() < 1e-9);
-        assert!((moments.variance().sqrt() - 5.916_079_783).abs() < 1e-6);
+    fn a_summary_has_the_mean_and_variance_of_the_textbook() {
+        let mut summary = Summary::default();
+        (0..20).for_each(|value| summary.add(f64::from(value)));
+        assert_eq!(summary.n, 20);
+        assert!((summary.mean - 9.5).abs() < 1e-9);
+        assert!((summary.variance().sqrt() - 5.916_079_783).abs() < 1e-6);
     }
 
     #[test]
     fn two_sets_merge_into_what_they_would_be_as_one() {
         let set = |range: std::ops::Range<i32>| {
-            let mut moments = Summary::default();
-            range.for_each(|value| moments.add(f64::from(value * value)));
-            moments
+            let mut summary = Summary::default();
+            range.for_each(|value| summary.add(f64::from(value * value)));
+            summary
         };
         let mut merged = Summary::default();
         for part in [set(0..3), set(3..4), Summary::default(), set(4..50)] {

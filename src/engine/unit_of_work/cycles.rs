@@ -23,7 +23,7 @@ pub struct Walk {
 
 impl Walk {
     pub fn from<'a>(work: &UnitOfWork, needs: impl Iterator<Item = &'a Needs>) -> Walk {
-        let named = needs.filter(|needs| !needs.awaited.is_empty());
+        let named = needs.filter(|needs| !needs.dependencies.is_empty());
         let keys = named.flat_map(|needs| &needs.jobs);
         let jobs = keys.filter_map(|key| work.job(key));
         let dependents = jobs.flat_map(|job| &job.dependents);
@@ -38,7 +38,7 @@ impl Walk {
 
     /// The statement that reads the next level; `None` at the end.
     pub fn next_level(&mut self) -> Option<Statement> {
-        if self.open.is_empty() || self.is_cut() {
+        if self.open.is_empty() || self.is_incomplete() {
             return None;
         }
         self.levels_left -= 1;
@@ -48,7 +48,7 @@ impl Walk {
     }
 
     /// Whether there are more dependents than the limits allow.
-    pub fn is_cut(&self) -> bool {
+    pub fn is_incomplete(&self) -> bool {
         self.edges_left == 0 || (self.levels_left == 0 && !self.open.is_empty())
     }
 
@@ -97,7 +97,7 @@ impl UnitOfWork {
                 ),
             }
         }
-        if self.is_walk_cut && visited.len() > 1 {
+        if self.is_walk_incomplete && visited.len() > 1 {
             return Err(Error::TooMany {
                 what: "direct and indirect dependents of a job that gets dependencies",
                 max: EDGES_WALKED_MAX,

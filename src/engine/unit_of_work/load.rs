@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use crate::engine::model::job::{
-    Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_possible,
+    Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_valid_id,
 };
 use crate::engine::model::job_rows::job_columns;
 use crate::engine::model::recurring;
 use crate::engine::model::recurring::Recurring;
 use crate::engine::operations;
-use crate::engine::unit_of_work::needs::only_awaited;
+use crate::engine::unit_of_work::needs::only_dependencies;
 use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, UnitOfWork};
 use crate::store::{Answer, Row, Statement, StoreError};
 
@@ -18,15 +18,15 @@ impl UnitOfWork {
     pub fn load_statements<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
         let mut keys = HashSet::new();
         let mut recurring: Vec<&str> = Vec::new();
-        let mut choice: Vec<i64> = Vec::new();
+        let mut poll_candidates: Vec<i64> = Vec::new();
         let mut operations: Vec<i64> = Vec::new();
         let mut batch = Vec::new();
         for need in needs {
             let wanted = self.keys_of(need);
-            let missing = wanted.filter(|(scope, id)| is_possible(id) && !self.has(*scope, id));
+            let missing = wanted.filter(|(scope, id)| is_valid_id(id) && !self.has(*scope, id));
             keys.extend(missing);
             recurring.extend(need.recurring.iter().map(String::as_str));
-            choice.extend(&need.poll_candidates);
+            poll_candidates.extend(&need.poll_candidates);
             operations.extend(need.operation);
             batch.extend(
                 need.oldest
@@ -46,12 +46,15 @@ impl UnitOfWork {
         if !operations.is_empty() {
             batch.push(operations::load(&operations));
         }
-        if !choice.is_empty() {
-            choice.sort_unstable();
-            choice.dedup();
+        if !poll_candidates.is_empty() {
+            poll_candidates.sort_unstable();
+            poll_candidates.dedup();
             batch.push(Statement::of_rows(
-                LOAD_CHOICE,
-                &choice.into_iter().map(|seq| (seq,)).collect::<Vec<_>>(),
+                LOAD_CANDIDATES,
+                &poll_candidates
+                    .into_iter()
+                    .map(|seq| (seq,))
+                    .collect::<Vec<_>>(),
             ));
         }
         batch
@@ -73,7 +76,7 @@ impl UnitOfWork {
 
     /// The statement that reserves these IDs.
     pub fn reserve_numbers(wanted: &BTreeMap<QueueId, i64>) -> Statement {
-        Statement::of_rows(TAKE_NUMBERS, &wanted.iter().collect::<Vec<_>>())
+        Statement::of_rows(RESERVE_NUMBERS, &wanted.iter().collect::<Vec<_>>())
     }
 
     /// Stores the result of [`UnitOfWork::reserve_numbers`].
@@ -96,10 +99,13 @@ impl UnitOfWork {
         let by_key = needs.jobs.iter().map(|key| (key.scope, key.id.as_str()));
         let in_queue =
             |(queue, id): &'a (QueueKey, String)| Some((self.queue(queue)?.id, id.as_str()));
-        let awaited = needs.awaited.iter().map(|id| (QLESS_SCOPE, id.as_str()));
+        let dependencies = needs
+            .dependencies
+            .iter()
+            .map(|id| (QLESS_SCOPE, id.as_str()));
         by_key
             .chain(needs.in_queues.iter().filter_map(in_queue))
-            .chain(awaited)
+            .chain(dependencies)
     }
 
     fn has(&self, scope: i64, id: &str) -> bool {
@@ -147,11 +153,11 @@ impl UnitOfWork {
         if with_edges.is_empty() {
             return None;
         }
-        let awaited = only_awaited(needs.clone());
+        let dependencies = only_dependencies(needs.clone());
         let changing = needs.filter(|needs| !needs.keeps_edges);
         let changing: HashSet<_> = changing
             .flat_map(|needs| self.keys_of(needs))
-            .filter(|(scope, id)| *scope != QLESS_SCOPE || !awaited.contains(id))
+            .filter(|(scope, id)| *scope != QLESS_SCOPE || !dependencies.contains(id))
             .collect();
         let mut missing = HashSet::new();
         for job in with_edges {
@@ -165,8 +171,9 @@ impl UnitOfWork {
             }
         }
         let missing: Vec<_> = missing.into_iter().collect();
-        let enough = self.slots.len() as i64 + 1;
-        (!missing.is_empty()).then(|| Statement::of_rows(LOAD_NEIGHBORS, &missing).with(enough))
+        let dependencies_max = self.slots.len() as i64 + 1;
+        (!missing.is_empty())
+            .then(|| Statement::of_rows(LOAD_NEIGHBORS, &missing).with(dependencies_max))
     }
 
     /// Stores the result of [`UnitOfWork::load_statements`]. The oldest jobs of a list, if requested, are the first
@@ -244,7 +251,7 @@ impl UnitOfWork {
         let limited = queues.filter(|id| self.limit(*id).is_some());
         let mut rows: Vec<_> = limited.map(|id| (id,)).collect();
         rows.sort_unstable();
-        (!rows.is_empty()).then(|| Statement::of_rows(TAKE_TURNS, &rows))
+        (!rows.is_empty()).then(|| Statement::of_rows(LOCK_QUEUES, &rows))
     }
 
     /// The limit on running jobs of the queue, if any.
@@ -265,13 +272,13 @@ impl UnitOfWork {
     ) -> Result<Vec<Recurring>, StoreError> {
         let mut due = Vec::new();
         for (queue, _) in wanted {
-            let (mut expired, mut ready) = (Vec::new(), Vec::new());
+            let (mut expired, mut waiting) = (Vec::new(), Vec::new());
             for row in answers.next().unwrap_or_default().rows {
                 let key = self.add_row(&row)?;
                 let Some(job) = self.job(&key) else { continue };
                 match &job.lease {
                     Some(lease) => expired.push((lease.until, job.seq, key)),
-                    None => ready.push(key),
+                    None => waiting.push(key),
                 }
             }
             expired.sort_by_key(|(until, seq, _)| (*until, *seq));
@@ -290,14 +297,14 @@ impl UnitOfWork {
                     due.push(recurring::recurring(&row)?.0);
                 }
             }
-            let ready = self.in_order(ready);
+            let waiting = self.in_order(waiting);
             self.candidates.insert(
                 *queue,
                 Candidates {
                     expired,
-                    ready,
+                    waiting,
                     free_slots,
-                    is_cut: false,
+                    has_more: false,
                 },
             );
         }
@@ -305,20 +312,20 @@ impl UnitOfWork {
     }
 
     /// Adds jobs to the waiting candidates of the queue.
-    pub fn add_ready(&mut self, queue: QueueId, more: Vec<JobKey>) {
+    pub fn add_waiting(&mut self, queue: QueueId, more: Vec<JobKey>) {
         if more.is_empty() {
             return;
         }
         if let Some(mut candidates) = self.candidates.remove(&queue) {
-            let ready = candidates.ready.drain(..).chain(more).collect();
-            candidates.ready = self.in_order(ready);
+            let waiting = candidates.waiting.drain(..).chain(more).collect();
+            candidates.waiting = self.in_order(waiting);
             self.candidates.insert(queue, candidates);
         }
     }
 
     /// Sorts waiting jobs in claim order.
-    fn in_order(&self, mut ready: Vec<JobKey>) -> VecDeque<JobKey> {
-        let place = |key: &JobKey| {
+    fn in_order(&self, mut waiting: Vec<JobKey>) -> VecDeque<JobKey> {
+        let claim_order = |key: &JobKey| {
             let job = self.job(key)?;
             let priority = match job.state {
                 State::Stalled => None,
@@ -326,8 +333,8 @@ impl UnitOfWork {
             };
             Some((priority, job.ready_at, job.seq))
         };
-        ready.sort_by_cached_key(place);
-        ready.into()
+        waiting.sort_by_cached_key(claim_order);
+        waiting.into()
     }
 }
 
@@ -359,7 +366,7 @@ const LOAD_NEIGHBORS: &str = concat!(
 );
 
 /// Records by `seq`.
-const LOAD_CHOICE: &str = concat!(
+const LOAD_CANDIDATES: &str = concat!(
     "SELECT ",
     job_columns!(short),
     " FROM (SELECT seq FROM jobs WHERE seq IN (SELECT int(0) FROM rows($1)) {skip_locked}) AS c
@@ -367,7 +374,7 @@ const LOAD_CHOICE: &str = concat!(
 );
 
 /// Reserves IDs for new records. Other servers wait for the queue's row, so the IDs have no gaps.
-const TAKE_NUMBERS: &str = "
+const RESERVE_NUMBERS: &str = "
 UPDATE queues SET last_number = last_number + k.int(1) FROM rows($1) AS k
 WHERE queues.id = k.int(0) AND queues.forgotten = 0 RETURNING queues.id, queues.last_number";
 
@@ -388,7 +395,7 @@ const RUNNING: &str =
     "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until > $2";
 
 /// Changes nothing, but locks the rows until the end of the transaction.
-const TAKE_TURNS: &str = "
+const LOCK_QUEUES: &str = "
 UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)";
 
 /// The first few each of: jobs with expired leases, jobs taken from their workers, waiting jobs, and due jobs that

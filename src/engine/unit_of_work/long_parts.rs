@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use crate::engine::model::history::History;
 use crate::engine::model::job::{JobKey, QLESS_SCOPE};
 use crate::engine::model::job_rows;
-use crate::engine::unit_of_work::needs::only_awaited;
+use crate::engine::unit_of_work::needs::only_dependencies;
 use crate::engine::unit_of_work::{Candidates, Needs, Slot, UnitOfWork};
 use crate::store::{Answer, Statement, StoreError};
 
@@ -87,18 +87,18 @@ impl UnitOfWork {
         if !self.slots.values().any(Slot::has_long_parts) {
             return parts;
         }
-        let awaited = only_awaited(needs.clone());
+        let dependencies = only_dependencies(needs.clone());
         let mut wanted: HashMap<JobKey, Wanted> = HashMap::new();
         let mut candidates: HashSet<i64> = HashSet::new();
         for need in needs {
             candidates.extend(&need.poll_candidates);
             for (scope, id) in self.keys_of(need) {
-                let is_awaited = scope == QLESS_SCOPE && awaited.contains(id);
+                let is_dependency = scope == QLESS_SCOPE && dependencies.contains(id);
                 let id = id.to_owned();
                 let part = wanted.entry(JobKey { scope, id }).or_default();
                 part.body |= need.bodies;
-                part.texts |= !is_awaited && !need.only_checks;
-                part.edges |= !is_awaited && !need.only_checks && !need.keeps_edges;
+                part.texts |= !is_dependency && !need.only_checks;
+                part.edges |= !is_dependency && !need.only_checks && !need.keeps_edges;
             }
         }
         for key in &self.oldest {
@@ -137,15 +137,18 @@ impl UnitOfWork {
         };
         for Candidates {
             expired,
-            ready,
+            waiting,
             free_slots,
-            is_cut,
+            has_more,
         } in candidates.values_mut()
         {
-            for list in [expired, ready] {
+            for list in [expired, waiting] {
                 list.truncate(free_slots.unwrap_or(usize::MAX));
-                let fitting = list.iter().take_while(|key| !*is_cut && fits(key)).count();
-                *is_cut |= fitting < list.len();
+                let fitting = list
+                    .iter()
+                    .take_while(|key| !*has_more && fits(key))
+                    .count();
+                *has_more |= fitting < list.len();
                 list.truncate(fitting);
             }
         }

@@ -14,7 +14,7 @@ pub struct Needs {
     pub in_queues: Vec<(QueueKey, String)>,
     /// IDs of qless jobs that the named jobs are going to depend on. Also loads the dependents of the named jobs, for
     /// cycle detection.
-    pub awaited: Vec<String>,
+    pub dependencies: Vec<String>,
     /// The next jobs of each of these queues.
     pub claim: Vec<Wanted>,
     /// IDs of recurring jobs.
@@ -71,7 +71,7 @@ impl Needs {
     /// Adds dependencies that the verb adds to a job.
     pub fn depends(&mut self, ids: &[String]) {
         self.links += ids.len();
-        self.awaited.extend(ids.iter().cloned());
+        self.dependencies.extend(ids.iter().cloned());
     }
 }
 
@@ -85,11 +85,11 @@ pub struct Wanted {
 }
 
 /// IDs of the qless jobs that are named only as dependencies.
-pub fn only_awaited<'a>(needs: impl Iterator<Item = &'a Needs> + Clone) -> HashSet<&'a str> {
-    let awaited = needs.clone().flat_map(|needs| &needs.awaited);
-    let mut awaited: HashSet<&str> = awaited.map(String::as_str).collect();
+pub fn only_dependencies<'a>(needs: impl Iterator<Item = &'a Needs> + Clone) -> HashSet<&'a str> {
+    let dependencies = needs.clone().flat_map(|needs| &needs.dependencies);
+    let mut dependencies: HashSet<&str> = dependencies.map(String::as_str).collect();
     for key in needs.flat_map(|needs| &needs.jobs) {
-        awaited.remove(key.id.as_str());
+        dependencies.remove(key.id.as_str());
     }
-    awaited
+    dependencies
 }

@@ -88,7 +88,8 @@ impl UnitOfWork {
                 (Some(_), Some(version)) => moved.push((&slot.job, version)),
                 (None, Some(_)) => continue,
             }
-            self.counters.recount(slot.before.as_ref(), Some(&slot.job));
+            self.counters
+                .count_change(slot.before.as_ref(), Some(&slot.job));
             // A restored job gets its creation time here, since the original time of the tag is unknown.
             let tagged_at = match slot.version {
                 None => slot.job.created_at,
@@ -103,7 +104,7 @@ impl UnitOfWork {
         for (job, version) in &removed {
             gone.push((job.seq, *version));
             self.forget_cached(job.key.clone());
-            self.counters.recount(Some(job), None);
+            self.counters.count_change(Some(job), None);
             tags.compare(Some(job), None, self.now);
             if self.has_subscribers {
                 self.wake_if_limited(job);
@@ -252,7 +253,7 @@ impl UnitOfWork {
             recurring_in: self.recurring_in.into_iter().collect(),
             wake_ups: self.wake_ups,
             next_available: self.next_available,
-            last_seq: self.seqs.last,
+            last_seq: self.insertion_numbers.last,
         }
     }
 }

@@ -31,7 +31,7 @@ pub fn ids_of_children(due: &DueRecurring) -> impl Iterator<Item = String> {
         .unwrap_or(i64::MAX)
         .saturating_mul(2);
     let recurring = &due.recurring;
-    (1..=next_available).map(|n| format!("{}-{}", recurring.id, recurring.made + n))
+    (1..=next_available).map(|n| format!("{}-{}", recurring.id, recurring.children_count + n))
 }
 
 /// Bytes of the children's bodies and tags that a transaction creates; one child may exceed it.
@@ -80,10 +80,11 @@ pub fn spawn(
     let now = work.now;
     skip_missed(recurring, now);
     let mut children = Vec::new();
-    let last = recurring.made + i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(2);
-    while recurring.next_at <= now && children.len() < count && recurring.made < last {
-        recurring.made += 1;
-        let id = format!("{}-{}", recurring.id, recurring.made);
+    let last =
+        recurring.children_count + i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(2);
+    while recurring.next_at <= now && children.len() < count && recurring.children_count < last {
+        recurring.children_count += 1;
+        let id = format!("{}-{}", recurring.id, recurring.children_count);
         if taken.contains(&id) {
             continue;
         }
@@ -152,7 +153,7 @@ impl UnitOfWork {
     /// The statement that finds which of the children's possible IDs are in use.
     pub fn taken_ids_statement(due: &[DueRecurring]) -> Statement {
         let ids: Vec<_> = due.iter().flat_map(ids_of_children).collect();
-        Statement::of_rows(TAKEN, &qless_keys(&ids))
+        Statement::of_rows(IDS_IN_USE, &qless_keys(&ids))
     }
 
     /// Creates up to `wanted` due children in each queue, and adds them to the candidates.
@@ -163,10 +164,12 @@ impl UnitOfWork {
         taken: &HashSet<String>,
     ) {
         let left = |(queue, count): &(QueueId, usize)| {
-            let lost = self.candidates.get(queue).map_or(0, |it| it.expired.len());
+            let expired = self.candidates.get(queue).map_or(0, |it| it.expired.len());
             (
                 *queue,
-                (*count).min(self.free_slots(*queue)).saturating_sub(lost),
+                (*count)
+                    .min(self.free_slots(*queue))
+                    .saturating_sub(expired),
             )
         };
         let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
@@ -184,7 +187,7 @@ impl UnitOfWork {
             self.spawned.bytes += children.len() * recurring.body.len();
             let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
             children.into_iter().for_each(|child| self.insert(child));
-            self.add_ready(recurring.queue, keys);
+            self.add_waiting(recurring.queue, keys);
             self.children_created(recurring);
         }
     }
@@ -200,5 +203,5 @@ impl UnitOfWork {
 }
 
 /// The IDs that are in use, of these pairs of scope and ID.
-const TAKEN: &str = "
+const IDS_IN_USE: &str = "
 SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)";

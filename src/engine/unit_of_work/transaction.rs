@@ -29,7 +29,7 @@ use crate::engine::unit_of_work::job_cache::JobCache;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
-use crate::engine::unit_of_work::{Audit, Seqs, Shared, UnitOfWork};
+use crate::engine::unit_of_work::{Audit, InsertionNumbers, Shared, UnitOfWork};
 use crate::store::{Connection, Group, Statement, StoreError};
 pub use request::{Task, Verb, WriteRequest};
 
@@ -54,7 +54,7 @@ pub struct Runner {
     pub subscriptions: Arc<Subscriptions>,
     pub changes: watch::Sender<u64>,
     pub commits: Arc<CommitTimes>,
-    pub clients_tell_time: bool,
+    pub trust_client_clock: bool,
     /// The other servers on the database.
     pub peers: Arc<Peers>,
     /// Whether this server leads maintenance.
@@ -115,12 +115,12 @@ impl Group for Runner {
     ) -> Result<(), StoreError> {
         // Without strict isolation, two servers that add dependencies at the same time could complete a cycle of which
         // each sees a half.
-        let strict = requests.iter().any(|it| !it.needs.awaited.is_empty());
-        let seqs = self.begin(connection, strict).await?;
+        let strict = requests.iter().any(|it| !it.needs.dependencies.is_empty());
+        let insertion_numbers = self.begin(connection, strict).await?;
         let now = requests.iter().find_map(|request| request.now);
         let now = now.unwrap_or_else(|| self.clock.now());
         let has_subscribers = self.subscriptions.any() || self.peers.any();
-        let mut work = UnitOfWork::new(now, &self.shared, has_subscribers, seqs);
+        let mut work = UnitOfWork::new(now, &self.shared, has_subscribers, insertion_numbers);
         work.audit = Audit::of_first(requests);
         work.revision = self.peers.is_shared().then_some(self.revision);
         let system_task = requests.iter().find_map(|it| it.task.system_task());
@@ -135,7 +135,7 @@ impl Group for Runner {
             None => self.run_verbs(connection, &mut work, requests).await?,
         };
         // With client time, maintenance does not touch qless data. As in qless-core, a completion deletes old jobs.
-        let deletes_complete = work.completed && self.clients_tell_time;
+        let deletes_complete = work.completed && self.trust_client_clock;
         if deletes_complete {
             connection.run(std::mem::take(&mut writes)).await?;
             tasks::delete_complete(connection, &mut work).await?;
@@ -159,7 +159,7 @@ impl Group for Runner {
         let written = !writes.is_empty();
         let save_seen = !seen.is_empty() && (written || system_task.is_some());
         if save_seen {
-            writes.push(tasks::save_seen(&seen, self.clients_tell_time));
+            writes.push(tasks::save_seen(&seen, self.trust_client_clock));
         }
         let began = Instant::now();
         connection.commit_with(writes).await?;
@@ -210,9 +210,9 @@ impl Runner {
         &mut self,
         connection: &mut Connection,
         strict: bool,
-    ) -> Result<Seqs, StoreError> {
+    ) -> Result<InsertionNumbers, StoreError> {
         let Some(fresh) = connection.begin(strict).await? else {
-            return Ok(Seqs {
+            return Ok(InsertionNumbers {
                 last: self.last_seq,
                 step: 1,
             });
@@ -222,7 +222,7 @@ impl Runner {
             self.update_cache(connection).await?;
         }
         let by_clock = fresh.now.saturating_mul(SERVERS_MAX) + self.peers.number % SERVERS_MAX;
-        Ok(Seqs {
+        Ok(InsertionNumbers {
             last: self.last_seq.max(by_clock),
             step: SERVERS_MAX,
         })
@@ -241,7 +241,7 @@ impl Runner {
             aged.folded_in = hour;
         }
         let day = Some(work.now.day());
-        if aged.pruned_on != day && prune::prune(connection, work, self.clients_tell_time).await? {
+        if aged.pruned_on != day && prune::prune(connection, work, self.trust_client_clock).await? {
             aged.pruned_on = day;
         }
         Ok(aged)
@@ -250,7 +250,7 @@ impl Runner {
     /// Reloads what has changed in the cached data.
     async fn update_cache(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
         let answers = connection.read(cache::since(self.revision)).await?;
-        match cache::take_in(&self.shared, self.revision, &answers)? {
+        match cache::apply_changes(&self.shared, self.revision, &answers)? {
             Some(revision) => self.revision = revision,
             None => self.reload_cache(connection).await?,
         }
@@ -263,10 +263,10 @@ impl Runner {
         connection: &mut Connection,
     ) -> Result<(), StoreError> {
         let answers = connection.read(cache::all()).await?;
-        let taken = cache::take_over(&self.shared, answers)?;
-        self.revision = taken.revision;
-        self.recurring_in = taken.recurring_in;
-        if taken.tokens_differ {
+        let reloaded = cache::reload(&self.shared, answers)?;
+        self.revision = reloaded.revision;
+        self.recurring_in = reloaded.recurring_in;
+        if reloaded.tokens_differ {
             // A poll whose token was revoked must check again.
             self.subscriptions.wake_all();
         }
@@ -418,10 +418,10 @@ async fn run_named(
         let answers = connection.read(vec![level]).await?;
         walk.loaded(work, &answers)?;
     }
-    if walk.is_cut() && requests.len() > 1 {
+    if walk.is_incomplete() && requests.len() > 1 {
         return Err(StoreError::Oversized);
     }
-    work.is_walk_cut = walk.is_cut();
+    work.is_walk_incomplete = walk.is_incomplete();
     work.begin_audit();
     for request in requests
         .iter_mut()

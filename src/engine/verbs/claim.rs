@@ -1,7 +1,7 @@
 //! Claim: leases jobs to a worker. Shared by qless (`pop`), lmstfy (`consume`) and Relay (`next`).
 
-pub mod take;
-pub mod turns;
+pub mod lease;
+pub mod round_robin;
 pub mod wait;
 
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use crate::engine::model::job::{Job, QueueKey};
 use crate::engine::subscriptions::timer::QUEUES_PER_STATEMENT;
 use crate::engine::tokens::Grant;
 use crate::engine::unit_of_work::{Needs, UnitOfWork, Wanted};
-use crate::engine::verbs::claim::take::Claimed;
+use crate::engine::verbs::claim::lease::Claimed;
 
 /// Bytes that the bodies of a claim's jobs may have, not counting the last one, because a response must have room for
 /// all leased jobs.
@@ -59,7 +59,7 @@ impl Claim {
     }
 
     /// The candidates that the transaction must load.
-    pub(in crate::engine) fn demand(&self) -> Vec<Wanted> {
+    pub(in crate::engine) fn wanted(&self) -> Vec<Wanted> {
         let wanted = |queue: &QueueKey| Wanted {
             queue: queue.clone(),
             count: self.count,
@@ -70,12 +70,12 @@ impl Claim {
 }
 
 /// Retries, and the delay between them, of a claim that got nothing although jobs are available.
-const LOOKS_MAX: u32 = 3;
+const ATTEMPTS_MAX: u32 = 3;
 
-const LOOK_AGAIN: Duration = Duration::from_millis(4);
+const RETRY_DELAY: Duration = Duration::from_millis(4);
 
 /// Consecutive transactions of a claim that get no jobs although more are available. They fail jobs without retries.
-const CUT_MAX: u32 = 64;
+const EMPTY_MAX: u32 = 64;
 
 /// Queues that one transaction claims from.
 const QUEUES_MAX: usize = 8;
@@ -107,11 +107,11 @@ impl Engine {
             let found = self.available(queues, self.now(now)).await?;
             let found = found.into_iter().filter(|(_, n)| *n > 0);
             let found: HashSet<QueueKey> = found.map(|(queue, _)| queue).collect();
-            let there: Vec<_> = queues
+            let non_empty: Vec<_> = queues
                 .iter()
                 .filter(|queue| found.contains(*queue))
                 .collect();
-            for few in there.chunks(QUEUES_MAX) {
+            for few in non_empty.chunks(QUEUES_MAX) {
                 let few = Claim {
                     queues: few.iter().copied().cloned().collect(),
                     count: claim.count - jobs.len(),
@@ -119,7 +119,7 @@ impl Engine {
                 };
                 match self.claim_from_few(few, now).await {
                     Err(error) if jobs.is_empty() => return Err(error),
-                    some => jobs.extend(some.unwrap_or_default()),
+                    batch => jobs.extend(batch.unwrap_or_default()),
                 }
                 if jobs.len() >= claim.count || is_full(&jobs) {
                     return Ok(jobs);
@@ -141,19 +141,20 @@ impl Engine {
     async fn claim_from_few(&self, mut claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
         let count = claim.count;
         let mut jobs = Vec::new();
-        let (mut looks, mut cut) = (0, 0);
+        let (mut attempts, mut empty) = (0, 0);
         while jobs.len() < count && !is_full(&jobs) {
             claim.count = (count - jobs.len()).min(CLAIM_MAX);
-            let some = match self.claim_batch(claim.clone(), now).await {
-                Ok(some) => some,
+            let batch = match self.claim_batch(claim.clone(), now).await {
+                Ok(batch) => batch,
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
             };
-            cut = if some.jobs.is_empty() { cut + 1 } else { 0 };
-            let has_more = some.is_cut && cut < CUT_MAX;
-            let is_all = some.jobs.len() < claim.count && !has_more;
-            jobs.extend(some.jobs);
-            if is_all && !(jobs.is_empty() && self.is_locked_by_peers(&claim, &mut looks).await) {
+            empty = if batch.jobs.is_empty() { empty + 1 } else { 0 };
+            let has_more = batch.has_more && empty < EMPTY_MAX;
+            let is_all = batch.jobs.len() < claim.count && !has_more;
+            jobs.extend(batch.jobs);
+            if is_all && !(jobs.is_empty() && self.is_locked_by_peers(&claim, &mut attempts).await)
+            {
                 break;
             }
         }
@@ -162,31 +163,33 @@ impl Engine {
 
     /// Whether a claim that got nothing should be retried shortly: claims by other servers lock more jobs than they
     /// lease (expired leases that may yet be failed instead), and claims skip locked jobs.
-    async fn is_locked_by_peers(&self, claim: &Claim, looks: &mut u32) -> bool {
-        if *looks >= LOOKS_MAX || !self.peers().any() {
+    async fn is_locked_by_peers(&self, claim: &Claim, attempts: &mut u32) -> bool {
+        if *attempts >= ATTEMPTS_MAX || !self.peers().any() {
             return false;
         }
-        *looks += 1;
+        *attempts += 1;
         let available = self.available(&claim.queues, self.now(None)).await;
-        let are_there = available.is_ok_and(|found| found.iter().any(|(_, n)| *n > 0));
-        if are_there {
-            tokio::time::sleep(LOOK_AGAIN).await;
+        let has_jobs = available.is_ok_and(|found| found.iter().any(|(_, n)| *n > 0));
+        if has_jobs {
+            tokio::time::sleep(RETRY_DELAY).await;
         }
-        are_there
+        has_jobs
     }
 
     async fn claim_batch(&self, claim: Claim, now: Option<Time>) -> Result<Claimed> {
         let needs = Needs {
-            claim: claim.demand(),
+            claim: claim.wanted(),
             ..Needs::default()
         };
         let items = claim.count;
         let in_turn = (claim.order == Order::RoundRobin).then(|| claim.clone());
-        let first = in_turn.as_ref().map_or(0, |claim| self.0.turns.next(claim));
-        let verb = move |work: &mut UnitOfWork| take::claim(work, &claim, first);
+        let first = in_turn
+            .as_ref()
+            .map_or(0, |claim| self.0.round_robin.next(claim));
+        let verb = move |work: &mut UnitOfWork| lease::claim(work, &claim, first);
         let claimed = self.write(needs, now, items, verb).await?;
         if let Some(claim) = in_turn {
-            self.0.turns.set(&claim, claimed.next);
+            self.0.round_robin.set(&claim, claimed.next);
         }
         Ok(claimed)
     }

@@ -4,7 +4,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::events::LogEvent;
 use crate::engine::model::history::EventKind;
-use crate::engine::model::job::{FOR_EVER, Job, JobKey, LMSTFY_SCOPE, QueueId, State};
+use crate::engine::model::job::{Job, JobKey, LMSTFY_SCOPE, QueueId, State, UNLIMITED};
 use crate::engine::unit_of_work::UnitOfWork;
 
 /// The worker that reports on a running job, and the queue if the request names one.
@@ -44,24 +44,24 @@ pub fn leased_job<'w>(work: &'w UnitOfWork, key: &JobKey, holder: &LeaseHolder) 
 
 /// Publishes, first on the worker's channel, that the worker has lost the job.
 pub fn announce_lost_lock(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
-    let said = LogEvent::LockLost {
+    let event = LogEvent::LockLost {
         id: &key.id,
         worker,
     };
-    work.events.worker(worker, &said);
-    work.events.log(&said);
+    work.events.worker(worker, &event);
+    work.events.log(&event);
 }
 
 /// Ends expired leases before jobs of the queue are claimed. Jobs with attempts left are queued again as of the end of
 /// their lease.
 pub fn expire_leases(work: &mut UnitOfWork, queue: QueueId) {
     let mut back = Vec::new();
-    while let Some(key) = work.next_expired(queue) {
+    while let Some(key) = work.next_expired_lease(queue) {
         if expire_lease(work, &key) {
             back.push(key);
         }
     }
-    work.add_ready(queue, back);
+    work.add_waiting(queue, back);
 }
 
 /// Ends an expired lease, and returns whether the job is waiting again. A job with attempts left is: with lmstfy as of
@@ -81,7 +81,7 @@ pub fn expire_lease(work: &mut UnitOfWork, key: &JobKey) -> bool {
     }
     job.history
         .push(EventKind::TimedOut, lease.until, None, None);
-    if job.remaining != FOR_EVER {
+    if job.remaining != UNLIMITED {
         job.remaining -= 1;
     }
     let (queue, waits) = (job.queue, job.remaining >= 0);
@@ -114,7 +114,7 @@ fn dead_letter(work: &mut UnitOfWork, key: &JobKey, at: Time) {
     let seq = work.next_seq();
     work.insert(Job {
         seq,
-        key: JobKey::of_the_dead(seq, &*key.id),
+        key: JobKey::dead_relay(seq, &*key.id),
         ..job
     });
 }

@@ -10,7 +10,7 @@ pub mod requeue;
 use crate::engine::model::job::QueueKey;
 use crate::engine::unit_of_work::Needs;
 
-fn named<'a>(jobs: impl IntoIterator<Item = (&'a QueueKey, &'a String)>) -> Needs {
+fn needs_of_jobs<'a>(jobs: impl IntoIterator<Item = (&'a QueueKey, &'a String)>) -> Needs {
     let jobs = jobs.into_iter();
     Needs {
         in_queues: jobs

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::refusal::Refusal;
-use crate::engine::{Engine, Error, Queue, flaw_of_queue_name};
+use crate::engine::{Engine, Error, Queue, invalid_queue_name_reason};
 use crate::protocol::request::{Asked, NoBody};
 use crate::query::{self, Query};
 
@@ -122,7 +122,7 @@ impl Call {
     /// The name of a new queue.
     pub fn name(&self) -> Result<String, Refusal> {
         let NewQueue { name } = self.object()?;
-        match flaw_of_queue_name(&name) {
+        match invalid_queue_name_reason(&name) {
             Some(why) => Err(Refusal::Bad(why.to_owned())),
             None => Ok(name),
         }

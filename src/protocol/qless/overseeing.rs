@@ -243,9 +243,9 @@ pub async fn stats(front: Front, call: Call) -> Outcome {
     let stats = front.engine.stats(&QueueKey::qless(queue), moment).await?;
     let durations = |durations: &Durations| {
         json!({
-            "total": durations.moments.n,
-            "mean": number(durations.moments.mean),
-            "variance": number(durations.moments.variance()),
+            "total": durations.summary.n,
+            "mean": number(durations.summary.mean),
+            "variance": number(durations.summary.variance()),
             "histogram": durations.histogram,
         })
     };

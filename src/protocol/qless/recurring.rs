@@ -126,7 +126,7 @@ impl Serialize for RecurringView<'_> {
         map.serialize_entry("priority", &number(recurring.priority))?;
         map.serialize_entry("interval", &number(recurring.interval_s()))?;
         map.serialize_entry("retries", &recurring.retries)?;
-        map.serialize_entry("count", &recurring.made)?;
+        map.serialize_entry("count", &recurring.children_count)?;
         map.serialize_entry("tags", &recurring.tags)?;
         map.serialize_entry("backlog", &recurring.backlog)?;
         map.end()

@@ -233,7 +233,7 @@ fn message(verb: &str, done: usize, count: usize, queue: &QueueRef) -> String {
 }
 
 fn requeue_message(done: Reenqueued, count: usize, queue: &QueueRef) -> String {
-    let Reenqueued { done, taken } = done;
+    let Reenqueued { done, conflicts } = done;
     let label = queue.label();
     if done == count {
         return format!("Requeued {} in {label}.", jobs_text(done, "dead "));
@@ -242,14 +242,15 @@ fn requeue_message(done: Reenqueued, count: usize, queue: &QueueRef) -> String {
         "Requeued {done} of {} in {label}.",
         jobs_text(count, "dead ")
     );
-    if taken > 0 {
-        let (stay, their) = match taken {
+    if conflicts > 0 {
+        let (stay, their) = match conflicts {
             1 => ("stays", "its ID is"),
             _ => ("stay", "their IDs are"),
         };
-        text += &format!(" {taken} {stay} dead because {their} used by another job in the queue.");
+        text +=
+            &format!(" {conflicts} {stay} dead because {their} used by another job in the queue.");
     }
-    match count.saturating_sub(done + taken) {
+    match count.saturating_sub(done + conflicts) {
         0 => {}
         1 => text += " 1 was no longer dead.",
         gone => text += &format!(" {gone} were no longer dead."),
@@ -288,7 +289,7 @@ mod tests {
     fn the_message_says_why_jobs_were_not_requeued() {
         let queue = QueueRef::relay("mail");
         let message =
-            |done, taken, count| requeue_message(Reenqueued { done, taken }, count, &queue);
+            |done, conflicts, count| requeue_message(Reenqueued { done, conflicts }, count, &queue);
         assert_eq!(message(1, 0, 1), "Requeued 1 dead job in mail.");
         assert_eq!(
             message(1, 1, 2),

@@ -65,7 +65,7 @@ async fn start(
         .await
         .map_err(text)?;
     let counted = counted.map_err(|why| why.to_string())?;
-    if counted.jobs == 0 && !counted.is_least {
+    if counted.jobs == 0 && !counted.is_lower_bound {
         return Err(no_jobs(request));
     }
     let shown = seen.counted.parse().unwrap_or(0);
@@ -92,7 +92,7 @@ async fn start(
         who: user.to_owned(),
         action,
         subject,
-        counted,
+        estimate: counted,
     };
     let id = engine.start_operation(asked).await.map_err(text)?;
     let id = id.map_err(|why| why.to_string())?;
@@ -106,7 +106,7 @@ async fn start(
 
 /// Whether the user must type the number of jobs.
 pub fn must_type(counted: &OperationEstimate) -> bool {
-    counted.jobs > TYPED_ABOVE || counted.is_least
+    counted.jobs > TYPED_ABOVE || counted.is_lower_bound
 }
 
 /// A number with optional separators: `12,410`, `12 410`.

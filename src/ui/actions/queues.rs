@@ -7,7 +7,7 @@ use super::dead_letters::jobs_text;
 use super::input::{check_name, check_protocol};
 use super::{Action, Done, Target, act};
 use crate::auth::Role;
-use crate::engine::{Engine, QueueCounts, flaw_of_queue_name};
+use crate::engine::{Engine, QueueCounts, invalid_queue_name_reason};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::present::queue_refs::key;
@@ -130,7 +130,7 @@ pub static MAKE_QUEUE: Action =
 #[server]
 pub async fn make_queue(name: String) -> Result<(), PageError> {
     act(&MAKE_QUEUE, &urls::queue_form(&name), async |context| {
-        if let Some(flaw) = flaw_of_queue_name(&name) {
+        if let Some(flaw) = invalid_queue_name_reason(&name) {
             return Err(flaw.into());
         }
         context.engine.create_queue(&name).await?;

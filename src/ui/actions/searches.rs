@@ -72,7 +72,7 @@ mod tests {
     async fn a_search_name_has_1_to_80_characters() {
         let options = Options {
             database: "sqlite::memory:".to_owned(),
-            brief: true,
+            without_tasks: true,
             ..Options::default()
         };
         let engine = Engine::open(&options).await.unwrap();

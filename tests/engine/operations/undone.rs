@@ -16,7 +16,7 @@ async fn what_was_cancelled_is_put_back_as_it_was() {
     assert!(engine.known_tracked().contains("letter"));
     let undone = undo(&engine, operation.id).await;
     assert_eq!(undone.stage, Stage::Undone);
-    assert_eq!((undone.restored, undone.lost), (12, 0));
+    assert_eq!((undone.restored, undone.not_restored), (12, 0));
     assert_same(&before, &look(&engine, "").await);
     sound(&engine).await;
     assert_counts(&engine, 0.0).await;
@@ -53,7 +53,7 @@ async fn what_has_changed_meanwhile_decides_what_comes_back() {
     };
     tokio::time::timeout(PATIENCE, gone).await.unwrap();
     let undone = undo(&engine, operation.id).await;
-    assert_eq!((undone.restored, undone.lost), (7, 3));
+    assert_eq!((undone.restored, undone.not_restored), (7, 3));
     let skips = why(&engine, operation.id).await;
     let taken = "not restored: another job now has the same ID";
     let expected = [

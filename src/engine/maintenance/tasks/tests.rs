@@ -6,16 +6,16 @@ use crate::engine::maintenance::SystemTask;
 use crate::engine::unit_of_work::Needs;
 use crate::engine::verbs::admin::sessions;
 use crate::engine::verbs::lmstfy::publish;
-use crate::engine::{Claim, Engine, Publish, Put, events, quiet as engine};
+use crate::engine::{Claim, Engine, Publish, Put, engine_without_tasks as engine, events};
 
 fn long_ago(engine: &Engine) -> Option<Time> {
     Some(engine.now(None).plus_seconds(-1_000.0))
 }
 
 /// The number of rows that one transaction of the task processes.
-async fn concerned(engine: &Engine, part: MaintenanceTask) -> usize {
+async fn affected(engine: &Engine, task: MaintenanceTask) -> usize {
     engine
-        .run_system_task(SystemTask::Maintain(part))
+        .run_system_task(SystemTask::Maintain(task))
         .await
         .unwrap()
 }
@@ -69,13 +69,13 @@ async fn up_to_2000_due_jobs_are_promoted_at_once() {
         let jobs = (0..count).map(|_| job()).collect();
         let put = engine.put(QueueKey::qless("q"), jobs, String::new(), long_ago(&engine));
         put.await.unwrap();
-        let promoted = concerned(&engine, MaintenanceTask::PromoteDue).await;
+        let promoted = affected(&engine, MaintenanceTask::PromoteDue).await;
         assert_eq!(promoted, first, "{count} jobs");
         assert_eq!(
             MaintenanceTask::PromoteDue.may_have_more(promoted),
             count >= 2_000
         );
-        let rest = concerned(&engine, MaintenanceTask::PromoteDue).await;
+        let rest = affected(&engine, MaintenanceTask::PromoteDue).await;
         assert_eq!(rest, count - first);
     }
     engine.close().await;
@@ -87,12 +87,12 @@ async fn up_to_2000_jobs_expire_at_once() {
     for (count, first) in [(1_999, 1_999), (2_000, 2_000), (2_001, 2_000)] {
         publish_long_ago(&engine, count, 1).await;
         assert_eq!(
-            concerned(&engine, MaintenanceTask::DeleteExpired).await,
+            affected(&engine, MaintenanceTask::DeleteExpired).await,
             first,
             "{count}"
         );
         assert_eq!(
-            concerned(&engine, MaintenanceTask::DeleteExpired).await,
+            affected(&engine, MaintenanceTask::DeleteExpired).await,
             count - first
         );
     }
@@ -100,14 +100,14 @@ async fn up_to_2000_jobs_expire_at_once() {
 }
 
 #[tokio::test]
-async fn up_to_2000_jobs_of_a_queue_are_dropped_at_once() {
+async fn up_to_2000_jobs_of_a_queue_are_deleted_at_once() {
     let engine = engine().await;
     for (count, first) in [(1_999, 1_999), (2_000, 2_000), (2_001, 2_000)] {
         publish_long_ago(&engine, count, 0).await;
-        let drop = async || {
-            let what = Drop {
+        let delete = async || {
+            let what = DeleteJobs {
                 queue: queue(),
-                heap: JobSet::Ready,
+                set: JobSet::Ready,
                 count: usize::MAX,
                 until: engine.now(None),
             };
@@ -116,14 +116,14 @@ async fn up_to_2000_jobs_of_a_queue_are_dropped_at_once() {
                 .await
                 .unwrap()
         };
-        assert_eq!(drop().await, first, "{count} jobs");
-        assert_eq!(drop().await, count - first);
+        assert_eq!(delete().await, first, "{count} jobs");
+        assert_eq!(delete().await, count - first);
     }
     engine.close().await;
 }
 
 #[tokio::test]
-async fn up_to_500_lost_leases_are_returned_at_once() {
+async fn up_to_500_expired_leases_are_returned_at_once() {
     let engine = engine().await;
     for (count, first) in [(499, 499), (500, 500), (501, 500)] {
         publish_long_ago(&engine, count, 0).await;
@@ -133,14 +133,14 @@ async fn up_to_500_lost_leases_are_returned_at_once() {
         };
         let claimed = engine.claim(claim, long_ago(&engine)).await.unwrap();
         assert_eq!(claimed.len(), count);
-        let returned = concerned(&engine, MaintenanceTask::ExpireLeases).await;
+        let returned = affected(&engine, MaintenanceTask::ExpireLeases).await;
         assert_eq!(returned, first, "{count} leases");
         assert_eq!(
             MaintenanceTask::ExpireLeases.may_have_more(returned),
             count >= 500
         );
         assert_eq!(
-            concerned(&engine, MaintenanceTask::ExpireLeases).await,
+            affected(&engine, MaintenanceTask::ExpireLeases).await,
             count - first
         );
         engine.destroy(queue()).await.unwrap();

@@ -4,14 +4,14 @@ use super::*;
 
 /// The number of jobs in the first batch, for jobs of these sizes.
 fn first_batch(sizes: impl IntoIterator<Item = i64>) -> usize {
-    let met = |(n, bytes)| Target {
+    let target = |(n, bytes)| Target {
         seq: n,
         bytes,
-        place: None,
+        key_and_queue: None,
     };
     let mut ahead = Lookahead {
         from: 0,
-        met: (1..).zip(sizes).map(met).collect(),
+        targets: (1..).zip(sizes).map(target).collect(),
         next: None,
     };
     ahead.take().len()

@@ -8,7 +8,7 @@ use crate::engine::model::job_rows::{self, job_bytes, job_columns};
 use crate::store::{Row, StoreError};
 
 /// A job with only the fields that a search reads.
-pub fn looked_at(row: &Row) -> Result<Job, StoreError> {
+pub fn scanned_job(row: &Row) -> Result<Job, StoreError> {
     let lease = match (row.text_or_null(8)?, row.int_or_null(9)?) {
         (Some(worker), Some(until)) => Some(Lease {
             worker,
@@ -59,11 +59,11 @@ pub fn looked_at(row: &Row) -> Result<Job, StoreError> {
     })
 }
 
-/// The column with the size of a job's texts; [`looked_at`] reads the columns before it.
+/// The column with the size of a job's texts; [`scanned_job`] reads the columns before it.
 pub const SIZE: usize = 18;
 
-/// The columns that [`looked_at`] reads, and [`SIZE`]. The limit on the message is that of stored messages.
-macro_rules! looked_at {
+/// The columns that [`scanned_job`] reads, and [`SIZE`]. The limit on the message is that of stored messages.
+macro_rules! scan_columns {
     ($rest:literal) => {
         concat!(
             "SELECT j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_until,
@@ -76,11 +76,11 @@ macro_rules! looked_at {
     };
 }
 
-pub const NEXT: &str = looked_at!("jobs AS j WHERE j.seq < $1 ORDER BY j.seq DESC LIMIT $2 + 0");
-pub const THESE: &str =
-    looked_at!("rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC");
+pub const NEXT: &str = scan_columns!("jobs AS j WHERE j.seq < $1 ORDER BY j.seq DESC LIMIT $2 + 0");
+pub const BY_SEQ: &str =
+    scan_columns!("rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC");
 
-pub const BRIEF: &str = concat!(
+pub const SUMMARIES: &str = concat!(
     "SELECT ",
     job_columns!(brief: "1000"),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC"

@@ -22,8 +22,8 @@ pub async fn run_claims(
     };
     let wanted = wanted(work, requests);
     // If running jobs are limited, servers count and claim one after the other.
-    if shared && let Some(turn) = work.lock_limited_queues(&wanted) {
-        connection.run(vec![turn]).await?;
+    if shared && let Some(lock) = work.lock_limited_queues(&wanted) {
+        connection.run(vec![lock]).await?;
     }
     if !wanted.is_empty() {
         // On a full disk, due recurring jobs are not spawned.
@@ -49,7 +49,7 @@ pub async fn run_claims(
         }
         if !due.is_empty() {
             let (due, cut) = spawn::planned(&wanted, due, work.now);
-            cut.into_iter().for_each(|queue| work.cut(queue));
+            cut.into_iter().for_each(|queue| work.note_more(queue));
             let taken = UnitOfWork::taken_ids_statement(&due);
             let answers = connection.run(vec![taken]).await?;
             let rows = answers.iter().flat_map(|answer| &answer.rows);

@@ -45,7 +45,7 @@ pub trait Task: Send {
 pub struct Verb<F, T> {
     pub verb: F,
     pub result: Option<Result<T>>,
-    pub tell: oneshot::Sender<Result<T>>,
+    pub sender: oneshot::Sender<Result<T>>,
 }
 
 impl<F, T> Task for Verb<F, T>
@@ -58,7 +58,7 @@ where
     }
 
     fn is_abandoned(&self) -> bool {
-        self.tell.is_closed()
+        self.sender.is_closed()
     }
 
     fn answer(self: Box<Self>, outcome: Result<()>) {
@@ -69,6 +69,6 @@ where
             Err(error) => Err(error),
         };
         // Fails if the caller has disconnected. The change is committed nevertheless.
-        drop(self.tell.send(result));
+        drop(self.sender.send(result));
     }
 }

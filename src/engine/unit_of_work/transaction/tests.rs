@@ -3,7 +3,7 @@
 use futures::future::join_all;
 
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::{Engine, Error, Put, QueueKey, Result, quiet as engine};
+use crate::engine::{Engine, Error, Put, QueueKey, Result, engine_without_tasks as engine};
 use crate::store::Statement;
 
 async fn put(engine: &Engine, id: String) -> Result<String> {
@@ -21,7 +21,7 @@ async fn write(engine: &Engine, verb: fn(&mut UnitOfWork) -> Result<()>) -> Resu
 }
 
 /// Runs many puts at once, and one request that fails among them: all puts succeed.
-async fn refused_alone(verb: fn(&mut UnitOfWork) -> Result<()>) {
+async fn only_one_request_fails(verb: fn(&mut UnitOfWork) -> Result<()>) {
     let engine = engine().await;
     for round in 0..5 {
         let some = |half: &str| {
@@ -43,7 +43,7 @@ async fn refused_alone(verb: fn(&mut UnitOfWork) -> Result<()>) {
 
 #[tokio::test]
 async fn a_step_that_the_database_refuses_is_refused_alone() {
-    refused_alone(|work| {
+    only_one_request_fails(|work| {
         work.add_statements([Statement::new("INSERT INTO tags (job) VALUES (NULL)", [])]);
         Ok(())
     })
@@ -52,5 +52,5 @@ async fn a_step_that_the_database_refuses_is_refused_alone() {
 
 #[tokio::test]
 async fn a_verb_that_panics_fails_alone_and_the_writer_lives() {
-    refused_alone(|_| panic!("a verb that is wrong")).await;
+    only_one_request_fails(|_| panic!("a verb that is wrong")).await;
 }

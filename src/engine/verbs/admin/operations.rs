@@ -5,7 +5,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::operations::rows;
 use crate::engine::operations::{
-    ACTIVE_MAX, Action, COUNT_REACH, LISTED_MAX, NewOperation, Operation, OperationError,
+    ACTIVE_MAX, Action, COUNT_LIMITS, LISTED_MAX, NewOperation, Operation, OperationError,
     OperationEstimate, SAMPLES, Stage, Subject,
 };
 use crate::engine::queries::search::Hit;
@@ -21,8 +21,8 @@ impl Engine {
         subject: &Subject,
     ) -> Result<Result<OperationEstimate, OperationError>> {
         self.refresh_cache().await?;
-        let (now, places) = (self.now(None), self.visible_queues());
-        let mut counted = OperationEstimate::default();
+        let (now, queues) = (self.now(None), self.visible_queues());
+        let mut estimate = OperationEstimate::default();
         let mut newest = Vec::new();
         let search = match subject {
             Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
@@ -30,43 +30,40 @@ impl Engine {
             }
             Subject::Jobs(numbers) => {
                 let mut jobs = self.jobs_with_sizes(numbers).await?;
-                jobs.retain(|(job, _)| places.contains_key(&job.queue) && !job.is_expired(now));
+                jobs.retain(|(job, _)| queues.contains_key(&job.queue) && !job.is_expired(now));
                 for (job, bytes) in &jobs {
-                    let queue = places.get(&job.queue).map(|queue| &queue.key);
-                    queue.inspect(|queue| counted.meet(action, job, queue, *bytes, now));
+                    let queue = queues.get(&job.queue).map(|queue| &queue.key);
+                    queue.inspect(|queue| estimate.add_job(action, job, queue, *bytes, now));
                 }
                 let samples = jobs.iter().take(SAMPLES).map(|(job, _)| job.seq);
                 let samples: Vec<i64> = samples.collect();
-                counted.samples = self.job_summaries(&samples, &places, now).await?;
-                return Ok(Ok(counted));
+                estimate.samples = self.job_summaries(&samples, &queues, now).await?;
+                return Ok(Ok(estimate));
             }
             Subject::Search(text) => match Search::parse(text) {
                 Ok(search) => search,
                 Err(mistake) => return Ok(Err(mistake.into())),
             },
         };
-        let mut meet = |hit: Hit<'_>| {
-            counted.meet(action, hit.job, &hit.queue.key, hit.bytes, now);
+        let mut on_match = |hit: Hit<'_>| {
+            estimate.add_job(action, hit.job, &hit.queue.key, hit.bytes, now);
             if newest.len() < SAMPLES {
                 newest.push(hit.job.seq);
             }
         };
-        let walk = self.walk(&search, &places, None, COUNT_REACH, now, &mut meet);
-        counted.is_least = walk.await?.is_cut;
-        counted.samples = self.job_summaries(&newest, &places, now).await?;
-        Ok(Ok(counted))
+        let walk = self.walk(&search, &queues, None, COUNT_LIMITS, now, &mut on_match);
+        estimate.is_lower_bound = walk.await?.is_cut;
+        estimate.samples = self.job_summaries(&newest, &queues, now).await?;
+        Ok(Ok(estimate))
     }
 
     /// Creates an operation and returns its ID. It runs in the background, with up to three others at a time.
-    pub async fn start_operation(
-        &self,
-        asked: NewOperation,
-    ) -> Result<Result<i64, OperationError>> {
-        match &asked.subject {
+    pub async fn start_operation(&self, new: NewOperation) -> Result<Result<i64, OperationError>> {
+        match &new.subject {
             Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
                 return Ok(Err(OperationError::TooLong));
             }
-            Subject::Jobs(numbers) if numbers.is_empty() => return Ok(Err(OperationError::Nobody)),
+            Subject::Jobs(numbers) if numbers.is_empty() => return Ok(Err(OperationError::NoJobs)),
             Subject::Jobs(_) => {}
             Subject::Search(text) => {
                 if let Err(mistake) = Search::parse(text) {
@@ -80,7 +77,7 @@ impl Engine {
         }
         let id = self.write(Needs::default(), None, 1, move |work| {
             let id = work.next_seq();
-            let operation = made(id, work.now, &asked);
+            let operation = initial_operation(id, work.now, &new);
             work.operations.add(operation);
             Ok(id)
         });
@@ -117,27 +114,27 @@ impl Engine {
 }
 
 /// The operation in its initial state.
-fn made(id: i64, now: Time, asked: &NewOperation) -> Operation {
-    let counted = &asked.counted;
+fn initial_operation(id: i64, now: Time, new: &NewOperation) -> Operation {
+    let estimate = &new.estimate;
     Operation {
         id,
         created_at: now,
-        who: asked.who.clone(),
-        action: asked.action.clone(),
-        subject: asked.subject.clone(),
+        who: new.who.clone(),
+        action: new.action.clone(),
+        subject: new.subject.clone(),
         stage: Stage::Running,
-        total: counted.jobs,
-        is_least: counted.is_least,
-        down_to: id,
+        total: estimate.jobs,
+        is_lower_bound: estimate.is_lower_bound,
+        processed_down_to: id,
         done: 0,
         skipped: 0,
         restored: 0,
-        lost: 0,
-        keeps: asked.action.removes() && counted.can_be_kept(),
-        kept_bytes: 0,
+        not_restored: 0,
+        keeps_removed: new.action.removes() && estimate.can_be_kept(),
+        removed_bytes: 0,
         started_at: None,
         ended_at: None,
         undo_until: None,
-        why: None,
+        error: None,
     }
 }

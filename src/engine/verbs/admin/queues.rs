@@ -31,7 +31,7 @@ impl Engine {
 /// Pauses or resumes a queue. A queue that does not exist is created, but hidden until a job is put into it.
 pub fn pause(work: &mut UnitOfWork, key: &QueueKey, paused: bool) {
     if work.queue(key).is_none() {
-        work.queue_for(key);
+        work.get_or_create_queue(key);
         forget(work, key);
     }
     let Some(queue) = work.queue(key).filter(|queue| queue.paused != paused) else {

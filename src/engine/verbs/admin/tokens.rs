@@ -4,8 +4,8 @@ use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
 use crate::engine::tokens::expiry::Expiry;
 use crate::engine::tokens::{
-    DESCRIPTION_BYTES_MAX, NAMESPACE_BYTES_MAX, SECRET_BYTES_MAX, SECRET_BYTES_MIN, TAKEN,
-    TOKENS_MAX, TokenChange, TokenDetails, TokenError,
+    DESCRIPTION_BYTES_MAX, NAMESPACE_BYTES_MAX, RESERVED_NAMESPACE, SECRET_BYTES_MAX,
+    SECRET_BYTES_MIN, TOKENS_MAX, TokenChange, TokenDetails, TokenError,
 };
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::secret;
@@ -69,8 +69,8 @@ fn check(namespace: &str, description: &str, secret: Option<&str>) -> Result<(),
     if !(1..=NAMESPACE_BYTES_MAX).contains(&namespace.len()) || !namespace.bytes().all(is_plain) {
         return Err(TokenError::Namespace);
     }
-    if namespace == TAKEN {
-        return Err(TokenError::Taken);
+    if namespace == RESERVED_NAMESPACE {
+        return Err(TokenError::Reserved);
     }
     // Postgres cannot store NUL.
     if description.len() > DESCRIPTION_BYTES_MAX || description.contains('\0') {
@@ -97,7 +97,7 @@ pub fn create(
     hash: Hash,
     expires: Option<Expiry>,
 ) -> Result<()> {
-    let expires_at = expires.map(|it| it.moment(work.now)).transpose()?;
+    let expires_at = expires.map(|it| it.resolve(work.now)).transpose()?;
     if work.tokens.has(namespace, &hash) {
         return Err(TokenError::Exists.into());
     }
@@ -110,12 +110,12 @@ pub fn create(
     work.tokens.changes.push(TokenChange {
         namespace: namespace.to_owned(),
         hash,
-        made: Some(TokenDetails {
+        created: Some(TokenDetails {
             description: description.to_owned(),
             created_at: work.now,
             expires_at,
         }),
-        is_forgotten: false,
+        is_expired: false,
     });
     Ok(())
 }
@@ -127,12 +127,12 @@ fn revoke(work: &mut UnitOfWork, namespace: &str, which: &str) -> bool {
         hashes.push(Hash::of(which));
     }
     hashes.retain(|hash| work.tokens.has(namespace, hash));
-    let gone = hashes.iter().map(|hash| TokenChange {
+    let revocations = hashes.iter().map(|hash| TokenChange {
         namespace: namespace.to_owned(),
         hash: *hash,
-        made: None,
-        is_forgotten: false,
+        created: None,
+        is_expired: false,
     });
-    work.tokens.changes.extend(gone);
+    work.tokens.changes.extend(revocations);
     !hashes.is_empty()
 }

@@ -51,7 +51,7 @@ impl Engine {
                 woken = timeout_at(until, wake_up) => woken,
                 // The token has expired: the next claim fails.
                 () = self.clock_reaches(expiry) => continue,
-                () = self.waits_end() => return Ok(jobs),
+                () = self.polls_stopped() => return Ok(jobs),
             };
             match woken {
                 Ok(queue) => pending.queue = Some(queue),

@@ -7,7 +7,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, state_text};
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::verbs::jobq::changes::{found, one, set_state};
+use crate::engine::verbs::jobq::changes::{find_record, needs_of_record, set_state};
 use crate::query;
 
 /// The result of a compare-and-set.
@@ -38,7 +38,7 @@ impl Engine {
     ) -> Result<CompareAndSet> {
         let (mut old, new) = (Arc::<str>::from(old), Arc::<str>::from(new));
         for _ in 0..ATTEMPTS_MAX {
-            let needs = one(queue, id, old.len() + new.len());
+            let needs = needs_of_record(queue, id, old.len() + new.len());
             let (queue, expected, new) = (Arc::clone(queue), Arc::clone(&old), Arc::clone(&new));
             let swap = self.write(needs, None, 1, move |work| {
                 advance(work, &queue, id, &expected, &new)
@@ -74,7 +74,7 @@ pub fn advance(
     old: &str,
     new: &str,
 ) -> Result<CompareAndSet> {
-    let (key, job) = found(work, queue, id)?;
+    let (key, job) = find_record(work, queue, id)?;
     if state_text(job) != old {
         return Ok(CompareAndSet::Differs(Record::of(job)));
     }

@@ -8,7 +8,7 @@ use crate::engine::model::history::EventKind;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::verbs::jobq::changes::{found, log, one};
+use crate::engine::verbs::jobq::changes::{change_with_log, find_record, needs_of_record};
 
 impl Engine {
     /// Appends a client's event, which is JSON text without white space, to the log of a record.
@@ -16,7 +16,7 @@ impl Engine {
     /// # Errors
     /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error).
     pub async fn append_event(&self, queue: &Arc<Queue>, id: i64, event: String) -> Result<Record> {
-        let (needs, queue) = (one(queue, id, event.len()), Arc::clone(queue));
+        let (needs, queue) = (needs_of_record(queue, id, event.len()), Arc::clone(queue));
         self.write(needs, None, 1, move |work| append(work, &queue, id, &event))
             .await
     }
@@ -27,8 +27,8 @@ impl Engine {
 /// # Errors
 /// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].
 pub fn append(work: &mut UnitOfWork, queue: &Queue, id: i64, event: &str) -> Result<Record> {
-    let (key, _) = found(work, queue, id)?;
-    log(work, &key, |job, now| {
+    let (key, _) = find_record(work, queue, id)?;
+    change_with_log(work, &key, |job, now| {
         job.history.push(EventKind::Event, now, None, Some(event));
     })
 }

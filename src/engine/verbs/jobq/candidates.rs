@@ -49,7 +49,7 @@ pub struct QueryCandidates {
 #[derive(Debug, Default)]
 struct Untried {
     /// When the last search began, and whether it found nothing.
-    looked: Option<(Instant, bool)>,
+    searched: Option<(Instant, bool)>,
     found: VecDeque<Candidate>,
 }
 
@@ -57,65 +57,68 @@ struct Untried {
 #[derive(Debug)]
 pub struct CandidateGuard {
     pub candidate: Candidate,
-    choice: Arc<QueryCandidates>,
+    candidates: Arc<QueryCandidates>,
 }
 
 impl Drop for CandidateGuard {
     fn drop(&mut self) {
-        self.choice.tried().remove(&self.candidate);
+        self.candidates.tried().remove(&self.candidate);
     }
 }
 
 impl PollCandidates {
     pub fn of(&self, queue: QueueId, query: &str) -> Arc<QueryCandidates> {
         let hash = Sha256::digest(query).into();
-        let mut choices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if choices.len() >= REMEMBERED_MAX {
-            choices.clear();
+        let mut candidates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if candidates.len() >= REMEMBERED_MAX {
+            candidates.clear();
         }
-        let choice = choices.entry((queue, hash)).or_default();
-        Arc::clone(choice)
+        let candidates = candidates.entry((queue, hash)).or_default();
+        Arc::clone(candidates)
     }
 }
 
 impl QueryCandidates {
     /// The next candidate, from those left or else from a new search (`find`); `None` if there is none. A poll whose
-    /// last candidate was taken by another client asks for a new search (`anew`).
+    /// last candidate was taken by another client asks for a new search (`search_again`).
     pub async fn next<F>(
         self: &Arc<Self>,
-        anew: bool,
+        search_again: bool,
         find: impl FnOnce() -> F,
     ) -> Result<Option<CandidateGuard>>
     where
         F: Future<Output = Result<Vec<Candidate>>>,
     {
-        let came = Instant::now();
-        let mut left = self.untried.lock().await;
+        let arrived = Instant::now();
+        let mut untried = self.untried.lock().await;
         // A search that began after this poll arrived counts as its own.
-        let (for_us, nothing) = match left.looked {
-            Some((looked, nothing)) => (looked >= came, nothing),
+        let (is_shared_search, found_nothing) = match untried.searched {
+            Some((searched, found_nothing)) => (searched >= arrived, found_nothing),
             None => (false, false),
         };
-        if for_us && nothing {
+        if is_shared_search && found_nothing {
             return Ok(None);
         }
-        let is_fresh = left
-            .looked
-            .is_some_and(|(looked, _)| looked.elapsed() < FRESH);
-        if !is_fresh || anew && !for_us {
-            left.found.clear();
+        let is_fresh = untried
+            .searched
+            .is_some_and(|(searched, _)| searched.elapsed() < FRESH);
+        if !is_fresh || search_again && !is_shared_search {
+            untried.found.clear();
         }
-        if left.found.is_empty() {
-            let looked = Instant::now();
+        if untried.found.is_empty() {
+            let searched = Instant::now();
             let found = find().await?;
-            left.looked = Some((looked, found.is_empty()));
-            left.found = self.without_tried(found);
+            untried.searched = Some((searched, found.is_empty()));
+            untried.found = self.without_tried(found);
         }
-        let candidate = left.found.pop_front();
+        let candidate = untried.found.pop_front();
         Ok(candidate.map(|candidate| {
             self.tried().insert(candidate);
-            let choice = Arc::clone(self);
-            CandidateGuard { candidate, choice }
+            let candidates = Arc::clone(self);
+            CandidateGuard {
+                candidate,
+                candidates,
+            }
         }))
     }
 

@@ -5,7 +5,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::history::{EventKind, History};
 use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::queue::Queue;
-use crate::engine::model::record::{Record, kept, key, state_text};
+use crate::engine::model::record::{Record, key, state_text, stored_state};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
 /// The limits of a record's log.
@@ -14,7 +14,7 @@ const LOG_EVENTS_MAX: usize = 10_000;
 const LOG_BYTES_MAX: usize = 1 << 20;
 
 /// Fails if the queue has been deleted, even if a new queue has its name.
-pub fn known(work: &UnitOfWork, queue: &Queue) -> Result<()> {
+pub fn check_queue(work: &UnitOfWork, queue: &Queue) -> Result<()> {
     match work.queue(&queue.key) {
         Some(found) if found.id == queue.id => Ok(()),
         _ => Err(no_such_queue(queue)),
@@ -26,8 +26,8 @@ pub fn no_such_queue(queue: &Queue) -> Error {
     Error::NoSuchQueue { name }
 }
 
-pub fn found<'w>(work: &'w UnitOfWork, queue: &Queue, id: i64) -> Result<(JobKey, &'w Job)> {
-    known(work, queue)?;
+pub fn find_record<'w>(work: &'w UnitOfWork, queue: &Queue, id: i64) -> Result<(JobKey, &'w Job)> {
+    check_queue(work, queue)?;
     let key = key(queue, id);
     match work.job(&key) {
         Some(job) => Ok((key, job)),
@@ -36,16 +36,16 @@ pub fn found<'w>(work: &'w UnitOfWork, queue: &Queue, id: i64) -> Result<(JobKey
 }
 
 pub fn set_state(work: &mut UnitOfWork, key: &JobKey, new: &str) -> Result<Record> {
-    log(work, key, |job, now| {
+    change_with_log(work, key, |job, now| {
         let old = state_text(job).to_owned();
         job.history
             .push(EventKind::Advanced, now, Some(&old), Some(new));
-        job.work_state = kept(new);
+        job.work_state = stored_state(new);
     })
 }
 
 /// Changes a record. `change` adds an event to its log.
-pub fn log(
+pub fn change_with_log(
     work: &mut UnitOfWork,
     key: &JobKey,
     change: impl FnOnce(&mut Job, Time),
@@ -79,7 +79,7 @@ fn exceeded(log: &History) -> Option<&'static str> {
     }
 }
 
-pub fn one(queue: &Queue, id: i64, bytes: usize) -> Needs {
+pub fn needs_of_record(queue: &Queue, id: i64, bytes: usize) -> Needs {
     Needs {
         jobs: vec![key(queue, id)],
         bodies: true,

@@ -7,9 +7,9 @@ use crate::engine::error::Result;
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::State;
 use crate::engine::model::queue::Queue;
-use crate::engine::model::record::{Record, kept, key};
+use crate::engine::model::record::{Record, key, stored_state};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::jobq::changes::{known, no_such_queue};
+use crate::engine::verbs::jobq::changes::{check_queue, no_such_queue};
 use crate::engine::verbs::lifecycle::new_job;
 
 impl Engine {
@@ -42,7 +42,7 @@ impl Engine {
 /// # Errors
 /// [`Error::NoSuchQueue`].
 pub fn create(work: &mut UnitOfWork, queue: &Queue, payload: &str, state: &str) -> Result<Record> {
-    known(work, queue)?;
+    check_queue(work, queue)?;
     // `None` if another server has deleted the queue.
     let number = work.next_number(queue.id);
     let number = number.ok_or_else(|| no_such_queue(queue))?;
@@ -51,7 +51,7 @@ pub fn create(work: &mut UnitOfWork, queue: &Queue, payload: &str, state: &str) 
     job.queue = queue.id;
     job.state = State::Record;
     job.body = payload.into();
-    job.work_state = kept(state);
+    job.work_state = stored_state(state);
     job.created_at = now;
     job.since = now;
     job.updated_at = Some(now);

@@ -7,7 +7,7 @@ use crate::engine::error::Result;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::key;
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::verbs::jobq::changes::{known, one};
+use crate::engine::verbs::jobq::changes::{check_queue, needs_of_record};
 
 impl Engine {
     /// Deletes a record, and returns whether it existed.
@@ -15,7 +15,7 @@ impl Engine {
     /// # Errors
     /// [`Error::NoSuchQueue`].
     pub async fn delete_record(&self, queue: &Arc<Queue>, id: i64) -> Result<bool> {
-        let (needs, queue) = (one(queue, id, 0), Arc::clone(queue));
+        let (needs, queue) = (needs_of_record(queue, id, 0), Arc::clone(queue));
         self.write(needs, None, 1, move |work| delete(work, &queue, id))
             .await
     }
@@ -26,7 +26,7 @@ impl Engine {
 /// # Errors
 /// [`Error::NoSuchQueue`].
 pub fn delete(work: &mut UnitOfWork, queue: &Queue, id: i64) -> Result<bool> {
-    known(work, queue)?;
+    check_queue(work, queue)?;
     let key = key(queue, id);
     let is_there = work.job(&key).is_some();
     if is_there {

@@ -30,15 +30,15 @@ impl Engine {
         query: &Query,
         state: String,
     ) -> Result<Option<Record>> {
-        let choice = self.poll_candidates().of(queue.id, query.text());
+        let candidates = self.poll_candidates().of(queue.id, query.text());
         for attempt in 0..ATTEMPTS_MAX {
             let find = || self.candidates(queue, query);
             // A query that depends on the time may match other records by now.
-            let anew = attempt > 0 || query.needs().time;
-            let Some(trying) = choice.next(anew, find).await? else {
+            let search_again = attempt > 0 || query.needs().time;
+            let Some(guard) = candidates.next(search_again, find).await? else {
                 return Ok(None);
             };
-            let candidate = trying.candidate;
+            let candidate = guard.candidate;
             let needs = Needs {
                 poll_candidates: vec![candidate.seq],
                 bytes: state.len(),

@@ -7,13 +7,13 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{QueueId, QueueKey};
 use crate::engine::model::queue::Queue;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::jobq::changes::known;
+use crate::engine::verbs::jobq::changes::check_queue;
 
 /// The longest queue name, in characters.
 const NAME_CHARS_MAX: usize = 255;
 
 /// Why the queue name is invalid; `None` if it is valid.
-pub fn flaw_of_queue_name(name: &str) -> Option<&'static str> {
+pub fn invalid_queue_name_reason(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("the name is empty")
     } else if name.chars().count() > NAME_CHARS_MAX {
@@ -62,7 +62,7 @@ pub fn create_queue(work: &mut UnitOfWork, queue: &QueueKey) -> Result<QueueId> 
         let name = queue.name.clone();
         return Err(Error::QueueExists { name });
     }
-    Ok(work.queue_for(queue))
+    Ok(work.get_or_create_queue(queue))
 }
 
 /// Deletes a queue and its records: they are hidden at once, and the name is free. Maintenance deletes the records and
@@ -71,7 +71,7 @@ pub fn create_queue(work: &mut UnitOfWork, queue: &QueueKey) -> Result<QueueId> 
 /// # Errors
 /// [`Error::NoSuchQueue`].
 pub fn delete_queue(work: &mut UnitOfWork, queue: &Queue) -> Result<()> {
-    known(work, queue)?;
+    check_queue(work, queue)?;
     work.change_queue(Queue {
         key: QueueKey {
             namespace: format!("expunged {}", queue.id),

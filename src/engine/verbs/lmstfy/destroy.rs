@@ -19,19 +19,14 @@ impl Engine {
         self.delete_in_batches(queue, JobSet::Dead, count).await
     }
 
-    async fn delete_in_batches(
-        &self,
-        queue: QueueKey,
-        heap: JobSet,
-        count: usize,
-    ) -> Result<usize> {
+    async fn delete_in_batches(&self, queue: QueueKey, set: JobSet, count: usize) -> Result<usize> {
         let until = self.now(None);
-        let mut batches = Batches::of(count, tasks::DROP_BATCH);
+        let mut batches = Batches::of(count, tasks::DELETE_BATCH);
         while let Some(count) = batches.next() {
             let queue = queue.clone();
-            let what = tasks::Drop {
+            let what = tasks::DeleteJobs {
                 queue,
-                heap,
+                set,
                 count,
                 until,
             };

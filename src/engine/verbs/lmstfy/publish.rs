@@ -7,7 +7,7 @@ use crate::engine::model::job::{JobKey, LMSTFY_SCOPE, QueueKey};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::{generated_id, new_job, set_available};
 use crate::engine::verbs::lmstfy::acknowledge::acknowledge;
-use crate::engine::verbs::named;
+use crate::engine::verbs::needs_of_jobs;
 
 /// The prefix of the ID of a job whose publisher uses attributes, as in lmstfy's own versioned IDs.
 const VERSION: &str = "1";
@@ -47,7 +47,7 @@ impl Engine {
     /// Publishes a job and returns its ID. Deletes the job `id`, if it exists.
     pub async fn republish(&self, queue: QueueKey, id: &str, job: Publish) -> Result<String> {
         let key = JobKey::lmstfy(id);
-        let mut needs = named([&key]);
+        let mut needs = needs_of_jobs([&key]);
         needs.bytes = job.body.len();
         self.write(needs, None, 1, move |work| {
             acknowledge(work, &queue, &key);
@@ -69,7 +69,7 @@ pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> St
         scope: LMSTFY_SCOPE,
         id: id.clone(),
     };
-    let queue_id = work.queue_for(queue);
+    let queue_id = work.get_or_create_queue(queue);
     let mut job = new_job(work, &key);
     job.queue = queue_id;
     job.retries = i64::from(publish.tries) - 1;

@@ -7,7 +7,7 @@ use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::{Needs, Oldest, UnitOfWork};
 use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
 use crate::engine::verbs::lmstfy::publish::ends_after;
-use crate::engine::verbs::{Each, of};
+use crate::engine::verbs::{Each, needs_of_oldest};
 
 impl Engine {
     /// Respawns up to `count` dead jobs of the queue, oldest first, each with one attempt and a time to live of `ttl_s`
@@ -26,7 +26,10 @@ impl Engine {
                 let respawned = keys.iter().filter(|key| respawn(work, key, ttl_s).is_ok());
                 Ok(respawned.count())
             };
-            batches.found(self.write(of(oldest), None, batch, verb).await?);
+            batches.found(
+                self.write(needs_of_oldest(oldest), None, batch, verb)
+                    .await?,
+            );
         }
         Ok(batches.done)
     }

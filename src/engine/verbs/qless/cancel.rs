@@ -10,7 +10,7 @@ use crate::engine::events::LogEvent;
 use crate::engine::model::job::{JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::leave_queue;
-use crate::engine::verbs::{EACH_MAX, named};
+use crate::engine::verbs::{EACH_MAX, needs_of_jobs};
 
 /// Dependencies among the jobs of one request, which are kept in memory.
 const EDGES_MAX: usize = 1_000_000;
@@ -24,7 +24,7 @@ impl Engine {
     /// [`AlreadyComplete`, `HasDependents`, `TooMany`](crate::engine::Error).
     pub async fn cancel(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
         if keys.len() <= EACH_MAX {
-            let (needs, count) = (named(&keys), keys.len());
+            let (needs, count) = (needs_of_jobs(&keys), keys.len());
             let cancel = move |work: &mut UnitOfWork| cancel(work, &keys);
             return self.write(needs, now, count, cancel).await;
         }
@@ -54,14 +54,14 @@ pub fn cancel(work: &mut UnitOfWork, keys: &[JobKey]) -> Result<()> {
         let (queue, lease) = (work.queue_name(job.queue), job.lease.clone());
         leave_queue(work, key);
         work.remove(key);
-        let said = LogEvent::Canceled {
+        let event = LogEvent::Canceled {
             id: &key.id,
             queue: &queue,
             worker: lease.as_ref().map(|lease| lease.worker.as_str()),
         };
-        work.events.log(&said);
+        work.events.log(&event);
         if let Some(lease) = &lease {
-            work.events.worker(&lease.worker, &said);
+            work.events.worker(&lease.worker, &event);
         }
         work.publish_tracked("canceled", key);
     }

@@ -86,7 +86,7 @@ pub fn complete(
         queue: &from,
         to: &next.queue.name,
     });
-    let queue = work.queue_for(&next.queue);
+    let queue = work.get_or_create_queue(&next.queue);
     work.set_dependencies(key, depends);
     if let Some(job) = work.job_mut(key) {
         job.queue = queue;

@@ -41,7 +41,7 @@ impl Engine {
 /// # Errors
 /// Those of [`leased_job`].
 pub fn fail(work: &mut UnitOfWork, holder: &LeaseHolder, fail: &Fail) -> Result<()> {
-    let (key, group, message) = (&fail.key, &fail.group, kept(&fail.message));
+    let (key, group, message) = (&fail.key, &fail.group, truncate_message(&fail.message));
     let queue = leased_job(work, key, holder)?.queue;
     let now = work.now;
     work.counters.failure(queue, now);
@@ -63,13 +63,13 @@ pub fn fail(work: &mut UnitOfWork, holder: &LeaseHolder, fail: &Fail) -> Result<
 }
 
 /// The message, cut to the limit at a character boundary.
-fn kept(message: &str) -> &str {
+fn truncate_message(message: &str) -> &str {
     let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
     message.get(..end).unwrap_or_default()
 }
 
 pub fn failure(group: &str, message: &str, holder: &LeaseHolder, at: Time) -> Failure {
-    let message = kept(message).to_owned();
+    let message = truncate_message(message).to_owned();
     let (group, worker) = (group.to_owned(), holder.worker.clone());
     Failure {
         group,
@@ -109,10 +109,14 @@ mod tests {
     #[test]
     fn of_a_message_64_kib_are_kept() {
         for (bytes, expected) in [(65_535, 65_535), (65_536, 65_536), (65_537, 65_536)] {
-            assert_eq!(kept(&"m".repeat(bytes)).len(), expected, "{bytes} bytes");
+            assert_eq!(
+                truncate_message(&"m".repeat(bytes)).len(),
+                expected,
+                "{bytes} bytes"
+            );
         }
         // The last character would end one byte beyond the limit.
         let wide = format!("{}é", "m".repeat(65_535));
-        assert_eq!(kept(&wide).len(), 65_535);
+        assert_eq!(truncate_message(&wide).len(), 65_535);
     }
 }

@@ -81,7 +81,7 @@ pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> 
         Some(ids) => Some(unmet_dependencies(work, &key, ids)?),
         None => None,
     };
-    let queue_id = work.queue_for(queue);
+    let queue_id = work.get_or_create_queue(queue);
     let mut loser = None;
     if work.job(&key).is_some() {
         loser = leave_queue(work, &key).filter(|worker| worker != client);

@@ -98,10 +98,10 @@ fn recurring(id: &str) -> Needs {
 
 /// Creates or replaces a recurring job and returns its ID. A replaced one continues its numbering of children.
 pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<String> {
-    let queue = work.queue_for(queue);
+    let queue = work.get_or_create_queue(queue);
     let id = recur.id.clone().unwrap_or_else(|| generated_id(work.now));
-    let (seq, made) = match work.recurring(&id) {
-        Some(old) => (old.seq, old.made),
+    let (seq, children_count) = match work.recurring(&id) {
+        Some(old) => (old.seq, old.children_count),
         None => (work.next_seq(), 0),
     };
     let mut tags = Vec::new();
@@ -112,7 +112,7 @@ pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<S
         queue,
         next_at: work.now.plus_seconds(recur.offset_s),
         interval: interval(recur.interval_s),
-        made,
+        children_count,
         backlog: recur.backlog,
         priority: recur.priority,
         retries: recur.retries,
@@ -159,7 +159,7 @@ pub fn change_recurring(
         recurring.interval = interval;
     }
     if let Some(queue) = &change.queue {
-        recurring.queue = work.queue_for(queue);
+        recurring.queue = work.get_or_create_queue(queue);
     }
     tag::add(&mut recurring.tags, &change.tag);
     tag::remove(&mut recurring.tags, &change.untag);

@@ -5,13 +5,13 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::verbs::named;
+use crate::engine::verbs::needs_of_jobs;
 use crate::engine::verbs::qless::unfail::requeue_job;
 
 impl Engine {
     /// Moves a job, in any state, to `queue`, as if it were put there again with its current options.
     pub async fn relocate(&self, key: JobKey, queue: QueueKey, now: Option<Time>) -> Result<()> {
-        self.write(named([&key]), now, 1, move |work| {
+        self.write(needs_of_jobs([&key]), now, 1, move |work| {
             relocate(work, &key, &queue)
         })
         .await

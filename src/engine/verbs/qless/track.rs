@@ -74,7 +74,7 @@ mod tests {
     async fn up_to_10000_jobs_are_tracked() {
         let options = Options {
             database: "sqlite::memory:".to_owned(),
-            brief: true,
+            without_tasks: true,
             ..Options::default()
         };
         let engine = Engine::open(&options).await.unwrap();

@@ -9,7 +9,7 @@ use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::{Oldest, UnitOfWork};
 use crate::engine::verbs::lifecycle::{enter_queue, leave_queue};
 use crate::engine::verbs::qless::put::announce_put;
-use crate::engine::verbs::{named, of};
+use crate::engine::verbs::{needs_of_jobs, needs_of_oldest};
 
 impl Engine {
     /// Requeues the oldest `count` failed jobs of `group`, into `queue` or else each into its own. Returns how many.
@@ -32,15 +32,20 @@ impl Engine {
                 let keys = work.take_oldest();
                 Ok(unfail(work, &keys, queue.as_ref()))
             };
-            batches.found(self.write(of(oldest), now, batch, verb).await?);
+            batches.found(
+                self.write(needs_of_oldest(oldest), now, batch, verb)
+                    .await?,
+            );
         }
         Ok(batches.done)
     }
 
     /// Requeues one failed job in its own queue.
     pub async fn retry_failed(&self, key: JobKey, now: Option<Time>) -> Result<()> {
-        self.write(named([&key]), now, 1, move |work| retry_failed(work, &key))
-            .await
+        self.write(needs_of_jobs([&key]), now, 1, move |work| {
+            retry_failed(work, &key)
+        })
+        .await
     }
 }
 
@@ -79,7 +84,7 @@ fn is_failed(work: &UnitOfWork, key: &JobKey) -> bool {
 pub fn requeue_job(work: &mut UnitOfWork, key: &JobKey, queue: Option<&QueueKey>) {
     let Some(job) = work.job(key) else { return };
     let (id, name) = match queue {
-        Some(queue) => (work.queue_for(queue), queue.name.clone()),
+        Some(queue) => (work.get_or_create_queue(queue), queue.name.clone()),
         None => (job.queue, work.queue_name(job.queue)),
     };
     let loser = leave_queue(work, key);

@@ -3,31 +3,31 @@
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::history::EventKind;
-use crate::engine::model::job::{FOR_EVER, JobKey, QueueKey, State};
+use crate::engine::model::job::{JobKey, QueueKey, State, UNLIMITED};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
 use crate::engine::verbs::lmstfy::acknowledge::is_in;
 use crate::engine::verbs::relay::enqueue::{Enqueue, enqueue};
-use crate::engine::verbs::relay::named;
+use crate::engine::verbs::relay::needs_of_jobs;
 
 /// The assumed size in bytes of a dead job that is enqueued again, since it is not known beforehand.
-const REVIVED_BYTES: usize = 128 * 1024;
+const REENQUEUED_BYTES: usize = 128 * 1024;
 
 /// The result of enqueueing dead jobs again. Jobs in neither count were no longer dead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reenqueued {
     pub done: usize,
     /// Jobs that stay dead because the queue has a job with the same ID.
-    pub taken: usize,
+    pub conflicts: usize,
 }
 
 impl Reenqueued {
     pub fn of(each: &[Result<()>]) -> Reenqueued {
-        let is_taken = |done: &Result<()>| matches!(done, Err(Error::JobExists { .. }));
+        let is_conflict = |done: &Result<()>| matches!(done, Err(Error::JobExists { .. }));
         Reenqueued {
             done: each.iter().filter(|done| done.is_ok()).count(),
-            taken: each.iter().filter(|done| is_taken(done)).count(),
+            conflicts: each.iter().filter(|done| is_conflict(done)).count(),
         }
     }
 }
@@ -41,7 +41,7 @@ impl Engine {
         let needs = Needs {
             jobs: vec![dead.clone()],
             bodies: true,
-            ..named([(&queue, &dead.id)])
+            ..needs_of_jobs([(&queue, &dead.id)])
         };
         self.write(needs, None, 1, move |work| {
             reenqueue_dead(work, &queue, &dead)
@@ -55,7 +55,7 @@ impl Engine {
         let need = move |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
             needs.bodies = true;
-            needs.bytes += REVIVED_BYTES;
+            needs.bytes += REENQUEUED_BYTES;
             needs.in_queues.push((of.clone(), key.id.clone()));
         };
         self.each(dead, None, need, move |work, key| {
@@ -74,18 +74,22 @@ impl Engine {
             let (keys, last) = self.dead_keys(&queue, after, until, batch).await?;
             after = last;
             batches.found(keys.len());
-            let some = Reenqueued::of(&self.reenqueue_dead_jobs(queue.clone(), keys).await?);
-            all.done += some.done;
-            all.taken += some.taken;
+            let batch_result =
+                Reenqueued::of(&self.reenqueue_dead_jobs(queue.clone(), keys).await?);
+            all.done += batch_result.done;
+            all.conflicts += batch_result.conflicts;
         }
         Ok(all)
     }
 
     /// Deletes those of the jobs that are dead jobs of the queue. Returns how many.
     pub async fn delete_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Result<usize> {
-        let bury = move |work: &mut UnitOfWork, key: &JobKey| Ok(delete_dead(work, &queue, key));
-        let gone = self.each(dead, None, Needs::job, bury).await?;
-        Ok(gone.iter().filter(|gone| matches!(gone, Ok(true))).count())
+        let delete = move |work: &mut UnitOfWork, key: &JobKey| Ok(delete_dead(work, &queue, key));
+        let deleted = self.each(dead, None, Needs::job, delete).await?;
+        Ok(deleted
+            .iter()
+            .filter(|deleted| matches!(deleted, Ok(true)))
+            .count())
     }
 }
 
@@ -110,7 +114,7 @@ pub fn reenqueue_dead(work: &mut UnitOfWork, queue: &QueueKey, dead: &JobKey) ->
         queue: queue.clone(),
         id: id(),
         timeout_s: job.timeout_s.unwrap_or_default(),
-        max_retries: (job.retries != FOR_EVER).then_some(job.retries),
+        max_retries: (job.retries != UNLIMITED).then_some(job.retries),
         payload: job.body.to_string(),
         state: job.work_state.clone(),
         run_at: None,

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::history::EventKind;
-use crate::engine::model::job::{FOR_EVER, Job, JobKey, QueueKey, State};
+use crate::engine::model::job::{Job, JobKey, QueueKey, State, UNLIMITED};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::new_job;
 
@@ -122,7 +122,7 @@ pub fn check_unique(work: &UnitOfWork, jobs: &[Enqueue], leaving: Option<&JobKey
 /// Enqueues a job. `mode` decides what happens if its key is in use.
 pub fn put(work: &mut UnitOfWork, enqueue: &Enqueue, mode: Mode) {
     let key = JobKey {
-        scope: work.queue_for(&enqueue.queue),
+        scope: work.get_or_create_queue(&enqueue.queue),
         id: enqueue.id.clone(),
     };
     if work.job(&key).is_none() {
@@ -142,7 +142,7 @@ pub fn put(work: &mut UnitOfWork, enqueue: &Enqueue, mode: Mode) {
 /// Overwrites a job with the one to enqueue, except for its creation time and history.
 fn fill(job: &mut Job, enqueue: &Enqueue, now: Time) {
     job.timeout_s = Some(enqueue.timeout_s);
-    job.retries = enqueue.max_retries.unwrap_or(FOR_EVER);
+    job.retries = enqueue.max_retries.unwrap_or(UNLIMITED);
     job.remaining = job.retries;
     job.body = enqueue.payload.as_str().into();
     job.work_state.clone_from(&enqueue.state);

@@ -3,9 +3,9 @@
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::verbs::relay::complete::{Run, end, running};
+use crate::engine::verbs::relay::complete::{Run, current_run, end_run};
 use crate::engine::verbs::relay::enqueue::{Enqueue, Mode, check_atomic, check_unique, need, put};
-use crate::engine::verbs::relay::named;
+use crate::engine::verbs::relay::needs_of_jobs;
 
 impl Engine {
     /// Ends a run, deletes its job, and enqueues at most [`ATOMIC_MAX`] others; all or nothing. Returns whether the run
@@ -15,7 +15,7 @@ impl Engine {
     /// [`JobExists`, `TooMany`](crate::engine::Error).
     pub async fn requeue_run(&self, run: Run, jobs: Vec<Enqueue>, mode: Mode) -> Result<bool> {
         check_atomic(&jobs)?;
-        let mut needs = named([(&run.queue, &run.id)]);
+        let mut needs = needs_of_jobs([(&run.queue, &run.id)]);
         jobs.iter().for_each(|job| need(&mut needs, job));
         // One job in place of the deleted one needs no extra disk space.
         needs.adds_jobs = jobs.len() > 1;
@@ -31,13 +31,13 @@ impl Engine {
 /// # Errors
 /// [`Error::JobExists`].
 pub fn requeue(work: &mut UnitOfWork, run: &Run, jobs: &[Enqueue], mode: Mode) -> Result<bool> {
-    let Some(key) = running(work, run) else {
+    let Some(key) = current_run(work, run) else {
         return Ok(false);
     };
     if mode == Mode::Unique {
         check_unique(work, jobs, Some(&key))?;
     }
-    end(work, &key);
+    end_run(work, &key);
     for job in jobs {
         put(work, job, mode);
     }

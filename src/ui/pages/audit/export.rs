@@ -52,7 +52,7 @@ pub fn audit_json(entries: &[AuditEntry], more: bool) -> String {
         after: serde_json::from_str(&entry.after).ok(),
         items: entry.items,
         outcome: outcome(entry),
-        said: &entry.said,
+        said: &entry.message,
         request_id: &entry.actor.request_id,
         source: &entry.actor.source,
     });
@@ -81,7 +81,7 @@ pub fn audit_csv(entries: &[AuditEntry]) -> String {
             &entry.after,
             &items,
             outcome(entry),
-            &entry.said,
+            &entry.message,
             &actor.request_id,
             &actor.source,
         ];

@@ -119,7 +119,7 @@ fn row(entry: &AuditEntry) -> AuditRow {
         changes: changes(&entry.before, &entry.after),
         items: entry.items,
         done: entry.done,
-        said: entry.said.clone(),
+        said: entry.message.clone(),
         request_id: actor.request_id,
         source: actor.source,
     }

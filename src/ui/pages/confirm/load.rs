@@ -40,13 +40,13 @@ pub async fn load_confirm(
         Ok(counted) => counted,
         Err(why) => return Ok(Err(why.to_string())),
     };
-    if counted.jobs == 0 && !counted.is_least {
+    if counted.jobs == 0 && !counted.is_lower_bound {
         return Ok(Err(no_jobs(request)));
     }
     Ok(Ok(ConfirmView {
         jobs: counted.jobs,
-        is_least: counted.is_least,
-        able: counted.able,
+        is_least: counted.is_lower_bound,
+        able: counted.applicable,
         samples: rows(engine, &counted.samples),
         can_be_undone: action.removes() && counted.can_be_kept(),
         must_type: must_type(&counted),

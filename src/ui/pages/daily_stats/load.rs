@@ -60,9 +60,9 @@ pub async fn load_stats(
 
 fn duration_stats(durations: Durations) -> DurationStats {
     DurationStats {
-        total: durations.moments.n,
-        mean: durations.moments.mean,
-        variance: durations.moments.variance(),
+        total: durations.summary.n,
+        mean: durations.summary.mean,
+        variance: durations.summary.variance(),
         slots: durations.histogram,
     }
 }

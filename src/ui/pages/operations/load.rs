@@ -62,13 +62,13 @@ pub async fn load_operation(
     let skips = engine.skips(id, Page { offset, limit }).await?;
     let skip = |skip: Skip| SkipRow {
         job: skip.job,
-        queue_ref: skip.place.map(|(queue, id)| (queue_ref(&queue), id)),
-        why: skip.why,
+        queue_ref: skip.queue_and_id.map(|(queue, id)| (queue_ref(&queue), id)),
+        why: skip.reason,
     };
     Ok(Some(OperationView {
         row: row(engine, &operation),
         skips: skips.into_iter().map(skip).collect(),
-        known: (operation.skipped + operation.lost).min(SKIPS_KNOWN),
+        known: (operation.skipped + operation.not_restored).min(SKIPS_KNOWN),
     }))
 }
 
@@ -114,16 +114,16 @@ fn row(engine: &Engine, operation: &Operation) -> OperationRow {
             Stage::Undone => Phase::Undone,
         },
         total: operation.total,
-        is_least: operation.is_least,
+        is_least: operation.is_lower_bound,
         done: operation.done,
         skipped: operation.skipped,
         restored: operation.restored,
-        lost: operation.lost,
+        lost: operation.not_restored,
         created: operation.created_at.0,
         started: operation.started_at.map(|at| at.0),
         ended: operation.ended_at.map(|at| at.0),
         undo_until: until.filter(|_| operation.can_be_undone(now)),
-        keeps: operation.keeps,
-        why: operation.why.clone(),
+        keeps: operation.keeps_removed,
+        why: operation.error.clone(),
     }
 }

@@ -61,7 +61,7 @@ pub fn row(engine: &Engine, recurring: &Recurring) -> RecurringRow {
         klass: recurring.klass.clone(),
         interval: recurring.interval,
         next: recurring.next_at.0,
-        made: recurring.made,
+        made: recurring.children_count,
         backlog: recurring.backlog,
         priority: recurring.priority,
         retries: recurring.retries,

@@ -30,8 +30,8 @@ pub async fn load_recurring(engine: &Engine, id: &str) -> Result<Option<Recurrin
     let Some(recurring) = engine.recurring(id).await? else {
         return Ok(None);
     };
-    let oldest = (recurring.made - CHILDREN_SHOWN).max(0);
-    let ids = (oldest + 1..=recurring.made).rev();
+    let oldest = (recurring.children_count - CHILDREN_SHOWN).max(0);
+    let ids = (oldest + 1..=recurring.children_count).rev();
     let keys: Vec<JobKey> = ids
         .map(|number| JobKey::qless(format!("{id}-{number}")))
         .collect();

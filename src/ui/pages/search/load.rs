@@ -98,10 +98,10 @@ async fn found(engine: &Engine, search: &Search, after: Option<i64>) -> Result<S
             None => rows(engine, &found.exact),
             Some(_) => Vec::new(),
         },
-        looked_at: found.looked_at,
-        among: found.among,
+        looked_at: found.scanned,
+        among: found.considered,
         next: found.next,
         is_cut: found.is_cut,
-        down_to: found.down_to.map(|time| time.0),
+        down_to: found.scanned_down_to.map(|time| time.0),
     })
 }

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use crate::auth::Role;
 use crate::engine::{
-    Engine, HOUR, HOURS_KEPT, MINUTES_KEPT, QueueKey, Result, SeriesTotals, Time, minute, within,
+    Engine, HOUR, HOURS_KEPT, MINUTES_KEPT, QueueKey, Result, SeriesTotals, Time, minute, quantile,
 };
 use crate::ui::context::{read, read_or_missing};
 use crate::ui::dates::{DATETIME_LOCAL, parse_time};
@@ -285,9 +285,9 @@ fn span(sums: &SeriesTotals, from: i64) -> Span {
         claimed: sums.claimed(),
         completed: sums.completed(),
         failed: sums.failed,
-        wait_p50: within(&sums.waits, 0.5),
-        wait_p95: within(&sums.waits, 0.95),
-        run_p95: within(&sums.runs, 0.95),
+        wait_p50: quantile(&sums.waits, 0.5),
+        wait_p95: quantile(&sums.waits, 0.95),
+        run_p95: quantile(&sums.runs, 0.95),
     }
 }
 

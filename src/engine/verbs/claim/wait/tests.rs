@@ -6,7 +6,7 @@ use super::*;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::tasks::MaintenanceTask;
 use crate::engine::subscriptions::{NextWakeUp, Subscription, Subscriptions};
-use crate::engine::{JobKey, Put, quiet as engine};
+use crate::engine::{JobKey, Put, engine_without_tasks as engine};
 use std::sync::Arc;
 
 /// How long to wait for a wake-up before the test fails.

@@ -15,14 +15,14 @@ const HOUR: i64 = 3_600 * 1_000_000;
 #[derive(Debug)]
 struct CachedToken {
     hash: Hash,
-    made: TokenDetails,
+    details: TokenDetails,
     last_use: LastUse,
 }
 
 impl PartialEq for CachedToken {
     /// Compares only what determines access, not the last use.
     fn eq(&self, other: &CachedToken) -> bool {
-        self.hash == other.hash && self.made == other.made
+        self.hash == other.hash && self.details == other.details
     }
 }
 
@@ -88,21 +88,21 @@ impl Tokens {
     pub fn reload(&self, rows: &[Row]) -> Result<bool, StoreError> {
         let mut tokens = ByNamespace::new();
         for row in rows {
-            let kept = CachedToken {
+            let token = CachedToken {
                 hash: hash(row, 1)?,
-                made: TokenDetails {
+                details: TokenDetails {
                     description: row.text(2)?,
                     created_at: Time(row.int(3)?),
                     expires_at: row.int_or_null(4)?.map(Time),
                 },
                 last_use: LastUse::stored(row.int(5)?),
             };
-            tokens.entry(row.text(0)?).or_default().push(kept);
+            tokens.entry(row.text(0)?).or_default().push(token);
         }
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let differs = *known != tokens;
-        let noted: HashMap<_, _> = pairs(&known).collect();
-        for (key, last_use) in pairs(&tokens) {
+        let noted: HashMap<_, _> = last_uses(&known).collect();
+        for (key, last_use) in last_uses(&tokens) {
             // Uses that have not been stored yet.
             if let Some(at) = noted.get(&key).and_then(|noted| noted.unsaved()) {
                 last_use.at.fetch_max(at, Ordering::Relaxed);
@@ -120,7 +120,7 @@ impl Tokens {
             stored.insert((row.text(0)?, hash(row, 1)?.bytes()), row.int(2)?);
         }
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        for ((namespace, hash), last_use) in pairs(&known) {
+        for ((namespace, hash), last_use) in last_uses(&known) {
             if let Some(at) = stored.get(&(namespace.to_owned(), hash)) {
                 last_use.read(*at);
             }
@@ -148,7 +148,7 @@ impl Tokens {
 
     /// Whether the namespace has a token with this hash that has not expired.
     pub fn is_valid(&self, namespace: &str, hash: &Hash, now: Time) -> bool {
-        let holds = self.with(namespace, hash, |token| !token.made.is_expired(now));
+        let holds = self.with(namespace, hash, |token| !token.details.is_expired(now));
         holds.unwrap_or_default()
     }
 
@@ -156,11 +156,11 @@ impl Tokens {
     /// expired.
     pub fn authenticate(&self, namespace: &str, hash: &Hash, now: Time) -> Option<Option<Time>> {
         let admitted = self.with(namespace, hash, |token| {
-            if token.made.is_expired(now) {
+            if token.details.is_expired(now) {
                 return None;
             }
             token.last_use.note(now);
-            Some(token.made.expires_at)
+            Some(token.details.expires_at)
         });
         admitted.flatten()
     }
@@ -185,14 +185,14 @@ impl Tokens {
         let mut all = Vec::new();
         for (namespace, tokens) in tokens.iter() {
             let mut tokens: Vec<_> = tokens.iter().collect();
-            tokens.sort_by_key(|token| (token.made.created_at, name(&token.hash)));
+            tokens.sort_by_key(|token| (token.details.created_at, name(&token.hash)));
             all.extend(tokens.into_iter().map(|token| Token {
                 namespace: namespace.clone(),
                 name: name(&token.hash),
-                description: token.made.description.clone(),
-                created_at: token.made.created_at,
-                expires_at: token.made.expires_at,
-                is_expired: token.made.is_expired(now),
+                description: token.details.description.clone(),
+                created_at: token.details.created_at,
+                expires_at: token.details.expires_at,
+                is_expired: token.details.is_expired(now),
                 last_used_at: token.last_use.get(),
             }));
         }
@@ -202,7 +202,7 @@ impl Tokens {
     /// Up to `count` tokens that expired at or before `by`.
     pub fn expired(&self, by: Time, count: usize) -> Vec<(String, Hash)> {
         self.first(count, |namespace, token| {
-            let is_expired = token.made.is_expired(by);
+            let is_expired = token.details.is_expired(by);
             is_expired.then(|| (namespace.to_owned(), token.hash))
         })
     }
@@ -214,7 +214,7 @@ impl Tokens {
             Some(TokenUse {
                 namespace: namespace.to_owned(),
                 hash: token.hash,
-                created_at: token.made.created_at,
+                created_at: token.details.created_at,
                 at,
             })
         })
@@ -232,7 +232,7 @@ impl Tokens {
     pub fn saved(&self, uses: &[TokenUse]) {
         for it in uses {
             self.with(&it.namespace, &it.hash, |token| {
-                if token.made.created_at == it.created_at {
+                if token.details.created_at == it.created_at {
                     token.last_use.stored.fetch_max(it.at, Ordering::Relaxed);
                 }
             });
@@ -244,15 +244,15 @@ impl Tokens {
         let TokenChange {
             namespace,
             hash,
-            made,
+            created,
             ..
         } = change;
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let tokens = known.entry(namespace.clone()).or_default();
         tokens.retain(|token| token.hash != hash);
-        tokens.extend(made.map(|made| CachedToken {
+        tokens.extend(created.map(|details| CachedToken {
             hash,
-            made,
+            details,
             last_use: LastUse::default(),
         }));
         if tokens.is_empty() {
@@ -267,7 +267,7 @@ fn hash(row: &Row, column: usize) -> Result<Hash, StoreError> {
 }
 
 /// The last use of each token, by namespace and hash.
-fn pairs(tokens: &ByNamespace) -> impl Iterator<Item = ((&str, [u8; 32]), &LastUse)> {
+fn last_uses(tokens: &ByNamespace) -> impl Iterator<Item = ((&str, [u8; 32]), &LastUse)> {
     tokens.iter().flat_map(|(namespace, tokens)| {
         let pair = |it: &'_ CachedToken| it.hash.bytes();
         tokens
@@ -280,23 +280,23 @@ fn pairs(tokens: &ByNamespace) -> impl Iterator<Item = ((&str, [u8; 32]), &LastU
 mod tests {
     use super::*;
 
-    fn made(expires_at: Option<i64>) -> TokenChange {
+    fn created(expires_at: Option<i64>) -> TokenChange {
         TokenChange {
             namespace: "ns".to_owned(),
             hash: Hash::of("secret"),
-            made: Some(TokenDetails {
+            created: Some(TokenDetails {
                 description: String::new(),
                 created_at: Time(1),
                 expires_at: expires_at.map(Time),
             }),
-            is_forgotten: false,
+            is_expired: false,
         }
     }
 
     #[test]
-    fn a_token_holds_until_the_moment_at_which_it_expires() {
+    fn a_token_is_valid_until_it_expires() {
         let (tokens, hash) = (Tokens::default(), Hash::of("secret"));
-        tokens.apply(made(Some(1_000)));
+        tokens.apply(created(Some(1_000)));
         for (now, holds) in [(0, true), (999, true), (1_000, false), (1_001, false)] {
             assert_eq!(tokens.is_valid("ns", &hash, Time(now)), holds, "{now}");
             let admitted = tokens.authenticate("ns", &hash, Time(now));
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(tokens.expired(Time(999), 10).len(), 0);
         assert_eq!(tokens.expired(Time(1_000), 10).len(), 1);
         assert_eq!(tokens.expired(Time(1_000), 0).len(), 0);
-        tokens.apply(made(None));
+        tokens.apply(created(None));
         assert_eq!(tokens.authenticate("ns", &hash, Time(i64::MAX)), Some(None));
         assert_eq!(tokens.expired(Time(i64::MAX), 10).len(), 0);
     }
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_use_is_stored_once_an_hour() {
         let (tokens, hash) = (Tokens::default(), Hash::of("secret"));
-        tokens.apply(made(None));
+        tokens.apply(created(None));
         let used = || tokens.all(Time(0)).remove(0).last_used_at;
         assert_eq!((used(), tokens.unsaved(10).len()), (None, 0));
         for (now, unsaved, hour) in [

@@ -19,7 +19,7 @@ pub struct Claimed {
     /// The index of the queue at which the worker's next claim starts.
     pub next: usize,
     /// More jobs are available, which this transaction had no memory for.
-    pub is_cut: bool,
+    pub has_more: bool,
 }
 
 /// Leases up to `count` jobs to the worker. Round robin starts with the queue at index `first`.
@@ -27,7 +27,7 @@ pub struct Claimed {
 /// # Errors
 /// [`Error::Revoked`].
 pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claimed> {
-    let (mut taken, mut turn) = (Vec::<Job>::new(), first);
+    let (mut jobs, mut next) = (Vec::<Job>::new(), first);
     if claim
         .grant
         .as_ref()
@@ -39,31 +39,31 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claim
         Order::Ordered => {
             let mut room = CLAIM_BYTES_MAX;
             for queue in &claim.queues {
-                let rest = claim.count - taken.len();
-                taken.extend(claim_from_queue(work, claim, queue, rest, &mut room));
+                let rest = claim.count - jobs.len();
+                jobs.extend(claim_from_queue(work, claim, queue, rest, &mut room));
             }
         }
         Order::RoundRobin => {
             let (mut empty, mut room) = (0, CLAIM_BYTES_MAX);
-            while taken.len() < claim.count && empty < claim.queues.len() {
-                let Some(queue) = claim.queues.get(turn % claim.queues.len()) else {
+            while jobs.len() < claim.count && empty < claim.queues.len() {
+                let Some(queue) = claim.queues.get(next % claim.queues.len()) else {
                     break;
                 };
-                let got = claim_from_queue(work, claim, queue, 1, &mut room);
-                empty = if got.is_empty() { empty + 1 } else { 0 };
-                turn = (turn + 1) % claim.queues.len();
-                taken.extend(got);
+                let found = claim_from_queue(work, claim, queue, 1, &mut room);
+                empty = if found.is_empty() { empty + 1 } else { 0 };
+                next = (next + 1) % claim.queues.len();
+                jobs.extend(found);
             }
         }
     }
-    let is_cut = claim.queues.iter().any(|key| {
+    let has_more = claim.queues.iter().any(|key| {
         let queue = work.queue(key);
-        queue.is_some_and(|queue| work.is_cut(queue.id))
+        queue.is_some_and(|queue| work.has_more(queue.id))
     });
     Ok(Claimed {
-        jobs: taken,
-        next: turn,
-        is_cut,
+        jobs,
+        next,
+        has_more,
     })
 }
 
@@ -99,36 +99,36 @@ fn claim_from_queue(
     if !by_qless {
         leases::expire_leases(work, id);
     }
-    let mut taken = Vec::new();
-    let pay = |job: &Job, room: &mut usize| *room = room.saturating_sub(job.body.bytes());
+    let mut jobs = Vec::new();
+    let subtract_size = |job: &Job, room: &mut usize| *room = room.saturating_sub(job.body.bytes());
     for _ in 0..count {
         if *room == 0 {
-            return taken;
+            return jobs;
         }
-        let Some(key) = work.next_expired(id) else {
+        let Some(key) = work.next_expired_lease(id) else {
             break;
         };
-        if take_expired_lease(work, &key, &queue.name) {
+        if claim_expired(work, &key, &queue.name) {
             let given = lease_to_worker(work, &key, id, worker, lease_s);
-            taken.extend(given.inspect(|job| pay(job, room)));
+            jobs.extend(given.inspect(|job| subtract_size(job, room)));
         } else {
             // An expired job that this one displaced was not loaded, and nothing else wakes a poll for it.
             work.wake(id, 1);
         }
     }
-    while taken.len() < count && *room > 0 {
-        let Some(key) = work.next_ready(id) else {
+    while jobs.len() < count && *room > 0 {
+        let Some(key) = work.next_waiting(id) else {
             break;
         };
         let given = lease_to_worker(work, &key, id, worker, lease_s);
-        taken.extend(given.inspect(|job| pay(job, room)));
+        jobs.extend(given.inspect(|job| subtract_size(job, room)));
     }
-    taken
+    jobs
 }
 
 /// Ends an expired lease; if there is a grace period, only when that has expired too. Whether the job can be leased
 /// now.
-fn take_expired_lease(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
+fn claim_expired(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
     let now = work.now;
     let grace_s = work.config.number("grace-period");
     let Some(lease) = work.job(key).and_then(|job| job.lease.clone()) else {
@@ -210,8 +210,8 @@ fn lease_to_worker(
         // A delay does not count as waiting time.
         _ => now.seconds_since(job.ready_at.max(job.since)),
     };
-    let named = (!worker.is_empty()).then_some(worker);
-    job.history.push(EventKind::Popped, now, named, None);
+    let by = (!worker.is_empty()).then_some(worker);
+    job.history.push(EventKind::Popped, now, by, None);
     job.history.shorten(history_max);
     job.state = State::Running;
     job.since = now;

@@ -82,66 +82,66 @@ impl Engine {
         rows: &Arc<Vec<ScannedJob>>,
         now: Time,
         wanted: usize,
-        spending: &mut ScanBudget,
+        budget: &mut ScanBudget,
     ) -> Result<Vec<bool>> {
         let (evaluated, of) = (Arc::clone(rows), search.clone());
-        let judged = spending.allowance.run(move |budget| {
+        let results = budget.allowance.run(move |work| {
             each(&evaluated, |row| match &row.queue {
-                Some(queue) => is_meant_but_payload(&of, &row.job, queue, now, budget),
+                Some(queue) => matches_without_payload(&of, &row.job, queue, now, work),
                 None => Ok(false),
             })
         });
-        let mut meant = judged.await.value;
+        let mut matching = results.await.value;
         let messages = rows.iter().filter_map(|row| row.job.failure.as_ref());
-        spending.bytes += messages.map(|it| it.message.len()).sum::<usize>();
+        budget.bytes += messages.map(|it| it.message.len()).sum::<usize>();
         if search.needs_body() {
-            self.match_payloads(search, rows, &mut meant, wanted, spending)
+            self.match_payloads(search, rows, &mut matching, wanted, budget)
                 .await?;
         }
-        spending.rows += meant.len();
-        Ok(meant)
+        budget.rows += matching.len();
+        Ok(matching)
     }
 
-    /// Matches the payloads of the jobs that match otherwise. Truncates `meant` before the first job it does not get
+    /// Matches the payloads of the jobs that match otherwise. Truncates `matching` before the first job it does not get
     /// to.
     async fn match_payloads(
         &self,
         search: &Search,
         rows: &[ScannedJob],
-        meant: &mut Vec<bool>,
+        matching: &mut Vec<bool>,
         wanted: usize,
-        spending: &mut ScanBudget,
+        budget: &mut ScanBudget,
     ) -> Result<()> {
-        let all = rows.iter().zip(meant.iter()).enumerate();
+        let all = rows.iter().zip(matching.iter()).enumerate();
         let open: Vec<(usize, &ScannedJob)> = all
-            .filter(|(_, (_, may_be))| **may_be)
-            .map(|(place, (row, _))| (place, row))
+            .filter(|(_, (_, matches))| **matches)
+            .map(|(index, (row, _))| (index, row))
             .collect();
         let (mut open, mut found) = (open.as_slice(), 0);
         while let Some((first, _)) = open.first() {
-            if found >= wanted || spending.is_over_after(*first) {
-                meant.truncate(*first);
+            if found >= wanted || budget.is_over_after(*first) {
+                matching.truncate(*first);
                 break;
             }
             let sizes: Vec<i64> = open.iter().map(|(_, row)| row.bytes).collect();
-            let (some, rest) = open.split_at(BatchSizer::fitting(&sizes).min(open.len()));
-            let bodies = Arc::new(self.bodies(some).await?);
-            spending.bytes += bodies.iter().map(|(_, body)| body.len()).sum::<usize>();
+            let (batch, rest) = open.split_at(BatchSizer::fitting(&sizes).min(open.len()));
+            let bodies = Arc::new(self.bodies(batch).await?);
+            budget.bytes += bodies.iter().map(|(_, body)| body.len()).sum::<usize>();
             let of = search.clone();
-            let judged = spending.allowance.run(move |budget| {
+            let results = budget.allowance.run(move |work| {
                 each(&bodies, |(protocol, body)| {
-                    of.matches_payload(body_of(*protocol, body), budget)
+                    of.matches_payload(body_of(*protocol, body), work)
                 })
             });
-            let judged = judged.await;
-            for (index, (place, _)) in some.iter().enumerate() {
-                match (judged.value.get(index), meant.get_mut(*place)) {
-                    (Some(is_meant), Some(slot)) => {
-                        *slot = *is_meant;
-                        found += usize::from(*is_meant);
+            let results = results.await;
+            for (position, (index, _)) in batch.iter().enumerate() {
+                match (results.value.get(position), matching.get_mut(*index)) {
+                    (Some(is_match), Some(slot)) => {
+                        *slot = *is_match;
+                        found += usize::from(*is_match);
                     }
                     _ => {
-                        meant.truncate(*place);
+                        matching.truncate(*index);
                         return Ok(());
                     }
                 }
@@ -172,21 +172,24 @@ impl Engine {
 }
 
 /// Matches the items in order until the budget is spent.
-fn each<T>(items: &[T], mut judge: impl FnMut(&T) -> Result<bool, Spent>) -> Evaluated<Vec<bool>> {
-    let mut judged = Vec::with_capacity(items.len());
+fn each<T>(
+    items: &[T],
+    mut matches_item: impl FnMut(&T) -> Result<bool, Spent>,
+) -> Evaluated<Vec<bool>> {
+    let mut results = Vec::with_capacity(items.len());
     for item in items {
-        match judge(item) {
-            Ok(is_meant) => judged.push(is_meant),
+        match matches_item(item) {
+            Ok(is_match) => results.push(is_match),
             Err(spent) => {
                 return Evaluated {
-                    value: judged,
+                    value: results,
                     spent: Some(spent),
                 };
             }
         }
     }
     Evaluated {
-        value: judged,
+        value: results,
         spent: None,
     }
 }
@@ -198,7 +201,7 @@ fn body_of(protocol: Protocol, body: &str) -> Body<'_> {
     }
 }
 
-fn is_meant_but_payload(
+fn matches_without_payload(
     search: &Search,
     job: &Job,
     queue: &Queue,
@@ -209,7 +212,7 @@ fn is_meant_but_payload(
 }
 
 /// Whether the job matches. A job whose time to live has ended does not.
-pub fn is_meant(
+pub fn matches(
     search: &Search,
     job: &Job,
     queue: &Queue,
