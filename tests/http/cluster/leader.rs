@@ -1,4 +1,4 @@
-//! Exactly one server does the upkeep.
+//! Leader election: exactly one server runs maintenance.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use tokio::time::{sleep, timeout};
 use super::{Pair, sound};
 use crate::support::{Server, postgres};
 
-/// Within this time another server does the upkeep when its leader has died, or hangs.
+/// The time within which another server takes over maintenance after the leader has died or hangs.
 const TAKEN_OVER: Duration = Duration::from_secs(30);
 
-/// A guard against what never happens; no test waits for it.
+/// A guard against an event that never happens; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks.
+/// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks into the database.
+/// A direct connection to the database.
 struct Looker(PgConnection);
 
 impl Looker {
@@ -27,13 +27,13 @@ impl Looker {
         Looker(PgConnection::connect(database).await.unwrap())
     }
 
-    /// Who leads, by the name that it has made up, and until when.
+    /// The name of the leader, and the end of its lease.
     async fn leader(&mut self) -> (String, i64) {
         let row = sqlx::query_as("SELECT name, until FROM leader");
         row.fetch_one(&mut self.0).await.unwrap()
     }
 
-    /// Until somebody leads of whom `is` is true.
+    /// Waits until the leader's name satisfies `is`.
     async fn until_leads(&mut self, within: Duration, is: impl Fn(&str) -> bool) -> String {
         let leads = async {
             loop {
@@ -47,7 +47,7 @@ impl Looker {
         timeout(within, leads).await.expect("somebody leads")
     }
 
-    /// Until the leader has said once more that it leads.
+    /// Waits until the leader has renewed its lease.
     async fn until_renewed(&mut self) -> String {
         let (leader, until) = self.leader().await;
         let renewed = async {
@@ -66,7 +66,7 @@ impl Looker {
     }
 }
 
-/// Upkeep is done: what is due waits, what is old goes.
+/// Checks that maintenance runs: due jobs become available, and old jobs are deleted.
 async fn is_kept(server: &Server, looker: &mut Looker, round: u32) {
     let work = server.by("w");
     let (due, old) = (format!("due{round}"), format!("old{round}"));
@@ -76,7 +76,7 @@ async fn is_kept(server: &Server, looker: &mut Looker, round: u32) {
     work.add_and_pop(json!({"id": old, "meta": 1})).await;
     work.complete("work", &old).await;
     let kept = async {
-        // A look through a server would show what is due as waiting, whether or not it was made so.
+        // Reads the database directly, because a server would show a due job as waiting in any case.
         let sql = "SELECT count(*) FROM jobs WHERE id = $1 AND state = 1 OR id = $2";
         loop {
             let query = sqlx::query_scalar(sql).bind(&due).bind(&old);
@@ -92,7 +92,7 @@ async fn is_kept(server: &Server, looker: &mut Looker, round: u32) {
     work.pop("later").await;
 }
 
-/// Two servers, of which the first leads; its name.
+/// Two servers, the first of which is the leader; and the leader's name.
 async fn led_by_the_first() -> Option<(Pair, Looker, String)> {
     let database = postgres::shared_database()?;
     let one = Server::at_url(&database, &[]);
@@ -110,14 +110,14 @@ async fn led_by_the_first() -> Option<(Pair, Looker, String)> {
 }
 
 #[tokio::test]
-async fn another_one_leads_when_the_leader_is_killed() {
+async fn another_server_leads_after_the_leader_is_killed() {
     let Some((mut pair, mut looker, first)) = led_by_the_first().await else {
         return;
     };
     pair.one.kill();
     let second = looker.until_leads(TAKEN_OVER, |name| name != first).await;
     is_kept(&pair.other, &mut looker, 1).await;
-    // The next one finds a leader.
+    // A server that joins accepts the existing leader.
     let third = Server::at_url(&pair.database, &[]);
     for _ in 0..3 {
         assert_eq!(looker.until_renewed().await, second);
@@ -127,7 +127,7 @@ async fn another_one_leads_when_the_leader_is_killed() {
 }
 
 #[tokio::test]
-async fn another_one_leads_while_the_leader_stands_still_and_goes_on_leading() {
+async fn another_server_leads_while_the_leader_is_frozen_and_afterwards() {
     let Some((pair, mut looker, first)) = led_by_the_first().await else {
         return;
     };
@@ -135,7 +135,7 @@ async fn another_one_leads_while_the_leader_stands_still_and_goes_on_leading() {
     let second = looker.until_leads(TAKEN_OVER, |name| name != first).await;
     is_kept(&pair.other, &mut looker, 1).await;
     pair.one.thaw();
-    // The first one is at it again, and has found out that it does not lead.
+    // The first server continues, and has detected that it is no longer the leader.
     is_kept(&pair.one, &mut looker, 2).await;
     for _ in 0..5 {
         assert_eq!(looker.until_renewed().await, second);
