@@ -299,7 +299,7 @@ async fn a_claim_of_an_expired_lease_is_an_event() {
 }
 
 #[tokio::test]
-async fn timeout_notifies_the_worker_and_retry_does_not() {
+async fn timeout_is_a_lock_lost_event_and_retry_is_not() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     let item = json!({"id": "a", "meta": 1, "retries": 0});

@@ -218,7 +218,7 @@ async fn a_blocking_claim_gets_jobs_that_become_available_with_time() {
 }
 
 #[tokio::test]
-async fn a_due_time_that_changes_during_a_wait_is_observed() {
+async fn a_blocking_claim_gets_a_delayed_job_put_while_it_waits() {
     let server = Server::with(&[]);
     let act = async {
         server.anyone().sees("w").await;

@@ -1,4 +1,4 @@
-//! Namespaces know nothing of each other, and the protocols know nothing of each other.
+//! Namespaces are isolated from each other, and so are protocols.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::apart::{unseen_by_qless, untouched_by_qless};
 use crate::support::lmstfy::Lmstfy;
 
 #[tokio::test]
-async fn a_queue_of_the_same_name_is_another_one_in_each_namespace() {
+async fn queues_of_the_same_name_in_two_namespaces_are_different() {
     let server = start();
     let (one, other) = (Lmstfy::new(&server, "one"), Lmstfy::new(&server, "other"));
     let mine = one.publish("work", "mine").await;
@@ -29,9 +29,9 @@ async fn a_queue_of_the_same_name_is_another_one_in_each_namespace() {
     sound(&server).await;
 }
 
-/// A character that a careless key would take for its own, on both sides.
+/// A character that careless code could use as a separator, in both names.
 #[tokio::test]
-async fn names_do_not_run_into_each_other() {
+async fn namespace_and_queue_names_cannot_be_confused() {
     let server = start();
     for (namespace, queue, others) in [
         ("a", "b-c", [("a-b", "c"), ("a-", "b-c"), ("A", "b-c")]),
@@ -50,7 +50,7 @@ async fn names_do_not_run_into_each_other() {
     }
 }
 
-/// A job of the namespace `ns` in each state, in queues whose names qless uses too.
+/// A job of the namespace `ns` in each state, in queues with names that qless uses, too.
 async fn fill(server: &Server) -> Vec<String> {
     let lmstfy = client(server);
     let mut ids = vec![lmstfy.publish_dead("work", "dead").await];
@@ -63,7 +63,7 @@ async fn fill(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn qless_sees_nothing_of_lmstfy() {
+async fn qless_does_not_show_lmstfy_jobs() {
     let server = start();
     let ids = fill(&server).await;
     let queues = ["ns", "ns%2Fwork", "ns%3Awork", "lmstfy"];
@@ -71,9 +71,9 @@ async fn qless_sees_nothing_of_lmstfy() {
     sound(&server).await;
 }
 
-/// Whoever knows an id of the other protocol can do nothing with it.
+/// Clients of qless cannot affect lmstfy jobs by ID.
 #[tokio::test]
-async fn qless_verbs_do_nothing_to_jobs_of_lmstfy() {
+async fn qless_verbs_do_not_affect_lmstfy_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let ids = fill(&server).await;
@@ -92,7 +92,7 @@ async fn qless_verbs_do_nothing_to_jobs_of_lmstfy() {
 }
 
 #[tokio::test]
-async fn lmstfy_sees_nothing_of_qless() {
+async fn lmstfy_does_not_show_qless_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let worker = server.by("w");
@@ -120,7 +120,7 @@ async fn lmstfy_sees_nothing_of_qless() {
     }
     assert_eq!(worker.state("a").await, "failed");
     assert_eq!(worker.pop_ids("work", 9).await, ["b", "c"]);
-    // An id of lmstfy is free for qless.
+    // qless can use an ID of lmstfy.
     let id = lmstfy.publish("work", "x").await;
     worker.add("work", json!({"id": id, "meta": 1})).await;
     lmstfy.ack("work", &id).await;
@@ -128,9 +128,9 @@ async fn lmstfy_sees_nothing_of_qless() {
     sound(&server).await;
 }
 
-/// What qless does to a queue of its own is nothing to the one of the same name.
+/// qless commands do not affect an lmstfy queue of the same name.
 #[tokio::test]
-async fn options_and_pauses_of_qless_queues_are_their_own() {
+async fn qless_options_and_pauses_do_not_affect_lmstfy_queues() {
     let server = start();
     let lmstfy = client(&server);
     let anyone = server.anyone();

@@ -1,4 +1,4 @@
-//! Looks, which change nothing: peek, peek at one job, size.
+//! Reads, which change nothing: peek, peek at one job, size.
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -7,7 +7,7 @@ use super::{client, sound, start};
 use crate::support::lmstfy::eventually;
 
 #[tokio::test]
-async fn peek_shows_the_next_job_and_takes_nothing() {
+async fn peek_shows_the_next_job_and_consumes_nothing() {
     let server = start();
     let lmstfy = client(&server);
     assert_eq!(lmstfy.peek("work").await, None);
@@ -24,7 +24,7 @@ async fn peek_shows_the_next_job_and_takes_nothing() {
     assert_eq!(lmstfy.take("work").await.remain_tries, 1);
     assert_eq!(lmstfy.peek("work").await.expect("a job").id, second);
     lmstfy.take("work").await;
-    // What is worked on, delayed or dead is not next.
+    // Running, delayed and dead jobs are skipped.
     lmstfy.publish("work?delay=60", "delayed").await;
     assert_eq!(lmstfy.peek("work").await, None);
     lmstfy.publish_dead("work", "dead").await;
@@ -33,7 +33,7 @@ async fn peek_shows_the_next_job_and_takes_nothing() {
 }
 
 #[tokio::test]
-async fn a_job_is_shown_by_its_id_in_every_state() {
+async fn a_job_can_be_read_by_id_in_every_state() {
     let server = start();
     let lmstfy = client(&server);
     let dead = lmstfy.publish_dead("work", "dead").await;
@@ -64,7 +64,7 @@ async fn a_job_is_shown_by_its_id_in_every_state() {
 }
 
 #[tokio::test]
-async fn size_is_what_is_ready() {
+async fn size_is_the_number_of_ready_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let size = lmstfy.get("/unknown/size").await.json(200);
@@ -81,7 +81,7 @@ async fn size_is_what_is_ready() {
     assert_eq!(lmstfy.size("work").await, 3);
     lmstfy.ack("work", &ids[2]).await;
     assert_eq!(lmstfy.size("work").await, 2);
-    // This one comes back.
+    // This job returns.
     assert_eq!(lmstfy.take("work?ttr=0").await.id, ids[1]);
     lmstfy.grows("work", 2).await;
     lmstfy.respawn("work").await;
@@ -92,7 +92,7 @@ async fn size_is_what_is_ready() {
 }
 
 #[tokio::test]
-async fn the_time_since_publishing_is_told_in_milliseconds() {
+async fn elapsed_ms_is_the_time_since_publishing() {
     let server = start();
     let lmstfy = client(&server);
     let before = Instant::now();
@@ -102,7 +102,7 @@ async fn the_time_since_publishing_is_told_in_milliseconds() {
         let least = after.elapsed().as_millis();
         let job = lmstfy.stays("work", &id).await;
         let told = u128::try_from(job.elapsed_ms).expect("a time");
-        // Time may be cut to milliseconds at both ends.
+        // Both times may be truncated to milliseconds.
         assert!(least <= told + 2, "{least} have passed: {job:?}");
         assert!(told <= before.elapsed().as_millis() + 2, "{job:?}");
         told > 1000

@@ -1,4 +1,4 @@
-//! Two servers on one PostgreSQL are one queue.
+//! Two servers on one PostgreSQL database act as one queue server.
 
 use super::crowd::{each_job_once, one_job_one_taker, the_dead_are_shared};
 use super::tokens::{revoke, token};
@@ -6,13 +6,13 @@ use super::{client, sound};
 use crate::support::lmstfy::Lmstfy;
 use crate::support::{Server, postgres};
 
-/// Two servers with these options, if there is a PostgreSQL for them.
+/// Two servers with these options; `None` if the tests run on SQLite.
 fn pair(options: &[&str]) -> Option<[Server; 2]> {
     let database = postgres::shared_database()?;
     Some([0; 2].map(|_| Server::at_url(&database, options)))
 }
 
-/// Each of the servers, with the other one.
+/// Each of the two servers, with the other one.
 fn both(pair: &[Server; 2]) -> [(&Server, &Server); 2] {
     [(&pair[0], &pair[1]), (&pair[1], &pair[0])]
 }
@@ -24,7 +24,7 @@ async fn are_sound(pair: &[Server; 2]) {
 }
 
 #[tokio::test]
-async fn what_becomes_ready_at_one_wakes_who_waits_at_the_other() {
+async fn a_job_that_becomes_ready_wakes_a_consumer_on_the_other_server() {
     for options in [&["--no-auth"][..], &["--no-auth", "--no-notify"]] {
         let Some(pair) = pair(options) else { return };
         for (round, (here, there)) in both(&pair).into_iter().enumerate() {
@@ -59,7 +59,7 @@ async fn what_becomes_ready_at_one_wakes_who_waits_at_the_other() {
 }
 
 #[tokio::test]
-async fn what_is_done_at_one_is_so_at_the_other() {
+async fn changes_on_one_server_apply_to_the_other() {
     let Some(pair) = pair(&["--no-auth"]) else {
         return;
     };
@@ -86,7 +86,7 @@ async fn what_is_done_at_one_is_so_at_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_job_is_handed_out_once() {
+async fn each_job_is_consumed_once() {
     for options in [&["--no-auth"][..], &["--no-auth", "--no-skip-locked"]] {
         let Some(pair) = pair(options) else { return };
         let clients = [client(&pair[0]), client(&pair[1])];
@@ -97,7 +97,7 @@ async fn each_job_is_handed_out_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_may_care_for_the_dead_at_both() {
+async fn concurrent_dead_letter_calls_on_both_servers_process_each_job_once() {
     for options in [&["--no-auth"][..], &["--no-auth", "--no-skip-locked"]] {
         let Some(pair) = pair(options) else { return };
         the_dead_are_shared(&[client(&pair[0]), client(&pair[1])]).await;
@@ -106,7 +106,7 @@ async fn many_may_care_for_the_dead_at_both() {
 }
 
 #[tokio::test]
-async fn a_token_is_good_and_revoked_at_both_at_once() {
+async fn a_token_is_valid_and_revoked_on_both_servers_at_once() {
     let Some(pair) = pair(&[]) else { return };
     for (here, there) in both(&pair) {
         for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! A job's turns: delays, tries, and what happens to a job whose consumer says nothing.
+//! Delays, tries, and jobs that are not acknowledged.
 
 use tokio::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use super::{client, sound, start};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn a_delayed_job_is_not_there_before_it_is_due() {
+async fn a_delayed_job_is_not_consumed_before_it_is_due() {
     let server = start();
     let lmstfy = client(&server);
     let began = Instant::now();
     let id = lmstfy.publish("work?delay=1", "x").await;
-    // As long as it has not come, it is not there for anybody.
+    // Until it is consumed, no other endpoint shows it as ready.
     loop {
         let size = lmstfy.size("work").await;
         let (peeked, job) = (lmstfy.peek("work").await, lmstfy.consume("work").await);
@@ -32,7 +32,7 @@ async fn a_delayed_job_is_not_there_before_it_is_due() {
 }
 
 #[tokio::test]
-async fn a_delayed_job_can_be_looked_at_by_its_id_only() {
+async fn a_delayed_job_can_only_be_read_by_its_id() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?delay=4294967295&ttl=0", "later").await;
@@ -42,9 +42,9 @@ async fn a_delayed_job_can_be_looked_at_by_its_id_only() {
     assert_eq!(lmstfy.consume("work").await, None);
 }
 
-/// The list is ordered by when jobs became ready, not by when they were published.
+/// Jobs are ordered by the time at which they became ready, not by publishing.
 #[tokio::test]
-async fn a_job_that_is_due_goes_to_the_back() {
+async fn a_due_job_is_behind_the_ready_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let late = lmstfy.publish("work?delay=2", "late").await;
@@ -55,7 +55,7 @@ async fn a_job_that_is_due_goes_to_the_back() {
 }
 
 #[tokio::test]
-async fn tries_are_counted_down_as_jobs_are_given_out() {
+async fn tries_decrease_with_each_consume() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?tries=3&ttl=0", "x").await;
@@ -64,7 +64,7 @@ async fn tries_are_counted_down_as_jobs_are_given_out() {
     for remaining in [2, 1, 0] {
         let job = lmstfy.take("work?ttr=1&timeout=30").await;
         assert_eq!((&job.id, job.remain_tries), (&id, remaining));
-        // Asked for by its id it tells the truth, which the original does not.
+        // The original server returns a wrong number here.
         assert_eq!(lmstfy.stays("work", &id).await.remain_tries, remaining);
     }
     lmstfy.dies("work", 1).await;
@@ -77,7 +77,7 @@ async fn tries_are_counted_down_as_jobs_are_given_out() {
 }
 
 #[tokio::test]
-async fn a_job_is_given_out_again_when_its_time_to_run_is_over_and_not_before() {
+async fn a_job_is_consumed_again_after_its_ttr_and_not_before() {
     let server = start();
     let lmstfy = client(&server);
     for at in ["one?ttr=2", "several?ttr=2&count=5"] {
@@ -99,9 +99,9 @@ async fn a_job_is_given_out_again_when_its_time_to_run_is_over_and_not_before() 
     sound(&server).await;
 }
 
-/// The default is two minutes, so nobody else gets the job while the test runs.
+/// The default TTR of two minutes does not end during the test.
 #[tokio::test]
-async fn while_a_job_is_worked_on_nobody_else_gets_it() {
+async fn a_running_job_is_not_consumed_again() {
     let server = start();
     let lmstfy = client(&server);
     let held = lmstfy.publish("work?tries=5", "held").await;
@@ -114,7 +114,7 @@ async fn while_a_job_is_worked_on_nobody_else_gets_it() {
 }
 
 #[tokio::test]
-async fn a_job_that_comes_back_goes_to_the_back() {
+async fn a_returned_job_is_behind_the_ready_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let first = lmstfy.publish("work?tries=2", "first").await;
@@ -127,15 +127,15 @@ async fn a_job_that_comes_back_goes_to_the_back() {
     sound(&server).await;
 }
 
-/// Where several come back, they do in the order in which their times were over.
+/// Jobs return in the order in which their TTR ended.
 #[tokio::test]
-async fn jobs_come_back_in_the_order_of_their_times() {
+async fn jobs_return_in_the_order_of_their_timeouts() {
     let server = start();
     let lmstfy = client(&server);
     let (slow, quick) = lmstfy.publish_slow_and_quick_apart("work", 2).await;
     lmstfy.grows("work", 2).await;
     assert_eq!(lmstfy.drain("work").await, [quick, slow]);
-    // Also where both are found at the same look.
+    // Even if one run of maintenance returns both.
     for round in 0..3 {
         let queue = format!("work{round}");
         let (slow, quick) = lmstfy.publish_slow_and_quick(&queue, 2).await;
@@ -145,7 +145,7 @@ async fn jobs_come_back_in_the_order_of_their_times() {
 }
 
 #[tokio::test]
-async fn no_time_to_run_is_over_at_once() {
+async fn a_ttr_of_0_ends_at_once() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?tries=3", "x").await;
@@ -162,9 +162,9 @@ async fn no_time_to_run_is_over_at_once() {
     sound(&server).await;
 }
 
-/// Who says it is done after its time gets no error, and is believed.
+/// A late ack succeeds, and deletes the job.
 #[tokio::test]
-async fn an_ack_that_comes_late_counts() {
+async fn a_late_ack_counts() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?tries=9", "x").await;
@@ -174,7 +174,7 @@ async fn an_ack_that_comes_late_counts() {
     assert_eq!(lmstfy.job("work", &id).await, None);
     assert_eq!(lmstfy.size("work").await, 0);
     assert_eq!(lmstfy.consume("work").await, None);
-    // Even while another one works on it.
+    // Even if another consumer has the job.
     let id = lmstfy.publish("work?tries=9", "x").await;
     lmstfy.take("work?ttr=0").await;
     lmstfy.take("work?ttr=1&timeout=30").await;
