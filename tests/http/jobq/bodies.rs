@@ -1,4 +1,4 @@
-//! Bodies: whatever they are said to be, whatever is in them, and however long.
+//! Bodies: content types, JSON texts, and sizes.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::Server;
 use crate::support::jobq::{Jobq, What, canonical};
 use crate::support::lmstfy::stubborn;
 
-/// Every endpoint that takes a body: path, and what it takes.
+/// Every endpoint that requires a body: path, and a valid body.
 const TAKERS: [(&str, &str); 6] = [
     ("/queue", r#"{"name":"new"}"#),
     ("/queue/q/job", r#"{"payload":1}"#),
@@ -18,11 +18,11 @@ const TAKERS: [(&str, &str); 6] = [
     ("/queue/q/job/1/event", "1"),
 ];
 
-/// The largest body of a request, where nothing else is said.
+/// The default maximum size of a request body.
 const BODY_BYTES_MAX: usize = 2 << 20;
 
 #[tokio::test]
-async fn json_is_json_whatever_it_is_said_to_be() {
+async fn the_content_type_of_json_is_ignored() {
     for kind in [
         None,
         Some("application/json"),
@@ -48,7 +48,7 @@ async fn json_is_json_whatever_it_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_refused_everywhere() {
+async fn invalid_json_is_rejected_by_every_endpoint() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(0)).await;
     let bodies: [&[u8]; 20] = [
@@ -85,7 +85,7 @@ async fn what_is_not_json_is_refused_everywhere() {
     sound(&server).await;
 }
 
-/// JSON of all kinds, as somebody may write it.
+/// Various JSON texts, in various notations.
 const TEXTS: [&str; 36] = [
     "null",
     "true",
@@ -126,7 +126,7 @@ const TEXTS: [&str; 36] = [
 ];
 
 #[tokio::test]
-async fn what_is_kept_comes_back_with_every_digit() {
+async fn stored_json_is_returned_with_every_digit() {
     let (server, jobq) = start_with_queue().await;
     for (number, text) in TEXTS.into_iter().enumerate() {
         let body = format!("\n{{ \"state\":{text} ,\r\n\"payload\" :\t{text}\n}} ");
@@ -156,7 +156,7 @@ async fn what_is_kept_comes_back_with_every_digit() {
     sound(&server).await;
 }
 
-/// Keeps the text in every way, if it is kept: `None` if it is refused, which it is in every way then.
+/// Stores the text in every way. Returns it as stored; `None` if every way rejects it.
 async fn kept(jobq: &Jobq, text: &str) -> Option<String> {
     let body = format!("{{\"payload\":{text}}}");
     let reply = jobq.post_text("/queue/q/job", body).await;
@@ -186,9 +186,9 @@ async fn kept(jobq: &Jobq, text: &str) -> Option<String> {
     Some(again)
 }
 
-/// A character that databases do not like.
+/// A character that some databases do not accept.
 #[tokio::test]
-async fn the_character_nul_is_kept() {
+async fn the_character_nul_is_stored() {
     let (server, jobq) = start_with_queue().await;
     for text in [
         r#""\u0000""#,
@@ -198,7 +198,7 @@ async fn the_character_nul_is_kept() {
     ] {
         assert_eq!(kept(&jobq, text).await, Some(canonical(text)));
     }
-    // A query meets it and goes on.
+    // Queries can read it.
     for query in [
         json!([["=", "length(payload)", 1]]),
         json!([["LIKE", "payload", "'%b%'"]]),
@@ -210,9 +210,9 @@ async fn the_character_nul_is_kept() {
     sound(&server).await;
 }
 
-/// Halves of characters can be written, and are kept as they are written.
+/// Unpaired surrogates can be written as escapes, and are stored as written.
 #[tokio::test]
-async fn half_a_pair_is_kept() {
+async fn unpaired_surrogates_are_stored() {
     let (server, jobq) = start_with_queue().await;
     for (id, half) in (1..).zip(["\\ud800", "a\\udc00b"]) {
         let body = format!("{{\"payload\":\"{half}\",\"state\":\"{half}\"}}");
@@ -233,7 +233,7 @@ async fn half_a_pair_is_kept() {
 }
 
 #[tokio::test]
-async fn what_is_nested_deeply_is_kept_or_refused() {
+async fn deeply_nested_json_is_stored_or_rejected() {
     let (server, jobq) = start_with_queue().await;
     for depth in [50, 100] {
         let text = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
@@ -257,9 +257,9 @@ async fn what_is_nested_deeply_is_kept_or_refused() {
     sound(&server).await;
 }
 
-/// Whoever writes its body to the end before it reads gets to read the answer.
+/// A client that sends its whole body before it reads can read the response.
 #[tokio::test]
-async fn a_body_is_read_whole_before_it_is_refused() {
+async fn a_body_is_read_completely_before_it_is_rejected() {
     let (server, jobq) = start_with_queue().await;
     let large = format!("{{\"payload\":\"{}\"}}", "x".repeat(900_000));
     for (method, path, status) in [
@@ -284,7 +284,7 @@ async fn a_body_is_read_whole_before_it_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_413_in_json() {
+async fn too_large_bodies_are_413_with_json() {
     let (server, jobq) = start_with_queue().await;
     let large = json!({"payload": "é".repeat(500_000)});
     let job = jobq.post("/queue/q/job", &large).await.job();
@@ -298,7 +298,7 @@ async fn what_is_too_large_is_413_in_json() {
 }
 
 #[tokio::test]
-async fn a_body_has_up_to_2_mib() {
+async fn a_body_has_at_most_2_mib() {
     let (server, jobq) = start_with_queue().await;
     for (size, fits) in [
         (BODY_BYTES_MAX - 1, true),
@@ -318,7 +318,7 @@ async fn a_body_has_up_to_2_mib() {
 }
 
 #[tokio::test]
-async fn the_largest_body_can_be_set() {
+async fn the_maximum_body_size_can_be_set() {
     let server = Server::with(&["--jobq-body-max", "200"]);
     let jobq = client(&server);
     jobq.create("q").await;
@@ -332,9 +332,9 @@ async fn the_largest_body_can_be_set() {
     put(&jobq, 9_000_000).await.job();
 }
 
-/// The same key twice is one value of it, the same one for all who look.
+/// Of a duplicate key, all endpoints use the same value.
 #[tokio::test]
-async fn keys_that_come_twice_do_no_harm() {
+async fn duplicate_keys_are_handled_consistently() {
     let (server, jobq) = start_with_queue().await;
     let reply = jobq
         .post_text("/queue/q/job", r#"{"payload":1,"payload":2}"#)

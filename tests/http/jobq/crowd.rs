@@ -1,4 +1,4 @@
-//! Many clients at once: every job is taken once, every state is set once, no event is lost.
+//! Many concurrent clients: every job is claimed once, every state is set once, no event is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use super::{client, sound, start};
 use crate::support::at_once;
 use crate::support::jobq::{Jobq, Queue, What, ids, plain, queue};
 
-/// A name is given to one of those who want it, and numbers to one each.
+/// Checks that each name is created once, and that numbers are unique.
 pub async fn names_and_numbers_are_given_once(clients: &[Jobq]) {
     const CLIENTS: usize = 12;
     const NAMES: usize = 6;
     let won = at_once(clients, CLIENTS, |jobq, number| async move {
         let mut won = Vec::new();
         for name in 0..NAMES {
-            // Half of them go the other way round.
+            // Half of the clients use the reverse order.
             let name = if number % 2 == 0 {
                 name
             } else {
@@ -41,7 +41,7 @@ pub async fn names_and_numbers_are_given_once(clients: &[Jobq]) {
     let mut listed = clients[0].queues().await;
     listed.retain(|queue| queue.name.starts_with("name-"));
     assert_eq!(listed, won);
-    // Jobs of one queue are numbered one after the other, whoever creates them.
+    // The jobs of a queue are numbered consecutively, whichever client creates them.
     let created = at_once(clients, CLIENTS, |jobq, number| async move {
         let mut created = Vec::new();
         for job in 0..10 {
@@ -58,7 +58,7 @@ pub async fn names_and_numbers_are_given_once(clients: &[Jobq]) {
     assert_eq!(clients[0].all("name-0").await, created);
 }
 
-/// As many poll as can, until there is nothing left.
+/// Checks that concurrent polls claim each job once.
 pub async fn each_job_is_taken_once(clients: &[Jobq]) {
     const JOBS: usize = 200;
     const POLLERS: usize = 64;
@@ -74,7 +74,7 @@ pub async fn each_job_is_taken_once(clients: &[Jobq]) {
         let free = free.clone();
         async move {
             let mut taken = Vec::new();
-            // Where others stand in line for the same one, it is not the end if there is none for a moment.
+            // While others wait for the same job, a poll can find none although jobs are left.
             while let Some(job) = jobq.poll("once", &free, &json!(["TAKEN", poller])).await {
                 taken.push((job.id, poller));
                 assert!(taken.len() <= JOBS, "there is no end of {job:?}");
@@ -93,7 +93,7 @@ pub async fn each_job_is_taken_once(clients: &[Jobq]) {
     }
 }
 
-/// Some poll, others compare and set: a job goes to one of them.
+/// Checks that of concurrent polls and state changes of a job, one succeeds.
 pub async fn polls_and_advances_do_not_both_win(clients: &[Jobq]) {
     const JOBS: i64 = 40;
     clients[0].create("both").await;
@@ -133,7 +133,7 @@ pub async fn polls_and_advances_do_not_both_win(clients: &[Jobq]) {
     }
 }
 
-/// A counter that all of them count up, and a log that all of them write.
+/// Checks that a counter and a log that all clients change lose no change.
 pub async fn no_step_is_lost(clients: &[Jobq]) {
     const CLIENTS: usize = 8;
     const STEPS: usize = 12;
@@ -172,7 +172,7 @@ pub async fn no_step_is_lost(clients: &[Jobq]) {
     assert_eq!(told.len(), CLIENTS * STEPS);
 }
 
-/// Jobs and whole queues go while others poll and write: whoever is late is told so.
+/// Checks that polls and writes of deleted jobs and queues are rejected.
 pub async fn what_is_gone_is_gone_for_all(clients: &[Jobq]) {
     for round in 0..6 {
         clients[0].create("going").await;
@@ -215,14 +215,14 @@ pub async fn what_is_gone_is_gone_for_all(clients: &[Jobq]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_and_a_number_are_one_clients() {
+async fn concurrently_created_names_and_numbers_are_unique() {
     let server = start();
     names_and_numbers_are_given_once(&[client(&server)]).await;
     sound(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_poll_one_gets_the_job() {
+async fn of_many_concurrent_polls_one_gets_the_job() {
     let server = start();
     each_job_is_taken_once(&[client(&server)]).await;
     polls_and_advances_do_not_both_win(&[client(&server)]).await;
@@ -230,7 +230,7 @@ async fn of_many_who_poll_one_gets_the_job() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_advance_none_goes_unnoticed() {
+async fn concurrent_state_changes_lose_no_change() {
     let server = start();
     no_step_is_lost(&[client(&server)]).await;
     what_is_gone_is_gone_for_all(&[client(&server)]).await;

@@ -1,4 +1,4 @@
-//! Jobs: created, looked at, and deleted; and their numbers.
+//! Creating, reading and deleting jobs, and their numbers.
 
 use reqwest::Method;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::support::Server;
 use crate::support::jobq::{What, ids, path};
 
 #[tokio::test]
-async fn a_job_is_created_with_and_without_a_state() {
+async fn a_job_can_be_created_with_and_without_a_state() {
     let (server, jobq) = start_with_queue().await;
     for (number, (body, payload, state)) in [
         (r#"{"payload":{"a":1}}"#, r#"{"a":1}"#, "null"),
@@ -22,7 +22,7 @@ async fn a_job_is_created_with_and_without_a_state() {
         ),
         (r#"{"state":"s","payload":[]}"#, "[]", "\"s\""),
         (r#"{"payload":true,"state":false}"#, "true", "false"),
-        // What is not asked for is not looked at.
+        // Unknown fields are ignored.
         (
             r#"{"payload":0,"id":77,"events":[],"modified":1,"Payload":3,"x":{"y":[]}}"#,
             "0",
@@ -43,7 +43,7 @@ async fn a_job_is_created_with_and_without_a_state() {
 }
 
 #[tokio::test]
-async fn a_job_needs_a_payload() {
+async fn a_job_requires_a_payload() {
     let (server, jobq) = start_with_queue().await;
     for body in [
         "{}",
@@ -58,13 +58,13 @@ async fn a_job_needs_a_payload() {
         jobq.post_text("/queue/q/job", body).await.refused(400, &[]);
     }
     assert_eq!(jobq.all("q").await, []);
-    // Nor has one of them cost a number.
+    // The rejected requests used no number.
     assert_eq!(jobq.put("q", &json!(1)).await.id, 1);
     sound(&server).await;
 }
 
 #[tokio::test]
-async fn times_are_those_of_now() {
+async fn times_are_the_current_time() {
     let (_server, jobq) = start_with_queue().await;
     let before = chrono::Utc::now().timestamp();
     let created = jobq.put("q", &json!(1)).await;
@@ -73,7 +73,7 @@ async fn times_are_those_of_now() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_not_there_is_404() {
+async fn an_unknown_job_is_404() {
     let (server, jobq) = start_with_queue().await;
     jobq.create("other").await;
     let job = jobq.put("q", &json!(1)).await;
@@ -109,7 +109,7 @@ async fn a_job_that_is_not_there_is_404() {
         jobq.post_text(&state, body).await.refused(404, &[]);
         let event = format!("{path}/event");
         jobq.post_text(&event, "1").await.refused(404, &[]);
-        // Deleting is done when it is not there.
+        // Deleting an unknown job succeeds.
         jobq.send(Method::DELETE, &path).await.done();
     }
     assert_eq!(jobq.all("q").await, [job]);
@@ -118,7 +118,7 @@ async fn a_job_that_is_not_there_is_404() {
 }
 
 #[tokio::test]
-async fn deleted_is_deleted_however_often() {
+async fn a_repeated_delete_succeeds() {
     let (server, jobq) = start_with_queue().await;
     for number in 0..4 {
         jobq.put_in("q", &json!(number), &json!(number % 2)).await;
@@ -136,7 +136,7 @@ async fn deleted_is_deleted_however_often() {
 }
 
 #[tokio::test]
-async fn numbers_of_jobs_are_each_queues_own_and_never_used_again() {
+async fn each_queue_numbers_its_jobs_and_reuses_no_number() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &[]);
@@ -150,7 +150,7 @@ async fn numbers_of_jobs_are_each_queues_own_and_never_used_again() {
             assert_eq!(jobq.put("q", &json!(last)).await.id, last);
         }
         assert_eq!(jobq.put("other", &json!(1)).await.id, round + 1);
-        // The newest, and then all.
+        // First the newest jobs, then all.
         for id in [last, last - 1, last - 2] {
             jobq.delete("q", id).await;
         }
@@ -172,9 +172,9 @@ async fn numbers_of_jobs_are_each_queues_own_and_never_used_again() {
     sound(&server).await;
 }
 
-/// Everything about a job, before and after.
+/// Compares all data of the jobs.
 #[tokio::test]
-async fn all_of_it_is_there_after_a_stop_and_after_a_crash() {
+async fn everything_survives_a_stop_and_a_crash() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &[]);

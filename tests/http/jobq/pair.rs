@@ -1,4 +1,4 @@
-//! Two servers on one PostgreSQL keep the same jobs.
+//! Two servers on one PostgreSQL database have the same jobs.
 
 use serde_json::json;
 
@@ -10,13 +10,13 @@ use super::{client, sound};
 use crate::support::jobq::Jobq;
 use crate::support::{Server, postgres};
 
-/// Two servers with these options, if there is a PostgreSQL for them.
+/// Two servers with these options; `None` if the tests run on SQLite.
 fn pair(options: &[&str]) -> Option<[Server; 2]> {
     let database = postgres::shared_database()?;
     Some([0; 2].map(|_| Server::at_url(&database, options)))
 }
 
-/// Each of the servers, with the other one.
+/// Each of the two servers, with the other one.
 fn both(pair: &[Server; 2]) -> [(Jobq, Jobq); 2] {
     let [one, other] = [0, 1].map(|number| client(&pair[number]));
     [(one.clone(), other.clone()), (other, one)]
@@ -29,7 +29,7 @@ async fn are_sound(pair: &[Server; 2]) {
 }
 
 #[tokio::test]
-async fn what_is_done_at_one_is_so_at_the_other() {
+async fn changes_on_one_server_apply_to_the_other() {
     for options in [&[][..], &["--no-notify"]] {
         let Some(pair) = pair(options) else { return };
         for (mine, yours) in both(&pair) {
@@ -54,7 +54,7 @@ async fn what_is_done_at_one_is_so_at_the_other() {
             assert_eq!(mine.put("q", &json!(3)).await.id, 3);
             yours.delete_queue("q").await;
             mine.get("/queue/q/job").await.refused(404, &[]);
-            // Who has known the old one finds the new one.
+            // A server that has cached the old queue finds the new one.
             let new = yours.create("q").await;
             assert_eq!(mine.queues().await, [new]);
             assert_eq!(mine.put("q", &json!(1)).await.id, 1);
@@ -66,7 +66,7 @@ async fn what_is_done_at_one_is_so_at_the_other() {
 }
 
 #[tokio::test]
-async fn what_a_killed_server_has_told_the_other_knows() {
+async fn acknowledged_writes_of_a_killed_server_are_on_the_other() {
     let Some(mut pair) = pair(&[]) else { return };
     let (mine, yours) = (client(&pair[0]), client(&pair[1]));
     let queue = mine.create("q").await;
@@ -83,7 +83,7 @@ async fn what_a_killed_server_has_told_the_other_knows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_at_both_are_as_many_at_one() {
+async fn many_clients_of_both_servers_behave_like_those_of_one() {
     for options in [&[][..], &["--no-skip-locked"]] {
         let Some(pair) = pair(options) else { return };
         let clients = [client(&pair[0]), client(&pair[1])];

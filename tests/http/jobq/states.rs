@@ -1,4 +1,4 @@
-//! States: compared and set.
+//! Comparing and setting states.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{sound, start_with_queue};
 use crate::support::jobq::{What, canonical, path};
 
 #[tokio::test]
-async fn the_state_is_set_where_the_old_one_is_right() {
+async fn the_state_is_set_if_the_old_state_is_equal() {
     let (server, jobq) = start_with_queue().await;
     let created = jobq.put("q", &json!({"a": 1})).await;
     let mut log = vec![What::Created];
@@ -37,7 +37,7 @@ async fn the_state_is_set_where_the_old_one_is_right() {
 }
 
 #[tokio::test]
-async fn where_it_is_wrong_nothing_happens_and_the_job_is_told() {
+async fn a_wrong_old_state_changes_nothing_and_returns_the_job() {
     let (server, jobq) = start_with_queue().await;
     jobq.put_in("q", &json!(1), &json!(["A", {"n": 1}])).await;
     jobq.put("q", &json!(2)).await;
@@ -64,9 +64,9 @@ async fn where_it_is_wrong_nothing_happens_and_the_job_is_told() {
         assert_eq!(reply.conflict(), job, "{old}");
         assert_eq!(jobq.stays("q", 1).await, job);
     }
-    // Nor is it the one that was touched last.
+    // The order by the last change is the same.
     assert_eq!(jobq.matching("q", &json!([])).await, order);
-    // No state is another one than any state.
+    // A job without a state differs from a job with any state.
     let none = jobq.stays("q", 2).await;
     for old in ["0", "false", "\"\"", "\"null\"", "[]", "[null]", "{}"] {
         let reply = jobq.advance_text("q", 2, old, "1").await;
@@ -76,9 +76,9 @@ async fn where_it_is_wrong_nothing_happens_and_the_job_is_told() {
     sound(&server).await;
 }
 
-/// What is the same in JSON, however it is written.
+/// Different texts of the same JSON value.
 #[tokio::test]
-async fn how_a_state_is_written_makes_no_difference() {
+async fn the_notation_of_a_state_makes_no_difference() {
     let (server, jobq) = start_with_queue().await;
     let pairs = [
         (r#"{"a":1,"b":[2,3]}"#, " {\n\"b\" : [ 2 ,\t3],\r\"a\":1 } "),
@@ -115,9 +115,9 @@ async fn how_a_state_is_written_makes_no_difference() {
     sound(&server).await;
 }
 
-/// What only looks the same to those who read numbers carelessly.
+/// Different values that imprecise parsers consider equal.
 #[tokio::test]
-async fn what_differs_in_the_last_digit_differs() {
+async fn numbers_that_differ_in_the_last_digit_are_different() {
     let (server, jobq) = start_with_queue().await;
     let pairs = [
         ("9007199254740992", "9007199254740993"),
@@ -149,7 +149,7 @@ async fn what_differs_in_the_last_digit_differs() {
     sound(&server).await;
 }
 
-/// A number that takes a machine for ever to write out.
+/// Numbers with huge exponents, which must not be expanded.
 #[tokio::test]
 async fn numbers_of_any_size_are_compared() {
     let (server, jobq) = start_with_queue().await;
@@ -174,7 +174,7 @@ async fn numbers_of_any_size_are_compared() {
 }
 
 #[tokio::test]
-async fn to_the_same_state_is_an_event_too() {
+async fn setting_the_same_state_adds_an_event() {
     let (server, jobq) = start_with_queue().await;
     for state in [json!(null), json!(["A"])] {
         let id = jobq.put_in("q", &json!(1), &state).await.id;
@@ -189,7 +189,7 @@ async fn to_the_same_state_is_an_event_too() {
 }
 
 #[tokio::test]
-async fn both_states_must_be_said() {
+async fn both_states_are_required() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
     let at = format!("{}/state", path("q", 1));
@@ -215,9 +215,9 @@ async fn both_states_must_be_said() {
     sound(&server).await;
 }
 
-/// States of one job are nothing to another one, nor to one of the same number elsewhere.
+/// Other jobs, and the job with the same number in another queue, are not affected.
 #[tokio::test]
-async fn nobody_else_is_touched() {
+async fn other_jobs_are_not_affected() {
     let (server, jobq) = start_with_queue().await;
     jobq.create("other").await;
     for queue in ["q", "other"] {

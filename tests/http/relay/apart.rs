@@ -1,4 +1,4 @@
-//! The protocols know nothing of each other, though their queues and jobs have the same names.
+//! The protocols are isolated from each other, even if their queues and jobs have the same names.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const IDS: [&str; 5] = [
     "relay-dead",
 ];
 
-/// A job in each state, in queues whose names qless uses too; and one that is gone for want of retries.
+/// A job in each state, in queues with names that qless uses, too; and one that is dead because it has no retries left.
 async fn fill(relay: &Relay) {
     relay
         .put(&json!([with(
@@ -42,7 +42,7 @@ async fn fill(relay: &Relay) {
     relay.put_ids("other", &["relay-x", "relay-y"]).await;
 }
 
-/// All of it is as [`fill`] left it.
+/// Checks that all jobs are as [`fill`] created them.
 async fn untouched(relay: &Relay) {
     let running = relay.stays("work", IDS[1]).await;
     relay.beat(&running).await.only(202);
@@ -52,7 +52,7 @@ async fn untouched(relay: &Relay) {
 }
 
 #[tokio::test]
-async fn qless_sees_nothing_of_relay() {
+async fn qless_does_not_show_relay_jobs() {
     let server = start();
     let relay = client(&server);
     fill(&relay).await;
@@ -63,13 +63,13 @@ async fn qless_sees_nothing_of_relay() {
 }
 
 #[tokio::test]
-async fn qless_verbs_do_nothing_to_jobs_of_relay() {
+async fn qless_verbs_do_not_affect_relay_jobs() {
     let server = start();
     let relay = client(&server);
     fill(&relay).await;
     untouched_by_qless(&server, &IDS).await;
     let worker = server.by("w");
-    // What qless does to queues it does to its own.
+    // qless commands on queues affect qless queues only.
     worker.post("/pause/work", Value::Null).await.accepted();
     worker
         .set("other-max-concurrency", json!(1))
@@ -82,7 +82,7 @@ async fn qless_verbs_do_nothing_to_jobs_of_relay() {
 }
 
 #[tokio::test]
-async fn relay_sees_nothing_of_the_others() {
+async fn relay_does_not_show_jobs_of_other_protocols() {
     let server = start();
     let relay = client(&server);
     let worker = server.by("w");
@@ -99,7 +99,7 @@ async fn relay_sees_nothing_of_the_others() {
             relay.delete(queue, id).await;
         }
     }
-    // Their names are free.
+    // Relay can use their names.
     relay.put_ids("work", &["a", "b", &id]).await;
     assert_eq!(relay.next_ids("work", 1).await, ["a"]);
     relay.delete("work", "a").await;
@@ -110,9 +110,9 @@ async fn relay_sees_nothing_of_the_others() {
     sound(&server).await;
 }
 
-/// The same name in all three at once, ended in each.
+/// Jobs with the same name in all three protocols, each of which is completed.
 #[tokio::test]
-async fn the_same_names_live_side_by_side() {
+async fn jobs_with_equal_names_in_all_protocols_are_independent() {
     let server: Server = start();
     let relay = client(&server);
     let worker = server.by("w");

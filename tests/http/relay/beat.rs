@@ -1,4 +1,4 @@
-//! Heartbeats: the timeout begins anew, and the state may change.
+//! Heartbeats: they restart the timeout and can change the state.
 
 use chrono::Duration;
 use reqwest::Method;
@@ -9,7 +9,7 @@ use crate::support::lmstfy::eventually;
 use crate::support::relay::{Job, new, run_path, with};
 
 #[tokio::test]
-async fn who_heartbeats_keeps_the_run() {
+async fn heartbeats_keep_a_run_alive() {
     let server = start();
     let relay = client(&server);
     relay
@@ -20,7 +20,7 @@ async fn who_heartbeats_keeps_the_run() {
         )]))
         .await;
     let job = relay.take("q").await;
-    // Over more than two timeouts.
+    // Longer than two timeouts.
     let long = async || {
         relay.beat(&job).await.only(202);
         let now = relay.stays("q", "a").await;
@@ -34,7 +34,7 @@ async fn who_heartbeats_keeps_the_run() {
 }
 
 #[tokio::test]
-async fn a_body_is_the_state_and_none_leaves_it() {
+async fn the_body_replaces_the_state_and_an_empty_body_keeps_it() {
     let server = start();
     let relay = client(&server);
     relay
@@ -78,9 +78,9 @@ async fn a_body_is_the_state_and_none_leaves_it() {
     sound(&server).await;
 }
 
-/// Clients call their JSON this and that.
+/// Clients send various content types with JSON.
 #[tokio::test]
-async fn any_content_type_will_do() {
+async fn any_content_type_is_accepted() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -107,7 +107,7 @@ async fn any_content_type_will_do() {
 }
 
 #[tokio::test]
-async fn a_broken_body_is_400_and_changes_nothing() {
+async fn invalid_json_is_400_and_changes_nothing() {
     let server = start();
     let relay = client(&server);
     relay
@@ -135,7 +135,7 @@ async fn a_broken_body_is_400_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn there_must_be_that_run() {
+async fn a_heartbeat_requires_the_current_run() {
     let server = start();
     let relay = client(&server);
     let later = json!({"run_at": "2100-01-01T00:00:00Z"});
@@ -179,7 +179,7 @@ async fn there_must_be_that_run() {
 }
 
 #[tokio::test]
-async fn a_run_id_is_a_uuid() {
+async fn a_run_id_must_be_a_uuid() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -209,7 +209,7 @@ async fn a_run_id_is_a_uuid() {
         relay.send(Method::DELETE, &path).await.refused(400, &[]);
     }
     assert_eq!(relay.stays("q", "a").await, job);
-    // However it is written.
+    // All notations of a UUID are equivalent.
     for same in [run.to_uppercase(), run.replace('-', "")] {
         relay
             .send(Method::PATCH, &run_path("q", "a", &same))

@@ -1,4 +1,4 @@
-//! Payload, state and times come back as they were written.
+//! Payload, state and times are returned as they were sent.
 
 use chrono::{DateTime, Duration, Utc};
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{client, sound, start};
 use crate::support::relay::with;
 
-/// JSON of all kinds, as somebody may write it.
+/// Various JSON texts, in various notations.
 fn texts() -> Vec<String> {
     let plain = [
         "null",
@@ -42,7 +42,7 @@ fn texts() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn payload_and_state_are_kept_to_the_byte() {
+async fn payload_and_state_are_kept_byte_for_byte() {
     let server = start();
     let relay = client(&server);
     let texts = texts();
@@ -55,7 +55,7 @@ async fn payload_and_state_are_kept_to_the_byte() {
     }
     let taken = relay.next("q", 100).await;
     assert_eq!(taken.len(), texts.len());
-    // What each one's state becomes, and the null that is no state.
+    // The expected state of each; null means that there is no state.
     let state = |text: &String| Some(text.clone()).filter(|text| text != "null");
     for (number, (job, text)) in taken.iter().zip(&texts).enumerate() {
         for job in [job, &relay.stays("q", &job.id).await] {
@@ -75,9 +75,9 @@ async fn payload_and_state_are_kept_to_the_byte() {
     sound(&server).await;
 }
 
-/// What is around the value of a heartbeat is not of it.
+/// White space around the value of a heartbeat is not part of it.
 #[tokio::test]
-async fn white_space_around_a_state_is_not_kept() {
+async fn white_space_around_a_state_is_removed() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -124,7 +124,7 @@ async fn times_are_kept_to_the_microsecond() {
         let meant: DateTime<Utc> = time.parse().unwrap();
         assert_eq!(job.run_at, meant, "{time}");
     }
-    // What is finer is not kept, and never makes it another microsecond.
+    // Nanoseconds are truncated, never rounded to another microsecond.
     let fine = json!({"run_at": "2022-09-05T04:37:23.123456789Z"});
     relay.put(&json!([with("q", "fine", fine)])).await;
     let meant: DateTime<Utc> = "2022-09-05T04:37:23.123456789Z".parse().unwrap();

@@ -1,4 +1,4 @@
-//! What was acknowledged is kept: over a stop, and over kill -9 under load.
+//! Acknowledged writes survive a stop, and kill -9 under load.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::support::lmstfy::eventually;
 use crate::support::relay::{Job, Relay, Reply, new, with};
 
 #[tokio::test]
-async fn everything_is_there_after_a_stop_and_after_a_crash() {
+async fn everything_survives_a_stop_and_a_crash() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &[]);
@@ -68,9 +68,9 @@ async fn everything_is_there_after_a_stop_and_after_a_crash() {
     sound(&server).await;
 }
 
-/// Runs go out of time although nobody was there when it was time.
+/// Runs whose timeout ends while no server runs time out afterwards.
 #[tokio::test]
-async fn what_is_due_while_the_server_is_away_is_done_when_it_comes_back() {
+async fn timeouts_that_end_while_the_server_is_stopped_take_effect_afterwards() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &[]);
@@ -89,7 +89,7 @@ async fn what_is_due_while_the_server_is_away_is_done_when_it_comes_back() {
         .await;
     assert_eq!(relay.next_ids("q", 2).await, ["back", "dies"]);
     server.kill();
-    // Nobody can be asked whether it is time.
+    // Without a server there is no event to wait for.
     tokio::time::sleep(Duration::from_millis(1_300)).await;
     let server = Server::on(&database, &[]);
     let relay = client(&server);
@@ -105,24 +105,24 @@ async fn what_is_due_while_the_server_is_away_is_done_when_it_comes_back() {
     sound(&server).await;
 }
 
-/// What clients did, and were told.
+/// The calls of the clients, and their outcomes.
 #[derive(Debug, Default)]
 struct Told {
-    /// Lists that somebody tried to enqueue, and those of which it was said that they were.
+    /// Lists that clients tried to enqueue, and those whose enqueue was acknowledged.
     tried: Vec<[String; 3]>,
     enqueued: BTreeSet<String>,
-    /// The jobs that were given out, by id.
+    /// Claimed jobs, by ID.
     given: BTreeMap<String, Job>,
-    /// Whose end was asked for, and whose end was told.
+    /// Jobs whose end was requested, and jobs whose end was acknowledged.
     perhaps_ended: BTreeSet<String>,
     ended: BTreeSet<String>,
-    /// Whose state was told to be set.
+    /// Jobs whose state change was acknowledged.
     beaten: BTreeSet<String>,
 }
 
 type Notes = Arc<Mutex<Told>>;
 
-/// Sends it; `None` if the server has gone. A server that is being killed says nothing, or what is true.
+/// Sends a request; `None` if there was no response. A server that is being killed sends no response or a correct one.
 async fn attempt(
     relay: &Relay,
     method: Method,
@@ -192,7 +192,7 @@ async fn consume(relay: Relay, end: Arc<AtomicBool>, notes: Notes) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
+async fn kill_9_under_load_loses_no_acknowledged_write() {
     const CLIENTS: usize = 5;
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
@@ -213,7 +213,7 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
             told.enqueued.len() > 50 * rounds && told.ended.len() > 10 * rounds
         };
         eventually("there is load", under_load).await;
-        // The moment is the point of the test.
+        // The time of the kill varies on purpose.
         tokio::time::sleep(Duration::from_millis(100 + kill * 377 % 500)).await;
         server.kill_under_load(|| ended.store(true, Ordering::Release));
         clients.join_all().await;
@@ -224,7 +224,7 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
     sound(&server).await;
 }
 
-/// Holds what is left to what clients were told.
+/// Compares the remaining jobs with the outcomes of the calls.
 async fn settle(server: &Server, told: &Told) {
     let relay = client(server);
     for list in &told.tried {
@@ -255,7 +255,7 @@ async fn settle(server: &Server, told: &Told) {
             relay.beat(given).await.only(202);
         }
     }
-    // In the place of a job that was requeued there is another: never both, never none.
+    // Either a requeued job or its replacement exists: never both, never none.
     for id in &told.perhaps_ended {
         let (before, after) = (
             relay.exists("work", id).await,

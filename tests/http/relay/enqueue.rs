@@ -1,4 +1,4 @@
-//! Enqueue: all or none, and what becomes of a job whose key is taken.
+//! Enqueue: all jobs or none, and the modes for keys that are in use.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{client, sound, start};
 use crate::support::relay::{Relay, new, with};
 
 #[tokio::test]
-async fn a_job_is_there_as_it_was_given() {
+async fn a_job_is_enqueued_with_the_given_fields() {
     let server = start();
     let relay = client(&server);
     relay.put(&json!([new("q", "plain")])).await;
@@ -38,7 +38,7 @@ async fn a_job_is_there_as_it_was_given() {
 }
 
 #[tokio::test]
-async fn an_empty_list_enqueues_nothing_by_any_mode() {
+async fn an_empty_list_enqueues_nothing_in_every_mode() {
     let server = start();
     let relay = client(&server);
     for mode in ["", "unique", "ignore", "replace"] {
@@ -48,7 +48,7 @@ async fn an_empty_list_enqueues_nothing_by_any_mode() {
     sound(&server).await;
 }
 
-/// A job in each state that a key may be in: waiting, scheduled, in flight, and back from a run.
+/// A job in each state of a key: waiting, scheduled, running, and waiting after a timeout.
 async fn one_in_each_state(relay: &Relay) -> [&'static str; 4] {
     let later = json!({"run_at": "2100-01-01T00:00:00Z"});
     relay
@@ -56,7 +56,7 @@ async fn one_in_each_state(relay: &Relay) -> [&'static str; 4] {
         .await;
     relay.take("q").await;
     relay.times_out("q", "back").await;
-    // It is before the other one.
+    // It is before the other job.
     let early = json!({"run_at": "2001-01-01T00:00:00Z"});
     relay.put(&json!([with("q", "running", early)])).await;
     assert_eq!(relay.take("q").await.id, "running");
@@ -66,12 +66,12 @@ async fn one_in_each_state(relay: &Relay) -> [&'static str; 4] {
 }
 
 #[tokio::test]
-async fn unique_refuses_all_if_one_key_is_taken() {
+async fn unique_rejects_all_jobs_if_one_key_is_in_use() {
     let server = start();
     let relay = client(&server);
     for id in one_in_each_state(&relay).await {
         let before = relay.stays("q", id).await;
-        // Nothing said, something unknown and another case are the same.
+        // A missing mode, an unknown one, and one with another case are equivalent.
         for mode in [
             "", "unique", "UNIQUE", "Replace", "IGNORE", "nonsense", "%20",
         ] {
@@ -92,7 +92,7 @@ async fn unique_refuses_all_if_one_key_is_taken() {
 }
 
 #[tokio::test]
-async fn unique_refuses_one_key_twice() {
+async fn unique_rejects_a_duplicate_key_in_one_request() {
     let server = start();
     let relay = client(&server);
     let jobs = json!([
@@ -106,7 +106,7 @@ async fn unique_refuses_one_key_twice() {
     for (queue, id) in [("q", "a"), ("q", "b"), ("other", "a")] {
         assert!(!relay.exists(queue, id).await, "{queue} {id}");
     }
-    // Queue and id together are the key.
+    // The key consists of queue and ID.
     let jobs = json!([
         new("q", "a"),
         new("a", "q"),
@@ -119,7 +119,7 @@ async fn unique_refuses_one_key_twice() {
 }
 
 #[tokio::test]
-async fn ignore_passes_over_what_is_taken() {
+async fn ignore_skips_keys_in_use() {
     let server = start();
     let relay = client(&server);
     let ids = one_in_each_state(&relay).await;
@@ -132,7 +132,7 @@ async fn ignore_passes_over_what_is_taken() {
         assert_eq!(relay.stays("q", id).await, before);
         assert!(relay.exists("q", &fresh).await);
     }
-    // The first of two in one request is the one.
+    // Of two jobs with the same key in one request, the first is enqueued.
     let twice = [1, 2].map(|payload| with("q", "twice", json!({"payload": payload})));
     relay.enqueue("ignore", &json!(twice)).await.only(202);
     assert_eq!(relay.stays("q", "twice").await.payload, "1");
@@ -141,9 +141,9 @@ async fn ignore_passes_over_what_is_taken() {
     sound(&server).await;
 }
 
-/// Whoever ran a job that was ignored goes on.
+/// The run of a job with an ignored duplicate continues.
 #[tokio::test]
-async fn ignore_leaves_the_run_alone() {
+async fn ignore_does_not_affect_the_run() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -158,7 +158,7 @@ async fn ignore_leaves_the_run_alone() {
 }
 
 #[tokio::test]
-async fn what_goes_in_together_has_a_limit() {
+async fn the_size_of_a_unique_enqueue_is_limited() {
     let server = start();
     let relay = client(&server);
     let jobs = |count: usize, queues: usize| {
@@ -175,13 +175,13 @@ async fn what_goes_in_together_has_a_limit() {
         let refused = relay.enqueue("unique", &jobs(count, queues)).await;
         refused.refused(422, &[most]);
         assert!(!relay.exists(&format!("{count}-0"), "0").await);
-        // Where each job is independent, they need not go together.
+        // In modes in which jobs are independent, they need not share a transaction.
         relay
             .enqueue("ignore", &jobs(count, queues))
             .await
             .only(202);
     }
-    // A requeue changes all or none in every mode.
+    // A requeue is atomic in every mode.
     relay.put_ids("running", &["a"]).await;
     let run = relay.take("running").await;
     let refused = relay.requeue(&run, "ignore", &jobs(6_401, 1)).await;
@@ -191,14 +191,14 @@ async fn what_goes_in_together_has_a_limit() {
 }
 
 #[tokio::test]
-async fn thousands_go_in_with_one_request_and_hundreds_out() {
+async fn thousands_of_jobs_are_enqueued_and_hundreds_claimed_in_one_request() {
     const JOBS: usize = 6_000;
     let server = start();
     let relay = client(&server);
     let ids: Vec<String> = (0..JOBS).map(|n| format!("j{n}")).collect();
     let jobs = ids.iter().map(|id| new("q", id)).collect();
     relay.put(&jobs).await;
-    // All or none, however many.
+    // All or none, for any number of jobs.
     let mut others: Vec<_> = (0..JOBS).map(|n| new("q", &format!("k{n}"))).collect();
     others.push(new("q", "j17"));
     let refused = relay.enqueue("unique", &json!(others)).await;

@@ -1,4 +1,4 @@
-//! Runs that go out of time, and jobs that go out of retries.
+//! Timeouts of runs, and jobs without retries left.
 
 use std::sync::Mutex;
 
@@ -8,7 +8,7 @@ use super::{client, sound, start};
 use crate::support::lmstfy::eventually;
 use crate::support::relay::{Job, Relay, new, with};
 
-/// Takes the job whenever it can be taken until it is gone, or was taken so often.
+/// Claims the job whenever it is available, until it no longer exists or was claimed `most` times.
 async fn runs(relay: &Relay, queue: &str, id: &str, most: usize) -> Vec<Job> {
     let runs = Mutex::new(Vec::new());
     let over = async || {
@@ -25,7 +25,7 @@ async fn runs(relay: &Relay, queue: &str, id: &str, most: usize) -> Vec<Job> {
 }
 
 #[tokio::test]
-async fn n_retries_are_n_and_one_runs() {
+async fn n_retries_allow_n_plus_1_runs() {
     let server = start();
     let relay = client(&server);
     for max in [0, 1, 2, 5] {
@@ -55,7 +55,7 @@ async fn n_retries_are_n_and_one_runs() {
 }
 
 #[tokio::test]
-async fn without_a_limit_it_runs_again_and_again() {
+async fn unlimited_retries_allow_further_runs() {
     let server = start();
     let relay = client(&server);
     relay
@@ -80,7 +80,7 @@ async fn without_a_limit_it_runs_again_and_again() {
 }
 
 #[tokio::test]
-async fn a_job_without_retries_is_gone_and_its_key_is_free() {
+async fn a_job_without_retries_left_frees_its_key() {
     let server = start();
     let relay = client(&server);
     let mut old = None;
@@ -108,7 +108,7 @@ async fn a_job_without_retries_is_gone_and_its_key_is_free() {
         assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
         relay.delete("q", "a").await;
     }
-    // By the other modes too it is a new one.
+    // The other modes create a new job, too.
     for mode in ["ignore", "replace"] {
         let job = json!([with("q", "a", json!({"timeout": 0, "max_retries": 0}))]);
         relay.enqueue(mode, &job).await.only(202);
@@ -121,7 +121,7 @@ async fn a_job_without_retries_is_gone_and_its_key_is_free() {
 }
 
 #[tokio::test]
-async fn what_a_timeout_changes_and_what_not() {
+async fn a_timeout_changes_only_the_documented_fields() {
     let server = start();
     let relay = client(&server);
     let fields = json!({"timeout": 2, "max_retries": 3, "payload": {"a": 1.50}, "state": 0,
@@ -151,7 +151,7 @@ async fn what_a_timeout_changes_and_what_not() {
         ..after
     };
     assert_eq!(again, expected);
-    // The run before is not this one.
+    // The previous run is no longer valid.
     relay.beat_with(&job, "2").await.refused(404, &["\"a\""]);
     relay.complete(&job).await;
     relay.beat(&again).await.only(202);
@@ -159,7 +159,7 @@ async fn what_a_timeout_changes_and_what_not() {
 }
 
 #[tokio::test]
-async fn it_goes_back_to_its_place() {
+async fn a_timed_out_job_returns_to_its_place() {
     let server = start();
     let relay = client(&server);
     relay
@@ -178,9 +178,9 @@ async fn it_goes_back_to_its_place() {
     sound(&server).await;
 }
 
-/// The time counts from the run, however long the job has waited; and every run has all of it.
+/// The timeout starts with the run, however long the job has waited; and it is the same for every run.
 #[tokio::test]
-async fn waiting_costs_nothing() {
+async fn waiting_does_not_count_toward_the_timeout() {
     let server = start();
     let relay = client(&server);
     relay
@@ -190,7 +190,7 @@ async fn waiting_costs_nothing() {
             json!({"timeout": 4, "max_retries": 0})
         )]))
         .await;
-    // The passing of time is the point of the test.
+    // The time itself is under test.
     tokio::time::sleep(std::time::Duration::from_millis(4_500)).await;
     let job = relay.take("q").await;
     relay.beat(&job).await.only(202);
@@ -199,9 +199,9 @@ async fn waiting_costs_nothing() {
     sound(&server).await;
 }
 
-/// Many at once, of which some are gone and some wait again.
+/// Many runs at once; some jobs have no retries left, others become available again.
 #[tokio::test]
-async fn hundreds_go_out_of_time_together() {
+async fn hundreds_of_runs_can_time_out_together() {
     const JOBS: i64 = 600;
     let server = start();
     let relay = client(&server);

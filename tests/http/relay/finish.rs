@@ -1,4 +1,4 @@
-//! Complete, delete, and looking whether a job is there.
+//! Complete, delete, and checking whether a job exists.
 
 use reqwest::Method;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{NO_RUN, client, sound, start};
 use crate::support::relay::{new, path, run_path, with};
 
 #[tokio::test]
-async fn only_its_own_run_completes_a_job() {
+async fn only_the_current_run_can_complete_a_job() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a", "b", "waiting"]).await;
@@ -39,7 +39,7 @@ async fn only_its_own_run_completes_a_job() {
 }
 
 #[tokio::test]
-async fn a_key_is_free_after_the_end() {
+async fn a_key_is_free_after_completion_or_deletion() {
     let server = start();
     let relay = client(&server);
     let mut created = None;
@@ -71,7 +71,7 @@ async fn a_key_is_free_after_the_end() {
 }
 
 #[tokio::test]
-async fn delete_takes_a_job_in_any_state_and_looks_find_it_in_any() {
+async fn delete_and_reads_accept_jobs_in_any_state() {
     let server = start();
     let relay = client(&server);
     let later = json!({"run_at": "2100-01-01T00:00:00Z"});
@@ -94,7 +94,7 @@ async fn delete_takes_a_job_in_any_state_and_looks_find_it_in_any() {
         ("q", "later"),
         ("back", "back"),
     ] {
-        // As often as one likes; it changes nothing.
+        // Repeated reads change nothing.
         let before = relay.stays(queue, id).await;
         for _ in 0..2 {
             assert!(relay.exists(queue, id).await);
@@ -124,7 +124,7 @@ async fn delete_takes_a_job_in_any_state_and_looks_find_it_in_any() {
 }
 
 #[tokio::test]
-async fn head_says_what_get_says_without_it() {
+async fn head_has_the_status_and_headers_of_get() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;

@@ -1,4 +1,4 @@
-//! Names in paths: everything that can be a name can be reached.
+//! Names in paths: any name can be used.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -7,9 +7,9 @@ use super::{client, sound, start};
 use crate::support::relay::{new, run_path};
 use crate::support::{HOSTILE_NAMES, database, escape, raw};
 
-/// An orderly client would not leave dots in a path as they are, so these requests are made by hand.
+/// Raw requests, because clients resolve dots in paths.
 #[tokio::test]
-async fn any_name_can_be_reached() {
+async fn any_name_can_be_used_in_paths() {
     let server = start();
     let relay = client(&server);
     let more = [
@@ -41,14 +41,14 @@ async fn any_name_can_be_reached() {
             404,
             "{name:?}"
         );
-        // It was this one and no other that looks like it.
+        // Only this job was affected, not one with a similar name.
         assert_eq!(ask("GET", &queue).await.0, 204, "{name:?}");
     }
     sound(&server).await;
 }
 
 #[tokio::test]
-async fn a_queue_may_be_called_jobs() {
+async fn a_queue_can_have_the_name_jobs() {
     let server = start();
     let relay = client(&server);
     relay
@@ -67,7 +67,7 @@ async fn a_queue_may_be_called_jobs() {
 }
 
 #[tokio::test]
-async fn names_may_be_empty() {
+async fn names_can_be_empty() {
     let server = start();
     let relay = client(&server);
     relay
@@ -91,7 +91,7 @@ async fn names_may_be_empty() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_no_text_names_nothing() {
+async fn a_path_that_is_not_utf_8_is_not_found() {
     let server = start();
     let relay = client(&server);
     for bad in ["%ff", "a%80b", "%c3%28"] {
@@ -116,9 +116,9 @@ async fn a_path_that_is_no_text_names_nothing() {
     sound(&server).await;
 }
 
-/// 1,024 characters that no compression makes shorter are 3,072 bytes, more than an index of Postgres holds.
+/// 1,024 incompressible characters of 3 bytes each, more than an index entry of Postgres can hold.
 #[tokio::test]
-async fn a_name_that_postgres_cannot_index_is_refused_with_its_reason() {
+async fn a_name_that_postgres_cannot_index_is_rejected_with_the_reason() {
     let server = start();
     let relay = client(&server);
     let letter = |n: u32| char::from_u32(0x4e00 + n * 7_919 % 20_000).unwrap();

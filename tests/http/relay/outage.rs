@@ -1,4 +1,4 @@
-//! PostgreSQL goes away or hangs: clients are told to try again later.
+//! PostgreSQL is stopped or hangs: requests fail with 503.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use crate::support::lmstfy::eventually;
 use crate::support::postgres::Postgres;
 use crate::support::relay::{Job, Relay, new, path};
 
-/// A guard against a request that waits for the database; no test waits for it.
+/// A guard against a request that waits for the database; no test waits this long.
 const ANSWERED: Duration = Duration::from_secs(60);
 
-/// What survives the end of PostgreSQL too.
+/// The durability that survives a crash of PostgreSQL.
 const FULL: &[&str] = &["--durability", "full"];
 
-/// Requests of every kind, all at once: each is put off in time.
+/// Sends requests of every kind concurrently, and checks that each is rejected in time.
 async fn all_are_put_off(relay: &Relay, job: &Job) {
     let run = job.run_path();
     let jobs = json!([new("q", "x")]).to_string();
@@ -56,7 +56,7 @@ async fn all_are_put_off(relay: &Relay, job: &Job) {
     futures::future::join_all(requests).await;
 }
 
-/// Until the server does what it is asked for.
+/// Waits until the server responds normally again.
 async fn recovered(relay: &Relay) {
     let works = async || {
         let jobs = json!([new("recovered", "x")]);
@@ -66,7 +66,7 @@ async fn recovered(relay: &Relay) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_postgres_clients_are_told_to_try_again() {
+async fn without_postgres_clients_are_asked_to_retry() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
@@ -77,12 +77,12 @@ async fn without_postgres_clients_are_told_to_try_again() {
     postgres.stop();
     all_are_put_off(&relay, &job).await;
     all_are_put_off(&relay, &job).await;
-    // What is wrong is wrong without a database.
+    // Invalid requests are rejected without using the database.
     relay.enqueue_text("", "[").await.refused(400, &[]);
     relay.enqueue_text("", "{}").await.refused(422, &[]);
     postgres.start_again();
     recovered(&relay).await;
-    // Nothing of what was put off has happened.
+    // The rejected requests had no effect.
     assert_eq!(relay.stays("q", "a").await, job);
     assert!(!relay.exists("q", "x").await);
     relay.beat(&job).await.only(202);
@@ -92,9 +92,9 @@ async fn without_postgres_clients_are_told_to_try_again() {
     server.stop().await;
 }
 
-/// Here it is not known what has been done.
+/// Requests that hang may or may not be committed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_postgres_hangs_clients_are_told_to_try_again() {
+async fn while_postgres_hangs_clients_are_asked_to_retry() {
     let Some(postgres) = Postgres::start() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Two servers on one PostgreSQL are one queue.
+//! Two servers on one PostgreSQL database act as one queue server.
 
 use serde_json::json;
 
@@ -10,13 +10,13 @@ use super::{client, sound};
 use crate::support::relay::{new, with};
 use crate::support::{Server, postgres};
 
-/// Two servers with these options, if there is a PostgreSQL for them.
+/// Two servers with these options; `None` if the tests run on SQLite.
 fn pair(options: &[&str]) -> Option<[Server; 2]> {
     let database = postgres::shared_database()?;
     Some([0; 2].map(|_| Server::at_url(&database, options)))
 }
 
-/// Each of the servers, with the other one.
+/// Each of the two servers, with the other one.
 fn both(pair: &[Server; 2]) -> [(&Server, &Server); 2] {
     [(&pair[0], &pair[1]), (&pair[1], &pair[0])]
 }
@@ -28,7 +28,7 @@ async fn are_sound(pair: &[Server; 2]) {
 }
 
 #[tokio::test]
-async fn what_is_done_at_one_is_so_at_the_other() {
+async fn changes_on_one_server_apply_to_the_other() {
     for options in [&[][..], &["--no-notify"]] {
         let Some(pair) = pair(options) else { return };
         for (here, there) in both(&pair) {
@@ -44,7 +44,7 @@ async fn what_is_done_at_one_is_so_at_the_other() {
             let job = yours.take("q").await;
             assert_eq!(mine.next_ids("q", 9).await, [""; 0]);
             assert_eq!(mine.stays("q", "a").await, job);
-            // A run that began there is one here.
+            // A run that started on one server is valid on the other.
             mine.beat_with(&job, "2").await.only(202);
             assert_eq!(yours.stays("q", "a").await.state.as_deref(), Some("2"));
             let conflict = json!([new("q", "x"), new("q", "x")]);
@@ -76,7 +76,7 @@ async fn what_is_done_at_one_is_so_at_the_other() {
 }
 
 #[tokio::test]
-async fn runs_go_out_of_time_for_both() {
+async fn runs_time_out_on_both_servers() {
     let Some(pair) = pair(&[]) else { return };
     for (here, there) in both(&pair) {
         let (mine, yours) = (client(here), client(there));
@@ -93,7 +93,7 @@ async fn runs_go_out_of_time_for_both() {
             let named = format!("\"{}\"", job.id);
             yours.beat(job).await.refused(404, &[&named]);
         }
-        // Its key is free at both.
+        // The key is free on both.
         yours.put_ids("q", &["dies"]).await;
         assert!(mine.exists("q", "dies").await);
         assert_eq!(mine.next_ids("q", 9).await, ["back", "dies"]);
@@ -104,9 +104,9 @@ async fn runs_go_out_of_time_for_both() {
     are_sound(&pair).await;
 }
 
-/// One goes away with jobs in its hands; what it gave out is known to the other.
+/// A server is killed while its clients have runs. The other server knows these runs.
 #[tokio::test]
-async fn the_runs_of_a_server_that_was_killed_go_on_at_the_other() {
+async fn runs_of_a_killed_server_continue_on_the_other() {
     let Some(mut pair) = pair(&[]) else { return };
     let (mine, yours) = (client(&pair[0]), client(&pair[1]));
     let short = json!({"timeout": 2, "max_retries": 0});
@@ -128,7 +128,7 @@ async fn the_runs_of_a_server_that_was_killed_go_on_at_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_at_both_are_as_many_at_one() {
+async fn many_clients_of_both_servers_behave_like_those_of_one() {
     for options in [&[][..], &["--no-skip-locked"]] {
         let Some(pair) = pair(options) else { return };
         let clients = [client(&pair[0]), client(&pair[1])];

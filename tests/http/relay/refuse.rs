@@ -1,4 +1,4 @@
-//! What is refused, how, and that nothing of it is done.
+//! Rejected requests: their errors, and that they have no effect.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use super::{client, sound, start};
 use crate::support::raw;
 use crate::support::relay::{Job, Relay, new, with};
 
-/// A job in flight, before whose eyes everything is refused.
+/// A running job, to check that rejected requests have no effect on it.
 async fn running(relay: &Relay) -> Job {
     relay.put_ids("flight", &["f"]).await;
     relay.take("flight").await
 }
 
-/// Sends this to both endpoints that take jobs; both refuse it.
+/// Sends this body to both endpoints that accept jobs. Both must reject it.
 async fn both_refuse(relay: &Relay, job: &Job, body: impl AsRef<[u8]>, status: u16) {
     let body = body.as_ref();
     let shown = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
@@ -30,7 +30,7 @@ async fn both_refuse(relay: &Relay, job: &Job, body: impl AsRef<[u8]>, status: u
     }
 }
 
-/// Nothing has been enqueued, and the run goes on.
+/// Checks that nothing was enqueued and the run is still valid.
 async fn nothing_happened(relay: &Relay, job: &Job) {
     assert_eq!(relay.next_ids("q", 100).await, [""; 0]);
     assert_eq!(relay.stays("flight", "f").await, *job);
@@ -38,7 +38,7 @@ async fn nothing_happened(relay: &Relay, job: &Job) {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_400() {
+async fn invalid_json_is_400() {
     let server = start();
     let relay = client(&server);
     let job = running(&relay).await;
@@ -61,7 +61,7 @@ async fn what_is_no_json_is_400() {
         format!("[{}]", good.replace("null", "{\"a\":}")),
     ];
     for body in bodies {
-        // An object that is no array is of another shape, if it is JSON.
+        // If the body is valid JSON, an object instead of an array has the wrong shape.
         let body = if body.starts_with('{') {
             format!("[{body}]")
         } else {
@@ -130,7 +130,7 @@ async fn json_of_another_shape_is_422() {
         fields.push(json!({"run_at": time}));
     }
     for field in fields {
-        // One of many: none of them.
+        // One invalid job rejects all.
         let jobs = json!([new("q", "good"), with("q", "a", field), new("q", "too")]);
         both_refuse(&relay, &job, jobs.to_string(), 422).await;
     }
@@ -139,7 +139,7 @@ async fn json_of_another_shape_is_422() {
 }
 
 #[tokio::test]
-async fn nul_is_refused_wherever_it_is() {
+async fn nul_is_rejected_everywhere() {
     let server = start();
     let relay = client(&server);
     let job = running(&relay).await;
@@ -161,7 +161,7 @@ async fn nul_is_refused_wherever_it_is() {
         both_refuse(&relay, &job, json!([job_with_nul]).to_string(), 422).await;
     }
     nothing_happened(&relay, &job).await;
-    // A backslash before it makes it six harmless characters.
+    // After a backslash, `\u0000` is six ordinary characters.
     relay
         .put(&json!([with(
             "q",
@@ -177,9 +177,9 @@ async fn nul_is_refused_wherever_it_is() {
     sound(&server).await;
 }
 
-/// The document counts characters, not bytes.
+/// The documentation counts characters, not bytes.
 #[tokio::test]
-async fn names_have_1024_characters_at_most() {
+async fn names_have_at_most_1024_characters() {
     let server = start();
     let relay = client(&server);
     let job = running(&relay).await;
@@ -210,7 +210,7 @@ async fn names_have_1024_characters_at_most() {
 }
 
 #[tokio::test]
-async fn the_greatest_numbers_are_taken() {
+async fn the_largest_numbers_are_accepted() {
     let server = start();
     let relay = client(&server);
     for (field, greatest) in [("timeout", 2_147_483_647_i64), ("max_retries", 32_767)] {
@@ -231,7 +231,7 @@ async fn the_greatest_numbers_are_taken() {
 }
 
 #[tokio::test]
-async fn jobs_must_be_called_json() {
+async fn jobs_require_a_json_content_type() {
     let server = start();
     let relay = client(&server);
     let job = running(&relay).await;
@@ -282,12 +282,12 @@ async fn jobs_must_be_called_json() {
 }
 
 #[tokio::test]
-async fn a_body_has_2_mib_at_most() {
+async fn a_body_has_at_most_2_mib() {
     const MAX: usize = 2 << 20;
     let server = start();
     let relay = client(&server);
     let job = running(&relay).await;
-    // A payload with which the whole has so many bytes.
+    // A payload for which the whole body has `size` bytes.
     let of_size = |id: &str, size: usize| {
         let empty = json!([with("q", id, json!({"payload": ""}))]).to_string();
         let payload = "x".repeat(size - empty.len());
@@ -319,8 +319,7 @@ async fn a_body_has_2_mib_at_most() {
     sound(&server).await;
 }
 
-/// A field that nobody knows, and one that only the server sets, are passed over; so a job that was fetched can be
-/// given back.
+/// Unknown fields, and fields that only the server sets, are ignored, so that a job can be enqueued as it was returned.
 #[tokio::test]
 async fn other_fields_are_ignored() {
     let server = start();

@@ -1,4 +1,4 @@
-//! A job that takes the place of another: the old one's runner has lost it.
+//! Replace: a new job replaces the existing one, whose run ends.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{client, sound, start};
 use crate::support::relay::{new, with};
 
 #[tokio::test]
-async fn everything_is_new_but_when_it_was_created() {
+async fn a_replaced_job_keeps_only_its_creation_time() {
     let server = start();
     let relay = client(&server);
     let old = json!({"timeout": 9, "max_retries": 5, "payload": "old", "state": "old",
@@ -24,7 +24,7 @@ async fn everything_is_new_but_when_it_was_created() {
     assert_eq!(job.run_at.to_rfc3339(), "2002-01-01T00:00:00+00:00");
     assert_eq!(job.created_at, before.created_at);
     assert!(job.updated_at > before.updated_at, "{job:?}");
-    // What is not said is not as it was, but as of any new job.
+    // Unset fields have their defaults, not the values of the replaced job.
     let bare = json!([new("q", "a")]);
     relay.enqueue("replace", &bare).await.only(202);
     let job = relay.stays("q", "a").await;
@@ -39,7 +39,7 @@ async fn everything_is_new_but_when_it_was_created() {
 }
 
 #[tokio::test]
-async fn who_ran_the_old_one_can_do_nothing_to_the_new_one() {
+async fn the_run_of_a_replaced_job_has_no_access_to_the_new_one() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -70,7 +70,7 @@ async fn who_ran_the_old_one_can_do_nothing_to_the_new_one() {
 }
 
 #[tokio::test]
-async fn it_stands_where_its_run_at_says() {
+async fn a_replacement_is_ordered_by_its_run_at() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a", "b", "c"]).await;
@@ -78,7 +78,7 @@ async fn it_stands_where_its_run_at_says() {
     let jobs = json!([new("q", "a"), with("q", "b", later)]);
     relay.enqueue("replace", &jobs).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["c", "a"]);
-    // From later to now, and one that nobody has.
+    // A change from later to now, and a key that is not in use.
     let jobs = json!([new("q", "b"), new("q", "d")]);
     relay.enqueue("replace", &jobs).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["b", "d"]);
@@ -86,7 +86,7 @@ async fn it_stands_where_its_run_at_says() {
 }
 
 #[tokio::test]
-async fn the_last_of_two_in_one_request_is_the_one() {
+async fn of_two_equal_keys_in_one_request_the_last_one_is_kept() {
     let server = start();
     let relay = client(&server);
     for _ in 0..2 {
@@ -101,9 +101,9 @@ async fn the_last_of_two_in_one_request_is_the_one() {
     sound(&server).await;
 }
 
-/// A run that was replaced is not counted against the job.
+/// Runs of the replaced job do not count against the new job.
 #[tokio::test]
-async fn retries_begin_anew() {
+async fn a_replacement_has_all_its_retries() {
     let server = start();
     let relay = client(&server);
     let job = json!({"timeout": 0, "max_retries": 2});

@@ -1,4 +1,4 @@
-//! Requeue: the run ends and others come in its place, or nothing at all happens.
+//! Requeue: ends the run and enqueues other jobs, or has no effect at all.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::relay::{new, run_path, with};
 const MODES: [&str; 4] = ["", "unique", "ignore", "replace"];
 
 #[tokio::test]
-async fn the_same_key_begins_anew() {
+async fn a_requeue_with_the_same_key_starts_a_new_job() {
     let server = start();
     let relay = client(&server);
     let old = json!({"timeout": 9, "max_retries": 5, "payload": "old", "state": "old"});
@@ -42,7 +42,7 @@ async fn the_same_key_begins_anew() {
 }
 
 #[tokio::test]
-async fn other_keys_and_other_queues_in_order() {
+async fn a_requeue_can_enqueue_other_keys_and_queues_in_order() {
     let server = start();
     let relay = client(&server);
     for mode in MODES {
@@ -81,7 +81,7 @@ async fn other_keys_and_other_queues_in_order() {
 }
 
 #[tokio::test]
-async fn an_empty_list_is_completion() {
+async fn a_requeue_of_an_empty_list_completes_the_job() {
     let server = start();
     let relay = client(&server);
     for mode in MODES {
@@ -95,7 +95,7 @@ async fn an_empty_list_is_completion() {
 }
 
 #[tokio::test]
-async fn on_a_conflict_the_run_goes_on() {
+async fn a_requeue_with_a_conflict_keeps_the_run() {
     let server = start();
     let relay = client(&server);
     let later = json!({"run_at": "2100-01-01T00:00:00Z"});
@@ -133,7 +133,7 @@ async fn on_a_conflict_the_run_goes_on() {
 }
 
 #[tokio::test]
-async fn the_other_modes_do_with_conflicts_as_they_do_everywhere() {
+async fn the_other_modes_resolve_conflicts_as_in_enqueue() {
     let server = start();
     let relay = client(&server);
     let set_up = async || {
@@ -174,7 +174,7 @@ async fn the_other_modes_do_with_conflicts_as_they_do_everywhere() {
 }
 
 #[tokio::test]
-async fn without_that_run_nothing_is_enqueued_and_that_is_fine() {
+async fn a_requeue_without_the_run_enqueues_nothing_and_succeeds() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a", "b"]).await;
@@ -192,7 +192,7 @@ async fn without_that_run_nothing_is_enqueued_and_that_is_fine() {
     ] {
         for mode in MODES {
             let path = format!("{}?mode={mode}", run_path(queue, id, run));
-            // Not even a conflict is one.
+            // Not even a conflict is reported.
             let jobs = json!([
                 new("q", "x"),
                 with("q", "b", json!({"payload": 1})),
@@ -205,7 +205,7 @@ async fn without_that_run_nothing_is_enqueued_and_that_is_fine() {
     assert_eq!(relay.stays("q", "a").await, job);
     assert_eq!(relay.stays("q", "b").await, waiting);
     assert!(!relay.exists("q", "x").await && !relay.exists("new", "y").await);
-    // One that has ended is one that is not there.
+    // A run that has ended counts as missing.
     let jobs = json!([new("q", "c")]);
     relay.requeue(&job, "", &jobs).await.only(202);
     let again = json!([new("q", "d")]);
