@@ -124,7 +124,7 @@ async fn delete_and_reads_accept_jobs_in_any_state() {
 }
 
 #[tokio::test]
-async fn head_has_the_status_and_headers_of_get() {
+async fn head_has_the_status_of_get() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;

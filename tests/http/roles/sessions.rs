@@ -1,4 +1,4 @@
-//! Signing in and out, and what ends a session.
+//! Sign-in, sign-out, and the end of sessions.
 
 use reqwest::Method;
 use tempfile::TempDir;
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::{ADMIN, ANNA, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
-/// Whether the browser is let in.
+/// Whether the browser is authenticated.
 async fn is_in(browser: &Browser) -> bool {
     let status = browser.open("/ui/queues").await.status();
     assert!([200, 303].contains(&status.as_u16()), "{status}");
@@ -29,18 +29,18 @@ async fn browsers_are_redirected_to_the_login_and_programs_challenged() {
         page.contains(r#"name="next" value="/ui/queues?q=a%20b&amp;sort=name""#),
         "{page}"
     );
-    // Whoever has not come in sees nothing of what is inside.
+    // Without authentication, nothing of the dashboard is visible.
     for word in ["/ui/queues\"", "/ui/failures", "Audit", "class=\"rail\""] {
         assert!(!page.contains(word), "{word}");
     }
-    // A form leads there as well, and back to its page.
+    // A form leads to the login page as well, and after it back to the page of the form.
     let request = browser.request(Method::POST, "/ui/fn/retry");
     let request = request.header("accept", "text/html").body("id=a");
     let page = format!("http://{}/ui/jobs/a", server.address);
     let led = request.header("referer", page).send().await.unwrap();
     assert_eq!(led.status(), 303);
     assert_eq!(led.headers()["location"], "/ui/login?next=%2Fui%2Fjobs%2Fa");
-    // Nobody but a person wants a page.
+    // Only browser navigation gets the login page.
     for (headers, challenged) in [
         (&[("accept", "*/*")][..], true),
         (&[("accept", "application/json")], true),
@@ -171,7 +171,7 @@ async fn after_the_login_only_dashboard_pages_open() {
         let response = browser.post("/ui/login", &form).await;
         assert_eq!(response.headers()["location"], "/ui", "{next}");
     }
-    // Another site's page cannot sign somebody in.
+    // A page of another site cannot sign a user in.
     let request = browser.http.post(format!("{}/ui/login", browser.origin));
     let form = [("name", "vera"), ("secret", VERA)];
     let request = request.header("origin", "http://evil.example").form(&form);
@@ -179,7 +179,7 @@ async fn after_the_login_only_dashboard_pages_open() {
 }
 
 #[tokio::test]
-async fn after_ten_failures_even_the_right_key_has_to_wait() {
+async fn after_10_failures_even_the_right_key_has_to_wait() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     let wrong = [("name", "vera"), ("secret", "wrong")];
@@ -201,7 +201,7 @@ async fn after_ten_failures_even_the_right_key_has_to_wait() {
                 .contains("Too many failed attempts")
         );
     }
-    // Who has come in already is not concerned.
+    // Existing sessions are not affected.
     assert!(is_in(&browser.with_key(VERA)).await);
 }
 
