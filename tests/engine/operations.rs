@@ -81,7 +81,7 @@ async fn count(engine: &Engine, text: &str) -> usize {
     look(engine, text).await.len()
 }
 
-async fn sound(engine: &Engine) {
+async fn assert_consistent(engine: &Engine) {
     let problems = engine.check(None).await.unwrap();
     assert!(problems.is_empty(), "{problems:?}");
 }
@@ -232,7 +232,7 @@ async fn operations_retry_thousands_of_failed_jobs_in_batches() {
     assert_eq!(count(&engine, "state:failed").await, 10);
     let (total, listed) = engine.operations(PAGE).await.unwrap();
     assert_eq!((total, listed), (1, vec![operation]));
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
@@ -294,7 +294,7 @@ async fn operations_skip_jobs_and_store_the_reason() {
     assert_eq!(count(&engine, "tag:new priority:5 queue:there").await, 7);
     assert_eq!(count(&engine, "tag:vip").await, 0);
     assert!(!engine.known_tracked().contains("letter"));
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
@@ -324,7 +324,7 @@ async fn the_error_of_one_job_is_its_skip_reason() {
     let operation = run(&engine, Action::Retry, "later").await;
     let skips = why(&engine, operation.id).await;
     assert_eq!(skips[0].1, "job \"later\" is scheduled, not failed");
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
@@ -385,7 +385,7 @@ async fn operations_ignore_jobs_put_after_their_start() {
     assert_eq!((operation.done, operation.skipped), (2_000, 0));
     assert_eq!(count(&engine, "tag:old").await, 2_000);
     assert_eq!(count(&engine, "late -tag:old").await, 20);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
@@ -423,10 +423,10 @@ async fn operations_continue_after_a_restart() {
             .filter(|event| event.what == switchyard::engine::EventKind::Put);
         assert_eq!(puts.count(), 2, "{}", job.key.id);
     }
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     let undone = undo(&engine, cancelled.id).await;
     assert_eq!(undone.restored, 1_111);
     assert_eq!(count(&engine, "").await, 10_000);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }

@@ -41,13 +41,13 @@ impl Pair {
     /// Runs the consistency check on both servers.
     async fn is_sound(&self) {
         for (server, _) in self.both() {
-            sound(server).await;
+            assert_consistent(server).await;
         }
     }
 }
 
 /// Runs the consistency check.
-async fn sound(server: &Server) {
+async fn assert_consistent(server: &Server) {
     let found = server.anyone().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

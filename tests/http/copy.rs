@@ -190,7 +190,7 @@ fn assert_same(seen: &[(String, String)], expected: &[(String, String)]) {
 
 /// Checks that work continues: leases are valid, dependents are released, scheduled jobs become due, recurring jobs
 /// create children, and new jobs are behind old ones.
-async fn work_goes_on(server: &Server) {
+async fn assert_work_continues(server: &Server) {
     let worker = server.by("w").at(109);
     worker.complete("work", "running").await;
     let exact = worker.get("/job/exact").await;
@@ -224,7 +224,7 @@ async fn work_goes_on(server: &Server) {
 }
 
 /// Copies to another database, works there, copies back, and works there.
-async fn there_and_back(folder: &TempDir, there: &str) {
+async fn copy_there_and_back(folder: &TempDir, there: &str) {
     let from = sqlite(folder, "from.db");
     let server = Server::at_url(&from, CLIENTS_TELL_TIME);
     fill(&server).await;
@@ -245,7 +245,7 @@ async fn there_and_back(folder: &TempDir, there: &str) {
     }
     let server = Server::at_url(there, CLIENTS_TELL_TIME);
     assert_same(&everything(&server, 108.0).await, &before);
-    work_goes_on(&server).await;
+    assert_work_continues(&server).await;
     let before = everything(&server, 1050.0).await;
     server.stop().await;
     let back = sqlite(folder, "back.db");
@@ -266,7 +266,7 @@ async fn there_and_back(folder: &TempDir, there: &str) {
 #[tokio::test]
 async fn copy_from_file_to_file_keeps_everything() {
     let folder = TempDir::new().unwrap();
-    there_and_back(&folder, &sqlite(&folder, "there.db")).await;
+    copy_there_and_back(&folder, &sqlite(&folder, "there.db")).await;
 }
 
 /// The address of a PostgreSQL database for a test; `None` if the tests run on SQLite.
@@ -282,7 +282,7 @@ fn postgres(folder: &TempDir, name: &str) -> Option<String> {
 async fn copy_to_postgres_and_back_keeps_everything() {
     let folder = TempDir::new().unwrap();
     if let Some(there) = postgres(&folder, "there") {
-        there_and_back(&folder, &there).await;
+        copy_there_and_back(&folder, &there).await;
     }
 }
 

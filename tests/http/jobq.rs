@@ -45,7 +45,7 @@ async fn start_with_queue() -> (Server, Jobq) {
 }
 
 /// Runs the consistency check.
-async fn sound(server: &Server) {
+async fn assert_consistent(server: &Server) {
     let found = server.anyone().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

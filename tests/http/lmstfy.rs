@@ -38,7 +38,7 @@ fn client(server: &Server) -> Lmstfy {
 }
 
 /// Runs the consistency check.
-async fn sound(server: &Server) {
+async fn assert_consistent(server: &Server) {
     let found = server.anyone().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

@@ -36,7 +36,7 @@ fn client(server: &Server) -> Relay {
 }
 
 /// Runs the consistency check.
-async fn sound(server: &Server) {
+async fn assert_consistent(server: &Server) {
     let found = server.anyone().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

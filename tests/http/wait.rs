@@ -18,7 +18,7 @@ async fn a_blocking_claim_gets_a_job_put_later() {
         let worker = server.by(&name);
         let path = format!("/get/{queue}?wait=60");
         let put = async {
-            server.anyone().sees(&name).await;
+            server.anyone().wait_until_seen(&name).await;
             server.anyone().add(queue, json!({"meta": queue})).await
         };
         let (job, id) = tokio::join!(worker.get(&path), put);
@@ -57,7 +57,7 @@ async fn every_way_to_claim_can_block() {
             worker.get(way).await.ok()
         };
         let put = async {
-            server.anyone().sees(way).await;
+            server.anyone().wait_until_seen(way).await;
             server.anyone().add_ids("work", &[way]).await;
         };
         let (got, ()) = tokio::join!(ask, put);
@@ -186,7 +186,7 @@ async fn a_waiting_worker_gets_a_job_however_it_becomes_available() {
         // The second queue lists a worker that waits for a paused one.
         let wait = format!("/get?queue={way}&queue=idle&wait=60");
         let act = async {
-            server.anyone().sees(&name).await;
+            server.anyone().wait_until_seen(&name).await;
             holder.post(&path, data).await.ok();
         };
         let (job, ()) = tokio::join!(server.by(&name).get(&wait), act);
@@ -221,7 +221,7 @@ async fn a_blocking_claim_gets_jobs_that_become_available_with_time() {
 async fn a_blocking_claim_gets_a_delayed_job_put_while_it_waits() {
     let server = Server::with(&[]);
     let act = async {
-        server.anyone().sees("w").await;
+        server.anyone().wait_until_seen("w").await;
         let item = json!({"id": "a", "meta": 1, "delay": 0.2});
         server.anyone().add("work", item).await;
     };
@@ -238,7 +238,7 @@ async fn all_waiting_workers_get_jobs() {
     };
     let put = async {
         for name in ["one", "other", "third"] {
-            server.anyone().sees(name).await;
+            server.anyone().wait_until_seen(name).await;
         }
         server.anyone().add_ids("work", &["a"]).await;
         // Two valid items in a request with an invalid one.
@@ -260,7 +260,7 @@ async fn a_worker_that_disconnects_while_waiting_claims_no_job() {
         let request =
             format!("GET /get/work?wait=60&host={ghost} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         connection.write(request).await;
-        server.anyone().sees(&ghost).await;
+        server.anyone().wait_until_seen(&ghost).await;
         drop(connection);
         // The server detects the closed connection before these requests.
         for _ in 0..5 {
@@ -280,7 +280,7 @@ async fn a_worker_that_disconnects_while_waiting_claims_no_job() {
 async fn the_test_clock_wakes_waiting_claims_when_a_job_is_put() {
     let server = Server::start();
     let act = async {
-        server.at(5).sees("w").await;
+        server.at(5).wait_until_seen("w").await;
         server.at(5).add_ids("work", &["a"]).await;
     };
     let (job, ()) = tokio::join!(server.by("w").at(5).get("/get/work?wait=60"), act);
@@ -294,7 +294,7 @@ async fn a_stop_does_not_wait_for_blocking_claims() {
     let mut connection = Connection::to(&server).await;
     let request = "GET /get/work?wait=60&host=w HTTP/1.1\r\nhost: localhost\r\n\r\n";
     connection.write(request).await;
-    server.anyone().sees("w").await;
+    server.anyone().wait_until_seen("w").await;
     server.stop().await;
     // The waiting worker gets any response, or is disconnected.
     connection.read_to_end().await;

@@ -6,7 +6,7 @@ use super::{Caller, Server, raw};
 
 /// Checks that qless does not show the jobs with these IDs, which are in the queues `work` and `other`. Also checks
 /// that no queue with one of these names (percent-encoded) has a job, and that no event contains one of these words.
-pub async fn unseen_by_qless<T: AsRef<str>>(
+pub async fn assert_hidden_from_qless<T: AsRef<str>>(
     server: &Server,
     ids: &[T],
     queues: &[&str],
@@ -78,7 +78,7 @@ async fn empty_lists(anyone: Caller<'_>) {
 }
 
 /// Checks that the verbs of qless have no effect on these IDs of another protocol.
-pub async fn untouched_by_qless<T: AsRef<str>>(server: &Server, ids: &[T]) {
+pub async fn assert_unchanged_by_qless<T: AsRef<str>>(server: &Server, ids: &[T]) {
     let worker = server.by("w");
     for id in ids {
         let id = id.as_ref();

@@ -150,7 +150,7 @@ impl<'a> Caller<'a> {
 
     /// Waits until this worker has asked for a job. A worker is listed from its first request for a job, even if it got
     /// none.
-    pub async fn sees(self, worker: &str) {
+    pub async fn wait_until_seen(self, worker: &str) {
         let seen = async {
             loop {
                 let workers = self.get("/workers").await.ok();

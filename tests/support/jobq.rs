@@ -143,7 +143,7 @@ impl Jobq {
     }
 
     /// The job, which must exist.
-    pub async fn stays(&self, queue: &str, id: i64) -> Job {
+    pub async fn existing_job(&self, queue: &str, id: i64) -> Job {
         let job = self.job(queue, id).await;
         job.unwrap_or_else(|| panic!("{id} is not in {queue}"))
     }

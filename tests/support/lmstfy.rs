@@ -131,7 +131,7 @@ impl Lmstfy {
     }
 
     /// The job with this ID, which must exist.
-    pub async fn stays(&self, queue: &str, id: &str) -> Job {
+    pub async fn existing_job(&self, queue: &str, id: &str) -> Job {
         let job = self.job(queue, id).await;
         job.unwrap_or_else(|| panic!("{id} is not in {queue}"))
     }
@@ -174,7 +174,7 @@ impl Lmstfy {
     }
 
     /// Deletes dead jobs.
-    pub async fn bury(&self, at: &str) {
+    pub async fn delete_dead(&self, at: &str) {
         self.delete(&below(at, "/deadletter")).await.nothing();
     }
 
@@ -196,12 +196,12 @@ impl Lmstfy {
         let id = self.publish(queue, body).await;
         let job = self.take(&format!("{queue}?ttr=0")).await;
         assert_eq!(job.id, id, "the queue was empty");
-        self.dies(queue, before + 1).await;
+        self.wait_until_dead(queue, before + 1).await;
         id
     }
 
     /// Waits until the queue has `count` dead jobs.
-    pub async fn dies(&self, queue: &str, count: u64) {
+    pub async fn wait_until_dead(&self, queue: &str, count: u64) {
         let dead = async || self.dead_size(queue).await == count;
         eventually(&format!("{count} dead in {queue}"), dead).await;
         assert_eq!(
@@ -212,14 +212,14 @@ impl Lmstfy {
     }
 
     /// Waits until the queue has `size` ready jobs.
-    pub async fn grows(&self, queue: &str, size: u64) {
+    pub async fn wait_until_ready(&self, queue: &str, size: u64) {
         let ready = async || self.size(queue).await == size;
         eventually(&format!("{size} ready in {queue}"), ready).await;
     }
 
     /// Waits until `elapsed_ms` have passed since the job was published.
-    pub async fn ages(&self, queue: &str, id: &str, elapsed_ms: i64) {
-        let old = async || self.stays(queue, id).await.elapsed_ms >= elapsed_ms;
+    pub async fn wait_until_age(&self, queue: &str, id: &str, elapsed_ms: i64) {
+        let old = async || self.existing_job(queue, id).await.elapsed_ms >= elapsed_ms;
         eventually(&format!("{id} {elapsed_ms} ms old"), old).await;
     }
 
@@ -248,7 +248,7 @@ impl Lmstfy {
             let quick = self.publish(&at, "quick").await;
             let began = Instant::now();
             assert_eq!(self.take(&format!("{queue}?ttr={slow_s}")).await.id, slow);
-            self.ages(queue, &slow, age_ms).await;
+            self.wait_until_age(queue, &slow, age_ms).await;
             assert_eq!(self.take(&format!("{queue}?ttr=1")).await.id, quick);
             if began.elapsed() < Duration::from_secs(slow_s - 1) {
                 return (slow, quick);
@@ -260,7 +260,7 @@ impl Lmstfy {
     }
 
     /// Waits until the job no longer exists.
-    pub async fn vanishes(&self, queue: &str, id: &str) {
+    pub async fn wait_until_gone(&self, queue: &str, id: &str) {
         let gone = async || self.job(queue, id).await.is_none();
         eventually(&format!("{id} gone from {queue}"), gone).await;
     }
@@ -297,7 +297,7 @@ impl Lmstfy {
 
     /// Waits until the consumers that were started before are waiting. The server accepts connections in order, so it
     /// has accepted theirs before these.
-    pub async fn settled(&self, server: &Server) {
+    pub async fn wait_until_polling(&self, server: &Server) {
         for _ in 0..10 {
             let path = format!("/api/{}/settled/size", self.namespace);
             let mut connection = Connection::to(server).await;
@@ -369,7 +369,7 @@ pub async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
 }
 
 /// Sends a request whose whole body is written before the response is read, as simple clients do.
-pub async fn stubborn(server: &Server, method: &str, path: &str, body: &[u8]) -> Reply {
+pub async fn send_whole_body(server: &Server, method: &str, path: &str, body: &[u8]) -> Reply {
     let mut connection = Connection::to(server).await;
     let length = body.len();
     let head = format!(

@@ -275,7 +275,7 @@ impl Relay {
     }
 
     /// The job, which must exist.
-    pub async fn stays(&self, queue: &str, id: &str) -> Job {
+    pub async fn existing_job(&self, queue: &str, id: &str) -> Job {
         let job = self.job(queue, id).await;
         job.unwrap_or_else(|| panic!("{id} is not in {queue}"))
     }
@@ -314,14 +314,14 @@ impl Relay {
     // ---- shortcuts ----
 
     /// Waits until the run of the job has timed out, and returns the job.
-    pub async fn times_out(&self, queue: &str, id: &str) -> Job {
-        let idle = async || self.stays(queue, id).await.run_id.is_none();
+    pub async fn wait_until_timed_out(&self, queue: &str, id: &str) -> Job {
+        let idle = async || self.existing_job(queue, id).await.run_id.is_none();
         eventually(&format!("the run of {id} over"), idle).await;
-        self.stays(queue, id).await
+        self.existing_job(queue, id).await
     }
 
     /// Waits until the job no longer exists.
-    pub async fn vanishes(&self, queue: &str, id: &str) {
+    pub async fn wait_until_gone(&self, queue: &str, id: &str) {
         let gone = async || !self.exists(queue, id).await;
         eventually(&format!("{id} gone from {queue}"), gone).await;
     }

@@ -12,13 +12,13 @@ async fn undo_restores_canceled_jobs_unchanged() {
     assert_eq!((operation.done, operation.skipped), (12, 0));
     assert!(operation.can_be_undone(engine.now(None)));
     assert_eq!(count(&engine, "").await, 0);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     assert!(engine.known_tracked().contains("letter"));
     let undone = undo(&engine, operation.id).await;
     assert_eq!(undone.stage, Stage::Undone);
     assert_eq!((undone.restored, undone.lost), (12, 0));
     assert_same(&before, &look(&engine, "").await);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     assert_counts(&engine, 0.0).await;
     assert_eq!(ids(&look(&engine, "tag:vip").await), ["letter"]);
     // The jobs continue: a worker can still use its lease, and dependents are released.
@@ -31,7 +31,7 @@ async fn undo_restores_canceled_jobs_unchanged() {
     // A second undo has no effect.
     let again = engine.undo_operation(operation.id).await.unwrap();
     assert_eq!(again, Err(OperationError::TooLate));
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
@@ -72,7 +72,7 @@ async fn undo_skips_jobs_that_changes_have_made_impossible() {
     );
     let relayed = engine.claim(Claim::of(orders, "", 5), None).await.unwrap();
     assert_eq!(ids(&relayed), ["two"]);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
@@ -116,10 +116,10 @@ async fn operations_respawn_and_requeue_dead_jobs() {
     let before = look(&engine, "").await;
     let operation = run(&engine, Action::Cancel, "state:dead").await;
     assert_eq!(operation.done, 1);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     undo(&engine, operation.id).await;
     assert_same(&before, &look(&engine, "").await);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
@@ -143,6 +143,6 @@ async fn a_stopped_operation_can_be_undone() {
     let undone = undo(&engine, id).await;
     assert_eq!(undone.restored, operation.done);
     assert_eq!(count(&engine, "queue:q").await, JOBS);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }

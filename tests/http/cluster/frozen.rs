@@ -22,7 +22,7 @@ const ANSWERED: Duration = Duration::from_secs(60);
 const A_WHILE: Duration = Duration::from_secs(1);
 const STILL: Duration = Duration::from_secs(5);
 
-async fn one_stands_still(options: &[&str]) {
+async fn freeze_one_server(options: &[&str]) {
     let Some(pair) = Pair::start(options) else {
         return;
     };
@@ -57,10 +57,10 @@ async fn one_stands_still(options: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frozen_server_loses_nothing_and_completes_nothing_twice() {
-    one_stands_still(&[]).await;
+    freeze_one_server(&[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frozen_server_loses_nothing_without_skip_locked() {
-    one_stands_still(&["--no-skip-locked"]).await;
+    freeze_one_server(&["--no-skip-locked"]).await;
 }

@@ -7,7 +7,7 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tokio::time::{sleep, timeout};
 
-use super::{Pair, sound};
+use super::{Pair, assert_consistent};
 use crate::support::{Server, postgres};
 
 /// The time within which another server takes over maintenance after the leader has died or hangs.
@@ -34,7 +34,7 @@ impl Looker {
     }
 
     /// Waits until the leader's name satisfies `is`.
-    async fn until_leads(&mut self, within: Duration, is: impl Fn(&str) -> bool) -> String {
+    async fn wait_for_leader(&mut self, within: Duration, is: impl Fn(&str) -> bool) -> String {
         let leads = async {
             loop {
                 let (name, _) = self.leader().await;
@@ -48,7 +48,7 @@ impl Looker {
     }
 
     /// Waits until the leader has renewed its lease.
-    async fn until_renewed(&mut self) -> String {
+    async fn wait_for_renewal(&mut self) -> String {
         let (leader, until) = self.leader().await;
         let renewed = async {
             loop {
@@ -67,7 +67,7 @@ impl Looker {
 }
 
 /// Checks that maintenance runs: due jobs become available, and old jobs are deleted.
-async fn is_kept(server: &Server, looker: &mut Looker, round: u32) {
+async fn assert_maintained(server: &Server, looker: &mut Looker, round: u32) {
     let work = server.by("w");
     let (due, old) = (format!("due{round}"), format!("old{round}"));
     work.set("jobs-history-count", json!(0)).await.ok();
@@ -93,52 +93,58 @@ async fn is_kept(server: &Server, looker: &mut Looker, round: u32) {
 }
 
 /// Two servers, the first of which is the leader; and the leader's name.
-async fn led_by_the_first() -> Option<(Pair, Looker, String)> {
+async fn pair_led_by_first() -> Option<(Pair, Looker, String)> {
     let database = postgres::shared_database()?;
     let one = Server::at_url(&database, &[]);
     let mut looker = Looker::at(&database).await;
-    let first = looker.until_leads(PATIENCE, |name| !name.is_empty()).await;
+    let first = looker
+        .wait_for_leader(PATIENCE, |name| !name.is_empty())
+        .await;
     let other = Server::at_url(&database, &[]);
     let pair = Pair {
         database,
         one,
         other,
     };
-    is_kept(&pair.other, &mut looker, 0).await;
-    assert_eq!(looker.until_renewed().await, first);
+    assert_maintained(&pair.other, &mut looker, 0).await;
+    assert_eq!(looker.wait_for_renewal().await, first);
     Some((pair, looker, first))
 }
 
 #[tokio::test]
 async fn another_server_leads_after_the_leader_is_killed() {
-    let Some((mut pair, mut looker, first)) = led_by_the_first().await else {
+    let Some((mut pair, mut looker, first)) = pair_led_by_first().await else {
         return;
     };
     pair.one.kill();
-    let second = looker.until_leads(TAKEN_OVER, |name| name != first).await;
-    is_kept(&pair.other, &mut looker, 1).await;
+    let second = looker
+        .wait_for_leader(TAKEN_OVER, |name| name != first)
+        .await;
+    assert_maintained(&pair.other, &mut looker, 1).await;
     // A server that joins accepts the existing leader.
     let third = Server::at_url(&pair.database, &[]);
     for _ in 0..3 {
-        assert_eq!(looker.until_renewed().await, second);
+        assert_eq!(looker.wait_for_renewal().await, second);
     }
-    sound(&third).await;
-    sound(&pair.other).await;
+    assert_consistent(&third).await;
+    assert_consistent(&pair.other).await;
 }
 
 #[tokio::test]
 async fn another_server_leads_while_the_leader_is_frozen_and_afterwards() {
-    let Some((pair, mut looker, first)) = led_by_the_first().await else {
+    let Some((pair, mut looker, first)) = pair_led_by_first().await else {
         return;
     };
     pair.one.freeze();
-    let second = looker.until_leads(TAKEN_OVER, |name| name != first).await;
-    is_kept(&pair.other, &mut looker, 1).await;
+    let second = looker
+        .wait_for_leader(TAKEN_OVER, |name| name != first)
+        .await;
+    assert_maintained(&pair.other, &mut looker, 1).await;
     pair.one.thaw();
     // The first server continues, and has detected that it is no longer the leader.
-    is_kept(&pair.one, &mut looker, 2).await;
+    assert_maintained(&pair.one, &mut looker, 2).await;
     for _ in 0..5 {
-        assert_eq!(looker.until_renewed().await, second);
+        assert_eq!(looker.wait_for_renewal().await, second);
     }
     pair.is_sound().await;
 }

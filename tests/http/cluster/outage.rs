@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::sound;
+use super::assert_consistent;
 use crate::support::history::History;
 use crate::support::load::{Client, Load, settle};
 use crate::support::postgres::Postgres;
@@ -95,7 +95,7 @@ async fn a_postgres_crash_under_load_loses_nothing() {
     recovered(&server).await;
     sleep(A_WHILE).await;
     load.end().await;
-    sound(&server).await;
+    assert_consistent(&server).await;
     server.stop().await;
     settle(&address, &history, LEASE).await;
 }
@@ -134,14 +134,14 @@ async fn a_crash_of_postgres_and_one_of_two_servers_loses_nothing() {
     sleep(A_WHILE).await;
     load.end().await;
     for server in [third, other] {
-        sound(&server).await;
+        assert_consistent(&server).await;
         server.stop().await;
     }
     settle(&address, &history, LEASE).await;
 }
 
 /// Sends requests of every kind concurrently, and checks that each is rejected in time.
-async fn all_are_turned_away(server: &Server) {
+async fn assert_all_rejected_in_time(server: &Server) {
     let job = || json!({"id": "a", "meta": 1});
     let requests = [
         (Method::POST, "/add/work", Some(job())),
@@ -198,7 +198,7 @@ async fn all_are_turned_away(server: &Server) {
 
 /// Checks that every request is rejected in time while the database is unavailable, and that the server recovers. The
 /// worker has claimed the job `a`.
-async fn turned_away_in_time(
+async fn assert_rejected_during_outage(
     goes: fn(&Postgres),
     comes_back: fn(&Postgres),
 ) -> Option<(Postgres, Server)> {
@@ -210,8 +210,8 @@ async fn turned_away_in_time(
         .await;
     goes(&postgres);
     // At first, while writes are retried; later, when they are rejected at once.
-    all_are_turned_away(&server).await;
-    all_are_turned_away(&server).await;
+    assert_all_rejected_in_time(&server).await;
+    assert_all_rejected_in_time(&server).await;
     comes_back(&postgres);
     recovered(&server).await;
     Some((postgres, server))
@@ -219,10 +219,10 @@ async fn turned_away_in_time(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_postgres_every_request_is_rejected_in_time() {
-    let gone = turned_away_in_time(Postgres::stop, Postgres::start_again);
+    let gone = assert_rejected_during_outage(Postgres::stop, Postgres::start_again);
     if let Some((_postgres, server)) = gone.await {
         server.by("w").complete("work", "a").await;
-        sound(&server).await;
+        assert_consistent(&server).await;
         server.stop().await;
     }
 }
@@ -230,9 +230,9 @@ async fn without_postgres_every_request_is_rejected_in_time() {
 /// A write that hangs may or may not be committed, so the state of the job is unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_postgres_hangs_every_request_is_rejected_in_time() {
-    let hung = turned_away_in_time(Postgres::freeze, Postgres::thaw);
+    let hung = assert_rejected_during_outage(Postgres::freeze, Postgres::thaw);
     if let Some((_postgres, server)) = hung.await {
-        sound(&server).await;
+        assert_consistent(&server).await;
         server.stop().await;
     }
 }
@@ -261,7 +261,7 @@ async fn a_hanging_postgres_under_load_loses_nothing() {
     sleep(A_WHILE).await;
     load.end().await;
     for server in [one, other] {
-        sound(&server).await;
+        assert_consistent(&server).await;
         server.stop().await;
     }
     settle(&address, &history, LEASE).await;
@@ -279,7 +279,7 @@ async fn a_poll_survives_an_outage_and_gets_the_next_job() {
         Server::at_url(&address, FULL),
     );
     let act = async {
-        one.anyone().sees("w").await;
+        one.anyone().wait_until_seen("w").await;
         postgres.restart();
         recovered(&other).await;
         other.anyone().add_ids("work", &["a"]).await;

@@ -214,7 +214,7 @@ async fn workers_are_listed_on_all_servers() {
     let Some(pair) = Pair::start(&[]) else { return };
     for ((server, other), name) in pair.both().into_iter().zip(["w", "v"]) {
         assert_eq!(server.by(name).pop("empty").await, Value::Null);
-        other.anyone().sees(name).await;
+        other.anyone().wait_until_seen(name).await;
     }
 }
 

@@ -25,7 +25,7 @@ async fn polls_wake(pair: &Pair) {
             one.anyone().post("/cancel", json!("gone")).await.ok();
             let path = format!("/get/{queue}?wait=60");
             let put = async {
-                one.anyone().sees(&name).await;
+                one.anyone().wait_until_seen(&name).await;
                 other.anyone().add(&queue, json!({"meta": null})).await
             };
             let worker = one.by(&name);

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::sound;
+use super::assert_consistent;
 use crate::support::Server;
 
 async fn call(server: &Server, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
@@ -88,5 +88,5 @@ async fn paths_of_upstream_clients_use_the_default_queue() {
     )
     .unwrap();
     assert_eq!(listed["jobs"].as_array().map(Vec::len), Some(2));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

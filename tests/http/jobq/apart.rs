@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
-use crate::support::apart::{unseen_by_qless, untouched_by_qless};
+use super::{assert_consistent, client, start};
+use crate::support::apart::{assert_hidden_from_qless, assert_unchanged_by_qless};
 use crate::support::jobq::{Job, Jobq};
 use crate::support::lmstfy::Lmstfy;
 use crate::support::relay::{Relay, new};
@@ -41,9 +41,9 @@ async fn qless_does_not_show_jobq_jobs() {
     let jobq = client(&server);
     let before = fill(&jobq).await;
     let queues = ["ns", "jobq", "jobq%2Fwork", "jobq%3Awork", "v0"];
-    unseen_by_qless(&server, &IDS, &queues, &["jobq-"]).await;
+    assert_hidden_from_qless(&server, &IDS, &queues, &["jobq-"]).await;
     assert_eq!(everything(&jobq).await, before);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn qless_verbs_do_not_affect_jobq_jobs() {
     let server = start();
     let jobq = client(&server);
     let before = fill(&jobq).await;
-    untouched_by_qless(&server, &IDS).await;
+    assert_unchanged_by_qless(&server, &IDS).await;
     let worker = server.by("w");
     // qless commands on queues affect qless queues only.
     worker.post("/pause/work", Value::Null).await.accepted();
@@ -64,7 +64,7 @@ async fn qless_verbs_do_not_affect_jobq_jobs() {
         let polled = jobq.poll("work", &json!([]), &json!(["AGAIN"])).await;
         assert_eq!(polled.map(|job| job.id), Some(id));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn lmstfy_and_relay_do_not_show_jobq_jobs() {
             assert_eq!(lmstfy.peek(queue).await, None);
             assert_eq!(lmstfy.dead(queue).await, (0, String::new()));
             assert_eq!(lmstfy.respawn(&format!("{queue}?limit=9")).await, 0);
-            lmstfy.bury(&format!("{queue}?limit=9")).await;
+            lmstfy.delete_dead(&format!("{queue}?limit=9")).await;
             lmstfy.destroy(queue).await;
             for id in IDS {
                 assert_eq!(lmstfy.job(queue, id).await, None);
@@ -97,7 +97,7 @@ async fn lmstfy_and_relay_do_not_show_jobq_jobs() {
         }
     }
     assert_eq!(everything(&jobq).await, before);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn jobq_does_not_show_jobs_of_other_protocols() {
     assert_eq!(worker.pop_ids("work", 9).await, ["2", "3"]);
     assert_eq!(lmstfy.drain("work").await, [id]);
     assert_eq!(relay.next_ids("work", 9).await, ["1", "2"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Jobs with the same name in all protocols, each of which is completed.
@@ -154,14 +154,14 @@ async fn jobs_with_equal_names_in_all_protocols_are_independent() {
     relay.put_ids("work", &["1"]).await;
     assert_eq!(worker.pop("work").await["meta"], "qless");
     worker.complete("work", "1").await;
-    assert_eq!(jobq.stays("work", 1).await.payload, "\"jobq\"");
+    assert_eq!(jobq.existing_job("work", 1).await.payload, "\"jobq\"");
     jobq.delete("work", 1).await;
     assert_eq!(worker.state("1").await, "complete");
     assert!(relay.exists("work", "1").await);
     let job = jobq.put("work", &json!("again")).await;
     relay.delete("work", "1").await;
     assert_eq!(jobq.all("work").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// lmstfy has a path that deletes dead jobs of any namespace; it must not apply to Jobq's paths.
@@ -194,7 +194,7 @@ async fn the_short_path_of_lmstfy_does_not_apply() {
     let url = format!("http://{}/token/v0?description=x", server.address);
     let response = server.http.post(url).send().await.unwrap();
     assert_eq!(response.status(), 400);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Empty queues of other protocols are deleted after some time.
@@ -214,5 +214,5 @@ async fn jobq_queues_and_records_do_not_expire() {
     assert_eq!(jobq.queues().await[0], empty);
     assert_eq!(jobq.all("empty").await, []);
     assert_eq!(jobq.all("work").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

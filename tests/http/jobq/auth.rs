@@ -28,7 +28,7 @@ const ENDPOINTS: [(&str, &str, &str); 13] = [
 ];
 
 /// Checks that all endpoints reject this client.
-async fn closed(jobq: &Jobq, shown: &str) {
+async fn assert_rejected(jobq: &Jobq, shown: &str) {
     for (method, path, body) in ENDPOINTS {
         let asked = format!("{method} {path} by {shown:?}");
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
@@ -73,7 +73,7 @@ async fn the_token_protects_all_of_jobq_and_nothing_else() {
         &format!("Token {TOKEN}"),
         "Basic eDp5",
     ] {
-        closed(&nobody, shown).await;
+        assert_rejected(&nobody, shown).await;
     }
     let path = format!("/queue?token={TOKEN}");
     nobody.get(&path).await.refused(401, &[]);

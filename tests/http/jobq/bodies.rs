@@ -3,10 +3,10 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start_with_queue};
+use super::{assert_consistent, client, start_with_queue};
 use crate::support::Server;
 use crate::support::jobq::{Jobq, What, canonical};
-use crate::support::lmstfy::stubborn;
+use crate::support::lmstfy::send_whole_body;
 
 /// Every endpoint that requires a body: path, and a valid body.
 const TAKERS: [(&str, &str); 6] = [
@@ -82,7 +82,7 @@ async fn invalid_json_is_rejected_by_every_endpoint() {
     }
     assert_eq!(jobq.all("q").await, [job]);
     assert_eq!(jobq.queues().await.len(), 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Various JSON texts, in various notations.
@@ -133,7 +133,7 @@ async fn stored_json_is_returned_with_every_digit() {
         let created = jobq.post_text("/queue/q/job", body).await.job();
         let plain = canonical(text);
         assert_eq!((&created.payload, &created.state), (&plain, &plain));
-        assert_eq!(jobq.stays("q", created.id).await, created);
+        assert_eq!(jobq.existing_job("q", created.id).await, created);
         let path = format!("/queue/q/job/{}/event", created.id);
         let logged = jobq.post_text(&path, format!(" {text}\n")).await.job();
         assert_eq!(logged.log()[1..], [What::User(plain.clone())]);
@@ -148,12 +148,12 @@ async fn stored_json_is_returned_with_every_digit() {
         let polled = jobq.post_text("/queue/q/poll_job", body).await.job();
         let moved = What::Advanced(canonical(next), plain.clone());
         assert_eq!((&polled.state, &polled.log()[3..]), (&plain, &[moved][..]));
-        assert_eq!(jobq.stays("q", created.id).await, polled);
+        assert_eq!(jobq.existing_job("q", created.id).await, polled);
         let query = json!([["=", "id", created.id]]);
         assert_eq!(jobq.ask_for("q", &query).await.jobs(), [polled]);
     }
     assert_eq!(jobq.all("q").await.len(), TEXTS.len());
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Stores the text in every way. Returns it as stored; `None` if every way rejects it.
@@ -177,11 +177,11 @@ async fn kept(jobq: &Jobq, text: &str) -> Option<String> {
         assert_eq!(other.status, expected, "{other:?}");
     }
     if !is_kept {
-        assert_eq!(jobq.stays("q", job.id).await, job);
+        assert_eq!(jobq.existing_job("q", job.id).await, job);
         return None;
     }
     let id = reply.job().id;
-    let again = jobq.stays("q", id).await.payload;
+    let again = jobq.existing_job("q", id).await.payload;
     assert_eq!(again, canonical(text));
     Some(again)
 }
@@ -207,7 +207,7 @@ async fn the_character_nul_is_stored() {
     ] {
         jobq.ask_for("q", &query).await.jobs();
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Unpaired surrogates can be written as escapes, and are stored as written.
@@ -229,7 +229,7 @@ async fn unpaired_surrogates_are_stored() {
         let query = json!([["LIKE", "payload", "'%a%'"]]);
         assert_eq!(jobq.ask_for("q", &query).await.status, 200);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -254,7 +254,7 @@ async fn deeply_nested_json_is_stored_or_rejected() {
             assert_eq!(reply.status, 200, "{depth}: {}", reply.status);
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// A client that sends its whole body before it reads can read the response.
@@ -270,17 +270,17 @@ async fn a_body_is_read_completely_before_it_is_rejected() {
         ("PUT", "/api/v0/queue/q/job", 405),
         ("POST", "/api/v0/queue/q/job", 200),
     ] {
-        let reply = stubborn(&server, method, path, large.as_bytes()).await;
+        let reply = send_whole_body(&server, method, path, large.as_bytes()).await;
         assert_eq!(reply.status, status, "{method} {path}");
     }
     let too_large = vec![b'7'; BODY_BYTES_MAX + 1];
     for (path, _) in TAKERS {
         let path = format!("/api/v0{path}");
-        let reply = stubborn(&server, "POST", &path, &too_large).await;
+        let reply = send_whole_body(&server, "POST", &path, &too_large).await;
         assert_eq!(reply.status, 413, "{path}");
     }
     assert_eq!(jobq.all("q").await.len(), 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -294,7 +294,7 @@ async fn too_large_bodies_are_413_with_json() {
         jobq.post_text(path, too_large).await.refused(413, &[]);
     }
     assert_eq!(jobq.all("q").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -314,7 +314,7 @@ async fn a_body_has_at_most_2_mib() {
             reply.refused(413, &[]);
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -352,5 +352,5 @@ async fn duplicate_keys_are_handled_consistently() {
         let path = format!("/queue/q/job/{}", job["id"]);
         assert_eq!(jobq.get(&path).await.ok::<Value>(), job);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

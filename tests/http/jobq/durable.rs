@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::Server;
 use crate::support::jobq::{Job, Jobq, Reply, What, path, plain};
 use crate::support::lmstfy::eventually;
@@ -175,7 +175,7 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
     settle(&client(&server), &told).await;
     let next = client(&server).create("next").await;
     assert!(next.id > newest, "{next:?} after {newest}");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Compares the remaining jobs with the outcomes of the calls.

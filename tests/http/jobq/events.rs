@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::jobq::{Job, Jobq, What, path, plain};
 use crate::support::lmstfy::eventually;
 
@@ -28,9 +28,9 @@ async fn events_are_appended_to_the_log_in_order() {
         log.push(What::User(plain(&event)));
         assert_eq!(job.log(), log);
         assert_eq!((&*job.payload, &*job.state), ("\"p\"", "[\"S\"]"));
-        assert_eq!(jobq.stays("q", 1).await, job);
+        assert_eq!(jobq.existing_job("q", 1).await, job);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// In every event, the time is a string of seconds.
@@ -68,19 +68,19 @@ async fn events_have_the_documented_format() {
 async fn changes_update_the_modification_time_and_reads_do_not() {
     let (server, jobq) = start_with_queue().await;
     jobq.put("q", &json!(1)).await;
-    let mut last = jobq.stays("q", 1).await;
+    let mut last = jobq.existing_job("q", 1).await;
     for step in 0..3 {
         // Reads do not change the modification time.
         let later = async || chrono::Utc::now().timestamp() > last.modified;
         eventually("the next second", later).await;
-        assert_eq!(jobq.stays("q", 1).await, last);
+        assert_eq!(jobq.existing_job("q", 1).await, last);
         assert_eq!(jobq.all("q").await, std::slice::from_ref(&last));
         jobq.ask_for("q", &json!([])).await.jobs();
         jobq.poll("q", &json!([["=", "id", 2]]), &json!(1)).await;
         jobq.advance("q", 1, &json!("no"), &json!(1))
             .await
             .conflict();
-        assert_eq!(jobq.stays("q", 1).await, last);
+        assert_eq!(jobq.existing_job("q", 1).await, last);
         let state: Value = serde_json::from_str(&last.state).unwrap();
         let now = match step {
             0 => jobq.event("q", 1, &json!(1)).await.job(),
@@ -92,7 +92,7 @@ async fn changes_update_the_modification_time_and_reads_do_not() {
         assert_eq!(now.events[..last.events.len()], last.events);
         last = now;
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -103,8 +103,8 @@ async fn invalid_json_is_not_an_event() {
     for body in ["", " ", "x", "{", "1 2", "[1,]", "{\"a\"}"] {
         jobq.post_text(&at, body).await.refused(400, &[]);
     }
-    assert_eq!(jobq.stays("q", 1).await, job);
-    sound(&server).await;
+    assert_eq!(jobq.existing_job("q", 1).await, job);
+    assert_consistent(&server).await;
 }
 
 /// A job whose log has less than 1 KB of space left.
@@ -148,19 +148,19 @@ async fn a_log_has_at_most_1_mib() {
         let query = json!([["=", "id", full.id]]);
         let reply = jobq.ask_one("q", &query, &large).await;
         reply.refused(422, &[]);
-        assert_eq!(jobq.stays("q", full.id).await, full);
+        assert_eq!(jobq.existing_job("q", full.id).await, full);
     }
     assert_eq!(jobq.matching("q", &json!([])).await, order);
     // A state change with a wrong old state gets either error, and has no effect.
     let reply = jobq.advance("q", full.id, &json!(1), &large).await;
     assert!([409, 422].contains(&reply.status), "{reply:?}");
-    assert_eq!(jobq.stays("q", full.id).await, full);
+    assert_eq!(jobq.existing_job("q", full.id).await, full);
     // Other jobs are not affected, and the job can be deleted.
     let other = jobq.put("q", &json!("other")).await;
     jobq.event("q", other.id, &large).await.job();
     jobq.delete("q", full.id).await;
     assert_eq!(jobq.job("q", full.id).await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -176,8 +176,8 @@ async fn an_event_has_at_most_1_mib() {
             assert_eq!(reply.job().log()[1], What::User(event.to_string()));
         } else {
             reply.refused(422, &[]);
-            assert_eq!(jobq.stays("q", id).await.log(), job.log());
+            assert_eq!(jobq.existing_job("q", id).await.log(), job.log());
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::query::fill;
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::jobq::{At, Jobq};
 
 /// Checks that both endpoints with queries reject this one, without effect. Returns the place of the error.
@@ -44,7 +44,7 @@ async fn a_term_that_is_not_a_triple_is_rejected_with_its_number() {
     }
     // A triple instead of a list of triples.
     assert_eq!(refused(&jobq, &good).await.term, Some(0));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn the_operator_must_be_one_of_these() {
         let at = refused(&jobq, &query).await;
         assert_eq!((at.term, at.place), (Some(1), Some(0)), "{query}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Invalid expressions, and the column of the error. (`None` if the error has several possible places.)
@@ -161,7 +161,7 @@ async fn errors_have_the_place_in_the_query() {
             assert_eq!((at.term, at.place), (Some(0), Some(place)), "{query}");
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// The message says what is wrong.
@@ -193,7 +193,7 @@ async fn a_query_has_at_most_32_terms() {
             refused(&jobq, &query).await;
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Each limit: one below it, at it, and one above it.
@@ -235,7 +235,7 @@ async fn expressions_have_limits() {
             }
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// At most 100 levels of any kind. Many more must not overflow the stack.
@@ -284,7 +284,7 @@ async fn an_expression_has_at_most_100_levels() {
         let query = json!([["IS NOT", text, null]]);
         assert_eq!(jobq.matching("q", &query).await, [1], "{chain}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -323,7 +323,7 @@ async fn patterns_are_those_of_sql() {
         let found = jobq.matching("q", &query).await.len();
         assert_eq!(found, texts.len() - expected.len(), "{pattern}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Patterns and texts for which naive matchers backtrack exponentially.
@@ -345,7 +345,7 @@ async fn no_pattern_takes_exponential_time() {
         let found = reply.jobs().len();
         assert_eq!(found, usize::from(!pattern.contains('b')), "{pattern}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -364,7 +364,7 @@ async fn queries_that_exceed_the_budget_are_rejected() {
         reply.refused(422, &[]);
     }
     assert_eq!(jobq.matching("q", &json!([])).await, before);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Arithmetic errors result in null, as in SQL, or in an error response, never in a fault.
@@ -417,5 +417,5 @@ async fn extreme_arithmetic_causes_no_fault() {
             assert!([200, 400, 422].contains(&reply.status), "{reply:?}");
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::escape;
 use crate::support::jobq::{Job, Jobq, Queue};
 
@@ -137,7 +137,7 @@ async fn expressions_that_reach_beyond_the_job_are_rejected() {
     }
     assert_eq!(canary(&jobq).await, before);
     assert_eq!(jobq.all("q").await, own);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Within a larger expression they are rejected as well.
@@ -163,7 +163,7 @@ async fn wrapping_such_an_expression_does_not_help() {
     }
     assert_eq!(canary(&jobq).await, before);
     assert_eq!(jobq.all("q").await, own);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn harmless_expressions_find_only_jobs_of_the_queue() {
     }
     assert_eq!(canary(&jobq).await, before);
     assert_eq!(jobq.all("q").await.len(), 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// In paths, stored values, and page parameters.
@@ -223,7 +223,7 @@ async fn other_parameters_cannot_inject_sql() {
         jobq.event("q", job.id, &json!(text)).await.job();
         let taken = json!(["TAKEN", text]);
         let reply = jobq.advance("q", job.id, &json!([text]), &taken).await;
-        assert_eq!(jobq.stays("q", job.id).await, reply.job());
+        assert_eq!(jobq.existing_job("q", job.id).await, reply.job());
         let query = json!([[
             "=",
             "json_extract(state,'$[1]')",
@@ -233,5 +233,5 @@ async fn other_parameters_cannot_inject_sql() {
     }
     assert_eq!(canary(&jobq).await, before);
     assert_eq!(jobq.all("q").await.len(), 1 + BEYOND.len() + HARMLESS.len());
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{client, sound, start_with_queue};
+use super::{assert_consistent, client, start_with_queue};
 use crate::support::Server;
 use crate::support::jobq::{What, ids, path};
 
@@ -36,10 +36,10 @@ async fn a_job_can_be_created_with_and_without_a_state() {
         assert_eq!(created.id, i64::try_from(number).unwrap() + 1, "{body}");
         assert_eq!((&*created.payload, &*created.state), (payload, state));
         assert_eq!(created.log(), [What::Created]);
-        assert_eq!(jobq.stays("q", created.id).await, created);
+        assert_eq!(jobq.existing_job("q", created.id).await, created);
     }
     assert_eq!(jobq.all("q").await.len(), 7);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn a_job_requires_a_payload() {
     assert_eq!(jobq.all("q").await, []);
     // The rejected requests used no number.
     assert_eq!(jobq.put("q", &json!(1)).await.id, 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn an_unknown_job_is_404() {
     }
     assert_eq!(jobq.all("q").await, [job]);
     assert_eq!(jobq.all("other").await.len(), 2);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn a_repeated_delete_succeeds() {
         assert_eq!(jobq.matching("q", &query).await, [0; 0]);
         assert_eq!(jobq.poll("q", &query, &json!(1)).await, None);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn each_queue_numbers_its_jobs_and_reuses_no_number() {
     assert_eq!(jobq.put("q", &json!(0)).await.id, last + 1);
     assert_eq!(jobq.put("other", &json!(0)).await.id, 4);
     assert_eq!(ids(&jobq.all("other").await), [1, 2, 3, 4]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Compares all data of the jobs.
@@ -197,5 +197,5 @@ async fn everything_survives_a_stop_and_a_crash() {
     assert_eq!(jobq.matching("q", &json!([])).await, order);
     assert_eq!(jobq.queues().await, [queue]);
     assert_eq!(jobq.get(&path("q", 1)).await.job(), before[0]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

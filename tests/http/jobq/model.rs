@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::jobq::{self, Job, Jobq, What, path, plain};
 
 const STEPS: usize = 1_800;
@@ -372,5 +372,5 @@ async fn a_random_walk_agrees_with_the_model() {
         }
     }
     walk.looks_alike().await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection};
 
 use super::query::fill;
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::jobq::{Job, Jobq};
 
 /// Expressions that both support.
@@ -191,5 +191,5 @@ async fn queries_have_the_same_results_as_in_sqlite() {
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(matches > 2_000, "only {matches} were to be found");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::Server;
 use crate::support::jobq::{Jobq, ids};
 use crate::support::lmstfy::eventually;
@@ -18,7 +18,7 @@ const ANSWERED: Duration = Duration::from_secs(60);
 const FULL: &[&str] = &["--durability", "full"];
 
 /// Sends requests of every kind concurrently, and checks that each is rejected in time.
-async fn all_are_put_off(jobq: &Jobq) {
+async fn assert_all_rejected_in_time(jobq: &Jobq) {
     let requests = [
         (Method::GET, "/queue", ""),
         (Method::POST, "/queue", r#"{"name":"new"}"#),
@@ -82,8 +82,8 @@ async fn without_postgres_clients_are_asked_to_retry() {
     let (server, jobq) = start(&postgres).await;
     let before = jobq.all("q").await;
     postgres.stop();
-    all_are_put_off(&jobq).await;
-    all_are_put_off(&jobq).await;
+    assert_all_rejected_in_time(&jobq).await;
+    assert_all_rejected_in_time(&jobq).await;
     // Invalid requests are rejected without using the database.
     for path in ["/queue", "/queue/q/job", "/queue/q/job/1/event"] {
         jobq.post_text(path, "[").await.refused(400, &[]);
@@ -98,7 +98,7 @@ async fn without_postgres_clients_are_asked_to_retry() {
     assert_eq!(jobq.put("q", &json!(3)).await.id, 3);
     let polled = jobq.poll("q", &json!([]), &json!(["A"])).await;
     assert_eq!(polled.map(|job| job.id), Some(1));
-    sound(&server).await;
+    assert_consistent(&server).await;
     server.stop().await;
 }
 
@@ -110,8 +110,8 @@ async fn while_postgres_hangs_clients_are_asked_to_retry() {
     };
     let (server, jobq) = start(&postgres).await;
     postgres.freeze();
-    all_are_put_off(&jobq).await;
-    all_are_put_off(&jobq).await;
+    assert_all_rejected_in_time(&jobq).await;
+    assert_all_rejected_in_time(&jobq).await;
     postgres.thaw();
     recovered(&jobq).await;
     let fresh = jobq.create("fresh").await;
@@ -122,6 +122,6 @@ async fn while_postgres_hangs_clients_are_asked_to_retry() {
     let polled = jobq.poll("fresh", &json!([]), &Value::Null).await;
     assert_eq!(polled.map(|job| job.id), Some(1));
     assert_eq!(ids(&jobq.all("fresh").await), [1, 2, 3]);
-    sound(&server).await;
+    assert_consistent(&server).await;
     server.stop().await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::at_once;
 use crate::support::jobq::{Jobq, ids};
 
@@ -43,7 +43,7 @@ async fn a_list_has_pages_in_order_of_the_job_numbers() {
             "{query:?} of the list"
         );
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn invalid_pages_are_rejected() {
         let path = format!("/queue/q/job?limit={limit}");
         assert_eq!(jobq.get(&path).await.status, 200);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn a_query_returns_up_to_its_limit() {
         let reply = jobq.post("/queue/q/query_jobs", &body).await;
         assert_eq!(reply.status, 400, "{reply:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// The default limits are 1,000 for a list and 100 for a query.
@@ -149,7 +149,7 @@ async fn by_default_a_list_returns_1000_and_a_query_100_jobs() {
     jobq.delete("q", 1_000).await;
     let (jobs, next) = jobq.get("/queue/q/job?after=1000&limit=2").await.page();
     assert_eq!((ids(&jobs), next), (vec![1_001, 1_002], Some(1_002)));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -169,5 +169,5 @@ async fn a_missing_query_matches_all_jobs() {
         let at = reply.bad_query();
         assert_eq!((at.term, at.place, at.column), (None, None, None));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::at_once;
 use crate::support::jobq::{What, plain};
 use crate::support::lmstfy::eventually;
@@ -19,7 +19,7 @@ async fn a_poll_claims_the_least_recently_changed_job() {
     while let Some(job) = jobq.poll("q", &free, &json!(["TAKEN"])).await {
         assert!(!taken.contains(&job.id), "again: {job:?}");
         assert_eq!(job.payload, job.id.to_string());
-        assert_eq!(jobq.stays("q", job.id).await, job);
+        assert_eq!(jobq.existing_job("q", job.id).await, job);
         taken.push(job.id);
     }
     assert_eq!(taken, [2, 3, 4, 1]);
@@ -29,7 +29,7 @@ async fn a_poll_claims_the_least_recently_changed_job() {
         let job = jobq.poll("q", &any, &json!(["AGAIN"])).await;
         assert_eq!(job.map(|job| job.id), Some(id));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -54,8 +54,8 @@ async fn a_poll_sets_the_state_and_adds_an_event() {
         assert_eq!(job.payload, plain(&json!({"p": 1})));
         old = new;
     }
-    assert_eq!(jobq.stays("q", 2).await.log(), [What::Created]);
-    sound(&server).await;
+    assert_eq!(jobq.existing_job("q", 2).await.log(), [What::Created]);
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn a_poll_without_a_match_has_no_effect() {
         assert_eq!(jobq.all("q").await, std::slice::from_ref(&job), "{query}");
     }
     assert_eq!(jobq.all("other").await.len(), 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn a_poll_requires_a_query_and_a_state() {
     let body = r#"{"state":null,"limit":0,"x":1,"query":[]}"#;
     let polled = jobq.post_text("/queue/q/poll_job", body).await.job();
     assert_eq!(polled.log().len(), 2);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// An extension of the documentation's example: another client claims a job that has not been changed for a long time.
@@ -132,12 +132,12 @@ async fn a_stale_job_can_be_claimed_again() {
         true
     };
     eventually("a stale job is taken over", taken).await;
-    assert_eq!(jobq.stays("q", 1).await.state, plain(&assigned(2)));
+    assert_eq!(jobq.existing_job("q", 1).await.state, plain(&assigned(2)));
     // The first client gets an error when it returns, and the job is no longer stale.
     let late = jobq.advance("q", 1, &assigned(1), &json!(["DONE"])).await;
     assert_eq!(late.conflict().state, plain(&assigned(2)));
     assert_eq!(jobq.poll("q", &query, &assigned(3)).await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// A poll skips any number of jobs that do not match.
@@ -164,7 +164,7 @@ async fn a_poll_finds_a_match_behind_many_other_jobs() {
         let job = jobq.poll("q", &query, &json!(["NEW"])).await;
         assert_eq!(job.map(|job| job.id), Some(last.id), "{query}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// The poll changes the tag by which it matches, so it claims each job once.
@@ -189,5 +189,5 @@ async fn polls_by_tag_claim_each_job_once() {
         taken.push(job.id);
     }
     assert_eq!(taken, [1, 3]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::jobq::{Jobq, ids, plain};
 
 /// Various jobs, numbered from 1: payload and state.
@@ -130,10 +130,10 @@ async fn typical_queries_match_the_expected_jobs() {
         let found = jobq.ask_for("q", &query).await.jobs();
         assert_eq!(ids(&found), expected, "{query}");
         for job in found {
-            assert_eq!(jobq.stays("q", job.id).await, job, "{query}");
+            assert_eq!(jobq.existing_job("q", job.id).await, job, "{query}");
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Polls claim the matching jobs one after the other, until there are none.
@@ -153,7 +153,7 @@ async fn polls_claim_the_jobs_that_queries_match() {
             assert_eq!(job.map(|job| job.id), Some(*id), "{query}");
         }
         for job in before {
-            let now = jobq.stays("q", job.id).await;
+            let now = jobq.existing_job("q", job.id).await;
             if expected.contains(&job.id) {
                 assert_eq!(now.state, plain(&json!(["TAKEN", job.id])), "{query}");
             } else {
@@ -212,7 +212,7 @@ async fn operators_are_case_insensitive() {
     assert_eq!(jobq.matching("q", &json!([["=", 2, n]])).await, [2]);
     assert_eq!(jobq.matching("q", &json!([["IS", null, n]])).await, [5]);
     assert_eq!(jobq.matching("q", &json!([["<", 1, 2]])).await.len(), 5);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// A term cannot affect another term.
@@ -236,7 +236,7 @@ async fn all_terms_must_be_true() {
     ] {
         assert_eq!(jobq.matching("q", &query).await, expected, "{query}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// All columns, by all their names.
@@ -247,7 +247,7 @@ async fn columns_contain_the_values_of_the_job() {
         .await;
     jobq.put("q", &json!("x")).await;
     jobq.event("q", 1, &json!("seen")).await.job();
-    let modified = jobq.stays("q", 1).await.modified;
+    let modified = jobq.existing_job("q", 1).await.modified;
     for column in [
         ("id", json!(1)),
         ("payload", json!(r#"'{"a":[1,2.5]}'"#)),
@@ -280,7 +280,7 @@ async fn columns_contain_the_values_of_the_job() {
     }
     let query = json!([["=", "typeof(state)", "'null'"]]);
     assert_eq!(jobq.matching("q", &query).await, [2]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// White space in a body is not part of the value.
@@ -300,7 +300,7 @@ async fn queries_read_values_without_white_space() {
     reply.job();
     let query = json!([["=", "state", "'[1,2]'"]]);
     assert_eq!(jobq.matching("q", &query).await, [1]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// In order of the last change, whatever the change was.
@@ -326,5 +326,5 @@ async fn results_are_ordered_by_the_last_change() {
     assert_eq!(order().await, [3, 2, 4, 5, 6]);
     let query = json!([["IS", "state", null]]);
     assert_eq!(jobq.matching("q", &query).await, [3, 2, 4, 6]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

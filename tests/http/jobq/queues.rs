@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{client, sound, start, start_with_queue};
+use super::{assert_consistent, client, start, start_with_queue};
 use crate::support::jobq::{Queue, queue};
 use crate::support::{HOSTILE_NAMES, Server, escape, raw};
 
@@ -21,12 +21,12 @@ async fn a_queue_is_identified_by_name_or_number() {
     assert_eq!((first.id, second.id), (1, 2));
     for name in ["a", &number] {
         assert_eq!(jobq.all(name).await, [first.clone(), second.clone()]);
-        assert_eq!(jobq.stays(name, 2).await, second);
+        assert_eq!(jobq.existing_job(name, 2).await, second);
         assert_eq!(jobq.matching(name, &json!([])).await, [1, 2]);
     }
     assert_eq!(jobq.all("b").await, []);
     let polled = jobq.poll(&number, &json!([]), &json!(1)).await;
-    assert_eq!(polled, Some(jobq.stays("a", 1).await));
+    assert_eq!(polled, Some(jobq.existing_job("a", 1).await));
     jobq.event(&number, 2, &json!(1)).await.job();
     jobq.advance(&number, 2, &json!(null), &json!(2))
         .await
@@ -35,7 +35,7 @@ async fn a_queue_is_identified_by_name_or_number() {
     assert_eq!(jobq.job("a", 1).await, None);
     jobq.delete_queue(&number).await;
     assert_eq!(jobq.queues().await, [b]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_name_is_unique() {
         jobq.create(name).await;
     }
     assert_eq!(jobq.queues().await.len(), 7);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn invalid_names_are_rejected() {
         assert_eq!(reply.status, 400, "{body}: {reply:?}");
     }
     assert_eq!(jobq.queues().await, []);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_name_has_at_most_255_characters() {
         }
     }
     assert_eq!(jobq.queues().await.len(), 8);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Raw requests, because clients resolve dots in paths.
@@ -171,7 +171,7 @@ async fn any_name_can_be_used_in_paths() {
         // Only this queue was deleted, not one with a similar name.
         assert_eq!(jobq.queues().await, queues[number + 1..], "{name:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn deleting_a_queue_deletes_its_jobs() {
     let old = format!("/queue/{}/job", old.id);
     jobq.get(&old).await.refused(404, &[]);
     assert_eq!(jobq.all("other").await, [kept]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -238,5 +238,5 @@ async fn numbers_of_queues_are_never_reused() {
         server = Server::on(&database, &[]);
         assert_eq!(client(&server).queues().await, []);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start, start_with_queue};
+use super::{assert_consistent, client, start, start_with_queue};
 use crate::support::jobq::{Reply, What, ids, plain};
 
 /// Every endpoint below a queue: method, path, and a valid body.
@@ -58,14 +58,14 @@ async fn a_job_can_be_created_changed_and_deleted() {
         What::User(plain(&json!({"note": "ok"}))),
     ];
     assert_eq!(logged.log(), expected);
-    assert_eq!(jobq.stays("hosts", 2).await, logged);
+    assert_eq!(jobq.existing_job("hosts", 2).await, logged);
     assert_eq!(jobq.all("hosts").await, [job, logged]);
     jobq.delete("hosts", 1).await;
     assert_eq!(jobq.job("hosts", 1).await, None);
     assert_eq!(ids(&jobq.all("hosts").await), [2]);
     jobq.delete_queue("hosts").await;
     assert_eq!(jobq.queues().await, []);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn unknown_paths_are_404_with_any_method() {
         }
     }
     assert_eq!(jobq.all("q").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn other_methods_are_405_and_change_nothing() {
     }
     assert_eq!(jobq.all("q").await, [job]);
     assert_eq!(jobq.queues().await.len(), 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn head_has_the_status_of_get() {
         assert_eq!((reply.status, &*reply.text), (status, ""), "{reply:?}");
     }
     assert_eq!(jobq.all("q").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn every_endpoint_is_404_for_an_unknown_queue() {
         }
     }
     assert_eq!(jobq.all("q").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn every_response_has_a_request_id() {
     ] {
         see(jobq.send(method(name), path).await);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Pages of other sites must not be able to read responses.
@@ -255,5 +255,5 @@ async fn paths_must_be_utf_8() {
         assert!([400, 404].contains(&reply.status), "{reply:?}");
     }
     assert_eq!(jobq.all("q").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::jobq::{What, canonical, path};
 
 #[tokio::test]
@@ -30,10 +30,10 @@ async fn the_state_is_set_if_the_old_state_is_equal() {
         assert_eq!(job.log(), log);
         assert_eq!(job.state, canonical(&new.to_string()));
         assert_eq!((job.id, &job.payload), (1, &created.payload));
-        assert_eq!(jobq.stays("q", 1).await, job);
+        assert_eq!(jobq.existing_job("q", 1).await, job);
         old = new;
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_wrong_old_state_changes_nothing_and_returns_the_job() {
     let (server, jobq) = start_with_queue().await;
     jobq.put_in("q", &json!(1), &json!(["A", {"n": 1}])).await;
     jobq.put("q", &json!(2)).await;
-    let job = jobq.stays("q", 1).await;
+    let job = jobq.existing_job("q", 1).await;
     let order = jobq.matching("q", &json!([])).await;
     for old in [
         "null",
@@ -62,18 +62,18 @@ async fn a_wrong_old_state_changes_nothing_and_returns_the_job() {
     ] {
         let reply = jobq.advance_text("q", 1, old, r#"["B"]"#).await;
         assert_eq!(reply.conflict(), job, "{old}");
-        assert_eq!(jobq.stays("q", 1).await, job);
+        assert_eq!(jobq.existing_job("q", 1).await, job);
     }
     // The order by the last change is the same.
     assert_eq!(jobq.matching("q", &json!([])).await, order);
     // A job without a state differs from a job with any state.
-    let none = jobq.stays("q", 2).await;
+    let none = jobq.existing_job("q", 2).await;
     for old in ["0", "false", "\"\"", "\"null\"", "[]", "[null]", "{}"] {
         let reply = jobq.advance_text("q", 2, old, "1").await;
         assert_eq!(reply.conflict(), none, "{old}");
     }
     jobq.advance_text("q", 2, "null", "1").await.job();
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Different texts of the same JSON value.
@@ -112,7 +112,7 @@ async fn the_notation_of_a_state_makes_no_difference() {
         let back = jobq.advance_text("q", job.id, one, one).await;
         assert_eq!(back.status, 200, "{other} is {one}: {back:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Different values that imprecise parsers consider equal.
@@ -146,7 +146,7 @@ async fn numbers_that_differ_in_the_last_digit_are_different() {
             assert_eq!(reply.conflict(), job, "{one} is not {other}");
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Numbers with huge exponents, which must not be expanded.
@@ -170,7 +170,7 @@ async fn numbers_of_any_size_are_compared() {
         let expected = if same { 200 } else { 409 };
         assert_eq!(reply.status, expected, "{one} and {other}: {reply:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn setting_the_same_state_adds_an_event() {
     }
     jobq.advance("q", 1, &json!(null), &json!(null)).await.job();
     assert_eq!(jobq.matching("q", &json!([])).await, [2, 1]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -207,12 +207,12 @@ async fn both_states_are_required() {
         r#"{"old":null,"new":}"#,
     ] {
         jobq.post_text(&at, body).await.refused(400, &[]);
-        assert_eq!(jobq.stays("q", 1).await, job, "{body}");
+        assert_eq!(jobq.existing_job("q", 1).await, job, "{body}");
     }
     let body = r#"{"new":1,"id":7,"old":null,"payload":9}"#;
     let moved = jobq.post_text(&at, body).await.job();
     assert_eq!((moved.payload, &*moved.state), (job.payload, "1"));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Other jobs, and the job with the same number in another queue, are not affected.
@@ -232,5 +232,5 @@ async fn other_jobs_are_not_affected() {
     let after = (jobq.all("q").await, jobq.all("other").await);
     assert_eq!(after.0, [before.0[0].clone(), before.0[2].clone()]);
     assert_eq!(after.1, before.1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

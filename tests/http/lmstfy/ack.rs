@@ -2,7 +2,7 @@
 
 use tokio::time::{Duration, Instant};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::Lmstfy;
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn an_acknowledged_job_never_returns_whatever_its_state() {
     expected.sort();
     assert_eq!(come, expected);
     assert_eq!(lmstfy.consume("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -65,18 +65,18 @@ async fn acking_through_another_queue_deletes_nothing() {
         lmstfy.ack("other", id).await;
         lmstfy.ack("unknown", id).await;
         stranger.ack("work", id).await;
-        lmstfy.stays("work", id).await;
+        lmstfy.existing_job("work", id).await;
     }
     assert_eq!(lmstfy.take("work?ttr=0").await.id, ready);
-    lmstfy.grows("work", 1).await;
+    lmstfy.wait_until_ready("work", 1).await;
     lmstfy.take("work").await;
     lmstfy.ack("other", &ready).await;
-    lmstfy.stays("work", &ready).await;
+    lmstfy.existing_job("work", &ready).await;
     assert_eq!(
         (lmstfy.size("other").await, stranger.size("work").await),
         (1, 1)
     );
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn destroying_a_queue_deletes_only_ready_jobs() {
         let delayed = lmstfy.publish(&at, "delayed").await;
         let ready = lmstfy.bulk("work", "[1, 2, 3]").await;
         lmstfy.destroy("work").await;
-        assert_eq!(lmstfy.stays("work", &dead).await.text(), "dead");
+        assert_eq!(lmstfy.existing_job("work", &dead).await.text(), "dead");
         let (size, next) = (lmstfy.size("work").await, lmstfy.peek("work").await);
         let mut left = Vec::new();
         for id in [&working, &last, &delayed].into_iter().chain(&ready) {
@@ -124,13 +124,13 @@ async fn destroying_a_queue_deletes_only_ready_jobs() {
     let mut expected = vec![working, delayed];
     expected.sort();
     assert_eq!(come, expected);
-    lmstfy.dies("work", 2).await;
+    lmstfy.wait_until_dead("work", 2).await;
     assert_eq!(lmstfy.dead("work").await.1, dead);
     assert_eq!(lmstfy.respawn("work?limit=9").await, 2);
     lmstfy.destroy("work").await;
     assert_eq!(lmstfy.respawn("work?limit=9").await, 0);
     assert_eq!(lmstfy.job("work", &dead).await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn destroying_an_unknown_queue_succeeds() {
     // Publishing creates it again.
     let id = lmstfy.publish("work", "x").await;
     assert_eq!(lmstfy.drain("work").await, [id]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// More jobs than any batch.
@@ -160,5 +160,5 @@ async fn a_large_queue_is_destroyed_completely() {
     lmstfy.destroy("work").await;
     assert_eq!(lmstfy.size("work").await, 0);
     assert_eq!(lmstfy.consume("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

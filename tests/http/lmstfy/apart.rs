@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::Server;
-use crate::support::apart::{unseen_by_qless, untouched_by_qless};
+use crate::support::apart::{assert_hidden_from_qless, assert_unchanged_by_qless};
 use crate::support::lmstfy::Lmstfy;
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn queues_of_the_same_name_in_two_namespaces_are_different() {
     let mine = one.publish("work", "mine").await;
     let yours = other.publish("work", "yours").await;
     let waiting = other.poll(&server, "new?timeout=1").await;
-    one.settled(&server).await;
+    one.wait_until_polling(&server).await;
     one.publish("new", "x").await;
     waiting.reply().await.no_job();
     assert_eq!((one.size("work").await, other.size("work").await), (1, 1));
@@ -26,7 +26,7 @@ async fn queues_of_the_same_name_in_two_namespaces_are_different() {
     assert_eq!(one.consume("work").await, None);
     let job = other.take("work").await;
     assert_eq!((&job.id, job.text()), (&yours, "yours"));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// A character that careless code could use as a separator, in both names.
@@ -67,8 +67,8 @@ async fn qless_does_not_show_lmstfy_jobs() {
     let server = start();
     let ids = fill(&server).await;
     let queues = ["ns", "ns%2Fwork", "ns%3Awork", "lmstfy"];
-    unseen_by_qless(&server, &ids, &queues, &ids).await;
-    sound(&server).await;
+    assert_hidden_from_qless(&server, &ids, &queues, &ids).await;
+    assert_consistent(&server).await;
 }
 
 /// Clients of qless cannot affect lmstfy jobs by ID.
@@ -77,18 +77,18 @@ async fn qless_verbs_do_not_affect_lmstfy_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let ids = fill(&server).await;
-    untouched_by_qless(&server, &ids).await;
+    assert_unchanged_by_qless(&server, &ids).await;
     let worker = server.by("w");
     for path in ["/unfail/work", "/pause/work"] {
         worker.post(path, json!({"group": "dead-letter"})).await;
     }
     for (id, text) in ids.iter().zip(["dead", "working", "ready", "delayed"]) {
-        assert_eq!(lmstfy.stays("work", id).await.text(), text);
+        assert_eq!(lmstfy.existing_job("work", id).await.text(), text);
     }
     assert_eq!(lmstfy.dead("work").await, (1, ids[0].clone()));
     assert_eq!(lmstfy.drain("work").await, [ids[2].clone()]);
     assert_eq!(lmstfy.drain("other").await, ids[4..]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn lmstfy_does_not_show_qless_jobs() {
     let lmstfy = client(&server);
     let worker = server.by("w");
     let waiting = lmstfy.poll(&server, "work,other?timeout=1").await;
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     worker.add_ids("work", &["a", "b", "c"]).await;
     worker.pop("work").await;
     worker.fail("a", "dead-letter").await;
@@ -109,7 +109,7 @@ async fn lmstfy_does_not_show_qless_jobs() {
         assert_eq!(lmstfy.peek("work").await, None);
         assert_eq!(lmstfy.dead("work").await, (0, String::new()));
         assert_eq!(lmstfy.respawn("work?limit=9").await, 0);
-        lmstfy.bury("work?limit=9").await;
+        lmstfy.delete_dead("work?limit=9").await;
         lmstfy.destroy("work").await;
         for id in ["a", "b", "c"] {
             assert_eq!(lmstfy.job("work", id).await, None);
@@ -125,7 +125,7 @@ async fn lmstfy_does_not_show_qless_jobs() {
     worker.add("work", json!({"id": id, "meta": 1})).await;
     lmstfy.ack("work", &id).await;
     assert_eq!(worker.state(&id).await, "waiting");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// qless commands do not affect an lmstfy queue of the same name.
@@ -146,5 +146,5 @@ async fn qless_options_and_pauses_do_not_affect_lmstfy_queues() {
     anyone.post("/unpause/work", Value::Null).await.accepted();
     assert_eq!(server.by("w").pop("work").await["id"], "a");
     assert_eq!(server.by("w").pop("work").await, Value::Null);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

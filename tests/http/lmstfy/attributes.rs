@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::{Job, Lmstfy, Reply};
 
 /// Publishes a job with these headers.
@@ -22,7 +22,7 @@ async fn publish(
 
 /// The job as peek and consume return it; both must return the same attributes.
 async fn seen(lmstfy: &Lmstfy, id: &str) -> Job {
-    let job = lmstfy.stays("work", id).await;
+    let job = lmstfy.existing_job("work", id).await;
     let peeked = lmstfy.peek("work").await.expect("a job");
     let taken = lmstfy.take("work").await;
     assert_eq!(
@@ -50,7 +50,7 @@ async fn attributes_are_returned_with_the_job() {
         assert_eq!(job.attributes, json!({"flag": "1", "label": "ABC def"}));
         assert_eq!(job.text(), "x");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -108,9 +108,9 @@ async fn attributes_are_kept_for_the_life_of_the_job() {
             (tries, &json!({"flag": "1"}))
         );
     }
-    lmstfy.dies("work", 1).await;
+    lmstfy.wait_until_dead("work", 1).await;
     assert_eq!(
-        lmstfy.stays("work", &id).await.attributes,
+        lmstfy.existing_job("work", &id).await.attributes,
         json!({"flag": "1"})
     );
     lmstfy.respawn("work").await;

@@ -1,6 +1,6 @@
 //! Bulk publish: all jobs or none, each byte for byte as in the array.
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::Server;
 
 /// Elements of an array, byte for byte.
@@ -39,7 +39,7 @@ async fn each_element_is_a_job_byte_for_byte() {
         }
         assert_eq!(lmstfy.consume("work").await, None);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn an_element_of_64_kb_or_more_rejects_the_whole_bulk() {
         reply.refused(413, "body too large");
         assert_eq!(lmstfy.size("work").await, 0);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Allows 1 KiB of white space around each of 64 jobs.
@@ -149,7 +149,7 @@ async fn parameters_apply_to_every_job_of_a_bulk() {
         .await;
     assert_eq!(lmstfy.consume("work").await, None);
     for id in &ids {
-        let job = lmstfy.stays("work", id).await;
+        let job = lmstfy.existing_job("work", id).await;
         assert_eq!((job.lifetime(), job.remain_tries), (100, 7));
     }
     let mut due = Vec::new();

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 
 #[tokio::test]
 async fn consuming_from_an_empty_queue_returns_no_job() {
@@ -27,7 +27,7 @@ async fn consuming_from_an_empty_queue_returns_no_job() {
         lmstfy.get(&format!("/{at}")).await.no_job();
     }
     assert!(began.elapsed().as_secs_f64() >= 2.0);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// All official clients send `count=1` and expect an object.
@@ -70,7 +70,7 @@ async fn several_jobs_are_returned_in_order_up_to_the_available_number() {
     }
     assert_eq!(got, ids);
     assert_eq!(lmstfy.consume_many("work?count=100").await, []);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// A consume of several jobs ends as soon as there is one.
@@ -103,7 +103,7 @@ async fn jobs_of_the_first_queue_come_first() {
         assert_eq!(job.text(), queue);
     }
     assert_eq!(lmstfy.consume("b,unknown,c,a").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn several_jobs_of_several_queues_are_returned_by_queue() {
     assert_eq!(rest[0].id, c[1]);
     assert_eq!(rest.len(), 1);
     assert_eq!(lmstfy.consume_many("a,b,c?count=3").await, []);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn many_queues_can_be_named() {
     let poll = lmstfy
         .poll(&server, &format!("{}?timeout=30", queues.join(",")))
         .await;
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     let id = lmstfy.publish(&queues[50], "x").await;
     assert_eq!(poll.take().await.id, id);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::Lmstfy;
 
 const PRODUCERS: usize = 8;
@@ -104,7 +104,7 @@ async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
 }
 
 /// Checks that a new job, a returned job and a respawned job are each consumed once.
-pub async fn one_job_one_taker(clients: &[Lmstfy]) {
+pub async fn one_job_is_consumed_once(clients: &[Lmstfy]) {
     let lmstfy = &clients[0];
     let takers = async |ttr: &'static str| {
         let take = |lmstfy: Lmstfy| async move { lmstfy.consume(ttr).await };
@@ -120,25 +120,25 @@ pub async fn one_job_one_taker(clients: &[Lmstfy]) {
     let id = lmstfy.publish("back?tries=3", "x").await;
     for _ in 0..2 {
         takers("back?ttr=2").await;
-        lmstfy.grows("back", 1).await;
+        lmstfy.wait_until_ready("back", 1).await;
     }
     takers("back?ttr=0").await;
-    lmstfy.dies("back", 1).await;
+    lmstfy.wait_until_dead("back", 1).await;
     for _ in 0..3 {
         assert_eq!(lmstfy.respawn("back").await, 1);
         takers("back?ttr=0").await;
-        lmstfy.dies("back", 1).await;
+        lmstfy.wait_until_dead("back", 1).await;
     }
     assert_eq!(lmstfy.dead("back").await, (1, id));
 }
 
 /// Checks that concurrent respawns and deletes of dead jobs process each job once.
-pub async fn the_dead_are_shared(clients: &[Lmstfy]) {
+pub async fn dead_jobs_are_processed_once(clients: &[Lmstfy]) {
     let lmstfy = &clients[0];
     let many = format!("[{}]", vec!["1"; 40].join(","));
     lmstfy.bulk("dead", many).await;
     lmstfy.consume_many("dead?ttr=0&count=100").await;
-    lmstfy.dies("dead", 40).await;
+    lmstfy.wait_until_dead("dead", 40).await;
     let respawn = |lmstfy: Lmstfy| async move { lmstfy.respawn("dead?limit=3").await };
     let counts = at_once(clients, 8, respawn).await;
     assert_eq!(counts, [3; 8]);
@@ -146,7 +146,7 @@ pub async fn the_dead_are_shared(clients: &[Lmstfy]) {
         (lmstfy.size("dead").await, lmstfy.dead("dead").await.0),
         (24, 16)
     );
-    let bury = |lmstfy: Lmstfy| async move { lmstfy.bury("dead?limit=1").await };
+    let bury = |lmstfy: Lmstfy| async move { lmstfy.delete_dead("dead?limit=1").await };
     at_once(clients, 10, bury).await;
     assert_eq!(lmstfy.dead("dead").await.0, 6);
     let counts = at_once(clients, 8, respawn).await;
@@ -161,21 +161,21 @@ pub async fn the_dead_are_shared(clients: &[Lmstfy]) {
 async fn no_job_is_consumed_twice_or_lost() {
     let server = start();
     each_job_once(&[client(&server)]).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_consumes_give_one_job_to_one_client() {
     let server = start();
-    one_job_one_taker(&[client(&server)]).await;
-    sound(&server).await;
+    one_job_is_consumed_once(&[client(&server)]).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_dead_letter_calls_process_each_job_once() {
     let server = start();
-    the_dead_are_shared(&[client(&server)]).await;
-    sound(&server).await;
+    dead_jobs_are_processed_once(&[client(&server)]).await;
+    assert_consistent(&server).await;
 }
 
 /// Each republish creates a new job; the old one is deleted once.
@@ -193,5 +193,5 @@ async fn concurrent_republishes_delete_the_old_job_once() {
     assert_eq!(distinct.len(), 8);
     assert_eq!(lmstfy.job("work", &old).await, None);
     assert_eq!(lmstfy.size("work").await, 8);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::{Lmstfy, Reply};
 
 #[tokio::test]
@@ -18,7 +18,7 @@ async fn dead_letter_calls_without_dead_jobs_change_nothing() {
         });
         assert_eq!(dead, expected);
         assert_eq!(lmstfy.respawn(queue).await, 0);
-        lmstfy.bury(queue).await;
+        lmstfy.delete_dead(queue).await;
     }
     let size = lmstfy.get("/work/deadletter/size").await.json(200);
     assert_eq!(size, json!({"namespace": "ns", "queue": "work", "size": 0}));
@@ -34,11 +34,11 @@ async fn dead_jobs_are_kept_until_respawned_or_deleted() {
     assert_eq!(lmstfy.size("work").await, 0);
     assert_eq!(lmstfy.peek("work").await, None);
     assert_eq!(lmstfy.consume("work?timeout=1").await, None);
-    let dead = lmstfy.stays("work", &id).await;
+    let dead = lmstfy.existing_job("work", &id).await;
     assert_eq!((dead.text(), dead.ttl, dead.remain_tries), ("x", 0, 0));
     // Reads change nothing.
     assert_eq!(lmstfy.dead("work").await, (1, id));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// The head is the job that was dead-lettered first, not the one that was published first.
@@ -47,7 +47,7 @@ async fn the_oldest_dead_job_is_the_head() {
     let server = start();
     let lmstfy = client(&server);
     let (slow, quick) = lmstfy.publish_slow_and_quick_apart("work", 1).await;
-    lmstfy.dies("work", 2).await;
+    lmstfy.wait_until_dead("work", 2).await;
     assert_eq!(lmstfy.dead("work").await, (2, quick.clone()));
     assert_eq!(lmstfy.respawn("work?limit=2").await, 2);
     assert_eq!(lmstfy.drain("work").await, [quick, slow]);
@@ -61,7 +61,7 @@ async fn the_oldest_dead_job_is_the_head_even_in_one_batch() {
     for round in 0..3 {
         let queue = format!("work{round}");
         let (slow, quick) = lmstfy.publish_slow_and_quick(&queue, 1).await;
-        lmstfy.dies(&queue, 2).await;
+        lmstfy.wait_until_dead(&queue, 2).await;
         assert_eq!(lmstfy.dead(&queue).await.1, quick, "{slow} died later");
     }
 }
@@ -74,7 +74,7 @@ async fn a_respawned_job_has_one_try() {
     for _ in 0..2 {
         assert_eq!(lmstfy.take("work?ttr=0&timeout=30").await.id, id);
     }
-    lmstfy.dies("work", 1).await;
+    lmstfy.wait_until_dead("work", 1).await;
     for (query, ttl) in [
         ("", 86400),
         ("?ttl=10", 10),
@@ -85,7 +85,7 @@ async fn a_respawned_job_has_one_try() {
         assert_eq!(reply.json(200), json!({"msg": "respawned", "count": 1}));
         assert_eq!(lmstfy.dead("work").await, (0, String::new()));
         assert_eq!(lmstfy.size("work").await, 1);
-        let job = lmstfy.stays("work", &id).await;
+        let job = lmstfy.existing_job("work", &id).await;
         assert_eq!(job.remain_tries, 1);
         job.has_just_got(ttl);
         // Not its original TTL and tries.
@@ -93,7 +93,7 @@ async fn a_respawned_job_has_one_try() {
         assert_eq!((&job.id, job.text()), (&id, "x"));
         assert_eq!(job.remain_tries, 0);
         job.has_just_got(ttl);
-        lmstfy.dies("work", 1).await;
+        lmstfy.wait_until_dead("work", 1).await;
     }
     // An acknowledged job is deleted.
     lmstfy.respawn("work").await;
@@ -101,7 +101,7 @@ async fn a_respawned_job_has_one_try() {
     lmstfy.ack("work", &id).await;
     assert_eq!(lmstfy.job("work", &id).await, None);
     assert_eq!(lmstfy.respawn("work").await, 0);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn dead_jobs_are_respawned_oldest_first_up_to_the_limit() {
     assert_eq!(lmstfy.respawn("work?limit=100").await, 2);
     assert_eq!(lmstfy.respawn("work?limit=100").await, 0);
     assert_eq!(lmstfy.drain("work").await, dead[3..]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -141,11 +141,11 @@ async fn dead_jobs_are_deleted_oldest_first_up_to_the_limit() {
         let url = format!("http://{}/ns/work/deadletter{query}", server.address);
         Reply::of(url.clone(), server.http.delete(url)).await
     };
-    lmstfy.bury("work").await;
+    lmstfy.delete_dead("work").await;
     assert_eq!(lmstfy.dead("work").await, (6, dead[1].clone()));
     alias("").await.nothing();
     assert_eq!(lmstfy.dead("work").await, (5, dead[2].clone()));
-    lmstfy.bury("work?limit=2").await;
+    lmstfy.delete_dead("work?limit=2").await;
     assert_eq!(lmstfy.dead("work").await, (3, dead[4].clone()));
     for bad in ["0", "-1", "x", "", "9223372036854775808"] {
         alias(&format!("?limit={bad}"))
@@ -157,11 +157,11 @@ async fn dead_jobs_are_deleted_oldest_first_up_to_the_limit() {
     for id in &dead[..6] {
         assert_eq!(lmstfy.job("work", id).await, None);
     }
-    lmstfy.bury("work?limit=100").await;
+    lmstfy.delete_dead("work?limit=100").await;
     assert_eq!(lmstfy.dead("work").await, (0, String::new()));
     assert_eq!(lmstfy.respawn("work?limit=100").await, 0);
     assert_eq!(lmstfy.consume("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// The original server counts dead jobs that were deleted.
@@ -177,7 +177,7 @@ async fn deleted_dead_jobs_are_neither_counted_nor_respawned() {
     assert_eq!(lmstfy.dead("work").await, (1, second.clone()));
     assert_eq!(lmstfy.respawn("work?limit=3").await, 1);
     assert_eq!(lmstfy.drain("work").await, [second]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -189,15 +189,15 @@ async fn each_queue_of_each_namespace_has_its_own_dead_jobs() {
     let theirs = stranger.publish_dead("work", "y").await;
     let other = lmstfy.publish_dead("other", "z").await;
     assert_eq!(stranger.respawn("other?limit=9").await, 0);
-    stranger.bury("other?limit=9").await;
-    stranger.bury("work?limit=9").await;
+    stranger.delete_dead("other?limit=9").await;
+    stranger.delete_dead("work?limit=9").await;
     assert_eq!(stranger.dead("work").await, (0, String::new()));
     assert_eq!(stranger.job("work", &theirs).await, None);
     assert_eq!(lmstfy.dead("work").await, (1, id.clone()));
     assert_eq!(lmstfy.respawn("work?limit=9").await, 1);
     assert_eq!(lmstfy.dead("other").await, (1, other));
     assert_eq!(lmstfy.drain("work").await, [id]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// More jobs than any batch.
@@ -216,7 +216,7 @@ async fn thousands_of_dead_jobs_can_be_respawned_at_once() {
     for _ in 0..8 {
         lmstfy.consume_many("work?ttr=0&count=100").await;
     }
-    lmstfy.dies("work", 768).await;
+    lmstfy.wait_until_dead("work", 768).await;
     assert_eq!(lmstfy.respawn("work?limit=9223372036854775807").await, 768);
     assert_eq!(lmstfy.size("work").await, 768);
     let mut back = Vec::new();
@@ -227,10 +227,10 @@ async fn thousands_of_dead_jobs_can_be_respawned_at_once() {
     back.sort();
     ids.sort();
     assert_eq!(back, ids);
-    lmstfy.dies("work", 768).await;
-    lmstfy.bury("work?limit=767").await;
+    lmstfy.wait_until_dead("work", 768).await;
+    lmstfy.delete_dead("work?limit=767").await;
     assert_eq!(lmstfy.dead("work").await.0, 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// First segments of paths that belong to other protocols, or may do so in the future. `v0` is not a namespace.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::Server;
 use crate::support::bearer::exchange;
 use crate::support::lmstfy::{Lmstfy, Reply, eventually};
@@ -21,7 +21,7 @@ use crate::support::lmstfy::{Lmstfy, Reply, eventually};
 async fn all(lmstfy: &Lmstfy, ids: &[String]) -> Vec<Value> {
     let mut all = Vec::new();
     for id in ids {
-        let job = lmstfy.stays("work", id).await;
+        let job = lmstfy.existing_job("work", id).await;
         all.push(json!([
             job.id,
             job.text(),
@@ -70,7 +70,7 @@ async fn everything_survives_a_stop_and_a_crash() {
     assert_eq!(lmstfy.respawn("work").await, 1);
     assert_eq!(lmstfy.drain("work").await, [dead]);
     assert_eq!(lmstfy.job("work", &gone).await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Timeouts that end while no server runs take effect afterwards.
@@ -94,9 +94,9 @@ async fn timeouts_that_end_while_the_server_is_stopped_take_effect_afterwards() 
     assert_eq!(lmstfy.job("work", &expires).await, None);
     assert_eq!(lmstfy.take("back?timeout=30").await.id, back);
     assert_eq!(lmstfy.take("due?timeout=30").await.id, due);
-    lmstfy.dies("dies", 1).await;
+    lmstfy.wait_until_dead("dies", 1).await;
     assert_eq!(lmstfy.dead("dies").await, (1, dies));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// The calls of the clients, and their outcomes.
@@ -216,7 +216,7 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
     let server = Server::on(&database, &["--no-auth"]);
     let told = std::mem::take(&mut *notes.lock().unwrap());
     settle(&server, &told).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Compares the remaining jobs with the outcomes of the calls.
@@ -226,7 +226,7 @@ async fn settle(server: &Server, told: &Told) {
         assert_eq!(lmstfy.job("work", id).await, None, "it was acknowledged");
     }
     for id in told.published.difference(&told.perhaps_acked) {
-        lmstfy.stays("work", id).await;
+        lmstfy.existing_job("work", id).await;
     }
     let mut ready = BTreeSet::new();
     while let Some(job) = lmstfy.consume("work?ttr=3600").await {

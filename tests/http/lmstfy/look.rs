@@ -3,7 +3,7 @@
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::eventually;
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn peek_shows_the_next_job_and_consumes_nothing() {
     assert_eq!(lmstfy.peek("work").await, None);
     lmstfy.publish_dead("work", "dead").await;
     assert_eq!(lmstfy.peek("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_job_can_be_read_by_id_in_every_state() {
         (ready, "ready", 1),
         (delayed, "delayed", 1),
     ] {
-        let job = lmstfy.stays("work", &id).await;
+        let job = lmstfy.existing_job("work", &id).await;
         assert_eq!((job.queue.as_str(), &job.id), ("work", &id));
         assert_eq!((job.text(), job.remain_tries), (text, tries));
         assert_eq!(job.ttl == 0, text == "dead", "{job:?}");
@@ -60,7 +60,7 @@ async fn a_job_can_be_read_by_id_in_every_state() {
         assert_eq!(lmstfy.job("work", nobody).await, None);
     }
     assert_eq!(lmstfy.job("work", &"x".repeat(2000)).await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -83,12 +83,12 @@ async fn size_is_the_number_of_ready_jobs() {
     assert_eq!(lmstfy.size("work").await, 2);
     // This job returns.
     assert_eq!(lmstfy.take("work?ttr=0").await.id, ids[1]);
-    lmstfy.grows("work", 2).await;
+    lmstfy.wait_until_ready("work", 2).await;
     lmstfy.respawn("work").await;
     assert_eq!(lmstfy.size("work").await, 3);
     lmstfy.destroy("work").await;
     assert_eq!(lmstfy.size("work").await, 0);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn elapsed_ms_is_the_time_since_publishing() {
     let after = Instant::now();
     let elapses = async || {
         let least = after.elapsed().as_millis();
-        let job = lmstfy.stays("work", &id).await;
+        let job = lmstfy.existing_job("work", &id).await;
         let told = u128::try_from(job.elapsed_ms).expect("a time");
         // Both times may be truncated to milliseconds.
         assert!(least <= told + 2, "{least} have passed: {job:?}");

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{sound, start};
+use super::{assert_consistent, start};
 use crate::support::Server;
 use crate::support::lmstfy::{Job, Lmstfy};
 
@@ -89,7 +89,7 @@ impl Walk<'_> {
                 self.publish(name, Some(old)).await;
             }
             13 => self.respawn(name).await,
-            14 => self.bury(name).await,
+            14 => self.delete_dead(name).await,
             _ => self.destroy(name).await,
         }
         self.looks_alike().await;
@@ -181,8 +181,8 @@ impl Walk<'_> {
             queue.dead.push_back(job);
         }
         let (ready, dead) = (queue.ready.len() as u64, queue.dead.len() as u64);
-        client.grows(name.1, ready).await;
-        client.dies(name.1, dead).await;
+        client.wait_until_ready(name.1, ready).await;
+        client.wait_until_dead(name.1, dead).await;
     }
 
     /// Acknowledges through the right queue, or another one.
@@ -211,11 +211,11 @@ impl Walk<'_> {
         assert_eq!(count, back, "{:#?}", self.log);
     }
 
-    async fn bury(&mut self, name: (&'static str, &'static str)) {
+    async fn delete_dead(&mut self, name: (&'static str, &'static str)) {
         let limit = 1 + self.below(3);
         self.log.push(format!("bury {name:?} {limit}"));
         let at = format!("{}?limit={limit}", name.1);
-        self.client(name.0).bury(&at).await;
+        self.client(name.0).delete_dead(&at).await;
         let dead = &mut self.queue(name).dead;
         dead.drain(..limit.min(dead.len()));
     }
@@ -252,7 +252,7 @@ impl Walk<'_> {
             let (client, log) = (self.client(name.0), format!("{:#?}", self.log));
             let queue = self.queue(name);
             for job in queue.all() {
-                let stays = client.stays(name.1, &job.id).await;
+                let stays = client.existing_job(name.1, &job.id).await;
                 assert_eq!(stays.remain_tries, job.tries, "{job:?} {log}");
             }
             let ids = |jobs: &VecDeque<Known>| -> Vec<String> {
@@ -286,5 +286,5 @@ async fn a_random_walk_agrees_with_the_model() {
         walk.step().await;
     }
     walk.ends().await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -94,14 +94,14 @@ async fn the_largest_numbers_are_accepted() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("q?ttl=4294967295&tries=65535", "x").await;
-    let job = lmstfy.stays("q", &id).await;
+    let job = lmstfy.existing_job("q", &id).await;
     assert_eq!((job.lifetime(), job.remain_tries), (4_294_967_295, 65535));
     let job = lmstfy
         .take("q?ttr=4294967295&timeout=4294967295&count=1")
         .await;
     assert_eq!((job.id, job.remain_tries), (id, 65534));
     let zeros = lmstfy.publish("q?ttl=007&tries=01&delay=00", "x").await;
-    let job = lmstfy.stays("q", &zeros).await;
+    let job = lmstfy.existing_job("q", &zeros).await;
     assert_eq!((job.lifetime(), job.remain_tries), (7, 1));
 }
 
@@ -125,7 +125,7 @@ async fn consume_accepts_plain_numbers_only() {
         let reply = lmstfy.get(&format!("/q?{query}")).await;
         assert_eq!(reply.status, 400, "{reply:?}");
     }
-    assert_eq!(lmstfy.stays("q", &id).await.remain_tries, 2);
+    assert_eq!(lmstfy.existing_job("q", &id).await.remain_tries, 2);
     for query in ["count=2", "count=100"] {
         lmstfy.consume_many(&format!("q?{query}")).await;
     }
@@ -159,7 +159,7 @@ async fn dead_letter_calls_accept_plain_numbers_only() {
         .await
         .expect("a job")
         .has_just_got(4_294_967_295);
-    lmstfy.bury("q?limit=9223372036854775807").await;
+    lmstfy.delete_dead("q?limit=9223372036854775807").await;
 }
 
 /// The PHP client sends `Array`, the Go client `freeze_tries`, newer ones `priority`.
@@ -177,13 +177,17 @@ async fn unknown_parameters_are_ignored() {
     ] {
         let at = format!("q?{query}");
         let id = lmstfy.publish(&at, "x").await;
-        assert_eq!(lmstfy.stays("q", &id).await.lifetime(), 86400, "{query}");
+        assert_eq!(
+            lmstfy.existing_job("q", &id).await.lifetime(),
+            86400,
+            "{query}"
+        );
         lmstfy.bulk(&at, "[1]").await;
         assert_eq!(lmstfy.take(&at).await.remain_tries, 0, "{query}");
         assert_eq!(lmstfy.take(&at).await.remain_tries, 0, "{query}");
         assert_eq!(lmstfy.consume(&at).await, None);
         assert_eq!(lmstfy.respawn(&at).await, 0);
-        lmstfy.bury(&at).await;
+        lmstfy.delete_dead(&at).await;
         lmstfy.republish(&at, &id, "y").await;
         for (method, path, status) in [
             (Method::GET, "/q/peek", 200),

@@ -1,8 +1,8 @@
 //! Two servers on one PostgreSQL database act as one queue server.
 
-use super::crowd::{each_job_once, one_job_one_taker, the_dead_are_shared};
+use super::crowd::{dead_jobs_are_processed_once, each_job_once, one_job_is_consumed_once};
 use super::tokens::{revoke, token};
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::lmstfy::Lmstfy;
 use crate::support::{Server, postgres};
 
@@ -19,7 +19,7 @@ fn both(pair: &[Server; 2]) -> [(&Server, &Server); 2] {
 
 async fn are_sound(pair: &[Server; 2]) {
     for server in pair {
-        sound(server).await;
+        assert_consistent(server).await;
     }
 }
 
@@ -41,7 +41,7 @@ async fn a_job_that_becomes_ready_wakes_a_consumer_on_the_other_server() {
                     _ => String::new(),
                 };
                 let poll = mine.poll(here, &format!("{queue}?timeout=50")).await;
-                mine.settled(here).await;
+                mine.wait_until_polling(here).await;
                 match way {
                     "publish" => id = yours.publish(&queue, "x").await,
                     "bulk" => id = yours.bulk(&queue, "[1]").await.remove(0),
@@ -70,11 +70,11 @@ async fn changes_on_one_server_apply_to_the_other() {
         assert_eq!(yours.peek("work").await.expect("a job").id, id);
         assert_eq!(yours.take("work").await.id, id);
         assert_eq!(mine.size("work").await, 0);
-        assert_eq!(mine.stays("work", &id).await.remain_tries, 1);
+        assert_eq!(mine.existing_job("work", &id).await.remain_tries, 1);
         let new = mine.republish("work", &id, "y").await;
         assert_eq!(yours.job("work", &id).await, None);
         assert_eq!(yours.take("work?ttr=0").await.id, new);
-        mine.dies("work", 1).await;
+        mine.wait_until_dead("work", 1).await;
         assert_eq!(yours.dead("work").await, (1, new.clone()));
         assert_eq!(yours.respawn("work").await, 1);
         mine.bulk("work", "[1, 2]").await;
@@ -91,7 +91,7 @@ async fn each_job_is_consumed_once() {
         let Some(pair) = pair(options) else { return };
         let clients = [client(&pair[0]), client(&pair[1])];
         each_job_once(&clients).await;
-        one_job_one_taker(&clients).await;
+        one_job_is_consumed_once(&clients).await;
         are_sound(&pair).await;
     }
 }
@@ -100,7 +100,7 @@ async fn each_job_is_consumed_once() {
 async fn concurrent_dead_letter_calls_on_both_servers_process_each_job_once() {
     for options in [&["--no-auth"][..], &["--no-auth", "--no-skip-locked"]] {
         let Some(pair) = pair(options) else { return };
-        the_dead_are_shared(&[client(&pair[0]), client(&pair[1])]).await;
+        dead_jobs_are_processed_once(&[client(&pair[0]), client(&pair[1])]).await;
         are_sound(&pair).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 
 /// IDs must be valid queue names, because replies to a job go to a queue with its ID as name.
 fn is_a_queues_name(id: &str) -> bool {
@@ -26,7 +26,7 @@ async fn a_consumed_job_has_the_published_body() {
     assert!(job.attributes.is_null());
     lmstfy.ack("work", &id).await;
     assert_eq!(lmstfy.consume("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_reply_can_use_the_queue_named_after_the_job() {
     assert_eq!((got.queue, got.id), (id.clone(), answer.clone()));
     lmstfy.ack(&id, &answer).await;
     assert_eq!(lmstfy.size(&id).await, 0);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -89,11 +89,11 @@ async fn a_body_can_be_any_bytes() {
         b"null".to_vec(),
     ] {
         let id = lmstfy.publish("work", body.clone()).await;
-        assert_eq!(lmstfy.stays("work", &id).await.data, body);
+        assert_eq!(lmstfy.existing_job("work", &id).await.data, body);
         assert_eq!(lmstfy.peek("work").await.expect("a job").data, body);
         assert_eq!(lmstfy.take("work").await.data, body);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Clients send various content types; curl sends that of a form.
@@ -138,7 +138,7 @@ async fn a_body_is_smaller_than_64_kb() {
     }
     assert_eq!(lmstfy.size("work").await, 0);
     // A republish that is rejected keeps the old job.
-    lmstfy.stays("work", &id).await;
+    lmstfy.existing_job("work", &id).await;
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn republishing_creates_a_new_job() {
     // Republishing an unknown ID only publishes.
     let other = lmstfy.republish("work", "nobody", "x").await;
     assert_eq!(lmstfy.take("work").await.id, other);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -177,8 +177,8 @@ async fn a_job_in_any_state_can_be_republished() {
     assert_eq!(lmstfy.drain("work").await, new);
     let later = lmstfy.republish("work?delay=60", &new[0], "later").await;
     assert_eq!(lmstfy.size("work").await, 0);
-    lmstfy.stays("work", &later).await;
-    sound(&server).await;
+    lmstfy.existing_job("work", &later).await;
+    assert_consistent(&server).await;
 }
 
 /// The original server deletes the old job before it checks the parameters.

@@ -152,7 +152,7 @@ async fn without_a_token_every_call_is_rejected() {
     refused(&server, &elsewhere, 404, "pool not found").await;
     // The rejected calls had no effect.
     assert_eq!(own.size("q").await, 1);
-    assert_eq!(own.stays("q", &id).await.remain_tries, 5);
+    assert_eq!(own.existing_job("q", &id).await.remain_tries, 5);
     assert_eq!(own.dead("q").await, (1, dead));
 }
 
@@ -260,7 +260,7 @@ async fn a_valid_token_allows_polls() {
     let server = Server::with(&[]);
     let lmstfy = Lmstfy::new(&server, "ns").with_token(&token(&server, "ns").await);
     let poll = lmstfy.poll(&server, "q?timeout=50").await;
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     let id = lmstfy.publish("q", "x").await;
     assert_eq!(poll.take().await.id, id);
 }

@@ -1,10 +1,10 @@
-//! Blocking consumes. Each uses a connection of its own and waits before anything happens (`settled`).
+//! Blocking consumes. Each uses a connection of its own and waits before anything happens (`wait_until_polling`).
 
 use std::collections::BTreeSet;
 
 use tokio::task::JoinSet;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::Server;
 use crate::support::lmstfy::{Job, Lmstfy};
 
@@ -14,7 +14,7 @@ async fn crowd(server: &Server, lmstfy: &Lmstfy, at: &str, count: usize) -> Join
     for _ in 0..count {
         crowd.spawn(lmstfy.poll(server, at).await.take());
     }
-    lmstfy.settled(server).await;
+    lmstfy.wait_until_polling(server).await;
     crowd
 }
 
@@ -36,14 +36,14 @@ async fn a_waiting_consumer_gets_the_next_job() {
             .nth(usize::from(at.contains(',')))
             .expect("a name");
         let poll = lmstfy.poll(&server, at).await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         let id = lmstfy.publish(&format!("{queue}?tries=3"), at).await;
         let job = poll.take().await;
         assert_eq!((job.queue.as_str(), &job.id, job.text()), (queue, &id, at));
         assert_eq!(job.remain_tries, 2);
         assert_eq!(lmstfy.size(queue).await, 0);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Job by job: one consumer gets the job, and the others keep waiting.
@@ -60,7 +60,7 @@ async fn one_job_wakes_one_of_many_consumers() {
         assert_eq!(lmstfy.size("work").await, 0);
         assert_eq!(waiting.len(), left);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -96,7 +96,7 @@ async fn many_waiting_consumers_get_one_job_each() {
         assert_eq!(got, ids);
     }
     assert_eq!(lmstfy.consume("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Ready jobs go to the consumers that are waiting.
@@ -110,7 +110,7 @@ async fn with_fewer_jobs_than_consumers_the_others_keep_waiting() {
         let job = waiting.join_next().await.expect("somebody waits").unwrap();
         assert!(ids.remove(&job.id));
     }
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     assert!(waiting.try_join_next().is_none());
     ids.extend(lmstfy.bulk("work", "[1, 2, 3, 4]").await);
     for job in waiting.join_all().await {
@@ -150,7 +150,7 @@ async fn a_waiting_consumer_gets_a_job_however_it_becomes_ready() {
         let poll = lmstfy
             .poll(&server, &format!("{way}?timeout=50&ttr=0"))
             .await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         match way {
             "publish" => id = lmstfy.publish(&at, "x").await,
             "bulk" => id = lmstfy.bulk(&at, "[1]").await.remove(0),
@@ -168,7 +168,7 @@ async fn a_waiting_consumer_gets_a_job_however_it_becomes_ready() {
         let job = poll.take().await;
         assert_eq!((job.queue.as_str(), &job.id), (way, &id), "{way}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// A consume of several jobs ends as soon as there is one.
@@ -178,14 +178,14 @@ async fn a_waiting_consume_of_several_jobs_returns_an_array() {
     let lmstfy = client(&server);
     for at in ["work?timeout=50&count=2", "idle,work?timeout=50&count=100"] {
         let poll = lmstfy.poll(&server, at).await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         let id = lmstfy.publish("work", "x").await;
         let jobs = poll.reply().await.consumed_many("ns");
         assert_eq!(jobs.len(), 1);
         assert_eq!(jobs[0].id, id);
     }
     let many = lmstfy.poll(&server, "work?timeout=50&count=5").await;
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     let ids = lmstfy.bulk("work", "[1, 2, 3]").await;
     let jobs = many.reply().await.consumed_many("ns");
     let got: Vec<String> = jobs.into_iter().map(|job| job.id).collect();
@@ -200,7 +200,7 @@ async fn a_consumer_of_several_queues_prefers_earlier_queues() {
     let lmstfy = client(&server);
     for round in 0..5 {
         let low = lmstfy.poll(&server, "high,low?timeout=50").await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         let id = lmstfy.publish("low", "x").await;
         assert_eq!(low.take().await.id, id, "{round}");
         // Both jobs are ready when the consumer starts.
@@ -234,7 +234,7 @@ async fn consumers_with_overlapping_queues_get_each_job_once() {
             let at = format!("{at}?timeout=50");
             waiting.spawn(lmstfy.poll(&server, &at).await.take());
         }
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         // Each consumer gets a job in any order, because at most four wait for one queue.
         let mut ids = BTreeSet::new();
         for queue in ["a", "b", "c"] {
@@ -248,7 +248,7 @@ async fn consumers_with_overlapping_queues_get_each_job_once() {
         }
         assert_eq!(ids, BTreeSet::new());
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -260,18 +260,18 @@ async fn a_consumer_that_disconnects_gets_no_job() {
         for at in ["work?timeout=50", "idle,work?timeout=50&count=5"] {
             ghosts.push(lmstfy.poll(&server, at).await);
         }
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         drop(ghosts);
         // The server detects the closed connections before these requests.
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         let id = lmstfy.publish("work?tries=3", "x").await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         assert_eq!(lmstfy.size("work").await, 1, "{round}");
-        assert_eq!(lmstfy.stays("work", &id).await.remain_tries, 3);
+        assert_eq!(lmstfy.existing_job("work", &id).await.remain_tries, 3);
         let job = lmstfy.take("work").await;
         assert_eq!((job.id, job.remain_tries), (id, 2));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -283,16 +283,16 @@ async fn jobs_of_disconnected_consumers_go_to_waiting_ones() {
         for _ in 0..5 {
             ghosts.push(lmstfy.poll(&server, "work?timeout=50").await);
         }
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         let living = lmstfy.poll(&server, "work?timeout=50").await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         drop(ghosts);
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         let id = lmstfy.publish("work?tries=3", "x").await;
         let job = living.take().await;
         assert_eq!((job.id, job.remain_tries), (id, 2));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -307,7 +307,7 @@ async fn a_stop_ends_waiting_consumers_without_a_job() {
     ] {
         polls.push(lmstfy.poll(&server, at).await);
     }
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     server.terminate();
     for poll in polls {
         poll.reply().await.no_job();
@@ -336,7 +336,7 @@ async fn a_thousand_consumers_can_wait() {
         let at = format!("q{},idle?timeout=4294967295", number % QUEUES);
         waiting.spawn(lmstfy.poll(&server, &at).await.take());
     }
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     let mut ids = BTreeSet::new();
     for queue in 0..QUEUES {
         let mut left = each;
@@ -351,5 +351,5 @@ async fn a_thousand_consumers_can_wait() {
         assert!(ids.remove(&job.id), "{job:?} came twice");
     }
     assert_eq!(ids, BTreeSet::new());
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

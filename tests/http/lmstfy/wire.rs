@@ -2,7 +2,7 @@
 
 use super::{client, start};
 use crate::support::Server;
-use crate::support::lmstfy::{Reply, stubborn};
+use crate::support::lmstfy::{Reply, send_whole_body};
 use crate::support::raw::Connection;
 
 /// Writes these pieces one after the other, and reads the response.
@@ -31,7 +31,7 @@ async fn a_client_that_sends_too_much_can_read_the_error() {
                 ("/api/ns/q/job/x", text(length)),
                 ("/api/ns/q/bulk", array(length)),
             ] {
-                let reply = stubborn(&server, "PUT", path, &body).await;
+                let reply = send_whole_body(&server, "PUT", path, &body).await;
                 reply.refused(413, "body too large");
             }
         }
@@ -53,7 +53,7 @@ async fn the_error_of_a_rejected_large_request_can_be_read() {
             ("PUT", "/api/v0/q", 404),
             ("GET", "/api/ns/q", 404),
         ] {
-            let reply = stubborn(&server, method, path, &body).await;
+            let reply = send_whole_body(&server, method, path, &body).await;
             assert_eq!(reply.status, status, "{reply:?}");
         }
     }
@@ -64,7 +64,7 @@ async fn the_error_of_a_large_request_without_a_token_can_be_read() {
     let server = Server::with(&[]);
     for _ in 0..5 {
         for path in ["/api/ns/q", "/api/ns/q/bulk", "/api/ns/q/job/x?token=x"] {
-            let reply = stubborn(&server, "PUT", path, &[b'x'; 1_000_000]).await;
+            let reply = send_whole_body(&server, "PUT", path, &[b'x'; 1_000_000]).await;
             assert_eq!(reply.status, 401, "{reply:?}");
         }
     }
@@ -168,7 +168,7 @@ async fn an_incomplete_body_publishes_nothing() {
             format!("PUT {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n[1, 2");
         connection.write(head).await;
     }
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     assert_eq!(lmstfy.drain("q").await, [old]);
 }
 

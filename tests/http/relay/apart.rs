@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::Server;
-use crate::support::apart::{unseen_by_qless, untouched_by_qless};
+use crate::support::apart::{assert_hidden_from_qless, assert_unchanged_by_qless};
 use crate::support::lmstfy::Lmstfy;
 use crate::support::relay::{Relay, new, with};
 
@@ -26,12 +26,12 @@ async fn fill(relay: &Relay) {
         )]))
         .await;
     relay.take("work").await;
-    relay.vanishes("work", IDS[4]).await;
+    relay.wait_until_gone("work", IDS[4]).await;
     relay
         .put(&json!([with("work", IDS[3], json!({"timeout": 0}))]))
         .await;
     relay.take("work").await;
-    relay.times_out("work", IDS[3]).await;
+    relay.wait_until_timed_out("work", IDS[3]).await;
     let early = json!({"run_at": "2001-01-01T00:00:00Z"});
     relay.put(&json!([with("work", IDS[1], early)])).await;
     assert_eq!(relay.take("work").await.id, IDS[1]);
@@ -43,8 +43,8 @@ async fn fill(relay: &Relay) {
 }
 
 /// Checks that all jobs are as [`fill`] created them.
-async fn untouched(relay: &Relay) {
-    let running = relay.stays("work", IDS[1]).await;
+async fn assert_unchanged(relay: &Relay) {
+    let running = relay.existing_job("work", IDS[1]).await;
     relay.beat(&running).await.only(202);
     assert!(relay.exists("work", IDS[2]).await);
     assert_eq!(relay.next_ids("work", 9).await, [IDS[3], IDS[0]]);
@@ -57,9 +57,9 @@ async fn qless_does_not_show_relay_jobs() {
     let relay = client(&server);
     fill(&relay).await;
     let queues = ["relay", "relay%2Fwork", "relay%3Awork"];
-    unseen_by_qless(&server, &IDS, &queues, &["relay-"]).await;
-    untouched(&relay).await;
-    sound(&server).await;
+    assert_hidden_from_qless(&server, &IDS, &queues, &["relay-"]).await;
+    assert_unchanged(&relay).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn qless_verbs_do_not_affect_relay_jobs() {
     let server = start();
     let relay = client(&server);
     fill(&relay).await;
-    untouched_by_qless(&server, &IDS).await;
+    assert_unchanged_by_qless(&server, &IDS).await;
     let worker = server.by("w");
     // qless commands on queues affect qless queues only.
     worker.post("/pause/work", Value::Null).await.accepted();
@@ -77,8 +77,8 @@ async fn qless_verbs_do_not_affect_relay_jobs() {
         .accepted();
     worker.set("work-heartbeat", json!(1)).await.accepted();
     worker.post("/unfail/work", json!({"group": "g"})).await;
-    untouched(&relay).await;
-    sound(&server).await;
+    assert_unchanged(&relay).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn relay_does_not_show_jobs_of_other_protocols() {
     assert_eq!(worker.pop_ids("work", 9).await, ["b", "c"]);
     assert_eq!(lmstfy.drain("work").await, std::slice::from_ref(&id));
     assert_eq!(relay.next_ids("work", 9).await, ["b".to_owned(), id]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Jobs with the same name in all three protocols, each of which is completed.
@@ -131,5 +131,5 @@ async fn jobs_with_equal_names_in_all_protocols_are_independent() {
     assert!(relay.exists("work", &id).await);
     Lmstfy::new(&server, "ns").ack("work", &id).await;
     assert_eq!(relay.next_ids("work", 9).await, [id]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

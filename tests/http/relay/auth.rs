@@ -25,7 +25,7 @@ fn endpoints(id: &str) -> [(Method, String); 8] {
 }
 
 /// Checks that all endpoints reject this client.
-async fn closed(relay: &Relay, shown: &str) {
+async fn assert_rejected(relay: &Relay, shown: &str) {
     for (method, path) in endpoints("a") {
         let head = method == Method::HEAD;
         let mut request = relay.request(method.clone(), &path);
@@ -73,7 +73,7 @@ async fn the_token_protects_all_of_relay_and_nothing_else() {
         &format!("Token {TOKEN}"),
         "Basic eDp5",
     ] {
-        closed(&nobody, shown).await;
+        assert_rejected(&nobody, shown).await;
     }
     let path = format!("/queues/q/jobs?token={TOKEN}");
     nobody.send(Method::GET, &path).await.refused(401, &[]);

@@ -4,7 +4,7 @@ use chrono::Duration;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{NO_RUN, client, sound, start};
+use super::{NO_RUN, assert_consistent, client, start};
 use crate::support::lmstfy::eventually;
 use crate::support::relay::{Job, new, run_path, with};
 
@@ -23,14 +23,14 @@ async fn heartbeats_keep_a_run_alive() {
     // Longer than two timeouts.
     let long = async || {
         relay.beat(&job).await.only(202);
-        let now = relay.stays("q", "a").await;
+        let now = relay.existing_job("q", "a").await;
         assert_eq!(now.run_id, job.run_id);
         now.updated_at - job.updated_at > Duration::seconds(9)
     };
     eventually("heartbeats for nine seconds", long).await;
     relay.complete(&job).await;
     assert!(!relay.exists("q", "a").await);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn the_body_replaces_the_state_and_an_empty_body_keeps_it() {
             Some(body) => relay.beat_with(&job, body).await,
         };
         reply.only(202);
-        let after = relay.stays("q", "a").await;
+        let after = relay.existing_job("q", "a").await;
         assert!(after.updated_at > before.updated_at, "{body:?}: {after:?}");
         let expected = Job {
             state: state.map(str::to_owned),
@@ -75,7 +75,7 @@ async fn the_body_replaces_the_state_and_an_empty_body_keeps_it() {
         assert_eq!(after, expected, "{body:?}");
         before = after;
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Clients send various content types with JSON.
@@ -101,9 +101,9 @@ async fn any_content_type_is_accepted() {
             None => request,
         };
         relay.ask(&format!("{kind:?}"), request).await.only(202);
-        assert_eq!(relay.stays("q", "a").await.state, Some(state));
+        assert_eq!(relay.existing_job("q", "a").await.state, Some(state));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -130,8 +130,8 @@ async fn invalid_json_is_400_and_changes_nothing() {
     }
     let latin: &[u8] = b"\"\xe9\"";
     relay.beat_with(&job, latin).await.refused(400, &[]);
-    assert_eq!(relay.stays("q", "a").await, job);
-    sound(&server).await;
+    assert_eq!(relay.existing_job("q", "a").await, job);
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -171,11 +171,11 @@ async fn a_heartbeat_requires_the_current_run() {
         let reply = relay.send_json(Method::PATCH, &path, "7").await;
         reply.refused(404, &[&named]);
     }
-    assert_eq!(relay.stays("q", "a").await, a);
-    assert_eq!(relay.stays("q", "b").await, b);
+    assert_eq!(relay.existing_job("q", "a").await, a);
+    assert_eq!(relay.existing_job("q", "b").await, b);
     relay.complete(&a).await;
     relay.beat(&a).await.refused(404, &["\"a\""]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn a_run_id_must_be_a_uuid() {
             .refused(400, &[]);
         relay.send(Method::DELETE, &path).await.refused(400, &[]);
     }
-    assert_eq!(relay.stays("q", "a").await, job);
+    assert_eq!(relay.existing_job("q", "a").await, job);
     // All notations of a UUID are equivalent.
     for same in [run.to_uppercase(), run.replace('-', "")] {
         relay
@@ -216,5 +216,5 @@ async fn a_run_id_must_be_a_uuid() {
             .await
             .only(202);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

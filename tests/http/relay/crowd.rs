@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::at_once;
 use crate::support::relay::{Job, Relay, new, with};
 
 /// Checks that one client succeeds for each key.
-pub async fn one_first_for_each_key(clients: &[Relay]) {
+pub async fn one_enqueue_succeeds_per_key(clients: &[Relay]) {
     const KEYS: usize = 15;
     let wins = at_once(clients, 12, |relay, number| async move {
         let mut wins = Vec::new();
@@ -31,13 +31,13 @@ pub async fn one_first_for_each_key(clients: &[Relay]) {
     let keys: BTreeSet<usize> = wins.iter().map(|(key, _)| *key).collect();
     assert_eq!((wins.len(), keys.len()), (KEYS, KEYS), "{wins:?}");
     for (key, winner) in wins {
-        let job = clients[0].stays("unique", &key.to_string()).await;
+        let job = clients[0].existing_job("unique", &key.to_string()).await;
         assert_eq!(job.payload, winner.to_string());
     }
 }
 
 /// Checks that overlapping lists of keys are enqueued completely or not at all.
-pub async fn all_of_a_list_or_none(clients: &[Relay]) {
+pub async fn lists_are_enqueued_completely_or_not_at_all(clients: &[Relay]) {
     const LISTS: usize = 24;
     let inside = at_once(clients, LISTS, |relay, number| async move {
         // 2n, 2n + 1 and 2n + 2: each even number is in two lists.
@@ -151,7 +151,7 @@ pub async fn one_run_at_a_time(clients: &[Relay]) {
     let taken = taken.await.concat();
     let runs: BTreeSet<_> = taken.iter().map(Job::run).collect();
     assert_eq!(runs.len(), taken.len(), "a run was given twice");
-    let now = clients[0].stays("turn", "a").await;
+    let now = clients[0].existing_job("turn", "a").await;
     let mut alive = 0;
     for (number, job) in taken.iter().enumerate() {
         let reply = clients[number % clients.len()].beat(job).await;
@@ -165,16 +165,16 @@ pub async fn one_run_at_a_time(clients: &[Relay]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_enqueues_of_a_key_succeed_once() {
     let server = start();
-    one_first_for_each_key(&[client(&server)]).await;
-    all_of_a_list_or_none(&[client(&server)]).await;
-    sound(&server).await;
+    one_enqueue_succeeds_per_key(&[client(&server)]).await;
+    lists_are_enqueued_completely_or_not_at_all(&[client(&server)]).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_job_is_claimed_twice_or_lost() {
     let server = start();
     each_job_once(&[client(&server)]).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -182,5 +182,5 @@ async fn concurrent_ends_of_a_run_succeed_once() {
     let server = start();
     a_run_ends_once(&[client(&server)]).await;
     one_run_at_a_time(&[client(&server)]).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::Server;
 use crate::support::lmstfy::eventually;
 use crate::support::relay::{Job, Relay, Reply, new, with};
@@ -43,12 +43,12 @@ async fn everything_survives_a_stop_and_a_crash() {
         )]))
         .await;
     relay.take("dead").await;
-    relay.vanishes("dead", "dead").await;
+    relay.wait_until_gone("dead", "dead").await;
     let ids = ["running", "waiting", "later"];
     let all = async |relay: &Relay| {
         let mut all = Vec::new();
         for id in ids {
-            all.push(relay.stays("q", id).await);
+            all.push(relay.existing_job("q", id).await);
         }
         all
     };
@@ -65,7 +65,7 @@ async fn everything_survives_a_stop_and_a_crash() {
     let next = json!([new("q", "waiting"), new("q", "running")]);
     relay.requeue(&running, "ignore", &next).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["waiting", "running"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Runs whose timeout ends while no server runs time out afterwards.
@@ -93,8 +93,8 @@ async fn timeouts_that_end_while_the_server_is_stopped_take_effect_afterwards() 
     tokio::time::sleep(Duration::from_millis(1_300)).await;
     let server = Server::on(&database, &[]);
     let relay = client(&server);
-    relay.vanishes("q", "dies").await;
-    relay.times_out("q", "back").await;
+    relay.wait_until_gone("q", "dies").await;
+    relay.wait_until_timed_out("q", "back").await;
     let jobs = relay.next("q", 9).await;
     let ids: Vec<&str> = jobs.iter().map(|job| &*job.id).collect();
     assert_eq!(ids, ["back", "due"]);
@@ -102,7 +102,7 @@ async fn timeouts_that_end_while_the_server_is_stopped_take_effect_afterwards() 
         (jobs[0].retries_remaining, jobs[0].state.as_deref()),
         (Some(0), Some("\"kept\""))
     );
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// The calls of the clients, and their outcomes.
@@ -221,7 +221,7 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
     let server = Server::on(&database, &[]);
     let told = std::mem::take(&mut *notes.lock().unwrap());
     settle(&server, &told).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Compares the remaining jobs with the outcomes of the calls.
@@ -245,7 +245,7 @@ async fn settle(server: &Server, told: &Told) {
         assert!(!relay.exists("work", id).await, "{id} has ended");
     }
     for id in told.enqueued.difference(&told.perhaps_ended) {
-        let job = relay.stays("work", id).await;
+        let job = relay.existing_job("work", id).await;
         assert_eq!(job.payload, json!(id).to_string());
         if told.beaten.contains(id) {
             assert_eq!(job.state, Some(json!(id).to_string()));

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::relay::{Relay, new, with};
 
 #[tokio::test]
@@ -10,7 +10,7 @@ async fn a_job_is_enqueued_with_the_given_fields() {
     let server = start();
     let relay = client(&server);
     relay.put(&json!([new("q", "plain")])).await;
-    let job = relay.stays("q", "plain").await;
+    let job = relay.existing_job("q", "plain").await;
     assert_eq!((job.timeout, &*job.payload), (3600, "null"));
     assert_eq!((job.max_retries, job.retries_remaining), (None, None));
     assert_eq!((job.state, job.run_id), (None, None));
@@ -23,7 +23,7 @@ async fn a_job_is_enqueued_with_the_given_fields() {
     relay
         .put(&json!([with("q", "all", all), with("q", "null", null)]))
         .await;
-    let job = relay.stays("q", "all").await;
+    let job = relay.existing_job("q", "all").await;
     assert_eq!((job.timeout, &*job.payload), (0, "[1]"));
     assert_eq!(
         (job.max_retries, job.retries_remaining),
@@ -31,10 +31,10 @@ async fn a_job_is_enqueued_with_the_given_fields() {
     );
     assert_eq!(job.state.as_deref(), Some("{\"n\":1}"));
     assert_eq!(job.run_at.to_rfc3339(), "2022-09-05T04:37:23+00:00");
-    let job = relay.stays("q", "null").await;
+    let job = relay.existing_job("q", "null").await;
     assert_eq!((job.timeout, job.max_retries), (2_147_483_647, None));
     assert_eq!((job.state, job.run_at), (None, job.created_at));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn an_empty_list_enqueues_nothing_in_every_mode() {
         relay.enqueue(mode, &json!([])).await.only(202);
         relay.enqueue_text(mode, " [ ] \n").await.only(202);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// A job in each state of a key: waiting, scheduled, running, and waiting after a timeout.
@@ -55,7 +55,7 @@ async fn one_in_each_state(relay: &Relay) -> [&'static str; 4] {
         .put(&json!([with("q", "back", json!({"timeout": 0}))]))
         .await;
     relay.take("q").await;
-    relay.times_out("q", "back").await;
+    relay.wait_until_timed_out("q", "back").await;
     // It is before the other job.
     let early = json!({"run_at": "2001-01-01T00:00:00Z"});
     relay.put(&json!([with("q", "running", early)])).await;
@@ -70,7 +70,7 @@ async fn unique_rejects_all_jobs_if_one_key_is_in_use() {
     let server = start();
     let relay = client(&server);
     for id in one_in_each_state(&relay).await {
-        let before = relay.stays("q", id).await;
+        let before = relay.existing_job("q", id).await;
         // A missing mode, an unknown one, and one with another case are equivalent.
         for mode in [
             "", "unique", "UNIQUE", "Replace", "IGNORE", "nonsense", "%20",
@@ -83,12 +83,12 @@ async fn unique_rejects_all_jobs_if_one_key_is_in_use() {
             let reply = relay.enqueue(mode, &jobs).await;
             reply.refused(409, &[&format!("\"{id}\""), "\"q\""]);
         }
-        assert_eq!(relay.stays("q", id).await, before);
+        assert_eq!(relay.existing_job("q", id).await, before);
     }
     for id in ["first", "last"] {
         assert!(!relay.exists("q", id).await, "{id} is there");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn unique_rejects_a_duplicate_key_in_one_request() {
         new("", "qa")
     ]);
     relay.put(&jobs).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -124,21 +124,21 @@ async fn ignore_skips_keys_in_use() {
     let relay = client(&server);
     let ids = one_in_each_state(&relay).await;
     for id in ids {
-        let before = relay.stays("q", id).await;
+        let before = relay.existing_job("q", id).await;
         let other = json!({"payload": "other", "state": 1, "timeout": 1, "max_retries": 1});
         let fresh = format!("new-{id}");
         let jobs = json!([with("q", id, other), new("q", &fresh)]);
         relay.enqueue("ignore", &jobs).await.only(202);
-        assert_eq!(relay.stays("q", id).await, before);
+        assert_eq!(relay.existing_job("q", id).await, before);
         assert!(relay.exists("q", &fresh).await);
     }
     // Of two jobs with the same key in one request, the first is enqueued.
     let twice = [1, 2].map(|payload| with("q", "twice", json!({"payload": payload})));
     relay.enqueue("ignore", &json!(twice)).await.only(202);
-    assert_eq!(relay.stays("q", "twice").await.payload, "1");
+    assert_eq!(relay.existing_job("q", "twice").await.payload, "1");
     let got = relay.next_ids("q", 100).await;
     assert_eq!(got.iter().filter(|id| *id == "twice").count(), 1, "{got:?}");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// The run of a job with an ignored duplicate continues.
@@ -154,7 +154,7 @@ async fn ignore_does_not_affect_the_run() {
     assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
     relay.complete(&job).await;
     assert!(!relay.exists("q", "a").await);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn the_size_of_a_unique_enqueue_is_limited() {
     let refused = relay.requeue(&run, "ignore", &jobs(6_401, 1)).await;
     refused.refused(422, &["6400"]);
     relay.complete(&run).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -219,5 +219,5 @@ async fn thousands_of_jobs_are_enqueued_and_hundreds_claimed_in_one_request() {
         got.extend(more);
     }
     assert!(got == ids, "in the order in which they came");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use serde_json::json;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::eventually;
 use crate::support::relay::{Job, Relay, new, with};
 
@@ -51,7 +51,7 @@ async fn n_retries_allow_n_plus_1_runs() {
         assert_eq!(relay.job("q", &id).await, None);
         assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn unlimited_retries_allow_further_runs() {
             (before.created_at, before.run_at)
         );
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_job_without_retries_left_frees_its_key() {
         );
         assert!(Some(job.created_at) > old, "it is another one");
         old = Some(job.created_at);
-        relay.vanishes("q", "a").await;
+        relay.wait_until_gone("q", "a").await;
         relay.beat(&job).await.refused(404, &["\"a\""]);
         relay.complete(&job).await;
         let jobs = json!([new("q", "b")]);
@@ -115,9 +115,9 @@ async fn a_job_without_retries_left_frees_its_key() {
         let job = relay.take("q").await;
         assert_eq!((job.state, &*job.payload), (None, "null"));
         assert!(Some(job.created_at) > old, "{mode}");
-        relay.vanishes("q", "a").await;
+        relay.wait_until_gone("q", "a").await;
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -129,8 +129,8 @@ async fn a_timeout_changes_only_the_documented_fields() {
     relay.put(&json!([with("q", "a", fields)])).await;
     let job = relay.take("q").await;
     relay.beat_with(&job, "{\"step\":  1}").await.only(202);
-    let beaten = relay.stays("q", "a").await;
-    let after = relay.times_out("q", "a").await;
+    let beaten = relay.existing_job("q", "a").await;
+    let after = relay.wait_until_timed_out("q", "a").await;
     let expected = Job {
         run_id: None,
         retries_remaining: Some(2),
@@ -141,7 +141,7 @@ async fn a_timeout_changes_only_the_documented_fields() {
     relay.complete(&job).await;
     let jobs = json!([new("q", "b")]);
     relay.requeue(&job, "", &jobs).await.only(202);
-    assert_eq!(relay.stays("q", "a").await, after);
+    assert_eq!(relay.existing_job("q", "a").await, after);
     assert!(!relay.exists("q", "b").await);
     let again = relay.take("q").await;
     assert_ne!(again.run_id, job.run_id);
@@ -155,7 +155,7 @@ async fn a_timeout_changes_only_the_documented_fields() {
     relay.beat_with(&job, "2").await.refused(404, &["\"a\""]);
     relay.complete(&job).await;
     relay.beat(&again).await.only(202);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -172,10 +172,10 @@ async fn a_timed_out_job_returns_to_its_place() {
     relay.put_ids("q", &["d"]).await;
     assert_eq!(relay.next_ids("q", 2).await, ["a", "b"]);
     for id in ["b", "a"] {
-        relay.times_out("q", id).await;
+        relay.wait_until_timed_out("q", id).await;
     }
     assert_eq!(relay.next_ids("q", 9).await, ["a", "b", "c", "d"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// The timeout starts with the run, however long the job has waited; and it is the same for every run.
@@ -194,9 +194,9 @@ async fn waiting_does_not_count_toward_the_timeout() {
     tokio::time::sleep(std::time::Duration::from_millis(4_500)).await;
     let job = relay.take("q").await;
     relay.beat(&job).await.only(202);
-    assert_eq!(relay.stays("q", "a").await.run_id, job.run_id);
+    assert_eq!(relay.existing_job("q", "a").await.run_id, job.run_id);
     relay.complete(&job).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// Many runs at once; some jobs have no retries left, others become available again.
@@ -220,10 +220,10 @@ async fn hundreds_of_runs_can_time_out_together() {
     relay.put(&(0..JOBS).map(job).collect()).await;
     assert_eq!(relay.next("q", 600).await.len(), 600);
     for n in (0..JOBS).step_by(3) {
-        relay.vanishes("q", &n.to_string()).await;
+        relay.wait_until_gone("q", &n.to_string()).await;
     }
     for n in (0..JOBS).filter(|n| n % 3 != 0) {
-        relay.times_out("q", &n.to_string()).await;
+        relay.wait_until_timed_out("q", &n.to_string()).await;
     }
     let again = relay.next("q", 1_000).await;
     let ids: Vec<i64> = again.iter().map(|job| job.id.parse().unwrap()).collect();
@@ -233,5 +233,5 @@ async fn hundreds_of_runs_can_time_out_together() {
         let left = (job.max_retries.is_some()).then_some(0);
         assert_eq!(job.retries_remaining, left, "{job:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use super::{NO_RUN, client, sound, start};
+use super::{NO_RUN, assert_consistent, client, start};
 use crate::support::relay::{new, path, run_path, with};
 
 #[tokio::test]
@@ -26,8 +26,8 @@ async fn only_the_current_run_can_complete_a_job() {
             .await
             .only(200);
     }
-    assert_eq!(relay.stays("q", "a").await, a);
-    assert_eq!(relay.stays("q", "b").await, b);
+    assert_eq!(relay.existing_job("q", "a").await, a);
+    assert_eq!(relay.existing_job("q", "b").await, b);
     assert!(relay.exists("q", "waiting").await);
     for _ in 0..3 {
         relay.complete(&a).await;
@@ -35,7 +35,7 @@ async fn only_the_current_run_can_complete_a_job() {
     }
     relay.beat(&b).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["waiting"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_key_is_free_after_completion_or_deletion() {
         assert!(!relay.exists("q", "a").await);
         relay.beat(&job).await.refused(404, &["\"a\""]);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn delete_and_reads_accept_jobs_in_any_state() {
         .put(&json!([with("back", "back", json!({"timeout": 0}))]))
         .await;
     relay.take("back").await;
-    relay.times_out("back", "back").await;
+    relay.wait_until_timed_out("back", "back").await;
     for (queue, id) in [
         ("q", "running"),
         ("q", "waiting"),
@@ -95,10 +95,10 @@ async fn delete_and_reads_accept_jobs_in_any_state() {
         ("back", "back"),
     ] {
         // Repeated reads change nothing.
-        let before = relay.stays(queue, id).await;
+        let before = relay.existing_job(queue, id).await;
         for _ in 0..2 {
             assert!(relay.exists(queue, id).await);
-            assert_eq!(relay.stays(queue, id).await, before);
+            assert_eq!(relay.existing_job(queue, id).await, before);
         }
         relay.send(Method::HEAD, &path(queue, id)).await.only(200);
         for _ in 0..2 {
@@ -120,7 +120,7 @@ async fn delete_and_reads_accept_jobs_in_any_state() {
         }
     }
     relay.delete("never", "never").await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -138,5 +138,5 @@ async fn head_has_the_status_of_get() {
         assert_eq!((get.status, head.status), (status, status));
         assert_eq!(head.text, "");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::relay::{new, run_path};
 use crate::support::{HOSTILE_NAMES, database, escape, raw};
 
@@ -44,7 +44,7 @@ async fn any_name_can_be_used_in_paths() {
         // Only this job was affected, not one with a similar name.
         assert_eq!(ask("GET", &queue).await.0, 204, "{name:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_queue_can_have_the_name_jobs() {
     assert_eq!(relay.next_ids("jobs", 9).await, ["run-id", "next"]);
     relay.delete("jobs", "next").await;
     assert!(!relay.exists("jobs", "next").await);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn names_can_be_empty() {
     assert!(relay.exists("", "a").await);
     for (queue, id) in [("q", ""), ("", "")] {
         assert!(relay.exists(queue, id).await, "{queue:?} {id:?}");
-        relay.stays(queue, id).await;
+        relay.existing_job(queue, id).await;
     }
     let jobs = [relay.next("", 9).await, relay.next("q", 9).await].concat();
     let keys: Vec<(&str, &str)> = jobs.iter().map(|job| (&*job.queue, &*job.id)).collect();
@@ -87,7 +87,7 @@ async fn names_can_be_empty() {
         assert!(!relay.exists(&job.queue, &job.id).await);
         relay.delete(&job.queue, &job.id).await;
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn a_path_that_is_not_utf_8_is_not_found() {
     ] {
         relay.send(method, &path).await.refused(422, &[]);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// 1,024 incompressible characters of 3 bytes each, more than an index entry of Postgres can hold.
@@ -131,5 +131,5 @@ async fn a_name_that_postgres_cannot_index_is_rejected_with_the_reason() {
             reply.refused(422, &["too long"]);
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

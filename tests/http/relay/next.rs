@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::relay::{new, with};
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn next_without_jobs_is_204() {
         .send(Method::GET, "/queues/other/jobs")
         .await
         .only(204);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn each_job_is_claimed_once_with_its_own_run() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a", "b", "c", "d"]).await;
-    let before = relay.stays("q", "a").await;
+    let before = relay.existing_job("q", "a").await;
     let mut jobs = relay.next("q", 3).await;
     jobs.extend(relay.next("q", 3).await);
     let ids: Vec<&str> = jobs.iter().map(|job| &*job.id).collect();
@@ -41,7 +41,7 @@ async fn each_job_is_claimed_once_with_its_own_run() {
     let runs: BTreeSet<_> = jobs.iter().map(|job| job.run()).collect();
     assert_eq!(runs.len(), 4, "{runs:?}");
     for job in &jobs {
-        assert_eq!(relay.stays("q", &job.id).await, *job);
+        assert_eq!(relay.existing_job("q", &job.id).await, *job);
     }
     // Only these fields change with a run.
     let mut first = jobs[0].clone();
@@ -49,7 +49,7 @@ async fn each_job_is_claimed_once_with_its_own_run() {
     (first.run_id, first.updated_at) = (None, before.updated_at);
     assert_eq!(first, before);
     assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn next_returns_the_requested_number_or_all_available() {
     ] {
         assert_eq!(ask(query).await, count, "{query}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn next_returns_at_most_1000_jobs() {
     for (asked, given) in [(999, 999), (1_000, 1_000), (1_001, 1_000), (1_001, 1)] {
         assert_eq!(relay.next("q", asked).await.len(), given, "{asked}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn an_invalid_number_is_400_and_claims_nothing() {
         }
     }
     assert_eq!(relay.next_ids("q", 9).await, ["a"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn jobs_are_ordered_by_run_at_then_by_enqueue() {
     }
     got.extend(relay.next_ids("q", 100).await);
     assert_eq!(got, expected);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn jobs_without_run_at_are_first_in_first_out() {
     relay.put(&json!([with("q", "early", early)])).await;
     expected.insert(0, "early".to_owned());
     assert_eq!(relay.next_ids("q", 100).await, expected);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -192,5 +192,5 @@ async fn a_scheduled_job_is_claimed_when_it_is_due() {
     };
     assert!(job.updated_at >= job.run_at, "too early: {job:?}");
     assert_eq!(job.run_at.timestamp_micros(), at.timestamp_micros());
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

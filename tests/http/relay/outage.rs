@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::json;
 
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::Server;
 use crate::support::lmstfy::eventually;
 use crate::support::postgres::Postgres;
@@ -18,7 +18,7 @@ const ANSWERED: Duration = Duration::from_secs(60);
 const FULL: &[&str] = &["--durability", "full"];
 
 /// Sends requests of every kind concurrently, and checks that each is rejected in time.
-async fn all_are_put_off(relay: &Relay, job: &Job) {
+async fn assert_all_rejected_in_time(relay: &Relay, job: &Job) {
     let run = job.run_path();
     let jobs = json!([new("q", "x")]).to_string();
     let requests = [
@@ -75,20 +75,20 @@ async fn without_postgres_clients_are_asked_to_retry() {
     relay.put_ids("q", &["a", "b"]).await;
     let job = relay.take("q").await;
     postgres.stop();
-    all_are_put_off(&relay, &job).await;
-    all_are_put_off(&relay, &job).await;
+    assert_all_rejected_in_time(&relay, &job).await;
+    assert_all_rejected_in_time(&relay, &job).await;
     // Invalid requests are rejected without using the database.
     relay.enqueue_text("", "[").await.refused(400, &[]);
     relay.enqueue_text("", "{}").await.refused(422, &[]);
     postgres.start_again();
     recovered(&relay).await;
     // The rejected requests had no effect.
-    assert_eq!(relay.stays("q", "a").await, job);
+    assert_eq!(relay.existing_job("q", "a").await, job);
     assert!(!relay.exists("q", "x").await);
     relay.beat(&job).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["b"]);
     relay.complete(&job).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
     server.stop().await;
 }
 
@@ -103,8 +103,8 @@ async fn while_postgres_hangs_clients_are_asked_to_retry() {
     relay.put_ids("q", &["a", "b"]).await;
     let job = relay.take("q").await;
     postgres.freeze();
-    all_are_put_off(&relay, &job).await;
-    all_are_put_off(&relay, &job).await;
+    assert_all_rejected_in_time(&relay, &job).await;
+    assert_all_rejected_in_time(&relay, &job).await;
     postgres.thaw();
     recovered(&relay).await;
     relay.delete("q", "a").await;
@@ -113,6 +113,6 @@ async fn while_postgres_hangs_clients_are_asked_to_retry() {
         .await
         .only(202);
     assert!(relay.next_ids("q", 9).await.contains(&"a".to_owned()));
-    sound(&server).await;
+    assert_consistent(&server).await;
     server.stop().await;
 }

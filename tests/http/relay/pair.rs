@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::crowd::{
-    a_run_ends_once, all_of_a_list_or_none, each_job_once, one_first_for_each_key,
-    one_run_at_a_time,
+    a_run_ends_once, each_job_once, lists_are_enqueued_completely_or_not_at_all,
+    one_enqueue_succeeds_per_key, one_run_at_a_time,
 };
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::relay::{new, with};
 use crate::support::{Server, postgres};
 
@@ -23,7 +23,7 @@ fn both(pair: &[Server; 2]) -> [(&Server, &Server); 2] {
 
 async fn are_sound(pair: &[Server; 2]) {
     for server in pair {
-        sound(server).await;
+        assert_consistent(server).await;
     }
 }
 
@@ -43,10 +43,13 @@ async fn changes_on_one_server_apply_to_the_other() {
             assert!(yours.exists("q", "a").await);
             let job = yours.take("q").await;
             assert_eq!(mine.next_ids("q", 9).await, [""; 0]);
-            assert_eq!(mine.stays("q", "a").await, job);
+            assert_eq!(mine.existing_job("q", "a").await, job);
             // A run that started on one server is valid on the other.
             mine.beat_with(&job, "2").await.only(202);
-            assert_eq!(yours.stays("q", "a").await.state.as_deref(), Some("2"));
+            assert_eq!(
+                yours.existing_job("q", "a").await.state.as_deref(),
+                Some("2")
+            );
             let conflict = json!([new("q", "x"), new("q", "x")]);
             mine.requeue(&job, "", &conflict)
                 .await
@@ -60,7 +63,7 @@ async fn changes_on_one_server_apply_to_the_other() {
             mine.enqueue("replace", &replaced).await.only(202);
             yours.beat(&old).await.refused(404, &["\"b\""]);
             yours.complete(&old).await;
-            assert_eq!(yours.stays("q", "b").await.payload, "\"new\"");
+            assert_eq!(yours.existing_job("q", "b").await.payload, "\"new\"");
             for job in yours.next("q", 9).await {
                 mine.complete(&job).await;
                 assert!(!yours.exists("q", &job.id).await);
@@ -86,8 +89,8 @@ async fn runs_time_out_on_both_servers() {
         ]);
         mine.put(&jobs).await;
         let runs = yours.next("q", 2).await;
-        mine.vanishes("q", "dies").await;
-        let back = mine.times_out("q", "back").await;
+        mine.wait_until_gone("q", "dies").await;
+        let back = mine.wait_until_timed_out("q", "back").await;
         assert_eq!(back.retries_remaining, Some(0));
         for job in &runs {
             let named = format!("\"{}\"", job.id);
@@ -120,11 +123,11 @@ async fn runs_of_a_killed_server_continue_on_the_other() {
     pair[0].kill();
     yours.beat_with(&runs[0], "1").await.only(202);
     assert_eq!(yours.next_ids("q", 9).await, ["c"]);
-    yours.vanishes("q", "dies").await;
+    yours.wait_until_gone("q", "dies").await;
     yours.beat(&runs[0]).await.only(202);
     yours.complete(&runs[0]).await;
     assert!(!yours.exists("q", "a").await);
-    sound(&pair[1]).await;
+    assert_consistent(&pair[1]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -132,8 +135,8 @@ async fn many_clients_of_both_servers_behave_like_those_of_one() {
     for options in [&[][..], &["--no-skip-locked"]] {
         let Some(pair) = pair(options) else { return };
         let clients = [client(&pair[0]), client(&pair[1])];
-        one_first_for_each_key(&clients).await;
-        all_of_a_list_or_none(&clients).await;
+        one_enqueue_succeeds_per_key(&clients).await;
+        lists_are_enqueued_completely_or_not_at_all(&clients).await;
         each_job_once(&clients).await;
         a_run_ends_once(&clients).await;
         one_run_at_a_time(&clients).await;

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::raw;
 use crate::support::relay::{Job, Relay, new, with};
 
@@ -31,9 +31,9 @@ async fn both_refuse(relay: &Relay, job: &Job, body: impl AsRef<[u8]>, status: u
 }
 
 /// Checks that nothing was enqueued and the run is still valid.
-async fn nothing_happened(relay: &Relay, job: &Job) {
+async fn assert_nothing_changed(relay: &Relay, job: &Job) {
     assert_eq!(relay.next_ids("q", 100).await, [""; 0]);
-    assert_eq!(relay.stays("flight", "f").await, *job);
+    assert_eq!(relay.existing_job("flight", "f").await, *job);
     relay.beat(job).await.only(202);
 }
 
@@ -75,8 +75,8 @@ async fn invalid_json_is_400() {
         .map(|b| if b == 1 { 0xe9 } else { b })
         .collect();
     both_refuse(&relay, &job, [b"[", &*bytes, b"]"].concat(), 400).await;
-    nothing_happened(&relay, &job).await;
-    sound(&server).await;
+    assert_nothing_changed(&relay, &job).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -134,8 +134,8 @@ async fn json_of_another_shape_is_422() {
         let jobs = json!([new("q", "good"), with("q", "a", field), new("q", "too")]);
         both_refuse(&relay, &job, jobs.to_string(), 422).await;
     }
-    nothing_happened(&relay, &job).await;
-    sound(&server).await;
+    assert_nothing_changed(&relay, &job).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn nul_is_rejected_everywhere() {
     for job_with_nul in [new("q\0", "a"), new("q", "\0a")] {
         both_refuse(&relay, &job, json!([job_with_nul]).to_string(), 422).await;
     }
-    nothing_happened(&relay, &job).await;
+    assert_nothing_changed(&relay, &job).await;
     // After a backslash, `\u0000` is six ordinary characters.
     relay
         .put(&json!([with(
@@ -174,7 +174,7 @@ async fn nul_is_rejected_everywhere() {
         (&*job.payload, job.state.as_deref()),
         (r#""\\u0000""#, Some(r#""\\u0000""#))
     );
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// The documentation counts characters, not bytes.
@@ -205,8 +205,8 @@ async fn names_have_at_most_1024_characters() {
             relay.send(Method::GET, &path).await.refused(422, &[]);
         }
     }
-    nothing_happened(&relay, &job).await;
-    sound(&server).await;
+    assert_nothing_changed(&relay, &job).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn the_largest_numbers_are_accepted() {
             let mut job = new("q", &id);
             job[field] = number.into();
             relay.put(&json!([job])).await;
-            let kept = relay.stays("q", &id).await;
+            let kept = relay.existing_job("q", &id).await;
             assert!(kept.timeout == number || kept.max_retries == Some(number));
         }
         let mut job = new("q", "beyond");
@@ -227,7 +227,7 @@ async fn the_largest_numbers_are_accepted() {
         let refused = relay.enqueue("unique", &json!([job])).await;
         refused.refused(422, &[field]);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -261,7 +261,7 @@ async fn jobs_require_a_json_content_type() {
             .await
             .refused(415, &[]);
     }
-    nothing_happened(&relay, &job).await;
+    assert_nothing_changed(&relay, &job).await;
     for (id, kind) in [
         "application/json",
         "application/json; charset=utf-8",
@@ -278,7 +278,7 @@ async fn jobs_require_a_json_content_type() {
             .only(202);
         assert!(relay.exists("q", &id).await, "{kind}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -306,7 +306,7 @@ async fn a_body_has_at_most_2_mib() {
             assert!(!text.is_empty());
         }
     }
-    nothing_happened(&relay, &job).await;
+    assert_nothing_changed(&relay, &job).await;
     for size in [MAX - 1, MAX] {
         relay.enqueue_text("", of_size("a", size)).await.only(202);
         let taken = relay.take("q").await;
@@ -315,8 +315,8 @@ async fn a_body_has_at_most_2_mib() {
     }
     let state = format!("\"{}\"", "y".repeat(MAX - 2));
     relay.beat_with(&job, state.clone()).await.only(202);
-    assert_eq!(relay.stays("flight", "f").await.state, Some(state));
-    sound(&server).await;
+    assert_eq!(relay.existing_job("flight", "f").await.state, Some(state));
+    assert_consistent(&server).await;
 }
 
 /// Unknown fields, and fields that only the server sets, are ignored, so that a job can be enqueued as it was returned.
@@ -340,13 +340,13 @@ async fn other_fields_are_ignored() {
                 .await
                 .text
         };
-        let before = relay.stays("q", "b").await;
+        let before = relay.existing_job("q", "b").await;
         relay
             .enqueue_text("unique", text.clone())
             .await
             .refused(409, &["\"b\"", "\"q\""]);
         relay.enqueue_text("replace", text).await.only(202);
-        let after = relay.stays("q", "b").await;
+        let after = relay.existing_job("q", "b").await;
         let expected = Job {
             run_id: None,
             updated_at: after.updated_at,
@@ -354,5 +354,5 @@ async fn other_fields_are_ignored() {
         };
         assert_eq!(after, expected, "{method}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

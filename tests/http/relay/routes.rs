@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{NO_RUN, client, sound, start};
+use super::{NO_RUN, assert_consistent, client, start};
 use crate::support::relay::{new, run_path};
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn unknown_paths_are_404_with_the_list_of_known_ones() {
         }
     }
     assert!(relay.exists("q", "a").await);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn other_methods_are_405_and_change_nothing() {
         }
     }
     assert_eq!(relay.next_ids("q", 9).await, ["a"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 /// In the original server, HEAD claims jobs that no client receives.
@@ -86,7 +86,7 @@ async fn head_claims_no_job() {
         relay.send(Method::HEAD, path).await.only(405);
     }
     assert_eq!(relay.next_ids("q", 9).await, ["a", "b"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn the_short_path_of_lmstfy_does_not_apply() {
         assert_eq!(response.status(), 404, "{path}");
     }
     assert_eq!(relay.next_ids("deadletter", 9).await, ["a"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -144,5 +144,5 @@ async fn every_response_has_a_request_id() {
     ] {
         see(relay.send(method, path).await);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

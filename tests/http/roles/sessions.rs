@@ -7,7 +7,7 @@ use super::{ADMIN, ANNA, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
 /// Whether the browser is authenticated.
-async fn is_in(browser: &Browser) -> bool {
+async fn is_signed_in(browser: &Browser) -> bool {
     let status = browser.open("/ui/queues").await.status();
     assert!([200, 303].contains(&status.as_u16()), "{status}");
     status == 200
@@ -92,7 +92,10 @@ async fn a_session_lasts_until_the_sign_out() {
             gone.contains("switchyard_session=;") && gone.contains("Max-Age=0"),
             "{gone}"
         );
-        assert!(!is_in(&browser).await, "though the browser kept the cookie");
+        assert!(
+            !is_signed_in(&browser).await,
+            "though the browser kept the cookie"
+        );
     }
 }
 
@@ -151,7 +154,7 @@ async fn wrong_keys_are_rejected_without_details() {
             cookie: Some(cookie.to_owned()),
             ..browser.clone()
         };
-        assert!(!is_in(&forged).await, "{cookie}");
+        assert!(!is_signed_in(&forged).await, "{cookie}");
     }
 }
 
@@ -202,7 +205,7 @@ async fn after_10_failures_even_the_right_key_has_to_wait() {
         );
     }
     // Existing sessions are not affected.
-    assert!(is_in(&browser.with_key(VERA)).await);
+    assert!(is_signed_in(&browser.with_key(VERA)).await);
 }
 
 #[tokio::test]
@@ -225,7 +228,7 @@ async fn a_session_survives_a_restart_but_not_the_removal_of_its_key() {
             cookie: browser.cookie.clone(),
             ..Browser::at(&server)
         };
-        assert_eq!(is_in(&browser).await, role.is_some(), "{now}");
+        assert_eq!(is_signed_in(&browser).await, role.is_some(), "{now}");
         if let Some(role) = role {
             let page = browser.page("/ui").await;
             assert!(
