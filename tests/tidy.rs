@@ -92,7 +92,7 @@ fn confine(rooms: &[&str], words: &[&str], rule: &str) {
 }
 
 #[test]
-fn the_engine_and_the_store_know_neither_http_nor_pages() {
+fn the_engine_and_the_store_mention_neither_http_nor_pages() {
     let words = ["axum", "leptos", "hyper", "tower", "http::", "StatusCode"];
     forbid(
         &["engine", "store"],
@@ -198,7 +198,7 @@ fn rooms_import_each_other_without_cycles() {
 
 /// Pages show view models, so that they can be understood without the engine.
 #[test]
-fn of_a_page_only_the_loading_calls_the_engine() {
+fn only_the_load_modules_of_pages_call_the_engine() {
     let mut wrong = Vec::new();
     for source in sources(&["src/ui/pages", "src/ui/components"]) {
         let is_loading = source.path.contains("/load/")
@@ -212,7 +212,7 @@ fn of_a_page_only_the_loading_calls_the_engine() {
 }
 
 #[test]
-fn the_engine_holds_bodies_as_text_and_no_protocols_json() {
+fn the_engine_treats_bodies_as_opaque_text() {
     let words = ["serde_json::Value", "serde_json::{", "json!(", "RawValue"];
     forbid(
         &["engine", "store"],
@@ -236,7 +236,7 @@ fn only_the_handshake_names_the_tls_library() {
 }
 
 #[test]
-fn only_queries_are_read_with_sqlites_grammar() {
+fn only_queries_use_the_grammar_of_sqlite() {
     confine(
         &["query"],
         &["sqlite3_parser"],
@@ -246,7 +246,7 @@ fn only_queries_are_read_with_sqlites_grammar() {
 
 /// Queries are only a language: other rooms run them and use the results.
 #[test]
-fn a_query_knows_nobody() {
+fn the_query_language_imports_no_other_room() {
     let words = [
         "crate::",
         "axum",
@@ -267,7 +267,7 @@ fn a_query_knows_nobody() {
 
 /// The search language is only a language, too: the engine runs searches.
 #[test]
-fn a_search_knows_nobody() {
+fn the_search_language_imports_no_other_room() {
     let words = [
         "crate::",
         "axum",
@@ -284,7 +284,7 @@ fn a_search_knows_nobody() {
 }
 
 #[test]
-fn only_the_engine_and_the_store_speak_sql() {
+fn only_the_engine_and_the_store_contain_sql() {
     // The parser of queries wraps an expression in a statement to parse it. The statement is not run.
     confine(
         &["engine", "store", "query/parse"],
@@ -309,7 +309,7 @@ fn only_the_engine_and_the_store_speak_sql() {
 }
 
 #[test]
-fn only_the_clock_reads_the_time_of_day() {
+fn only_the_clock_reads_the_current_time() {
     let words = [
         "SystemTime::now",
         "Utc::now",
@@ -334,7 +334,7 @@ fn only_the_clock_reads_the_time_of_day() {
 
 /// Features select modules, never code within a function.
 #[test]
-fn a_feature_is_asked_for_only_on_a_modules_line() {
+fn features_select_modules_only() {
     let mut wrong = Vec::new();
     for source in sources(&["src"]) {
         let lines: Vec<&str> = source.text.lines().map(str::trim).collect();
@@ -365,7 +365,7 @@ fn a_feature_is_asked_for_only_on_a_modules_line() {
 /// When a statement has waited for a row that another transaction changed, Postgres rechecks only the condition outside
 /// the subselect. The version ensures that the row is still the one that was selected.
 #[test]
-fn statements_that_change_jobs_name_their_version() {
+fn statements_that_change_jobs_check_their_version() {
     /// The first statement follows one that checks the version in the same transaction. The second one deletes all
     /// jobs.
     const OTHERS: [&str; 2] = [
@@ -398,7 +398,7 @@ fn statements_that_change_jobs_name_their_version() {
 }
 
 #[test]
-fn files_stay_under_500_lines() {
+fn files_have_fewer_than_500_lines() {
     let mut wrong = Vec::new();
     for source in sources(&["src", "benches", "build.rs", "tests"]) {
         let lines = source.text.lines().count();
@@ -411,7 +411,7 @@ fn files_stay_under_500_lines() {
 
 /// The configuration of the machine determines the package registries, not the repository.
 #[test]
-fn no_file_names_a_host_of_packages() {
+fn no_file_names_a_package_host() {
     let index = "registry+https://github.com/rust-lang/crates.io-index";
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
     let elsewhere = |line: &&str| line.starts_with("source = ") && !line.contains(index);

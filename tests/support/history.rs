@@ -212,13 +212,13 @@ fn only(id: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_check_finds_nothing_in_an_ordinary_life() {
+fn an_ordinary_history_violates_no_guarantee() {
     let verdict = told(&[add("a"), got("a"), completed("a")]).check(LEASE, NEVER);
     assert_eq!(verdict, Verdict::default());
 }
 
 #[test]
-fn the_check_finds_what_is_lost_and_asks_where_it_cannot_know() {
+fn the_check_finds_lost_jobs_and_reports_unknown_ones() {
     let unknown = (What::Complete("b".to_owned()), Outcome::Unknown);
     let refused = (What::Add("c".to_owned()), Outcome::Refused);
     let never_answered = (What::Add("d".to_owned()), Outcome::Unknown);
@@ -236,7 +236,7 @@ fn the_check_finds_what_is_lost_and_asks_where_it_cannot_know() {
 }
 
 #[test]
-fn the_check_finds_what_comes_from_nowhere_and_what_comes_back() {
+fn the_check_finds_unknown_and_repeated_jobs() {
     let uncertain = (What::Add("b".to_owned()), Outcome::Unknown);
     let calls = [
         got("a"),
@@ -253,7 +253,7 @@ fn the_check_finds_what_comes_from_nowhere_and_what_comes_back() {
 }
 
 #[test]
-fn the_check_finds_a_second_completion_and_a_job_that_rises_from_the_dead() {
+fn the_check_finds_second_completions_and_claims_after_completion() {
     let calls = [add("a"), got("a"), completed("a"), got("a"), completed("a")];
     let verdict = told(&calls).check(Duration::ZERO, NEVER);
     assert_eq!(
@@ -263,7 +263,7 @@ fn the_check_finds_a_second_completion_and_a_job_that_rises_from_the_dead() {
 }
 
 #[test]
-fn the_check_allows_a_second_delivery_only_after_the_lock_was_lost() {
+fn the_check_allows_a_second_claim_only_after_the_lease() {
     let calls = [add("a"), got("a"), got("a"), completed("a")];
     assert_eq!(told(&calls).check(LEASE, NEVER).unjustified, only("a"));
     assert_eq!(

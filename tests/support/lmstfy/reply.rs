@@ -249,7 +249,7 @@ fn decode(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn base64_is_read_as_it_is_defined() {
+fn base64_decodes_the_examples_of_the_standard() {
     for (text, bytes) in [
         ("", &b""[..]),
         ("Zg==", b"f"),
