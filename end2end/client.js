@@ -116,7 +116,7 @@ export function relay(url, queue) {
   return api;
 }
 
-/** A Jobq client for one queue, which `make` creates. Errors throw. States, payloads and events are JSON texts, sent as they are. */
+/** A Jobq client for one queue, which `make` creates. Errors throw. States, payloads and events are JSON texts. */
 export function jobq(url, queue) {
   const all = `${url}/api/v0/queue`;
   const at = `${all}/${encodeURIComponent(queue)}`;

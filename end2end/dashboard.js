@@ -3,7 +3,7 @@
 //     const dashboard = startDashboard();
 //     dashboard.test("a failed job can be retried", async ({ page, url }) => { … });
 //
-// A test fails if its page logs an error, throws, violates its Content-Security-Policy, or sends a request to another site.
+// A test fails if its page logs an error, throws, violates its Content-Security-Policy, or sends a request elsewhere.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

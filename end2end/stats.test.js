@@ -10,7 +10,7 @@ const DAY = 86_400;
 const TODAY = Math.floor(Date.now() / 1000 / DAY) * DAY;
 const date = (moment) => new Date(moment * 1000).toISOString().slice(0, 10);
 
-/** Creates the events of yesterday: 100 jobs that wait 0 to 99 s and run 1 s each, two failures, one of them retried, one expired lease. */
+/** Yesterday: 100 jobs that wait 0 to 99 s and run 1 s each, two failures, one of them retried, one expired lease. */
 let filled;
 function fill(url) {
   filled ??= (async () => {
